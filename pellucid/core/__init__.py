@@ -1,0 +1,1 @@
+"""What every floor needs and none owns: errors, configs, files, seeds, devices."""

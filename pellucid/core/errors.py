@@ -1,0 +1,101 @@
+"""The tree of everything Pellucid raises on purpose.
+
+    PellucidError ................ exit  1
+    |-- ConfigError .............. exit 78   a setting is unknown, wrong or impossible
+    |-- DataError ................ exit 65   the text given cannot be used as it is
+    |-- InputMissingError ........ exit 66   a file is not there or cannot be read
+    |-- BundleError .............. exit 65   a model folder is not what it should be
+    |   |-- CorruptError ......... exit 65   bytes differ from those that were written
+    |   '-- UnsafeFormatError .... exit 65   a format that could run code is refused
+    |-- OutputExistsError ........ exit  1   a folder already holds something to keep
+    |-- LockedError .............. exit  3   another process works on this folder
+    |-- WriteError ............... exit 74   the disk did not take it
+    |-- DivergedError ............ exit 75   training left the finite numbers
+    |-- MissingExtraError ........ exit  1   an optional package is not installed
+    '-- ShapeError ............... exit 70   tensors do not fit together
+
+Each says what must hold, what was got, and (``hint``) what to do about it.
+"""
+
+
+class PellucidError(Exception):
+    """Anything Pellucid raises on purpose; ``str()`` of it is one readable sentence.
+
+    ``hint`` says what the reader can do, ``exit_code`` what a command ends with.
+    """
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class ConfigError(PellucidError):
+    """A setting is unknown, has the wrong type or cannot be combined with another."""
+
+    exit_code = 78
+
+
+class DataError(PellucidError):
+    """The text given cannot be used as it is."""
+
+    exit_code = 65
+
+
+class InputMissingError(PellucidError):
+    """A file is not there or cannot be read."""
+
+    exit_code = 66
+
+
+class BundleError(PellucidError):
+    """A model folder is not what it should be."""
+
+    exit_code = 65
+
+
+class CorruptError(BundleError):
+    """The bytes of a file differ from those that were written."""
+
+
+class UnsafeFormatError(BundleError):
+    """A file format that could run code when opened is refused."""
+
+
+class OutputExistsError(PellucidError):
+    """The output folder already holds something that would be lost."""
+
+
+class LockedError(PellucidError):
+    """Another process works on this folder."""
+
+    exit_code = 3
+
+
+class WriteError(PellucidError):
+    """The disk did not take what was to be written; nothing older was lost."""
+
+    exit_code = 74
+
+
+class DivergedError(PellucidError):
+    """Training left the finite numbers and was stopped."""
+
+    exit_code = 75
+
+
+class MissingExtraError(PellucidError):
+    """An optional package is needed for this and is not installed."""
+
+    def __init__(self, package: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs {package}, which is not installed",
+            hint=f"pip install 'pellucid[{extra}]'",
+        )
+
+
+class ShapeError(PellucidError, ValueError):
+    """Tensors do not fit together."""
+
+    exit_code = 70

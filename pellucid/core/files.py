@@ -1,0 +1,171 @@
+"""Files that are whole or not there at all: synced, renamed into place, and hashed."""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from pellucid.core.errors import CorruptError, InputMissingError, WriteError
+
+MANIFEST_NAME = "manifest.json"
+MANIFEST_VERSION = 1
+_TEMPORARY_PREFIX = ".tmp-"
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file's bytes, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Replace ``path`` by ``content`` in one step: readers see the old bytes or the new.
+
+    The mode follows the umask. Raises WriteError; the old file is then unharmed.
+    """
+    temporary = path.with_name(f"{_TEMPORARY_PREFIX}{uuid.uuid4().hex}")
+    with write_errors(path):
+        try:
+            with temporary.open("xb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        sync_folder(path.parent)
+
+
+def write_folder(path: Path, fill: Callable[[Path], None], *, details: dict[str, Any]) -> None:
+    """Make ``path`` a folder that ``fill`` has written, complete with manifest, in one step.
+
+    ``fill`` gets an empty temporary folder. Its files are hashed into ``manifest.json`` beside
+    ``details``, everything is synced, and the folder is renamed into place; a folder that was
+    there before is removed after that. Raises WriteError; an older folder is then unharmed.
+    """
+    temporary = path.parent / f"{_TEMPORARY_PREFIX}{uuid.uuid4().hex}"
+    with write_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            temporary.mkdir()
+            fill(temporary)
+            _write_manifest(temporary, details)
+            _replace_folder(temporary, path)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """The manifest of a folder made by ``write_folder``.
+
+    Raises InputMissingError if there is none, CorruptError if it cannot be read.
+    """
+    path = folder / MANIFEST_NAME
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+        files = manifest["files"]
+        well_formed = manifest["version"] == MANIFEST_VERSION and all(
+            isinstance(entry["size"], int) and isinstance(entry["sha256"], str)
+            for entry in files.values()
+        )
+    except FileNotFoundError:
+        raise InputMissingError(f"{folder} has no {MANIFEST_NAME}") from None
+    except OSError as error:
+        raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptError(f"{path} is damaged: {error!r}") from error
+    if not well_formed:
+        raise CorruptError(f"{path} is damaged or of an unknown version")
+    return dict(manifest)
+
+
+def verify_folder(folder: Path) -> dict[str, Any]:
+    """Check every file of a folder against its manifest, which is returned.
+
+    Raises CorruptError naming the file, what was expected and what was got.
+    """
+    manifest = read_manifest(folder)
+    for name, entry in manifest["files"].items():
+        path = folder / name
+        if Path(name).name != name or path.is_symlink() or not path.is_file():
+            raise CorruptError(f"{path} is missing or not a plain file")
+        size = path.stat().st_size
+        if size != entry["size"]:
+            raise CorruptError(f"{path} should have {entry['size']} bytes, has {size}")
+        digest = sha256_of(path)
+        if digest != entry["sha256"]:
+            raise CorruptError(f"{path} should have SHA-256 {entry['sha256']}, has {digest}")
+    return manifest
+
+
+def remove_leftovers(folder: Path) -> list[Path]:
+    """Delete the temporary files and folders that a killed process left behind."""
+    leftovers = list(folder.glob(f"{_TEMPORARY_PREFIX}*")) if folder.is_dir() else []
+    for leftover in leftovers:
+        if leftover.is_dir():
+            shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            leftover.unlink(missing_ok=True)
+    return leftovers
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames inside ``folder`` durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextlib.contextmanager
+def write_errors(path: Path) -> Iterator[None]:
+    """Turn an OSError met while writing ``path`` into a WriteError that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        hint = ""
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            hint = "free some disk space, then run the command again with --resume"
+        raise WriteError(f"cannot write {path}: {error.strerror or error}", hint=hint) from error
+
+
+def _write_manifest(folder: Path, details: dict[str, Any]) -> None:
+    names = sorted(path.name for path in folder.iterdir())
+    _sync_files(folder / name for name in names)
+    files = {
+        name: {"size": (folder / name).stat().st_size, "sha256": sha256_of(folder / name)}
+        for name in names
+    }
+    manifest = {"version": MANIFEST_VERSION, **details, "files": files}
+    write_file(folder / MANIFEST_NAME, json.dumps(manifest, indent=2).encode())
+
+
+def _sync_files(paths: Iterable[Path]) -> None:
+    umask = os.umask(0)
+    os.umask(umask)
+    for path in paths:
+        path.chmod(0o666 & ~umask)  # safetensors writes 0600, which locks out other users
+        with path.open("rb") as file:
+            os.fsync(file.fileno())
+
+
+def _replace_folder(temporary: Path, path: Path) -> None:
+    sync_folder(temporary)
+    if path.exists():
+        old = path.parent / f"{_TEMPORARY_PREFIX}{uuid.uuid4().hex}"
+        path.rename(old)
+        temporary.rename(path)
+        sync_folder(path.parent)
+        shutil.rmtree(old, ignore_errors=True)
+    else:
+        temporary.rename(path)
+        sync_folder(path.parent)

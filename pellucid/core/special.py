@@ -1,0 +1,13 @@
+"""The four ids that mean something to every floor (EQ-12); text can never produce them."""
+
+PAD_ID = 0
+"""Fills batches up; never attended to, never scored."""
+UNK_ID = 1
+"""Stands for what a vocabulary does not hold (EQ-07)."""
+START_ID = 2
+"""What the decoder reads before the first word (EQ-106)."""
+STOP_ID = 3
+"""What the decoder says after the last word (EQ-128)."""
+
+SPECIAL_COUNT = 4
+"""How many ids are taken before the first ordinary token."""
