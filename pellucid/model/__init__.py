@@ -1,0 +1,17 @@
+"""Modules that own parameters and call the equations; ids in, log-odds out."""
+
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
+from pellucid.model.seq2seq import LossSums, Memory, Seq2Seq, State
+from pellucid.model.trace import UNWATCHED, Trace
+
+__all__ = [
+    "UNWATCHED",
+    "LossSums",
+    "Memory",
+    "ModelConfig",
+    "Seq2Seq",
+    "State",
+    "Trace",
+    "build_model",
+]

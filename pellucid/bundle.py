@@ -1,0 +1,176 @@
+"""A model on disk: everything needed to use it again, and nothing that could run code.
+
+    config.toml          the whole config of the run that made it
+    model.safetensors    the parameters
+    source.* target.*    the tokenizers (``shared.*`` when both sides use one)
+    README.md            the model card
+    manifest.json        size and SHA-256 of each file, fingerprint of each tensor
+"""
+
+import dataclasses
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pellucid.core.config import read_toml, write_toml
+from pellucid.core.errors import BundleError, CorruptError, InputMissingError
+from pellucid.core.files import read_manifest, verify_folder, write_folder
+from pellucid.core.tensors import fingerprint, load_tensors, save_tensors
+from pellucid.model import ModelConfig, Seq2Seq, build_model
+from pellucid.text.tokenizer import Tokenizer, load_tokenizer
+
+BUNDLES_FOLDER = "bundles"
+"""Where a run folder keeps its bundles."""
+MODEL_FILE = "model.safetensors"
+CONFIG_FILE = "config.toml"
+CARD_FILE = "README.md"
+
+_log = logging.getLogger("pellucid")
+
+
+@dataclasses.dataclass(frozen=True)
+class Bundle:
+    """A model, the tokenizers it was trained with, and how it came to be."""
+
+    model: Seq2Seq
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    settings: dict[str, Any]
+    """The whole config, section by section, as it stands in ``config.toml``."""
+    manifest: dict[str, Any]
+    path: Path | None = None
+
+
+def save_bundle(path: Path, bundle: Bundle, *, card: str, details: Mapping[str, Any]) -> None:
+    """Write ``bundle`` to the folder ``path`` in one step, with its model card.
+
+    ``details`` (step, score, ...) go into the manifest. Raises WriteError.
+    """
+    tensors = model_tensors(bundle.model)
+
+    def fill(folder: Path) -> None:
+        (folder / CONFIG_FILE).write_text(write_toml(bundle.settings), encoding="utf-8")
+        (folder / CARD_FILE).write_text(card, encoding="utf-8")
+        save_tensors(folder / MODEL_FILE, tensors)
+        if bundle.source_tokenizer is bundle.target_tokenizer:
+            bundle.target_tokenizer.save(folder, "shared")
+        else:
+            bundle.source_tokenizer.save(folder, "source")
+            bundle.target_tokenizer.save(folder, "target")
+
+    write_folder(
+        path,
+        fill,
+        details={
+            "kind": "bundle",
+            **details,
+            "tensors": {name: fingerprint(tensor) for name, tensor in tensors.items()},
+        },
+    )
+
+
+def load_bundle(path: Path | str, device: str = "cpu") -> Bundle:
+    """Open a bundle folder, or the best bundle of a run folder, ready for inference.
+
+    Raises InputMissingError if there is none, CorruptError naming the file and the tensor that
+    differ from what was written, BundleError if the tensors are not those of the config.
+    """
+    folder = find_bundle(Path(path))
+    manifest = _verify(folder)
+    settings = read_toml(folder / CONFIG_FILE)
+    source_tokenizer, target_tokenizer = load_tokenizers(folder)
+    model = build_model(
+        ModelConfig.parse(settings.get("model", {}), f"{folder / CONFIG_FILE}: model"),
+        source_tokenizer.vocabulary_size,
+        target_tokenizer.vocabulary_size,
+    )
+    load_model_tensors(model, load_tensors(folder / MODEL_FILE), folder / MODEL_FILE)
+    model.to(device).eval().requires_grad_(False)
+    return Bundle(model, source_tokenizer, target_tokenizer, settings, manifest, folder)
+
+
+def load_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
+    """The source and target tokenizers saved in ``folder``; one object if they are shared."""
+    if any(folder.glob("shared.*")):
+        shared = load_tokenizer(folder, "shared")
+        return shared, shared
+    return load_tokenizer(folder, "source"), load_tokenizer(folder, "target")
+
+
+def find_bundle(path: Path) -> Path:
+    """``path`` itself if it is a bundle, else the best bundle of the run folder ``path``.
+
+    The best has the highest score in its manifest; of equals, the latest step.
+    Raises InputMissingError if there is none.
+    """
+    if not path.is_dir():
+        raise InputMissingError(f"there is no folder {path}")
+    if (path / MODEL_FILE).exists() or (path / CONFIG_FILE).exists() and not _bundles_of(path):
+        return path
+    ranked = []
+    for folder in _bundles_of(path):
+        try:
+            manifest = read_manifest(folder)
+        except (CorruptError, InputMissingError) as error:
+            _log.warning("skipped %s: %s", folder, error)
+            continue
+        ranked.append((manifest.get("score", float("-inf")), manifest.get("step", 0), folder))
+    if not ranked:
+        raise InputMissingError(
+            f"{path} holds no model",
+            hint="name a bundle folder, or a run folder whose training has validated once",
+        )
+    return max(ranked)[2]
+
+
+def model_tensors(model: Seq2Seq) -> dict[str, Tensor]:
+    """The parameters by name, those used in several places under the first name only."""
+    return dict(model.named_parameters())
+
+
+def load_model_tensors(model: Seq2Seq, tensors: Mapping[str, Tensor], origin: Path) -> None:
+    """Fill ``model`` with ``tensors`` read from ``origin``.
+
+    Raises BundleError listing every tensor that is missing, left over or of another shape.
+    """
+    slots = model_tensors(model)
+    faults = [f"{name} is missing" for name in slots if name not in tensors]
+    faults += [f"{name} is not part of this model" for name in tensors if name not in slots]
+    for name in slots.keys() & tensors.keys():
+        if slots[name].shape != tensors[name].shape:
+            faults.append(
+                f"{name} should be {tuple(slots[name].shape)}, is {tuple(tensors[name].shape)}"
+            )
+    if faults:
+        raise BundleError(f"{origin} does not fit its config: " + "; ".join(sorted(faults)))
+    with torch.no_grad():
+        for name, slot in slots.items():
+            slot.copy_(tensors[name])
+
+
+def _bundles_of(path: Path) -> list[Path]:
+    return [folder for folder in (path / BUNDLES_FOLDER).glob("[!.]*") if folder.is_dir()]
+
+
+def _verify(folder: Path) -> dict[str, Any]:
+    try:
+        return verify_folder(folder)
+    except CorruptError as error:
+        damaged = _damaged_tensors(folder)
+        if damaged:
+            raise CorruptError(f"{error}; damaged: {', '.join(damaged)}") from error
+        raise
+
+
+def _damaged_tensors(folder: Path) -> list[str]:
+    """Which tensors differ from their fingerprints, as far as the file can be read at all."""
+    try:
+        expected = read_manifest(folder).get("tensors", {})
+        tensors = load_tensors(folder / MODEL_FILE)
+    except (CorruptError, InputMissingError):
+        return []
+    return [name for name in expected if name in tensors and fingerprint(tensors[name]) != expected[name]]

@@ -1,0 +1,42 @@
+"""Named tensors on disk, as safetensors: data that cannot run code."""
+
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import safetensors
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from pellucid.core.errors import CorruptError, InputMissingError
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
+    """Write tensors under their names; those that share memory are written once each."""
+    safetensors.torch.save_file(
+        {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()},
+        path,
+    )
+
+
+def load_tensors(path: Path) -> dict[str, Tensor]:
+    """Read what ``save_tensors`` wrote, onto the CPU.
+
+    The file is read, not mapped, so that truncating it later cannot kill the process.
+    Raises InputMissingError if it cannot be read, CorruptError if it is not a safetensors file.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
+    try:
+        return safetensors.torch.load(content)
+    except (safetensors.SafetensorError, ValueError, KeyError) as error:
+        raise CorruptError(f"{path} is not a readable safetensors file: {error}") from error
+
+
+def fingerprint(tensor: Tensor) -> str:
+    """The first 16 hexadecimal digits of the SHA-256 of a tensor's bytes."""
+    content = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()
+    return hashlib.sha256(memoryview(content)).hexdigest()[:16]

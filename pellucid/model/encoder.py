@@ -1,0 +1,67 @@
+"""The encoder: blocks of self-attention and feed-forward, one after another."""
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from pellucid.model.attention import MultiHeadAttention
+from pellucid.model.config import ModelConfig
+from pellucid.model.dropout import DropoutSource
+from pellucid.model.feed_forward import FeedForward
+from pellucid.model.normalization import LayerNorm
+from pellucid.model.sublayer import AddAndNorm
+from pellucid.model.trace import UNWATCHED, Trace
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, Add & Norm, feed-forward, Add & Norm.
+
+    EQ: 104.  Source: Vaswani et al. (2017), §3.1 and Figure 1, left.
+    """
+
+    def __init__(self, config: ModelConfig, source: DropoutSource) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(config, source)
+        self.self_attention_norm = AddAndNorm(config, source)
+        self.feed_forward = FeedForward(config, source)
+        self.feed_forward_norm = AddAndNorm(config, source)
+
+    def forward(
+        self,
+        x: Float[Tensor, "sentence source d_model"],
+        may_attend: Bool[Tensor, "sentence 1 1 source"] | None,
+        trace: Trace = UNWATCHED,
+    ) -> Float[Tensor, "sentence source d_model"]:
+        """The rows one block further."""
+        attended = self.self_attention(
+            self.self_attention_norm.enter(x), may_attend, trace=trace.under("self_attention")
+        )
+        x = self.self_attention_norm.leave(x, attended, trace.under("self_attention"))
+        fed = self.feed_forward(self.feed_forward_norm.enter(x), trace.under("feed_forward"))
+        return self.feed_forward_norm.leave(x, fed, trace.under("feed_forward"))
+
+
+class Encoder(nn.Module):
+    """X⁽⁰⁾ → X⁽¹⁾ → … → X⁽ᴺ⁾; with pre-norm a last norm closes the stack.
+
+    EQ: 105.  Source: Vaswani et al. (2017), §3.1.
+    """
+
+    def __init__(self, config: ModelConfig, source: DropoutSource) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            EncoderLayer(config, source) for _ in range(config.encoder_layers)
+        )
+        self.last_norm = LayerNorm(config) if config.norm == "pre" else nn.Identity()
+
+    def forward(
+        self,
+        x: Float[Tensor, "sentence source d_model"],
+        may_attend: Bool[Tensor, "sentence 1 1 source"] | None,
+        trace: Trace = UNWATCHED,
+    ) -> Float[Tensor, "sentence source d_model"]:
+        """All blocks, the whole sentence at once."""
+        for index, layer in enumerate(self.layers):
+            x = layer(x, may_attend, trace.under(f"layers.{index}"))
+        output: Tensor = self.last_norm(x)
+        trace.keep("output", output)
+        return output

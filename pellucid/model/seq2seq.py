@@ -1,0 +1,103 @@
+"""The protocol between a model and everything that trains, searches or opens it."""
+
+import dataclasses
+from abc import ABC, abstractmethod
+from typing import Protocol, Self
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from pellucid.model.config import ModelConfig
+from pellucid.model.trace import UNWATCHED, Trace
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """What the encoder hands to the decoder: one row for each source token."""
+
+    states: Float[Tensor, "sentence source d_model"]
+    may_attend: Bool[Tensor, "sentence source"]
+    """False where a row is padding."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LossSums:
+    """Sums over the real target tokens of a batch; divide by ``token_count`` for a mean."""
+
+    loss: Float[Tensor, ""]
+    """Cross-entropy against the smoothed labels, in nats."""
+    negative_log_likelihood: Float[Tensor, ""]
+    """Cross-entropy against the labels themselves, in nats."""
+    token_count: int
+
+
+class State(Protocol):
+    """A decoder in mid-sentence, as a value: a step returns a new one."""
+
+    @property
+    def sentence_count(self) -> int:
+        """How many source sentences are being translated."""
+        ...
+
+    @property
+    def beam_count(self) -> int:
+        """How many hypotheses each of them has."""
+        ...
+
+    @property
+    def length(self) -> int:
+        """How many tokens have been fed so far."""
+        ...
+
+    def select(self, rows: Int[Tensor, "sentence beam"]) -> Self:
+        """Go on with these rows alone, numbered ``sentence · beam_count + beam`` in this state.
+
+        All rows that become the beams of one sentence must come from one sentence.
+        """
+        ...
+
+
+class Seq2Seq(nn.Module, ABC):
+    """A model that reads one sequence of ids and writes another."""
+
+    config: ModelConfig
+    source_vocabulary_size: int
+    target_vocabulary_size: int
+
+    @property
+    @abstractmethod
+    def max_length(self) -> int | None:
+        """The longest sequence it can number, in tokens with the stop; None is no limit."""
+
+    @abstractmethod
+    def encode(self, source: Int[Tensor, "sentence source"], trace: Trace = UNWATCHED) -> Memory:
+        """Read source ids, each row ending in STOP and filled up with PAD."""
+
+    @abstractmethod
+    def forward(
+        self,
+        source: Int[Tensor, "sentence source"],
+        target_input: Int[Tensor, "sentence target"],
+        trace: Trace = UNWATCHED,
+    ) -> Float[Tensor, "sentence target vocabulary"]:
+        """The logits of every next token given the true prefix (teacher forcing, EQ-121)."""
+
+    @abstractmethod
+    def loss(
+        self,
+        source: Int[Tensor, "sentence source"],
+        target_input: Int[Tensor, "sentence target"],
+        labels: Int[Tensor, "sentence target"],
+        smoothing: float,
+    ) -> LossSums:
+        """The loss against ``labels``, PAD left out, without ever holding all logits."""
+
+    @abstractmethod
+    def start(self, memory: Memory) -> State:
+        """A decoder that has said nothing, one beam for each sentence."""
+
+    @abstractmethod
+    def step(
+        self, ids: Int[Tensor, "sentence beam"], state: State
+    ) -> tuple[Float[Tensor, "sentence beam vocabulary"], State]:
+        """Feed one token to each hypothesis; the logits of the next, and the state after it."""

@@ -1,0 +1,141 @@
+"""The whole Transformer (EQ-115), behind the protocol that search and training know."""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from pellucid.core.errors import ConfigError
+from pellucid.core.special import PAD_ID
+from pellucid.equations.fused import fused_linear_cross_entropy
+from pellucid.model.config import ModelConfig
+from pellucid.model.decoder import Decoder
+from pellucid.model.dropout import DropoutSource
+from pellucid.model.embedding import Embedding, Positions
+from pellucid.model.encoder import Encoder
+from pellucid.model.seq2seq import LossSums, Memory, Seq2Seq, State
+from pellucid.model.state import TransformerState
+from pellucid.model.trace import UNWATCHED, Trace
+
+
+class Transformer(Seq2Seq):
+    """Encoder and decoder between an embedding and a softmax.
+
+    EQ: 105, 110, 112, 115.  Source: Vaswani et al. (2017), Figure 1.
+    Raises ConfigError if a shared embedding is asked for vocabularies of different sizes.
+    """
+
+    def __init__(
+        self, config: ModelConfig, source_vocabulary_size: int, target_vocabulary_size: int
+    ) -> None:
+        super().__init__()
+        if config.share_embeddings and source_vocabulary_size != target_vocabulary_size:
+            raise ConfigError(
+                "model.share_embeddings needs one vocabulary for both sides, got"
+                f" {source_vocabulary_size} source and {target_vocabulary_size} target tokens",
+                hint="set tokenizer.shared=true or model.share_embeddings=false",
+            )
+        self.config = config
+        self.source_vocabulary_size = source_vocabulary_size
+        self.target_vocabulary_size = target_vocabulary_size
+        self.dropout_source = DropoutSource()
+        positions = Positions(config)
+        self.target_embedding = Embedding(
+            config, target_vocabulary_size, positions, self.dropout_source
+        )
+        self.source_embedding = (
+            self.target_embedding
+            if config.share_embeddings
+            else Embedding(config, source_vocabulary_size, positions, self.dropout_source)
+        )
+        self.encoder = Encoder(config, self.dropout_source)
+        self.decoder = Decoder(config, self.dropout_source)
+        self.output_weight = (
+            self.target_embedding.weight
+            if config.tie_output
+            else nn.Parameter(torch.empty(target_vocabulary_size, config.d_model))
+        )
+        self.output_bias = (
+            nn.Parameter(torch.zeros(target_vocabulary_size)) if config.output_bias else None
+        )
+
+    @property
+    def max_length(self) -> int | None:
+        """How many places learned positions number; sinusoids have no end."""
+        return self.config.max_positions if self.config.positions == "learned" else None
+
+    def encode(self, source: Int[Tensor, "sentence source"], trace: Trace = UNWATCHED) -> Memory:
+        """Read source ids, each row ending in STOP and filled up with PAD."""
+        inner = trace.under("encoder")
+        x = self.source_embedding(source, trace=inner.under("embedding"))
+        may_attend = source != PAD_ID
+        states = self.encoder(x, _mask_for_heads(may_attend), inner)
+        return Memory(states, may_attend)
+
+    def forward(
+        self,
+        source: Int[Tensor, "sentence source"],
+        target_input: Int[Tensor, "sentence target"],
+        trace: Trace = UNWATCHED,
+    ) -> Float[Tensor, "sentence target vocabulary"]:
+        """The logits of every next token given the true prefix (EQ-121)."""
+        hidden = self._decode(self.encode(source, trace), target_input, trace)
+        logits = functional.linear(hidden, self.output_weight, self.output_bias)
+        trace.keep("logits", logits)
+        return logits
+
+    def loss(
+        self,
+        source: Int[Tensor, "sentence source"],
+        target_input: Int[Tensor, "sentence target"],
+        labels: Int[Tensor, "sentence target"],
+        smoothing: float,
+    ) -> LossSums:
+        """The loss against ``labels``, PAD left out, without ever holding all logits."""
+        hidden = self._decode(self.encode(source), target_input, UNWATCHED)
+        is_real = labels != PAD_ID
+        real_labels = labels[is_real]
+        loss, negative_log_likelihood = fused_linear_cross_entropy(
+            hidden[is_real], self.output_weight, self.output_bias, real_labels, smoothing
+        )
+        return LossSums(loss, negative_log_likelihood, real_labels.shape[0])
+
+    def start(self, memory: Memory) -> TransformerState:
+        """A decoder that has said nothing, one beam for each sentence."""
+        return TransformerState(
+            layers=self.decoder.start(memory.states),
+            memory_may_attend=memory.may_attend,
+            beam_count=1,
+            length=0,
+        )
+
+    def step(
+        self, ids: Int[Tensor, "sentence beam"], state: State
+    ) -> tuple[Float[Tensor, "sentence beam vocabulary"], TransformerState]:
+        """Feed one token to each hypothesis; the logits of the next, and the state after it."""
+        assert isinstance(state, TransformerState)
+        x = self.target_embedding(ids.reshape(-1, 1), start=state.length)
+        mask = _mask_for_heads(state.memory_may_attend)
+        hidden, layers = self.decoder.step(x, state.layers, mask)
+        logits = functional.linear(hidden.squeeze(1), self.output_weight, self.output_bias)
+        new_state = TransformerState(
+            layers, state.memory_may_attend, state.beam_count, state.length + 1
+        )
+        return logits.view(*ids.shape, -1), new_state
+
+    def _decode(
+        self, memory: Memory, target_input: Int[Tensor, "sentence target"], trace: Trace
+    ) -> Float[Tensor, "sentence target d_model"]:
+        inner = trace.under("decoder")
+        x = self.target_embedding(target_input, trace=inner.under("embedding"))
+        hidden: Tensor = self.decoder(x, memory.states, _mask_for_heads(memory.may_attend), inner)
+        return hidden
+
+
+def _mask_for_heads(
+    may_attend: Bool[Tensor, "sentence source"],
+) -> Bool[Tensor, "sentence 1 1 source"] | None:
+    """One row for all heads and queries; None on a CPU if nothing is hidden, which is faster."""
+    if may_attend.device.type == "cpu" and bool(may_attend.all()):
+        return None
+    return may_attend[:, None, None, :]
