@@ -1,0 +1,109 @@
+"""From ids to vectors, and from vectors back to scores over the vocabulary."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pellucid.equations.shapes import require_same_size
+
+
+def one_hot(
+    ids: Int[Tensor, "*batch"], vocabulary_size: int, dtype: torch.dtype | None = None
+) -> Float[Tensor, "*batch {vocabulary_size}"]:
+    """Each id as a row of zeros with a single one.
+
+        x[β] = 1 if β = id else 0
+
+    EQ: 13.  Source: seed 001, Training Phase; seed 002, (7).
+    Symbols: vocabulary_size = V; the result is in ``dtype`` (torch's default if not given).
+    """
+    columns = torch.arange(vocabulary_size, device=ids.device)
+    return (ids.unsqueeze(-1) == columns).to(dtype or torch.get_default_dtype())
+
+
+def embed(
+    ids: Int[Tensor, "*batch"], weight: Float[Tensor, "vocabulary d_model"]
+) -> Float[Tensor, "*batch d_model"]:
+    """Look up the row of each id: the same as one-hot rows times the matrix, only faster.
+
+        X = X_onehot W_Embedding
+
+    EQ: 14, 18.  Source: seed 001, Training Phase.
+    Symbols: weight = W_Embedding.
+    """
+    return weight[ids]
+
+
+def embed_one_hot(
+    x: Float[Tensor, "*batch vocabulary"], weight: Float[Tensor, "vocabulary d_model"]
+) -> Float[Tensor, "*batch d_model"]:
+    """One-hot rows (or any mixture of words) times the embedding matrix.
+
+        X = X_onehot W_Embedding
+
+    EQ: 14.  Source: seed 001, Training Phase.
+    Symbols: x = X_onehot (a zero row is seed 001's start symbol y₀), weight = W_Embedding.
+    """
+    return x @ weight
+
+
+def scaled_embedding(
+    ids: Int[Tensor, "*batch"], weight: Float[Tensor, "vocabulary d_model"]
+) -> Float[Tensor, "*batch d_model"]:
+    """The embedding, enlarged so that it holds its own against the positions added to it.
+
+        X = √d_model · X_onehot W_Embedding
+
+    EQ: 15, 107.  Source: seed 001, Training Phase; Vaswani et al. (2017), §3.4.
+    Symbols: weight = W_Embedding. Of the seeds only 001 has the factor (ER-50).
+    """
+    return math.sqrt(weight.shape[-1]) * embed(ids, weight)
+
+
+def shift_right(
+    labels: Int[Tensor, "*batch target"], start_id: int
+) -> Int[Tensor, "*batch target"]:
+    """What the decoder reads while it learns to say ``labels``: start, then all but the last.
+
+        (y₁, …, yₙ) → (start, y₁, …, yₙ₋₁)
+
+    EQ: 106.  Source: seed 001, Training Phase; Vaswani et al. (2017), §3.1.
+    Symbols: labels = Y_output, start_id = y₀, result = Y'_output.
+    """
+    start = torch.full_like(labels[..., :1], start_id)
+    return torch.cat((start, labels[..., :-1]), dim=-1)
+
+
+def shift_right_zero(
+    embedded: Float[Tensor, "*batch target d_model"],
+) -> Float[Tensor, "*batch target d_model"]:
+    """The same shift for vectors, with a zero vector for a start symbol.
+
+        (y₁, …, yₙ) → (0, y₁, …, yₙ₋₁)
+
+    EQ: 106.  Source: seed 001, Training Phase (y₀ is "the zero vector"); tensor2tensor's
+    ``shift_right_3d``. See ER-44 for the two kinds of start.
+    Symbols: embedded = the rows of the embedded labels.
+    """
+    start = torch.zeros_like(embedded[..., :1, :])
+    return torch.cat((start, embedded[..., :-1, :]), dim=-2)
+
+
+def output_logits(
+    states: Float[Tensor, "*batch d_model"],
+    w_s: Float[Tensor, "d_model vocabulary"],
+    b_s: Float[Tensor, " vocabulary"] | None = None,
+) -> Float[Tensor, "*batch vocabulary"]:
+    """A score for every word of the vocabulary.
+
+        Z = Z_N W^S + b^S
+
+    EQ: 19, 112.  Source: seed 001, Training Phase; Vaswani et al. (2017), §3.4.
+    Symbols: states = Z_N, w_s = W^S (tied: the transposed embedding matrix), b_s = b^S.
+    Raises: ShapeError if states and weights differ in width.
+    """
+    require_same_size("d_model", ("states", states, -1), ("w_s", w_s, -2))
+    logits = states @ w_s
+    return logits if b_s is None else logits + b_s

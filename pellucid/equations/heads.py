@@ -1,0 +1,148 @@
+"""Multi-head attention: several attentions side by side, joined by one projection."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from pellucid.core.errors import ShapeError
+from pellucid.equations.attention import attention
+from pellucid.equations.shapes import require_same_size
+
+
+def split_heads(
+    x: Float[Tensor, "*batch length width"], heads: int
+) -> Float[Tensor, "*batch {heads} length size"]:
+    """Cut each row into equal pieces, one per head, the first head first.
+
+        T[Δ] → T[ν, δ] with Δ = ν d + δ
+
+    EQ: 33.  Source: seed 002, (2).
+    Symbols: width = D = n_h d, heads = n_h, size = d.
+    Raises: ShapeError if the width is not a multiple of ``heads``.
+    """
+    width = x.shape[-1]
+    if heads < 1 or width % heads:
+        raise ShapeError(
+            f"the width (axis -1) must be a multiple of heads={heads}, got shape {tuple(x.shape)}"
+        )
+    pieces = x.reshape(*x.shape[:-1], heads, width // heads)  # (*batch, length, heads, size)
+    return pieces.transpose(-3, -2)
+
+
+def merge_heads(
+    x: Float[Tensor, "*batch heads length size"],
+) -> Float[Tensor, "*batch length heads*size"]:
+    """Put the heads' rows side by side, the first head first; undoes ``split_heads``.
+
+        Concat(head₁, …, head_h),   T[ν, δ] → T[Δ] with Δ = ν d + δ
+
+    EQ: 33, 34.  Source: seed 002, (1), (3); Vaswani et al. (2017), §3.2.2.
+    Symbols: heads = h, size = d.
+    Differs: seed 003 draws the heads on top of each other, which no W_O can multiply (ER-21).
+    """
+    return x.transpose(-3, -2).flatten(-2)
+
+
+def attention_head(
+    query: Float[Tensor, "*batch query d_model"],
+    key: Float[Tensor, "*batch key d_model"],
+    value: Float[Tensor, "*batch key d_model"],
+    w_q: Float[Tensor, "d_model key_size"],
+    w_k: Float[Tensor, "d_model key_size"],
+    w_v: Float[Tensor, "d_model value_size"],
+) -> Float[Tensor, "*batch query value_size"]:
+    """One head: attention between projections of the three inputs.
+
+        headᵢ = Attention(Q Wᵢ^Q, K Wᵢ^K, V Wᵢ^V)
+
+    EQ: 78.  Source: seed 000, Def. 4.2; Vaswani et al. (2017), §3.2.2.
+    Symbols: query = Q, key = K, value = V, w_q = Wᵢ^Q, w_k = Wᵢ^K, w_v = Wᵢ^V.
+    Raises: ShapeError if inputs and weights do not fit together.
+    """
+    _require_projections(("query", query, w_q), ("key", key, w_k), ("value", value, w_v))
+    return attention(query @ w_q, key @ w_k, value @ w_v)
+
+
+def multi_head_attention(
+    query: Float[Tensor, "*batch query d_model"],
+    key: Float[Tensor, "*batch key d_model"],
+    value: Float[Tensor, "*batch key d_model"],
+    w_q: Float[Tensor, "heads d_model key_size"],
+    w_k: Float[Tensor, "heads d_model key_size"],
+    w_v: Float[Tensor, "heads d_model value_size"],
+    w_o: Float[Tensor, "heads*value_size d_model"],
+    may_attend: Bool[Tensor, "*#batch #query #key"] | None = None,
+) -> Float[Tensor, "*batch query d_model"]:
+    """Several heads look at once; their answers are put side by side and projected back.
+
+        MultiHead(Q, K, V) = Concat(head₁, …, head_h) W^O
+
+    EQ: 77, 79, 82, 83, 88, 89.  Source: seed 000, Def. 4.2; Vaswani et al. (2017), §3.2.2.
+    Symbols: query = Q, key = K, value = V, w_q[i] = Wᵢ^Q, w_k[i] = Wᵢ^K, w_v[i] = Wᵢ^V, w_o = W^O,
+    heads = h, key_size = dₖ, value_size = dᵥ.
+    Raises: ShapeError if inputs, weights or mask do not fit together.
+
+    Self-attention is Q = K = V = X, cross attention K = V = the encoder's output; the mask is
+    the same for every head. No biases. Differs: torch.nn.MultiheadAttention has biases, ties
+    key_size and value_size to d_model / heads, and its masks say True = hidden.
+    """
+    _require_projections(("query", query, w_q), ("key", key, w_k), ("value", value, w_v))
+    each_head = attention(
+        query.unsqueeze(-3) @ w_q,  # (*batch, heads, query, key_size)
+        key.unsqueeze(-3) @ w_k,
+        value.unsqueeze(-3) @ w_v,
+        None if may_attend is None else may_attend.unsqueeze(-3),
+    )
+    side_by_side = merge_heads(each_head)  # (*batch, query, heads * value_size)
+    require_same_size("heads * value_size", ("the heads", side_by_side, -1), ("w_o", w_o, -2))
+    return side_by_side @ w_o
+
+
+def head_contributions(
+    each_head: Float[Tensor, "*batch heads query value_size"],
+    w_o: Float[Tensor, "heads*value_size d_model"],
+) -> Float[Tensor, "*batch heads query d_model"]:
+    """What each head adds to the output; their sum is the multi-head attention.
+
+        Concat(head₁, …, head_h) W^O = Σᵢ headᵢ W^O₍ᵢ₎
+
+    EQ: 81.  Source: follows from Vaswani et al. (2017), §3.2.2.
+    Symbols: each_head[i] = headᵢ, W^O₍ᵢ₎ = rows i·dᵥ to (i+1)·dᵥ of W^O.
+    Raises: ShapeError if heads and weights do not fit together.
+    """
+    require_same_size(
+        "heads * value_size", ("the heads", merge_heads(each_head), -1), ("w_o", w_o, -2)
+    )
+    blocks = w_o.reshape(each_head.shape[-3], each_head.shape[-1], -1)
+    return each_head @ blocks  # (*batch, heads, query, d_model)
+
+
+def two_stage_weights(
+    shared: Float[Tensor, "d_model size"], per_head: Float[Tensor, "heads size size"]
+) -> Float[Tensor, "heads d_model size"]:
+    """The projections of heads that all start from one narrow projection.
+
+        Wᵢ^Q = W_q W_q⁽ⁱ⁾
+
+    EQ: 87.  Source: seed 003, §1.4, (6).
+    Symbols: shared = W_q, per_head[i] = W_q⁽ⁱ⁾; for keys and values likewise.
+    Differs: the paper's heads project straight from d_model columns. Here all heads share one
+    space of ``size`` dimensions: their joint rank is at most ``size``, not heads · size (ER-22).
+    """
+    return shared @ per_head
+
+
+def joint_rank(weights: Float[Tensor, "heads d_model size"]) -> int:
+    """How many dimensions of the input the projections of all heads together can see.
+
+        rank [W₁ W₂ … W_h]
+
+    EQ: 87.  Source: derived; settles ER-22.
+    Symbols: weights[i] = Wᵢ.
+    """
+    return int(torch.linalg.matrix_rank(merge_heads(weights)).item())
+
+
+def _require_projections(*projections: tuple[str, Tensor, Tensor]) -> None:
+    for name, x, weight in projections:
+        require_same_size("d_model", (name, x, -1), (f"w_{name[0]}", weight, -2))

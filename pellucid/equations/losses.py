@@ -1,0 +1,221 @@
+"""What training makes small: how surprised the model is by the right words."""
+
+from typing import Literal, assert_never
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from pellucid.core.errors import ConfigError, ShapeError
+from pellucid.equations.embedding import one_hot
+from pellucid.equations.shapes import Number, require_same_size
+from pellucid.equations.softmax import log_softmax
+
+Reduction = Literal["sum", "mean"]
+"""``sum`` over all tokens, or the ``mean`` over the real ones (ER-47)."""
+
+
+def negative_log_likelihood(
+    logits: Float[Tensor, "*batch vocabulary"], labels: Int[Tensor, "*batch"]
+) -> Float[Tensor, "*batch"]:
+    """How surprised the model is by each label, in nats.
+
+        -log p[y],   p = softmax(z)
+
+    EQ: 118.  Source: seed 001, Training Phase, where CrossEntropy stands without a formula.
+    Symbols: logits = z, labels = y.
+    Raises: ShapeError if there is not one label for each row of logits.
+    """
+    if logits.shape[:-1] != labels.shape:
+        raise ShapeError(
+            "labels must have one id for each row of logits (all its axes but the last),"
+            f" got shapes {tuple(labels.shape)} and {tuple(logits.shape)}"
+        )
+    return -log_softmax(logits).gather(-1, labels.long().unsqueeze(-1)).squeeze(-1)
+
+
+def cross_entropy(
+    logits: Float[Tensor, "*batch vocabulary"],
+    labels: Int[Tensor, "*batch"],
+    reduction: Reduction = "sum",
+    pad_id: int | None = None,
+) -> Float[Tensor, ""]:
+    """The surprise at the right words, in nats, added up (or averaged) over a sequence.
+
+        L = Σᵢ CrossEntropy(yᵢ, pᵢ) = -Σᵢ log pᵢ[yᵢ]
+
+    EQ: 118.  Source: seed 001, Training Phase.
+    Symbols: softmax(logits) = P, labels = Y_output; labels equal to ``pad_id`` do not count.
+    Raises: ShapeError if there is not one label for each row of logits.
+
+    ``mean`` is per real token; of no token at all it is 0.
+    Differs: torch.nn.functional.cross_entropy means by default, and gives NaN for no token.
+    """
+    return _reduce(negative_log_likelihood(logits, labels), _real(labels, pad_id), reduction)
+
+
+def smooth_labels(
+    labels: Int[Tensor, "*batch"],
+    vocabulary_size: int,
+    smoothing: Number,
+    dtype: torch.dtype | None = None,
+) -> Float[Tensor, "*batch {vocabulary_size}"]:
+    """Take a little belief from the right word and share it among all words, itself included.
+
+        q = (1 - ε) y + ε / K
+
+    EQ: 120.  Source: seed 004, Before Transformers; Szegedy et al. (2016), §7.
+    Symbols: y = one_hot(labels), smoothing = ε, vocabulary_size = K = V.
+    Raises: ConfigError unless 0 ≤ smoothing ≤ 1.
+    Differs: ``smooth_labels_excluding_label`` (fairseq, flax) and
+    ``smooth_labels_excluding_padding`` (Annotated Transformer, JoeyNMT) bear the same name there.
+    """
+    _require_smoothing(smoothing)
+    return (1 - smoothing) * one_hot(labels, vocabulary_size, dtype) + smoothing / vocabulary_size
+
+
+def smooth_labels_excluding_label(
+    labels: Int[Tensor, "*batch"],
+    vocabulary_size: int,
+    smoothing: Number,
+    dtype: torch.dtype | None = None,
+) -> Float[Tensor, "*batch {vocabulary_size}"]:
+    """Take a little belief from the right word and share it among the others only.
+
+        q = (1 - ε) y + ε (1 - y) / (K - 1)
+
+    EQ: 120.  Source: fairseq's label_smoothed_cross_entropy, flax's wmt example (ER-48).
+    Symbols: y = one_hot(labels), smoothing = ε, vocabulary_size = K.
+    Raises: ConfigError unless 0 ≤ smoothing ≤ 1.
+    Differs: ``smooth_labels`` shares among all words; there the right one keeps 1 - ε + ε/K.
+    """
+    _require_smoothing(smoothing)
+    y = one_hot(labels, vocabulary_size, dtype)
+    return (1 - smoothing) * y + smoothing * (1 - y) / (vocabulary_size - 1)
+
+
+def smooth_labels_excluding_padding(
+    labels: Int[Tensor, "*batch"],
+    vocabulary_size: int,
+    smoothing: Number,
+    pad_id: int,
+    dtype: torch.dtype | None = None,
+) -> Float[Tensor, "*batch {vocabulary_size}"]:
+    """Share the belief among the other words, but give the padding symbol none.
+
+        q = (1 - ε) y + ε (1 - y - y_pad) / (K - 2);   q = 0 where the label is padding
+
+    EQ: 120.  Source: the Annotated Transformer, LabelSmoothing; JoeyNMT (ER-48).
+    Symbols: y = one_hot(labels), y_pad = one_hot(pad_id), smoothing = ε, vocabulary_size = K.
+    Raises: ConfigError unless 0 ≤ smoothing ≤ 1.
+    Differs: ``smooth_labels`` shares among all words, padding included.
+    """
+    _require_smoothing(smoothing)
+    y = one_hot(labels, vocabulary_size, dtype)
+    padding = one_hot(torch.full_like(labels, pad_id), vocabulary_size, dtype)
+    smoothed = (1 - smoothing) * y + smoothing * (1 - y - padding) / (vocabulary_size - 2)
+    return smoothed.masked_fill((labels == pad_id).unsqueeze(-1), 0.0)
+
+
+def distribution_cross_entropy(
+    target: Float[Tensor, "*batch vocabulary"], logits: Float[Tensor, "*batch vocabulary"]
+) -> Float[Tensor, "*batch"]:
+    """The surprise to be expected if the words came from ``target``, row by row, in nats.
+
+        CE(q, p) = -Σᵥ qᵥ log pᵥ
+
+    EQ: 118, 120.  Source: the usual definition; seed 001 only names it (ER-18).
+    Symbols: target = q, softmax(logits) = p.
+    Raises: ShapeError if the two differ in the size of the vocabulary.
+    """
+    require_same_size("vocabulary", ("target", target, -1), ("logits", logits, -1))
+    # 0 log 0 = 0: a word that never comes surprises nobody, even where log p = -inf.
+    return -torch.where(target > 0, target * log_softmax(logits), 0.0).sum(dim=-1)
+
+
+def smoothed_cross_entropy(
+    logits: Float[Tensor, "*batch vocabulary"],
+    labels: Int[Tensor, "*batch"],
+    smoothing: Number,
+    reduction: Reduction = "sum",
+    pad_id: int | None = None,
+) -> Float[Tensor, ""]:
+    """Cross-entropy against smoothed labels, in nats.
+
+        L = Σᵢ CE(qᵢ, pᵢ) = Σᵢ [(1 - ε) (-log pᵢ[yᵢ]) + ε · mean over v of (-log pᵢ[v])]
+
+    EQ: 118, 120.  Source: seed 004, Before Transformers; Szegedy et al. (2016), §7.
+    Symbols: softmax(logits) = P, labels = y, smoothing = ε, qᵢ = smooth_labels(yᵢ);
+    labels equal to ``pad_id`` do not count.
+    Raises: ShapeError if there is not one label per row; ConfigError unless 0 ≤ smoothing ≤ 1.
+    """
+    _require_smoothing(smoothing)
+    right = negative_log_likelihood(logits, labels)
+    every = -log_softmax(logits).mean(dim=-1)
+    losses = (1 - smoothing) * right + (smoothing * every if smoothing else 0.0)
+    return _reduce(losses, _real(labels, pad_id), reduction)
+
+
+def entropy(distribution: Float[Tensor, "*batch vocabulary"]) -> Float[Tensor, "*batch"]:
+    """How surprising a distribution is on its own, in nats.
+
+        H(q) = -Σᵥ qᵥ log qᵥ
+
+    EQ: 119.  Source: the usual definition; in no seed.
+    Symbols: distribution = q.
+    """
+    return -torch.xlogy(distribution, distribution).sum(dim=-1)
+
+
+def kl_divergence(
+    target: Float[Tensor, "*batch vocabulary"], logits: Float[Tensor, "*batch vocabulary"]
+) -> Float[Tensor, "*batch"]:
+    """The surprise beyond what cannot be helped, row by row, in nats.
+
+        KL(q ‖ p) = Σᵥ qᵥ log(qᵥ / pᵥ) = CE(q, p) - H(q)
+
+    EQ: 119.  Source: seed 004, Before Transformers, by name.
+    Symbols: target = q, softmax(logits) = p.
+    Raises: ShapeError if the two differ in the size of the vocabulary.
+    Differs: torch.nn.functional.kl_div takes log p first and averages over all entries.
+    """
+    return distribution_cross_entropy(target, logits) - entropy(target)
+
+
+def sequence_log_prob(
+    logits: Float[Tensor, "*batch target vocabulary"],
+    labels: Int[Tensor, "*batch target"],
+    pad_id: int | None = None,
+) -> Float[Tensor, "*batch"]:
+    """The log-probability of whole sentences: each word given all words before it.
+
+        log P(E | F) = Σₜ log P(eₜ | e₀, …, eₜ₋₁, F)
+
+    EQ: 117.  Source: seed 004, Before Transformers.
+    Symbols: labels = E, logits[t] = the teacher-forced scores for eₜ; padding does not count.
+    Raises: ShapeError if there is not one label for each row of logits.
+    """
+    log_probs = -negative_log_likelihood(logits, labels)
+    return torch.where(_real(labels, pad_id), log_probs, 0.0).sum(dim=-1)
+
+
+def _real(labels: Tensor, pad_id: int | None) -> Bool[Tensor, "*batch"]:
+    if pad_id is None:
+        return torch.ones_like(labels, dtype=torch.bool)
+    return labels != pad_id
+
+
+def _reduce(losses: Tensor, real: Tensor, reduction: Reduction) -> Tensor:
+    total = torch.where(real, losses, 0.0).sum()
+    match reduction:
+        case "sum":
+            return total
+        case "mean":
+            return total / real.sum().clamp(min=1)
+        case _:
+            assert_never(reduction)
+
+
+def _require_smoothing(smoothing: Number) -> None:
+    if not 0 <= smoothing <= 1:
+        raise ConfigError(f"smoothing must lie between 0 and 1, got {smoothing}")

@@ -1,0 +1,87 @@
+"""Norms: each row is brought to a standard size."""
+
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.equations.shapes import Number
+
+
+def mean_and_deviation(
+    x: Float[Tensor, "*batch size"],
+) -> tuple[Float[Tensor, "*batch 1"], Float[Tensor, "*batch 1"]]:
+    """Mean and population standard deviation of each row.
+
+        μ = (1/k) Σ aᵢ,   σ = √((1/k) Σ (aᵢ - μ)²)
+
+    EQ: 92.  Source: seed 000, Def. 6.1; Ba et al. (2016), eq. (3).
+    Symbols: x = a, size = k; results = (μ, σ).
+    Differs: torch.std and the Annotated Transformer divide by k - 1.
+    """
+    mean = x.mean(dim=-1, keepdim=True)
+    return mean, (x - mean).square().mean(dim=-1, keepdim=True).sqrt()
+
+
+def layer_norm(
+    x: Float[Tensor, "*batch size"],
+    gain: Float[Tensor, " size"] | None = None,
+    bias: Float[Tensor, " size"] | None = None,
+    eps: Number = 0.0,
+) -> Float[Tensor, "*batch size"]:
+    """Give each row mean 0 and deviation 1, then a learned gain and bias.
+
+        LayerNorm(a; g, b) = g ⊙ (a - μ) / √(σ² + ε) + b
+
+    EQ: 91, 93, 94.  Source: seed 000, Def. 6.1; Ba et al. (2016), eq. (4).
+    Symbols: x = a, gain = g, bias = b, eps = ε; μ, σ of ``mean_and_deviation``.
+
+    No seed has an ε (ER-49). Without it a row of equal numbers is 0/0 = NaN.
+    Differs: the Annotated Transformer divides by k - 1 and adds ε outside the root.
+    """
+    centered = x - x.mean(dim=-1, keepdim=True)
+    variance = centered.square().mean(dim=-1, keepdim=True)
+    return _gain_and_bias(centered / (variance + eps).sqrt(), gain, bias)
+
+
+def rms_norm(
+    x: Float[Tensor, "*batch size"],
+    gain: Float[Tensor, " size"] | None = None,
+    eps: Number = 0.0,
+) -> Float[Tensor, "*batch size"]:
+    """Give each row a mean square of 1, without moving its mean.
+
+        RMSNorm(a; g) = g ⊙ a / √((1/k) Σ aᵢ² + ε)
+
+    EQ: none.  Source: Zhang and Sennrich (2019), eq. (4).
+    Symbols: x = a, gain = g, size = k, eps = ε.
+    """
+    mean_square = x.square().mean(dim=-1, keepdim=True)
+    return _gain_and_bias(x / (mean_square + eps).sqrt(), gain, None)
+
+
+def l2_norm(x: Float[Tensor, "*batch size"], eps: Number = 0.0) -> Float[Tensor, "*batch size"]:
+    """Give each row the length 1.
+
+        a / √(Σ aᵢ² + ε)
+
+    EQ: 98.  Source: seed 002, Skip Connection.
+    Symbols: x = a = A + B, eps = ε (not in the seed).
+    """
+    return x / (x.square().sum(dim=-1, keepdim=True) + eps).sqrt()
+
+
+def l2_centered_norm(
+    x: Float[Tensor, "*batch size"], eps: Number = 0.0
+) -> Float[Tensor, "*batch size"]:
+    """Give each row mean 0, then length 1; √k times smaller than ``layer_norm``.
+
+        (a - μ) / √(Σ (aᵢ - μ)² + ε)
+
+    EQ: 93, 98.  Source: seed 002, Skip Connection, with its optional X - ⟨X⟩ (ER-33).
+    Symbols: x = a = A + B, μ = ⟨a⟩, eps = ε (not in the seed).
+    """
+    return l2_norm(x - x.mean(dim=-1, keepdim=True), eps)
+
+
+def _gain_and_bias(x: Tensor, gain: Tensor | None, bias: Tensor | None) -> Tensor:
+    scaled = x if gain is None else gain * x
+    return scaled if bias is None else scaled + bias

@@ -1,0 +1,225 @@
+"""Where a word stands: without this, attention cannot tell one order from another."""
+
+import math
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pellucid.core.errors import ShapeError
+from pellucid.equations.feed_forward import relu
+from pellucid.equations.shapes import Number, require_fits
+
+BASE = 10000.0
+"""The base of the wavelengths' geometric progression (Vaswani et al. 2017, §3.5)."""
+
+
+def sinusoidal_positions(
+    length: int,
+    d_model: int,
+    start: int = 0,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str | None = None,
+) -> Float[Tensor, "{length} {d_model}"]:
+    """A fingerprint for every position, made of sines and cosines of ever longer waves.
+
+        p[n, 2i] = sin(n / 10000^(2i/d)),   p[n, 2i+1] = cos(n / 10000^(2i/d))
+
+    EQ: 24, 25, 32.  Source: seed 000, §6.3; seed 001, Functions; Vaswani et al. (2017), §3.5.
+    Symbols: row n - start = position n (counted from 0, ER-53), d_model = d.
+
+    Computed in float64 and returned in ``dtype`` (torch's default if not given).
+    Differs: tensor2tensor, fairseq and flax put all sines before all cosines and divide by
+    d/2 - 1 instead of d/2 in the exponent.
+    """
+    features = torch.arange(d_model)
+    even = features - features % 2  # 2i, for both members of a pair
+    positions = torch.arange(start, start + length, dtype=torch.float64)
+    angles = positions.unsqueeze(-1) / BASE ** (even.double() / d_model)
+    encoding = torch.where(features == even, angles.sin(), angles.cos())
+    return encoding.to(device=device, dtype=dtype or torch.get_default_dtype())
+
+
+def wavelength(feature: int, d_model: int) -> float:
+    """After how many positions a feature of the sinusoidal encoding repeats.
+
+        λ(δ) = 2π · 10^(4δ/d) for even δ,   λ(δ - 1) for odd δ
+
+    EQ: 26, 27.  Source: seed 002, (18).
+    Symbols: feature = δ, d_model = d; the unit is one position.
+
+    From 2π up to 2π · 10^(4(d-2)/d), a little short of the 2π · 10⁴ that is often said (ER-31).
+    """
+    even = feature - feature % 2
+    return float(2 * math.pi * 10.0 ** (4 * even / d_model))
+
+
+def wavelength_positions(
+    length: int, d_model: int, start: int = 0, dtype: torch.dtype | None = None
+) -> Float[Tensor, "{length} {d_model}"]:
+    """The sinusoidal encoding once more, written by wavelengths.
+
+        E_pos[δ, α] = sin(2π α / λ(δ)) for even δ,   cos(2π α / λ(δ)) for odd δ
+
+    EQ: 26.  Source: seed 002, (18), there in columns and with a wrong index (ER-29).
+    Symbols: row α - start = position α, δ = feature, λ = wavelength.
+    """
+    positions = torch.arange(start, start + length, dtype=torch.float64)
+    columns = []
+    for feature in range(d_model):
+        angles = 2 * math.pi * positions / wavelength(feature, d_model)
+        columns.append(angles.cos() if feature % 2 else angles.sin())
+    return torch.stack(columns, dim=-1).to(dtype or torch.get_default_dtype())
+
+
+def position_shift(
+    distance: int, d_model: int, dtype: torch.dtype | None = None
+) -> Float[Tensor, "{d_model} {d_model}"]:
+    """The matrix that moves every sinusoidal position on by the same distance.
+
+        pₙ₊ₖ = pₙ Rₖ,   Rₖ = rotations by k / 10000^(2i/d), one per pair of features
+
+    EQ: 32.  Source: derived; Vaswani et al. (2017), §3.5 ("a linear function of PE_pos").
+    Symbols: distance = k, d_model = d.
+    Raises: ShapeError if d_model is odd: the last sine would lack its cosine.
+    """
+    _require_even("d_model", d_model)
+    angles = distance / BASE ** (torch.arange(0, d_model, 2).double() / d_model)
+    sines, cosines = angles.sin(), angles.cos()
+    shift = torch.zeros(d_model, d_model, dtype=torch.float64)
+    shift[::2, ::2], shift[::2, 1::2] = cosines.diag(), -sines.diag()
+    shift[1::2, ::2], shift[1::2, 1::2] = sines.diag(), cosines.diag()
+    return shift.to(dtype or torch.get_default_dtype())
+
+
+def add_positions(
+    x: Float[Tensor, "*batch length d_model"], positions: Float[Tensor, "*#batch length d_model"]
+) -> Float[Tensor, "*batch length d_model"]:
+    """What enters the first block: the embedding plus the position, each once.
+
+        X' = X + P
+
+    EQ: 29, 107.  Source: seed 001, Training Phase; seed 003, (2); Vaswani et al. (2017), §3.5.
+    Symbols: x = X, positions = P, result = X'.
+    Raises: ShapeError if positions and embeddings do not fit together.
+    """
+    require_fits("positions", positions, "x", x)
+    return x + positions
+
+
+def learned_positions(
+    length: int, table: Float[Tensor, "max_length d_model"], start: int = 0
+) -> Float[Tensor, "{length} d_model"]:
+    """A vector of its own for every position, learned like the words' are.
+
+        P = (p₀; p₁; …), row n of a table
+
+    EQ: 30.  Source: seed 003, §1.2; Gehring et al. (2017), §3.1.
+    Symbols: table = all of P, start = the first position that is wanted.
+    Raises: ShapeError if the table ends too early.
+    """
+    return _rows("learned", table, length, start)
+
+
+def one_hot_positions(
+    x: Float[Tensor, "*batch length d_model"], max_length: int | None = None, start: int = 0
+) -> Float[Tensor, "*batch length wider"]:
+    """Append to each vector a row of zeros with a one where the word stands.
+
+        xₙ → (xₙ, eₙ)
+
+    EQ: 21.  Source: seed 000, §6.3.
+    Symbols: x = X⁽⁰⁾, max_length = m (start + length if not given), eₙ = row n of the identity.
+    Raises: ShapeError if the sequence is longer than ``max_length``.
+    """
+    length = x.shape[-2]
+    size = start + length if max_length is None else max_length
+    basis = torch.eye(size, dtype=x.dtype, device=x.device)
+    rows = _rows("one-hot", basis, length, start).expand(*x.shape[:-1], size)
+    return torch.cat((x, rows), dim=-1)
+
+
+def joint_positions(
+    x: Float[Tensor, "*batch length d_model"],
+    w_x: Float[Tensor, "d_model hidden"],
+    w_e: Float[Tensor, "max_length hidden"],
+    w_z: Float[Tensor, "hidden d_model"],
+    start: int = 0,
+) -> Float[Tensor, "*batch length d_model"]:
+    """Word and position go through one small network together.
+
+        zₙ = ReLU(xₙ W_x + eₙ W_e) W_z
+
+    EQ: 22.  Source: seed 000, §6.3, which attributes it to Gehring et al. (but see ER-52).
+    Symbols: x = X, w_x = W_x, w_e = W_e, w_z = W_z, hidden = k, max_length = m.
+    Raises: ShapeError if the sequence is longer than W_e has rows.
+    """
+    return relu(x @ w_x + _rows("joint", w_e, x.shape[-2], start)) @ w_z
+
+
+def summed_positions(
+    x: Float[Tensor, "*batch length d_model"],
+    w_x: Float[Tensor, "d_model hidden"],
+    w_zx: Float[Tensor, "hidden d_model"],
+    w_e: Float[Tensor, "max_length hidden"],
+    w_ze: Float[Tensor, "hidden d_model"],
+    start: int = 0,
+) -> Float[Tensor, "*batch length d_model"]:
+    """Word and position each go through a small network of their own, and are added.
+
+        zₙ = ReLU(xₙ W_x) W_zx + ReLU(eₙ W_e) W_ze
+
+    EQ: 23.  Source: seed 000, §6.3, which attributes it to Gehring et al. (but see ER-52).
+    Symbols: x = X, w_x = W_x, w_zx = W_zx, w_e = W_e, w_ze = W_ze, hidden = k, max_length = m.
+    Raises: ShapeError if the sequence is longer than W_e has rows.
+    """
+    rows = _rows("summed", w_e, x.shape[-2], start)
+    return network_embedding(x, w_x, w_zx) + relu(rows) @ w_ze
+
+
+def network_embedding(
+    x: Float[Tensor, "*batch length d_model"],
+    w_x: Float[Tensor, "d_model hidden"],
+    w_zx: Float[Tensor, "hidden d_model"],
+) -> Float[Tensor, "*batch length d_model"]:
+    """The word's half of ``summed_positions``; seed 000 adds the sinusoids to this.
+
+        ReLU(xₙ W_x) W_zx   (then + pₙ)
+
+    EQ: 28.  Source: seed 000, §6.3. Not what the paper does, although the seed says so (ER-51).
+    Symbols: x = X, w_x = W_x, w_zx = W_zx.
+    """
+    return relu(x @ w_x) @ w_zx
+
+
+def is_permutation_equivariant(
+    function: Callable[[Tensor], Tensor],
+    x: Float[Tensor, "*batch length d_model"],
+    order: Int[Tensor, " length"],
+    tolerance: Number = 1e-12,
+) -> bool:
+    """Whether a function is blind to order: rows in another order, same rows out in that order.
+
+        f(Π X) = Π f(X)
+
+    EQ: 20.  Source: seed 000, §6.3, made precise (ER-59).
+    Symbols: function = f, x = X, order = Π as row numbers, tolerance = largest difference.
+    """
+    difference = function(x[..., order, :]) - function(x)[..., order, :]
+    return bool(difference.abs().max() <= tolerance)
+
+
+def _rows(kind: str, table: Tensor, length: int, start: int) -> Tensor:
+    if start + length > table.shape[0]:
+        raise ShapeError(
+            f"{kind} positions end at {table.shape[0]} (axis 0 of shape {tuple(table.shape)}),"
+            f" got a sequence of {start + length}",
+            hint="split the sentence, train with a larger max_length, or use sinusoidal positions",
+        )
+    return table[start : start + length]
+
+
+def _require_even(name: str, size: int) -> None:
+    if size % 2:
+        raise ShapeError(f"{name} must be even, for features go in pairs, got {size}")

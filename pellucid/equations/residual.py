@@ -1,0 +1,89 @@
+"""Around every sublayer: add what came in, and normalize."""
+
+from collections.abc import Callable
+
+from jaxtyping import Float
+from torch import Tensor
+
+from pellucid.equations.normalization import l2_centered_norm, l2_norm, layer_norm
+from pellucid.equations.shapes import Number
+
+
+def residual(
+    x: Float[Tensor, "*batch d_model"], sublayer_output: Float[Tensor, "*batch d_model"]
+) -> Float[Tensor, "*batch d_model"]:
+    """A sublayer only has to say what changes.
+
+        X_in + X_out
+
+    EQ: 95, 97.  Source: seed 000, §6.1; Vaswani et al. (2017), §3.1.
+    Symbols: x = X_in (for cross attention the queries' side, seed 000, Remark 6.4),
+    sublayer_output = X_out.
+    """
+    return x + sublayer_output
+
+
+def add_and_norm(
+    x: Float[Tensor, "*batch d_model"],
+    sublayer_output: Float[Tensor, "*batch d_model"],
+    gain: Float[Tensor, " d_model"] | None = None,
+    bias: Float[Tensor, " d_model"] | None = None,
+    eps: Number = 0.0,
+) -> Float[Tensor, "*batch d_model"]:
+    """Post-norm, as in the paper: add, then normalize.
+
+        LayerNorm(x + Sublayer(x); g, b)
+
+    EQ: 96, 109.  Source: seed 000, Def. 6.3; Vaswani et al. (2017), §3.1.
+    Symbols: x = x, sublayer_output = Sublayer(x), gain = g, bias = b.
+    Differs: seed 000, (5.4), closes its parenthesis too late (ER-08).
+    """
+    return layer_norm(residual(x, sublayer_output), gain, bias, eps)
+
+
+def norm_and_add(
+    x: Float[Tensor, "*batch d_model"],
+    sublayer: Callable[[Tensor], Tensor],
+    gain: Float[Tensor, " d_model"] | None = None,
+    bias: Float[Tensor, " d_model"] | None = None,
+    eps: Number = 0.0,
+) -> Float[Tensor, "*batch d_model"]:
+    """Pre-norm: normalize what goes into the sublayer, and add its output to what came in.
+
+        x + Sublayer(LayerNorm(x; g, b))
+
+    EQ: none.  Source: Xiong et al. (2020), Table 1; not in the seeds, which are all post-norm.
+    Symbols: x = x, sublayer = Sublayer, gain = g, bias = b.
+    """
+    return residual(x, sublayer(layer_norm(x, gain, bias, eps)))
+
+
+def skip_connection(
+    x: Float[Tensor, "*batch d_model"],
+    sublayer_output: Float[Tensor, "*batch d_model"],
+    eps: Number = 0.0,
+) -> Float[Tensor, "*batch d_model"]:
+    """Seed 002's Add & Norm: add, then divide by the length, row by row.
+
+        (A + B) / ‖A + B‖₂
+
+    EQ: 98.  Source: seed 002, Skip Connection.
+    Symbols: x = A, sublayer_output = B.
+    Differs: the paper's norm is LayerNorm (ER-33).
+    """
+    return l2_norm(residual(x, sublayer_output), eps)
+
+
+def centered_skip_connection(
+    x: Float[Tensor, "*batch d_model"],
+    sublayer_output: Float[Tensor, "*batch d_model"],
+    eps: Number = 0.0,
+) -> Float[Tensor, "*batch d_model"]:
+    """Seed 002's Add & Norm with the optional centering: LayerNorm / √d_model.
+
+        (A + B - ⟨A + B⟩) / ‖A + B - ⟨A + B⟩‖₂
+
+    EQ: 98.  Source: seed 002, Skip Connection.
+    Symbols: x = A, sublayer_output = B.
+    """
+    return l2_centered_norm(residual(x, sublayer_output), eps)

@@ -1,0 +1,63 @@
+"""How finished sentences are compared in a search."""
+
+from typing import overload
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pellucid.equations.shapes import Number
+
+
+def most_likely(scores: Float[Tensor, "*batch vocabulary"]) -> Int[Tensor, "*batch"]:
+    """The id with the highest probability; the lowest such id if several tie.
+
+        ê = argmaxᵥ pᵥ
+
+    EQ: 114, 125.  Source: seed 003, §1.6; seed 004, Before Transformers.
+    Symbols: scores = probabilities p, their logarithms, or logits: the answer is the same.
+    """
+    return scores.argmax(dim=-1)
+
+
+@overload
+def length_penalty(length: Number, alpha: Number) -> float: ...
+@overload
+def length_penalty(length: Tensor, alpha: Number) -> Tensor: ...
+def length_penalty(length: Number | Tensor, alpha: Number) -> Number | Tensor:
+    """What the log-probability of a sentence is divided by, so that long ones stand a chance.
+
+        lp(Y) = ((5 + |Y|) / 6)^α
+
+    EQ: none.  Source: Wu et al. (2016), eq. (14); Vaswani et al. (2017), §6.1 (α = 0.6).
+    Symbols: length = |Y| (the stop token counted), alpha = α; α = 0 changes nothing.
+    """
+    penalty: Number | Tensor = ((5.0 + length) / 6.0) ** alpha
+    return penalty
+
+
+def coverage_penalty(
+    weights: Float[Tensor, "*batch target source"], beta: Number
+) -> Float[Tensor, "*batch"]:
+    """Less than zero if words of the source were hardly looked at.
+
+        cp(X; Y) = β Σᵢ log(min(Σⱼ pᵢⱼ, 1))
+
+    EQ: none.  Source: Wu et al. (2016), eq. (14).
+    Symbols: weights[j, i] = pᵢⱼ, the attention of target word j to source word i; beta = β.
+
+    A source word that was never looked at at all gives -inf.
+    """
+    return beta * weights.sum(dim=-2).clamp(max=1.0).log().sum(dim=-1)
+
+
+def sequence_score(
+    log_prob: Float[Tensor, "*batch"], length: Int[Tensor, "*#batch"], alpha: Number
+) -> Float[Tensor, "*batch"]:
+    """What a beam search ranks finished sentences by.
+
+        s(Y, X) = log P(Y | X) / lp(Y)
+
+    EQ: 127.  Source: Wu et al. (2016), eq. (14), without coverage; seed 004 has α = 0 (ER-74).
+    Symbols: log_prob = log P(Y | X), length = |Y| (the stop token counted), alpha = α.
+    """
+    return log_prob / length_penalty(length.to(log_prob.dtype), alpha)
