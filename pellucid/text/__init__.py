@@ -1,0 +1,1 @@
+"""Strings and ids: tokenizers, parallel corpora, and the batches made of them."""

@@ -1,0 +1,121 @@
+"""Settings of tokenizers and of the training data."""
+
+from typing import Annotated, Any, Literal, Self
+
+import pydantic
+
+from pellucid.core.config import Config
+from pellucid.core.special import SPECIAL_COUNT
+
+TokenizerKind = Literal["bpe", "unigram", "word", "punctuation", "rules", "character", "wordpiece"]
+PairFormat = Literal["auto", "plain", "tsv", "jsonl"]
+
+SENTENCEPIECE_KINDS: tuple[TokenizerKind, ...] = ("bpe", "unigram")
+SMALLEST_BYTE_VOCABULARY = SPECIAL_COUNT + 256 + 1
+"""The special tokens, one token per byte (byte fallback) and the mark of a space."""
+
+
+class TokenizerConfig(Config):
+    """How text becomes ids."""
+
+    kind: TokenizerKind = "bpe"
+    """``bpe`` and ``unigram`` (sentencepiece) lose nothing; the others are the textbook's."""
+    vocabulary_size: int = pydantic.Field(8000, gt=SPECIAL_COUNT)
+    """How many ids at most, the 4 special ones included; small corpora may give fewer."""
+    shared: bool = True
+    """One vocabulary for both languages (§5.1 of the paper), or one for each."""
+    character_coverage: float = pydantic.Field(0.9995, ge=0.98, le=1.0)
+    """Share of the training characters that become tokens, the rest is spelled in bytes
+    (``bpe`` and ``unigram``; sentencepiece's own value)."""
+    training_lines: int = pydantic.Field(5_000_000, gt=100)
+    """Learn ``bpe`` or ``unigram`` from a random sample of so many lines if there are more
+    (sentencepiece takes no sample below 101)."""
+    sampling: float = pydantic.Field(0.0, ge=0.0, le=1.0)
+    """Vary the segmentation during training: the chance to drop a merge (``bpe``, Provilkov et
+    al. 2020: 0.1) or the smoothing of the distribution (``unigram``, Kudo 2018: 0.1-0.5)."""
+    lowercase: bool = False
+    """Lower-case everything first (``wordpiece`` only)."""
+    keep_spaces: bool = True
+    """A space is a token too (``character`` only)."""
+
+    @pydantic.model_validator(mode="after")
+    def _check_combinations(self) -> Self:
+        faults = []
+        has_bytes = self.kind in SENTENCEPIECE_KINDS
+        if has_bytes and self.vocabulary_size < SMALLEST_BYTE_VOCABULARY:
+            faults.append(
+                f"vocabulary_size must be at least {SMALLEST_BYTE_VOCABULARY} for {self.kind}"
+                f" (special tokens and bytes), got {self.vocabulary_size}"
+            )
+        if self.sampling and not has_bytes:
+            faults.append(f"sampling needs kind bpe or unigram, got {self.kind}")
+        if self.lowercase and self.kind != "wordpiece":
+            faults.append(f"lowercase needs kind wordpiece, got {self.kind}")
+        if not self.keep_spaces and self.kind != "character":
+            faults.append(f"keep_spaces = false needs kind character, got {self.kind}")
+        if faults:
+            raise ValueError("; ".join(faults))
+        return self
+
+
+def _as_names(value: Any) -> Any:
+    """One name stands for a list of one."""
+    if isinstance(value, str):
+        return (value,)
+    return tuple(value) if isinstance(value, list) else value
+
+
+FileNames = Annotated[tuple[str, ...], pydantic.BeforeValidator(_as_names)]
+"""One file name or a list of them, relative to the current folder."""
+
+
+class DataConfig(Config):
+    """Where the sentence pairs are and which of them are used."""
+
+    source: FileNames = ()
+    """Training text to translate from, one sentence a line; or TSV or JSONL files with both."""
+    target: FileNames = ()
+    """Training text to translate into, file by file beside ``source``; none with TSV or JSONL."""
+    valid_source: FileNames = ()
+    """As ``source``, for validation."""
+    valid_target: FileNames = ()
+    """As ``target``, for validation."""
+    format: PairFormat = "auto"
+    """``auto`` goes by the suffix before any ``.gz``: ``.tsv``, ``.jsonl``, else plain text."""
+    max_length: int = pydantic.Field(256, gt=0)
+    """Longest sentence on either side, in tokens without START and STOP; pairs beyond are
+    dropped, counted and reported."""
+    cache: str | None = None
+    """Folder that keeps tokenized corpora for reuse; without it the run folder does."""
+
+    @pydantic.model_validator(mode="after")
+    def _check_pairs(self) -> Self:
+        faults = []
+        for prefix in ("", "valid_"):
+            sources: tuple[str, ...] = getattr(self, f"{prefix}source")
+            targets: tuple[str, ...] = getattr(self, f"{prefix}target")
+            both = self.holds_both_sides(sources)
+            if both and targets:
+                faults.append(f"{prefix}target must be left out, {sources[0]} holds both sides")
+            elif not both and len(sources) != len(targets):
+                faults.append(
+                    f"{prefix}source and {prefix}target must name as many files,"
+                    f" got {len(sources)} and {len(targets)}"
+                )
+        if faults:
+            raise ValueError("; ".join(faults))
+        return self
+
+    def holds_both_sides(self, names: tuple[str, ...]) -> bool:
+        """True if these files hold source and target side by side."""
+        return bool(names) and all(file_format(name, self.format) != "plain" for name in names)
+
+
+def file_format(name: str, given: PairFormat = "auto") -> PairFormat:
+    """The format of a file: what was given, else what its suffix says."""
+    if given != "auto":
+        return given
+    stem = name.removesuffix(".gz")
+    if stem.endswith(".tsv"):
+        return "tsv"
+    return "jsonl" if stem.endswith(".jsonl") else "plain"
