@@ -36,7 +36,7 @@ def silu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
 
         SiLU(x) = x σ(x) = x / (1 + exp(-x))
 
-    EQ: none.  Source: Elfwing et al. (2017), eq. (3); Ramachandran et al. (2017).
+    EQ: none.  Source: Elfwing et al. (2017); Ramachandran et al. (2017).
     Symbols: x = x.
     """
     return x * torch.sigmoid(x)

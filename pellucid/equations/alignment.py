@@ -1,0 +1,139 @@
+"""Attention before the Transformer: a decoder's state looks over the encoder's states."""
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from pellucid.equations.attention import dot_products
+from pellucid.equations.masks import masked_softmax
+from pellucid.equations.shapes import require_same_size
+
+
+def attend(
+    states: Float[Tensor, "*batch key size"], query: Float[Tensor, "*batch size"]
+) -> Float[Tensor, "*batch size"]:
+    """Condense any number of states into one vector: their mean, weighted by fit to the query.
+
+        c = Σₜ αₜ hₜ,   α = softmaxₜ(query · hₜ)
+
+    EQ: 135, 136.  Source: seed 004, Before Transformers; Luong et al. (2015), §3.1.
+    Symbols: states = H, rows hₜ; query = h⁽ᵉ⁾; result = c.
+    Raises: ShapeError if the query is not as wide as the states.
+    """
+    return dot_product_attention(query.unsqueeze(-2), states, states).squeeze(-2)
+
+
+def dot_product_attention(
+    query: Float[Tensor, "*batch query key_size"],
+    key: Float[Tensor, "*batch key key_size"],
+    value: Float[Tensor, "*batch key value_size"],
+    may_attend: Bool[Tensor, "*#batch #query #key"] | None = None,
+) -> Float[Tensor, "*batch query value_size"]:
+    """Luong's attention: as ``attention``, but the dot products are not scaled down.
+
+        softmax(Q Kᵀ) V
+
+    EQ: 61, 136.  Source: Luong et al. (2015), §3.1, eq. (8), "dot"; seed 004.
+    Symbols: query = Q = hₜ, key = K = h̄ₛ, value = V.
+    Raises: ShapeError if the three, or the mask, do not fit together.
+    Differs: ``attention`` divides the scores by √dₖ (ER-67).
+    """
+    return _weighted(masked_softmax(dot_products(query, key), may_attend), value)
+
+
+def general_scores(
+    query: Float[Tensor, "*batch query query_size"],
+    key: Float[Tensor, "*batch key key_size"],
+    w: Float[Tensor, "query_size key_size"],
+) -> Float[Tensor, "*batch query key"]:
+    """Dot products after the query has been brought into the space of the keys.
+
+        score(hₜ, h̄ₛ) = hₜᵀ W h̄ₛ
+
+    EQ: 136.  Source: Luong et al. (2015), §3.1, eq. (8), "general".
+    Symbols: query = hₜ, key = h̄ₛ, w = W_a.
+    Raises: ShapeError if query, key and w do not fit together.
+    """
+    require_same_size("query_size", ("query", query, -1), ("w", w, -2))
+    return dot_products(query @ w, key)
+
+
+def general_attention(
+    query: Float[Tensor, "*batch query query_size"],
+    key: Float[Tensor, "*batch key key_size"],
+    value: Float[Tensor, "*batch key value_size"],
+    w: Float[Tensor, "query_size key_size"],
+    may_attend: Bool[Tensor, "*#batch #query #key"] | None = None,
+) -> Float[Tensor, "*batch query value_size"]:
+    """Luong's attention with a learned form in place of the dot product.
+
+        softmax(Q W Kᵀ) V
+
+    EQ: 136.  Source: Luong et al. (2015), §3.1, eq. (7), (8), "general".
+    Symbols: query = Q = hₜ, key = K = h̄ₛ, value = V, w = W_a.
+    Raises: ShapeError if inputs, weight or mask do not fit together.
+    """
+    return _weighted(masked_softmax(general_scores(query, key, w), may_attend), value)
+
+
+def additive_scores(
+    query: Float[Tensor, "*batch query query_size"],
+    keys: Float[Tensor, "*batch key key_size"],
+    w_query: Float[Tensor, "query_size hidden"],
+    w_key: Float[Tensor, "key_size hidden"],
+    v: Float[Tensor, " hidden"],
+) -> Float[Tensor, "*batch query key"]:
+    """A small network judges how well each state fits the query.
+
+        eₜⱼ = v · tanh(sₜ W_a + hⱼ U_a)
+
+    EQ: 135.  Source: Bahdanau et al. (2015), §3.1 and Appendix A.1.2.
+    Symbols: query = sₜ, keys = hⱼ, w_query = W_a, w_key = U_a, v = v_a.
+    Raises: ShapeError if inputs and weights do not fit together.
+    """
+    require_same_size("query_size", ("query", query, -1), ("w_query", w_query, -2))
+    require_same_size("key_size", ("keys", keys, -1), ("w_key", w_key, -2))
+    projected_query = (query @ w_query).unsqueeze(-2)  # (*batch, query, 1, hidden)
+    projected_keys = (keys @ w_key).unsqueeze(-3)  # (*batch, 1, key, hidden)
+    return torch.tanh(projected_query + projected_keys) @ v
+
+
+def additive_attention(
+    query: Float[Tensor, "*batch query query_size"],
+    keys: Float[Tensor, "*batch key key_size"],
+    values: Float[Tensor, "*batch key value_size"],
+    w_query: Float[Tensor, "query_size hidden"],
+    w_key: Float[Tensor, "key_size hidden"],
+    v: Float[Tensor, " hidden"],
+    may_attend: Bool[Tensor, "*#batch #query #key"] | None = None,
+) -> Float[Tensor, "*batch query value_size"]:
+    """Bahdanau's attention: the states, weighted by the judgment of a small network.
+
+        cₜ = Σⱼ αₜⱼ hⱼ,   α = softmax(e)
+
+    EQ: 135.  Source: Bahdanau et al. (2015), §3.1, eq. (5), (6); seed 004, Before Transformers.
+    Symbols: query = sₜ, keys = values = hⱼ, w_query = W_a, w_key = U_a, v = v_a, result = cₜ.
+    Raises: ShapeError if inputs, weights or mask do not fit together.
+    """
+    scores = additive_scores(query, keys, w_query, w_key, v)
+    return _weighted(masked_softmax(scores, may_attend), values)
+
+
+def attentional_state(
+    context: Float[Tensor, "*batch context_size"],
+    hidden: Float[Tensor, "*batch hidden"],
+    w_c: Float[Tensor, "context_size+hidden outputs"],
+) -> Float[Tensor, "*batch outputs"]:
+    """What the decoder predicts from: what it attended to and what it knew, mixed.
+
+        h̃ₜ = tanh([cₜ ; hₜ] W_c)
+
+    EQ: 136.  Source: Luong et al. (2015), §3, eq. (5).
+    Symbols: context = cₜ, hidden = hₜ, w_c = W_c, result = h̃ₜ.
+    """
+    return torch.tanh(torch.cat((context, hidden), dim=-1) @ w_c)
+
+
+def _weighted(weights: Tensor, value: Tensor) -> Tensor:
+    require_same_size("number of keys", ("weights", weights, -1), ("value", value, -2))
+    return weights @ value

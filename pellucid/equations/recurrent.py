@@ -1,0 +1,205 @@
+"""Recurrent networks: one state, handed on from word to word. Weights as in torch.nn."""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pellucid.equations.shapes import require_same_size
+
+State = TypeVar("State")
+
+
+def rnn_cell(
+    x: Float[Tensor, "*batch inputs"],
+    hidden: Float[Tensor, "*batch hidden"],
+    w_ih: Float[Tensor, "hidden inputs"],
+    w_hh: Float[Tensor, "hidden hidden"],
+    b_ih: Float[Tensor, " hidden"],
+    b_hh: Float[Tensor, " hidden"],
+) -> Float[Tensor, "*batch hidden"]:
+    """One step of the plainest recurrent network.
+
+        h' = tanh(W_ih x + b_ih + W_hh h + b_hh)
+
+    EQ: 131.  Source: Elman (1990); seed 004, Before Transformers, leaves the cell open.
+    Symbols: x = x, hidden = h, result = h'; as torch.nn.RNNCell.
+    """
+    return torch.tanh(_linear(x, w_ih, b_ih) + _linear(hidden, w_hh, b_hh))
+
+
+def lstm_cell(
+    x: Float[Tensor, "*batch inputs"],
+    hidden: Float[Tensor, "*batch hidden"],
+    cell: Float[Tensor, "*batch hidden"],
+    w_ih: Float[Tensor, "4*hidden inputs"],
+    w_hh: Float[Tensor, "4*hidden hidden"],
+    b_ih: Float[Tensor, " 4*hidden"],
+    b_hh: Float[Tensor, " 4*hidden"],
+) -> tuple[Float[Tensor, "*batch hidden"], Float[Tensor, "*batch hidden"]]:
+    """One step of a network that decides what to keep, what to forget and what to show.
+
+        (i, f, g, o) = W_ih x + b_ih + W_hh h + b_hh,  cut in four
+        c' = σ(f) ⊙ c + σ(i) ⊙ tanh(g)
+        h' = σ(o) ⊙ tanh(c')
+
+    EQ: 131.  Source: Hochreiter and Schmidhuber (1997), with the forget gate of Gers et al. (2000).
+    Symbols: x = x, hidden = h, cell = c; results = (h', c'); as torch.nn.LSTMCell.
+    """
+    gates = _linear(x, w_ih, b_ih) + _linear(hidden, w_hh, b_hh)
+    input_gate, forget_gate, candidate, output_gate = gates.chunk(4, dim=-1)
+    cell = forget_gate.sigmoid() * cell + input_gate.sigmoid() * candidate.tanh()
+    return output_gate.sigmoid() * cell.tanh(), cell
+
+
+def gru_cell(
+    x: Float[Tensor, "*batch inputs"],
+    hidden: Float[Tensor, "*batch hidden"],
+    w_ih: Float[Tensor, "3*hidden inputs"],
+    w_hh: Float[Tensor, "3*hidden hidden"],
+    b_ih: Float[Tensor, " 3*hidden"],
+    b_hh: Float[Tensor, " 3*hidden"],
+) -> Float[Tensor, "*batch hidden"]:
+    """One step of a network with two gates and no separate cell.
+
+        (r, z, n)  = W_ih x + b_ih,   (r', z', n') = W_hh h + b_hh,  each cut in three
+        ñ  = tanh(n + σ(r + r') ⊙ n')
+        h' = (1 - σ(z + z')) ⊙ ñ + σ(z + z') ⊙ h
+
+    EQ: 131.  Source: Cho et al. (2014), eq. (5) to (8).
+    Symbols: x = x, hidden = h, result = h'; as torch.nn.GRUCell.
+    Differs: Cho et al. apply the reset gate before W_hh; torch and this do so after it.
+    """
+    reset_x, update_x, new_x = _linear(x, w_ih, b_ih).chunk(3, dim=-1)
+    reset_h, update_h, new_h = _linear(hidden, w_hh, b_hh).chunk(3, dim=-1)
+    update = (update_x + update_h).sigmoid()
+    new = (new_x + (reset_x + reset_h).sigmoid() * new_h).tanh()
+    return (1 - update) * new + update * hidden
+
+
+def unroll(
+    step: Callable[[Tensor, State], tuple[Tensor, State]],
+    inputs: Float[Tensor, "*batch time inputs"],
+    state: State,
+) -> tuple[Float[Tensor, "*batch time outputs"], State]:
+    """Let a network read a sequence, one element after the other.
+
+        RNN(xₜ, hₜ) → (oₜ, hₜ₊₁),   t = 0 … n
+
+    EQ: 131, 132.  Source: seed 004, Before Transformers.
+    Symbols: step = RNN, inputs = x₀ … xₙ, state = h₀; results = (o₀ … oₙ, hₙ₊₁).
+    """
+    outputs = []
+    for x in inputs.unbind(dim=-2):
+        output, state = step(x, state)
+        outputs.append(output)
+    return torch.stack(outputs, dim=-2), state
+
+
+def rnn(
+    inputs: Float[Tensor, "*batch time inputs"],
+    hidden: Float[Tensor, "*batch hidden"],
+    w_ih: Float[Tensor, "hidden inputs"],
+    w_hh: Float[Tensor, "hidden hidden"],
+    b_ih: Float[Tensor, " hidden"],
+    b_hh: Float[Tensor, " hidden"],
+) -> Float[Tensor, "*batch time hidden"]:
+    """The states of a plain recurrent network after each element; the last one sums up all.
+
+        hₜ₊₁ = rnn_cell(xₜ, hₜ)
+
+    EQ: 131.  Source: seed 004, Before Transformers.
+    Symbols: inputs = x₀ … xₙ, hidden = h₀, result = h₁ … hₙ₊₁; as torch.nn.RNN.
+    """
+
+    def step(x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        state = rnn_cell(x, state, w_ih, w_hh, b_ih, b_hh)
+        return state, state
+
+    return unroll(step, inputs, hidden)[0]
+
+
+def lstm(
+    inputs: Float[Tensor, "*batch time inputs"],
+    hidden: Float[Tensor, "*batch hidden"],
+    cell: Float[Tensor, "*batch hidden"],
+    w_ih: Float[Tensor, "4*hidden inputs"],
+    w_hh: Float[Tensor, "4*hidden hidden"],
+    b_ih: Float[Tensor, " 4*hidden"],
+    b_hh: Float[Tensor, " 4*hidden"],
+) -> tuple[Float[Tensor, "*batch time hidden"], Float[Tensor, "*batch time hidden"]]:
+    """The hidden and cell states of an LSTM after each element.
+
+        (hₜ₊₁, cₜ₊₁) = lstm_cell(xₜ, hₜ, cₜ)
+
+    EQ: 131.  Source: Hochreiter and Schmidhuber (1997); Sutskever et al. (2014), §2.
+    Symbols: inputs = x₀ … xₙ, (hidden, cell) = (h₀, c₀); as torch.nn.LSTM.
+    """
+
+    def step(x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+        state = lstm_cell(x, state[0], state[1], w_ih, w_hh, b_ih, b_hh)
+        return torch.cat(state, dim=-1), state
+
+    both = unroll(step, inputs, (hidden, cell))[0]
+    states, cells = both.chunk(2, dim=-1)
+    return states, cells
+
+
+def gru(
+    inputs: Float[Tensor, "*batch time inputs"],
+    hidden: Float[Tensor, "*batch hidden"],
+    w_ih: Float[Tensor, "3*hidden inputs"],
+    w_hh: Float[Tensor, "3*hidden hidden"],
+    b_ih: Float[Tensor, " 3*hidden"],
+    b_hh: Float[Tensor, " 3*hidden"],
+) -> Float[Tensor, "*batch time hidden"]:
+    """The states of a GRU after each element.
+
+        hₜ₊₁ = gru_cell(xₜ, hₜ)
+
+    EQ: 131.  Source: Cho et al. (2014), §2.3.
+    Symbols: inputs = x₀ … xₙ, hidden = h₀, result = h₁ … hₙ₊₁; as torch.nn.GRU.
+    """
+
+    def step(x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        state = gru_cell(x, state, w_ih, w_hh, b_ih, b_hh)
+        return state, state
+
+    return unroll(step, inputs, hidden)[0]
+
+
+def reverse_sequences(
+    x: Float[Tensor, "*batch time size"], lengths: Int[Tensor, "*#batch"]
+) -> Float[Tensor, "*batch time size"]:
+    """Turn each sequence around within its own length; padding stays at the end.
+
+        x'[t] = x[n - 1 - t] for t < n,   x'[t] = x[t] otherwise
+
+    EQ: 134.  Source: seed 004, Before Transformers ("runs in reverse"); padding is ours.
+    Symbols: lengths = n.
+    """
+    times = torch.arange(x.shape[-2], device=x.device)
+    mirrored = lengths.unsqueeze(-1) - 1 - times
+    sources = torch.where(mirrored >= 0, mirrored, times)
+    return x.take_along_dim(sources.unsqueeze(-1), dim=-2)
+
+
+def concatenate_directions(
+    forward: Float[Tensor, "*batch time hidden"], backward: Float[Tensor, "*batch time hidden"]
+) -> Float[Tensor, "*batch time 2*hidden"]:
+    """What a bidirectional encoder says of each word: the past and the future, side by side.
+
+        H = ([→hₜ ; ←hₜ])ₜ
+
+    EQ: 134.  Source: seed 004, Before Transformers; Bahdanau et al. (2015), §3.2.
+    Symbols: forward = →h, backward = ←h, both in the order of the words.
+    Raises: ShapeError if the two are not equally long.
+    """
+    require_same_size("length", ("forward", forward, -2), ("backward", backward, -2))
+    return torch.cat((forward, backward), dim=-1)
+
+
+def _linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    return x @ weight.transpose(0, 1) + bias

@@ -1,0 +1,194 @@
+"""Positions inside attention: how far apart two words are, not where they stand."""
+
+import math
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from pellucid.core.errors import ShapeError
+from pellucid.equations.attention import attention_scores
+from pellucid.equations.masks import masked_softmax
+from pellucid.equations.positions import sinusoidal_positions
+from pellucid.equations.shapes import require_same_size
+
+
+def relative_distances(
+    query_length: int,
+    key_length: int,
+    clip: int,
+    offset: int = 0,
+    device: torch.device | str | None = None,
+) -> Int[Tensor, "{query_length} {key_length}"]:
+    """Which row of a table of distances belongs to each pair of positions.
+
+        clip(j - i, -k, k) + k
+
+    EQ: 31.  Source: Shaw et al. (2018), §3.2; seed 003, §1.2, by name.
+    Symbols: clip = k, i = query + offset, j = key; offset = keys that precede the first query.
+    """
+    queries = torch.arange(offset, offset + query_length, device=device).unsqueeze(-1)
+    keys = torch.arange(key_length, device=device)
+    return (keys - queries).clamp(-clip, clip) + clip
+
+
+def relative_attention_weights(
+    query: Float[Tensor, "*batch query key_size"],
+    key: Float[Tensor, "*batch key key_size"],
+    key_table: Float[Tensor, "distances key_size"],
+    may_attend: Bool[Tensor, "*#batch #query #key"] | None = None,
+    offset: int = 0,
+) -> Float[Tensor, "*batch query key"]:
+    """Attention weights in which every key also says how far away it is.
+
+        wᵢⱼ = softmaxⱼ(qᵢ · (kⱼ + aᴷ[j - i]) / √dₖ)
+
+    EQ: 31.  Source: Shaw et al. (2018), eq. (4).
+    Symbols: query = xᵢ W^Q, key = xⱼ W^K, key_table = the 2k + 1 rows of aᴷ, nearest in the
+    middle, offset = keys that precede the first query.
+    Raises: ShapeError if the shapes do not fit, or if the table has an even number of rows.
+    """
+    positions = _distance_rows(key_table, query, key, offset)  # (query, key, key_size)
+    require_same_size("key_size", ("query", query, -1), ("key_table", key_table, -1))
+    relative = (query.unsqueeze(-2) @ positions.transpose(-2, -1)).squeeze(-2)
+    scores = attention_scores(query, key) + relative / math.sqrt(key.shape[-1])
+    return masked_softmax(scores, may_attend)
+
+
+def relative_attention(
+    query: Float[Tensor, "*batch query key_size"],
+    key: Float[Tensor, "*batch key key_size"],
+    value: Float[Tensor, "*batch key value_size"],
+    key_table: Float[Tensor, "distances key_size"],
+    value_table: Float[Tensor, "distances value_size"],
+    may_attend: Bool[Tensor, "*#batch #query #key"] | None = None,
+    offset: int = 0,
+) -> Float[Tensor, "*batch query value_size"]:
+    """Attention in which keys and values also say how far away they are.
+
+        zᵢ = Σⱼ wᵢⱼ (vⱼ + aⱽ[j - i])
+
+    EQ: 31.  Source: Shaw et al. (2018), eq. (3), (4).
+    Symbols: wᵢⱼ = relative_attention_weights, value = xⱼ W^V, value_table = aⱽ.
+    Raises: ShapeError if the shapes do not fit, or if a table has an even number of rows.
+    """
+    weights = relative_attention_weights(query, key, key_table, may_attend, offset)
+    return relative_values(weights, value, value_table, offset)
+
+
+def relative_values(
+    weights: Float[Tensor, "*batch query key"],
+    value: Float[Tensor, "*batch key value_size"],
+    value_table: Float[Tensor, "distances value_size"],
+    offset: int = 0,
+) -> Float[Tensor, "*batch query value_size"]:
+    """The second half of ``relative_attention``: from weights to values.
+
+        zᵢ = Σⱼ wᵢⱼ (vⱼ + aⱽ[j - i])
+
+    EQ: 31.  Source: Shaw et al. (2018), eq. (3).
+    Symbols: weights = wᵢⱼ, value = vⱼ, value_table = aⱽ, offset = keys before the first query.
+    Raises: ShapeError if the shapes do not fit, or if the table has an even number of rows.
+    """
+    require_same_size("number of keys", ("weights", weights, -1), ("value", value, -2))
+    positions = _distance_rows(value_table, weights, value, offset)  # (query, key, value_size)
+    return weights @ value + (weights.unsqueeze(-2) @ positions).squeeze(-2)
+
+
+def rotary_positions(
+    x: Float[Tensor, "*batch length size"], start: int = 0
+) -> Float[Tensor, "*batch length size"]:
+    """Turn each pair of features by an angle that grows with the position.
+
+        (x₂ᵢ, x₂ᵢ₊₁) → (x₂ᵢ cos nθᵢ - x₂ᵢ₊₁ sin nθᵢ,  x₂ᵢ sin nθᵢ + x₂ᵢ₊₁ cos nθᵢ),
+        θᵢ = 10000^(-2i/d)
+
+    EQ: none.  Source: Su et al. (2021), eq. (15), (34).
+    Symbols: x = queries or keys of one head, row n - start = position n, size = d.
+    Raises: ShapeError if the size is odd.
+
+    Queries and keys so turned have dot products that depend on their distance only.
+    Differs: GPT-NeoX and Llama pair feature i with i + d/2 instead of its neighbor.
+    """
+    length, size = x.shape[-2:]
+    if size % 2:
+        raise ShapeError(
+            f"rotary positions need an even size (axis -1), got shape {tuple(x.shape)}"
+        )
+    waves = sinusoidal_positions(length, size, start, x.dtype, x.device)
+    sines, cosines = waves[:, ::2], waves[:, 1::2]
+    even, odd = x[..., ::2], x[..., 1::2]
+    turned = torch.stack((even * cosines - odd * sines, even * sines + odd * cosines), dim=-1)
+    return turned.flatten(-2)
+
+
+def alibi_slopes(heads: int) -> list[float]:
+    """How strongly each head prefers what is near.
+
+        m_h = 2^(-8h/H),   h = 1 … H
+
+    EQ: none.  Source: Press et al. (2022), §3 and its code for H that is no power of two:
+    the slopes of the next lower power, then every other one of the next higher.
+    Symbols: heads = H.
+    """
+    lower = 2 ** (heads.bit_length() - 1)
+    slopes = [2.0 ** (-8 * (head + 1) / lower) for head in range(lower)]
+    between = [2.0 ** (-4 * (head + 1) / lower) for head in range(0, 2 * lower, 2)]
+    return slopes + between[: heads - lower]
+
+
+def alibi_bias(
+    heads: int,
+    query_length: int,
+    key_length: int,
+    offset: int = 0,
+    dtype: torch.dtype | None = None,
+    device: torch.device | str | None = None,
+) -> Float[Tensor, "{heads} {query_length} {key_length}"]:
+    """What is added to the scores: the farther the key, the less.
+
+        -m_h · |j - i|
+
+    EQ: none.  Source: Press et al. (2022), §3.
+    Symbols: m_h = alibi_slopes, i = query + offset, j = key.
+
+    Differs: the paper is causal and needs no absolute value; this serves the encoder as well.
+    """
+    queries = torch.arange(offset, offset + query_length, device=device).unsqueeze(-1)
+    distances = (torch.arange(key_length, device=device) - queries).abs()
+    slopes = torch.tensor(
+        alibi_slopes(heads), dtype=dtype or torch.get_default_dtype(), device=device
+    )
+    return -slopes.reshape(-1, 1, 1) * distances
+
+
+def alibi_attention_weights(
+    query: Float[Tensor, "*batch heads query key_size"],
+    key: Float[Tensor, "*batch heads key key_size"],
+    may_attend: Bool[Tensor, "*#batch #heads #query #key"] | None = None,
+    offset: int = 0,
+) -> Float[Tensor, "*batch heads query key"]:
+    """Attention weights with a preference for what is near, different for each head.
+
+        W_h = softmax(Q_h K_hᵀ / √dₖ - m_h |j - i|)
+
+    EQ: none.  Source: Press et al. (2022), §3.
+    Symbols: query = Q_h, key = K_h, m_h = alibi_slopes, offset = keys before the first query.
+    Raises: ShapeError if queries, keys or mask do not fit together.
+    """
+    scores = attention_scores(query, key)
+    heads, query_length, key_length = scores.shape[-3:]
+    bias = alibi_bias(heads, query_length, key_length, offset, scores.dtype, scores.device)
+    return masked_softmax(scores + bias, may_attend)
+
+
+def _distance_rows(table: Tensor, query: Tensor, key: Tensor, offset: int) -> Tensor:
+    if table.shape[0] % 2 == 0:
+        raise ShapeError(
+            "a table of distances must have 2·clip + 1 rows (axis 0),"
+            f" got shape {tuple(table.shape)}"
+        )
+    clip = table.shape[0] // 2
+    return table[
+        relative_distances(query.shape[-2], key.shape[-2], clip, offset, device=table.device)
+    ]

@@ -1,0 +1,116 @@
+"""Skip-gram: learn vectors for words by predicting their neighbors."""
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional
+
+from pellucid.equations.losses import Reduction, cross_entropy
+from pellucid.equations.shapes import Number
+
+Word = TypeVar("Word")
+
+
+def skipgram_pairs(words: Sequence[Word], window: int) -> list[tuple[Word, Word]]:
+    """Each word with each of its neighbors, in the order of the text.
+
+        (wₜ, wₜ₊ⱼ),   0 < |j| ≤ window
+
+    EQ: 17.  Source: McCormick (2016), after Mikolov et al. (2013a), §3.2; seed 000, §2.2.
+    Symbols: words = w₀ … wₙ, window = c; each pair is (center, context).
+    """
+    return [
+        (center, words[neighbor])
+        for place, center in enumerate(words)
+        for neighbor in range(max(0, place - window), min(len(words), place + window + 1))
+        if neighbor != place
+    ]
+
+
+def skipgram_logits(
+    center: Int[Tensor, "*batch"],
+    w_in: Float[Tensor, "vocabulary size"],
+    w_out: Float[Tensor, "size vocabulary"],
+) -> Float[Tensor, "*batch vocabulary"]:
+    """A score for every word as a neighbor of the center: one hidden layer, no activation.
+
+        z = x W_in W_out
+
+    EQ: 17.  Source: Mikolov et al. (2013b), §2, eq. (2); seed 000, §2.2 and Fig. 1.
+    Symbols: center = x as ids, w_in = W_in (the word vectors), w_out = W_out.
+    """
+    return w_in[center] @ w_out
+
+
+def skipgram_loss(
+    center: Int[Tensor, "*batch"],
+    context: Int[Tensor, "*batch"],
+    w_in: Float[Tensor, "vocabulary size"],
+    w_out: Float[Tensor, "size vocabulary"],
+    reduction: Reduction = "mean",
+) -> Float[Tensor, ""]:
+    """How surprising the neighbors are, in nats per pair: the full softmax.
+
+        -log p(context | center),   p = softmax(x W_in W_out)
+
+    EQ: 17.  Source: Mikolov et al. (2013b), §2, eq. (1), (2); seed 000, §2.2.
+    Symbols: center = x, context = the neighbor's id, w_in = W_in, w_out = W_out.
+    """
+    return cross_entropy(skipgram_logits(center, w_in, w_out), context, reduction)
+
+
+def negative_sampling_loss(
+    center: Int[Tensor, "*batch"],
+    context: Int[Tensor, "*batch"],
+    negatives: Int[Tensor, "*batch negatives"],
+    w_in: Float[Tensor, "vocabulary size"],
+    w_out: Float[Tensor, "size vocabulary"],
+    reduction: Reduction = "mean",
+) -> Float[Tensor, ""]:
+    """Tell the true neighbor from a few drawn words: no sum over the vocabulary is needed.
+
+        -log σ(u_context · v) - Σₖ log σ(-u_k · v)
+
+    EQ: 17.  Source: Mikolov et al. (2013b), §2.2, eq. (4).
+    Symbols: v = row ``center`` of W_in, u = columns of W_out, k = negatives drawn by the caller
+    from ``noise_distribution``; in nats per pair.
+    Differs: it is not an estimate of ``skipgram_loss``, but a loss of its own.
+    """
+    v = w_in[center].unsqueeze(-1)  # (*batch, size, 1)
+    u = w_out.transpose(0, 1)
+    agreement = (u[context].unsqueeze(-2) @ v).squeeze(-1)  # (*batch, 1)
+    noise = (u[negatives] @ v).squeeze(-1)  # (*batch, negatives)
+    scores = torch.cat((agreement, -noise), dim=-1)
+    losses = -functional.logsigmoid(scores).sum(dim=-1)
+    return losses.sum() if reduction == "sum" else losses.mean()
+
+
+def noise_distribution(
+    counts: Float[Tensor, " vocabulary"], power: Number = 0.75
+) -> Float[Tensor, " vocabulary"]:
+    """From which distribution negatives are drawn: between the words' own and the uniform.
+
+        P(w) ∝ count(w)^(3/4)
+
+    EQ: 17.  Source: Mikolov et al. (2013b), §2.2.
+    Symbols: counts = how often each word occurs, power = 3/4.
+    """
+    raised = counts**power
+    return raised / raised.sum()
+
+
+def keep_probability(
+    counts: Float[Tensor, " vocabulary"], threshold: Number = 1e-5
+) -> Float[Tensor, " vocabulary"]:
+    """How likely an occurrence of each word is to be kept: frequent words are thinned out.
+
+        min(1, √(t / f(w))),   f(w) = count(w) / total
+
+    EQ: 17.  Source: Mikolov et al. (2013b), §2.3, eq. (5).
+    Symbols: counts = how often each word occurs, threshold = t.
+    Differs: word2vec.c and gensim keep √(t/f) + t/f.
+    """
+    return (threshold * counts.sum() / counts).sqrt().clamp(max=1.0)
