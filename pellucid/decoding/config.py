@@ -1,0 +1,140 @@
+"""What a search is asked for."""
+
+import math
+from typing import Self
+
+import pydantic
+
+from pellucid.core.config import Config
+from pellucid.core.errors import ConfigError
+
+
+class DecodingConfig(Config):
+    """How translations are searched for; lengths are in target tokens without the stop."""
+
+    beam_size: int = 4
+    """Hypotheses followed at a time; 1 is greedy search. Vaswani et al. (2017), §6.1."""
+    n_best: int = 1
+    """Translations given for each sentence, best first; at most beam_size."""
+    length_penalty: float = 0.6
+    """α of the length penalty; 0 compares summed log-probabilities. Vaswani et al. (2017), §6.1."""
+    patience: float = 1.0
+    """A sentence is left after beam_size · patience finished hypotheses, or as soon as no other
+    can be better; ``inf`` keeps only the second rule. Kasai et al. (2022), arXiv:2204.05424."""
+    max_length: int | None = None
+    """The longest translation; None follows the length of the source."""
+    max_length_ratio: float = 1.0
+    """Tokens allowed for each source token, where max_length is None."""
+    max_length_extra: int = 50
+    """Tokens allowed beyond those. Vaswani et al. (2017), §6.1: input length + 50."""
+    min_length: int = 0
+    """No translation stops before it has this many tokens (or its maximum)."""
+    no_repeat_ngram: int = 0
+    """No n tokens in a row are said twice; 0 allows it."""
+    banned: tuple[str, ...] = ()
+    """Words and phrases that no translation contains, as the tokenizer spells them."""
+    max_source_tokens: int = 1024
+    """Longer sources are cut, with a warning."""
+    batch_tokens: int = 8192
+    """Size of a batch: sentences · beam_size · tokens of the longest source."""
+    stream_lines: int = 1024
+    """Lines read ahead, to be sorted by length, when an iterator is translated."""
+
+    @pydantic.field_validator("banned", mode="before")
+    @classmethod
+    def _from_toml_array(cls, value: object) -> object:
+        return tuple(value) if isinstance(value, list) else value
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        faults = _too_small(self)
+        if self.n_best > self.beam_size >= 1:
+            faults.append(
+                f"n_best must be at most beam_size, got n_best={self.n_best}"
+                f" and beam_size={self.beam_size}"
+            )
+        if not math.isfinite(self.length_penalty):
+            faults.append(f"length_penalty must be finite, got {self.length_penalty}")
+        if not self.patience > 0:
+            faults.append(f"patience must be above 0, got {self.patience}")
+        if not (math.isfinite(self.max_length_ratio) and self.max_length_ratio >= 0):
+            faults.append(
+                f"max_length_ratio must be finite and at least 0, got {self.max_length_ratio}"
+            )
+        if self.max_length is not None and self.min_length > self.max_length >= 1:
+            faults.append(
+                f"min_length must be at most max_length, got min_length={self.min_length}"
+                f" and max_length={self.max_length}"
+            )
+        if faults:
+            raise ValueError("; ".join(faults))
+        return self
+
+    def having(
+        self,
+        *,
+        beam_size: int | None = None,
+        n_best: int | None = None,
+        length_penalty: float | None = None,
+        max_length: int | None = None,
+    ) -> "DecodingConfig":
+        """These settings with the given ones in place of their own; None changes nothing.
+
+        A beam_size below the n_best that stands here lowers it. Raises ConfigError.
+        """
+        changes = {
+            "beam_size": beam_size,
+            "n_best": n_best,
+            "length_penalty": length_penalty,
+            "max_length": max_length,
+        }
+        table = self.model_dump() | {
+            name: value for name, value in changes.items() if value is not None
+        }
+        if n_best is None and isinstance(beam_size, int):
+            table["n_best"] = max(1, min(self.n_best, beam_size))
+        return DecodingConfig.parse(table, origin="decoding")
+
+
+_AT_LEAST = {
+    "beam_size": 1,
+    "n_best": 1,
+    "max_length": 1,
+    "max_length_extra": 1,
+    "min_length": 0,
+    "no_repeat_ngram": 0,
+    "max_source_tokens": 1,
+    "batch_tokens": 1,
+    "stream_lines": 1,
+}
+
+
+def _too_small(settings: DecodingConfig) -> list[str]:
+    values = {name: getattr(settings, name) for name in _AT_LEAST}
+    return [
+        f"{name} must be at least {_AT_LEAST[name]}, got {value}"
+        for name, value in values.items()
+        if value is not None and value < _AT_LEAST[name]
+    ]
+
+
+def length_limits(
+    source_lengths: list[int], settings: DecodingConfig, model_limit: int | None
+) -> list[int]:
+    """The most tokens, without the stop, that each translation may have.
+
+    ``source_lengths`` count tokens without the stop; ``model_limit`` counts the stop.
+    Raises ConfigError if a max_length was asked for that the model cannot number.
+    """
+    most = None if model_limit is None else model_limit - 1
+    if settings.max_length is not None:
+        if most is not None and settings.max_length > most:
+            raise ConfigError(
+                f"max_length must be at most {most} for this model, got {settings.max_length}"
+            )
+        return [settings.max_length] * len(source_lengths)
+    wanted = [
+        int(length * settings.max_length_ratio) + settings.max_length_extra
+        for length in source_lengths
+    ]
+    return wanted if most is None else [min(limit, most) for limit in wanted]

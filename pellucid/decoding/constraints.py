@@ -1,0 +1,134 @@
+"""Which tokens may come next: the one place where log-probabilities are ruled out."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pellucid.core.errors import ConfigError
+from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.decoding.config import DecodingConfig, length_limits
+from pellucid.decoding.protocols import MemoryT, Searchable
+
+IMPOSSIBLE_LOG_PROB = -1e30
+"""Stands for log 0 where a token is forced: finite, so that sums, comparisons and JSON hold."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Demands:
+    """What is asked of the translations beyond the settings, in ids."""
+
+    banned: tuple[tuple[int, ...], ...] = ()
+    """Sequences that no translation contains."""
+    prefixes: tuple[tuple[int, ...], ...] = ()
+    """What each sentence's translation begins with; empty if none is asked for."""
+
+
+NO_DEMANDS = Demands()
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """Settings and demands, ready to be applied at each step."""
+
+    limits: tuple[int, ...]
+    """The most tokens of each sentence's translation; after them only STOP is allowed."""
+    min_length: int
+    no_repeat_ngram: int
+    demands: Demands
+
+    def log_probs(
+        self,
+        logits: Float[Tensor, "sentence beam vocabulary"],
+        ids: Int[Tensor, "sentence beam length"],
+        sentences: Sequence[int],
+    ) -> Float[Tensor, "sentence beam vocabulary"]:
+        """log p(next token | ids, source), and -inf for what the rules leave out.
+
+        What is allowed keeps the model's own value: nothing is shared out anew. Row i belongs to
+        input sentence ``sentences[i]``. PAD and START are never allowed; a forced prefix and a
+        forced STOP go before every other rule.
+        """
+        # bfloat16 and float16 cannot sum over a vocabulary
+        dtype = torch.float64 if logits.dtype == torch.float64 else torch.float32
+        log_probs = logits.log_softmax(dim=-1, dtype=dtype)
+        length = ids.shape[-1]
+        forced = self._forced(sentences, length)
+        kept = [(row, token, log_probs[row, :, token].clone()) for row, token in forced]
+        log_probs[:, :, PAD_ID] = -torch.inf
+        log_probs[:, :, START_ID] = -torch.inf
+        if length < self.min_length:
+            log_probs[:, :, STOP_ID] = -torch.inf
+        if 0 < self.no_repeat_ngram <= length:
+            _forbid_repeats(log_probs, ids, self.no_repeat_ngram)
+        for sequence in self.demands.banned:
+            _forbid_sequence(log_probs, ids, sequence)
+        for row, token, values in kept:
+            log_probs[row] = -torch.inf
+            log_probs[row, :, token] = values.clamp(min=IMPOSSIBLE_LOG_PROB)
+        return log_probs
+
+    def at_limit(self, sentences: Sequence[int], length: int) -> list[bool]:
+        """Whether each row must stop after ``length`` tokens."""
+        return [self.limits[sentence] <= length for sentence in sentences]
+
+    def _forced(self, sentences: Sequence[int], length: int) -> list[tuple[int, int]]:
+        """Rows that may say one token only, and which."""
+        forced = []
+        for row, sentence in enumerate(sentences):
+            prefix = self.demands.prefixes[sentence] if self.demands.prefixes else ()
+            if length < len(prefix):
+                forced.append((row, prefix[length]))
+            elif self.limits[sentence] <= length:
+                forced.append((row, STOP_ID))
+        return forced
+
+
+def make_rules(
+    source: Int[Tensor, "sentence source"],
+    model: Searchable[MemoryT],
+    settings: DecodingConfig,
+    demands: Demands,
+) -> Rules:
+    """The rules for translating ``source``, whose rows end in STOP.
+
+    Raises ConfigError if a forced prefix is longer than its translation may be.
+    """
+    source_lengths = [length - 1 for length in (source != PAD_ID).sum(dim=1).tolist()]
+    limits = length_limits(source_lengths, settings, model.max_length)
+    for prefix, limit in zip(demands.prefixes, limits, strict=bool(demands.prefixes)):
+        if len(prefix) > limit:
+            raise ConfigError(
+                f"a forced prefix must fit into max_length={limit} tokens, got {len(prefix)}"
+            )
+    return Rules(tuple(limits), settings.min_length, settings.no_repeat_ngram, demands)
+
+
+def _forbid_repeats(
+    log_probs: Float[Tensor, "sentence beam vocabulary"],
+    ids: Int[Tensor, "sentence beam length"],
+    n: int,
+) -> None:
+    """Rule out the tokens that would end an n-gram that was said before."""
+    ngrams = ids.unfold(-1, n, 1)  # (sentence, beam, place, n)
+    opening = ids[:, :, ids.shape[-1] - (n - 1) :]  # (sentence, beam, n - 1)
+    begins_alike = (ngrams[..., :-1] == opening[:, :, None]).all(dim=-1)
+    # where nothing matches, PAD is ruled out once more
+    ends = torch.where(begins_alike, ngrams[..., -1], PAD_ID)
+    log_probs.scatter_(-1, ends, -torch.inf)
+
+
+def _forbid_sequence(
+    log_probs: Float[Tensor, "sentence beam vocabulary"],
+    ids: Int[Tensor, "sentence beam length"],
+    sequence: tuple[int, ...],
+) -> None:
+    """Rule out the last token of ``sequence`` where all the others were just said."""
+    opening, last = sequence[:-1], sequence[-1]
+    if len(opening) > ids.shape[-1]:
+        return
+    recent = ids[:, :, ids.shape[-1] - len(opening) :]
+    begins_alike = (recent == recent.new_tensor(opening)).all(dim=-1)  # (sentence, beam)
+    log_probs[:, :, last].masked_fill_(begins_alike, -torch.inf)

@@ -1,0 +1,65 @@
+"""Greedy search: the likeliest next token, again and again."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pellucid.core.special import START_ID, STOP_ID
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.constraints import NO_DEMANDS, Demands, make_rules
+from pellucid.decoding.protocols import MemoryT, Searchable
+from pellucid.decoding.result import Hypothesis, make_hypothesis
+
+
+def greedy_search(
+    model: Searchable[MemoryT],
+    source: Int[Tensor, "sentence source"],
+    settings: DecodingConfig,
+    demands: Demands = NO_DEMANDS,
+) -> list[Hypothesis]:
+    """Append the likeliest token until it is STOP, which is forced at the maximum length.
+
+    EQ: 123, 125, 128.  Source: 004, "Before Transformers".
+
+    A sentence that has stopped leaves the batch. Of equally likely tokens the one with the
+    lowest id is taken. Raises PellucidError if the model gives no finite number.
+    """
+    rules = make_rules(source, model, settings, demands)
+    said: list[list[int]] = [[] for _ in rules.limits]
+    log_probs_said: list[list[float]] = [[] for _ in rules.limits]
+    sentences = list(range(len(said)))
+    state = model.start(model.encode(source))
+    ids = source.new_empty((len(said), 1, 0))
+    last = source.new_full((len(said), 1), START_ID)
+    while sentences:
+        logits, state = model.step(last, state)
+        log_probs = rules.log_probs(logits, ids, sentences)
+        likeliest, last = log_probs.max(dim=-1)  # (sentence, 1); the first of equal ones
+        kept = _record(sentences, last, likeliest, said, log_probs_said)
+        if len(kept) < len(sentences):
+            sentences = [sentences[row] for row in kept]
+            rows = source.new_tensor(kept)
+            ids, last = ids[rows], last[rows]
+            state = state.select(rows[:, None]) if kept else state
+        ids = torch.cat([ids, last[:, :, None]], dim=-1)
+    return [
+        make_hypothesis(words, log_probs, settings.length_penalty)
+        for words, log_probs in zip(said, log_probs_said, strict=True)
+    ]
+
+
+def _record(
+    sentences: Sequence[int],
+    chosen: Int[Tensor, "sentence 1"],
+    log_probs: Float[Tensor, "sentence 1"],
+    said: list[list[int]],
+    log_probs_said: list[list[float]],
+) -> list[int]:
+    """Note one token for each sentence; the rows that go on."""
+    tokens, values = chosen[:, 0].tolist(), log_probs[:, 0].tolist()
+    for sentence, token, value in zip(sentences, tokens, values, strict=True):
+        said[sentence].append(token)
+        log_probs_said[sentence].append(value)
+    return [row for row, token in enumerate(tokens) if token != STOP_ID]

@@ -1,0 +1,70 @@
+"""What a search gives back."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+from pellucid.core.errors import PellucidError
+from pellucid.core.special import STOP_ID
+from pellucid.equations.search import length_penalty
+
+
+@dataclasses.dataclass(frozen=True)
+class Hypothesis:
+    """One finished sequence of ids."""
+
+    ids: tuple[int, ...]
+    """Without the stop."""
+    score: float
+    """Summed log-probabilities over the length penalty; the length counts the stop."""
+    token_log_probs: tuple[float, ...]
+    """log p(token | prefix, source) under the model, in nats; the stop's comes last."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Translation:
+    """A sentence in the target language, and how sure the model was of it."""
+
+    text: str
+    score: float
+    """Summed log-probabilities over the length penalty, in nats; the length counts the stop."""
+    tokens: tuple[str, ...]
+    """The target pieces, without the stop."""
+    token_log_probs: tuple[float, ...]
+    """log p(token | prefix, source) under the model before any penalty; the stop's comes last."""
+    n_best: tuple["Translation", ...]
+    """Best first, this one included; empty in the translations it holds."""
+    source: str
+
+    @property
+    def perplexity(self) -> float:
+        """exp of the mean negative log-probability of a token, the stop included; 1 if empty."""
+        if not self.token_log_probs:
+            return 1.0
+        mean = math.fsum(self.token_log_probs) / len(self.token_log_probs)
+        return math.exp(min(-mean, 709.0))  # exp(710) is beyond a double
+
+
+def make_hypothesis(
+    ids: Sequence[int], token_log_probs: Sequence[float], alpha: float
+) -> Hypothesis:
+    """Score a sequence; both arguments end with the stop.
+
+        score = Σ log p / penalty(length)
+
+    Every search scores here, so equal tokens have equal scores. Raises PellucidError if the
+    model gave no finite number.
+    """
+    assert len(ids) == len(token_log_probs) >= 1
+    assert ids[-1] == STOP_ID
+    total = math.fsum(token_log_probs)
+    if not math.isfinite(total):
+        raise PellucidError(
+            f"the model must give each token a finite log-probability, got {total} in sum",
+            hint="its weights may hold NaN or infinity, or its output rules out every token",
+        )
+    return Hypothesis(
+        ids=tuple(ids[:-1]),
+        score=total / length_penalty(len(ids), alpha),
+        token_log_probs=tuple(token_log_probs),
+    )

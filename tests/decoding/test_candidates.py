@@ -1,0 +1,51 @@
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pellucid.decoding.candidates import best_candidates
+
+
+def in_full(totals: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    values, places = totals.sort(dim=1, descending=True, stable=True)
+    return values[:, :count], places[:, :count]
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    rows=st.integers(1, 4),
+    width=st.integers(1, 700),
+    count=st.integers(1, 12),
+    levels=st.sampled_from([2, 5, 100, 10_000_000]),
+)
+def test_the_few_best_are_those_of_a_full_stable_sort(seed, rows, width, count, levels):
+    """Few levels give ties everywhere, many give none; widths on both sides of a block."""
+    generator = torch.Generator().manual_seed(seed)
+    totals = -torch.randint(levels, (rows, width), generator=generator).double()
+    values, places = best_candidates(totals, count)
+    expected_values, expected_places = in_full(totals, count)
+    assert torch.equal(values, expected_values)
+    assert torch.equal(places, expected_places)
+
+
+def test_all_equal_gives_the_first():
+    values, places = best_candidates(torch.zeros(2, 1000), 5)
+    assert places.tolist() == [[0, 1, 2, 3, 4]] * 2
+    assert values.tolist() == [[0.0] * 5] * 2
+
+
+def test_ruled_out_candidates_come_last_with_places_that_exist():
+    totals = torch.full((1, 500), -torch.inf)
+    totals[0, 400], totals[0, 30] = -2.0, -2.0
+    values, places = best_candidates(totals, 4)
+    assert values[0].tolist() == [-2.0, -2.0, -torch.inf, -torch.inf]
+    assert places[0, :2].tolist() == [30, 400]
+    assert len(set(places[0].tolist())) == 4
+
+
+@pytest.mark.parametrize("width", [8, 500])
+def test_nan_does_not_stop_the_sort(width):
+    totals = torch.zeros(1, width)
+    totals[0, 3] = torch.nan
+    values, _ = best_candidates(totals, 3)
+    assert values[0].isnan().tolist() == [True, False, False]
