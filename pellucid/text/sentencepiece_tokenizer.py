@@ -6,6 +6,7 @@ that one character is spelled in bytes here. Its control pieces are never matche
 a literal ``</s>`` stays four characters.
 """
 
+import functools
 import hashlib
 import io
 import json
@@ -39,7 +40,7 @@ do no harm: the vocabulary has no use for them, their bytes spell them."""
 _LONGEST_LINE = 1 << 30
 """Bytes. sentencepiece's own limit of 4,192 drops longer training lines silently."""
 _THREADED_FROM = 64
-"""Texts; below that starting threads costs more than it saves."""
+"""Texts; below that, starting threads costs more than it saves."""
 _TRAINING_THREADS = 2
 """Fixed, so that the number of cores cannot change the vocabulary."""
 _RANDOM_SEED = 1
@@ -140,15 +141,16 @@ class SentencePieceTokenizer(Tokenizer):
         ]
 
     def _segment_plain(self, texts: list[str], alpha: float) -> list[list[int]]:
-        threads = (os.cpu_count() or 1) if len(texts) >= _THREADED_FROM and not alpha else 1
+        encode = self._processor.encode
+        ids: list[list[int]]
         try:
-            ids: list[list[int]] = self._processor.encode(
-                texts,
-                num_threads=threads,
-                enable_sampling=alpha > 0.0,
-                alpha=alpha,
-                nbest_size=-1,  # draw from all segmentations, not from the n best
-            )
+            if alpha:  # -1: draw from all segmentations, not from the n best
+                draw = functools.partial(encode, enable_sampling=True, alpha=alpha, nbest_size=-1)
+                ids = [draw(text) for text in texts]
+            elif len(texts) < _THREADED_FROM:
+                ids = [encode(text) for text in texts]
+            else:
+                ids = encode(texts, num_threads=os.cpu_count() or 1)
         except (RuntimeError, TypeError):
             for text in texts:
                 check_text(text)

@@ -1,0 +1,161 @@
+"""Sentence pairs from files: two texts side by side, TSV or JSONL, plain or gzipped."""
+
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, assert_never
+
+import numpy as np
+
+from pellucid.core.errors import DataError
+from pellucid.text.checks import first_suspicious_line
+from pellucid.text.config import DataConfig, PairFormat, file_format
+from pellucid.text.interface import check_text
+from pellucid.text.lines import iterate_lines
+
+_MISSING = object()
+
+
+@dataclass(frozen=True)
+class PairFiles:
+    """Files that belong together; ``targets`` is empty where each source file holds both sides."""
+
+    sources: tuple[Path, ...]
+    targets: tuple[Path, ...] = ()
+    format: PairFormat = "auto"
+
+    @property
+    def all(self) -> tuple[Path, ...]:
+        """Every file."""
+        return self.sources + self.targets
+
+
+@dataclass(frozen=True)
+class TextPairs:
+    """Sentence pairs in memory, neither side blank."""
+
+    sources: list[str]
+    targets: list[str]
+    empty: int
+    """Pairs dropped because a side was blank."""
+
+
+def training_files(config: DataConfig) -> PairFiles:
+    """The files to train on."""
+    return _files(config.source, config.target, config.format)
+
+
+def validation_files(config: DataConfig) -> PairFiles:
+    """The files to validate on; none if the config names none."""
+    return _files(config.valid_source, config.valid_target, config.format)
+
+
+def read_pairs(files: PairFiles) -> TextPairs:
+    """All pairs without the blank ones, which are counted. Raises as ``iterate_pairs`` does."""
+    sources: list[str] = []
+    targets: list[str] = []
+    empty = 0
+    for source, target in iterate_pairs(files):
+        if is_blank_pair(source, target):
+            empty += 1
+        else:
+            sources.append(source)
+            targets.append(target)
+    return TextPairs(sources, targets, empty)
+
+
+def iterate_pairs(files: PairFiles) -> Iterator[tuple[str, str]]:
+    """All pairs of all files in order, blank ones too, one at a time.
+
+    Raises InputMissingError for a file that cannot be read, and DataError for one that is
+    empty, is not UTF-8, has a line that is no pair, or has not as many lines as its partner.
+    """
+    for source, target in itertools.zip_longest(files.sources, files.targets):
+        match file_format(source.name, files.format):
+            case "tsv":
+                pairs = _iterate_tsv(source)
+            case "jsonl":
+                pairs = _iterate_jsonl(source)
+            case "plain" | "auto":
+                pairs = _iterate_plain(source, target)
+            case unknown:
+                assert_never(unknown)
+        yield from _refuse_nothing(source, pairs)
+
+
+def is_blank_pair(source: str, target: str) -> bool:
+    """True if nothing can be learned from it: a side is empty or white space."""
+    return not source.strip() or not target.strip()
+
+
+def _files(sources: tuple[str, ...], targets: tuple[str, ...], given: PairFormat) -> PairFiles:
+    return PairFiles(tuple(map(Path, sources)), tuple(map(Path, targets)), given)
+
+
+def _refuse_nothing(path: Path, pairs: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
+    first = next(pairs, None)
+    if first is None:
+        raise DataError(f"{path} is empty", hint="a corpus needs at least one sentence pair")
+    yield first
+    yield from pairs
+
+
+def _iterate_plain(source: Path, target: Path) -> Iterator[tuple[str, str]]:
+    both = itertools.zip_longest(iterate_lines(source), iterate_lines(target), fillvalue=_MISSING)
+    for source_line, target_line in both:
+        if source_line is _MISSING or target_line is _MISSING:
+            raise _count_mismatch(source, target)
+        assert isinstance(source_line, str)
+        assert isinstance(target_line, str)
+        yield source_line, target_line
+
+
+def _count_mismatch(source: Path, target: Path) -> DataError:
+    """Read both files once more, to count their lines and say where they part."""
+    lengths = [np.fromiter(map(len, iterate_lines(path)), np.int64) for path in (source, target)]
+    line = first_suspicious_line(*lengths)
+    return DataError(
+        f"both sides must have as many lines, got {len(lengths[0])} in {source} and"
+        f" {len(lengths[1])} in {target}; by their lengths they part near line {line}",
+        hint=f"compare the files around line {line}: a line was lost, doubled or broken in two",
+    )
+
+
+def _iterate_tsv(path: Path) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(iterate_lines(path), start=1):
+        columns = line.split("\t") if line.strip() else ["", ""]
+        if len(columns) != 2:
+            raise DataError(
+                f"{path}, line {number}: a line must be source, tab, target,"
+                f" got {len(columns)} columns",
+                hint="keep two columns, for example: cut -f1,2" if len(columns) > 2 else "",
+            )
+        yield columns[0], columns[1]
+
+
+def _iterate_jsonl(path: Path) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(iterate_lines(path), start=1):
+        yield _parse_json_pair(line, f"{path}, line {number}") if line.strip() else ("", "")
+
+
+def _parse_json_pair(line: str, place: str) -> tuple[str, str]:
+    try:
+        table: Any = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{place}: not JSON ({error})") from None
+    source, target = (
+        (table.get("source"), table.get("target")) if isinstance(table, dict) else (None, None)
+    )
+    if not isinstance(source, str) or not isinstance(target, str):
+        raise DataError(
+            f'{place}: a line must be an object with the texts "source" and "target",'
+            f" got {line[:60]}"
+        )
+    for text in (source, target):
+        try:
+            check_text(text)
+        except DataError as error:
+            raise DataError(f"{place}: {error}", hint=error.hint) from None
+    return source, target
