@@ -46,7 +46,7 @@ def beam_search(
     history = History()
     finishes: list[list[Finish]] = [[] for _ in rules.limits]
     search = _begin(model, source, settings)
-    while search.sentences:
+    while True:
         candidates, model_state = _look_ahead(model, search, settings, rules)
         finished = _finish(search, candidates, settings)
         live, rows, log_probs = _go_on(search, candidates, settings)

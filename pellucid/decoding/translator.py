@@ -12,7 +12,7 @@ from jaxtyping import Int
 from torch import Tensor, nn
 
 from pellucid.core.errors import DataError
-from pellucid.core.special import PAD_ID, STOP_ID
+from pellucid.core.special import PAD_ID, STOP_ID, UNK_ID
 from pellucid.decoding.beam import beam_search
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.constraints import Demands
@@ -51,14 +51,10 @@ class Translator:
     """Translates text with one bundle, which it never changes; any number of threads may call."""
 
     def __init__(self, bundle: Translatable, settings: DecodingConfig) -> None:
-        """Raises DataError if the settings ban a word that cannot be spelled."""
+        """Raises DataError if a banned phrase of the settings holds no word."""
         self.bundle = bundle
         self.settings = settings
-        self._banned = tuple(
-            tuple(bundle.target_tokenizer.encode(phrase)) for phrase in settings.banned
-        )
-        if not all(self._banned):
-            raise DataError(f"each banned phrase must hold a word, got {list(settings.banned)}")
+        self._banned = _spell(settings.banned, bundle.target_tokenizer)
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is an Iterable[str] too
@@ -102,8 +98,8 @@ class Translator:
         """Translate one text, a list or tuple of them, or any other iterable as it comes.
 
         A string gives a Translation, a list or tuple a list, anything else an iterator that
-        reads ``stream_lines`` ahead. The order is kept. Text without a token gives an empty
-        translation; text longer than the model can take is cut, with a warning that names its
+        reads ``stream_lines`` ahead. The order is kept. Text of spaces, or of nothing, gives an
+        empty translation; text longer than the model can take is cut, with a warning that names its
         line. Settings given here go before those of the translator, for this call.
 
         Raises ConfigError for a setting out of its range, DataError for what is not text.
@@ -169,8 +165,8 @@ class Translator:
     ) -> list[Translation]:
         """One translation for each line; the same line is translated once."""
         ids_of = dict(zip(lines, self._read(lines, first_line), strict=True))
-        wanted = [line for line, ids in ids_of.items() if ids]
-        results = {line: _empty(line) for line, ids in ids_of.items() if not ids}
+        wanted = [line for line, ids in ids_of.items() if ids and not line.isspace()]
+        results = {line: _empty(line) for line in ids_of.keys() - set(wanted)}
         lengths = [len(ids_of[line]) for line in wanted]
         for batch in _batches(lengths, settings.batch_tokens // settings.beam_size):
             with _inference(self.bundle.model):
@@ -224,6 +220,14 @@ def _empty(line: str) -> Translation:
     """The translation of a line that holds nothing."""
     empty = Translation(text="", score=0.0, tokens=(), token_log_probs=(), n_best=(), source=line)
     return dataclasses.replace(empty, n_best=(empty,))
+
+
+def _spell(phrases: Sequence[str], tokenizer: Tokenizer) -> tuple[tuple[int, ...], ...]:
+    """The ids of each phrase; one with an unknown word is left out, as it cannot be said."""
+    if not all(phrase.strip() for phrase in phrases):
+        raise DataError(f"each banned phrase must hold a word, got {list(phrases)}")
+    spelled = (tuple(tokenizer.encode(phrase)) for phrase in phrases)
+    return tuple(ids for ids in spelled if UNK_ID not in ids)
 
 
 def _check_texts(texts: Sequence[str], first_line: int) -> None:

@@ -1,0 +1,57 @@
+"""A real model with random weights, and real tokenizers."""
+
+import dataclasses
+import functools
+
+from pellucid.model import ModelConfig, Seq2Seq, build_model
+from pellucid.text.config import TokenizerConfig, TokenizerKind
+from pellucid.text.tokenizer import Tokenizer, train_tokenizer
+
+SENTENCES = (
+    "je suis étudiant",
+    "un",
+    "le petit chat noir ne dort pas sur la grande table rouge",
+    "",
+    "nous parlons",
+    "où est la maison de mon père et de ma mère ?",
+    "   ",
+    "il pleut",
+    "une vieille dame lit le journal dans le train",
+    "je suis étudiant",
+    "quoi ? 🙂 ‮שלום",
+    "a\x00b",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class SmallBundle:
+    model: Seq2Seq
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+
+
+@functools.cache
+def tokenizer(kind: TokenizerKind = "bpe") -> Tokenizer:
+    return train_tokenizer(SENTENCES, TokenizerConfig(kind=kind, vocabulary_size=340))
+
+
+def small_bundle(
+    *, seed: int = 0, positions: str = "sinusoidal", kind: TokenizerKind = "bpe"
+) -> SmallBundle:
+    """Two layers of width 16 in float64, so that no rounding can decide between tokens."""
+    config = ModelConfig.parse(
+        {
+            "d_model": 16,
+            "d_ff": 32,
+            "heads": 2,
+            "encoder_layers": 1,
+            "decoder_layers": 2,
+            "positions": positions,
+            "max_positions": 24,
+        }
+    )
+    size = tokenizer(kind).vocabulary_size
+    model = build_model(config, size, size, seed=seed).double().eval()
+    for parameter in model.parameters():
+        parameter.data *= 2.0  # fresh weights hardly tell one word from another
+    return SmallBundle(model, tokenizer(kind), tokenizer(kind))

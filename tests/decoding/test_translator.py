@@ -1,0 +1,213 @@
+import logging
+import math
+import random
+import threading
+
+import pytest
+import torch
+from small_bundle import SENTENCES, small_bundle, tokenizer
+
+from pellucid.core.errors import ConfigError, DataError
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.translator import Translator
+
+SETTINGS = DecodingConfig(beam_size=3, max_length=8)
+
+
+def translator(**changes) -> Translator:
+    return Translator(small_bundle(), DecodingConfig.parse({**SETTINGS.to_table(), **changes}))
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_neighbors_and_order_change_no_translation(beam_size):
+    """N7: alone, all at once, shuffled, in small batches, streamed."""
+    small = translator(beam_size=beam_size)
+    alone = [small.translate(sentence) for sentence in SENTENCES]
+    texts = [translation.text for translation in alone]
+    shuffled = list(range(len(SENTENCES)))
+    random.Random(0).shuffle(shuffled)
+    mixed = small.translate([SENTENCES[index] for index in shuffled])
+    assert [t.text for t in small.translate(SENTENCES)] == texts
+    assert [t.text for t in mixed] == [texts[index] for index in shuffled]
+    for tokens in (1, 40, 100):
+        batched = translator(beam_size=beam_size, batch_tokens=tokens).translate(list(SENTENCES))
+        assert [t.text for t in batched] == texts
+        for one, other in zip(alone, batched, strict=True):
+            assert one.tokens == other.tokens
+            assert one.token_log_probs == pytest.approx(other.token_log_probs, abs=1e-10)
+    streamed = translator(beam_size=beam_size, stream_lines=5).translate(iter(SENTENCES))
+    assert [t.text for t in streamed] == texts
+    assert len(set(texts)) > 6, "the sentences must differ for any of this to mean something"
+
+
+def test_what_is_given_decides_what_comes_back():
+    small = translator()
+    one = small.translate(SENTENCES[0])
+    assert one.source == SENTENCES[0]
+    assert small.translate([SENTENCES[0]]) == [one]
+    assert small.translate((SENTENCES[0],)) == [one]
+    assert small.translate([]) == []
+    streamed = small.translate(line for line in [SENTENCES[0]])
+    assert next(streamed) == one
+    assert list(streamed) == []
+
+
+def test_a_stream_is_read_no_further_than_it_must_be():
+    read = []
+
+    def lines():
+        for line in SENTENCES:
+            read.append(line)
+            yield line
+
+    streamed = translator(stream_lines=2).translate(lines())
+    assert read == []
+    next(streamed)
+    assert len(read) == 2
+    next(streamed)
+    assert len(read) == 2
+    next(streamed)
+    assert len(read) == 4
+
+
+def test_text_of_nothing_has_an_empty_translation():
+    empty, blank = translator(n_best=2).translate(["", "   "])
+    assert (empty.text, empty.score, empty.tokens, empty.token_log_probs) == ("", 0.0, (), ())
+    assert blank.text == ""
+    assert blank.source == "   "
+    assert [t.text for t in empty.n_best] == [""]
+    assert empty.perplexity == 1.0
+
+
+def test_a_translation_says_how_it_came_about():
+    """Pieces without the stop, log-probabilities with it, and a score that follows from them."""
+    found = translator(n_best=3).translate(SENTENCES[2])
+    assert len(found.n_best) == 3
+    scores = [t.score for t in found.n_best]
+    assert scores == sorted(scores, reverse=True)
+    assert (found.text, found.score, found.tokens) == (
+        found.n_best[0].text,
+        found.n_best[0].score,
+        found.n_best[0].tokens,
+    )
+    for other in found.n_best:
+        assert other.n_best == ()
+        assert len(other.token_log_probs) == len(other.tokens) + 1
+        penalty = ((5 + len(other.token_log_probs)) / 6) ** 0.6
+        assert other.score == pytest.approx(sum(other.token_log_probs) / penalty)
+        mean = sum(other.token_log_probs) / len(other.token_log_probs)
+        assert other.perplexity == pytest.approx(math.exp(-mean))
+    assert tokenizer().decode(tokenizer().encode(found.text)) == found.text
+
+
+def test_settings_of_one_call_go_before_those_of_the_translator():
+    small = translator()
+    found = small.translate(SENTENCES[2], beam_size=4, n_best=4, max_length=3, length_penalty=0.0)
+    assert len(found.n_best) == 4
+    assert all(len(t.tokens) <= 3 for t in found.n_best)
+    assert found.score == pytest.approx(sum(found.token_log_probs))
+    assert small.settings == SETTINGS
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"beam_size": 0}, "beam_size must be at least 1, got 0"),
+        ({"n_best": 4}, "n_best must be at most beam_size, got n_best=4 and beam_size=3"),
+        ({"max_length": 0}, "max_length must be at least 1, got 0"),
+        ({"length_penalty": math.nan}, "length_penalty must be finite, got nan"),
+    ],
+)
+def test_a_setting_out_of_range_is_refused_at_once(changes, message):
+    with pytest.raises(ConfigError, match=message):
+        translator().translate(iter(["a stream that is never read"]), **changes)
+
+
+def test_a_line_the_model_cannot_take_is_cut_and_named(caplog):
+    """Learned positions number 24 tokens, the stop included."""
+    small = Translator(small_bundle(positions="learned"), SETTINGS)
+    long = "le petit chat noir " * 20
+    ids = tokenizer().encode(long)
+    cut = tokenizer().decode(ids[:23])
+    assert tokenizer().encode(cut) == ids[:23], "the test needs a cut that spells the same"
+    with caplog.at_level(logging.WARNING, logger="pellucid"):
+        found = list(small.translate(iter(["un", long, "il pleut"])))
+    assert caplog.messages == [f"line 2 has {len(ids)} tokens; only the first 23 are read"]
+    assert [t.source for t in found] == ["un", long, "il pleut"]
+    assert found[1].text == small.translate(cut).text
+    assert found[2].text == small.translate("il pleut").text
+
+
+def test_the_longest_source_is_a_setting_too(caplog):
+    small = translator(max_source_tokens=2, stream_lines=1)
+    with caplog.at_level(logging.WARNING, logger="pellucid"):
+        found = list(small.translate(iter(["", "je suis étudiant et il pleut"])))
+    assert [message.split(";")[1] for message in caplog.messages] == [" only the first 2 are read"]
+    assert caplog.messages[0].startswith("line 2 has ")
+    assert len(found) == 2
+
+
+def test_what_is_not_text_is_refused_with_its_line():
+    with pytest.raises(DataError, match="line 2 must be a string, got int"):
+        translator().translate(["a", 5])
+    with pytest.raises(DataError, match="line 3 must be a string, got bytes"):
+        list(translator(stream_lines=2).translate(iter(["a", "b", b"c"])))
+
+
+def test_banned_words_are_not_said():
+    bundle = small_bundle(kind="word")
+    free = Translator(bundle, SETTINGS).translate(SENTENCES[5])
+    banned = free.tokens[:2]
+    assert len(banned) == 2
+    alone = Translator(bundle, SETTINGS.model_copy(update={"banned": banned}))
+    assert not set(banned) & set(alone.translate(SENTENCES[5]).tokens)
+    phrase = Translator(bundle, SETTINGS.model_copy(update={"banned": (" ".join(banned),)}))
+    assert " ".join(banned) not in phrase.translate(SENTENCES[5]).text
+    unknown = Translator(bundle, SETTINGS.model_copy(update={"banned": ("inconnu",)}))
+    assert unknown.translate(SENTENCES[5]) == free
+    with pytest.raises(DataError, match=r"each banned phrase must hold a word, got \['  '\]"):
+        translator(banned=["  "])
+
+
+def test_a_model_in_training_is_left_as_it_was():
+    """Dropout is off while it translates, and on again after it, even after a failure."""
+    bundle = small_bundle()
+    expected = Translator(bundle, SETTINGS).translate(list(SENTENCES))
+    bundle.model.train()
+    frozen = next(bundle.model.children())
+    frozen.eval()
+    before = [module.training for module in bundle.model.modules()]
+    assert Translator(bundle, SETTINGS).translate(list(SENTENCES)) == expected
+    assert [module.training for module in bundle.model.modules()] == before
+    bundle.model.get_parameter(
+        next(n for n, _ in bundle.model.named_parameters())
+    ).data += torch.nan
+    with pytest.raises(Exception, match="no translation is possible"):
+        Translator(bundle, SETTINGS).translate("un")
+    assert [module.training for module in bundle.model.modules()] == before
+    assert not torch.is_inference_mode_enabled()
+
+
+def test_threads_share_one_translator():
+    small = translator()
+    expected = [t.text for t in small.translate(SENTENCES)]
+    found: dict[int, list[str]] = {}
+
+    def work(number: int) -> None:
+        order = SENTENCES[number:] + SENTENCES[:number]
+        texts = [t.text for t in small.translate(list(order))]
+        found[number] = texts[-number:] + texts[:-number] if number else texts
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == dict.fromkeys(range(4), expected)
+
+
+def test_a_search_may_be_left_in_the_middle_of_a_stream():
+    """Inference mode must not leak out of a generator that waits."""
+    streamed = translator(stream_lines=1).translate(iter(SENTENCES))
+    next(streamed)
+    assert not torch.is_inference_mode_enabled()
