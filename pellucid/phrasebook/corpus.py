@@ -1,0 +1,107 @@
+"""Lists of sentence pairs, and their parts that a learner sees and does not see."""
+
+import hashlib
+import random
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from pellucid.core.errors import ConfigError
+from pellucid.phrasebook.drawing import draw_sentence
+from pellucid.phrasebook.inflection import join_english, join_french
+
+_PATIENCE = 100_000  # draws; even around the millionth, three in five are new
+_VALID_BELOW, _TEST_BELOW = 13, 26  # of a byte's 256: a twentieth for each held-out part
+
+
+class Pair(NamedTuple):
+    """A French sentence and its English translation, in lower case."""
+
+    source: str
+    target: str
+
+
+class Splits(NamedTuple):
+    """What is learned from, what is looked at while learning, what is kept for the end."""
+
+    train: list[Pair]
+    valid: list[Pair]
+    test: list[Pair]
+
+
+FAMOUS_PAIR = Pair("je suis étudiant", "i am a student")
+"""Always the first of the test part, whatever the seed and the sizes."""
+
+
+def generate(count: int, seed: int) -> list[Pair]:
+    """``count`` different pairs, always the same ones for a seed, in every version of Python.
+
+    A shorter list of the same seed is the beginning of a longer one. Raises ConfigError if
+    ``count`` or ``seed`` is negative, or if the grammar has no more pairs to give.
+    """
+    _check({"count": count, "seed": seed})
+    pairs = new_pairs(_drawing(seed))
+    return [next(pairs) for _ in range(count)]
+
+
+def split(train_count: int, held_out_count: int, seed: int) -> Splits:
+    """Pairs to learn from, and ``held_out_count`` each for validation and test.
+
+    No sentence of one part stands in another, on either side: the English sentence alone says to
+    which part a pair belongs, and every French sentence has one English one. It says so by a
+    hash, so a pair never changes sides when a seed or a size is changed. Raises ConfigError if a
+    number is negative, or if the grammar has no more pairs to give.
+    """
+    _check({"train_count": train_count, "held_out_count": held_out_count, "seed": seed})
+    parts: dict[str, list[Pair]] = {"train": [], "valid": [], "test": [FAMOUS_PAIR]}
+    sizes = {"train": train_count, "valid": held_out_count, "test": held_out_count}
+    pairs = new_pairs(_drawing(seed))
+    while any(len(parts[name]) < size for name, size in sizes.items()):
+        pair = next(pairs)
+        name = _part(pair)
+        if len(parts[name]) < sizes[name] and pair != FAMOUS_PAIR:
+            parts[name].append(pair)
+    return Splits(parts["train"], parts["valid"], parts["test"][:held_out_count])
+
+
+def _part(pair: Pair) -> str:
+    if pair.target == FAMOUS_PAIR.target:
+        return "test"
+    first_byte = hashlib.sha256(pair.target.encode()).digest()[0]
+    if first_byte < _VALID_BELOW:
+        return "valid"
+    return "test" if first_byte < _TEST_BELOW else "train"
+
+
+def _drawing(seed: int) -> Callable[[], Pair]:
+    """Only ``random()`` is drawn: what Python promises to keep for a seed in later versions."""
+    draw = random.Random(seed).random  # noqa: S311 - nothing secret
+
+    def draw_pair() -> Pair:
+        french, english = draw_sentence(draw)
+        return Pair(join_french(french), join_english(english))
+
+    return draw_pair
+
+
+def new_pairs(draw_pair: Callable[[], Pair]) -> Iterator[Pair]:
+    """The pairs that were not drawn before; ConfigError when there seem to be no more."""
+    seen: set[Pair] = set()
+    draws_in_vain = 0
+    while draws_in_vain < _PATIENCE:
+        pair = draw_pair()
+        if pair in seen:
+            draws_in_vain += 1
+            continue
+        draws_in_vain = 0
+        seen.add(pair)
+        yield pair
+    raise ConfigError(
+        f"the phrasebook gave no new pair in {_PATIENCE} draws, after {len(seen)} of them",
+        hint="ask for fewer pairs",
+    )
+
+
+def _check(numbers: dict[str, int]) -> None:
+    for name, number in numbers.items():
+        if number < 0:
+            raise ConfigError(f"{name} must not be negative, got {number}")
