@@ -9,6 +9,37 @@ from pellucid.core.config import Config
 from pellucid.core.errors import ConfigError
 
 
+class SamplingConfig(Config):
+    """How tokens are drawn; what is left after the cuts is drawn from in proportion."""
+
+    temperature: float = 1.0
+    """Log-probabilities are divided by this: below 1 the likely gains, above 1 the unlikely."""
+    top_k: int = 0
+    """Only the k likeliest tokens; 0 keeps all. Fan et al. (2018), arXiv:1805.04833."""
+    top_p: float = 1.0
+    """Only the fewest tokens that hold this share. Holtzman et al. (2020), arXiv:1904.09751."""
+    epsilon: float = 0.0
+    """Only tokens at least this likely, and the likeliest. Hewitt et al. (2022),
+    arXiv:2210.15191."""
+    seed: int = 0
+    """The same seed, sentence and settings give the same translations, whatever the batch."""
+
+    @pydantic.model_validator(mode="after")
+    def _check(self) -> Self:
+        faults = []
+        if not (math.isfinite(self.temperature) and self.temperature > 0):
+            faults.append(f"temperature must be finite and above 0, got {self.temperature}")
+        if self.top_k < 0:
+            faults.append(f"top_k must be at least 0, got {self.top_k}")
+        if not 0 < self.top_p <= 1:
+            faults.append(f"top_p must be above 0 and at most 1, got {self.top_p}")
+        if not 0 <= self.epsilon < 1:
+            faults.append(f"epsilon must be at least 0 and below 1, got {self.epsilon}")
+        if faults:
+            raise ValueError("; ".join(faults))
+        return self
+
+
 class DecodingConfig(Config):
     """How translations are searched for; lengths are in target tokens without the stop."""
 
@@ -33,6 +64,9 @@ class DecodingConfig(Config):
     """No n tokens in a row are said twice; 0 allows it."""
     banned: tuple[str, ...] = ()
     """Words and phrases that no translation contains, as the tokenizer spells them."""
+    sampling: SamplingConfig | None = None
+    """Draw n_best translations at random instead of searching for the best; beam_size then
+    only bounds n_best."""
     max_source_tokens: int = 1024
     """Longer sources are cut, with a warning."""
     batch_tokens: int = 8192

@@ -1,6 +1,6 @@
-"""Greedy search: the likeliest next token, again and again."""
+"""Searches that follow one hypothesis: greedy, and whatever else chooses one token at a time."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -11,6 +11,12 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.constraints import NO_DEMANDS, Demands, make_rules
 from pellucid.decoding.protocols import MemoryT, Searchable
 from pellucid.decoding.result import Hypothesis, make_hypothesis
+from pellucid.equations.search import most_likely
+
+Choice = Callable[
+    [Float[Tensor, "sentence beam vocabulary"], Sequence[int], int], Int[Tensor, "sentence beam"]
+]
+"""From log p(next token), the input sentence of each row, and the length so far, to the token."""
 
 
 def greedy_search(
@@ -23,8 +29,31 @@ def greedy_search(
 
     EQ: 123, 125, 128.  Source: 004, "Before Transformers".
 
-    A sentence that has stopped leaves the batch. Of equally likely tokens the one with the
-    lowest id is taken. Raises PellucidError if the model gives no finite number.
+    Of equally likely tokens the one with the lowest id is taken. Raises PellucidError if the
+    model gives no finite number.
+    """
+
+    def likeliest(
+        log_probs: Float[Tensor, "sentence beam vocabulary"],
+        _sentences: Sequence[int],
+        _length: int,
+    ) -> Int[Tensor, "sentence beam"]:
+        return most_likely(log_probs)
+
+    return follow(model, source, settings, demands, likeliest)
+
+
+def follow(
+    model: Searchable[MemoryT],
+    source: Int[Tensor, "sentence source"],
+    settings: DecodingConfig,
+    demands: Demands,
+    choose: Choice,
+) -> list[Hypothesis]:
+    """Append what ``choose`` says until it is STOP; one hypothesis for each sentence (EQ-123).
+
+    A sentence that has stopped leaves the batch. Raises PellucidError if a chosen token has no
+    finite log-probability.
     """
     rules = make_rules(source, model, settings, demands)
     said: list[list[int]] = [[] for _ in rules.limits]
@@ -33,16 +62,18 @@ def greedy_search(
     state = model.start(model.encode(source))
     ids = source.new_empty((len(said), 1, 0))
     last = source.new_full((len(said), 1), START_ID)
-    while sentences:
+    while True:
         logits, state = model.step(last, state)
         log_probs = rules.log_probs(logits, ids, sentences)
-        likeliest, last = log_probs.max(dim=-1)  # (sentence, 1); the first of equal ones
-        kept = _record(sentences, last, likeliest, said, log_probs_said)
+        last = choose(log_probs, sentences, ids.shape[-1])
+        values = log_probs.gather(-1, last[:, :, None])[:, :, 0]
+        kept = _record(sentences, last, values, said, log_probs_said)
+        if not kept:
+            break
         if len(kept) < len(sentences):
             sentences = [sentences[row] for row in kept]
             rows = source.new_tensor(kept)
-            ids, last = ids[rows], last[rows]
-            state = state.select(rows[:, None]) if kept else state
+            ids, last, state = ids[rows], last[rows], state.select(rows[:, None])
         ids = torch.cat([ids, last[:, :, None]], dim=-1)
     return [
         make_hypothesis(words, log_probs, settings.length_penalty)

@@ -18,6 +18,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.constraints import Demands
 from pellucid.decoding.greedy import greedy_search
 from pellucid.decoding.result import Hypothesis, Translation
+from pellucid.decoding.sampling import sample
 from pellucid.decoding.scoring import score_targets
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.text.interface import Tokenizer
@@ -195,6 +196,8 @@ class Translator:
         model = self.bundle.model
         source = _pad(sources, model)
         demands = Demands(banned=self._banned)
+        if settings.sampling is not None:
+            return sample(model, source, settings, settings.sampling, demands)
         if settings.beam_size == 1:  # the same answer, sooner
             return [[best] for best in greedy_search(model, source, settings, demands)]
         return beam_search(model, source, settings, demands)
