@@ -1,3 +1,69 @@
-"""Pellucid: train, open up and ship encoder-decoder Transformers."""
+"""Pellucid: train, open up and ship encoder-decoder Transformers.
+
+    translator = pellucid.load("runs/demo")
+    [translation] = translator.translate(["je suis étudiant"], beam_size=5)
+    translation.text, translation.score, translation.tokens, translation.token_log_probs
+
+Names are imported when they are first used, so that ``import pellucid`` costs nothing.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pellucid.decoding.load import load as load
+    from pellucid.decoding.result import Translation as Translation
+    from pellucid.decoding.translator import Translator as Translator
+    from pellucid.evaluation.evaluate import evaluate as evaluate
+    from pellucid.training.config import RunConfig as RunConfig
+    from pellucid.training.presets import read_config as read_config
+    from pellucid.training.train import train as train
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "RunConfig",
+    "Translation",
+    "Translator",
+    "__version__",
+    "evaluate",
+    "load",
+    "read_config",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    match name:
+        case "load":
+            from pellucid.decoding.load import load
+
+            return load
+        case "Translation":
+            from pellucid.decoding.result import Translation
+
+            return Translation
+        case "Translator":
+            from pellucid.decoding.translator import Translator
+
+            return Translator
+        case "evaluate":
+            from pellucid.evaluation.evaluate import evaluate
+
+            return evaluate
+        case "RunConfig":
+            from pellucid.training.config import RunConfig
+
+            return RunConfig
+        case "read_config":
+            from pellucid.training.presets import read_config
+
+            return read_config
+        case "train":
+            from pellucid.training.train import train
+
+            return train
+    raise AttributeError(f"module 'pellucid' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

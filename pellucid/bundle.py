@@ -1,10 +1,10 @@
 """A model on disk: everything needed to use it again, and nothing that could run code.
 
-    config.toml          the whole config of the run that made it
-    model.safetensors    the parameters
-    source.* target.*    the tokenizers (``shared.*`` when both sides use one)
-    README.md            the model card
-    manifest.json        size and SHA-256 of each file, fingerprint of each tensor
+config.toml          the whole config of the run that made it
+model.safetensors    the parameters
+source.* target.*    the tokenizers (``shared.*`` when both sides use one)
+README.md            the model card
+manifest.json        size and SHA-256 of each file, fingerprint of each tensor
 """
 
 import dataclasses
@@ -56,11 +56,7 @@ def save_bundle(path: Path, bundle: Bundle, *, card: str, details: Mapping[str, 
         (folder / CONFIG_FILE).write_text(write_toml(bundle.settings), encoding="utf-8")
         (folder / CARD_FILE).write_text(card, encoding="utf-8")
         save_tensors(folder / MODEL_FILE, tensors)
-        if bundle.source_tokenizer is bundle.target_tokenizer:
-            bundle.target_tokenizer.save(folder, "shared")
-        else:
-            bundle.source_tokenizer.save(folder, "source")
-            bundle.target_tokenizer.save(folder, "target")
+        save_tokenizers(folder, bundle.source_tokenizer, bundle.target_tokenizer)
 
     write_folder(
         path,
@@ -93,6 +89,15 @@ def load_bundle(path: Path | str, device: str = "cpu") -> Bundle:
     return Bundle(model, source_tokenizer, target_tokenizer, settings, manifest, folder)
 
 
+def save_tokenizers(folder: Path, source: Tokenizer, target: Tokenizer) -> None:
+    """Write both tokenizers, or one file for both if they are one object."""
+    if source is target:
+        target.save(folder, "shared")
+    else:
+        source.save(folder, "source")
+        target.save(folder, "target")
+
+
 def load_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
     """The source and target tokenizers saved in ``folder``; one object if they are shared."""
     if any(folder.glob("shared.*")):
@@ -109,7 +114,7 @@ def find_bundle(path: Path) -> Path:
     """
     if not path.is_dir():
         raise InputMissingError(f"there is no folder {path}")
-    if (path / MODEL_FILE).exists() or (path / CONFIG_FILE).exists() and not _bundles_of(path):
+    if (path / MODEL_FILE).exists() or ((path / CONFIG_FILE).exists() and not _bundles_of(path)):
         return path
     ranked = []
     for folder in _bundles_of(path):
@@ -173,4 +178,8 @@ def _damaged_tensors(folder: Path) -> list[str]:
         tensors = load_tensors(folder / MODEL_FILE)
     except (CorruptError, InputMissingError):
         return []
-    return [name for name in expected if name in tensors and fingerprint(tensors[name]) != expected[name]]
+    return [
+        name
+        for name in expected
+        if name in tensors and fingerprint(tensors[name]) != expected[name]
+    ]

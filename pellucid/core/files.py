@@ -169,3 +169,10 @@ def _replace_folder(temporary: Path, path: Path) -> None:
     else:
         temporary.rename(path)
         sync_folder(path.parent)
+
+
+def remove_folder(folder: Path) -> None:
+    """Delete a folder so that a half-deleted one is never taken for whole."""
+    doomed = folder.with_name(f"{_TEMPORARY_PREFIX}{uuid.uuid4().hex}")
+    folder.rename(doomed)
+    shutil.rmtree(doomed, ignore_errors=True)

@@ -60,7 +60,9 @@ class MultiHeadAttention(nn.Module):
         """Queries, keys and values of the same rows, split into heads."""
         packed = functional.linear(x, self.w_qkv, self.b_qkv)
         widths = [self.query_width, self.query_width, self.value_width]
-        query, key, value = (split_heads(part, self.heads) for part in packed.split(widths, -1))
+        query, key, value = (
+            split_heads(part, self.heads) for part in torch.split(packed, widths, -1)
+        )
         return query, key, value
 
     def project_query(
@@ -79,7 +81,7 @@ class MultiHeadAttention(nn.Module):
         """Keys and values alone, split into heads; computed once for a sentence (EQ-90)."""
         bias = None if self.b_qkv is None else self.b_qkv[self.query_width :]
         packed = functional.linear(memory, self.w_qkv[self.query_width :], bias)
-        key, value = packed.split([self.query_width, self.value_width], -1)
+        key, value = torch.split(packed, [self.query_width, self.value_width], -1)
         return split_heads(key, self.heads), split_heads(value, self.heads)
 
     def attend(

@@ -1,6 +1,6 @@
 """What a model is made of; the defaults are the paper's base model."""
 
-from typing import Literal, Self
+from typing import Literal
 
 from pydantic import Field, model_validator
 
@@ -54,7 +54,7 @@ class ModelConfig(Config):
     """Add biases to the projections of attention; the paper has none, Marian has."""
 
     @model_validator(mode="after")
-    def _widths_fit(self) -> Self:
+    def _widths_fit(self) -> "ModelConfig":
         if (self.d_k is None or self.d_v is None) and self.d_model % self.heads:
             nearest = max(1, round(self.d_model / self.heads)) * self.heads
             raise ValueError(

@@ -19,7 +19,11 @@ class DropoutSource:
     bytes of numpy's SFC64 with a threshold takes a quarter of that or less.
     """
 
-    def __init__(self, seed: int = 0) -> None:
+    def __init__(self) -> None:
+        self._bits = np.random.SFC64(0)
+
+    def seed(self, seed: int) -> None:
+        """Begin a new sequence of bytes."""
         self._bits = np.random.SFC64(seed)
 
     def keep_mask(self, shape: torch.Size, rate: float) -> Float[Tensor, "*shape"]:

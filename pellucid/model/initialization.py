@@ -20,7 +20,7 @@ def initialize(model: Transformer, seed: int) -> None:
     for module in model.modules():
         if isinstance(module, MultiHeadAttention):
             widths = [module.query_width, module.query_width, module.value_width]
-            for part in module.w_qkv.data.split(widths):
+            for part in torch.split(module.w_qkv.data, widths):
                 nn.init.xavier_uniform_(part, generator=generator)
             nn.init.xavier_uniform_(module.w_o, generator=generator)
             for bias in (module.b_qkv, module.b_o):

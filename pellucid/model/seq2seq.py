@@ -2,12 +2,13 @@
 
 import dataclasses
 from abc import ABC, abstractmethod
-from typing import Protocol, Self
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from pellucid.model.config import ModelConfig
+from pellucid.model.dropout import DropoutSource
 from pellucid.model.trace import UNWATCHED, Trace
 
 
@@ -31,6 +32,7 @@ class LossSums:
     token_count: int
 
 
+@runtime_checkable
 class State(Protocol):
     """A decoder in mid-sentence, as a value: a step returns a new one."""
 
@@ -49,7 +51,7 @@ class State(Protocol):
         """How many tokens have been fed so far."""
         ...
 
-    def select(self, rows: Int[Tensor, "sentence beam"]) -> Self:
+    def select(self, rows: Int[Tensor, "sentence beam"]) -> "State":
         """Go on with these rows alone, numbered ``sentence · beam_count + beam`` in this state.
 
         All rows that become the beams of one sentence must come from one sentence.
@@ -61,6 +63,7 @@ class Seq2Seq(nn.Module, ABC):
     """A model that reads one sequence of ids and writes another."""
 
     config: ModelConfig
+    dropout_source: DropoutSource
     source_vocabulary_size: int
     target_vocabulary_size: int
 

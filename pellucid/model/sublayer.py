@@ -46,6 +46,6 @@ class AddAndNorm(nn.Module):
         """What the next sublayer gets, from what this one read and what it said."""
         residual = x + self.dropout(sublayer_output)
         trace.keep("residual", residual)
-        result = self.norm(residual) if self.placement == "post" else residual
+        result: Tensor = self.norm(residual) if self.placement == "post" else residual
         trace.keep("norm", result)
         return result

@@ -1,7 +1,6 @@
 """What to keep of a forward pass. Nothing is stored on a module, nothing is hooked."""
 
 import fnmatch
-from typing import Self
 
 from torch import Tensor
 
@@ -19,11 +18,11 @@ class Trace:
         self._prefix = ""
         self.values: dict[str, Tensor] = {}
 
-    def under(self, name: str) -> Self:
+    def under(self, name: str) -> "Trace":
         """The same collection, seen from the part of the model called ``name``."""
         if not self._patterns:
             return self
-        inner = type(self)(*self._patterns)
+        inner = Trace(*self._patterns)
         inner._prefix = f"{self._prefix}{name}."
         inner.values = self.values
         return inner

@@ -1,0 +1,1 @@
+"""From a config and two text files to a model: the loop, its memory and its journal."""

@@ -1,0 +1,40 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+
+PY ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install -q -c constraints.txt
+
+.PHONY: demo test lint types docs clean
+
+demo: $(VENV)/.demo
+	$(BIN)/pellucid demo
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -q -n 2
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(VENV)/.dev
+	$(BIN)/mypy
+
+$(VENV)/bin/python:
+	$(PY) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --upgrade 'pip>=25.1'
+
+$(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(INSTALL) -e '.[plot]'
+	touch $@
+
+$(VENV)/.test: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(INSTALL) -e '.[test]'
+	touch $@
+
+$(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(INSTALL) -e '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage

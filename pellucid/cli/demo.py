@@ -1,0 +1,122 @@
+"""``pellucid demo``: generate a corpus, train on it, translate, and look inside."""
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from pellucid.decoding.translator import Translator
+    from pellucid.phrasebook import Pair
+    from pellucid.training.config import RunConfig
+
+FAMOUS_SENTENCE = "je suis étudiant"
+"""The worked example of the seed documents (EQ-122); it is never trained on."""
+_SHOWN = 8
+
+
+@click.command()
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("runs/demo"),
+    help="Run folder.  [default: runs/demo]",
+)
+@click.pass_obj
+def demo(obj: dict[str, bool], out: Path) -> int:
+    """Train a small French-English Transformer in three minutes and watch it translate.
+
+    Needs no files and no network: the sentences come from a grammar inside Pellucid. A demo
+    that was stopped goes on where it was; one that is finished is shown again.
+    """
+    from pellucid import phrasebook
+    from pellucid.cli.display import Display
+    from pellucid.cli.signals import EXIT_CODES, StopRequests
+    from pellucid.decoding.load import load
+    from pellucid.training.presets import read_config
+    from pellucid.training.train import train
+
+    config = read_config("demo")
+    click.echo(f"Training on {config.phrasebook.pairs:,} generated sentence pairs.", err=True)
+    stop = StopRequests()
+    with Display(quiet=obj["quiet"]) as display:
+        result = train(config, out, resume=True, listener=display.hear, should_stop=stop)
+    if result.reason in EXIT_CODES:
+        click.echo("saved; run the same command again to go on", err=True)
+        return EXIT_CODES[result.reason]
+    wanted = config.phrasebook
+    held_out = phrasebook.split(wanted.pairs, wanted.held_out, wanted.seed).test
+    translator = load(out)
+    figures = _score(translator, held_out)
+    figures["training_seconds"] = round(result.progress.seconds, 1)
+    _tell(translator, held_out, figures)
+    _write_result(out, config, figures)
+    _draw(translator, out)
+    click.echo(f"\nTry your own:  echo 'le chat mange' | pellucid translate {out}")
+    return 0
+
+
+def _score(translator: "Translator", pairs: "list[Pair]") -> dict[str, Any]:
+    from pellucid.evaluation.evaluate import evaluate
+
+    began = time.perf_counter()
+    evaluation = evaluate(
+        translator, [pair.source for pair in pairs], [pair.target for pair in pairs], language="en"
+    )
+    return {
+        "held_out_sentences": len(pairs),
+        "exact_match": evaluation.exact_match,
+        "bleu": evaluation.bleu,
+        "chrf": evaluation.chrf,
+        "signatures": evaluation.signatures,
+        "evaluation_seconds": round(time.perf_counter() - began, 1),
+    }
+
+
+def _tell(translator: "Translator", pairs: "list[Pair]", figures: dict[str, Any]) -> None:
+    shown = pairs[:_SHOWN]
+    translations = translator.translate([pair.source for pair in shown])
+    click.echo("\nSentences it has never seen:\n")
+    for pair, translation in zip(shown, translations, strict=True):
+        mark = " " if translation.text == pair.target else "x"
+        click.echo(f"  {mark} {pair.source}\n      {translation.text}")
+        if translation.text != pair.target:
+            click.echo(f"      (should be: {pair.target})")
+    [famous] = translator.translate([FAMOUS_SENTENCE])
+    figures["famous_sentence"] = {"source": FAMOUS_SENTENCE, "translation": famous.text}
+    click.echo(
+        f"\n{figures['held_out_sentences']:,} held-out sentences:"
+        f"  exact match {figures['exact_match']:.1f}%"
+        f"  BLEU {figures['bleu']:.2f}  chrF {figures['chrf']:.2f}"
+        f"\n\n  {FAMOUS_SENTENCE}  ->  {famous.text}"
+    )
+
+
+def _write_result(out: Path, config: "RunConfig", figures: dict[str, Any]) -> None:
+    from pellucid.core.files import write_file
+
+    result = {**figures, "config": config.to_table()}
+    text = json.dumps(result, indent=2, ensure_ascii=False)
+    write_file(out / "result.json", text.encode())
+    click.echo(f"\nFigures: {out / 'result.json'}")
+
+
+def _draw(translator: "Translator", out: Path) -> None:
+    from pellucid.bundle import Bundle
+    from pellucid.core.errors import MissingExtraError
+    from pellucid.inspection.attention import cross_attention
+    from pellucid.inspection.figures import draw_attention
+
+    assert isinstance(translator.bundle, Bundle)
+    [translation] = translator.translate([FAMOUS_SENTENCE])
+    picture = out / "attention.png"
+    try:
+        draw_attention(
+            cross_attention(translator.bundle, FAMOUS_SENTENCE, translation.text), picture
+        )
+        click.echo(f"Picture: {picture}")
+    except MissingExtraError as error:
+        click.echo(f"No picture: {error}; {error.hint}", err=True)

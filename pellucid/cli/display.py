@@ -1,0 +1,96 @@
+"""Shows a run to the person who started it: a bar on a terminal, plain lines elsewhere."""
+
+import sys
+from types import TracebackType
+from typing import Any, Self
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+
+class Display:
+    """A listener for the events of a run; everything goes to stderr."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._console = Console(stderr=True, highlight=False)
+        self._bar: Progress | None = None
+        if self._console.is_terminal and not quiet:
+            self._bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TaskProgressColumn(),
+                TextColumn("{task.fields[figures]}"),
+                console=self._console,
+            )
+            self._task = self._bar.add_task("training", total=1.0, figures="")
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def hear(self, event: dict[str, Any]) -> None:
+        """Show one event of the journal."""
+        if self._quiet:
+            return
+        match event["event"]:
+            case "start":
+                self._say(
+                    f"{event['parameters']:,} parameters, {event['pairs']:,} pairs,"
+                    f" {event['source_vocabulary']:,} source and"
+                    f" {event['target_vocabulary']:,} target tokens,"
+                    f" {event['threads']} threads on {event['device']}"
+                )
+            case "train":
+                self._show_training(event)
+            case "validation":
+                source, reference, hypothesis = event["sample"]
+                best = "  (best)" if event["is_best"] else ""
+                self._say(
+                    f"step {event['step']:,}  {_minutes(event['seconds'])}"
+                    f"  BLEU {event['bleu']:.2f}  chrF {event['chrf']:.2f}"
+                    f"  exact {event['exact_match']:.1f}%  loss {event['loss']:.3f}{best}"
+                )
+                self._say(f"    {source}  ->  {hypothesis}   (reference: {reference})")
+            case "skipped":
+                self._say(f"step {event['step']:,}: not finite, update left out")
+            case "end":
+                self._say(f"stopped at step {event['step']:,}: {event['reason']}")
+
+    def _show_training(self, event: dict[str, Any]) -> None:
+        figures = (
+            f"step {event['step']:,}  loss {event['loss']:.3f}"
+            f"  {event['tokens_per_second']:,.0f} tokens/s  {_time_left(event)}"
+        )
+        if self._bar is not None:
+            self._bar.update(self._task, completed=event["share_done"], figures=figures)
+        else:
+            self._say(figures)
+
+    def _say(self, line: str) -> None:
+        if self._bar is not None:
+            self._bar.console.print(line, markup=False, soft_wrap=True)
+        else:
+            sys.stderr.write(line + "\n")
+            sys.stderr.flush()
+
+
+def _minutes(seconds: float) -> str:
+    return f"{int(seconds // 60)}:{int(seconds % 60):02d}"
+
+
+def _time_left(event: dict[str, Any]) -> str:
+    share = event["share_done"]
+    if share <= 0.0:
+        return ""
+    return f"{_minutes(event['seconds'] * (1.0 - share) / share)} left"

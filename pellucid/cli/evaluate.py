@@ -1,0 +1,40 @@
+"""``pellucid evaluate``: how well a model translates a test set."""
+
+import json
+from pathlib import Path
+
+import click
+
+from pellucid.cli.search_options import open_translator, search_options
+
+
+@click.command()
+@click.argument("bundle")
+@click.argument("source")
+@click.argument("reference")
+@search_options
+@click.option("--language", help="Target language of the Moses tokenization, such as de.")
+@click.option("-o", "--output", help="Also write the translations to this file.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def evaluate(
+    bundle: str,
+    source: str,
+    reference: str,
+    language: str | None,
+    output: str | None,
+    as_json: bool,
+) -> None:
+    """Translate SOURCE with BUNDLE and score it against REFERENCE.
+
+    \b
+    Example:
+      pellucid evaluate runs/en-de test.en test.de --beam-size 5 --json
+    """
+    from pellucid.evaluation.evaluate import evaluate as evaluate_lines
+    from pellucid.text.lines import read_lines
+
+    sources, references = read_lines(Path(source)), read_lines(Path(reference))
+    translator = open_translator(bundle)
+    evaluation = evaluate_lines(translator, sources, references, language=language)
+    if as_json:
+        click.echo(json.dumps(evaluation.to_dict(), ensure_ascii=False))

@@ -1,0 +1,136 @@
+"""The command ``pellucid``: finds a command, runs it, and turns errors into one clear line."""
+
+import signal
+import sys
+import traceback
+from typing import Literal, assert_never, get_args
+
+import click
+
+from pellucid import __version__
+from pellucid.core.errors import PellucidError
+
+CommandName = Literal["demo", "evaluate", "train", "translate"]
+COMMAND_NAMES: tuple[CommandName, ...] = get_args(CommandName)
+
+INTERNAL_ERROR = 70
+"""Exit code of a defect in Pellucid itself (sysexits.h, EX_SOFTWARE)."""
+
+
+class _Commands(click.Group):
+    """Loads a command's file only when it is asked for, so that ``--help`` answers at once."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click calls it so
+        return list(COMMAND_NAMES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        for name in COMMAND_NAMES:
+            if name == cmd_name:
+                return _load(name)
+        return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from pellucid.core.config import nearest_name
+
+            nearest = nearest_name(args[0], COMMAND_NAMES)
+            if nearest:
+                raise click.UsageError(f"{error.message} Did you mean {nearest}?", ctx) from None
+            raise
+
+
+def _load(name: CommandName) -> click.Command:
+    match name:
+        case "demo":
+            from pellucid.cli.demo import demo
+
+            return demo
+        case "evaluate":
+            from pellucid.cli.evaluate import evaluate
+
+            return evaluate
+        case "train":
+            from pellucid.cli.train import train
+
+            return train
+        case "translate":
+            from pellucid.cli.translate import translate
+
+            return translate
+        case _:
+            assert_never(name)
+
+
+@click.group(
+    cls=_Commands,
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "token_normalize_func": lambda token: token.replace("_", "-"),
+    },
+)
+@click.version_option(__version__, prog_name="pellucid")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option("-q", "--quiet", is_flag=True, help="Show warnings and errors only.")
+@click.pass_context
+def cli(ctx: click.Context, debug: bool, quiet: bool) -> None:
+    """Train, open up and ship encoder-decoder Transformers.
+
+    \b
+    Examples:
+      pellucid demo
+      pellucid train multi30k --set data.source=train.en --set data.target=train.de --out runs/de
+      echo "A dog runs." | pellucid translate runs/de
+    """
+    ctx.obj = {"debug": debug, "quiet": quiet}
+
+
+def main() -> None:
+    """Run the command line and leave with the documented exit code."""
+    if hasattr(signal, "SIGPIPE"):
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `pellucid ... | head` ends quietly
+    debug = "--debug" in sys.argv
+    _set_up_logging(quiet="-q" in sys.argv or "--quiet" in sys.argv)
+    try:
+        arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+        code = cli.main(args=arguments, standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.exceptions.Abort:
+        _leave("interrupted", 130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except KeyboardInterrupt:
+        _leave("interrupted", 130)
+    except PellucidError as error:
+        if debug:
+            traceback.print_exc()
+        hint = f"; hint: {error.hint}" if error.hint else ""
+        _leave(f"error: {_one_line(str(error))}{hint}", error.exit_code)
+    except Exception as error:
+        if debug:
+            traceback.print_exc()
+        reason = _one_line(f"{type(error).__name__}: {error}")
+        _leave(f"error: internal: {reason}; hint: run again with --debug and report it", 70)
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _leave(message: str, code: int) -> None:
+    click.echo(message, err=True)
+    sys.exit(code)
+
+
+def _set_up_logging(*, quiet: bool) -> None:
+    import logging
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    logger = logging.getLogger("pellucid")
+    logger.addHandler(handler)
+    logger.setLevel(logging.WARNING if quiet else logging.INFO)

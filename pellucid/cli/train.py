@@ -1,0 +1,52 @@
+"""``pellucid train``: from a config and two text files to a model."""
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("config")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="SECTION.KEY=VALUE",
+    help="Change one setting of the config; may be given many times.",
+)
+@click.option(
+    "-o", "--out", type=click.Path(path_type=Path), help="Run folder.  [default: runs/CONFIG]"
+)
+@click.option("--resume", is_flag=True, help="Go on with the run in --out.")
+@click.pass_obj
+def train(
+    obj: dict[str, bool], config: str, overrides: tuple[str, ...], out: Path | None, resume: bool
+) -> int:
+    """Train a model by CONFIG, a .toml file or the name of a preset.
+
+    Ctrl-C and SIGTERM save before they end it; --resume goes on from there.
+
+    \b
+    Examples:
+      pellucid train demo --set training.max_steps=100 --out runs/try
+      pellucid train tiny --set data.source=train.en --set data.target=train.de \\
+          --set data.valid_source=valid.en --set data.valid_target=valid.de --out runs/en-de
+      pellucid train demo --out runs/try --resume
+    """
+    from pellucid.cli.display import Display
+    from pellucid.cli.signals import EXIT_CODES, StopRequests
+    from pellucid.training.presets import read_config
+    from pellucid.training.train import train as train_model
+
+    run_config = read_config(config, overrides)
+    folder = out or Path("runs") / Path(config).stem
+    stop = StopRequests()
+    with Display(quiet=obj["quiet"]) as display:
+        result = train_model(
+            run_config, folder, resume=resume, listener=display.hear, should_stop=stop
+        )
+    if result.reason in EXIT_CODES:
+        click.echo(f"saved; go on with: pellucid train {config} --out {folder} --resume", err=True)
+        return EXIT_CODES[result.reason]
+    click.echo(str(folder))
+    return 0

@@ -1,0 +1,46 @@
+"""Pictures of what happens inside, through matplotlib (extra ``plot``)."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pellucid.core.errors import MissingExtraError
+from pellucid.core.files import write_errors
+from pellucid.inspection.attention import AttentionMap
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def draw_attention(attention: AttentionMap, path: Path) -> None:
+    """Save the last layer's heads and their mean as heat maps; the suffix decides the format.
+
+    Raises MissingExtraError without matplotlib, WriteError.
+    """
+    weights = attention.weights[-1]
+    titles = ["mean of the heads", *(f"head {index}" for index in range(len(weights)))]
+    figure = _new_figure(3.0 * len(titles), 0.45 * len(attention.target_tokens) + 2.2)
+    figure.suptitle(
+        f"Cross-attention, decoder layer {attention.weights.shape[0] - 1}: softmax(QKᵀ/√dₖ), EQ-52"
+    )
+    panels: Any = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
+    for panel, title, matrix in zip(panels, titles, [weights.mean(0), *weights], strict=True):
+        image = panel.imshow(matrix.numpy(), cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+        panel.set_title(title, fontsize=10)
+        panel.set_xticks(
+            range(len(attention.source_tokens)), attention.source_tokens, rotation=60, ha="right"
+        )
+    panels[0].set_yticks(range(len(attention.target_tokens)), attention.target_tokens)
+    panels[0].set_ylabel("said")
+    figure.supxlabel("read", fontsize=10)
+    figure.colorbar(image, ax=list(panels), label="weight", fraction=0.02)
+    with write_errors(path):
+        figure.savefig(path, dpi=120)
+
+
+def _new_figure(width: float, height: float) -> "Figure":
+    """An empty figure, in inches, that never opens a window."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise MissingExtraError("matplotlib", "plot", "drawing a picture") from error
+    return Figure(figsize=(width, height), layout="constrained")

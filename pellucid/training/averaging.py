@@ -1,0 +1,99 @@
+"""Means of parameters over training time, which translate better than any one moment's."""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+
+import torch
+from torch import Tensor
+
+from pellucid.training.config import TrainingConfig
+
+_Parameters = Mapping[str, Tensor]
+
+
+class Average:
+    """The mean of the last n snapshots, or an exponential moving average, or nothing.
+
+    Source: Vaswani et al. (2017), §6.1 (the mean of the last checkpoints).
+    Snapshots are taken at validations, so the mean spans ``average_last`` of them.
+    """
+
+    def __init__(self, config: TrainingConfig, parameters: _Parameters) -> None:
+        self._last = config.average_last
+        self._decay = config.average_decay
+        self._parameters = parameters
+        self._snapshots: list[dict[str, Tensor]] = []
+        self._update_count = 0
+
+    def after_update(self) -> None:
+        """Move the moving average towards the new parameters."""
+        if self._decay == 0.0:
+            return
+        self._update_count += 1
+        if not self._snapshots:
+            self._snapshots = [self._copy()]
+            return
+        # A young average forgets faster, or the first random parameters would weigh on it.
+        decay = min(self._decay, (1.0 + self._update_count) / (10.0 + self._update_count))
+        average = self._snapshots[0]
+        torch._foreach_lerp_(
+            list(average.values()),
+            [parameter.detach() for parameter in self._parameters.values()],
+            1.0 - decay,
+        )
+
+    def before_validation(self) -> None:
+        """Take a snapshot if the mean is over snapshots."""
+        if self._decay == 0.0 and self._last > 1:
+            self._snapshots = [*self._snapshots[1 - self._last :], self._copy()]
+
+    @contextlib.contextmanager
+    def applied(self) -> Iterator[None]:
+        """Within this context the parameters are the mean; afterwards they are as before."""
+        if not self._snapshots:
+            yield
+            return
+        current = self._copy()
+        self._fill(self._mean())
+        try:
+            yield
+        finally:
+            self._fill(current)
+
+    def state(self) -> dict[str, Tensor]:
+        """The snapshots under names from which ``restore`` finds them again."""
+        tensors = {
+            f"{index}.{name}": tensor
+            for index, snapshot in enumerate(self._snapshots)
+            for name, tensor in snapshot.items()
+        }
+        tensors["update_count"] = torch.tensor(self._update_count)
+        return tensors
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Go back to where ``state`` was taken."""
+        self._update_count = int(tensors["update_count"])
+        snapshots: dict[int, dict[str, Tensor]] = {}
+        for key, tensor in tensors.items():
+            index, _, name = key.partition(".")
+            if name:
+                slot = self._parameters[name]
+                snapshots.setdefault(int(index), {})[name] = tensor.to(slot.device)
+        self._snapshots = [
+            {name: snapshots[index][name] for name in self._parameters}
+            for index in sorted(snapshots)
+        ]
+
+    def _mean(self) -> dict[str, Tensor]:
+        return {
+            name: torch.stack([snapshot[name] for snapshot in self._snapshots]).mean(dim=0)
+            for name in self._parameters
+        }
+
+    def _copy(self) -> dict[str, Tensor]:
+        return {name: tensor.detach().clone() for name, tensor in self._parameters.items()}
+
+    def _fill(self, values: _Parameters) -> None:
+        with torch.no_grad():
+            for name, parameter in self._parameters.items():
+                parameter.copy_(values[name])

@@ -1,0 +1,130 @@
+"""Settings of a training run, and the whole config that travels with every bundle."""
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from pellucid.core.config import Config
+from pellucid.decoding.config import DecodingConfig
+from pellucid.model.config import ModelConfig
+from pellucid.text.config import DataConfig, TokenizerConfig
+
+
+class TrainingConfig(Config):
+    """How a model learns; the defaults of optimizer and schedule are the paper's (§5.3, §5.4)."""
+
+    batch_tokens: int = Field(4096, ge=1)
+    """Padded tokens in one batch, on the fuller of the two sides."""
+    accumulate: int = Field(1, ge=1)
+    """How many batches make one update."""
+    max_steps: int | None = Field(None, ge=1)
+    """Stop after this many updates."""
+    max_epochs: int | None = Field(None, ge=1)
+    """Stop after this many passes over the training pairs."""
+    max_minutes: float | None = Field(None, gt=0)
+    """Stop after this many minutes of training and validating, over all resumed parts."""
+    learning_rate: float | None = Field(None, gt=0)
+    """The highest rate, reached at the end of the warm-up; by default what the paper's formula
+    gives there, (d_model · warmup_steps)^-0.5."""
+    warmup_steps: int = Field(4000, ge=1)
+    """Updates over which the rate rises linearly."""
+    schedule: Literal["inverse_root", "cosine", "linear", "constant"] = "inverse_root"
+    """How the rate falls after the warm-up; ``inverse_root`` is the paper's eq. (3). ``cosine``
+    and ``linear`` fall towards zero at ``max_steps``, or at ``max_minutes`` by the clock."""
+    adam_betas: tuple[float, float] = (0.9, 0.98)
+    """Decay of Adam's two running means."""
+    adam_eps: float = Field(1e-9, gt=0)
+    """Keeps Adam's division finite."""
+    weight_decay: float = Field(0.0, ge=0)
+    """Share of every matrix taken away per update and unit of rate (decoupled, as AdamW)."""
+    clip_norm: float = Field(1.0, ge=0)
+    """Longest gradient, as the 2-norm over all parameters per target token; 0 is no limit."""
+    label_smoothing: float = Field(0.1, ge=0, lt=1)
+    """Probability spread evenly over the vocabulary in the labels (§5.4)."""
+    average_last: int = Field(1, ge=1)
+    """Validate and keep the mean of the parameters at the last so many validations (§6.1)."""
+    average_decay: float = Field(0.0, ge=0, lt=1)
+    """Or, if above 0, an exponential moving average of the parameters with this decay."""
+    validate_every: int = Field(1000, ge=1)
+    """Updates between validations; each leaves a bundle."""
+    validate_beam_size: int = Field(1, ge=1)
+    """Beam size of the validation's translations; 1 is greedy."""
+    best_by: Literal["bleu", "chrf", "loss"] = "bleu"
+    """Which validation figure decides what is best."""
+    patience: int | None = Field(None, ge=1)
+    """Stop after so many validations in a row without a new best."""
+    keep_bundles: int = Field(1, ge=1)
+    """How many of the best bundles are kept, besides the latest."""
+    save_every: int = Field(1000, ge=1)
+    """Updates between checkpoints to resume from."""
+    keep_checkpoints: int = Field(2, ge=1)
+    """How many of the latest checkpoints are kept."""
+    log_every: int = Field(50, ge=1)
+    """Updates between lines of the journal."""
+    seed: int = Field(1, ge=0)
+    """From it come the first parameters, the order of the data and every dropout mask."""
+    threads: int | None = Field(None, ge=1)
+    """CPU threads; by default as many as PyTorch finds."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where to train; ``auto`` takes an accelerator if there is one."""
+
+    @model_validator(mode="after")
+    def _ends_somewhere(self) -> Self:
+        faults = []
+        if self.max_steps is None and self.max_minutes is None and self.max_epochs is None:
+            faults.append("one of max_steps, max_minutes and max_epochs must be set")
+        if self.schedule in ("cosine", "linear") and not (self.max_steps or self.max_minutes):
+            faults.append(f"schedule={self.schedule!r} needs max_steps or max_minutes")
+        if self.average_last > 1 and self.average_decay > 0:
+            faults.append("average_last and average_decay exclude each other")
+        if not all(0 <= beta < 1 for beta in self.adam_betas):
+            faults.append(f"adam_betas must lie in [0, 1), got {self.adam_betas}")
+        if faults:
+            raise ValueError("; ".join(faults))
+        return self
+
+
+class PhrasebookConfig(Config):
+    """The corpus that Pellucid makes itself, used when ``data.source`` names no file."""
+
+    pairs: int = Field(100_000, ge=1)
+    """How many training pairs are generated."""
+    held_out: int = Field(1000, ge=1)
+    """How many pairs each of validation and test holds back."""
+    seed: int = Field(0, ge=0)
+    """From it comes every sentence."""
+
+
+class RunConfig(Config):
+    """Everything that decides a training run."""
+
+    data: DataConfig = DataConfig()
+    """Which text."""
+    phrasebook: PhrasebookConfig = PhrasebookConfig()
+    """The generated corpus, if ``data`` names none."""
+    tokenizer: TokenizerConfig = TokenizerConfig()
+    """How text becomes ids."""
+    model: ModelConfig = ModelConfig()
+    """What is trained."""
+    training: TrainingConfig
+    """How."""
+    decoding: DecodingConfig = DecodingConfig()
+    """How the finished model searches unless told otherwise."""
+
+    @model_validator(mode="after")
+    def _parts_fit(self) -> Self:
+        faults = []
+        if self.model.share_embeddings and not self.tokenizer.shared:
+            faults.append(
+                "model.share_embeddings needs tokenizer.shared=true"
+                " (or set model.share_embeddings=false)"
+            )
+        limit = self.model.max_positions
+        if self.model.positions == "learned" and self.data.max_length + 1 > limit:
+            faults.append(
+                f"data.max_length={self.data.max_length} and a stop do not fit into"
+                f" model.max_positions={limit}"
+            )
+        if faults:
+            raise ValueError("; ".join(faults))
+        return self

@@ -1,0 +1,180 @@
+"""What a run learns from and is validated on, from files or from the phrasebook."""
+
+import dataclasses
+import logging
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid import phrasebook
+from pellucid.bundle import load_tokenizers, save_tokenizers
+from pellucid.core.files import read_manifest, verify_folder, write_folder
+from pellucid.text.batching import Batch, collate
+from pellucid.text.pairs import iterate_pairs, read_pairs, training_files, validation_files
+from pellucid.text.store import TokenStore
+from pellucid.text.store_building import build_store
+from pellucid.text.tokenizer import Tokenizer, train_tokenizers
+from pellucid.training.config import RunConfig
+from pellucid.training.folder import DATA_FOLDER
+
+TOKENIZER_FOLDER = "tokenizer"
+_HELD_OUT_SHARE = 0.02
+_MOST_HELD_OUT = 1000
+
+_log = logging.getLogger("pellucid")
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingData:
+    """Tokenized pairs to learn from, and pairs to validate on as text and as ids."""
+
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    store: TokenStore
+    rows: npt.NDArray[np.int64]
+    """Numbers of the pairs in ``store`` that are learned from."""
+    valid: TokenStore
+    valid_sources: list[str]
+    valid_references: list[str]
+    description: str
+    """Where the text is from, for people."""
+    fingerprint: str
+    """What decides the training pairs, hashed."""
+    sampling: float = 0.0
+    """How strongly the segmentation varies from epoch to epoch."""
+    seed: int = 0
+
+    def batch(self, indices: npt.NDArray[np.int64], epoch: int) -> Batch:
+        """The pairs at these places of ``rows`` as a batch, segmented as in that epoch."""
+        if self.sampling == 0.0:
+            return collate(self.store, self.rows[indices])
+        return collate(_sampled(self, epoch), self.rows[indices])
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+def prepare_data(config: RunConfig, run: Path) -> TrainingData:
+    """Tokenizers and tokenized pairs for a run, made anew or found in its folder.
+
+    Raises what reading the files raises; see ``pellucid.text.pairs``.
+    """
+    if config.data.source:
+        return _from_files(config, run)
+    return _from_phrasebook(config, run)
+
+
+def _from_files(config: RunConfig, run: Path) -> TrainingData:
+    files = training_files(config.data)
+    tokenizers = _tokenizers(
+        config,
+        run,
+        lambda: train_tokenizers(
+            (source for source, _ in iterate_pairs(files)),
+            (target for _, target in iterate_pairs(files)),
+            config.tokenizer,
+        ),
+    )
+    cache = Path(config.data.cache) if config.data.cache else run / DATA_FOLDER
+    store = build_store(cache, files, *tokenizers, config.data.max_length)
+    rows = np.arange(len(store), dtype=np.int64)
+    if config.data.valid_source:
+        pairs = read_pairs(validation_files(config.data))
+        sources, references = pairs.sources, pairs.targets
+    else:
+        rows, sources, references = _hold_out(store, tokenizers, config.training.seed)
+    assert store.folder is not None
+    return TrainingData(
+        *tokenizers,
+        store=store,
+        rows=rows,
+        valid=_tokenize(sources, references, tokenizers),
+        valid_sources=sources,
+        valid_references=references,
+        description=", ".join(str(path) for path in files.all),
+        fingerprint=read_manifest(store.folder)["fingerprint"],
+        sampling=config.tokenizer.sampling,
+        seed=config.training.seed,
+    )
+
+
+def _from_phrasebook(config: RunConfig, run: Path) -> TrainingData:
+    wanted = config.phrasebook
+    splits = phrasebook.split(wanted.pairs, wanted.held_out, wanted.seed)
+    sources, targets = [pair.source for pair in splits.train], [p.target for p in splits.train]
+    tokenizers = _tokenizers(
+        config, run, lambda: train_tokenizers(sources, targets, config.tokenizer)
+    )
+    valid_sources = [pair.source for pair in splits.valid]
+    valid_references = [pair.target for pair in splits.valid]
+    return TrainingData(
+        *tokenizers,
+        store=_tokenize(sources, targets, tokenizers),
+        rows=np.arange(len(sources), dtype=np.int64),
+        valid=_tokenize(valid_sources, valid_references, tokenizers),
+        valid_sources=valid_sources,
+        valid_references=valid_references,
+        description="Pellucid's own phrasebook, French to English",
+        fingerprint=f"phrasebook-{wanted.pairs}-{wanted.held_out}-{wanted.seed}",
+        sampling=config.tokenizer.sampling,
+        seed=config.training.seed,
+    )
+
+
+def _tokenizers(
+    config: RunConfig, run: Path, train: Callable[[], tuple[Tokenizer, Tokenizer]]
+) -> tuple[Tokenizer, Tokenizer]:
+    """The run's tokenizers: found whole in its folder, or trained and put there."""
+    folder = run / TOKENIZER_FOLDER
+    if folder.exists():
+        verify_folder(folder)
+        return load_tokenizers(folder)
+    _log.info(
+        "training the tokenizer (%s, %d)", config.tokenizer.kind, config.tokenizer.vocabulary_size
+    )
+    tokenizers = train()
+    write_folder(
+        folder, lambda inner: save_tokenizers(inner, *tokenizers), details={"kind": "tokenizer"}
+    )
+    return tokenizers
+
+
+def _tokenize(
+    sources: list[str], targets: list[str], tokenizers: tuple[Tokenizer, Tokenizer]
+) -> TokenStore:
+    source_tokenizer, target_tokenizer = tokenizers
+    return TokenStore.from_pairs(
+        source_tokenizer.encode_batch(sources), target_tokenizer.encode_batch(targets)
+    )
+
+
+def _hold_out(
+    store: TokenStore, tokenizers: tuple[Tokenizer, Tokenizer], seed: int
+) -> tuple[npt.NDArray[np.int64], list[str], list[str]]:
+    """Split off pairs to validate on, when no file of them was named."""
+    count = min(_MOST_HELD_OUT, max(1, round(_HELD_OUT_SHARE * len(store))))
+    order = np.random.Generator(np.random.PCG64(seed)).permutation(len(store))
+    held_out, rows = np.sort(order[:count]), np.sort(order[count:])
+    _log.warning("no validation files named: %d of %d pairs are held out", count, len(store))
+    source_tokenizer, target_tokenizer = tokenizers
+    pairs = [store.pair(int(index)) for index in held_out]
+    sources = [source_tokenizer.decode(source.tolist()) for source, _ in pairs]
+    references = [target_tokenizer.decode(target.tolist()) for _, target in pairs]
+    return rows, sources, references
+
+
+@lru_cache(maxsize=1)
+def _sampled(data: TrainingData, epoch: int) -> TokenStore:
+    """The whole store with a segmentation drawn for one epoch; the same whenever it is asked."""
+    sides = []
+    for tokenizer, rows in (
+        (data.source_tokenizer, data.store.source),
+        (data.target_tokenizer, data.store.target),
+    ):
+        texts = [tokenizer.decode(rows.row(index).tolist()) for index in range(len(rows))]
+        seed = data.seed * 1_000_003 + epoch
+        sides.append(tokenizer.sample_batch(texts, data.sampling, seed))
+    return TokenStore.from_pairs(*sides)

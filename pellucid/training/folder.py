@@ -1,0 +1,145 @@
+"""The folder of a run: what lies where, and who may write in it.
+
+config.toml     the whole config, as it was resolved
+shared.spm ...  the tokenizers
+data/           tokenized training text
+checkpoints/    to resume from
+bundles/        to translate with; the best by its score
+journal.jsonl   what happened
+"""
+
+import fcntl
+import logging
+import os
+import socket
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from pellucid.bundle import BUNDLES_FOLDER
+from pellucid.core.config import read_toml, write_toml
+from pellucid.core.errors import ConfigError, LockedError, OutputExistsError
+from pellucid.core.files import remove_leftovers, write_errors, write_file
+from pellucid.training.checkpoint import CHECKPOINTS_FOLDER
+from pellucid.training.config import RunConfig
+from pellucid.training.journal import JOURNAL_FILE
+
+CONFIG_FILE = "config.toml"
+DATA_FOLDER = "data"
+_LOCK_FILE = ".lock"
+
+MAY_CHANGE = frozenset(
+    f"training.{key}"
+    for key in (
+        "max_steps",
+        "max_epochs",
+        "max_minutes",
+        "patience",
+        "keep_bundles",
+        "keep_checkpoints",
+        "log_every",
+        "save_every",
+    )
+)
+"""Settings that a resumed run may set anew: they decide when it ends and what it keeps."""
+
+_log = logging.getLogger("pellucid")
+
+
+class RunFolder:
+    """A run folder held by this process alone while the ``with`` block lasts.
+
+    Raises LockedError if another process holds it, OutputExistsError if it holds something and
+    is not to be resumed, ConfigError if it is to be resumed with another config.
+    """
+
+    def __init__(self, path: Path, config: RunConfig, *, resume: bool) -> None:
+        self.path = path
+        self.journal_path = path / JOURNAL_FILE
+        self.data_path = path / DATA_FOLDER
+        self._config = config
+        self._resume = resume
+        self._lock = -1
+
+    def __enter__(self) -> Self:
+        """Create or open the folder and take its lock."""
+        if not self._resume:
+            _refuse_if_used(self.path)
+        with write_errors(self.path):
+            (self.path / CHECKPOINTS_FOLDER).mkdir(parents=True, exist_ok=True)
+            (self.path / BUNDLES_FOLDER).mkdir(exist_ok=True)
+            self._lock = _lock(self.path / _LOCK_FILE)
+        try:
+            for folder in (self.path, self.path / CHECKPOINTS_FOLDER, self.path / BUNDLES_FOLDER):
+                remove_leftovers(folder)
+            config_path = self.path / CONFIG_FILE
+            if self._resume and config_path.exists():
+                _refuse_other_config(self._config, read_toml(config_path))
+            write_file(config_path, write_toml(self._config.to_table()).encode())
+        except BaseException:
+            os.close(self._lock)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Give the lock back."""
+        os.close(self._lock)
+
+    def checkpoint_path(self, step: int) -> Path:
+        """Where the checkpoint of ``step`` belongs."""
+        return self.path / CHECKPOINTS_FOLDER / f"step-{step:08d}"
+
+    def bundle_path(self, step: int) -> Path:
+        """Where the bundle made at ``step`` belongs."""
+        return self.path / BUNDLES_FOLDER / f"step-{step:08d}"
+
+
+def _refuse_if_used(path: Path) -> None:
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise OutputExistsError(
+            f"{path} already holds something",
+            hint="choose another --out, or go on with the run in it by --resume",
+        )
+
+
+def _lock(path: Path) -> int:
+    """Take the lock; the kernel gives it back when this process ends, however it ends."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
+        os.close(descriptor)
+        raise LockedError(f"run folder {path.parent} is locked by {holder}") from None
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"pid {os.getpid()} on host {socket.gethostname()}\n".encode(), 0)
+    return descriptor
+
+
+def _refuse_other_config(config: RunConfig, saved: dict[str, Any]) -> None:
+    new, old = _flatten(config.to_table()), _flatten(saved)
+    differing = sorted(key for key in new.keys() | old.keys() if new.get(key) != old.get(key))
+    forbidden = [key for key in differing if key not in MAY_CHANGE]
+    if forbidden:
+        changes = "; ".join(f"{key}: {old.get(key)} -> {new.get(key)}" for key in forbidden)
+        raise ConfigError(
+            f"cannot resume with other settings: {changes}",
+            hint="resume with the settings of the run, or start another in a new --out",
+        )
+    for key in differing:
+        _log.warning("resuming with %s = %s (was %s)", key, new.get(key), old.get(key))
+
+
+def _flatten(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, dict):
+            flat |= _flatten(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

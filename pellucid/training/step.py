@@ -1,0 +1,94 @@
+"""One update: gradients over one or several batches, clipped, applied if finite."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from pellucid.model import Seq2Seq
+from pellucid.text.batching import Batch
+from pellucid.training.config import TrainingConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class StepReport:
+    """Figures of one update."""
+
+    loss: float
+    """Mean smoothed cross-entropy per target token, in nats."""
+    negative_log_likelihood: float
+    """Mean cross-entropy per target token, in nats."""
+    token_count: int
+    """Real target tokens, stops included."""
+    gradient_norm: float
+    """The 2-norm before clipping, of the gradient of the mean loss."""
+    applied: bool
+    """False if the loss or the gradient was not finite and nothing was changed."""
+
+
+def build_optimizer(model: Seq2Seq, config: TrainingConfig) -> torch.optim.Optimizer:
+    """Adam over all parameters, in one fused pass; matrices alone decay.
+
+    Source: Kingma and Ba (2015); Loshchilov and Hutter (2019) for the decay.
+    """
+    parameters = list(model.parameters())
+    groups = [
+        {
+            "params": [each for each in parameters if each.dim() >= 2],
+            "weight_decay": config.weight_decay,
+        },
+        {"params": [each for each in parameters if each.dim() < 2], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(
+        groups, lr=0.0, betas=config.adam_betas, eps=config.adam_eps, fused=True
+    )
+
+
+def update(
+    model: Seq2Seq,
+    optimizer: torch.optim.Optimizer,
+    batches: Sequence[Batch],
+    config: TrainingConfig,
+    rate: float,
+) -> StepReport:
+    """Change the parameters once by the gradient of the mean loss over all tokens of ``batches``.
+
+    Several batches give what one batch of all their sentences would (law: accumulated = one
+    large batch). If the loss or the gradient is not finite, parameters and optimizer stay
+    exactly as they were.
+    """
+    model.train()
+    optimizer.zero_grad(set_to_none=True)
+    loss_sum, likelihood_sum, token_count = 0.0, 0.0, 0
+    for batch in batches:
+        sums = model.loss(batch.source, batch.target_input, batch.labels, config.label_smoothing)
+        sums.loss.backward()  # type: ignore[no-untyped-call]
+        loss_sum += sums.loss.item()
+        likelihood_sum += sums.negative_log_likelihood.item()
+        token_count += sums.token_count
+    gradients = [each.grad for each in model.parameters() if each.grad is not None]
+    norm = _scale_and_clip(gradients, 1.0 / max(1, token_count), config.clip_norm)
+    finite = math.isfinite(norm) and math.isfinite(loss_sum)
+    if finite:
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.step()
+    return StepReport(
+        loss=loss_sum / max(1, token_count),
+        negative_log_likelihood=likelihood_sum / max(1, token_count),
+        token_count=token_count,
+        gradient_norm=norm,
+        applied=finite,
+    )
+
+
+def _scale_and_clip(gradients: list[Tensor], scale: float, clip_norm: float) -> float:
+    """Scale summed gradients to a mean and shorten them to ``clip_norm``; the norm before that."""
+    norms = torch._foreach_norm(gradients)
+    norm = float(torch.stack([each.double() for each in norms]).norm()) * scale
+    if clip_norm > 0.0 and norm > clip_norm:
+        scale *= clip_norm / norm
+    torch._foreach_mul_(gradients, scale)
+    return norm

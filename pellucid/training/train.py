@@ -1,0 +1,149 @@
+"""Train a model by a config: prepare, resume if asked, learn, leave bundles behind."""
+
+import dataclasses
+import logging
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from pellucid.bundle import model_tensors
+from pellucid.core.errors import InputMissingError
+from pellucid.model import build_model
+from pellucid.text.batching import BatchSampler
+from pellucid.training.averaging import Average
+from pellucid.training.checkpoint import load_checkpoint, newest_intact
+from pellucid.training.config import RunConfig
+from pellucid.training.data import prepare_data
+from pellucid.training.folder import RunFolder
+from pellucid.training.journal import Journal, Listener
+from pellucid.training.loop import Run, StopRequest, learn
+from pellucid.training.progress import Progress
+from pellucid.training.step import build_optimizer
+
+_log = logging.getLogger("pellucid")
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainingResult:
+    """How a run ended."""
+
+    folder: Path
+    reason: str
+    """The limit that was reached, or what ``should_stop`` said."""
+    progress: Progress
+
+
+def _never() -> None:
+    return None
+
+
+def train(
+    config: RunConfig,
+    out: Path,
+    *,
+    resume: bool = False,
+    listener: Listener | None = None,
+    should_stop: StopRequest = _never,
+) -> TrainingResult:
+    """Train the model that ``config`` describes into the run folder ``out``.
+
+    With ``resume`` an earlier run in ``out`` goes on from its newest intact checkpoint, as if it
+    had never stopped (law: resumed = unbroken); an empty folder begins anew. ``listener`` hears
+    every journal event; ``should_stop`` is asked after each update and ends the run with a
+    checkpoint.
+
+    Raises OutputExistsError, LockedError, ConfigError, DataError, WriteError, DivergedError.
+    """
+    _set_up_torch(config)
+    with RunFolder(out, config, resume=resume) as folder:
+        journal = Journal(folder.journal_path, listener)
+        run = _set_up_run(config, folder, journal)
+        if resume:
+            _resume(run)
+        journal.write("start", **_about(run))
+        reason = learn(run, should_stop)
+        journal.write("end", reason=reason, **run.progress.state())
+    return TrainingResult(out, reason, run.progress)
+
+
+def _set_up_torch(config: RunConfig) -> None:
+    if config.training.threads is not None:
+        torch.set_num_threads(config.training.threads)
+    torch.set_flush_denormal(True)  # numbers below 1e-38 are zeros that cost a hundred times more
+    torch.manual_seed(config.training.seed)
+
+
+def _set_up_run(config: RunConfig, folder: RunFolder, journal: Journal) -> Run:
+    data = prepare_data(config, folder.path)
+    model = build_model(
+        config.model,
+        data.source_tokenizer.vocabulary_size,
+        data.target_tokenizer.vocabulary_size,
+        seed=config.training.seed,
+    ).to(_device(config))
+    model.dropout_source.seed(config.training.seed)
+    return Run(
+        config=config,
+        folder=folder,
+        journal=journal,
+        data=data,
+        model=model,
+        optimizer=build_optimizer(model, config.training),
+        average=Average(config.training, model_tensors(model)),
+        sampler=BatchSampler(
+            data.store.source_lengths[data.rows],
+            data.store.target_lengths[data.rows],
+            config.training.batch_tokens,
+            config.training.seed,
+        ),
+        progress=Progress(),
+    )
+
+
+def _resume(run: Run) -> None:
+    folder = newest_intact(run.folder.path)
+    if folder is None:
+        _log.warning("no checkpoint in %s yet: beginning anew", run.folder.path)
+        return
+    state = load_checkpoint(folder, run.model, run.optimizer, run.average)
+    run.progress = Progress.from_state(state["progress"])
+    run.sampler.restore(state["sampler"])
+    run.model.dropout_source.restore(state["dropout"])
+    if state["threads"] != torch.get_num_threads():
+        _log.warning(
+            "resuming with %d CPU threads, not %d: sums round differently",
+            torch.get_num_threads(),
+            state["threads"],
+        )
+    _log.info("resumed from %s", folder.name)
+
+
+def _device(config: RunConfig) -> str:
+    wanted = config.training.device
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise InputMissingError(
+            "training.device is cuda, but PyTorch sees no CUDA device",
+            hint="use training.device=auto, or install a CUDA build of PyTorch",
+        )
+    if wanted == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return wanted
+
+
+def _about(run: Run) -> dict[str, object]:
+    parameters = sum(parameter.numel() for parameter in run.model.parameters())
+    return {
+        "step": run.progress.step,
+        "parameters": parameters,
+        "pairs": len(run.data.rows),
+        "batches_per_epoch": run.sampler.epoch_batch_count,
+        "source_vocabulary": run.data.source_tokenizer.vocabulary_size,
+        "target_vocabulary": run.data.target_tokenizer.vocabulary_size,
+        "device": str(next(run.model.parameters()).device),
+        "threads": torch.get_num_threads(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "data_fingerprint": run.data.fingerprint,
+        "dropped_pairs": run.data.store.report.empty + run.data.store.report.too_long,
+    }

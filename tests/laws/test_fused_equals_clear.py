@@ -1,0 +1,138 @@
+"""Law: fused = clear, for values and gradients."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from pellucid.equations import (
+    attention,
+    causal_mask,
+    cross_entropy,
+    layer_norm,
+    smoothed_cross_entropy,
+)
+from pellucid.equations import fused
+from pellucid.equations.fused import (
+    fused_attention,
+    fused_layer_norm,
+    fused_linear_cross_entropy,
+)
+
+TOLERANCES = {torch.float64: 1e-12, torch.float32: 2e-6, torch.bfloat16: 2e-2}
+DTYPES = list(TOLERANCES)
+
+
+def random(*shape: int, dtype: torch.dtype, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(shape, dtype=torch.float64, generator=generator).to(dtype).requires_grad_()
+
+
+def assert_same(clear: Tensor, fast: Tensor, inputs: list[Tensor]) -> None:
+    """Equal values, and equal gradients of a random projection."""
+    tolerance = TOLERANCES[clear.dtype]
+    torch.testing.assert_close(fast, clear, rtol=tolerance, atol=tolerance)
+    direction = random(*clear.shape, dtype=clear.dtype, seed=99).detach()
+    expected = torch.autograd.grad(clear, inputs, direction, retain_graph=True)
+    got = torch.autograd.grad(fast, inputs, direction, retain_graph=True)
+    for ours, theirs in zip(got, expected, strict=True):
+        assert ours.isfinite().all()
+        torch.testing.assert_close(ours, theirs, rtol=4 * tolerance, atol=4 * tolerance)
+
+
+def padding(batch: int, query: int, key: int) -> Tensor:
+    lengths = torch.tensor([key, 2])[:batch]
+    mask = torch.arange(key) < lengths[:, None]
+    return mask[:, None, None, :].expand(batch, 1, query, key)
+
+
+def masks(batch: int, query: int, key: int) -> dict[str, Tensor | None]:
+    square = causal_mask(query)
+    blind = torch.ones(query, key, dtype=torch.bool)
+    blind[1] = False
+    return {
+        "none": None,
+        "causal": square.expand(batch, 1, query, key),
+        "padding": padding(batch, query, key),
+        "both": padding(batch, query, key) & square,
+        "a row that may see nothing": blind.expand(batch, 1, query, key),
+    }
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", list(masks(2, 4, 4)))
+@pytest.mark.parametrize("value_size", [8, 6])
+def test_attention(name: str, dtype: torch.dtype, value_size: int):
+    query = random(2, 3, 4, 8, dtype=dtype, seed=1)
+    key = random(2, 3, 4, 8, dtype=dtype, seed=2)
+    value = random(2, 3, 4, value_size, dtype=dtype, seed=3)
+    mask = masks(2, 4, 4)[name]
+    clear = attention(query, key, value, mask)
+    assert_same(clear, fused_attention(query, key, value, mask), [query, key, value])
+
+
+def test_causal_flag_is_the_causal_mask_added_to_any_other():
+    query, key, value = (random(2, 3, 4, 8, dtype=torch.float64, seed=seed) for seed in (1, 2, 3))
+    causal = masks(2, 4, 4)["causal"]
+    inputs = [query, key, value]
+    assert_same(
+        attention(query, key, value, causal),
+        fused_attention(query, key, value, causal=True),
+        inputs,
+    )
+    pads = padding(2, 4, 4)
+    assert_same(
+        attention(query, key, value, causal & pads),
+        fused_attention(query, key, value, pads, causal=True),
+        inputs,
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("affine", [True, False])
+def test_layer_norm(dtype: torch.dtype, affine: bool):
+    x = random(3, 5, 16, dtype=dtype, seed=1)
+    gain = random(16, dtype=dtype, seed=2) if affine else None
+    bias = random(16, dtype=dtype, seed=3) if affine else None
+    inputs = [each for each in (x, gain, bias) if each is not None]
+    clear = layer_norm(x, gain, bias, eps=1e-6)
+    assert_same(clear, fused_layer_norm(x, gain, bias, 1e-6), inputs)
+
+
+@pytest.mark.parametrize("chunk_rows", [1, 3, 7, 1024])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("has_bias", [True, False])
+def test_linear_cross_entropy(
+    chunk_rows: int, smoothing: float, has_bias: bool, monkeypatch: pytest.MonkeyPatch
+):
+    """Chunks that divide the rows, do not, and swallow them whole."""
+    monkeypatch.setattr(fused, "_CHUNK_ROWS", chunk_rows)
+    hidden = random(7, 5, dtype=torch.float64, seed=1)
+    weight = random(11, 5, dtype=torch.float64, seed=2)
+    bias = random(11, dtype=torch.float64, seed=3) if has_bias else None
+    labels = torch.tensor([0, 3, 10, 3, 7, 1, 3])
+    logits = hidden @ weight.T + (bias if bias is not None else 0.0)
+    loss, likelihood = fused_linear_cross_entropy(hidden, weight, bias, labels, smoothing)
+    inputs = [each for each in (hidden, weight, bias) if each is not None]
+    assert_same(smoothed_cross_entropy(logits, labels, smoothing), loss, inputs)
+    torch.testing.assert_close(likelihood, cross_entropy(logits, labels), rtol=1e-12, atol=1e-12)
+    assert not likelihood.requires_grad
+
+
+def test_linear_cross_entropy_survives_logits_that_overflow_a_naive_exp():
+    hidden = torch.tensor([[1000.0], [-1000.0]], requires_grad=True)
+    weight = torch.tensor([[1.0], [-1.0]])
+    loss, _ = fused_linear_cross_entropy(hidden, weight, None, torch.tensor([0, 1]), 0.0)
+    loss.backward()
+    assert loss == 0.0
+    assert hidden.grad is not None
+    assert hidden.grad.isfinite().all()
+
+
+def test_linear_cross_entropy_without_gradients_gives_the_same_sums():
+    hidden = random(7, 5, dtype=torch.float64, seed=1)
+    weight = random(11, 5, dtype=torch.float64, seed=2)
+    labels = torch.arange(7)
+    with_gradient = fused_linear_cross_entropy(hidden, weight, None, labels, 0.1)
+    without = fused_linear_cross_entropy(hidden.detach(), weight.detach(), None, labels, 0.1)
+    torch.testing.assert_close(with_gradient[0].detach(), without[0], rtol=0, atol=0)
+    torch.testing.assert_close(with_gradient[1], without[1], rtol=0, atol=0)

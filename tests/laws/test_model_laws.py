@@ -1,0 +1,101 @@
+"""Laws of every model: watched = unwatched, cached = full, batched = alone, causal."""
+
+import pytest
+import torch
+from tiny_models import VARIANTS, VOCABULARY, sources, targets, tiny_model
+
+from pellucid.core.special import PAD_ID
+from pellucid.equations import causal_mask
+from pellucid.model import Trace
+
+EXACT = {"rtol": 1e-12, "atol": 1e-12}
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_watched_equals_unwatched(variant: str):
+    model = tiny_model(variant)
+    source, target = sources(5, 3), targets(2, 4)
+    trace = Trace("*")
+    torch.testing.assert_close(model(source, target, trace), model(source, target), **EXACT)
+    weights = trace.values["decoder.layers.1.cross_attention.weights"]
+    assert weights.shape == (2, 2, 4, 5)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 2, 4, dtype=torch.float64), **EXACT)
+    assert (weights[1, :, :, 3:] == 0).all()  # the second source has three tokens
+    own = trace.values["decoder.layers.0.self_attention.weights"]
+    assert (own[:, :, ~causal_mask(4)] == 0).all()
+
+
+def test_a_trace_keeps_only_what_it_asks_for():
+    trace = Trace("encoder.layers.0.*.weights", "logits")
+    tiny_model()(sources(4), targets(1, 3), trace)
+    assert sorted(trace.values) == ["encoder.layers.0.self_attention.weights", "logits"]
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_cached_equals_full(variant: str):
+    """Step by step = the whole prefix, at every position."""
+    model = tiny_model(variant)
+    source, target = sources(5, 3, 4), targets(3, 6)
+    full = model(source, target)
+    state = model.start(model.encode(source))
+    for position in range(target.shape[1]):
+        logits, state = model.step(target[:, position : position + 1], state)
+        torch.testing.assert_close(logits[:, 0], full[:, position], **EXACT)
+        assert state.length == position + 1
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_selected_beams_go_on_as_if_they_had_been_alone(variant: str):
+    """Beams are widened, crossed over, and one sentence is dropped in mid-sentence."""
+    model = tiny_model(variant)
+    source = sources(5, 3)
+    state = model.start(model.encode(source))
+    _, state = model.step(torch.tensor([[2], [2]]), state)
+    state = state.select(torch.tensor([[0, 0, 0], [1, 1, 1]]))
+    assert (state.sentence_count, state.beam_count) == (2, 3)
+    _, state = model.step(torch.tensor([[5, 6, 7], [8, 9, 10]]), state)
+    state = state.select(torch.tensor([[5, 3]]))  # the second sentence: its beams 2 and 0
+    logits, state = model.step(torch.tensor([[4, 11]]), state)
+    alone = source[1:, :3]
+    for beam, prefix in enumerate([[2, 10, 4], [2, 8, 11]]):
+        expected = model(alone, torch.tensor([prefix]))[0, -1]
+        torch.testing.assert_close(logits[0, beam], expected, **EXACT)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_batched_equals_alone(variant: str):
+    model = tiny_model(variant)
+    lengths = (6, 2, 4)
+    source, target = sources(*lengths), targets(3, 5)
+    together = model(source, target)
+    backwards = model(source.flip(0), target.flip(0)).flip(0)
+    torch.testing.assert_close(backwards, together, **EXACT)
+    wider = torch.nn.functional.pad(source, (0, 3), value=PAD_ID)
+    torch.testing.assert_close(model(wider, target), together, **EXACT)
+    for row, length in enumerate(lengths):
+        alone = model(source[row : row + 1, :length], target[row : row + 1])
+        torch.testing.assert_close(alone[0], together[row], **EXACT)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_causal(variant: str):
+    """Changing token t changes no logit before t, to the last bit, and some logit from t on."""
+    model = tiny_model(variant)
+    source, target = sources(4), targets(1, 6)
+    before = model(source, target)
+    for position in range(1, 6):
+        changed = target.clone()
+        changed[0, position] = 4 + (changed[0, position] - 3) % (VOCABULARY - 4)
+        after = model(source, changed)
+        assert torch.equal(after[:, :position], before[:, :position])
+        assert not torch.equal(after[:, position], before[:, position])
+
+
+def test_a_source_of_padding_alone_is_finite_and_leaves_its_neighbors_alone():
+    model = tiny_model()
+    source = sources(4, 4)
+    expected = model(source, targets(2, 3))[0]
+    source[1] = PAD_ID
+    got = model(source, targets(2, 3))
+    assert got.isfinite().all()
+    torch.testing.assert_close(got[0], expected, **EXACT)

@@ -1,0 +1,54 @@
+"""Tiny random models in every shape the config allows, in float64, for the laws."""
+
+import torch
+from torch import Tensor
+
+from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.model import ModelConfig, Seq2Seq, build_model
+
+VOCABULARY = 13
+
+TINY = {"d_model": 8, "d_ff": 12, "heads": 2, "encoder_layers": 2, "decoder_layers": 2}
+
+VARIANTS = {
+    "paper": {},
+    "pre-norm": {"norm": "pre"},
+    "learned positions": {"positions": "learned", "max_positions": 40},
+    "wide values": {"d_k": 3, "d_v": 5},
+    "biases, untied, unshared": {
+        "attention_bias": True,
+        "output_bias": True,
+        "tie_output": False,
+        "share_embeddings": False,
+    },
+    "gelu, unscaled": {"activation": "gelu", "scale_embeddings": False},
+    "swish": {"activation": "swish"},
+}
+
+
+def tiny_model(variant: str = "paper", seed: int = 0, **settings: object) -> Seq2Seq:
+    config = ModelConfig.parse({**TINY, **VARIANTS[variant], **settings})
+    model = build_model(config, VOCABULARY, VOCABULARY, seed=seed).double()
+    generator = torch.Generator().manual_seed(seed + 1)
+    with torch.no_grad():
+        for parameter in model.parameters():  # zero biases and unit gains would hide mistakes
+            parameter += 0.3 * torch.randn(parameter.shape, generator=generator)
+    return model.eval()
+
+
+def sources(*lengths: int, seed: int = 5) -> Tensor:
+    """Random source rows of the given lengths, stop included, padded to the longest."""
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.randint(4, VOCABULARY, (len(lengths), max(lengths)), generator=generator)
+    for row, length in enumerate(lengths):
+        ids[row, length - 1] = STOP_ID
+        ids[row, length:] = PAD_ID
+    return ids
+
+
+def targets(count: int, length: int, seed: int = 6) -> Tensor:
+    """Random decoder inputs, each opening with START."""
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.randint(4, VOCABULARY, (count, length), generator=generator)
+    ids[:, 0] = START_ID
+    return ids
