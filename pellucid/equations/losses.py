@@ -51,7 +51,7 @@ def cross_entropy(
     ``mean`` is per real token; of no token at all it is 0.
     Differs: torch.nn.functional.cross_entropy means by default, and gives NaN for no token.
     """
-    return _reduce(negative_log_likelihood(logits, labels), _real(labels, pad_id), reduction)
+    return reduce_losses(negative_log_likelihood(logits, labels), reduction, _real(labels, pad_id))
 
 
 def smooth_labels(
@@ -153,7 +153,7 @@ def smoothed_cross_entropy(
     right = negative_log_likelihood(logits, labels)
     every = -log_softmax(logits).mean(dim=-1)
     losses = (1 - smoothing) * right + (smoothing * every if smoothing else 0.0)
-    return _reduce(losses, _real(labels, pad_id), reduction)
+    return reduce_losses(losses, reduction, _real(labels, pad_id))
 
 
 def entropy(distribution: Float[Tensor, "*batch vocabulary"]) -> Float[Tensor, "*batch"]:
@@ -199,21 +199,35 @@ def sequence_log_prob(
     return torch.where(_real(labels, pad_id), log_probs, 0.0).sum(dim=-1)
 
 
-def _real(labels: Tensor, pad_id: int | None) -> Bool[Tensor, "*batch"]:
-    if pad_id is None:
-        return torch.ones_like(labels, dtype=torch.bool)
-    return labels != pad_id
+def reduce_losses(
+    losses: Float[Tensor, "*batch"],
+    reduction: Reduction,
+    counts: Bool[Tensor, "*batch"] | None = None,
+) -> Float[Tensor, ""]:
+    """Add up the losses, or average them, over the tokens that count.
 
+        L = Σᵢ lᵢ   or   Σᵢ lᵢ / n
 
-def _reduce(losses: Tensor, real: Tensor, reduction: Reduction) -> Tensor:
-    total = torch.where(real, losses, 0.0).sum()
+    EQ: 118.  Source: seed 001, Training Phase (sum); ER-47 (mean per real token).
+    Symbols: losses = lᵢ, counts = which tokens are real (all if not given), n = their number;
+    the mean of no token at all is 0.
+    """
+    if counts is None:
+        counts = torch.ones_like(losses, dtype=torch.bool)
+    total = torch.where(counts, losses, 0.0).sum()
     match reduction:
         case "sum":
             return total
         case "mean":
-            return total / real.sum().clamp(min=1)
+            return total / counts.sum().clamp(min=1)
         case _:
             assert_never(reduction)
+
+
+def _real(labels: Tensor, pad_id: int | None) -> Tensor:
+    if pad_id is None:
+        return torch.ones_like(labels, dtype=torch.bool)
+    return labels != pad_id
 
 
 def _require_smoothing(smoothing: Number) -> None:

@@ -165,7 +165,7 @@ def alibi_bias(
 def alibi_attention_weights(
     query: Float[Tensor, "*batch heads query key_size"],
     key: Float[Tensor, "*batch heads key key_size"],
-    may_attend: Bool[Tensor, "*#batch #heads #query #key"] | None = None,
+    may_attend: Bool[Tensor, "*fits #query #key"] | None = None,
     offset: int = 0,
 ) -> Float[Tensor, "*batch heads query key"]:
     """Attention weights with a preference for what is near, different for each head.

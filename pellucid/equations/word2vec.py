@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from pellucid.equations.losses import Reduction, cross_entropy
+from pellucid.equations.losses import Reduction, cross_entropy, reduce_losses
 from pellucid.equations.shapes import Number
 
 Word = TypeVar("Word")
@@ -85,7 +85,7 @@ def negative_sampling_loss(
     noise = (u[negatives] @ v).squeeze(-1)  # (*batch, negatives)
     scores = torch.cat((agreement, -noise), dim=-1)
     losses = -functional.logsigmoid(scores).sum(dim=-1)
-    return losses.sum() if reduction == "sum" else losses.mean()
+    return reduce_losses(losses, reduction)
 
 
 def noise_distribution(

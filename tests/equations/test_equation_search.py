@@ -1,0 +1,44 @@
+import math
+
+import torch
+from equation_checks import close
+
+from pellucid.equations import (
+    coverage_penalty,
+    length_penalty,
+    most_likely,
+    sequence_score,
+    softmax,
+)
+
+
+def test_length_penalty_by_hand():
+    """((5 + 7)/6)^α = 2^α; a length of 1 costs nothing, α = 0 never does."""
+    assert length_penalty(7, 0.6) == 2**0.6
+    assert length_penalty(1, 0.6) == 1
+    assert length_penalty(99, 0) == 1
+    close(length_penalty(torch.tensor([1, 7, 13]), 1), [1.0, 2, 3])
+
+
+def test_coverage_by_hand():
+    """Word 0 was looked at 1.5 times (counts as 1), word 1 half a time: β log ½."""
+    weights = torch.tensor([[0.9, 0.1], [0.6, 0.4]])
+    close(coverage_penalty(weights, 0.2), 0.2 * math.log(0.5))
+    close(coverage_penalty(weights.expand(3, 2, 2), 1), [math.log(0.5)] * 3)
+    assert coverage_penalty(torch.tensor([[1.0, 0]]), 1) == -math.inf
+
+
+def test_a_longer_sentence_may_win():
+    """EQ-127: -2.0 for 1 word beats -2.5 for 7, until α = 1 halves the latter."""
+    log_prob, length = torch.tensor([-2.0, -2.5]), torch.tensor([1, 7])
+    close(sequence_score(log_prob, length, 0), log_prob)
+    close(sequence_score(log_prob, length, 1), [-2.0, -1.25])
+    assert sequence_score(log_prob.float(), length, 0.6).dtype == torch.float32
+
+
+def test_the_most_likely_word():
+    """EQ-114: argmax of P is argmax of Z; among equals the first."""
+    z = torch.randn(2, 3, 7)
+    assert most_likely(z).equal(most_likely(softmax(z)))
+    assert most_likely(z).shape == (2, 3)
+    assert most_likely(torch.tensor([[0.0, 5, 5], [1, 0, 1], [0, 0, 2]])).tolist() == [1, 0, 2]
