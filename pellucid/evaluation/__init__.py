@@ -1,0 +1,1 @@
+"""How good translations are: scores, what is needed to repeat them, and what chance could do."""

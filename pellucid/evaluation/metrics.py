@@ -1,0 +1,132 @@
+"""Scores of a whole text, each with the signature that says how it was counted."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Literal, assert_never
+
+import sacremoses
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
+
+from pellucid.core.errors import DataError
+from pellucid.evaluation.moses import language_code, moses_lc_tok
+
+MetricName = Literal["bleu", "bleu_lc_tok", "chrf", "ter"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """A figure and how to get it again."""
+
+    score: float
+    """In percent; TER may pass 100."""
+    signature: str
+    """sacrebleu's: references, case, tokenization, smoothing, version."""
+
+
+def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    """Cased BLEU over detokenized text, tokenized by sacrebleu's 13a rules; higher is better.
+
+    Source: Papineni et al. (2002); Post (2018), arXiv:1804.08771.  Raises DataError.
+    """
+    return corpus_score("bleu", hypotheses, references)
+
+
+def bleu_lc_tok(
+    hypotheses: Sequence[str], references: Sequence[str], language: str | None = None
+) -> Score:
+    """BLEU over lower-cased, Moses-normalized and -tokenized text, as Multi30k papers report it.
+
+    ``language`` is that of both arguments; the signature says if it was assumed.
+    Differs: from ``bleu`` in case and tokenization, which is worth up to two points.
+    Raises DataError, or ConfigError for what is not a language code.
+    """
+    return corpus_score("bleu_lc_tok", hypotheses, references, language)
+
+
+def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    """chrF2, the F-score of character n-grams; higher is better.
+
+    Source: Popović (2015), WMT.  Raises DataError.
+    """
+    return corpus_score("chrf", hypotheses, references)
+
+
+def ter(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+    """Translation edit rate: edits and shifts per 100 reference words; lower is better.
+
+    Source: Snover et al. (2006), AMTA.  Raises DataError.
+    """
+    return corpus_score("ter", hypotheses, references)
+
+
+def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+    """Percent of lines that equal their reference, character for character.
+
+    Raises DataError.
+    """
+    check_lines({"hypotheses": hypotheses, "references": references})
+    equal = sum(map(str.__eq__, hypotheses, references))
+    return 100.0 * equal / len(references)
+
+
+def corpus_score(
+    name: MetricName,
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    language: str | None = None,
+) -> Score:
+    """The named score; ``language`` matters to ``bleu_lc_tok`` only. Raises as that does."""
+    check_lines({"hypotheses": hypotheses, "references": references})
+    metric = make_metric(name)
+    result = metric.corpus_score(
+        as_metric_reads(name, hypotheses, language), [as_metric_reads(name, references, language)]
+    )
+    return Score(float(result.score), metric_signature(name, metric, language))
+
+
+def make_metric(name: MetricName) -> BLEU | CHRF | TER:
+    """sacrebleu's metric of that name, with the settings used everywhere here."""
+    match name:
+        case "bleu":
+            return BLEU(tokenize="13a")
+        case "bleu_lc_tok":
+            return BLEU(tokenize="none", force=True)  # force: tokenized text is meant
+        case "chrf":
+            return CHRF()
+        case "ter":
+            return TER()
+        case _:
+            assert_never(name)
+
+
+def as_metric_reads(name: MetricName, lines: Sequence[str], language: str | None) -> list[str]:
+    """The lines as ``make_metric(name)`` is to be given them."""
+    return moses_lc_tok(lines, language) if name == "bleu_lc_tok" else list(lines)
+
+
+def metric_signature(name: MetricName, metric: BLEU | CHRF | TER, language: str | None) -> str:
+    """sacrebleu's signature of a metric that has scored; for lc_tok with what came before it."""
+    signature = metric.get_signature()
+    if name == "bleu_lc_tok":
+        signature.update("case", "lc")
+        signature.update("tok", f"moses-{language_code(language)}")
+        signature.update("lang", "assumed" if language is None else None)
+        signature.update("sacremoses", sacremoses.__version__)
+    return str(signature)
+
+
+def check_lines(sides: Mapping[str, Sequence[object]]) -> None:
+    """See that all sides, by name, have the same number of lines, and more than none.
+
+    Raises DataError naming the counts.
+    """
+    counts = [f"{len(lines)} {name}" for name, lines in sides.items()]
+    if len({len(lines) for lines in sides.values()}) > 1:
+        raise DataError(
+            f"there must be as many {' as '.join(sides)}, got {' and '.join(counts)}",
+            hint="a line ends at \\n only; look for a line that is missing on one side",
+        )
+    if not all(sides.values()):
+        raise DataError(f"scoring needs at least one line, got {' and '.join(counts)}")

@@ -1,0 +1,79 @@
+"""What is needed to repeat a score, in one line, behind the metric's own signature."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from pellucid import __version__
+from pellucid.core.config import write_toml
+from pellucid.decoding.config import DecodingConfig
+
+_HASH_LENGTH = 12
+"""Hexadecimal digits kept of a SHA-256: 48 bits tell any files of one project apart."""
+_ALWAYS_NAMED = ("beam_size", "length_penalty")
+_WITHOUT_EFFECT = frozenset(("n_best", "batch_tokens", "stream_lines"))
+"""Settings that change neither the best translation nor its score."""
+_CARD = "README.md"
+
+
+def origin_signature(
+    settings: DecodingConfig,
+    manifest: Mapping[str, Any],
+    sources: Iterable[str],
+    references: Iterable[str],
+) -> str:
+    """Search, bundle, data and program behind a score, to follow a metric's signature.
+
+    search:beam_size=4,length_penalty=0.6|bundle:9f86…|source:60303…|reference:fd61…|pellucid:…
+    """
+    parts = {
+        "search": search_signature(settings),
+        "bundle": bundle_hash(manifest),
+        "source": lines_hash(sources),
+        "reference": lines_hash(references),
+        "pellucid": __version__,
+    }
+    return "|".join(f"{name}:{value}" for name, value in parts.items())
+
+
+def search_signature(settings: DecodingConfig) -> str:
+    """Beam size, length penalty, and every other setting that is not what it is by default.
+
+    Settings that are not numbers appear as their hash, so that no text can break the line.
+    """
+    table, plain = settings.model_dump(), DecodingConfig().model_dump()
+    shown = [
+        name
+        for name in table
+        if name in _ALWAYS_NAMED or (table[name] != plain[name] and name not in _WITHOUT_EFFECT)
+    ]
+    return ",".join(f"{name}={_short(table[name])}" for name in shown)
+
+
+def bundle_hash(manifest: Mapping[str, Any]) -> str:
+    """Short hash of the files of a bundle that decide its output: all but the model card.
+
+    ``unsaved`` for a model that is not on disk and so has no manifest.
+    """
+    files = manifest.get("files", {})
+    digests = {name: entry["sha256"] for name, entry in files.items() if name != _CARD}
+    return _hash(json.dumps(digests, sort_keys=True)) if digests else "unsaved"
+
+
+def lines_hash(lines: Iterable[str]) -> str:
+    """Short hash of a text: how ``sha256sum`` begins on a UTF-8 file of these lines."""
+    digest = hashlib.sha256()
+    for line in lines:
+        digest.update(line.encode("utf-8", errors="surrogatepass") + b"\n")
+    return digest.hexdigest()[:_HASH_LENGTH]
+
+
+def _short(value: object) -> str:
+    if value is None or isinstance(value, int | float):
+        return str(value)
+    return _hash(write_toml({"value": value}))
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()[:_HASH_LENGTH]

@@ -1,0 +1,168 @@
+"""A real model translates and is scored; the figures say how to get them again."""
+
+import dataclasses
+import hashlib
+import json
+import math
+
+import pytest
+from evaluated_bundle import SOURCES, evaluated_bundle
+
+from pellucid import __version__
+from pellucid.bundle import load_bundle, save_bundle
+from pellucid.core.errors import ConfigError, DataError
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.translator import Translator
+from pellucid.evaluation.evaluate import evaluate
+from pellucid.evaluation.metrics import bleu, bleu_lc_tok, chrf, ter
+from pellucid.evaluation.signature import (
+    bundle_hash,
+    lines_hash,
+    origin_signature,
+    search_signature,
+)
+
+SETTINGS = DecodingConfig(beam_size=2, max_length=8)
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return Translator(evaluated_bundle(), SETTINGS)
+
+
+@pytest.fixture(scope="module")
+def hypotheses(translator) -> list[str]:
+    said = [translation.text for translation in translator.translate(SOURCES)]
+    assert any(len(line.split()) >= 4 for line in said)  # else no BLEU could be 100
+    return said
+
+
+def test_a_translator_is_perfect_against_its_own_words(translator, hypotheses):
+    result = evaluate(translator, SOURCES, hypotheses)
+    assert (result.bleu, result.chrf) == (pytest.approx(100), pytest.approx(100))
+    assert (result.ter, result.exact_match) == (0, 100)
+    assert result.bleu_lc_tok == pytest.approx(100)
+
+
+def test_each_figure_is_that_of_its_metric(translator, hypotheses):
+    references = ["il pleut ici ?", "un chat dort ici", hypotheses[2], *hypotheses[3:]]
+    result = evaluate(translator, SOURCES, references, language="fr")
+    expected = {
+        "bleu": bleu(hypotheses, references),
+        "chrf": chrf(hypotheses, references),
+        "ter": ter(hypotheses, references),
+        "bleu_lc_tok": bleu_lc_tok(hypotheses, references, "fr"),
+    }
+    for name, score in expected.items():
+        assert getattr(result, name) == score.score
+        assert result.signatures[name].startswith(f"{score.signature}|search:beam_size=2,")
+    assert result.exact_match == 60
+    assert result.sentences == 5
+    assert set(result.signatures) == {*expected, "exact_match"}
+
+
+def test_tokens_per_second_counts_each_stop(translator, hypotheses):
+    translations = translator.translate(SOURCES)
+    result = evaluate(translator, SOURCES, hypotheses)
+    count = sum(len(translation.tokens) + 1 for translation in translations if translation.tokens)
+    stops_only = sum(1 for t in translations if t.token_log_probs and not t.tokens)
+    assert result.tokens_per_second * result.seconds == pytest.approx(count + stops_only)
+    assert result.seconds > 0
+
+
+def test_a_beam_size_goes_before_the_translators_own(translator):
+    greedy = [t.text for t in translator.translate(SOURCES, beam_size=1)]
+    result = evaluate(translator, SOURCES, greedy, beam_size=1)
+    assert result.exact_match == 100
+    assert "|search:beam_size=1," in result.signatures["bleu"]
+
+
+def test_the_result_becomes_one_json_object(translator, hypotheses):
+    result = evaluate(translator, SOURCES, hypotheses)
+    table = json.loads(json.dumps(result.to_dict()))
+    assert list(table) == [
+        "bleu",
+        "chrf",
+        "ter",
+        "exact_match",
+        "bleu_lc_tok",
+        "signatures",
+        "sentences",
+        "seconds",
+        "tokens_per_second",
+    ]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        result.bleu = 0
+
+
+def test_faults_are_found_before_anything_is_translated(translator):
+    broken = Translator(evaluated_bundle(), SETTINGS)
+    broken.translate = None  # calling it would be a TypeError
+    with pytest.raises(DataError) as error:
+        evaluate(broken, ["a", "b"], ["a"])
+    assert str(error.value) == (
+        "there must be as many sources as references, got 2 sources and 1 references"
+    )
+    with pytest.raises(DataError, match="at least one line, got 0 sources and 0 references"):
+        evaluate(broken, [], [])
+    with pytest.raises(ConfigError, match="two or three letters, got 'german'"):
+        evaluate(broken, ["a"], ["a"], language="german")
+    with pytest.raises(ConfigError, match="beam_size must be at least 1, got 0"):
+        evaluate(broken, ["a"], ["a"], beam_size=0)
+
+
+def test_a_saved_bundle_is_named_by_its_hash_and_a_changed_one_by_another(tmp_path):
+    save_bundle(tmp_path / "one", evaluated_bundle(), card="# One", details={"step": 1})
+    save_bundle(tmp_path / "same", evaluated_bundle(), card="# Two", details={"step": 2})
+    changed = dataclasses.replace(evaluated_bundle(), settings={"model": {}, "data": {}})
+    save_bundle(tmp_path / "other", changed, card="# One", details={"step": 1})
+    hashes = [
+        bundle_hash(json.loads((tmp_path / name / "manifest.json").read_text()))
+        for name in ("one", "same", "other")
+    ]
+    assert hashes[0] == hashes[1] != hashes[2]
+    translator = Translator(load_bundle(tmp_path / "one"), SETTINGS)
+    signature = evaluate(translator, ["il pleut"], ["il pleut"]).signatures["exact_match"]
+    assert f"|bundle:{hashes[0]}|" in signature
+
+
+def test_a_model_that_is_not_on_disk_is_called_unsaved(translator):
+    assert bundle_hash({}) == "unsaved"
+    signature = evaluate(translator, ["il pleut"], ["il pleut"]).signatures["bleu"]
+    assert "|bundle:unsaved|" in signature
+
+
+def test_the_data_hash_is_how_sha256sum_begins(tmp_path):
+    path = tmp_path / "text"
+    path.write_bytes("où\nici\n".encode())
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert lines_hash(["où", "ici"]) == digest[:12]
+    assert lines_hash(["où ici"]) != lines_hash(["où", "ici"])
+
+
+def test_the_origin_names_search_bundle_data_and_program():
+    manifest = {"files": {"a": {"sha256": "1"}, "README.md": {"sha256": "2"}}}
+    card_only = {"files": {"a": {"sha256": "1"}, "README.md": {"sha256": "3"}}}
+    line = origin_signature(DecodingConfig(beam_size=3), manifest, ["a"], ["b"])
+    assert line == (
+        f"search:beam_size=3,length_penalty=0.6|bundle:{bundle_hash(card_only)}"
+        f"|source:{lines_hash(['a'])}|reference:{lines_hash(['b'])}|pellucid:{__version__}"
+    )
+
+
+def test_search_names_every_setting_that_changes_the_answer():
+    assert search_signature(DecodingConfig()) == "beam_size=4,length_penalty=0.6"
+    same = DecodingConfig(n_best=4, batch_tokens=99, stream_lines=7)
+    assert search_signature(same) == "beam_size=4,length_penalty=0.6"
+    other = DecodingConfig(max_length=20, min_length=2, patience=math.inf)
+    assert search_signature(other) == (
+        "beam_size=4,length_penalty=0.6,patience=inf,max_length=20,min_length=2"
+    )
+
+
+def test_text_in_a_setting_cannot_break_the_signature():
+    one = search_signature(DecodingConfig(banned=("a|b:c,d=\n",)))
+    other = search_signature(DecodingConfig(banned=("a",)))
+    assert one != other
+    assert one.count("|") == one.count(":") == one.count("\n") == 0
+    assert one.startswith("beam_size=4,length_penalty=0.6,banned=")

@@ -1,0 +1,131 @@
+"""Scores by hand, scores against sacrebleu, and the signatures that go with them."""
+
+import math
+
+import pytest
+import sacrebleu
+import sacremoses
+
+from pellucid.core.errors import ConfigError, DataError
+from pellucid.evaluation.metrics import (
+    bleu,
+    bleu_lc_tok,
+    check_lines,
+    chrf,
+    corpus_score,
+    exact_match,
+    ter,
+)
+
+SAID = ["The cat sat on a mat .", "It's raining again, my friend."]
+RIGHT = ["The cat sat on the mat.", "It's raining again, my dear friend."]
+
+
+def test_the_scores_are_sacrebleus_own():
+    assert bleu(SAID, RIGHT).score == sacrebleu.corpus_bleu(SAID, [RIGHT]).score
+    assert chrf(SAID, RIGHT).score == sacrebleu.corpus_chrf(SAID, [RIGHT]).score
+    assert ter(SAID, RIGHT).score == sacrebleu.corpus_ter(SAID, [RIGHT]).score
+
+
+def test_bleu_by_hand():
+    """5 of 6 words, 3 of 5 pairs, 2 of 4 triples, 1 of 3 quadruples; nothing is missing."""
+    expected = 100 * (5 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** 0.25
+    assert bleu(["the cat sat on a mat"], ["the cat sat on the mat"]).score == pytest.approx(
+        expected
+    )
+
+
+def test_a_short_translation_pays_for_its_brevity():
+    """All four words right, six wanted."""
+    score = bleu(["the cat sat on"], ["the cat sat on the mat"]).score
+    assert score == pytest.approx(100 * math.exp(1 - 6 / 4))
+
+
+def test_bleu_sees_case_and_bleu_lc_tok_does_not():
+    said, right = ["DER HUND BELLT LAUT ."], ["Der Hund bellt laut."]
+    assert bleu(said, right).score < 20
+    assert bleu_lc_tok(said, right, "de").score == pytest.approx(100)
+
+
+def test_bleu_lc_tok_is_bleu_over_the_words_that_moses_leaves():
+    """French: 'l&apos; ami dort ici .' is right in 4 of 5 words, 3 of 4 pairs, 2 of 3, 1 of 2."""
+    expected = 100 * (4 / 5 * 3 / 4 * 2 / 3 * 1 / 2) ** 0.25
+    score = bleu_lc_tok(["L'ami dort ici !"], ["L'ami dort ici."], "fr").score
+    assert score == pytest.approx(expected)
+
+
+def test_the_language_decides_the_words_of_bleu_lc_tok():
+    """French parts d' from ici, so that ici is right; English keeps 'ici in one."""
+    said, right = ["il ne vient pas d'ici ."], ["il ne vient pas de ici ."]
+    english = bleu_lc_tok(said, right, "en").score
+    assert bleu_lc_tok(said, right, "fr").score > english == bleu_lc_tok(said, right).score
+
+
+def test_ter_counts_edits_per_reference_word():
+    """One word of four replaced."""
+    assert ter(["a b c x"], ["a b c d"]).score == pytest.approx(25)
+
+
+def test_exact_match_forgives_nothing():
+    said = ["a b", "a  b", "a b ", "A b", "a b"]
+    assert exact_match(said, ["a b"] * 5) == 40.0
+
+
+@pytest.mark.parametrize("score", [bleu, bleu_lc_tok, chrf])
+def test_empty_translations_score_nothing(score):
+    assert score([""], ["a b c d"]).score == 0.0
+    assert score([""], [""]).score == 0.0
+
+
+def test_signatures_say_how_it_was_counted():
+    version = f"version:{sacrebleu.__version__}"
+    assert bleu(SAID, RIGHT).signature == (
+        f"nrefs:1|case:mixed|eff:no|tok:13a|smooth:exp|{version}"
+    )
+    assert chrf(SAID, RIGHT).signature == f"nrefs:1|case:mixed|eff:yes|nc:6|nw:0|space:no|{version}"
+    assert ter(SAID, RIGHT).signature == (
+        f"nrefs:1|case:lc|tok:tercom|norm:no|punct:yes|asian:no|{version}"
+    )
+    assert bleu_lc_tok(SAID, RIGHT, "de-AT").signature == (
+        f"nrefs:1|case:lc|eff:no|tok:moses-de|smooth:exp|sacremoses:{sacremoses.__version__}"
+        f"|{version}"
+    )
+
+
+def test_the_signature_says_when_the_language_was_assumed():
+    parts = bleu_lc_tok(SAID, RIGHT).signature.split("|")
+    assert "lang:assumed" in parts
+    assert "tok:moses-en" in parts
+
+
+def test_tokenized_text_is_no_reason_to_warn_where_it_is_meant(caplog):
+    bleu_lc_tok(["ein hund ."] * 120, ["ein hund ."] * 120, "de")
+    assert caplog.records == []
+
+
+def test_a_language_that_is_no_code_is_refused():
+    with pytest.raises(ConfigError, match="two or three letters, got 'german'"):
+        bleu_lc_tok(SAID, RIGHT, "german")
+
+
+@pytest.mark.parametrize("name", ["bleu", "bleu_lc_tok", "chrf", "ter"])
+def test_unequal_counts_are_refused_by_every_score(name):
+    with pytest.raises(DataError) as error:
+        corpus_score(name, ["a", "b", "c"], ["a", "b"])
+    assert str(error.value) == (
+        "there must be as many hypotheses as references, got 3 hypotheses and 2 references"
+    )
+    assert (
+        error.value.hint == "a line ends at \\n only; look for a line that is missing on one side"
+    )
+
+
+def test_exact_match_refuses_unequal_counts():
+    with pytest.raises(DataError, match="got 1 hypotheses and 2 references"):
+        exact_match(["a"], ["a", "b"])
+
+
+def test_no_lines_at_all_are_refused():
+    with pytest.raises(DataError) as error:
+        check_lines({"sources": [], "references": []})
+    assert str(error.value) == "scoring needs at least one line, got 0 sources and 0 references"
