@@ -14,14 +14,12 @@ from pellucid.cli.search_options import open_translator, search_options
 @click.argument("reference")
 @search_options
 @click.option("--language", help="Target language of the Moses tokenization, such as de.")
-@click.option("-o", "--output", help="Also write the translations to this file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def evaluate(
     bundle: str,
     source: str,
     reference: str,
     language: str | None,
-    output: str | None,
     as_json: bool,
 ) -> None:
     """Translate SOURCE with BUNDLE and score it against REFERENCE.
@@ -38,3 +36,11 @@ def evaluate(
     evaluation = evaluate_lines(translator, sources, references, language=language)
     if as_json:
         click.echo(json.dumps(evaluation.to_dict(), ensure_ascii=False))
+        return
+    for name in ("bleu", "chrf", "ter", "exact_match", "bleu_lc_tok"):
+        signature = evaluation.signatures[name]
+        click.echo(f"{name:12} {getattr(evaluation, name):6.2f}   {signature}")
+    click.echo(
+        f"{evaluation.sentences:,} sentences in {evaluation.seconds:.1f} s,"
+        f" {evaluation.tokens_per_second:,.0f} tokens/s"
+    )

@@ -1,7 +1,7 @@
 """What happened in a run, one JSON object a line, in the order it happened."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ class Journal:
         self._path = path
         self._listener = listener
 
-    def write(self, event: str, **figures: Any) -> None:
+    def write(self, event: str, figures: Mapping[str, Any]) -> None:
         """Record an event with its figures. Raises WriteError if the disk does not take it."""
         entry: Event = {"event": event, **figures}
         with write_errors(self._path), self._path.open("a", encoding="utf-8") as file:

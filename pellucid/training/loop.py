@@ -71,19 +71,20 @@ def learn(run: Run, should_stop: StopRequest) -> str:
     config = run.config.training
     meter = _Meter(run.progress)
     while True:
-        reason = should_stop() or run.progress.reason_to_stop(config, run.sampler.epoch)
+        asked = should_stop()
+        reason = asked or run.progress.reason_to_stop(config, run.sampler.epoch)
         if reason is not None:
             break
         report, rate = _one_update(run)
         meter.add(report)
         step = run.progress.step
         if step % config.log_every == 0:
-            run.journal.write("train", **meter.figures(run, report, rate))
+            run.journal.write("train", meter.figures(run, report, rate))
         if step % config.validate_every == 0:
             _validate_and_keep(run, meter)
         if step % config.save_every == 0:
             _save(run, meter)
-    if should_stop() is None and run.progress.validated_step != run.progress.step:
+    if asked is None and run.progress.validated_step != run.progress.step:
         _validate_and_keep(run, meter)
     _save(run, meter)
     return reason
@@ -102,7 +103,8 @@ def _one_update(run: Run) -> tuple[StepReport, float]:
         return report, rate
     progress.skipped_steps += 1
     progress.skipped_in_a_row += 1
-    run.journal.write("skipped", step=progress.step, gradient_norm=str(report.gradient_norm))
+    skipped = {"step": progress.step, "gradient_norm": str(report.gradient_norm)}
+    run.journal.write("skipped", skipped)
     if progress.skipped_in_a_row >= MOST_SKIPPED_IN_A_ROW:
         raise DivergedError(
             f"loss or gradient was not finite for {MOST_SKIPPED_IN_A_ROW} updates in a row,"
@@ -131,18 +133,18 @@ def _validate_and_keep(run: Run, meter: "_Meter") -> None:
         is_best = run.progress.note_score(score)
         _keep_bundle(run, validation, score)
     meter.tick()
-    run.journal.write(
-        "validation",
-        step=run.progress.step,
-        seconds=round(run.progress.seconds, 3),
-        validation_seconds=round(validation.seconds, 3),
-        is_best=is_best,
-        loss=validation.loss,
-        bleu=validation.bleu,
-        chrf=validation.chrf,
-        exact_match=validation.exact_match,
-        sample=validation.sample,
-    )
+    figures = {
+        "step": run.progress.step,
+        "seconds": round(run.progress.seconds, 3),
+        "validation_seconds": round(validation.seconds, 3),
+        "is_best": is_best,
+        "loss": validation.loss,
+        "bleu": validation.bleu,
+        "chrf": validation.chrf,
+        "exact_match": validation.exact_match,
+        "sample": validation.sample,
+    }
+    run.journal.write("validation", figures)
 
 
 def _keep_bundle(run: Run, validation: Validation, score: float) -> None:

@@ -61,9 +61,9 @@ def train(
         run = _set_up_run(config, folder, journal)
         if resume:
             _resume(run)
-        journal.write("start", **_about(run))
+        journal.write("start", _about(run))
         reason = learn(run, should_stop)
-        journal.write("end", reason=reason, **run.progress.state())
+        journal.write("end", {"reason": reason, **run.progress.state()})
     return TrainingResult(out, reason, run.progress)
 
 

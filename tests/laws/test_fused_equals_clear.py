@@ -8,10 +8,10 @@ from pellucid.equations import (
     attention,
     causal_mask,
     cross_entropy,
+    fused,
     layer_norm,
     smoothed_cross_entropy,
 )
-from pellucid.equations import fused
 from pellucid.equations.fused import (
     fused_attention,
     fused_layer_norm,

@@ -1,0 +1,102 @@
+"""Law: resumed = unbroken, to the last bit, with dropout, accumulation and averages on."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pellucid.core.tensors import fingerprint, load_tensors
+from pellucid.training.journal import JOURNAL_FILE, read_journal
+from pellucid.training.presets import read_config
+from pellucid.training.train import train
+
+SETTINGS = [
+    "phrasebook.pairs=300",
+    "phrasebook.held_out=8",
+    "model.d_model=16",
+    "model.d_ff=16",
+    "model.heads=2",
+    "model.dropout=0.2",
+    "training.batch_tokens=256",
+    "training.accumulate=2",
+    "training.max_minutes=60",
+    "training.warmup_steps=4",
+    "training.schedule=inverse_root",
+    "training.validate_every=7",
+    "training.save_every=3",
+    "training.log_every=1",
+    "training.threads=1",
+]
+VARIANTS = {
+    "moving average": ["training.average_decay=0.9"],
+    "last validations": ["training.average_decay=0.0", "training.average_last=3"],
+}
+
+
+def settings(variant: str, steps: int) -> list[str]:
+    return [*SETTINGS, *VARIANTS[variant], f"training.max_steps={steps}"]
+
+
+def losses(run: Path) -> dict[int, tuple[float, float]]:
+    return {
+        event["step"]: (event["loss"], event["learning_rate"])
+        for event in read_journal(run / JOURNAL_FILE)
+        if event["event"] == "train"
+    }
+
+
+def fingerprints(run: Path, step: int) -> dict[str, str]:
+    """Of everything in the last checkpoint: parameters, optimizer, averages."""
+    folder = run / "checkpoints" / f"step-{step:08d}"
+    return {
+        f"{file}:{name}": fingerprint(tensor)
+        for file in ("model", "optimizer", "average")
+        for name, tensor in load_tensors(folder / f"{file}.safetensors").items()
+    }
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_stopping_and_resuming_changes_nothing(variant: str, tmp_path: Path):
+    unbroken, broken = tmp_path / "unbroken", tmp_path / "broken"
+    config = read_config("demo", settings(variant, 20))
+    train(config, unbroken)
+    updates = iter(range(100))
+    train(config, broken, should_stop=lambda: "asked" if next(updates) == 11 else None)
+    result = train(config, broken, resume=True)
+    assert result.reason == "max_steps"
+    assert losses(broken) == losses(unbroken)
+    assert len(losses(unbroken)) == 20
+    assert fingerprints(broken, 20) == fingerprints(unbroken, 20)
+
+
+def test_resuming_with_more_steps_equals_having_asked_for_them_at_once(tmp_path: Path):
+    train(read_config("demo", settings("moving average", 6)), tmp_path / "longer")
+    config = read_config("demo", settings("moving average", 10))
+    train(config, tmp_path / "longer", resume=True)
+    train(config, tmp_path / "at once")
+    assert fingerprints(tmp_path / "longer", 10) == fingerprints(tmp_path / "at once", 10)
+
+
+def test_killed_without_warning_and_resumed_equals_unbroken(tmp_path: Path):
+    """SIGKILL, wherever it happens to strike after the first checkpoint."""
+    config = read_config("demo", settings("moving average", 20))
+    train(config, tmp_path / "unbroken")
+    killed = tmp_path / "killed"
+    arguments = [each for text in settings("moving average", 20) for each in ("--set", text)]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pellucid", "-q", "train", "demo", "--out", killed, *arguments]
+    )
+    try:
+        deadline = time.monotonic() + 120
+        while not list((killed / "checkpoints").glob("step-*")):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+    finally:
+        process.kill()
+        process.wait()
+    train(config, killed, resume=True)
+    assert fingerprints(killed, 20) == fingerprints(tmp_path / "unbroken", 20)
+    assert {step: losses(killed)[step] for step in range(1, 21)} == losses(tmp_path / "unbroken")
