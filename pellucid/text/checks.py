@@ -39,6 +39,7 @@ def first_suspicious_line(source_lengths: Lengths, target_lengths: Lengths) -> i
     if not shared:
         return 1
     begins, ends = source[:shared] - target[:shared], source[-shared:] - target[-shared:]
+    begins, ends = begins - np.median(begins), ends - np.median(ends)
     deviation = min(_deviation(begins), _deviation(ends))
     before, after = _misfit(begins, deviation), _misfit(ends, deviation)
     cost = np.concatenate(([0.0], np.cumsum(before - after)))

@@ -6,7 +6,7 @@ returns; on two parallel files that shifts one side against the other.
 
 import gzip
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,11 +21,12 @@ def read_lines(path: Path) -> list[str]:
     return list(iterate_lines(path))
 
 
-def iterate_lines(source: Path | BinaryIO, name: str = "<stdin>") -> Iterator[str]:
+def iterate_lines(source: Path | BinaryIO, name: str = "<stdin>") -> Generator[str, None, None]:
     """The lines of a UTF-8 file or binary stream, one at a time, without their ends.
 
     A carriage return before ``\\n`` belongs to the line's end; a byte order mark at the start
     of the file is dropped; a last line without ``\\n`` counts. ``name`` is what to call a stream.
+    Who stops early calls ``close()``, as on a file.
 
     Raises InputMissingError if it cannot be read, DataError naming file, line and byte where it
     is not UTF-8, or naming the file if it is damaged gzip.

@@ -1,8 +1,9 @@
 """Sentence pairs from files: two texts side by side, TSV or JSONL, plain or gzipped."""
 
+import contextlib
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, assert_never
@@ -15,7 +16,7 @@ from pellucid.text.config import DataConfig, PairFormat, file_format
 from pellucid.text.interface import check_text
 from pellucid.text.lines import iterate_lines
 
-_MISSING = object()
+Pairs = Generator[tuple[str, str], None, None]
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,10 @@ def read_pairs(files: PairFiles) -> TextPairs:
     return TextPairs(sources, targets, empty)
 
 
-def iterate_pairs(files: PairFiles) -> Iterator[tuple[str, str]]:
+def iterate_pairs(files: PairFiles) -> Pairs:
     """All pairs of all files in order, blank ones too, one at a time.
+
+    Who stops early calls ``close()``, as on a file.
 
     Raises InputMissingError for a file that cannot be read, and DataError for one that is
     empty, is not UTF-8, has a line that is no pair, or has not as many lines as its partner.
@@ -82,7 +85,13 @@ def iterate_pairs(files: PairFiles) -> Iterator[tuple[str, str]]:
                 pairs = _iterate_plain(source, target)
             case unknown:
                 assert_never(unknown)
-        yield from _refuse_nothing(source, pairs)
+        is_empty = True
+        with contextlib.closing(pairs):
+            for pair in pairs:
+                is_empty = False
+                yield pair
+        if is_empty:
+            raise DataError(f"{source} is empty", hint="a corpus needs at least one sentence pair")
 
 
 def is_blank_pair(source: str, target: str) -> bool:
@@ -94,22 +103,18 @@ def _files(sources: tuple[str, ...], targets: tuple[str, ...], given: PairFormat
     return PairFiles(tuple(map(Path, sources)), tuple(map(Path, targets)), given)
 
 
-def _refuse_nothing(path: Path, pairs: Iterator[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    first = next(pairs, None)
-    if first is None:
-        raise DataError(f"{path} is empty", hint="a corpus needs at least one sentence pair")
-    yield first
-    yield from pairs
-
-
-def _iterate_plain(source: Path, target: Path) -> Iterator[tuple[str, str]]:
-    both = itertools.zip_longest(iterate_lines(source), iterate_lines(target), fillvalue=_MISSING)
-    for source_line, target_line in both:
-        if source_line is _MISSING or target_line is _MISSING:
+def _iterate_plain(source: Path, target: Path) -> Pairs:
+    with (
+        contextlib.closing(iterate_lines(source)) as source_lines,
+        contextlib.closing(iterate_lines(target)) as target_lines,
+    ):
+        for source_line in source_lines:
+            target_line = next(target_lines, None)
+            if target_line is None:
+                raise _count_mismatch(source, target)
+            yield source_line, target_line
+        if next(target_lines, None) is not None:
             raise _count_mismatch(source, target)
-        assert isinstance(source_line, str)
-        assert isinstance(target_line, str)
-        yield source_line, target_line
 
 
 def _count_mismatch(source: Path, target: Path) -> DataError:
@@ -123,21 +128,23 @@ def _count_mismatch(source: Path, target: Path) -> DataError:
     )
 
 
-def _iterate_tsv(path: Path) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(iterate_lines(path), start=1):
-        columns = line.split("\t") if line.strip() else ["", ""]
-        if len(columns) != 2:
-            raise DataError(
-                f"{path}, line {number}: a line must be source, tab, target,"
-                f" got {len(columns)} columns",
-                hint="keep two columns, for example: cut -f1,2" if len(columns) > 2 else "",
-            )
-        yield columns[0], columns[1]
+def _iterate_tsv(path: Path) -> Pairs:
+    with contextlib.closing(iterate_lines(path)) as lines:
+        for number, line in enumerate(lines, start=1):
+            columns = line.split("\t") if line.strip() else ["", ""]
+            if len(columns) != 2:
+                raise DataError(
+                    f"{path}, line {number}: a line must be source, tab, target,"
+                    f" got {len(columns)} columns",
+                    hint="keep two columns, for example: cut -f1,2" if len(columns) > 2 else "",
+                )
+            yield columns[0], columns[1]
 
 
-def _iterate_jsonl(path: Path) -> Iterator[tuple[str, str]]:
-    for number, line in enumerate(iterate_lines(path), start=1):
-        yield _parse_json_pair(line, f"{path}, line {number}") if line.strip() else ("", "")
+def _iterate_jsonl(path: Path) -> Pairs:
+    with contextlib.closing(iterate_lines(path)) as lines:
+        for number, line in enumerate(lines, start=1):
+            yield _parse_json_pair(line, f"{path}, line {number}") if line.strip() else ("", "")
 
 
 def _parse_json_pair(line: str, place: str) -> tuple[str, str]:

@@ -234,7 +234,7 @@ class _Corpus:
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = texts
         self.line_count = 0
-        self.failure: BaseException | None = None
+        self.failure: Exception | KeyboardInterrupt | None = None
 
     def __iter__(self) -> Iterator[str]:
         try:
@@ -244,9 +244,7 @@ class _Corpus:
                 if line.strip():
                     self.line_count += 1
                     yield line
-        except GeneratorExit:
-            raise
-        except BaseException as error:
+        except (Exception, KeyboardInterrupt) as error:
             self.failure = error
             raise
 

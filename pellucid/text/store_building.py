@@ -1,5 +1,6 @@
 """Files of sentence pairs become a token store, once; the next run finds it again."""
 
+import contextlib
 import hashlib
 import itertools
 import json
@@ -104,8 +105,9 @@ class _Recipe:
         with (
             _RowWriter(folder, "source", self.source_tokenizer) as sources,
             _RowWriter(folder, "target", self.target_tokenizer) as targets,
+            contextlib.closing(iterate_pairs(self.files)) as pairs_read,
         ):
-            for chunk in _chunks(iterate_pairs(self.files)):
+            for chunk in _chunks(pairs_read):
                 lines = [i for i, pair in enumerate(chunk, start=read) if not is_blank_pair(*pair)]
                 pairs = [chunk[line - read] for line in lines]
                 source_rows = self.source_tokenizer.encode_batch([pair[0] for pair in pairs])

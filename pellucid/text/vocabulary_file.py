@@ -11,6 +11,7 @@ from typing import Self
 from pellucid.core.errors import BundleError, CorruptError, DataError
 from pellucid.core.files import write_file
 from pellucid.core.special import SPECIAL_COUNT
+from pellucid.text.interface import check_text
 from pellucid.text.vocabulary import Vocabulary
 
 _VERSION = 1
@@ -69,6 +70,7 @@ class VocabularyFile:
         if not well_formed:
             raise CorruptError(f"{path} is damaged or of an unknown version")
         try:
+            check_text("".join(tokens))
             return cls(kind, options, Vocabulary.of(tokens))
         except DataError as error:
             raise CorruptError(f"{path} is damaged: {error}") from error

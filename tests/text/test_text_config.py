@@ -1,0 +1,81 @@
+"""Settings that cannot go together are refused at birth, all at once."""
+
+import pytest
+
+from pellucid.core.errors import ConfigError
+from pellucid.text.config import DataConfig, TokenizerConfig, file_format
+
+
+def test_the_defaults_are_shared_bpe_of_8000():
+    assert TokenizerConfig() == TokenizerConfig.parse(
+        {"kind": "bpe", "vocabulary_size": 8000, "shared": True, "sampling": 0.0}
+    )
+
+
+def test_all_faults_of_a_tokenizer_are_told_together():
+    with pytest.raises(ConfigError) as caught:
+        TokenizerConfig.parse(
+            {"kind": "word", "sampling": 0.1, "lowercase": True, "keep_spaces": False}, "tokenizer"
+        )
+    assert str(caught.value) == (
+        "tokenizer: sampling needs kind bpe or unigram, got word;"
+        " lowercase needs kind wordpiece, got word;"
+        " keep_spaces = false needs kind character, got word"
+    )
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_bytes_need_room(kind):
+    with pytest.raises(ConfigError) as caught:
+        TokenizerConfig.parse({"kind": kind, "vocabulary_size": 260})
+    assert str(caught.value) == (
+        f"config: vocabulary_size must be at least 261 for {kind}"
+        " (special tokens and bytes), got 260"
+    )
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ConfigError, match="kind: input should be 'bpe', 'unigram', 'word'"):
+        TokenizerConfig.parse({"kind": "bytepair"})
+
+
+def test_one_file_name_stands_for_a_list_of_one():
+    config = DataConfig.parse({"source": "a.en", "target": ["a.de"]})
+    assert (config.source, config.target) == (("a.en",), ("a.de",))
+    assert DataConfig.parse(config.to_table()) == config
+
+
+def test_a_file_name_must_be_text():
+    with pytest.raises(ConfigError, match=r"source: input should be a valid tuple, got 3"):
+        DataConfig.parse({"source": 3})
+
+
+def test_all_faults_of_the_files_are_told_together():
+    with pytest.raises(ConfigError) as caught:
+        DataConfig.parse({"source": "a", "valid_source": "b.tsv.gz", "valid_target": "c"}, "data")
+    assert str(caught.value) == (
+        "data: source and target must name as many files, got 1 and 0;"
+        " valid_target must be left out, b.tsv.gz holds both sides"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "expected"),
+    [
+        ("a.txt", "auto", "plain"),
+        ("a.gz", "auto", "plain"),
+        ("a.tsv", "auto", "tsv"),
+        ("a.tsv.gz", "auto", "tsv"),
+        ("a.jsonl", "auto", "jsonl"),
+        ("a.jsonl.gz", "auto", "jsonl"),
+        ("a.tsv", "plain", "plain"),
+        ("a.txt", "jsonl", "jsonl"),
+    ],
+)
+def test_the_format_goes_by_the_suffix_unless_given(name, given, expected):
+    assert file_format(name, given) == expected
+
+
+def test_a_corpus_may_be_left_out():
+    config = DataConfig()
+    assert config.source == config.valid_source == ()

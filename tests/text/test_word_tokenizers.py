@@ -1,0 +1,165 @@
+"""The splitting rules of the textbook, on its own example."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pellucid.core.errors import ConfigError, DataError
+from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
+from pellucid.text.config import TokenizerConfig
+from pellucid.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from pellucid.text.word_tokenizers import (
+    WordTokenizer,
+    join_words,
+    split_characters,
+    split_punctuation,
+    split_rules,
+    split_words,
+    train_words,
+)
+
+EXAMPLE = "Isn't this project amazing?"
+KINDS = ["word", "punctuation", "rules", "character"]
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
+
+
+def test_words_are_what_stands_between_spaces():
+    """EQ: 04."""
+    assert split_words(EXAMPLE) == ["Isn't", "this", "project", "amazing?"]
+
+
+def test_marks_are_tokens_of_their_own():
+    """EQ: 05."""
+    assert split_punctuation(EXAMPLE) == ["Isn", "'", "t", "this", "project", "amazing", "?"]
+
+
+def test_not_is_one_token():
+    """EQ: 06."""
+    assert split_rules(EXAMPLE) == ["Is", "n't", "this", "project", "amazing", "?"]
+    assert split_rules("Don't") == ["Do", "n't"]
+    assert split_rules("Don’t can't, n't nt") == ["Do", "n’t", "ca", "n't", ",", "n't", "nt"]
+
+
+def test_characters_count_spaces_or_not():
+    """EQ: 08.  27 with the 3 spaces, 24 without, 19 different ones."""
+    assert len(split_characters(EXAMPLE)) == 27
+    assert len(split_characters(EXAMPLE, keep_spaces=False)) == 24
+    assert len(set(split_characters(EXAMPLE))) == 19
+
+
+@given(ANY_TEXT)
+def test_no_rule_loses_anything_but_spaces(text):
+    """EQ: 01.  The tokens, joined, are the text without its white space; none is empty."""
+    without = "".join(text.split())
+    for split in (split_words, split_punctuation, split_rules):
+        tokens = split(text)
+        assert "".join(tokens) == without
+        assert all(tokens)
+    assert "".join(split_characters(text)) == text
+    assert "".join(split_characters(text, keep_spaces=False)) == without
+
+
+@given(ANY_TEXT)
+def test_a_known_alphabet_comes_back_unchanged(text):
+    """EQ: 08."""
+    tokenizer = WordTokenizer("character", Vocabulary.of(sorted(set(text))))
+    ids = tokenizer.encode(text)
+    assert UNK_ID not in ids
+    assert tokenizer.decode(ids) == text == tokenizer.normalize(text)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@given(text=ANY_TEXT)
+def test_decoding_gives_the_normalized_text(kind, text):
+    if text.strip():
+        tokenizer = train_words([text], TokenizerConfig(kind=kind, vocabulary_size=10_000))
+        assert tokenizer.decode(tokenizer.encode(text)) == tokenizer.normalize(text)
+
+
+def test_words_are_joined_as_they_are_usually_written():
+    for split in (split_punctuation, split_rules):
+        for text in (EXAMPLE, "Yes, (no) well-known: 3 ¿que? l'eau…"):
+            assert join_words(split(text)) == text
+    assert join_words([]) == ""
+
+
+def test_an_unknown_word_is_shown_as_unknown():
+    """EQ: 07.  With one word allowed the frequent one stays."""
+    config = TokenizerConfig(kind="word", vocabulary_size=SPECIAL_COUNT + 1)
+    tokenizer = train_words(["b a b"], config)
+    assert tokenizer.vocabulary.tokens == (*SPECIAL_TOKENS, "b")
+    assert tokenizer.encode("a b") == [UNK_ID, SPECIAL_COUNT]
+    assert tokenizer.decode([UNK_ID, SPECIAL_COUNT]) == "[UNK] b"
+    assert tokenizer.tokens([UNK_ID, STOP_ID]) == ["[UNK]", "[STOP]"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_decoding_drops_pad_start_and_stop(kind):
+    """EQ: 12."""
+    tokenizer = train_words(["a"], TokenizerConfig(kind=kind))
+    assert tokenizer.decode([START_ID, *tokenizer.encode("a"), STOP_ID, PAD_ID, PAD_ID]) == "a"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("text", ["[STOP]", "</s>", "[PAD] [UNK]"])
+def test_special_tokens_cannot_be_written_into_a_text(kind, text):
+    """EQ: 12."""
+    for corpus in ("a", text):
+        tokenizer = train_words([corpus], TokenizerConfig(kind=kind))
+        assert not {PAD_ID, START_ID, STOP_ID} & set(tokenizer.encode(text))
+    assert UNK_ID not in tokenizer.encode(text)
+
+
+def test_spaces_can_be_left_out_of_the_characters():
+    config = TokenizerConfig(kind="character", keep_spaces=False)
+    tokenizer = train_words(["a b"], config)
+    assert tokenizer.vocabulary_size == SPECIAL_COUNT + 2
+    assert tokenizer.decode(tokenizer.encode("b a")) == "ba"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_gives_what_each_text_gives_alone(kind):
+    tokenizer = train_words(["a b", "c"], TokenizerConfig(kind=kind))
+    assert tokenizer.encode_batch(["a", "", "b c"]) == [
+        tokenizer.encode("a"),
+        [],
+        tokenizer.encode("b c"),
+    ]
+    assert tokenizer.sample_batch(["a"], 0.0, 1) == [tokenizer.encode("a")]
+    with pytest.raises(ConfigError) as caught:
+        tokenizer.sample_batch(["a"], 0.1, 1)
+    assert str(caught.value) == f"sampling needs kind bpe or unigram, got {kind}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_lone_surrogate_is_named(kind):
+    tokenizer = train_words(["a"], TokenizerConfig(kind=kind))
+    for call in (
+        lambda: tokenizer.encode("\udc80"),
+        lambda: tokenizer.normalize("\udc80"),
+        lambda: train_words(["\udc80"], TokenizerConfig(kind=kind)),
+    ):
+        with pytest.raises(DataError) as caught:
+            call()
+        assert str(caught.value) == (
+            "text must be Unicode, got the lone surrogate U+DC80 at character 1"
+        )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_text_is_refused(kind):
+    with pytest.raises(DataError) as caught:
+        train_words(["", " "], TokenizerConfig(kind=kind))
+    assert str(caught.value) == "a vocabulary must be learned from text, got none but blank lines"
+
+
+def test_another_kind_is_refused():
+    with pytest.raises(ConfigError, match="kind must be one of those split by a rule, got bpe"):
+        train_words(["a"], TokenizerConfig())
+
+
+@pytest.mark.parametrize("split", [split_words, split_punctuation, split_rules, split_characters])
+@pytest.mark.parametrize("text", ["a" * 300_000, "n'" * 150_000, "e\u0301" * 150_000])
+def test_long_hostile_text_is_split_in_linear_time(split, text):
+    """Quadratic time would exceed the limit of the test run many times over."""
+    assert "".join(split(text)) == text
