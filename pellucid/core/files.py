@@ -1,6 +1,7 @@
 """Files that are whole or not there at all: synced, renamed into place, and hashed."""
 
 import contextlib
+import ctypes
 import errno
 import hashlib
 import json
@@ -16,6 +17,8 @@ from pellucid.core.errors import CorruptError, InputMissingError, WriteError
 MANIFEST_NAME = "manifest.json"
 MANIFEST_VERSION = 1
 _TEMPORARY_PREFIX = ".tmp-"
+_CURRENT_FOLDER = -100  # AT_FDCWD of <fcntl.h>
+_RENAME_EXCHANGE = 2  # of <linux/fs.h>
 
 
 def sha256_of(path: Path) -> str:
@@ -161,14 +164,32 @@ def _sync_files(paths: Iterable[Path]) -> None:
 def _replace_folder(temporary: Path, path: Path) -> None:
     sync_folder(temporary)
     if path.exists():
-        old = path.parent / f"{_TEMPORARY_PREFIX}{uuid.uuid4().hex}"
-        path.rename(old)
-        temporary.rename(path)
+        _exchange(temporary, path)
         sync_folder(path.parent)
-        shutil.rmtree(old, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
     else:
         temporary.rename(path)
         sync_folder(path.parent)
+
+
+def _exchange(new: Path, old: Path) -> None:
+    """Swap two folders in one step, so that a kill leaves one of them whole under ``old``.
+
+    Linux alone can do that (renameat2 with RENAME_EXCHANGE); elsewhere there is an instant in
+    which only the temporary name exists.
+    """
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError, TypeError):
+        rename = None
+    if rename is not None and not rename(
+        _CURRENT_FOLDER, os.fsencode(new), _CURRENT_FOLDER, os.fsencode(old), _RENAME_EXCHANGE
+    ):
+        return
+    aside = old.with_name(f"{_TEMPORARY_PREFIX}{uuid.uuid4().hex}")
+    old.rename(aside)
+    new.rename(old)
+    aside.rename(new)
 
 
 def remove_folder(folder: Path) -> None:

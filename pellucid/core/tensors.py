@@ -38,6 +38,5 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
 
 def fingerprint(tensor: Tensor) -> str:
     """The first 16 hexadecimal digits of the SHA-256 of a tensor's bytes."""
-    content = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy()
     flat = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8)
     return hashlib.sha256(flat.numpy().tobytes()).hexdigest()[:16]
