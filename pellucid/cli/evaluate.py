@@ -7,13 +7,18 @@ import click
 
 from pellucid.cli.search_options import open_translator, search_options
 
+_LANGUAGE_CODE_LENGTH = 2  # ISO 639-1
+
 
 @click.command()
 @click.argument("bundle")
 @click.argument("source")
 @click.argument("reference")
 @search_options
-@click.option("--language", help="Target language of the Moses tokenization, such as de.")
+@click.option(
+    "--language",
+    help="Language of REFERENCE, such as de, for bleu_lc_tok.  [default: REFERENCE's suffix]",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def evaluate(
     bundle: str,
@@ -33,6 +38,7 @@ def evaluate(
 
     sources, references = read_lines(Path(source)), read_lines(Path(reference))
     translator = open_translator(bundle)
+    language = language or _language_of(reference)
     evaluation = evaluate_lines(translator, sources, references, language=language)
     if as_json:
         click.echo(json.dumps(evaluation.to_dict(), ensure_ascii=False))
@@ -44,3 +50,9 @@ def evaluate(
         f"{evaluation.sentences:,} sentences in {evaluation.seconds:.1f} s,"
         f" {evaluation.tokens_per_second:,.0f} tokens/s"
     )
+
+
+def _language_of(path: str) -> str | None:
+    """The language that a file name such as ``test.de`` or ``test.de.gz`` ends in, if any."""
+    suffix = Path(path.removesuffix(".gz")).suffix.removeprefix(".")
+    return suffix if len(suffix) == _LANGUAGE_CODE_LENGTH and suffix.isalpha() else None

@@ -1,0 +1,94 @@
+"""The README's commands, run as written, on files the phrasebook makes (only smaller)."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pellucid import phrasebook
+
+README = Path(__file__).parents[2] / "README.md"
+SMALLER = [
+    "training.max_steps=4",
+    "model.d_model=16",
+    "model.d_ff=16",
+    "model.heads=2",
+    "model.encoder_layers=1",
+    "model.decoder_layers=1",
+    "tokenizer.vocabulary_size=400",
+    "training.batch_tokens=256",
+]
+
+
+def blocks(language: str) -> list[str]:
+    """The fenced blocks of one language; '' is a block without one."""
+    text = README.read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def commands() -> list[str]:
+    """Every command line of the README that calls pellucid, continued lines joined."""
+    lines = "".join(blocks("")).replace("\\\n", " ").split("\n")
+    return [line.strip() for line in lines if re.search(r"\bpellucid (train|trans|eval)", line)]
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tutorial")
+    splits = phrasebook.split(200, 10, seed=0)
+    for name in ("train", "valid", "test"):
+        pairs = getattr(splits, name)
+        (folder / f"{name}.en").write_text("".join(f"{pair.source}\n" for pair in pairs))
+        (folder / f"{name}.de").write_text("".join(f"{pair.target}\n" for pair in pairs))
+    return folder
+
+
+def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """In a shell, as a reader would, with this Python's pellucid first in the path."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_every_command_works_in_the_order_it_is_given(workplace: Path):
+    found = commands()
+    assert [shlex.split(each.split("|")[-1])[1] for each in found] == [
+        "train",
+        "translate",
+        "translate",
+        "evaluate",
+    ]
+    for command in found:
+        if "pellucid train" in command:
+            command += "".join(f" --set {setting}" for setting in SMALLER)
+        result = run(command, workplace)
+        assert result.returncode == 0, result.stderr
+        assert "Traceback" not in result.stderr
+    written = (workplace / "test.out.de").read_text(encoding="utf-8")
+    assert written.count("\n") == 10
+
+
+def test_the_python_example_works(workplace: Path):
+    [example] = blocks("python")
+    code = example.replace("runs/demo", "runs/en-de")
+    result = subprocess.run(
+        [sys.executable, "-c", code], cwd=workplace, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+
+
+def test_the_two_commands_are_in_the_makefile():
+    makefile = README.with_name("Makefile").read_text(encoding="utf-8")
+    for target in ("demo", "test"):
+        assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
+        assert f"make {target}" in README.read_text(encoding="utf-8")

@@ -1,0 +1,63 @@
+"""A built wheel works outside the repository: presets, phrasebook and type marker travel along."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder into which the wheel has been unpacked."""
+    folder = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+    )
+    [wheel] = folder.glob("pellucid-*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(folder / "site")
+    return folder / "site"
+
+
+def test_it_carries_what_is_not_python(site: Path):
+    assert (site / "pellucid" / "py.typed").is_file()
+    presets = {path.name for path in (site / "pellucid" / "presets").iterdir()}
+    assert {"demo.toml", "tiny.toml", "multi30k.toml", "paper-base.toml"} <= presets
+    assert not list(site.glob("tests*"))
+
+
+def test_it_trains_and_translates_from_an_empty_folder(site: Path, tmp_path: Path):
+    environment = {**os.environ, "PYTHONPATH": str(site)}
+    small = ["phrasebook.pairs=200", "phrasebook.held_out=5", "training.max_steps=2"]
+    overrides = [word for setting in small for word in ("--set", setting)]
+    train = subprocess.run(
+        [sys.executable, "-m", "pellucid", "train", "demo", "--out", "run", *overrides],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert train.returncode == 0, train.stderr
+    code = (
+        "import pellucid, pathlib\n"
+        "print(pathlib.Path(pellucid.__file__).parent)\n"
+        "print(len(pellucid.load('run').translate(['je suis étudiant'])))"
+    )
+    translate = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert translate.stdout.split() == [str(site / "pellucid"), "1"]
