@@ -5,7 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 _BLOCK_SIZE = 64
-"""Of 16 to 512, the fastest for 5 · 8,000 candidates on a CPU."""
+"""On 64 rows of 40,000 candidates, 32 to 128 are about equal on a CPU; 16 and 256 are slower."""
 
 
 def best_candidates(

@@ -109,6 +109,20 @@ def test_leaving_a_sentence_early_loses_nothing(beam_size):
         assert [h.ids for h in found] == [ids for _, ids in expected]
 
 
+def test_the_bound_counts_on_the_largest_penalty_to_come():
+    """Saying nothing scores log .7; six sure words after an unlikely one log .3 / (12 / 6)^2."""
+
+    def language(source, prefix):
+        if prefix:
+            return {A: 1.0} if len(prefix) < 6 else {STOP_ID: 1.0}
+        return {STOP_ID: 0.7, A: 0.3}
+
+    wanted = settings(beam_size=2, length_penalty=2.0, max_length=6, patience=math.inf)
+    [[found]] = beam_search(TableModel(language), sources([A]), wanted)
+    assert found.ids == (A,) * 6
+    assert found.score == pytest.approx(math.log(0.3) / 4)
+
+
 def slow_beam_search(language, source, beam_size, longest, alpha):
     """The same search with lists and no early exit."""
     live, finished = [(0.0, ())], []

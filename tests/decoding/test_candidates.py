@@ -1,6 +1,6 @@
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pellucid.decoding.candidates import best_candidates
@@ -11,10 +11,11 @@ def in_full(totals: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tenso
     return values[:, :count], places[:, :count]
 
 
+@settings(deadline=None)  # how long it takes is for the benchmarks
 @given(
     seed=st.integers(0, 10_000),
     rows=st.integers(1, 4),
-    width=st.integers(1, 700),
+    width=st.integers(1, 2000),
     count=st.integers(1, 12),
     levels=st.sampled_from([2, 5, 100, 10_000_000]),
 )
@@ -26,6 +27,25 @@ def test_the_few_best_are_those_of_a_full_stable_sort(seed, rows, width, count, 
     expected_values, expected_places = in_full(totals, count)
     assert torch.equal(values, expected_values)
     assert torch.equal(places, expected_places)
+
+
+def test_the_best_may_each_lie_in_another_block():
+    """Every 100th of 5,000 candidates is large, and the larger the further back."""
+    totals = torch.zeros(1, 5000)
+    totals[0, ::100] = torch.arange(1.0, 51.0)
+    values, places = best_candidates(totals, 20)
+    assert values[0].tolist() == [50.0 - rank for rank in range(20)]
+    assert places[0].tolist() == [4900 - 100 * rank for rank in range(20)]
+
+
+@pytest.mark.parametrize("step", [1, -1])
+def test_a_tie_for_the_last_place_goes_to_the_first(step):
+    """Nineteen are larger, thirty-one are tied, each in a block of its own."""
+    totals = torch.zeros(1, 5000)
+    totals[0, ::100] = torch.cat([torch.arange(20.0, 1.0, -1.0), torch.ones(31)])
+    totals = totals if step == 1 else totals.flip(1)
+    _, places = best_candidates(totals, 20)
+    assert places[0, 19].item() == (1900 if step == 1 else 99)
 
 
 def test_all_equal_gives_the_first():

@@ -90,6 +90,13 @@ def test_seed_and_sentence_decide_and_neighbors_do_not():
     assert drawn(sources(*rows), seed=2) != together
 
 
+def test_each_sentence_has_its_own_random_numbers():
+    """EQ-127's model takes no notice of the source, so only the numbers can differ."""
+    wanted = DecodingConfig(beam_size=50, n_best=50)
+    first, second = sample(TableModel(toy), sources([A], [B]), wanted, SamplingConfig(), NO_DEMANDS)
+    assert [h.ids for h in first] != [h.ids for h in second]
+
+
 def test_samples_obey_prefixes_and_bans():
     demands = Demands(banned=((C,),), prefixes=((B,), ()))
     wanted = DecodingConfig(beam_size=20, n_best=20, max_length=4)
