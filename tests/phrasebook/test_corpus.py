@@ -83,7 +83,7 @@ def test_no_two_content_words_are_synonyms():
 
 def test_nothing_is_left_unshortened_or_uncontracted(pairs: list[Pair]):
     before_vowel = {"le", "la", "je", "me", "te", "ne", "de", "que", "ma", "ta", "ce"}
-    for source, _ in pairs:
+    for source, _ in pairs[:60_000]:
         words = source.split()
         for word, following in pairwise(words):
             assert not (word in before_vowel and begins_with_vowel(following)), source
@@ -93,7 +93,7 @@ def test_nothing_is_left_unshortened_or_uncontracted(pairs: list[Pair]):
 
 
 def test_an_is_said_before_vowels_and_only_there(pairs: list[Pair]):
-    for _, target in pairs:
+    for _, target in pairs[:60_000]:
         for article, following in re.findall(r"\b(an?) (\w+)", target):
             is_an = following[0] in "aeio"
             assert (article == "an") == is_an, target
@@ -109,7 +109,7 @@ def test_adjectives_agree_with_the_noun_beside_them(pairs: list[Pair]):
     before = {f: a for a in ADJECTIVES for f in (*a.french, a.liaison) if a.stands_before}
     after = {form: a for a in ADJECTIVES for form in a.french if not a.stands_before}
     seen = 0
-    for source, _ in pairs[:50_000]:
+    for source, _ in pairs[:60_000]:
         words = french_words(source)
         for first, second in pairwise(words):
             if first in before and second in nouns:
@@ -129,16 +129,16 @@ def test_participles_agree_after_etre_and_stay_alone_after_avoir(pairs: list[Pai
     with_etre = {verb.participle for verb in VERBS if "être" in verb.takes}
     endings = {"il": "", "elle": "e", "ils": "s", "elles": "es"}
     seen = Counter()
-    for source, _ in pairs:
+    for source, _ in pairs[:60_000]:
         found = re.search(r"\b(ils?|elles?) (?:n')?(?:est|sont)(?: pas| jamais)? (\w+)", source)
         if found and (stem := re.sub(r"(?<=[éiu])e?s?$", "", found[2])) in with_etre:
             assert found[2] == stem + endings[found[1]], source
             seen[found[1]] += 1
-    assert min(seen[pronoun] for pronoun in endings) > 100
+    assert min(seen[pronoun] for pronoun in endings) > 20
     with_avoir = {verb.participle for verb in VERBS if "être" not in verb.takes}
     agreed = {participle + ending for participle in with_avoir for ending in ("e", "es")}
     auxiliaries = set(AVOIR.present)
-    for source, _ in pairs:
+    for source, _ in pairs[:60_000]:
         words = french_words(source)
         for first, second in pairwise(words):
             assert not (first in auxiliaries and second in agreed), source
@@ -227,3 +227,29 @@ def test_a_grammar_that_has_no_more_pairs_says_so():
         next(drawn)
     assert str(caught.value) == "the phrasebook gave no new pair in 100000 draws, after 1 of them"
     assert caught.value.hint == "ask for fewer pairs"
+
+
+def test_a_negated_verb_has_no_indefinite_object(pairs: list[Pair]):
+    """ "pas un chat" would be "not one cat"."""
+    denied = [source for source, _ in pairs if re.search(r" (pas|jamais|plus) ", source)]
+    assert not any(re.search(r" (pas|jamais|plus) (un|une) ", source) for source in denied)
+    assert sum(re.search(r" pas (de |d')", source) is not None for source in denied) > 1_000
+
+
+def test_every_preposition_has_its_own_translation(pairs: list[Pair]):
+    said = {
+        "to": "à la gare",
+        "at": "à la gare",
+        "from": "de la gare",
+        "near": "près de la gare",
+        "in": "dans la gare",
+        "in front of": "devant la gare",
+        "behind": "derrière la gare",
+    }
+    seen = Counter()
+    for source, target in pairs:
+        found = re.search(r"\b(in front of|\w+) the station\b", target)
+        if found and found[1] in said:
+            assert said[found[1]] in source, source
+            seen[found[1]] += 1
+    assert set(seen) == set(said)
