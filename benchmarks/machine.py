@@ -1,0 +1,45 @@
+"""Where and with what a benchmark ran: goes into every result file."""
+
+import datetime
+import os
+import platform
+import subprocess
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+def describe(packages: tuple[str, ...] = ("torch", "numpy", "sentencepiece")) -> dict[str, Any]:
+    """Machine, versions, commit and date, as plain values."""
+    commit = _git("rev-parse", "--short", "HEAD")
+    return {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "cpu": _cpu_model(),
+        "cores": cores(),
+        "memory_gb": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        "load_before": round(os.getloadavg()[0], 2),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "commit": commit + (" with changes" if _git("status", "--porcelain") else ""),
+        "versions": {name: version(name) for name in ("pellucid", *packages)},
+    }
+
+
+def cores() -> int:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def _cpu_model() -> str:
+    for line in Path("/proc/cpuinfo").read_text().split("\n"):
+        if line.startswith("model name"):
+            return line.split(":", 1)[1].strip()
+    return platform.processor() or "unknown"
+
+
+def _git(*arguments: str) -> str:
+    return subprocess.run(
+        ["git", *arguments], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    ).stdout.strip()
