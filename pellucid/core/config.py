@@ -31,7 +31,7 @@ class Config(pydantic.BaseModel):
         Raises ConfigError naming every fault with its path and the nearest valid name.
         """
         try:
-            return cls.model_validate(dict(table))
+            return cls.model_validate(dict(table) if isinstance(table, Mapping) else table)
         except pydantic.ValidationError as error:
             faults = [_describe(cls, fault) for fault in error.errors()]
             raise ConfigError(f"{origin}: " + "; ".join(faults)) from None

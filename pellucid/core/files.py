@@ -8,9 +8,9 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pellucid.core.errors import CorruptError, InputMissingError, WriteError
 
@@ -32,11 +32,21 @@ def write_file(path: Path, content: bytes) -> None:
 
     The mode follows the umask. Raises WriteError; the old file is then unharmed.
     """
+    with open_replacement(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def open_replacement(path: Path) -> Iterator[BinaryIO]:
+    """A file to write that takes the place of ``path`` when the block ends well.
+
+    Raises WriteError; then, as after any error inside the block, the old file is unharmed.
+    """
     temporary = path.with_name(f"{_TEMPORARY_PREFIX}{uuid.uuid4().hex}")
     with write_errors(path):
         try:
             with temporary.open("xb") as file:
-                file.write(content)
+                yield file
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
@@ -73,7 +83,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """
     path = folder / MANIFEST_NAME
     try:
-        manifest = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_bytes()
+        manifest = json.loads(text)
         files = manifest["files"]
         well_formed = manifest["version"] == MANIFEST_VERSION and all(
             isinstance(entry["size"], int) and isinstance(entry["sha256"], str)
@@ -83,11 +94,20 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         raise InputMissingError(f"{folder} has no {MANIFEST_NAME}") from None
     except OSError as error:
         raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptError(f"{path} is damaged: {error!r}") from error
     if not well_formed:
         raise CorruptError(f"{path} is damaged or of an unknown version")
+    if text != manifest_text(manifest):
+        raise CorruptError(f"{path} is damaged: its SHA-256 is not the one it ends with")
     return dict(manifest)
+
+
+def manifest_text(manifest: Mapping[str, Any]) -> bytes:
+    """A manifest as it stands on disk: its own SHA-256 is its last entry."""
+    content = {key: value for key, value in manifest.items() if key != "sha256"}
+    digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()
+    return json.dumps({**content, "sha256": digest}, indent=2).encode()
 
 
 def verify_folder(folder: Path) -> dict[str, Any]:
@@ -149,7 +169,7 @@ def _write_manifest(folder: Path, details: dict[str, Any]) -> None:
         for name in names
     }
     manifest = {"version": MANIFEST_VERSION, **details, "files": files}
-    write_file(folder / MANIFEST_NAME, json.dumps(manifest, indent=2).encode())
+    write_file(folder / MANIFEST_NAME, manifest_text(manifest))
 
 
 def _sync_files(paths: Iterable[Path]) -> None:

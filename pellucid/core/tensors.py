@@ -1,6 +1,8 @@
 """Named tensors on disk, as safetensors: data that cannot run code."""
 
 import hashlib
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -13,11 +15,15 @@ from pellucid.core.errors import CorruptError, InputMissingError
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors under their names; those that share memory are written once each."""
-    safetensors.torch.save_file(
-        {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()},
-        path,
-    )
+    """Write tensors under their names; those that share memory are written once each.
+
+    Raises OSError if the disk does not take them.
+    """
+    copies = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    try:
+        safetensors.torch.save_file(copies, path)
+    except safetensors.SafetensorError as error:
+        raise _as_os_error(error) from error
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
@@ -34,6 +40,14 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
         return safetensors.torch.load(content)
     except (safetensors.SafetensorError, ValueError, KeyError) as error:
         raise CorruptError(f"{path} is not a readable safetensors file: {error}") from error
+
+
+def _as_os_error(error: safetensors.SafetensorError) -> OSError:
+    """safetensors tells the system's error by number, but only in its text."""
+    number = re.search(r"\(os error (\d+)\)", str(error))
+    if number is None:
+        return OSError(str(error))
+    return OSError(int(number[1]), os.strerror(int(number[1])))
 
 
 def fingerprint(tensor: Tensor) -> str:

@@ -241,7 +241,7 @@ def test_a_damaged_cache_is_made_anew_and_that_is_said(tmp_path, caplog):
 
 def forge(folder, **changes):
     """Change files and the manifest with them, as no accident could."""
-    from pellucid.core.files import sha256_of
+    from pellucid.core.files import manifest_text, sha256_of
 
     for name, content in changes.items():
         (folder / name.replace("_", ".")).write_bytes(content)
@@ -249,7 +249,7 @@ def forge(folder, **changes):
     for name in manifest["files"]:
         path = folder / name
         manifest["files"][name] = {"size": path.stat().st_size, "sha256": sha256_of(path)}
-    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    (folder / "manifest.json").write_bytes(manifest_text(manifest))
 
 
 OFFSETS = np.array([0, 2, 4], dtype="<i8")

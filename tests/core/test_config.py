@@ -1,0 +1,176 @@
+"""Configs: every fault of a file is told at once, with its path and the nearest valid name."""
+
+from pathlib import Path
+
+import pydantic
+import pytest
+from pydantic import Field, model_validator
+
+from pellucid.core.config import (
+    Config,
+    apply_overrides,
+    nearest_name,
+    read_toml,
+    write_toml,
+)
+from pellucid.core.errors import ConfigError, InputMissingError
+
+
+class Engine(Config):
+    """The part inside."""
+
+    power: int = Field(3, ge=1)
+    """In horses."""
+    fuel: str | None = None
+    """What it burns."""
+
+
+class Car(Config):
+    """The whole."""
+
+    engine: Engine = Engine()
+    """What drives it."""
+    wheels: int
+    """How many."""
+    color: str = "red"
+    """Of the paint."""
+
+    @model_validator(mode="after")
+    def _red_cars_are_strong(self) -> "Car":
+        if self.color == "red" and self.engine.power < 2:
+            raise ValueError(f"a red car needs power 2, got {self.engine.power}")
+        return self
+
+
+def fault_of(table: object) -> str:
+    with pytest.raises(ConfigError) as caught:
+        Car.parse(table, origin="car.toml")
+    assert caught.value.exit_code == 78
+    return str(caught.value)
+
+
+def test_a_table_becomes_a_frozen_config():
+    car = Car.parse({"wheels": 4, "engine": {"power": 5}})
+    assert (car.wheels, car.engine.power, car.color) == (4, 5, "red")
+    with pytest.raises(pydantic.ValidationError):
+        car.wheels = 3
+
+
+def test_all_faults_are_told_at_once_with_their_paths():
+    fault = fault_of({"wheels": "four", "engine": {"power": 0}, "colour": "blue"})
+    assert fault == (
+        "car.toml: engine.power: input should be greater than or equal to 1, got 0;"
+        " wheels: input should be a valid integer, got 'four';"
+        " colour is not a setting; did you mean color?"
+    )
+
+
+def test_a_misspelt_key_of_a_section_gets_the_nearest_name_of_that_section():
+    fault = fault_of({"wheels": 4, "engine": {"powr": 1}})
+    assert fault == "car.toml: engine.powr is not a setting; did you mean power?"
+
+
+def test_a_key_near_to_nothing_gets_the_list_of_what_there_is():
+    fault = fault_of({"wheels": 4, "engine": {"zzz": 1}})
+    assert fault == "car.toml: engine.zzz is not a setting; known here: fuel, power"
+
+
+def test_a_required_setting_that_is_left_out_is_named():
+    assert fault_of({}) == "car.toml: wheels is required"
+
+
+def test_values_that_cannot_be_combined_are_told_in_the_words_of_their_rule():
+    fault = fault_of({"wheels": 4, "engine": {"power": 1}})
+    assert fault == "car.toml: a red car needs power 2, got 1"
+
+
+@pytest.mark.parametrize("value", [True, 4.0, "4", None, [4]])
+def test_types_are_never_bent_to_fit(value: object):
+    assert fault_of({"wheels": value}).endswith(f"got {value!r}")
+
+
+@pytest.mark.parametrize("table", [3, "text", ["a"], None])
+def test_what_is_not_a_table_is_refused(table: object):
+    assert "valid dictionary" in fault_of(table)
+
+
+def test_a_section_that_is_a_value_is_refused():
+    assert "engine: input should be a valid dictionary" in fault_of({"wheels": 4, "engine": 3})
+
+
+def test_a_config_survives_the_way_through_a_file(tmp_path: Path):
+    car = Car.parse({"wheels": 4, "engine": {"power": 7}, "color": "blé 🌾"})
+    path = tmp_path / "car.toml"
+    path.write_text(write_toml(car.to_table()), encoding="utf-8")
+    assert "fuel" not in path.read_text(encoding="utf-8")  # TOML has no None
+    assert Car.parse(read_toml(path)) == car
+
+
+def test_a_file_that_is_not_there_is_missing_input(tmp_path: Path):
+    with pytest.raises(InputMissingError, match=r"cannot read .*none\.toml: No such file"):
+        read_toml(tmp_path / "none.toml")
+
+
+def test_a_folder_is_not_a_config(tmp_path: Path):
+    with pytest.raises(InputMissingError, match="Is a directory"):
+        read_toml(tmp_path)
+
+
+def test_a_file_that_is_not_utf8_is_told_with_the_byte(tmp_path: Path):
+    (tmp_path / "x.toml").write_bytes(b"a = '\xe9'")
+    with pytest.raises(ConfigError, match=r"x\.toml is not UTF-8 \(byte 5\)"):
+        read_toml(tmp_path / "x.toml")
+
+
+def test_a_file_that_is_not_toml_is_told_with_the_line(tmp_path: Path):
+    (tmp_path / "x.toml").write_text("a = 1\nb =\n")
+    with pytest.raises(ConfigError, match=r"x\.toml is not valid TOML: .*line 2"):
+        read_toml(tmp_path / "x.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3),
+        ("3e-4", 3e-4),
+        ("true", True),
+        ("[1, 2]", [1, 2]),
+        ('"3"', "3"),
+        ("../data/train.en", "../data/train.en"),
+        ("", ""),
+        ("a=b", "a=b"),
+    ],
+)
+def test_an_override_is_read_as_toml_and_else_as_text(text: str, value: object):
+    assert apply_overrides({}, [f"a.b={text}"]) == {"a": {"b": value}}
+
+
+def test_overrides_leave_the_table_they_are_applied_to_alone():
+    table = {"engine": {"power": 1}, "wheels": 4}
+    assert apply_overrides(table, ["engine.power=2", "color=blue"]) == {
+        "engine": {"power": 2},
+        "wheels": 4,
+        "color": "blue",
+    }
+    assert table == {"engine": {"power": 1}, "wheels": 4}
+
+
+@pytest.mark.parametrize("override", ["wheels", "=3", ".=3", "engine.=3", ""])
+def test_an_override_without_a_name_or_a_value_is_refused(override: str):
+    with pytest.raises(ConfigError) as caught:
+        apply_overrides({}, [override])
+    assert str(caught.value) == f"a setting must look like section.key=value, got {override!r}"
+    assert caught.value.hint == "for example --set training.max_steps=1000"
+
+
+def test_an_override_may_not_reach_through_a_value():
+    with pytest.raises(ConfigError) as caught:
+        apply_overrides({"wheels": 4}, ["wheels.front=2"])
+    assert str(caught.value) == (
+        "'wheels.front=2' reaches into 'wheels', which is a value, not a section"
+    )
+
+
+def test_the_nearest_name_is_near_or_there_is_none():
+    assert nearest_name("max_step", ["max_steps", "max_epochs"]) == "max_steps"
+    assert nearest_name("wheels", ["engine"]) is None

@@ -1,0 +1,40 @@
+"""The tree of errors: each class ends a command with the code that its docstring promises."""
+
+import re
+
+import pytest
+
+from pellucid.core import errors
+from pellucid.core.errors import MissingExtraError, PellucidError
+
+CLASSES = [
+    each
+    for each in vars(errors).values()
+    if isinstance(each, type) and issubclass(each, PellucidError)
+]
+
+
+def promised_codes() -> dict[str, int]:
+    """Name and exit code of every line of the tree in the module's docstring."""
+    assert errors.__doc__ is not None
+    return {
+        name: int(code) for name, code in re.findall(r"(\w+Error) \.+ exit +(\d+)", errors.__doc__)
+    }
+
+
+def test_the_tree_in_the_docstring_is_the_tree_in_the_code():
+    assert {each.__name__: each.exit_code for each in CLASSES} == promised_codes()
+
+
+@pytest.mark.parametrize("kind", [each for each in CLASSES if each is not MissingExtraError])
+def test_an_error_is_its_sentence_and_keeps_its_hint_apart(kind: type[PellucidError]):
+    error = kind("the sky must be blue, got green", hint="wait for noon")
+    assert str(error) == "the sky must be blue, got green"
+    assert error.hint == "wait for noon"
+    assert kind("no hint").hint == ""
+
+
+def test_a_missing_package_is_told_with_the_command_that_brings_it():
+    error = MissingExtraError("matplotlib", "plot", "drawing a picture")
+    assert str(error) == "drawing a picture needs matplotlib, which is not installed"
+    assert error.hint == "pip install 'pellucid[plot]'"

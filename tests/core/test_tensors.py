@@ -1,0 +1,82 @@
+"""Named tensors on disk: read back to the last bit, and every unreadable file is named."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from pellucid.core.errors import CorruptError, InputMissingError
+from pellucid.core.tensors import fingerprint, load_tensors, save_tensors
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64])
+def test_tensors_come_back_to_the_last_bit(dtype: torch.dtype, tmp_path: Path):
+    tensors = {
+        "matrix": torch.arange(6).view(2, 3).to(dtype),
+        "transposed": torch.arange(6).view(2, 3).to(dtype).T,
+        "number": torch.tensor(7).to(dtype),
+        "nothing": torch.empty(0, 3, dtype=dtype),
+    }
+    save_tensors(tmp_path / "x.safetensors", tensors)
+    loaded = load_tensors(tmp_path / "x.safetensors")
+    assert loaded.keys() == tensors.keys()
+    for name, tensor in tensors.items():
+        assert torch.equal(loaded[name], tensor)
+        assert loaded[name].dtype == dtype
+        assert fingerprint(loaded[name]) == fingerprint(tensor)
+
+
+def test_tensors_that_share_memory_are_written_once_each(tmp_path: Path):
+    weight = torch.ones(3, 3)
+    save_tensors(tmp_path / "x.safetensors", {"embedding": weight, "output": weight})
+    assert load_tensors(tmp_path / "x.safetensors").keys() == {"embedding", "output"}
+
+
+def test_one_changed_bit_changes_the_fingerprint():
+    tensor = torch.zeros(4)
+    assert fingerprint(tensor) != fingerprint(-tensor)  # the signs of zeros
+
+
+def test_a_missing_file_is_missing_input(tmp_path: Path):
+    with pytest.raises(InputMissingError, match=r"cannot read .*none\.safetensors: No such file"):
+        load_tensors(tmp_path / "none.safetensors")
+
+
+def test_a_disk_that_does_not_take_it_is_an_os_error_with_its_number(tmp_path: Path):
+    with pytest.raises(OSError, match="No such file or directory") as caught:
+        save_tensors(tmp_path / "no folder" / "x.safetensors", {"a": torch.ones(1)})
+    assert caught.value.errno == 2
+
+
+def header(content: bytes, size: int | None = None) -> bytes:
+    return (len(content) if size is None else size).to_bytes(8, "little") + content
+
+
+ONE_FLOAT = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
+HOSTILE = {
+    "empty": b"",
+    "a pickle": b"\x80\x04cos\nsystem\n(S'touch /tmp/owned'\ntR.",
+    "a zip, as torch.save writes": b"PK\x03\x04" + bytes(100),
+    "a header larger than memory": header(b"{}", size=2**62),
+    "a header of 2^64 - 1 bytes": header(b"{}", size=2**64 - 1),
+    "a header that is not JSON": header(b"not json"),
+    "a header that is not UTF-8": header(b'{"\xff": 1}'),
+    "no data behind the header": header(json.dumps({"a": ONE_FLOAT}).encode()),
+    "offsets out of the file": header(
+        json.dumps({"a": {**ONE_FLOAT, "data_offsets": [0, 2**40]}}).encode()
+    ),
+    "a shape that overflows": header(
+        json.dumps({"a": {**ONE_FLOAT, "shape": [2**62, 2**62]}}).encode()
+    ),
+    "an unknown type": header(json.dumps({"a": {**ONE_FLOAT, "dtype": "Q7"}}).encode()) + bytes(4),
+    "bytes left over": header(json.dumps({"a": ONE_FLOAT}).encode()) + bytes(8),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_is_named_and_never_run(name: str, tmp_path: Path):
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(HOSTILE[name])
+    with pytest.raises(CorruptError, match=r"model\.safetensors is not a readable safetensors"):
+        load_tensors(path)
