@@ -9,6 +9,7 @@ manifest.json        size and SHA-256 of each file, fingerprint of each tensor
 
 import dataclasses
 import logging
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from torch import Tensor
 
 from pellucid.core.config import read_toml, write_toml
 from pellucid.core.errors import BundleError, CorruptError, InputMissingError
-from pellucid.core.files import read_manifest, verify_folder, write_folder
+from pellucid.core.files import MANIFEST_NAME, read_manifest, verify_folder, write_folder
 from pellucid.core.tensors import fingerprint, load_tensors, save_tensors
 from pellucid.model import ModelConfig, Seq2Seq, build_model
 from pellucid.text.tokenizer import Tokenizer, load_tokenizer
@@ -28,6 +29,7 @@ BUNDLES_FOLDER = "bundles"
 MODEL_FILE = "model.safetensors"
 CONFIG_FILE = "config.toml"
 CARD_FILE = "README.md"
+_TOKENIZER_NAMES = ("shared", "source", "target")
 
 _log = logging.getLogger("pellucid")
 
@@ -77,6 +79,11 @@ def load_bundle(path: Path | str, device: str = "cpu") -> Bundle:
     """
     folder = find_bundle(Path(path))
     manifest = _verify(folder)
+    if manifest.get("kind") != "bundle":
+        raise BundleError(
+            f"{folder} is not a bundle but a {manifest.get('kind')}",
+            hint="name a bundle folder, or the run folder that holds it",
+        )
     settings = read_toml(folder / CONFIG_FILE)
     source_tokenizer, target_tokenizer = load_tokenizers(folder)
     model = build_model(
@@ -99,8 +106,15 @@ def save_tokenizers(folder: Path, source: Tokenizer, target: Tokenizer) -> None:
 
 
 def load_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
-    """The source and target tokenizers saved in ``folder``; one object if they are shared."""
-    if any(folder.glob("shared.*")):
+    """The source and target tokenizers saved in ``folder``; one object if they are shared.
+
+    Raises CorruptError if it holds a tokenizer's file that its manifest does not list.
+    """
+    listed = read_manifest(folder)["files"]
+    for path in folder.iterdir():
+        if path.name.partition(".")[0] in _TOKENIZER_NAMES and path.name not in listed:
+            raise CorruptError(f"{path} was put there later: the manifest does not list it")
+    if any(name.startswith("shared.") for name in listed):
         shared = load_tokenizer(folder, "shared")
         return shared, shared
     return load_tokenizer(folder, "source"), load_tokenizer(folder, "target")
@@ -114,7 +128,7 @@ def find_bundle(path: Path) -> Path:
     """
     if not path.is_dir():
         raise InputMissingError(f"there is no folder {path}")
-    if (path / MODEL_FILE).exists() or ((path / CONFIG_FILE).exists() and not _bundles_of(path)):
+    if (path / MODEL_FILE).exists() or (path / MANIFEST_NAME).exists():
         return path
     ranked = []
     for folder in _bundles_of(path):
@@ -123,7 +137,7 @@ def find_bundle(path: Path) -> Path:
         except (CorruptError, InputMissingError) as error:
             _log.warning("skipped %s: %s", folder, error)
             continue
-        ranked.append((manifest.get("score", float("-inf")), manifest.get("step", 0), folder))
+        ranked.append((_number(manifest, "score"), _number(manifest, "step"), folder))
     if not ranked:
         raise InputMissingError(
             f"{path} holds no model",
@@ -155,6 +169,12 @@ def load_model_tensors(model: Seq2Seq, tensors: Mapping[str, Tensor], origin: Pa
     with torch.no_grad():
         for name, slot in slots.items():
             slot.copy_(tensors[name])
+
+
+def _number(manifest: Mapping[str, Any], key: str) -> float:
+    """An entry to rank by; what is no number ranks last."""
+    value = manifest.get(key)
+    return -math.inf if not isinstance(value, int | float) or math.isnan(value) else value
 
 
 def _bundles_of(path: Path) -> list[Path]:

@@ -1,0 +1,269 @@
+"""Bundles: what was saved is what is loaded, and each fault of a folder is named."""
+
+import logging
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+import torch
+
+from pellucid.bundle import (
+    CONFIG_FILE,
+    Bundle,
+    find_bundle,
+    load_bundle,
+    load_model_tensors,
+    model_tensors,
+    save_bundle,
+)
+from pellucid.core.config import read_toml
+from pellucid.core.errors import BundleError, ConfigError, CorruptError, InputMissingError
+from pellucid.core.files import MANIFEST_NAME, manifest_text, read_manifest, write_folder
+from pellucid.model import ModelConfig, build_model
+from pellucid.text.config import TokenizerConfig
+from pellucid.text.tokenizer import train_tokenizer
+
+TEXT = ["le chat dort", "un petit chat"]
+MODEL = {"d_model": 8, "d_ff": 8, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
+
+
+def small_bundle(*, shared: bool = True, seed: int = 0) -> Bundle:
+    config = ModelConfig.parse({**MODEL, "share_embeddings": shared})
+    source = train_tokenizer(TEXT, TokenizerConfig(kind="word"))
+    target = source if shared else train_tokenizer(TEXT[:1], TokenizerConfig(kind="character"))
+    model = build_model(config, source.vocabulary_size, target.vocabulary_size, seed=seed)
+    return Bundle(model, source, target, {"model": config.to_table()}, {})
+
+
+def saved(path: Path, *, shared: bool = True, score: float = 1.0, step: int = 7) -> Path:
+    details = {"step": step, "score": score}
+    save_bundle(path, small_bundle(shared=shared), card="# A card\n", details=details)
+    return path
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_what_was_saved_is_loaded(shared: bool, tmp_path: Path):
+    original = small_bundle(shared=shared)
+    bundle = load_bundle(saved(tmp_path / "b", shared=shared))
+    assert (bundle.source_tokenizer is bundle.target_tokenizer) == shared
+    assert bundle.source_tokenizer.encode(TEXT[1]) == original.source_tokenizer.encode(TEXT[1])
+    assert bundle.target_tokenizer.encode(TEXT[0]) == original.target_tokenizer.encode(TEXT[0])
+    tensors = model_tensors(bundle.model)
+    for name, tensor in model_tensors(original.model).items():
+        assert torch.equal(tensors[name], tensor)
+    assert bundle.settings == original.settings
+    assert (bundle.manifest["step"], bundle.manifest["kind"]) == (7, "bundle")
+    assert bundle.path == tmp_path / "b"
+
+
+def test_a_loaded_model_is_ready_for_inference(tmp_path: Path):
+    model = load_bundle(str(saved(tmp_path / "b"))).model
+    assert not model.training
+    assert not any(parameter.requires_grad for parameter in model.parameters())
+
+
+def test_a_bundle_is_these_files_readable_by_everyone(tmp_path: Path):
+    folder = saved(tmp_path / "b", shared=False)
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "README.md",
+        "config.toml",
+        "manifest.json",
+        "model.safetensors",
+        "source.vocab.json",
+        "target.vocab.json",
+    ]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()} == {0o644}
+    assert (folder / "README.md").read_text() == "# A card\n"
+
+
+def test_a_tied_matrix_is_stored_once(tmp_path: Path):
+    """Shared and tied, one matrix serves both embeddings and the output."""
+    names = {"source_embedding.weight", "target_embedding.weight", "output_weight"}
+    assert len(names & read_manifest(saved(tmp_path / "b"))["tensors"].keys()) == 1
+
+
+def test_the_same_bundle_gives_the_same_bytes(tmp_path: Path):
+    first, second = saved(tmp_path / "a"), saved(tmp_path / "b")
+    for path in first.iterdir():
+        assert path.read_bytes() == (second / path.name).read_bytes()
+
+
+def run_of(path: Path, **scores: float) -> Path:
+    for step, (name, score) in enumerate(scores.items()):
+        saved(path / "bundles" / name, score=score, step=step)
+    (path / CONFIG_FILE).touch()
+    return path
+
+
+def test_of_a_run_the_bundle_with_the_best_score_is_taken(tmp_path: Path):
+    run = run_of(tmp_path / "run", a=1.0, b=3.0, c=2.0)
+    assert find_bundle(run) == run / "bundles" / "b"
+    assert load_bundle(run).path == run / "bundles" / "b"
+    assert find_bundle(run / "bundles" / "a") == run / "bundles" / "a"
+
+
+def test_of_equal_scores_the_latest_is_taken_and_nan_is_no_score(tmp_path: Path):
+    run = run_of(tmp_path / "run", a=1.0, b=1.0, c=float("nan"))
+    assert find_bundle(run) == run / "bundles" / "b"
+
+
+def test_a_bundle_that_is_not_finished_is_not_seen(tmp_path: Path):
+    run = run_of(tmp_path / "run", a=1.0)
+    shutil.copytree(run / "bundles" / "a", run / "bundles" / ".tmp-123")
+    shutil.rmtree(run / "bundles" / "a")
+    with pytest.raises(InputMissingError, match="holds no model"):
+        find_bundle(run)
+
+
+def test_a_bundle_whose_manifest_cannot_be_read_is_passed_over_with_a_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    run = run_of(tmp_path / "run", a=1.0, b=3.0)
+    (run / "bundles" / "b" / MANIFEST_NAME).write_text("{")
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        assert find_bundle(run) == run / "bundles" / "a"
+    assert f"skipped {run / 'bundles' / 'b'}: " in caplog.text
+    assert "manifest.json is damaged" in caplog.text
+
+
+def test_a_folder_that_is_not_there_is_named(tmp_path: Path):
+    with pytest.raises(InputMissingError) as caught:
+        load_bundle(tmp_path / "none")
+    assert str(caught.value) == f"there is no folder {tmp_path / 'none'}"
+
+
+@pytest.mark.parametrize("kind", ["empty", "a run that has not validated yet"])
+def test_a_folder_without_a_model_says_what_to_name_instead(kind: str, tmp_path: Path):
+    if kind != "empty":
+        run_of(tmp_path)
+    with pytest.raises(InputMissingError) as caught:
+        load_bundle(tmp_path)
+    assert str(caught.value) == f"{tmp_path} holds no model"
+    assert caught.value.hint == (
+        "name a bundle folder, or a run folder whose training has validated once"
+    )
+
+
+def test_a_checkpoint_is_not_taken_for_a_bundle(tiny_run: Path):
+    checkpoint = tiny_run / "checkpoints" / "step-00000004"
+    with pytest.raises(BundleError) as caught:
+        load_bundle(checkpoint)
+    assert str(caught.value) == f"{checkpoint} is not a bundle but a checkpoint"
+    assert caught.value.hint == "name a bundle folder, or the run folder that holds it"
+
+
+def rewritten(folder: Path, name: str, content: bytes) -> Path:
+    """The bundle with another file in it, complete with a manifest that fits."""
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    manifest = read_manifest(folder)
+    files[name] = content
+    del files[MANIFEST_NAME]
+
+    def fill(inner: Path) -> None:
+        for each, each_content in files.items():
+            (inner / each).write_bytes(each_content)
+
+    details = {key: manifest[key] for key in manifest if key not in ("files", "version", "sha256")}
+    write_folder(folder, fill, details=details)
+    return folder
+
+
+def test_tensors_of_another_model_are_listed_all_at_once(tmp_path: Path):
+    folder = saved(tmp_path / "b")
+    settings = (folder / CONFIG_FILE).read_text().replace("d_ff = 8", "d_ff = 9")
+    rewritten(folder, CONFIG_FILE, settings.encode())
+    with pytest.raises(BundleError) as caught:
+        load_bundle(folder)
+    assert str(caught.value).startswith(f"{folder / 'model.safetensors'} does not fit its config: ")
+    assert "encoder.layers.0.feed_forward.inner.bias should be (9,), is (8,)" in str(caught.value)
+    assert "decoder.layers.0.feed_forward.outer.weight should be (8, 9)" in str(caught.value)
+
+
+def test_missing_and_left_over_tensors_are_named():
+    model = small_bundle().model
+    tensors = model_tensors(model)
+    tensors["strange"] = tensors.pop("encoder.layers.0.self_attention.w_o")
+    with pytest.raises(BundleError) as caught:
+        load_model_tensors(model, tensors, Path("x"))
+    assert str(caught.value) == (
+        "x does not fit its config: encoder.layers.0.self_attention.w_o is missing;"
+        " strange is not part of this model"
+    )
+
+
+def test_faults_of_the_config_in_a_bundle_are_told_with_the_file(tmp_path: Path):
+    folder = rewritten(saved(tmp_path / "b"), CONFIG_FILE, b"[model]\nheadz = 2\n")
+    with pytest.raises(ConfigError) as caught:
+        load_bundle(folder)
+    assert str(caught.value) == (
+        f"{folder / CONFIG_FILE}: model: headz is not a setting; did you mean heads?"
+    )
+
+
+def test_a_model_section_that_is_a_value_is_told(tmp_path: Path):
+    folder = rewritten(saved(tmp_path / "b"), CONFIG_FILE, b"model = 3\n")
+    with pytest.raises(ConfigError, match="valid dictionary"):
+        load_bundle(folder)
+
+
+def test_a_tokenizer_that_was_put_there_later_is_refused(tmp_path: Path):
+    """The manifest knows nothing of it, yet it would be read first."""
+    folder = saved(tmp_path / "b", shared=False)
+    shutil.copy(folder / "source.vocab.json", folder / "shared.vocab.json")
+    with pytest.raises(CorruptError) as caught:
+        load_bundle(folder)
+    assert str(caught.value) == (
+        f"{folder / 'shared.vocab.json'} was put there later: the manifest does not list it"
+    )
+
+
+def test_notes_of_ones_own_in_a_bundle_do_no_harm(tmp_path: Path):
+    folder = saved(tmp_path / "b")
+    (folder / "notes.txt").write_text("good")
+    assert load_bundle(folder).manifest["step"] == 7
+
+
+def test_an_altered_number_is_told_with_file_and_tensor(tmp_path: Path):
+    path = saved(tmp_path / "b") / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(CorruptError) as caught:
+        load_bundle(path.parent)
+    last = sorted(read_manifest(path.parent)["tensors"])[-1]
+    assert str(caught.value).startswith(f"{path} should have SHA-256 ")
+    assert str(caught.value).endswith(f"; damaged: {last}")
+
+
+def test_an_altered_file_without_tensors_is_told_alone(tmp_path: Path):
+    path = saved(tmp_path / "b") / CONFIG_FILE
+    path.write_bytes(path.read_bytes().replace(b"8", b"9"))
+    with pytest.raises(CorruptError) as caught:
+        load_bundle(path.parent)
+    assert str(caught.value).startswith(f"{path} should have SHA-256 ")
+    assert "damaged" not in str(caught.value)
+
+
+def test_a_pickle_under_the_name_of_a_model_is_never_opened(tmp_path: Path):
+    """Even with a manifest that vouches for it."""
+    folder = saved(tmp_path / "b")
+    victim = tmp_path / "owned"
+    pickle = b"cos\nsystem\n(S'touch " + str(victim).encode() + b"'\ntR."
+    rewritten(folder, "model.safetensors", pickle)
+    with pytest.raises(CorruptError, match=r"model\.safetensors is not a readable safetensors"):
+        load_bundle(folder)
+    assert not victim.exists()
+
+
+def test_the_whole_config_of_a_run_travels_with_its_bundle(tiny_run: Path):
+    bundle = load_bundle(tiny_run)
+    assert bundle.settings == read_toml(tiny_run / "config.toml")
+
+
+def test_a_manifest_that_names_no_score_ranks_last(tmp_path: Path):
+    run = run_of(tmp_path / "run", a=-5.0, b=1.0)
+    manifest = read_manifest(run / "bundles" / "b")
+    del manifest["score"]
+    (run / "bundles" / "b" / MANIFEST_NAME).write_bytes(manifest_text(manifest))
+    assert find_bundle(run) == run / "bundles" / "a"

@@ -1,0 +1,58 @@
+"""Runs small enough for a test: two layers of width 16 on a few hundred phrasebook pairs."""
+
+import functools
+import shutil
+from pathlib import Path
+
+from pellucid.training.presets import read_config
+from pellucid.training.train import train
+
+SETTINGS = [
+    "phrasebook.pairs=300",
+    "phrasebook.held_out=8",
+    "model.d_model=16",
+    "model.d_ff=16",
+    "model.heads=2",
+    "model.dropout=0.2",
+    "training.batch_tokens=256",
+    "training.accumulate=2",
+    "training.max_minutes=60",
+    "training.warmup_steps=4",
+    "training.schedule=inverse_root",
+    "training.validate_every=7",
+    "training.save_every=3",
+    "training.log_every=1",
+    "training.threads=1",
+]
+"""Dropout, accumulation and a moving average are on: whatever could differ after a resume."""
+
+BUNDLE_STEPS = 4
+"""How many updates the run behind ``tiny_run`` has; checkpoints at 3 and 4, a bundle at 4."""
+
+
+def set_options(settings: list[str]) -> list[str]:
+    """Settings as the command line takes them."""
+    return [part for setting in settings for part in ("--set", setting)]
+
+
+@functools.cache
+def _trained(folder: Path) -> Path:
+    config = read_config("demo", [*SETTINGS, f"training.max_steps={BUNDLE_STEPS}"])
+    train(config, folder)
+    return folder
+
+
+@functools.cache
+def _folder(base: Path) -> Path:
+    return base / "tiny run"
+
+
+def tiny_run(base: Path) -> Path:
+    """A run trained once below ``base``; to be read, never written."""
+    return _trained(_folder(base))
+
+
+def copy_of_tiny_run(base: Path, to: Path) -> Path:
+    """A copy of ``tiny_run`` that a test may harm."""
+    shutil.copytree(tiny_run(base), to)
+    return to
