@@ -1,0 +1,69 @@
+"""The numbers a model starts from: drawn from the seed, with the spreads that are promised."""
+
+import math
+
+import pytest
+import torch
+
+from pellucid.model import ModelConfig, Seq2Seq, build_model
+
+WIDE = {"d_model": 64, "d_ff": 256, "heads": 4, "encoder_layers": 1, "decoder_layers": 1}
+
+
+def model(seed: int = 0, **settings: object) -> Seq2Seq:
+    return build_model(ModelConfig.parse({**WIDE, **settings}), 200, 200, seed=seed)
+
+
+def test_the_seed_decides_every_number_and_nothing_else_does():
+    torch.manual_seed(1)
+    first = model()
+    torch.manual_seed(2)
+    second, other = model(), model(seed=3)
+    for name, parameter in first.named_parameters():
+        assert torch.equal(parameter, second.get_parameter(name))
+        if parameter.dim() > 1:
+            assert not torch.equal(parameter, other.get_parameter(name))
+
+
+@pytest.mark.parametrize("settings", [{}, {"d_k": 8, "d_v": 40}])
+def test_queries_keys_and_values_are_each_a_matrix_of_its_own(settings: dict[str, int]):
+    """Xavier: uniform within ±√(6 / (rows + columns)), by each part's own rows."""
+    attention = model(**settings).encoder.layers[0].self_attention
+    widths = [attention.query_width, attention.query_width, attention.value_width]
+    for part, width in zip(torch.split(attention.w_qkv.data, widths), widths, strict=True):
+        bound = math.sqrt(6 / (width + 64))
+        assert part.abs().max() <= bound
+        assert part.abs().max() > 0.98 * bound
+        assert part.std().item() == pytest.approx(bound / math.sqrt(3), rel=0.05)
+
+
+@pytest.mark.parametrize("side", ["inner", "outer"])
+def test_feed_forward_matrices_are_uniform_within_xavier_s_bound(side: str):
+    weight = getattr(model().decoder.layers[0].feed_forward, side).weight
+    bound = math.sqrt(6 / (64 + 256))
+    assert 0.98 * bound < weight.abs().max() <= bound
+
+
+def test_scaled_embeddings_have_the_size_of_the_sinusoids():
+    """Standard deviation 1/√dₘ, so that √dₘ times it is 1."""
+    weight = model().target_embedding.weight
+    assert (weight * 8).std().item() == pytest.approx(1.0, rel=0.05)
+
+
+def test_learned_positions_are_drawn_like_embeddings():
+    learned = model(positions="learned", max_positions=200).target_embedding.positions.learned
+    assert (learned * 8).std().item() == pytest.approx(1.0, rel=0.05)
+
+
+def test_an_untied_last_matrix_is_drawn_by_xavier():
+    weight = model(tie_output=False).output_weight
+    bound = math.sqrt(6 / (200 + 64))
+    assert 0.98 * bound < weight.abs().max() <= bound
+
+
+def test_biases_start_at_zero_and_gains_at_one():
+    for name, parameter in model(attention_bias=True, output_bias=True).named_parameters():
+        if name.endswith(("bias", "b_qkv", "b_o")):
+            assert (parameter == 0).all(), name
+        elif name.endswith("gain"):
+            assert (parameter == 1).all(), name
