@@ -18,9 +18,8 @@ from pellucid.text.store import TokenStore
 from pellucid.text.store_building import build_store
 from pellucid.text.tokenizer import Tokenizer, train_tokenizers
 from pellucid.training.config import RunConfig
-from pellucid.training.folder import DATA_FOLDER
+from pellucid.training.folder import DATA_FOLDER, TOKENIZER_FOLDER
 
-TOKENIZER_FOLDER = "tokenizer"
 _HELD_OUT_SHARE = 0.02
 _MOST_HELD_OUT = 1000
 

@@ -11,6 +11,7 @@ journal.jsonl   what happened
 import fcntl
 import logging
 import os
+import shutil
 import socket
 from pathlib import Path
 from types import TracebackType
@@ -26,6 +27,7 @@ from pellucid.training.journal import JOURNAL_FILE
 
 CONFIG_FILE = "config.toml"
 DATA_FOLDER = "data"
+TOKENIZER_FOLDER = "tokenizer"
 _LOCK_FILE = ".lock"
 
 MAY_CHANGE = frozenset(
@@ -39,9 +41,13 @@ MAY_CHANGE = frozenset(
         "keep_checkpoints",
         "log_every",
         "save_every",
+        "learning_rate",
+        "warmup_steps",
+        "clip_norm",
     )
 )
-"""Settings that a resumed run may set anew: they decide when it ends and what it keeps."""
+"""Settings that a resumed run may set anew: they decide when it ends, what it keeps, and how to go
+on from the last good checkpoint after a run that left the finite numbers."""
 
 _log = logging.getLogger("pellucid")
 
@@ -87,8 +93,21 @@ class RunFolder:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Give the lock back."""
+        """Give the lock back; a run that failed before it saved anything leaves nothing behind."""
+        if not self._resume and isinstance(error, Exception) and not self._holds_work():
+            self._clear()
         os.close(self._lock)
+
+    def _holds_work(self) -> bool:
+        saved = (self.path / name for name in (CHECKPOINTS_FOLDER, BUNDLES_FOLDER))
+        return self.journal_path.exists() or any(any(folder.iterdir()) for folder in saved)
+
+    def _clear(self) -> None:
+        """Remove what this process made, so that the corrected command finds the folder free."""
+        for name in (TOKENIZER_FOLDER, DATA_FOLDER, CHECKPOINTS_FOLDER, BUNDLES_FOLDER):
+            shutil.rmtree(self.path / name, ignore_errors=True)
+        for name in (CONFIG_FILE, _LOCK_FILE):
+            (self.path / name).unlink(missing_ok=True)
 
     def checkpoint_path(self, step: int) -> Path:
         """Where the checkpoint of ``step`` belongs."""
@@ -100,6 +119,9 @@ class RunFolder:
 
 
 def _refuse_if_used(path: Path) -> None:
+    if (path / _LOCK_FILE).is_file():
+        with write_errors(path):
+            os.close(_lock(path / _LOCK_FILE))  # a run in progress is another error
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise OutputExistsError(
             f"{path} already holds something",

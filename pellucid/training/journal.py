@@ -1,6 +1,7 @@
 """What happened in a run, one JSON object a line, in the order it happened."""
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ class Journal:
     def __init__(self, path: Path, listener: Listener | None = None) -> None:
         self._path = path
         self._listener = listener
+        self._end_last_line()
 
     def write(self, event: str, figures: Mapping[str, Any]) -> None:
         """Record an event with its figures. Raises WriteError if the disk does not take it."""
@@ -30,13 +32,22 @@ class Journal:
         if self._listener is not None:
             self._listener(entry)
 
+    def _end_last_line(self) -> None:
+        """Keep what a killed process left unfinished from swallowing the next event."""
+        if not self._path.exists() or self._path.stat().st_size == 0:
+            return
+        with write_errors(self._path), self._path.open("r+b") as file:
+            file.seek(-1, os.SEEK_END)
+            if file.read(1) != b"\n":
+                file.write(b"\n")
+
 
 def read_journal(path: Path) -> list[Event]:
-    """All events of a journal; a last line that a killed process left unfinished is dropped."""
+    """All events of a journal; lines that a killed process left unfinished are dropped."""
     events = []
-    for line in path.read_text(encoding="utf-8").split("\n"):
+    for line in path.read_bytes().split(b"\n"):
         try:
             events.append(json.loads(line))
-        except json.JSONDecodeError:
+        except ValueError:
             continue
     return events

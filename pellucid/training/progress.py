@@ -1,6 +1,7 @@
 """Where a run stands, apart from its tensors: all plain numbers."""
 
 import dataclasses
+import math
 from typing import Any, Self
 
 from pellucid.training.config import TrainingConfig
@@ -36,9 +37,10 @@ class Progress:
         return cls(**state)
 
     def note_score(self, score: float) -> bool:
-        """Record a validation figure; True if it is the best so far."""
+        """Record a validation figure; True if it is the best so far, which NaN never is."""
         self.validated_step = self.step
-        if self.best_score is None or score > self.best_score:
+        best = -math.inf if self.best_score is None else self.best_score
+        if score > best:
             self.best_score, self.best_step = score, self.step
             self.validations_since_best = 0
             return True

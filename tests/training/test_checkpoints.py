@@ -1,0 +1,203 @@
+"""Checkpoints: damaged ones are skipped by name, poisoned ones never written, old ones removed."""
+
+import logging
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_runs
+import torch
+
+from pellucid.bundle import model_tensors
+from pellucid.core.errors import BundleError, CorruptError
+from pellucid.core.files import verify_folder
+from pellucid.core.tensors import load_tensors
+from pellucid.model import ModelConfig, Seq2Seq, build_model
+from pellucid.training.averaging import Average
+from pellucid.training.checkpoint import (
+    checkpoints_of,
+    load_checkpoint,
+    newest_intact,
+    remove_old,
+    save_checkpoint,
+)
+from pellucid.training.config import TrainingConfig
+from pellucid.training.presets import read_config
+from pellucid.training.step import build_optimizer
+from pellucid.training.train import train
+
+TINY = {"d_model": 4, "d_ff": 4, "heads": 1, "encoder_layers": 1, "decoder_layers": 1}
+CONFIG = TrainingConfig(max_steps=1)
+
+
+def tiny_model(**settings: object) -> Seq2Seq:
+    return build_model(ModelConfig.parse({**TINY, **settings}), 7, 7)
+
+
+def save(folder: Path, model: Seq2Seq, step: int = 1) -> None:
+    average = Average(CONFIG, model_tensors(model))
+    save_checkpoint(folder, model, build_optimizer(model, CONFIG), average, {"step": step})
+
+
+@pytest.fixture
+def run(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with checkpoints at steps 3 and 4 that a test may harm."""
+    return tiny_runs.copy_of_tiny_run(tmp_path_factory.getbasetemp(), tmp_path / "run")
+
+
+def test_a_checkpoint_is_these_files_and_passes_its_own_check(tiny_run: Path):
+    newest, older = checkpoints_of(tiny_run)
+    assert (newest.name, older.name) == ("step-00000004", "step-00000003")
+    assert verify_folder(newest)["kind"] == "checkpoint"
+    assert sorted(path.name for path in newest.iterdir()) == [
+        "average.safetensors",
+        "manifest.json",
+        "model.safetensors",
+        "optimizer.safetensors",
+        "state.json",
+    ]
+
+
+def test_parameters_optimizer_and_generator_come_back(tmp_path: Path):
+    model = tiny_model()
+    optimizer = build_optimizer(model, CONFIG)
+    for parameter in model.parameters():
+        parameter.grad = torch.ones_like(parameter)
+    optimizer.step()
+    average = Average(CONFIG, model_tensors(model))
+    save_checkpoint(tmp_path / "c", model, optimizer, average, {"step": 1, "mark": "é"})
+    expected = torch.rand(3)
+    other = tiny_model(activation="gelu")
+    other_optimizer = build_optimizer(other, CONFIG)
+    state = load_checkpoint(
+        tmp_path / "c", other, other_optimizer, Average(CONFIG, model_tensors(other))
+    )
+    assert state == {"step": 1, "mark": "é"}
+    assert torch.equal(torch.rand(3), expected)
+    for left, right in zip(model.parameters(), other.parameters(), strict=True):
+        assert torch.equal(left, right)
+        for key, value in optimizer.state[left].items():
+            assert torch.equal(other_optimizer.state[right][key], value)
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path):
+    save(tmp_path / "c", tiny_model())
+    other = tiny_model(d_ff=5)
+    with pytest.raises(BundleError, match=r"inner\.bias should be \(5,\), is \(4,\)"):
+        load_checkpoint(
+            tmp_path / "c",
+            other,
+            build_optimizer(other, CONFIG),
+            Average(CONFIG, model_tensors(other)),
+        )
+
+
+@pytest.mark.parametrize("poison", [float("nan"), float("inf")])
+def test_parameters_that_are_not_finite_are_never_written(poison: float, tmp_path: Path):
+    """N4."""
+    model = tiny_model()
+    save(tmp_path / "c", model)
+    before = load_tensors(tmp_path / "c" / "model.safetensors")
+    with torch.no_grad():
+        model.decoder.layers[0].feed_forward.inner.bias[0] = poison
+    with pytest.raises(CorruptError) as caught:
+        save(tmp_path / "c", model)
+    assert str(caught.value) == (
+        "not saved, as these are not finite: decoder.layers.0.feed_forward.inner.bias"
+    )
+    verify_folder(tmp_path / "c")
+    for name, tensor in load_tensors(tmp_path / "c" / "model.safetensors").items():
+        assert torch.equal(tensor, before[name])
+
+
+def flip(path: Path, random: np.random.Generator) -> None:
+    content = bytearray(path.read_bytes())
+    content[int(random.integers(len(content)))] ^= 1 << int(random.integers(8))
+    path.write_bytes(content)
+
+
+def truncate(path: Path, random: np.random.Generator) -> None:
+    path.write_bytes(path.read_bytes()[: int(random.integers(path.stat().st_size))])
+
+
+def delete(path: Path, random: np.random.Generator) -> None:
+    path.unlink()
+
+
+@pytest.mark.parametrize("mutate", [flip, truncate, delete])
+def test_the_newest_intact_checkpoint_is_taken_and_the_skipped_one_named(
+    mutate: Callable[[Path, np.random.Generator], None],
+    run: Path,
+    caplog: pytest.LogCaptureFixture,
+):
+    """T5: every file of the newest in turn, ten times each."""
+    random = np.random.default_rng(0)
+    newest, older = checkpoints_of(run)
+    whole = shutil.copytree(newest, run / "whole")
+    for name in sorted(path.name for path in whole.iterdir()):
+        for _ in range(1 if mutate is delete else 10):
+            mutate(newest / name, random)
+            caplog.clear()
+            with caplog.at_level(logging.WARNING, "pellucid"):
+                assert newest_intact(run) == older
+            assert f"skipped checkpoint {newest.name}: " in caplog.text
+            assert name in caplog.text
+            shutil.copy(whole / name, newest / name)
+    assert newest_intact(run) == newest
+
+
+def test_without_an_intact_checkpoint_there_is_none(run: Path, caplog: pytest.LogCaptureFixture):
+    for folder in checkpoints_of(run):
+        (folder / "state.json").unlink()
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        assert newest_intact(run) is None
+    assert len(caplog.messages) == 2
+    assert newest_intact(run / "no run") is None
+
+
+def test_a_file_among_the_checkpoints_is_skipped(run: Path):
+    newest = checkpoints_of(run)[0]
+    (run / "checkpoints" / "step-99999999").write_text("no checkpoint")
+    assert newest_intact(run) == newest
+
+
+def test_a_run_resumed_past_a_damaged_checkpoint_ends_as_if_nothing_had_been(
+    run: Path, tiny_run: Path, caplog: pytest.LogCaptureFixture
+):
+    newest, older = checkpoints_of(run)
+    flip(newest / "model.safetensors", np.random.default_rng(1))
+    config = read_config("demo", [*tiny_runs.SETTINGS, "training.max_steps=4"])
+    with caplog.at_level(logging.INFO, "pellucid"):
+        result = train(config, run, resume=True)
+    assert result.progress.step == 4
+    assert f"resumed from {older.name}" in caplog.text
+    for name in ("model.safetensors", "optimizer.safetensors", "average.safetensors"):
+        unbroken = load_tensors(tiny_run / "checkpoints" / newest.name / name)
+        for key, tensor in load_tensors(newest / name).items():
+            assert torch.equal(tensor, unbroken[key])
+
+
+def test_a_run_whose_checkpoints_are_all_damaged_begins_anew_and_says_so(
+    run: Path, caplog: pytest.LogCaptureFixture
+):
+    for folder in checkpoints_of(run):
+        (folder / "manifest.json").unlink()
+    config = read_config("demo", [*tiny_runs.SETTINGS, "training.max_steps=4"])
+    updates = iter([None, "asked"])
+    with caplog.at_level(logging.INFO, "pellucid"):
+        result = train(config, run, resume=True, should_stop=lambda: next(updates))
+    assert result.progress.step == 1
+    assert f"no checkpoint in {run} yet: beginning anew" in caplog.text
+
+
+def test_old_checkpoints_are_removed_but_never_the_latest_intact_ones(tmp_path: Path):
+    model = tiny_model()
+    folders = [tmp_path / "checkpoints" / f"step-{step:08d}" for step in range(5)]
+    for step, folder in enumerate(folders):
+        save(folder, model, step)
+    (folders[4] / "state.json").write_text("damaged")
+    remove_old(tmp_path, keep=2)
+    assert checkpoints_of(tmp_path) == [folders[4], folders[3], folders[2]]
+    assert newest_intact(tmp_path) == folders[3]

@@ -1,0 +1,118 @@
+"""The config of a run: presets, files, overrides, and what cannot be combined."""
+
+from pathlib import Path
+
+import pytest
+
+from pellucid.core.config import read_toml, write_toml
+from pellucid.core.errors import ConfigError, InputMissingError
+from pellucid.training.config import RunConfig, TrainingConfig
+from pellucid.training.presets import preset_names, read_config
+
+
+def fault_of(**settings: object) -> str:
+    with pytest.raises(ConfigError) as caught:
+        RunConfig.parse({"training": {"max_steps": 1}, **settings}, origin="x")
+    return str(caught.value)
+
+
+def test_a_run_must_end_somewhere():
+    assert fault_of(training={}) == (
+        "x: training: one of max_steps, max_minutes and max_epochs must be set"
+    )
+
+
+def test_impossible_combinations_of_training_are_told_all_at_once():
+    assert fault_of(
+        training={
+            "schedule": "cosine",
+            "average_last": 3,
+            "average_decay": 0.9,
+            "adam_betas": [0.9, 1.0],
+        }
+    ) == (
+        "x: training: one of max_steps, max_minutes and max_epochs must be set;"
+        " schedule='cosine' needs max_steps or max_minutes;"
+        " average_last and average_decay exclude each other;"
+        " adam_betas must lie in [0, 1), got (0.9, 1.0)"
+    )
+
+
+def test_parts_that_do_not_fit_together_are_told_all_at_once():
+    assert fault_of(
+        tokenizer={"shared": False}, model={"positions": "learned", "max_positions": 256}
+    ) == (
+        "x: model.share_embeddings needs tokenizer.shared=true"
+        " (or set model.share_embeddings=false);"
+        " data.max_length=256 and a stop do not fit into model.max_positions=256"
+    )
+
+
+def test_faults_of_different_sections_are_told_all_at_once():
+    fault = fault_of(
+        model={"d_model": 10, "heads": 3},
+        training={"batch_tokens": "many", "max_step": 3},
+        tokenizer={"kind": "bpe", "vocabulary_size": 100},
+        dekoding={},
+    )
+    assert "tokenizer: vocabulary_size must be at least 261 for bpe" in fault
+    assert "model: d_model must be a multiple of heads, got d_model=10 and heads=3" in fault
+    assert "training.batch_tokens: input should be a valid integer, got 'many'" in fault
+    assert "training.max_step is not a setting; did you mean max_steps?" in fault
+    assert "dekoding is not a setting; did you mean decoding?" in fault
+
+
+@pytest.mark.parametrize("seed", [-1, 2**63])
+def test_a_seed_is_a_number_that_every_generator_takes(seed: int):
+    assert "training.seed: input should be" in fault_of(training={"max_steps": 1, "seed": seed})
+
+
+@pytest.mark.parametrize("name", preset_names())
+def test_every_preset_can_be_written_and_read_again(name: str, tmp_path: Path):
+    """The config.toml of a run is itself a config."""
+    config = read_config(name, ["training.max_steps=3", "data.source=a", "data.target=b"])
+    path = tmp_path / "config.toml"
+    path.write_text(write_toml(config.to_table()), encoding="utf-8")
+    assert read_config(str(path)) == config
+    assert RunConfig.parse(read_toml(path)) == config
+
+
+def test_overrides_go_over_the_preset():
+    config = read_config("tiny", ["model.d_model=64", "training.adam_betas=[0.8, 0.9]"])
+    assert config.model.d_model == 64
+    assert config.training.adam_betas == (0.8, 0.9)
+    assert config.model.d_ff == 256
+
+
+def test_an_unknown_preset_gets_the_nearest_one_and_the_list():
+    with pytest.raises(InputMissingError) as caught:
+        read_config("multi30")
+    assert str(caught.value) == "there is no file and no preset 'multi30'"
+    assert caught.value.hint == f"did you mean multi30k? (presets: {', '.join(preset_names())})"
+
+
+def test_a_name_near_to_no_preset_gets_advice():
+    with pytest.raises(InputMissingError) as caught:
+        read_config("x/y/z")
+    assert caught.value.hint.startswith("name a .toml file or a preset (presets: demo, ")
+
+
+def test_a_config_file_that_is_not_there_is_missing_input():
+    with pytest.raises(InputMissingError, match=r"cannot read none\.toml: No such file"):
+        read_config("none.toml")
+
+
+def test_a_folder_named_like_a_preset_does_not_hide_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "demo").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert read_config("demo").phrasebook.pairs > 0
+
+
+def test_the_optimizer_s_defaults_are_the_paper_s():
+    """Vaswani et al. (2017), §5.3 and §5.4."""
+    config = TrainingConfig(max_steps=1)
+    assert (config.adam_betas, config.adam_eps) == ((0.9, 0.98), 1e-9)
+    assert (config.warmup_steps, config.label_smoothing) == (4000, 0.1)
+    assert (config.schedule, config.learning_rate) == ("inverse_root", None)

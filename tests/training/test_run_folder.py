@@ -1,0 +1,205 @@
+"""The folder of a run: one process at a time, one config, and nothing left behind by a failure."""
+
+import logging
+import multiprocessing
+import os
+import socket
+from pathlib import Path
+
+import pytest
+import tiny_runs
+
+from pellucid.bundle import BUNDLES_FOLDER
+from pellucid.core.errors import (
+    ConfigError,
+    DataError,
+    InputMissingError,
+    LockedError,
+    OutputExistsError,
+    WriteError,
+)
+from pellucid.training.bundles import remove_worse
+from pellucid.training.config import RunConfig
+from pellucid.training.folder import RunFolder
+from pellucid.training.journal import read_journal
+from pellucid.training.presets import read_config
+from pellucid.training.train import train
+
+
+def config(*settings: str) -> RunConfig:
+    return read_config("demo", [*tiny_runs.SETTINGS, "training.max_steps=4", *settings])
+
+
+def test_an_empty_folder_and_one_that_is_not_there_are_both_free(tmp_path: Path):
+    (tmp_path / "empty").mkdir()
+    for name in ("empty", "new/deep"):
+        with RunFolder(tmp_path / name, config(), resume=False) as folder:
+            assert folder.checkpoint_path(12).name == "step-00000012"
+            assert folder.bundle_path(12).parent.name == "bundles"
+        assert read_config(str(tmp_path / name / "config.toml")) == config()
+
+
+def test_a_folder_that_holds_something_is_refused_and_left_alone(tmp_path: Path):
+    (tmp_path / "precious").write_text("!")
+    with pytest.raises(OutputExistsError) as caught, RunFolder(tmp_path, config(), resume=False):
+        pass
+    assert str(caught.value) == f"{tmp_path} already holds something"
+    assert caught.value.hint == "choose another --out, or go on with the run in it by --resume"
+    assert [path.name for path in tmp_path.iterdir()] == ["precious"]
+
+
+def test_a_file_in_the_place_of_the_folder_is_refused(tmp_path: Path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputExistsError), RunFolder(tmp_path / "file", config(), resume=False):
+        pass
+    with pytest.raises(WriteError), RunFolder(tmp_path / "file", config(), resume=True):
+        pass
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_a_second_process_is_told_who_holds_the_folder(resume: bool, tmp_path: Path):
+    """T8; whether it wants to resume or to begin."""
+    with RunFolder(tmp_path / "run", config(), resume=False):
+        with pytest.raises(LockedError) as caught:
+            RunFolder(tmp_path / "run", config(), resume=resume).__enter__()
+        assert str(caught.value) == (
+            f"run folder {tmp_path / 'run'} is locked by pid {os.getpid()}"
+            f" on host {socket.gethostname()}"
+        )
+        assert caught.value.exit_code == 3
+    with RunFolder(tmp_path / "run", config(), resume=True):
+        pass
+
+
+def _die_holding(path: Path) -> None:
+    RunFolder(path, config(), resume=False).__enter__()
+    os._exit(9)
+
+
+def test_the_lock_of_a_dead_process_is_taken_over(tmp_path: Path):
+    process = multiprocessing.get_context("spawn").Process(
+        target=_die_holding, args=(tmp_path / "run",)
+    )
+    process.start()
+    process.join()
+    assert process.exitcode == 9
+    assert "pid" in (tmp_path / "run" / ".lock").read_text()
+    with RunFolder(tmp_path / "run", config(), resume=True):
+        assert f"pid {os.getpid()} " in (tmp_path / "run" / ".lock").read_text()
+
+
+def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path):
+    with RunFolder(tmp_path, config(), resume=False):
+        pass
+    for folder in (tmp_path, tmp_path / "checkpoints", tmp_path / "bundles"):
+        (folder / ".tmp-123").mkdir()
+    with RunFolder(tmp_path, config(), resume=True):
+        pass
+    assert not list(tmp_path.rglob(".tmp-*"))
+
+
+def test_resuming_with_other_settings_is_refused_with_a_list_of_them(tmp_path: Path):
+    """T11."""
+    with RunFolder(tmp_path, config(), resume=False):
+        pass
+    other = config("model.d_ff=32", "training.seed=7", "training.max_epochs=3")
+    with pytest.raises(ConfigError) as caught:
+        RunFolder(tmp_path, other, resume=True).__enter__()
+    assert str(caught.value) == (
+        "cannot resume with other settings: model.d_ff: 16 -> 32; training.seed: 1 -> 7"
+    )
+    assert caught.value.hint == (
+        "resume with the settings of the run, or start another in a new --out"
+    )
+    with RunFolder(tmp_path, config(), resume=True):  # neither lock nor config was harmed
+        pass
+
+
+def test_resuming_with_another_limit_or_rate_is_allowed_and_told(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    with RunFolder(tmp_path, config(), resume=False):
+        pass
+    changed = config("training.max_steps=9", "training.learning_rate=1e-4")
+    with caplog.at_level(logging.WARNING, "pellucid"), RunFolder(tmp_path, changed, resume=True):
+        pass
+    assert caplog.messages == [
+        "resuming with training.learning_rate = 0.0001 (was 0.003)",
+        "resuming with training.max_steps = 9 (was 4)",
+    ]
+
+
+def test_a_run_that_fails_before_it_saves_leaves_the_folder_free(tmp_path: Path):
+    """A mistyped file name must not block the corrected command."""
+    wrong = config("data.source=none.fr", "data.target=none.en")
+    with pytest.raises(InputMissingError, match=r"cannot read none\.fr"):
+        train(wrong, tmp_path / "run")
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+def test_a_failed_resume_removes_nothing(tmp_path: Path):
+    (tmp_path / "mine.txt").touch()
+    wrong = config("data.source=none.fr", "data.target=none.en")
+    with pytest.raises(InputMissingError):
+        train(wrong, tmp_path, resume=True)
+    assert (tmp_path / "mine.txt").exists()
+    assert (tmp_path / "config.toml").exists()
+
+
+def test_a_failed_run_that_saved_something_keeps_it(tmp_path: Path):
+    folder = RunFolder(tmp_path, config(), resume=False)
+    folder.__enter__()
+    folder.checkpoint_path(3).mkdir()
+    folder.__exit__(DataError, DataError("later"), None)
+    assert folder.checkpoint_path(3).exists()
+    assert (tmp_path / "config.toml").exists()
+
+
+def test_the_folder_of_a_run_holds_these(tiny_run: Path):
+    assert sorted(path.name for path in tiny_run.iterdir()) == [
+        ".lock",
+        "bundles",
+        "checkpoints",
+        "config.toml",
+        "journal.jsonl",
+        "tokenizer",
+    ]
+    events = [event["event"] for event in read_journal(tiny_run / "journal.jsonl")]
+    assert events == ["start", *["train"] * 4, "validation", "end"]
+
+
+def test_the_model_card_tells_what_is_needed_to_repeat_it(tiny_run: Path):
+    [bundle] = (tiny_run / "bundles").iterdir()
+    card = (bundle / "README.md").read_text(encoding="utf-8")
+    assert "- Training pairs: 300 from Pellucid's own phrasebook, French to English" in card
+    assert "Trained for 4 updates" in card
+    assert "seed 1." in card
+    assert "| BLEU | " in card
+    assert "tok:13a" in card
+
+
+def test_the_best_bundles_and_the_latest_are_kept(tmp_path: Path, tiny_run: Path):
+    from pellucid.core.files import write_folder
+
+    scores = {1: 5.0, 2: 9.0, 3: 7.0, 4: float("nan"), 5: 1.0}
+    for step, score in scores.items():
+        path = tmp_path / BUNDLES_FOLDER / f"step-{step}"
+        write_folder(path, lambda _: None, details={"score": score, "step": step})
+    remove_worse(tmp_path, keep=2)
+    kept = sorted(path.name for path in (tmp_path / BUNDLES_FOLDER).iterdir())
+    assert kept == ["step-2", "step-3", "step-5"]
+
+
+def test_a_bundle_with_a_damaged_manifest_does_not_stop_the_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    from pellucid.core.files import write_folder
+
+    for step in (1, 2, 3):
+        path = tmp_path / BUNDLES_FOLDER / f"step-{step}"
+        write_folder(path, lambda _: None, details={"score": -step, "step": step})
+    (tmp_path / BUNDLES_FOLDER / "step-2" / "manifest.json").write_text("{")
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        remove_worse(tmp_path, keep=1)
+    assert len(list((tmp_path / BUNDLES_FOLDER).iterdir())) == 3
+    assert "left as it is: " in caplog.text
