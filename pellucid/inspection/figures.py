@@ -1,5 +1,6 @@
 """Pictures of what happens inside, through matplotlib (extra ``plot``)."""
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +28,20 @@ def draw_attention(attention: AttentionMap, path: Path) -> None:
         image = panel.imshow(matrix.numpy(), cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
         panel.set_title(title, fontsize=10)
         panel.set_xticks(
-            range(len(attention.source_tokens)), attention.source_tokens, rotation=60, ha="right"
+            range(len(attention.source_tokens)),
+            attention.source_tokens,
+            rotation=60,
+            ha="right",
+            parse_math=False,
         )
-    panels[0].set_yticks(range(len(attention.target_tokens)), attention.target_tokens)
+    panels[0].set_yticks(
+        range(len(attention.target_tokens)), attention.target_tokens, parse_math=False
+    )
     panels[0].set_ylabel("said")
     figure.supxlabel("read", fontsize=10)
     figure.colorbar(image, ax=list(panels), label="weight", fraction=0.02)
-    with write_errors(path):
+    with write_errors(path), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph .* missing from font")  # boxes stand for those
         figure.savefig(path, dpi=120)
 
 
