@@ -49,7 +49,7 @@ class Display:
                     f"{event['parameters']:,} parameters, {event['pairs']:,} pairs,"
                     f" {event['source_vocabulary']:,} source and"
                     f" {event['target_vocabulary']:,} target tokens,"
-                    f" {event['threads']} threads on {event['device']}"
+                    f" {event['threads']} threads on {event['device']}, {event['precision']}"
                 )
             case "train":
                 self._show_training(event)

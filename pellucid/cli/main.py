@@ -1,5 +1,6 @@
 """The command ``pellucid``: finds a command, runs it, and turns errors into one clear line."""
 
+import os
 import signal
 import sys
 import traceback
@@ -15,6 +16,8 @@ COMMAND_NAMES: tuple[CommandName, ...] = get_args(CommandName)
 
 INTERNAL_ERROR = 70
 """Exit code of a defect in Pellucid itself (sysexits.h, EX_SOFTWARE)."""
+IO_ERROR = 74
+"""Exit code of a file or stream that failed in mid-use (sysexits.h, EX_IOERR)."""
 
 
 class _Commands(click.Group):
@@ -97,6 +100,8 @@ def main() -> None:
     try:
         arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
         code = cli.main(args=arguments, standalone_mode=False)
+        if sys.stdout is not None:
+            sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
     except click.exceptions.Abort:
         _leave("interrupted", 130)
@@ -110,11 +115,18 @@ def main() -> None:
             traceback.print_exc()
         hint = f"; hint: {error.hint}" if error.hint else ""
         _leave(f"error: {_one_line(str(error))}{hint}", error.exit_code)
+    except OSError as error:
+        if debug:
+            traceback.print_exc()
+        place = f"{error.filename}: " if error.filename else ""
+        _leave(f"error: {place}{error.strerror or error}", IO_ERROR)
     except Exception as error:
         if debug:
             traceback.print_exc()
         reason = _one_line(f"{type(error).__name__}: {error}")
-        _leave(f"error: internal: {reason}; hint: run again with --debug and report it", 70)
+        _leave(
+            f"error: internal: {reason}; hint: run again with --debug and report it", INTERNAL_ERROR
+        )
 
 
 def _one_line(text: str) -> str:
@@ -123,7 +135,18 @@ def _one_line(text: str) -> str:
 
 def _leave(message: str, code: int) -> None:
     click.echo(message, err=True)
+    _drop_unwritten_output()
     sys.exit(code)
+
+
+def _drop_unwritten_output() -> None:
+    """What stdout could not take must not be tried, and complained about, once more at exit."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _set_up_logging(*, quiet: bool) -> None:

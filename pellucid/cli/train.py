@@ -1,5 +1,6 @@
 """``pellucid train``: from a config and two text files to a model."""
 
+import shlex
 from pathlib import Path
 
 import click
@@ -46,7 +47,9 @@ def train(
             run_config, folder, resume=resume, listener=display.hear, should_stop=stop
         )
     if result.reason in EXIT_CODES:
-        click.echo(f"saved; go on with: pellucid train {config} --out {folder} --resume", err=True)
+        changes = [part for override in overrides for part in ("--set", override)]
+        again = ["pellucid", "train", config, *changes, "--out", str(folder), "--resume"]
+        click.echo(f"saved; go on with: {shlex.join(again)}", err=True)
         return EXIT_CODES[result.reason]
     click.echo(str(folder))
     return 0

@@ -1,13 +1,16 @@
 """``pellucid translate``: one sentence a line in, one translation a line out."""
 
+import contextlib
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import click
 
 from pellucid.cli.search_options import open_translator, search_options
+from pellucid.core.files import open_replacement, write_errors
 
 if TYPE_CHECKING:
     from pellucid.decoding.result import Translation
@@ -42,22 +45,35 @@ def translate(bundle: str, file: str, output: str, buffer_size: int | None, as_j
     translator = open_translator(bundle, buffer_size)
     lines = iterate_lines(sys.stdin.buffer if file == "-" else Path(file))
     several = translator.settings.n_best > 1
-    with click.open_file(output, "w", encoding="utf-8") as out:
+    with _opened(output) as out:
         for number, translation in enumerate(translator.translate(lines)):
             if as_json:
                 _write_json(out, number, translation)
             elif several:
                 _write_n_best(out, number, translation)
             else:
-                out.write(translation.text + "\n")
+                out.write(f"{translation.text}\n".encode())
             if buffer_size is not None:
                 out.flush()
 
 
-def _write_json(out: IO[str], number: int, translation: "Translation") -> None:
+@contextlib.contextmanager
+def _opened(output: str) -> Iterator[IO[bytes]]:
+    """What to write to. A file keeps what it holds until the last line is translated."""
+    path = Path(output).resolve()
+    if output == "-" or (path.exists() and not path.is_file()):
+        with write_errors(Path(output)), click.open_file(output, "wb") as out:
+            yield out
+            out.flush()
+    else:
+        with open_replacement(path) as file:
+            yield file
+
+
+def _write_json(out: IO[bytes], number: int, translation: "Translation") -> None:
     entry = {"id": number, "source": translation.source, **_figures(translation)}
     entry["n_best"] = [_figures(each) for each in translation.n_best]
-    out.write(json.dumps(entry, ensure_ascii=False) + "\n")
+    out.write(f"{json.dumps(entry, ensure_ascii=False)}\n".encode())
 
 
 def _figures(translation: "Translation") -> dict[str, object]:
@@ -69,6 +85,6 @@ def _figures(translation: "Translation") -> dict[str, object]:
     }
 
 
-def _write_n_best(out: IO[str], number: int, translation: "Translation") -> None:
+def _write_n_best(out: IO[bytes], number: int, translation: "Translation") -> None:
     for each in translation.n_best:
-        out.write(f"{number} ||| {each.text} ||| {each.score:.6f}\n")
+        out.write(f"{number} ||| {each.text} ||| {each.score:.6f}\n".encode())

@@ -1,0 +1,126 @@
+"""Runs ``pellucid`` as a user does and gives back the exit code and both streams."""
+
+import atexit
+import contextlib
+import dataclasses
+import functools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def error_line(self) -> str:
+        """The one line that tells of the error; there must be no second and no traceback."""
+        assert "Traceback" not in self.err, self.err
+        lines = [line for line in self.err.splitlines() if line.startswith("error: ")]
+        assert len(lines) == 1, self.err
+        assert self.err.splitlines()[-1] == lines[0], self.err
+        return lines[0]
+
+
+@dataclasses.dataclass
+class Running:
+    """A command in mid-run."""
+
+    pid: int
+    result: Result | None = None
+
+
+@functools.cache
+def _server() -> subprocess.Popen[str]:
+    server = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("fork_server.py"))],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": ""},
+    )
+    atexit.register(_stop, server)
+    assert server.stdout is not None
+    assert server.stdout.readline() == "ready\n"
+    return server
+
+
+def _stop(server: subprocess.Popen[str]) -> None:
+    server.terminate()
+    server.communicate()
+
+
+@contextlib.contextmanager
+def running(
+    *arguments: object,
+    folder: Path | None = None,
+    stdin: bytes | Path = b"",
+    stdout: Path | None = None,
+    environment: dict[str, str] | None = None,
+    largest_file: int | None = None,
+    closed: tuple[int, ...] = (),
+) -> Iterator[Running]:
+    """Run ``pellucid`` with ``arguments`` beside the block; ``result`` is there when it ends."""
+    with tempfile.TemporaryDirectory() as name:
+        streams = Path(name)
+        (streams / "in").write_bytes(stdin if isinstance(stdin, bytes) else b"")
+        (streams / "out").touch()
+        (streams / "err").touch()
+        paths = [
+            str(stdin if isinstance(stdin, Path) else streams / "in"),
+            str(stdout or streams / "out"),
+            str(streams / "err"),
+        ]
+        request = {
+            "arguments": [str(argument) for argument in arguments],
+            "folder": str(folder or streams),
+            "environment": environment or {},
+            "streams": [None if n in closed else path for n, path in enumerate(paths)],
+            "largest_file": largest_file,
+        }
+        server = _server()
+        assert server.stdin is not None
+        assert server.stdout is not None
+        server.stdin.write(json.dumps(request) + "\n")
+        server.stdin.flush()
+        command = Running(pid=int(server.stdout.readline()))
+        try:
+            yield command
+        finally:
+            code = int(server.stdout.readline())
+            command.result = Result(
+                code=code,
+                out=(streams / "out").read_text(encoding="utf-8"),
+                err=(streams / "err").read_text(encoding="utf-8"),
+            )
+
+
+def pellucid(
+    *arguments: object,
+    folder: Path | None = None,
+    stdin: bytes | Path = b"",
+    stdout: Path | None = None,
+    environment: dict[str, str] | None = None,
+    largest_file: int | None = None,
+    closed: tuple[int, ...] = (),
+) -> Result:
+    """Run ``pellucid`` with ``arguments`` to its end."""
+    with running(
+        *arguments,
+        folder=folder,
+        stdin=stdin,
+        stdout=stdout,
+        environment=environment,
+        largest_file=largest_file,
+        closed=closed,
+    ) as command:
+        pass
+    assert command.result is not None
+    return command.result

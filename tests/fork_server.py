@@ -1,0 +1,58 @@
+"""Imports Pellucid once, then runs each command line it is sent in a fork of itself.
+
+A command is a whole process with its own exit code, signals and streams, as on the command
+line, without the seconds that importing torch takes. Requests and answers are JSON lines.
+"""
+
+import json
+import os
+import resource
+import sys
+
+import pellucid.cli.demo
+import pellucid.cli.display
+import pellucid.cli.evaluate
+import pellucid.cli.train
+import pellucid.cli.translate
+import pellucid.evaluation.evaluate
+import pellucid.training.train  # noqa: F401
+from pellucid.cli import main
+
+
+def run_here(request: dict) -> None:
+    """Become the command: streams, folder, environment, limits, arguments."""
+    os.chdir(request["folder"])
+    os.environ.update(request["environment"])
+    streams = ((0, os.O_RDONLY), (1, os.O_WRONLY), (2, os.O_WRONLY))
+    for (number, flags), path in zip(streams, request["streams"], strict=True):
+        if path is None:
+            os.close(number)
+            setattr(sys, ("stdin", "stdout", "stderr")[number], None)
+            continue
+        opened = os.open(path, flags)
+        os.dup2(opened, number)
+        os.close(opened)
+    if request["largest_file"] is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (request["largest_file"],) * 2)
+    sys.argv = ["pellucid", *request["arguments"]]
+    main()
+
+
+def serve() -> None:
+    """Fork for each request; the child leaves through the interpreter's own exit."""
+    requests, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    print("ready", file=answers, flush=True)
+    for line in requests:
+        child = os.fork()
+        if child == 0:
+            requests.detach()
+            answers.detach()
+            run_here(json.loads(line))
+            return
+        print(child, file=answers, flush=True)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), file=answers, flush=True)
+
+
+if __name__ == "__main__":
+    serve()
