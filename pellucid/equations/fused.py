@@ -27,6 +27,13 @@ def fused_attention(
     if causal and may_attend is not None:
         square = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool, device=query.device)
         may_attend, causal = may_attend & square.tril(), False
+    if query.device.type == "cpu" and query.dtype is torch.bfloat16 and torch.is_grad_enabled():
+        # PyTorch 2.13's CPU kernel takes six times as long backwards in bfloat16 as in float32.
+        with torch.autocast("cpu", enabled=False):
+            wide = functional.scaled_dot_product_attention(
+                query.float(), key.float(), value.float(), attn_mask=may_attend, is_causal=causal
+            )
+        return wide.to(query.dtype)
     return functional.scaled_dot_product_attention(
         query, key, value, attn_mask=may_attend, is_causal=causal
     )
@@ -65,27 +72,36 @@ def fused_linear_cross_entropy(
     EQ: 112, 113, 118, 120.  Source: Wijmans et al. (2024) and Hsu et al. (2024) for the chunks.
     Law: tests/laws/test_fused_equals_clear.py.
     """
+    device = hidden.device.type
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
     loss: Tensor
-    loss, negative_log_likelihood = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
-        hidden, weight, bias, labels, smoothing
-    )
+    with torch.autocast(device, enabled=False):
+        loss, negative_log_likelihood = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
+            hidden, weight, bias, labels, smoothing, dtype
+        )
     return loss, negative_log_likelihood
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
-    """Computes its gradients going forward, while a chunk of logits is at hand."""
+    """Computes its gradients going forward, while a chunk of logits is at hand.
+
+    Matrix products are made in ``dtype``, everything else in the dtype of ``hidden``.
+    """
 
     @staticmethod
-    def forward(ctx, hidden, weight, bias, labels, smoothing):  # type: ignore[no-untyped-def]
+    def forward(ctx, hidden, weight, bias, labels, smoothing, dtype):  # type: ignore[no-untyped-def]
         needs_gradient = any(ctx.needs_input_grad)
-        gradients = _Gradients(hidden, weight, bias) if needs_gradient else None
+        gradients = _Gradients(hidden, weight, bias, dtype) if needs_gradient else None
         mean_weight = weight.mean(dim=0)
         mean_bias = bias.mean() if bias is not None else 0.0
+        narrow_hidden, narrow_weight = hidden.to(dtype), weight.to(dtype)
         likelihood = torch.zeros((), dtype=hidden.dtype, device=hidden.device)
         uniform = torch.zeros_like(likelihood)
         for first in range(0, hidden.shape[0], _CHUNK_ROWS):
             rows = slice(first, first + _CHUNK_ROWS)
-            logits = functional.linear(hidden[rows], weight, bias)
+            logits = functional.linear(narrow_hidden[rows], narrow_weight).to(hidden.dtype)
+            if bias is not None:
+                logits += bias
             label_logits = logits.gather(1, labels[rows, None]).squeeze(1)
             highest = logits.amax(dim=1, keepdim=True)
             exponentials = logits.sub_(highest).exp_()
@@ -106,15 +122,18 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def backward(ctx, loss_gradient, _):  # type: ignore[no-untyped-def]
         hidden, weight, bias = ctx.saved_tensors
         scaled_bias = None if bias is None else bias * loss_gradient
-        return hidden * loss_gradient, weight * loss_gradient, scaled_bias, None, None
+        return hidden * loss_gradient, weight * loss_gradient, scaled_bias, None, None, None
 
 
 class _Gradients:
     """Gradients of the summed loss with respect to what the last linear map was made of."""
 
-    def __init__(self, hidden: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+    def __init__(
+        self, hidden: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype
+    ) -> None:
         self._input = hidden
         self._weight = weight
+        self._narrow_weight = weight.to(dtype)
         self.hidden = torch.empty_like(hidden)
         self.weight = torch.zeros_like(weight)
         self.bias = torch.zeros_like(bias) if bias is not None else None
@@ -124,8 +143,9 @@ class _Gradients:
 
         Dividing the narrow matrices instead of the wide one saves a pass over the logits.
         """
-        self.hidden[rows] = (exponentials @ self._weight) / normalizers
-        self.weight.addmm_(exponentials.T, self._input[rows] / normalizers)
+        narrow = exponentials.to(self._narrow_weight.dtype)
+        self.hidden[rows] = (narrow @ self._narrow_weight).to(self.hidden.dtype) / normalizers
+        self.weight += narrow.T @ (self._input[rows] / normalizers).to(narrow.dtype)
         if self.bias is not None:
             self.bias += (exponentials / normalizers).sum(dim=0)
 

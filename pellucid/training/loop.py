@@ -21,6 +21,7 @@ from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData
 from pellucid.training.folder import RunFolder
 from pellucid.training.journal import Journal
+from pellucid.training.precision import Precision
 from pellucid.training.progress import Progress
 from pellucid.training.schedule import learning_rate
 from pellucid.training.step import StepReport, update
@@ -48,6 +49,7 @@ class Run:
     average: Average
     sampler: BatchSampler
     progress: Progress
+    precision: Precision
 
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps besides tensors."""
@@ -56,6 +58,7 @@ class Run:
             "progress": self.progress.state(),
             "sampler": self.sampler.state(),
             "dropout": self.model.dropout_source.state(),
+            "precision": self.precision,
             "threads": torch.get_num_threads(),
             "torch": torch.__version__,
         }
@@ -95,7 +98,7 @@ def _one_update(run: Run) -> tuple[StepReport, float]:
     progress.step += 1
     share_done = progress.share_done(config)
     rate = learning_rate(config, run.config.model.d_model, progress.step, share_done)
-    report = update(run.model, run.optimizer, _next_batches(run), config, rate)
+    report = update(run.model, run.optimizer, _next_batches(run), config, rate, run.precision)
     progress.target_tokens += report.token_count
     if report.applied:
         progress.skipped_in_a_row = 0

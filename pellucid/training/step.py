@@ -10,6 +10,7 @@ from torch import Tensor
 from pellucid.model import Seq2Seq
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
+from pellucid.training.precision import Precision, autocast
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,6 +53,7 @@ def update(
     batches: Sequence[Batch],
     config: TrainingConfig,
     rate: float,
+    precision: Precision = "fp32",
 ) -> StepReport:
     """Change the parameters once by the gradient of the mean loss over all tokens of ``batches``.
 
@@ -63,7 +65,10 @@ def update(
     optimizer.zero_grad(set_to_none=True)
     loss_sum, likelihood_sum, token_count = 0.0, 0.0, 0
     for batch in batches:
-        sums = model.loss(batch.source, batch.target_input, batch.labels, config.label_smoothing)
+        with autocast(precision, batch.source.device.type):
+            sums = model.loss(
+                batch.source, batch.target_input, batch.labels, config.label_smoothing
+            )
         sums.loss.backward()  # type: ignore[no-untyped-call]
         loss_sum += sums.loss.item()
         likelihood_sum += sums.negative_log_likelihood.item()

@@ -18,6 +18,7 @@ from pellucid.training.data import prepare_data
 from pellucid.training.folder import RunFolder
 from pellucid.training.journal import Journal, Listener
 from pellucid.training.loop import Run, StopRequest, learn
+from pellucid.training.precision import resolve_precision
 from pellucid.training.progress import Progress
 from pellucid.training.step import build_optimizer
 
@@ -76,12 +77,13 @@ def _set_up_torch(config: RunConfig) -> None:
 
 def _set_up_run(config: RunConfig, folder: RunFolder, journal: Journal) -> Run:
     data = prepare_data(config, folder.path)
+    device = _device(config)
     model = build_model(
         config.model,
         data.source_tokenizer.vocabulary_size,
         data.target_tokenizer.vocabulary_size,
         seed=config.training.seed,
-    ).to(_device(config))
+    ).to(device)
     model.dropout_source.seed(config.training.seed)
     return Run(
         config=config,
@@ -98,6 +100,7 @@ def _set_up_run(config: RunConfig, folder: RunFolder, journal: Journal) -> Run:
             config.training.seed,
         ),
         progress=Progress(),
+        precision=resolve_precision(config.training.precision, device),
     )
 
 
@@ -110,6 +113,7 @@ def _resume(run: Run) -> None:
     run.progress = Progress.from_state(state["progress"])
     run.sampler.restore(state["sampler"])
     run.model.dropout_source.restore(state["dropout"])
+    run.precision = state["precision"]
     if state["threads"] != torch.get_num_threads():
         _log.warning(
             "resuming with %d CPU threads, not %d: sums round differently",
@@ -141,6 +145,7 @@ def _about(run: Run) -> dict[str, object]:
         "source_vocabulary": run.data.source_tokenizer.vocabulary_size,
         "target_vocabulary": run.data.target_tokenizer.vocabulary_size,
         "device": str(next(run.model.parameters()).device),
+        "precision": run.precision,
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
         "numpy": np.__version__,

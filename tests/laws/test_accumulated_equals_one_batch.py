@@ -67,3 +67,18 @@ def test_an_update_that_is_not_finite_changes_nothing():
         assert torch.equal(before, each)
     for before, each in zip(moments, model.parameters(), strict=True):
         assert torch.equal(before, optimizer.state[each]["exp_avg"])
+
+
+def test_an_update_in_bfloat16_is_the_one_in_float32_within_its_tolerance():
+    config = TrainingConfig(max_steps=1)
+    batch = collate_pairs(*zip(*PAIRS, strict=True))
+    reports = []
+    for precision in ("fp32", "bf16"):
+        model = tiny_model(dropout=0.0).float()
+        optimizer = build_optimizer(model, config)
+        reports.append(update(model, optimizer, [batch], config, 0.1, precision))
+        assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
+    full, half = reports
+    assert half.loss == pytest.approx(full.loss, rel=2e-2)
+    assert half.loss != full.loss
+    assert half.gradient_norm == pytest.approx(full.gradient_norm, rel=5e-2)

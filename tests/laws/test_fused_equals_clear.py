@@ -136,3 +136,22 @@ def test_linear_cross_entropy_without_gradients_gives_the_same_sums():
     without = fused_linear_cross_entropy(hidden.detach(), weight.detach(), None, labels, 0.1)
     torch.testing.assert_close(with_gradient[0].detach(), without[0], rtol=0, atol=0)
     torch.testing.assert_close(with_gradient[1], without[1], rtol=0, atol=0)
+
+
+def test_linear_cross_entropy_under_autocast_is_the_same_within_bfloat16():
+    hidden = random(7, 16, dtype=torch.float32, seed=1)
+    weight = random(11, 16, dtype=torch.float32, seed=2)
+    bias = random(11, dtype=torch.float32, seed=3)
+    labels = torch.arange(7)
+    clear = smoothed_cross_entropy(hidden @ weight.T + bias, labels, 0.1)
+    with torch.autocast("cpu", torch.bfloat16):
+        fast, _ = fused_linear_cross_entropy(hidden, weight, bias, labels, 0.1)
+    assert fast.dtype == torch.float32
+    torch.testing.assert_close(fast, clear, rtol=2e-2, atol=2e-2)
+    assert not torch.equal(fast, clear)  # the products were indeed made in bfloat16
+    for ours, theirs in zip(
+        torch.autograd.grad(fast, [hidden, weight, bias]),
+        torch.autograd.grad(clear, [hidden, weight, bias]),
+        strict=True,
+    ):
+        torch.testing.assert_close(ours, theirs, rtol=4e-2, atol=4e-2)
