@@ -1,0 +1,220 @@
+"""Write docs/configuration.md from the configs themselves: types, defaults, docstrings, refusals.
+
+python scripts/document_config.py           write the page
+python scripts/document_config.py --check   fail if the page is not what would be written
+"""
+
+import sys
+import types
+import typing
+from pathlib import Path
+from typing import Any, Literal
+
+import annotated_types
+from pydantic.fields import FieldInfo
+
+from pellucid.core.config import Config, apply_overrides, read_toml
+from pellucid.core.errors import ConfigError
+from pellucid.decoding.config import SamplingConfig
+from pellucid.training.config import RunConfig
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "configuration.md"
+PRESETS = ROOT / "pellucid" / "presets"
+
+INTRODUCTION = """\
+# Configuration
+
+<!-- Written by scripts/document_config.py from the code: change that, then run the script. -->
+
+```
+pellucid train tiny --set data.source=train.en --set data.target=train.de --out runs/en-de
+pellucid train my.toml --set training.learning_rate=3e-3
+```
+
+A config is a TOML file, or the name of a preset. It has one section for each part of a run:
+
+```toml
+[data]
+source = "train.en"
+target = "train.de"
+
+[model]
+d_model = 256
+d_ff = 1024
+heads = 4
+
+[training]
+max_minutes = 30
+```
+
+`--set section.key=value` changes one setting and may be given many times.
+
+- The value is read as TOML: `3e-4`, `true`, `[1, 2]`. What is not TOML is text, so
+  `--set data.source=train.en` needs no quotes. A list of files does:
+  `--set 'data.source=["a.en", "b.en"]'`.
+- A table inside a section is reached by one more dot: `--set decoding.sampling.top_k=10`.
+- File names count from the current folder, not from the config's.
+- A setting that a preset has set can be changed, but not unset: TOML has no word for "none". A
+  limit such as `training.max_minutes` can be raised until it no longer matters.
+- Unknown names, wrong types and values out of range are refused, all of them together, each with
+  its path and, for an unknown name, the nearest one that exists. Settings that cannot stand
+  together are told once each of them alone is right. Exit code 78.
+
+"Not set" in a table below means that the setting has no value unless you give it one. "The
+paper" is Vaswani et al. (2017), "Attention Is All You Need"; a § is a section of it. `EQ` and `ER`
+numbers are those in the docstrings of `pellucid/equations` and in `tests/equations`: equations,
+and errors in the literature.
+"""
+
+LIMITED: dict[str, Any] = {"training": {"max_steps": 1000}}
+UNLIMITED: dict[str, Any] = {"training": {}}
+REFUSED: list[tuple[dict[str, Any], list[str]]] = [
+    (UNLIMITED, ["training.batch_tokens=4096"]),
+    (UNLIMITED, ["training.max_epochs=3", "training.schedule=linear"]),
+    (LIMITED, ["training.average_last=5", "training.average_decay=0.99"]),
+    (LIMITED, ["model.d_model=128", "model.heads=3"]),
+    (LIMITED, ["tokenizer.shared=false"]),
+    (LIMITED, ["model.positions=learned", "model.max_positions=100"]),
+    (LIMITED, ["tokenizer.vocabulary_size=200"]),
+    (LIMITED, ["tokenizer.kind=word", "tokenizer.sampling=0.1"]),
+    (LIMITED, ["tokenizer.lowercase=true"]),
+    (LIMITED, ["tokenizer.keep_spaces=false"]),
+    (LIMITED, ["data.source=train.en"]),
+    (LIMITED, ["data.source=train.tsv", "data.target=train.de"]),
+    (LIMITED, ["decoding.beam_size=2", "decoding.n_best=5"]),
+    (LIMITED, ["decoding.min_length=9", "decoding.max_length=5"]),
+    (LIMITED, ["decoding.beam_size=0", "decoding.patience=0"]),
+    (LIMITED, ["decoding.sampling.top_p=0", "decoding.sampling.temperature=0"]),
+]
+"""Settings that cannot stand together; the page shows what is really said about each."""
+
+BOUNDS: dict[type, tuple[str, str]] = {
+    annotated_types.Ge: ("ge", "≥"),
+    annotated_types.Gt: ("gt", ">"),
+    annotated_types.Le: ("le", "≤"),
+    annotated_types.Lt: ("lt", "<"),
+}
+BASIC = {int: "integer", float: "number", bool: "boolean", str: "text"}
+
+
+def document() -> str:
+    """The whole page."""
+    parts = [INTRODUCTION]
+    for name, field in RunConfig.model_fields.items():
+        section = field.annotation
+        assert isinstance(section, type)
+        assert issubclass(section, Config)
+        parts.append(_section(name, section))
+    parts += [_section("decoding.sampling", SamplingConfig), _refusals(), _presets()]
+    return "\n".join(parts)
+
+
+def _section(name: str, config: type[Config]) -> str:
+    lines = [f"## [{name}]", "", _clean(config.__doc__ or ""), ""]
+    lines += ["| setting | type | default | meaning |", "|---|---|---|---|"]
+    for key, field in config.model_fields.items():
+        cells = (f"`{key}`", _type(field), _default(field), _clean(field.description or ""))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _clean(text: str) -> str:
+    """A docstring as one cell of a table."""
+    return " ".join(text.split()).replace("``", "`").replace("|", "\\|")
+
+
+def _type(field: FieldInfo) -> str:
+    bounds = [
+        f"{sign} {_number(getattr(bound, name))}"
+        for bound in field.metadata
+        for kind, (name, sign) in BOUNDS.items()
+        if isinstance(bound, kind)
+    ]
+    return ", ".join([_type_name(field.annotation), *bounds])
+
+
+def _number(value: float) -> str:
+    is_power = isinstance(value, int) and value > 1_000_000 and value.bit_count() == 1
+    return f"2^{int(value).bit_length() - 1}" if is_power else f"{value:,}"
+
+
+def _type_name(annotation: Any) -> str:
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if annotation in BASIC:
+        return BASIC[annotation]
+    if origin is Literal:
+        return ", ".join(f"`{each}`" for each in arguments)
+    if origin in (types.UnionType, typing.Union):
+        [inner] = [each for each in arguments if each is not type(None)]
+        return _type_name(inner)
+    if origin is tuple and arguments == (str, ...):
+        return "list of texts"
+    if origin is tuple:
+        return f"list of {len(arguments)} {_type_name(arguments[0])}s"
+    if isinstance(annotation, type) and issubclass(annotation, Config):
+        return "table"
+    raise TypeError(f"no words for the type {annotation!r}")
+
+
+def _default(field: FieldInfo) -> str:
+    return "not set" if field.default in (None, ()) else f"`{_value(field.default)}`"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(map(_value, value))}]"
+    return f'"{value}"' if isinstance(value, str) else str(value)
+
+
+def _refusals() -> str:
+    lines = ["## What is refused", "", "| settings | message |", "|---|---|"]
+    for base, settings in REFUSED:
+        shown = " ".join(f"`{setting}`" for setting in settings)
+        lines.append(f"| {shown} | {_clean(refusal(base, settings))} |")
+    lines += ["", "The first two rows are configs that set no other limit."]
+    return "\n".join(lines) + "\n"
+
+
+def refusal(base: dict[str, Any], settings: list[str]) -> str:
+    """What is said about these settings."""
+    try:
+        RunConfig.parse(apply_overrides(base, settings))
+    except ConfigError as error:
+        return str(error).removeprefix("config: ")
+    raise AssertionError(f"{settings} are not refused")
+
+
+def _presets() -> str:
+    tables = {path.stem: read_toml(path) for path in sorted(PRESETS.glob("*.toml"))}
+    lines = ["## Presets", "", "A preset sets what is listed here; the rest has its default.", ""]
+    for name in tables:
+        comment = (PRESETS / f"{name}.toml").read_text(encoding="utf-8").split("\n")[0]
+        lines.append(f"- `{name}`: {comment.removeprefix('# ')}")
+    lines += ["", f"| setting | {' | '.join(tables)} |", f"|---|{'---|' * len(tables)}"]
+    for section, config in RunConfig.model_fields.items():
+        assert isinstance(config.annotation, type)
+        for key in config.annotation.model_fields:
+            values = [table.get(section, {}).get(key) for table in tables.values()]
+            if any(value is not None for value in values):
+                cells = ("" if value is None else f"`{_value(value)}`" for value in values)
+                lines.append(f"| `{section}.{key}` | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> int:
+    """Write the page, or with ``--check`` say whether it is up to date."""
+    text = document()
+    if "--check" in sys.argv[1:]:
+        fresh = PAGE.is_file() and PAGE.read_text(encoding="utf-8") == text
+        print(f"{PAGE.name} is {'up to date' if fresh else 'stale'}")
+        return 0 if fresh else 1
+    PAGE.write_text(text, encoding="utf-8")
+    print(f"wrote {PAGE.relative_to(ROOT)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
