@@ -55,7 +55,7 @@ def demo(obj: dict[str, bool], out: Path) -> int:
     _tell(translator, held_out, figures)
     _write_result(out, config, figures)
     _draw(translator, out)
-    click.echo(f"\nTry your own:  echo 'le chat mange' | pellucid translate {out}")
+    click.echo(f"\nTry your own:  echo 'le chat noir dort' | pellucid translate {out}")
     return 0
 
 

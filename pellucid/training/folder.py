@@ -1,7 +1,7 @@
 """The folder of a run: what lies where, and who may write in it.
 
 config.toml     the whole config, as it was resolved
-shared.spm ...  the tokenizers
+tokenizer/      the tokenizers
 data/           tokenized training text
 checkpoints/    to resume from
 bundles/        to translate with; the best by its score
