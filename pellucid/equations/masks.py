@@ -97,7 +97,7 @@ def masked_softmax(
     require_fits("may_attend", may_attend, "the scores", scores)
     sees_nothing = ~may_attend.any(dim=-1, keepdim=True)
     masked = scores.masked_fill(~may_attend, -math.inf)
-    # Such rows are made harmless before the softmax: hiding its NaN afterwards hides it
-    # from the values only, not from the gradients.
+    # Such rows are made harmless before the softmax: NaN that is only hidden afterwards still
+    # stands in the graph, where anomaly detection and second derivatives meet it.
     weights = softmax(masked.masked_fill(sees_nothing, 0.0))
     return weights.masked_fill(~may_attend, 0.0)

@@ -201,6 +201,11 @@ SHAPE_FAULTS = {
         "query and key must have the same length (axis -2 of query, axis -2 of key),"
         " got shapes (2, 3) and (4, 3)",
     ),
+    "no such axis, and one of size 1": (
+        lambda: attention(ZEROS(2, 3), ZEROS(3), ZEROS(1, 3)),
+        "key and value must have the same number of keys (axis -2 of key, axis -2 of value),"
+        " got shapes (3,) and (1, 3)",
+    ),
     "no such axis": (
         lambda: attention(ZEROS(2, 3), ZEROS(3), ZEROS(4, 3)),
         "key and value must have the same number of keys (axis -2 of key, axis -2 of value),"

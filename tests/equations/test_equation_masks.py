@@ -96,6 +96,16 @@ def test_a_query_that_sees_nothing_gets_zeros_and_zero_gradients():
     close(gradient, torch.stack((torch.zeros(2), torch.stack((p[0] * p[1], -p[0] * p[1])))))
 
 
+def test_no_nan_stands_in_the_graph_of_a_query_that_sees_nothing():
+    """ER-42: anomaly detection looks at every step of the way back, not only at its end."""
+    scores = torch.randn(2, 3, requires_grad=True)
+    may_attend = torch.tensor([[False] * 3, [True, True, False]])
+    with torch.autograd.set_detect_anomaly(True):
+        gradient = torch.autograd.grad(masked_softmax(scores, may_attend)[:, 0].sum(), scores)[0]
+    assert gradient.isfinite().all()
+    assert torch.autograd.gradgradcheck(lambda s: masked_softmax(s, may_attend), scores)
+
+
 def test_masked_softmax_passes_gradcheck_with_every_kind_of_row():
     """EQ-73: rows that see all, some, one, nothing."""
     may_attend = torch.tensor([[True] * 3, [True, False, True], [False, True, False], [False] * 3])
