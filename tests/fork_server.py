@@ -4,6 +4,7 @@ A command is a whole process with its own exit code, signals and streams, as on 
 line, without the seconds that importing torch takes. Requests and answers are JSON lines.
 """
 
+import gc
 import json
 import os
 import resource
@@ -35,12 +36,19 @@ def run_here(request: dict) -> None:
     if request["largest_file"] is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (request["largest_file"],) * 2)
     sys.argv = ["pellucid", *request["arguments"]]
-    main()
+    try:
+        main()
+    except SystemExit as leaving:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        os._exit(leaving.code or 0)  # taking torch down takes longer than most commands
 
 
 def serve() -> None:
     """Fork for each request; the child leaves through the interpreter's own exit."""
     requests, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    gc.freeze()  # or every fork would copy what its first collection touches
     print("ready", file=answers, flush=True)
     for line in requests:
         child = os.fork()

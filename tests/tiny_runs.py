@@ -10,6 +10,10 @@ from pellucid.training.train import train
 SETTINGS = [
     "phrasebook.pairs=300",
     "phrasebook.held_out=8",
+    "tokenizer.kind=word",
+    "tokenizer.shared=false",
+    "tokenizer.vocabulary_size=4000",
+    "model.share_embeddings=false",
     "model.d_model=16",
     "model.d_ff=16",
     "model.heads=2",
@@ -23,6 +27,7 @@ SETTINGS = [
     "training.save_every=3",
     "training.log_every=1",
     "training.threads=1",
+    "training.precision=fp32",
 ]
 """Dropout, accumulation and a moving average are on: whatever could differ after a resume."""
 

@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import traceback
+from pathlib import Path
 from typing import Literal, assert_never, get_args
 
 import click
@@ -11,7 +12,7 @@ import click
 from pellucid import __version__
 from pellucid.core.errors import PellucidError
 
-CommandName = Literal["demo", "evaluate", "train", "translate"]
+CommandName = Literal["demo", "evaluate", "figures", "train", "translate"]
 COMMAND_NAMES: tuple[CommandName, ...] = get_args(CommandName)
 
 INTERNAL_ERROR = 70
@@ -56,6 +57,10 @@ def _load(name: CommandName) -> click.Command:
             from pellucid.cli.evaluate import evaluate
 
             return evaluate
+        case "figures":
+            from pellucid.cli.figures import figures
+
+            return figures
         case "train":
             from pellucid.cli.train import train
 
@@ -95,6 +100,7 @@ def main() -> None:
     """Run the command line and leave with the documented exit code."""
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `pellucid ... | head` ends quietly
+    _fill_closed_streams()
     debug = "--debug" in sys.argv
     _set_up_logging(quiet="-q" in sys.argv or "--quiet" in sys.argv)
     try:
@@ -127,6 +133,15 @@ def main() -> None:
         _leave(
             f"error: internal: {reason}; hint: run again with --debug and report it", INTERNAL_ERROR
         )
+
+
+def _fill_closed_streams() -> None:
+    """A file that is opened later must not be taken for a stream that the shell has closed."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if stream is None:
+            os.open(os.devnull, os.O_RDWR)
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # for good
 
 
 def _one_line(text: str) -> str:

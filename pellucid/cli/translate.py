@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from pellucid.cli.search_options import open_translator, search_options
+from pellucid.core.errors import InputMissingError, WriteError
 from pellucid.core.files import open_replacement, write_errors
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def translate(bundle: str, file: str, output: str, buffer_size: int | None, as_j
     """
     from pellucid.text.lines import iterate_lines
 
+    if file == "-" and sys.stdin is None:
+        raise InputMissingError("cannot read standard input: it is closed")
     if buffer_size is None and file == "-" and sys.stdin.isatty():
         buffer_size = 1
     translator = open_translator(bundle, buffer_size)
@@ -61,10 +64,15 @@ def translate(bundle: str, file: str, output: str, buffer_size: int | None, as_j
 def _opened(output: str) -> Iterator[IO[bytes]]:
     """What to write to. A file keeps what it holds until the last line is translated."""
     path = Path(output).resolve()
-    if output == "-" or (path.exists() and not path.is_file()):
-        with write_errors(Path(output)), click.open_file(output, "wb") as out:
+    if output == "-":
+        if sys.stdout is None:
+            raise WriteError("cannot write standard output: it is closed")
+        with write_errors(Path("standard output")):
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+    elif path.exists() and not path.is_file():
+        with write_errors(path), path.open("wb") as out:
             yield out
-            out.flush()
     else:
         with open_replacement(path) as file:
             yield file

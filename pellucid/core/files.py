@@ -157,7 +157,7 @@ def write_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         hint = ""
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            hint = "free some disk space, then run the command again with --resume"
+            hint = "free some disk space and run the command again (train: with --resume)"
         raise WriteError(f"cannot write {path}: {error.strerror or error}", hint=hint) from error
 
 

@@ -1,11 +1,13 @@
 """How good the model is right now, on text it does not learn from."""
 
 import dataclasses
+import math
 import time
 
 import torch
 
 from pellucid.bundle import Bundle
+from pellucid.core.errors import DivergedError
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import bleu, chrf, exact_match
 from pellucid.model import Seq2Seq
@@ -40,10 +42,18 @@ class Validation:
 
 
 def validate(model: Seq2Seq, data: TrainingData, config: RunConfig, step: int) -> Validation:
-    """Score ``model`` on the validation pairs; the sample shown changes with ``step``."""
+    """Score ``model`` on the validation pairs; the sample shown changes with ``step``.
+
+    Raises DivergedError if their loss is not finite.
+    """
     began = time.perf_counter()
     model.eval()
     loss = mean_loss(model, data.valid, config.training.batch_tokens)
+    if not math.isfinite(loss):
+        raise DivergedError(
+            f"the validation loss at step {step} is not finite: {loss}",
+            hint="lower training.learning_rate or raise training.warmup_steps, then --resume",
+        )
     bundle = Bundle(model, data.source_tokenizer, data.target_tokenizer, config.to_table(), {})
     translator = Translator(bundle, config.decoding)
     translations = translator.translate(

@@ -67,8 +67,8 @@ def test_a_file_is_replaced_and_nothing_else_is_left(tmp_path: Path):
 @pytest.mark.parametrize(
     ("code", "hint"),
     [
-        (errno.ENOSPC, "free some disk space, then run the command again with --resume"),
-        (errno.EDQUOT, "free some disk space, then run the command again with --resume"),
+        (errno.ENOSPC, "free some disk space and run the command again (train: with --resume)"),
+        (errno.EDQUOT, "free some disk space and run the command again (train: with --resume)"),
         (errno.EIO, ""),
     ],
 )
