@@ -72,7 +72,7 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu":
             return functional.dropout(x, self.rate)
-        return x * self.source.keep_mask(x.shape, self.rate)
+        return (x * self.source.keep_mask(x.shape, self.rate)).to(x.dtype)
 
     def extra_repr(self) -> str:
         """The rate, for printing."""
