@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from pellucid import phrasebook
 from pellucid.bundle import load_tokenizers, save_tokenizers
+from pellucid.core.errors import DataError
 from pellucid.core.files import read_manifest, verify_folder, write_folder
 from pellucid.text.batching import Batch, collate
 from pellucid.text.pairs import iterate_pairs, read_pairs, training_files, validation_files
@@ -90,7 +91,7 @@ def _from_files(config: RunConfig, run: Path) -> TrainingData:
         *tokenizers,
         store=store,
         rows=rows,
-        valid=_tokenize(sources, references, tokenizers),
+        valid=_fitting(_tokenize(sources, references, tokenizers), config.data.max_length),
         valid_sources=sources,
         valid_references=references,
         description=", ".join(str(path) for path in files.all),
@@ -147,6 +148,27 @@ def _tokenize(
     source_tokenizer, target_tokenizer = tokenizers
     return TokenStore.from_pairs(
         source_tokenizer.encode_batch(sources), target_tokenizer.encode_batch(targets)
+    )
+
+
+def _fitting(store: TokenStore, max_length: int) -> TokenStore:
+    """Without the pairs that training would have dropped too; they are counted in a warning."""
+    longest = np.maximum(store.source_lengths, store.target_lengths)
+    kept = np.flatnonzero(longest <= max_length)
+    if len(kept) == len(store):
+        return store
+    _log.warning(
+        "%d of %d validation pairs are longer than data.max_length = %d tokens and do not count"
+        " in the validation loss",
+        len(store) - len(kept),
+        len(store),
+        max_length,
+    )
+    if not len(kept):
+        raise DataError(f"no validation pair has at most data.max_length = {max_length} tokens")
+    pairs = [store.pair(int(index)) for index in kept]
+    return TokenStore.from_pairs(
+        [source.tolist() for source, _ in pairs], [target.tolist() for _, target in pairs]
     )
 
 

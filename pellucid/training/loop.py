@@ -122,6 +122,8 @@ def _next_batches(run: Run) -> list[Batch]:
     batches = []
     for _ in range(run.config.training.accumulate):
         epoch = run.sampler.epoch
+        if run.sampler.position == 0:
+            run.data.store.check_files()  # a mapped file cut short would kill the process
         batches.append(run.data.batch(next(run.sampler), epoch).to(device))
     return batches
 
