@@ -79,6 +79,7 @@ def test_columns_are_rows_transposed():
     s = torch.randn(3, 5)
     close(softmax(s), softmax(s.T, 0).T)
     close(softmax(s).sum(-1), torch.ones(3))
+    close(log_softmax(s), torch.log_softmax(s, -1))
 
 
 def test_log_softmax_survives_where_softmax_underflows():
@@ -131,6 +132,9 @@ def test_numeric_jacobian_has_outputs_in_rows_and_inputs_in_columns():
         lambda s: torch.stack((3 * s[0] + s[1] ** 2, s[1])), torch.tensor([1.0, 5]), step=1e-3
     )
     close(numeric, [[3.0, 10], [0, 1]], tolerance=1e-9)
+    single = numeric_jacobian(softmax, torch.zeros(2, dtype=torch.float32), step=1e-2)
+    close(single.double(), [[0.25, -0.25], [-0.25, 0.25]], tolerance=1e-4)
+    assert single.dtype == torch.float32
 
 
 def test_jacobian_pair_multiplies_the_noise_and_scales_one_of_them():
