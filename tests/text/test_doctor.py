@@ -1,0 +1,235 @@
+"""The data doctor finds every planted fault, and nothing in good text."""
+
+import gzip
+import logging
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pellucid import phrasebook
+from pellucid.core.errors import DataError, InputMissingError
+from pellucid.text.doctor import examine, repeated_rows, warn_of_faults
+from pellucid.text.doctor_blocks import fetch_lines, iterate_blocks, iterate_raw_lines
+from pellucid.text.doctor_scan import scan
+
+SHARED = Path(__file__).parents[3] / "shared" / "data"
+NEEDS_SHARED = pytest.mark.skipif(not SHARED.exists(), reason="the sample corpora are not here")
+CLEAN = [
+    ("multi30k/train.en", "multi30k/train.de"),
+    ("multi30k/val.en", "multi30k/val.fr"),
+    ("multi30k/test_2016_flickr.de", "multi30k/test_2016_flickr.en"),
+    ("tatoeba_de_en/train.de", "tatoeba_de_en/train.en"),
+    ("tatoeba_de_en/valid.de", "tatoeba_de_en/valid.en"),
+    ("europarl20k/train.de", "europarl20k/train.en"),
+    ("scan/train.in", "scan/train.out"),
+    ("cmudict/train.graph", "cmudict/train.phon"),
+    ("cmudict/valid.graph", "cmudict/valid.phon"),
+]
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    splits = phrasebook.split(200, 20, 7)
+    return [(pair.source, pair.target) for pair in splits.train]
+
+
+def write(folder, pairs, names=("a.fr", "a.en")):
+    """Two files of these pairs, of text or bytes."""
+    paths = [folder / name for name in names]
+    for path, side in zip(paths, zip(*pairs, strict=True), strict=True):
+        path.write_bytes(b"".join(_bytes(line) + b"\n" for line in side))
+    return paths
+
+
+def _bytes(line):
+    return line if isinstance(line, bytes) else line.encode()
+
+
+def found_in(diagnosis):
+    return {kind: each.first_lines for kind, each in diagnosis.findings.items() if each.count}
+
+
+def test_nothing_is_found_in_good_text(tmp_path, pairs):
+    diagnosis = examine(*write(tmp_path, pairs))
+    assert found_in(diagnosis) == {}
+    assert diagnosis.reasons == []
+    assert diagnosis.misalignment is None
+    assert (diagnosis.source_lines, diagnosis.target_lines) == (len(pairs), len(pairs))
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "target"),
+    [
+        ("empty", "", "A dog ."),
+        ("empty", "\u3000 \xa0", "A dog ."),
+        ("empty", "Un chien .", " \t"),
+        ("invalid_utf8", b"caf\xe9 noir", "black coffee"),
+        ("crlf", "un chien noir\r", "a black dog"),
+        ("carriage_return", "un chien\rnoir", "a black dog"),
+        ("odd_separator", "un chien\u2028noir", "a black dog"),
+        ("nul", "un chien\0noir", "a black dog"),
+        ("control", "un chien noir", "a black\x07 dog"),
+        ("unusual", "un chien\u200b noir", "a black dog"),
+        ("mojibake", "un chien Ã©gal", "a black dog"),
+        ("too_long", "un chien " * 200, "a black dog " * 180),
+        ("length_ratio", "un chien", "a black dog " * 10),
+        ("source_equals_target", "Paris - Londres", "Paris - Londres"),
+    ],
+)
+def test_one_planted_fault_is_named_with_its_line(tmp_path, pairs, kind, source, target):
+    diagnosis = examine(*write(tmp_path, [*pairs[:50], (source, target), *pairs[50:]]))
+    assert found_in(diagnosis) == {kind: [51]}
+    assert diagnosis.findings[kind].count == 1
+    assert set(diagnosis.findings[kind].examples) == {51}
+
+
+def test_duplicates_are_all_but_the_first_of_equal_pairs(tmp_path, pairs):
+    half = (pairs[3][0], "Something else entirely .")
+    diagnosis = examine(*write(tmp_path, [*pairs, pairs[3], half, pairs[5], pairs[3]]))
+    count = len(pairs)
+    assert found_in(diagnosis) == {"duplicate": [count + 1, count + 3, count + 4]}
+
+
+def test_repeated_rows_by_hand():
+    assert repeated_rows(np.array([5, 3, 5, 5, 7, 3])).tolist() == [2, 3, 5]
+    assert repeated_rows(np.array([5, 3])).tolist() == []
+    assert repeated_rows(np.empty(0, np.int64)).tolist() == []
+
+
+def test_blank_pairs_are_no_duplicates_and_no_copies(tmp_path, pairs):
+    diagnosis = examine(*write(tmp_path, [*pairs, ("", ""), ("", "")]))
+    assert set(found_in(diagnosis)) == {"empty"}
+
+
+def test_counts_are_given_for_each_side_and_for_pairs(tmp_path, pairs):
+    faulty = [("un\0chien", "a\0dog"), ("un\0chat", "a cat"), *pairs]
+    finding = examine(*write(tmp_path, faulty)).findings["nul"]
+    assert (finding.count, finding.source_count, finding.target_count) == (2, 2, 1)
+    assert finding.examples[1] == ("un\0chien", "a\0dog")
+
+
+def test_only_the_first_lines_are_listed(tmp_path, pairs):
+    finding = examine(*write(tmp_path, [("", "x")] * 30 + pairs)).findings["empty"]
+    assert finding.count == 30
+    assert finding.first_lines == list(range(1, 11))
+    assert list(finding.examples) == [1, 2, 3]
+
+
+def test_a_byte_order_mark_is_told_and_no_part_of_the_text(tmp_path, pairs):
+    plain = write(tmp_path, [*pairs, pairs[0]])
+    plain[1].write_bytes(b"\xef\xbb\xbf" + plain[1].read_bytes())
+    assert found_in(examine(*plain)) == {"byte_order_mark": [1], "duplicate": [len(pairs) + 1]}
+
+
+def test_reasons_not_to_train(tmp_path, pairs):
+    invalid = examine(*write(tmp_path, [*pairs, (b"\xff\xfe", "x")]))
+    assert invalid.reasons == ["1 lines are not UTF-8"]
+    copies = examine(*write(tmp_path, [(target, target) for _, target in pairs]))
+    assert copies.reasons == ["source and target are the same text"]
+    blank = examine(*write(tmp_path, [("", "x"), ("y", "")]))
+    assert blank.reasons == ["no pair has text on both sides"]
+    source, target = write(tmp_path, pairs)
+    target.write_bytes(b"")
+    empty = examine(source, target)
+    assert empty.reasons == [
+        f"{len(pairs)} source lines but 0 target lines",
+        "the two sides part near line 1",
+        "no pair has text on both sides",
+    ]
+    source.write_bytes(b"")
+    assert examine(source, target).reasons == ["no pair has text on both sides"]
+
+
+def test_overlap_ignores_case_and_punctuation(tmp_path, pairs):
+    training = write(tmp_path, pairs)
+    source, target = pairs[10]
+    test = [
+        ("Phrase nouvelle .", "A new sentence ."),
+        (source.upper().replace("É", "é"), "Nothing known ."),
+        ("Encore une .", target.replace(".", " !")),
+        ("...", "?"),
+    ]
+    overlap = examine(*training, test=tuple(write(tmp_path, test, ("t.fr", "t.en")))).findings[
+        "overlap"
+    ]
+    assert overlap.first_lines == ([2, 3] if source.isascii() else [3])
+    assert overlap.target_count == 1
+    assert overlap.examples[3] == test[2]
+
+
+def test_gzipped_files_are_read(tmp_path, pairs):
+    source, target = write(tmp_path, [*pairs, ("", "x")])
+    packed = tmp_path / "a.fr.gz"
+    packed.write_bytes(gzip.compress(source.read_bytes()))
+    assert examine(packed, target).to_dict() == examine(source, target).to_dict()
+    packed.write_bytes(packed.read_bytes()[:-20])
+    with pytest.raises(DataError, match=r"a\.fr\.gz is not whole gzip data") as caught:
+        examine(packed, target)
+    assert caught.value.hint == "unpack it by hand to see how far"
+
+
+def test_a_missing_file_is_named(tmp_path, pairs):
+    _, target = write(tmp_path, pairs)
+    message = f"cannot read {tmp_path / 'none'}: No such file or directory"
+    with pytest.raises(InputMissingError, match=re.escape(message)):
+        examine(tmp_path / "none", target)
+
+
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("last", [b"", b"\n"])
+def test_blocks_change_nothing(tmp_path, monkeypatch, ending, last):
+    """Blocks of seven bytes and one block give the same figures."""
+    path = tmp_path / "text"
+    lines = ["Ein Hund.", "", "x\0y", "Größe 12, 3?", "a" * 40, "x\0y", "zu\u2028"]
+    path.write_bytes(b"\xef\xbb\xbf" + ending.join(map(str.encode, lines)) + last)
+    whole = scan(path)
+    monkeypatch.setattr("pellucid.text.doctor_blocks._BLOCK", 7)
+    assert len(list(iterate_blocks(path))) > 3
+    parts = scan(path)
+    assert whole.lengths.tolist() == [len(line) for line in lines]
+    for name in ("lengths", "hashes", "traits"):
+        assert getattr(whole, name).tolist() == getattr(parts, name).tolist()
+    assert {fault: rows.tolist() for fault, rows in whole.faults.items()} == {
+        fault: rows.tolist() for fault, rows in parts.faults.items()
+    }
+    assert whole.has_byte_order_mark
+    assert parts.has_byte_order_mark
+    assert list(iterate_raw_lines(path)) == list(map(str.encode, lines))
+    assert fetch_lines(path, [3, 0]) == {0: b"Ein Hund.", 3: "Größe 12, 3?".encode()}
+
+
+def test_training_is_warned_in_one_line_a_kind(tmp_path, pairs, caplog):
+    source, target = write(tmp_path, [("un\0chien", "a dog"), *pairs, pairs[0], ("", "x")])
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        warn_of_faults(source, target)
+    count = len(pairs) + 3
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{source} and {target}: nul in 1 of {count} pairs, first in line 1; see pellucid check",
+        f"{source} and {target}: duplicate in 1 of {count} pairs, first in line {count - 1};"
+        " see pellucid check",
+    ]
+
+
+def test_the_short_form_stops_early(tmp_path, pairs):
+    paths = write(tmp_path, [*pairs, ("\0", "x")])
+    diagnosis = examine(*paths, most_pairs=50)
+    assert diagnosis.source_lines == diagnosis.target_lines == 50
+    assert found_in(diagnosis) == {}
+
+
+@NEEDS_SHARED
+@pytest.mark.parametrize("names", CLEAN, ids=lambda names: names[0])
+def test_clean_corpora_raise_no_alarm(names):
+    assert examine(*(SHARED / name for name in names)).reasons == []
+
+
+@NEEDS_SHARED
+def test_the_dirt_of_the_messy_samples_is_found():
+    news = examine(SHARED / "messy/nc-5k.en", SHARED / "messy/nc-5k.fr")
+    crawl = examine(SHARED / "messy/wmt10k.de", SHARED / "messy/wmt10k.en")
+    assert news.findings["empty"].count == 13
+    assert crawl.findings["empty"].first_lines == [5]
+    assert crawl.findings["control"].count == 8
+    assert news.reasons == crawl.reasons == []
