@@ -74,6 +74,8 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     (UNLIMITED, ["training.max_epochs=3", "training.schedule=linear"]),
     (LIMITED, ["training.average_last=5", "training.average_decay=0.99"]),
     (LIMITED, ["model.d_model=128", "model.heads=3"]),
+    (LIMITED, ["model.kind=rnn", "model.heads=8", "model.attention=dot"]),
+    (LIMITED, ["model.kind=rnn-attention", "model.d_model=7", "model.decoder_layers=2"]),
     (LIMITED, ["tokenizer.shared=false"]),
     (LIMITED, ["model.positions=learned", "model.max_positions=100"]),
     (LIMITED, ["tokenizer.vocabulary_size=200"]),

@@ -5,16 +5,20 @@ from torch import nn
 
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.embedding import Embedding, Positions
+from pellucid.model.recurrent import RecurrentSeq2Seq
+from pellucid.model.recurrent_attention import RecurrentAttention
+from pellucid.model.recurrent_parts import TokenEmbedding
 from pellucid.model.transformer import Transformer
 
 
-def initialize(model: Transformer, seed: int) -> None:
+def initialize(model: Transformer | RecurrentSeq2Seq, seed: int) -> None:
     """Draw every parameter anew from ``seed``.
 
     Matrices get Xavier's uniform distribution (Glorot and Bengio, 2010), queries, keys and
     values each as a matrix of its own; embeddings a normal one of standard deviation
     d_model^-0.5, so that scaled embeddings have the size of the sinusoids; biases zero, gains
-    one. The paper does not say how it starts (catalogue, section 5).
+    one. The paper does not say how it starts (catalogue, section 5). Recurrent layers: see
+    ``_initialize_recurrent``.
     """
     generator = torch.Generator().manual_seed(seed)
     for module in model.modules():
@@ -29,7 +33,15 @@ def initialize(model: Transformer, seed: int) -> None:
         elif isinstance(module, nn.Linear):
             nn.init.xavier_uniform_(module.weight, generator=generator)
             nn.init.zeros_(module.bias)
-        elif isinstance(module, Embedding):
+        elif isinstance(module, nn.LSTM | nn.GRU):
+            _initialize_recurrent(module, generator)
+        elif isinstance(module, RecurrentAttention):
+            for matrix in (module.w_query, module.w_key, module.w_output):
+                if matrix is not None:
+                    nn.init.xavier_uniform_(matrix, generator=generator)
+            if module.v is not None:
+                nn.init.xavier_uniform_(module.v.data.unsqueeze(1), generator=generator)
+        elif isinstance(module, Embedding | TokenEmbedding):
             nn.init.normal_(module.weight, std=module.weight.shape[1] ** -0.5, generator=generator)
         elif isinstance(module, Positions) and module.learned is not None:
             std = module.learned.shape[1] ** -0.5
@@ -38,3 +50,21 @@ def initialize(model: Transformer, seed: int) -> None:
         nn.init.xavier_uniform_(model.output_weight, generator=generator)
     if model.output_bias is not None:
         nn.init.zeros_(model.output_bias)
+
+
+def _initialize_recurrent(module: nn.LSTM | nn.GRU, generator: torch.Generator) -> None:
+    """Each gate as a matrix of its own: Xavier for what comes in, orthogonal from word to word.
+
+    An LSTM's forget gates begin open, with a bias of 1 (Jozefowicz et al., 2015).
+    Source: Saxe et al. (2014) for orthogonal matrices, which neither swell nor shrink a state.
+    """
+    size = module.hidden_size
+    for name, parameter in module.named_parameters():
+        if name.startswith("bias"):
+            nn.init.zeros_(parameter)
+            if isinstance(module, nn.LSTM) and name.startswith("bias_ih"):
+                nn.init.ones_(parameter.data[size : 2 * size])
+            continue
+        draw = nn.init.xavier_uniform_ if name.startswith("weight_ih") else nn.init.orthogonal_
+        for gate in torch.split(parameter.data, size):
+            draw(gate, generator=generator)

@@ -5,14 +5,13 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pellucid.core.errors import ConfigError
 from pellucid.core.special import PAD_ID
-from pellucid.equations.fused import fused_linear_cross_entropy
 from pellucid.model.config import ModelConfig
 from pellucid.model.decoder import Decoder
 from pellucid.model.dropout import DropoutSource
 from pellucid.model.embedding import Embedding, Positions
 from pellucid.model.encoder import Encoder
+from pellucid.model.losses import loss_sums
 from pellucid.model.seq2seq import LossSums, Memory, Seq2Seq, State
 from pellucid.model.state import TransformerState
 from pellucid.model.trace import UNWATCHED, Trace
@@ -22,19 +21,12 @@ class Transformer(Seq2Seq):
     """Encoder and decoder between an embedding and a softmax.
 
     EQ: 105, 110, 112, 115.  Source: Vaswani et al. (2017), Figure 1.
-    Raises ConfigError if a shared embedding is asked for vocabularies of different sizes.
     """
 
     def __init__(
         self, config: ModelConfig, source_vocabulary_size: int, target_vocabulary_size: int
     ) -> None:
         super().__init__()
-        if config.share_embeddings and source_vocabulary_size != target_vocabulary_size:
-            raise ConfigError(
-                "model.share_embeddings needs one vocabulary for both sides, got"
-                f" {source_vocabulary_size} source and {target_vocabulary_size} target tokens",
-                hint="set tokenizer.shared=true or model.share_embeddings=false",
-            )
         self.config = config
         self.source_vocabulary_size = source_vocabulary_size
         self.target_vocabulary_size = target_vocabulary_size
@@ -93,12 +85,7 @@ class Transformer(Seq2Seq):
     ) -> LossSums:
         """The loss against ``labels``, PAD left out, without ever holding all logits."""
         hidden = self._decode(self.encode(source), target_input, UNWATCHED)
-        is_real = labels != PAD_ID
-        real_labels = labels[is_real]
-        loss, negative_log_likelihood = fused_linear_cross_entropy(
-            hidden[is_real], self.output_weight, self.output_bias, real_labels, smoothing
-        )
-        return LossSums(loss, negative_log_likelihood, real_labels.shape[0])
+        return loss_sums(hidden, self.output_weight, self.output_bias, labels, smoothing)
 
     def start(self, memory: Memory) -> TransformerState:
         """A decoder that has said nothing, one beam for each sentence."""

@@ -26,8 +26,7 @@ Trained with Pellucid {__version__}.
 
 ## Model
 
-{model.encoder_layers} encoder and {model.decoder_layers} decoder layers, width {model.d_model},
-feed-forward {model.d_ff}, {model.heads} heads, {model.norm}-norm, {model.positions} positions.
+{model.summary()}.
 Trained for {progress.step:,} updates ({progress.target_tokens:,} target tokens,
 {progress.seconds / 60:.1f} minutes), seed {training.seed}.
 

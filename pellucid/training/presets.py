@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 from pellucid.core.config import apply_overrides, nearest_name, read_toml
 from pellucid.core.errors import InputMissingError
+from pellucid.model.config import known_settings
 from pellucid.training.config import RunConfig
 
 
@@ -22,6 +24,7 @@ def preset_names() -> list[str]:
 def read_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:
     """The config in the file ``name``, or the preset of that name, with ``overrides`` applied.
 
+    An override of ``model.kind`` takes from the config's ``[model]`` what the new kind knows.
     Raises InputMissingError if there is neither, ConfigError naming every fault at once.
     """
     path = Path(name)
@@ -37,4 +40,14 @@ def read_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:
             table = read_toml(preset)
     else:
         table = read_toml(path)
-    return RunConfig.parse(apply_overrides(table, overrides), origin=name)
+    return RunConfig.parse(apply_overrides(_for_kind(table, overrides), overrides), origin=name)
+
+
+def _for_kind(table: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
+    """``table`` without settings that the kind of model named by ``overrides`` does not know."""
+    kinds = [each for each in overrides if each.partition("=")[0].strip() == "model.kind"]
+    own = table.get("model")
+    if not kinds or not isinstance(own, dict):
+        return table
+    kind = str(apply_overrides({}, kinds)["model"]["kind"])
+    return {**table, "model": known_settings(kind, own)}

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tiny_models import VARIANTS, VOCABULARY, sources, targets, tiny_model
+from tiny_models import EVERY_KIND, RECURRENT, VARIANTS, VOCABULARY, sources, targets, tiny_model
 
 from pellucid.core.special import PAD_ID
 from pellucid.equations import causal_mask
@@ -25,13 +25,31 @@ def test_watched_equals_unwatched(variant: str):
     assert (own[:, :, ~causal_mask(4)] == 0).all()
 
 
+@pytest.mark.parametrize("variant", RECURRENT)
+def test_watched_equals_unwatched_where_words_are_read_in_turn(variant: str):
+    model = tiny_model(variant)
+    source, target = sources(5, 3), targets(2, 4)
+    trace = Trace("*")
+    torch.testing.assert_close(model(source, target, trace), model(source, target), **EXACT)
+    assert (trace.values["encoder.layers.1.hidden"][1, 3:] == 0).all()
+    name = "decoder.cross_attention.weights"
+    if model.config.kind == "rnn":
+        assert name not in trace.values
+        return
+    weights = trace.values[name]
+    assert weights.shape == (2, 1, 4, 5)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(2, 1, 4, dtype=torch.float64), **EXACT)
+    assert (weights[1, :, :, 3:] == 0).all()  # the second source has three tokens
+    assert (weights[0] > 0).all()
+
+
 def test_a_trace_keeps_only_what_it_asks_for():
     trace = Trace("encoder.layers.0.*.weights", "logits")
     tiny_model()(sources(4), targets(1, 3), trace)
     assert sorted(trace.values) == ["encoder.layers.0.self_attention.weights", "logits"]
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", EVERY_KIND)
 def test_cached_equals_full(variant: str):
     """Step by step = the whole prefix, at every position."""
     model = tiny_model(variant)
@@ -44,7 +62,7 @@ def test_cached_equals_full(variant: str):
         assert state.length == position + 1
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", EVERY_KIND)
 def test_selected_beams_go_on_as_if_they_had_been_alone(variant: str):
     """Beams are widened, crossed over, and one sentence is dropped in mid-sentence."""
     model = tiny_model(variant)
@@ -62,7 +80,7 @@ def test_selected_beams_go_on_as_if_they_had_been_alone(variant: str):
         torch.testing.assert_close(logits[0, beam], expected, **EXACT)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", EVERY_KIND)
 def test_batched_equals_alone(variant: str):
     model = tiny_model(variant)
     lengths = (6, 2, 4)
@@ -77,7 +95,42 @@ def test_batched_equals_alone(variant: str):
         torch.testing.assert_close(alone[0], together[row], **EXACT)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", RECURRENT)
+def test_gradients_of_a_batch_are_the_sum_of_those_of_its_sentences(variant: str):
+    """Padding takes no part in them either."""
+    model = tiny_model(variant)
+    lengths = (6, 2, 4)
+    source, target = sources(*lengths), targets(3, 5)
+    labels = torch.nn.functional.pad(target[:, 1:], (0, 1), value=3)
+    parameters = list(model.parameters())
+    together = torch.autograd.grad(model.loss(source, target, labels, 0.1).loss, parameters)
+    losses = [
+        model.loss(source[row : row + 1, :length], target[[row]], labels[[row]], 0.1).loss
+        for row, length in enumerate(lengths)
+    ]
+    alone = torch.autograd.grad(torch.stack(losses).sum(), parameters)
+    for ours, theirs in zip(together, alone, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-11)
+
+
+@pytest.mark.parametrize("variant", EVERY_KIND)
+def test_the_loss_is_the_cross_entropy_of_the_logits(variant: str):
+    model = tiny_model(variant)
+    source, target = sources(4, 2), targets(2, 5)
+    labels = torch.tensor([[4, 5, 6, 7, 3], [8, 9, 3, PAD_ID, PAD_ID]])
+    sums = model.loss(source, target, labels, 0.1)
+    real = labels != PAD_ID
+    logits = model(source, target)[real]
+    expected = torch.nn.functional.cross_entropy(logits, labels[real], reduction="sum")
+    torch.testing.assert_close(sums.negative_log_likelihood, expected, **EXACT)
+    smoothed = torch.nn.functional.cross_entropy(
+        logits, labels[real], reduction="sum", label_smoothing=0.1
+    )
+    torch.testing.assert_close(sums.loss, smoothed, **EXACT)
+    assert sums.token_count == 8
+
+
+@pytest.mark.parametrize("variant", EVERY_KIND)
 def test_causal(variant: str):
     """Changing token t changes no logit before t, to the last bit, and some logit from t on."""
     model = tiny_model(variant)
@@ -91,8 +144,9 @@ def test_causal(variant: str):
         assert not torch.equal(after[:, position], before[:, position])
 
 
-def test_a_source_of_padding_alone_is_finite_and_leaves_its_neighbors_alone():
-    model = tiny_model()
+@pytest.mark.parametrize("variant", EVERY_KIND)
+def test_a_source_of_padding_alone_is_finite_and_leaves_its_neighbors_alone(variant: str):
+    model = tiny_model(variant)
     source = sources(4, 4)
     expected = model(source, targets(2, 3))[0]
     source[1] = PAD_ID

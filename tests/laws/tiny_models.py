@@ -5,6 +5,7 @@ from torch import Tensor
 
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.model import ModelConfig, Seq2Seq, build_model
+from pellucid.model.config import known_settings
 
 VOCABULARY = 13
 
@@ -25,9 +26,35 @@ VARIANTS = {
     "swish": {"activation": "swish"},
 }
 
+RECURRENT = {
+    "lstm": {"kind": "rnn"},
+    "gru, untied, unshared": {
+        "kind": "rnn",
+        "cell": "gru",
+        "output_bias": True,
+        "tie_output": False,
+        "share_embeddings": False,
+        "scale_embeddings": False,
+    },
+    "additive": {"kind": "rnn-attention"},
+    "additive, not fed": {"kind": "rnn-attention", "input_feeding": False},
+    "dot, gru": {"kind": "rnn-attention", "attention": "dot", "cell": "gru"},
+    "general": {"kind": "rnn-attention", "attention": "general"},
+    "general, gru, not fed": {
+        "kind": "rnn-attention",
+        "attention": "general",
+        "cell": "gru",
+        "input_feeding": False,
+    },
+}
+
+EVERY_KIND = [*VARIANTS, *RECURRENT]
+
 
 def tiny_model(variant: str = "paper", seed: int = 0, **settings: object) -> Seq2Seq:
-    config = ModelConfig.parse({**TINY, **VARIANTS[variant], **settings})
+    chosen = {**VARIANTS, **RECURRENT}[variant]
+    sizes = known_settings(str(chosen.get("kind", "transformer")), TINY)
+    config = ModelConfig.parse({**sizes, **chosen, **settings})
     model = build_model(config, VOCABULARY, VOCABULARY, seed=seed).double()
     generator = torch.Generator().manual_seed(seed + 1)
     with torch.no_grad():

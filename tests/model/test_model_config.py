@@ -57,7 +57,10 @@ def test_one_chosen_width_alone_leaves_the_other_to_be_divided(chosen: dict[str,
         ({"dropout": 1.0}, "dropout: input should be less than 1, got 1.0"),
         ({"dropout": float("nan")}, "dropout: input should be"),
         ({"norm": "Post"}, "norm: input should be 'post' or 'pre', got 'Post'"),
-        ({"kind": "rnn"}, "kind: input should be 'transformer', got 'rnn'"),
+        (
+            {"kind": "lstm"},
+            "kind: input should be 'transformer', 'rnn' or 'rnn-attention', got 'lstm'",
+        ),
         ({"head": 4}, "head is not a setting; did you mean heads?"),
     ],
 )

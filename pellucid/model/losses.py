@@ -1,0 +1,24 @@
+"""From the last rows of any model to the sums that training needs."""
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pellucid.core.special import PAD_ID
+from pellucid.equations.fused import fused_linear_cross_entropy
+from pellucid.model.seq2seq import LossSums
+
+
+def loss_sums(
+    hidden: Float[Tensor, "sentence target d_model"],
+    weight: Float[Tensor, "vocabulary d_model"],
+    bias: Float[Tensor, " vocabulary"] | None,
+    labels: Int[Tensor, "sentence target"],
+    smoothing: float,
+) -> LossSums:
+    """The loss of ``hidden weightᵀ + bias`` against ``labels``, PAD left out (EQ-118, EQ-120)."""
+    is_real = labels != PAD_ID
+    real_labels = labels[is_real]
+    loss, negative_log_likelihood = fused_linear_cross_entropy(
+        hidden[is_real], weight, bias, real_labels, smoothing
+    )
+    return LossSums(loss, negative_log_likelihood, real_labels.shape[0])

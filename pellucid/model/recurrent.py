@@ -1,0 +1,129 @@
+"""Recurrent encoder-decoders, without attention (2014) and with it (2015)."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from pellucid.core.special import PAD_ID
+from pellucid.model.config import ModelConfig
+from pellucid.model.dropout import DropoutSource
+from pellucid.model.losses import loss_sums
+from pellucid.model.recurrent_attention import AttendedMemory
+from pellucid.model.recurrent_parts import RecurrentDecoder, RecurrentEncoder, TokenEmbedding
+from pellucid.model.recurrent_state import RecurrentMemory, RecurrentState
+from pellucid.model.seq2seq import LossSums, Memory, Seq2Seq, State
+from pellucid.model.trace import UNWATCHED, Trace
+
+
+class RecurrentSeq2Seq(Seq2Seq):
+    """One network reads, another writes: from the last state alone, or looking back at them all.
+
+    EQ: 133, 136.  Source: Sutskever et al. (2014); Cho et al. (2014); Luong et al. (2015).
+    Each decoder layer begins in the state in which the encoder layer beside it ended.
+    """
+
+    def __init__(
+        self, config: ModelConfig, source_vocabulary_size: int, target_vocabulary_size: int
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.source_vocabulary_size = source_vocabulary_size
+        self.target_vocabulary_size = target_vocabulary_size
+        self.dropout_source = DropoutSource()
+        self.target_embedding = TokenEmbedding(config, target_vocabulary_size, self.dropout_source)
+        self.source_embedding = (
+            self.target_embedding
+            if config.share_embeddings
+            else TokenEmbedding(config, source_vocabulary_size, self.dropout_source)
+        )
+        self.encoder = RecurrentEncoder(config, self.dropout_source)
+        self.decoder = RecurrentDecoder(config, self.dropout_source)
+        self.output_weight = (
+            self.target_embedding.weight
+            if config.tie_output
+            else nn.Parameter(torch.empty(target_vocabulary_size, config.d_model))
+        )
+        self.output_bias = (
+            nn.Parameter(torch.zeros(target_vocabulary_size)) if config.output_bias else None
+        )
+
+    @property
+    def max_length(self) -> int | None:
+        """A recurrent network numbers no places: no limit."""
+        return None
+
+    def encode(
+        self, source: Int[Tensor, "sentence source"], trace: Trace = UNWATCHED
+    ) -> RecurrentMemory:
+        """Read source ids, each row ending in STOP and filled up with PAD."""
+        inner = trace.under("encoder")
+        x = self.source_embedding(source, inner.under("embedding"))
+        may_attend = source != PAD_ID
+        # A row of padding alone is read as one word: the kernel knows no empty sequences.
+        lengths = may_attend.sum(dim=1).clamp(min=1).cpu()
+        states, last = self.encoder(x, lengths, inner)
+        if self.decoder.cross_attention is None:
+            states, may_attend = states[:, :0], may_attend[:, :0]
+        return RecurrentMemory(states, may_attend, last)
+
+    def forward(
+        self,
+        source: Int[Tensor, "sentence source"],
+        target_input: Int[Tensor, "sentence target"],
+        trace: Trace = UNWATCHED,
+    ) -> Float[Tensor, "sentence target vocabulary"]:
+        """The logits of every next token given the true prefix (EQ-121)."""
+        hidden = self._decode(source, target_input, trace)
+        logits = functional.linear(hidden, self.output_weight, self.output_bias)
+        trace.keep("logits", logits)
+        return logits
+
+    def loss(
+        self,
+        source: Int[Tensor, "sentence source"],
+        target_input: Int[Tensor, "sentence target"],
+        labels: Int[Tensor, "sentence target"],
+        smoothing: float,
+    ) -> LossSums:
+        """The loss against ``labels``, PAD left out, without ever holding all logits."""
+        hidden = self._decode(source, target_input, UNWATCHED)
+        return loss_sums(hidden, self.output_weight, self.output_bias, labels, smoothing)
+
+    def start(self, memory: Memory) -> RecurrentState:
+        """A decoder that has said nothing, one beam for each sentence."""
+        assert isinstance(memory, RecurrentMemory)
+        attention = self.decoder.cross_attention
+        return RecurrentState(
+            layers=memory.last,
+            fed=torch.zeros_like(memory.last[-1].hidden),
+            memory=(
+                AttendedMemory(memory.states, memory.states, memory.may_attend)
+                if attention is None
+                else attention.remember(memory.states, memory.may_attend)
+            ),
+            beam_count=1,
+            length=0,
+        )
+
+    def step(
+        self, ids: Int[Tensor, "sentence beam"], state: State
+    ) -> tuple[Float[Tensor, "sentence beam vocabulary"], RecurrentState]:
+        """Feed one token to each hypothesis; the logits of the next, and the state after it."""
+        assert isinstance(state, RecurrentState)
+        hidden, new_state = self.decoder(self.target_embedding(ids.reshape(-1, 1)), state)
+        logits = functional.linear(hidden.squeeze(1), self.output_weight, self.output_bias)
+        return logits.view(*ids.shape, -1), new_state
+
+    def _decode(
+        self,
+        source: Int[Tensor, "sentence source"],
+        target_input: Int[Tensor, "sentence target"],
+        trace: Trace,
+    ) -> Float[Tensor, "sentence target d_model"]:
+        state = self.start(self.encode(source, trace))
+        inner = trace.under("decoder")
+        x = self.target_embedding(target_input, inner.under("embedding"))
+        hidden: Tensor
+        hidden, _ = self.decoder(x, state, inner)
+        return hidden
