@@ -2,14 +2,11 @@
 
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pellucid.core.errors import MissingExtraError
 from pellucid.core.files import write_errors
 from pellucid.inspection.attention import AttentionMap
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from pellucid.inspection.canvas import new_figure
 
 
 def draw_attention(attention: AttentionMap, path: Path) -> None:
@@ -19,7 +16,7 @@ def draw_attention(attention: AttentionMap, path: Path) -> None:
     """
     weights = attention.weights[-1]
     titles = ["mean of the heads", *(f"head {index}" for index in range(len(weights)))]
-    figure = _new_figure(3.0 * len(titles), 0.45 * len(attention.target_tokens) + 2.2)
+    figure = new_figure(3.0 * len(titles), 0.45 * len(attention.target_tokens) + 2.2)
     figure.suptitle(
         f"Cross-attention, decoder layer {attention.weights.shape[0] - 1}: softmax(QKᵀ/√dₖ), EQ-52"
     )
@@ -43,12 +40,3 @@ def draw_attention(attention: AttentionMap, path: Path) -> None:
     with write_errors(path), warnings.catch_warnings():
         warnings.filterwarnings("ignore", r"Glyph .* missing from font")  # boxes stand for those
         figure.savefig(path, dpi=120)
-
-
-def _new_figure(width: float, height: float) -> "Figure":
-    """An empty figure, in inches, that never opens a window."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "plot", "drawing a picture") from error
-    return Figure(figsize=(width, height), layout="constrained")

@@ -1,0 +1,72 @@
+"""Pictures of the sinusoidal positions: as a heat map, as waves and by wavelength."""
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from pellucid.equations import sinusoidal_positions, wavelength
+from pellucid.inspection.canvas import new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+D_MODEL, LENGTH = 128, 100
+
+
+def draw_positions() -> "Figure":
+    """The encoding as a heat map, and how alike positions are."""
+    figure = new_figure(8.2, 3.9)
+    figure.suptitle(f"EQ-24, EQ-32: sinusoidal positions, d = {D_MODEL}")
+    positions = sinusoidal_positions(LENGTH, D_MODEL, dtype=torch.float64)
+    panels: Any = figure.subplots(1, 2, width_ratios=(1.25, 1))
+    map_panel, likeness_panel = panels
+    image = map_panel.imshow(positions.numpy(), cmap="RdBu", vmin=-1, vmax=1, aspect="auto")
+    map_panel.set_title("p[n, 2i] = sin(n / 10000^(2i/d)),  p[n, 2i+1] = cos(…)")
+    map_panel.set_xlabel("feature")
+    map_panel.set_ylabel("position n")
+    figure.colorbar(image, ax=map_panel, label="p")
+    likeness = positions @ positions.T / (D_MODEL / 2)
+    image = likeness_panel.imshow(likeness.numpy(), cmap="viridis", vmax=1)
+    likeness_panel.set_title("likeness p[a] · p[b] / (d/2)")
+    likeness_panel.set_xlabel("position a")
+    likeness_panel.set_ylabel("position b")
+    figure.colorbar(image, ax=likeness_panel)
+    return figure
+
+
+def draw_wavelengths() -> "Figure":
+    """Four features as waves, and the wavelength of every feature."""
+    figure = new_figure(8.2, 3.6)
+    figure.suptitle("EQ-26, EQ-27, ER-31: every pair of features is a wave of its own length")
+    panels: Any = figure.subplots(1, 2)
+    waves, lengths = panels
+    positions = sinusoidal_positions(LENGTH, D_MODEL, dtype=torch.float64).numpy()
+    for pair, color in ((6, "tab:blue"), (16, "tab:orange"), (26, "tab:green")):
+        period = wavelength(2 * pair, D_MODEL)
+        label = f"features {2 * pair}, {2 * pair + 1}: λ = {period:.1f}"
+        waves.plot(positions[:, 2 * pair], color=color, label=label)
+        waves.plot(positions[:, 2 * pair + 1], "--", color=color, linewidth=1.0)
+    waves.set_title(f"d = {D_MODEL}; solid: sin (even), dashed: cos (odd)")
+    waves.set_xlabel("position")
+    waves.set_ylim(-1.1, 2.0)
+    waves.set_yticks((-1, 0, 1))
+    waves.legend(loc="upper right")
+    for d_model, color in ((64, "tab:purple"), (512, "tab:red")):
+        shares = [feature / d_model for feature in range(d_model)]
+        values = [wavelength(feature, d_model) for feature in range(d_model)]
+        longest = f"d = {d_model}: up to 2π · {max(values) / (2 * math.pi):,.2f}"
+        lengths.plot(shares, values, drawstyle="steps-post", color=color, label=longest)
+    lengths.axhline(2 * math.pi, color="gray", linewidth=0.8, linestyle="--")
+    lengths.axhline(2 * math.pi * 1e4, color="gray", linewidth=0.8, linestyle="--")
+    lengths.text(0.98, 2 * math.pi * 1.12, "2π", ha="right", va="bottom")
+    lengths.text(0.02, 2 * math.pi * 1e4 * 1.12, "2π · 10⁴ (never reached)", va="bottom")
+    lengths.set_yscale("log")
+    lengths.set_ylim(3, 4e5)
+    lengths.set_title("λ(δ) = 2π · 10^(4δ/d) for even δ")
+    lengths.set_xlabel("feature δ / d")
+    lengths.set_ylabel("wavelength in positions")
+    lengths.legend(loc="center right", bbox_to_anchor=(1.0, 0.2))
+    for panel in panels:
+        panel.grid(True)
+    return figure

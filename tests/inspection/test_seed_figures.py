@@ -1,0 +1,232 @@
+"""The seeds' pictures: they show what the equations say, alike every time, in both formats."""
+
+import builtins
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from numpy.testing import assert_allclose
+
+from pellucid.cli.main import cli
+from pellucid.core.errors import ConfigError, MissingExtraError, WriteError
+from pellucid.equations import jacobian_statistics, sinusoidal_positions
+from pellucid.inspection.canvas import print_style
+from pellucid.inspection.seed_figures import (
+    FIGURE_NAMES,
+    FigureName,
+    draw_figure,
+    draw_seed_figures,
+    figure_names,
+)
+from pellucid.inspection.seed_figures_angles import KEY_SIZES, sample_dot_products
+from pellucid.inspection.seed_figures_softmax import (
+    SATURATED,
+    SIZES,
+    sample_jacobians,
+    sample_statistics,
+)
+
+WITHOUT_NUMBER = {"learning-rate"}
+"""No seed has a learning rate; the title names the paper's equation."""
+
+
+def drawn(name: FigureName) -> Any:
+    with print_style():
+        return draw_figure(name)
+
+
+def lines_of(panel: Any) -> dict[str, tuple[Any, Any]]:
+    return {line.get_label(): line.get_data() for line in panel.lines}
+
+
+@pytest.mark.parametrize("name", FIGURE_NAMES)
+def test_every_picture_says_which_equation_it_shows(name: FigureName):
+    title = drawn(name).get_suptitle()
+    wanted = r"Vaswani et al\. \(2017\), eq\. \(3\)" if name in WITHOUT_NUMBER else r"EQ-\d\d"
+    assert re.search(wanted, title)
+
+
+def test_both_formats_are_written_and_are_alike_the_second_time(tmp_path: Path):
+    heard: list[Path] = []
+    first = draw_seed_figures(("exp-cosine",), tmp_path / "a" / "b", heard.append)
+    second = draw_seed_figures(("exp-cosine",), tmp_path / "c")
+    assert [path.name for path in first] == ["exp-cosine.png", "exp-cosine.svg"]
+    assert heard == first
+    assert first[0].read_bytes().startswith(b"\x89PNG")
+    assert first[1].read_bytes().startswith(b"<?xml")
+    for one, other in zip(first, second, strict=True):
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_the_jacobians_are_those_of_the_catalogue():
+    """EQ-48: the standard deviations and ranges of seed 004's code with NumPy's seed 0."""
+    told = [[jacobian_statistics(each) for each in pair] for pair in sample_jacobians()]
+    deviations = [[each.standard_deviation for each in pair] for pair in told]
+    ranges = [[each.range for each in pair] for pair in told]
+    assert_allclose(
+        deviations,
+        [[0.0974, 0.0537], [0.0444, 0.0167], [0.0054, 0.0049], [0.0063, 0.0014], [0.0055, 0.0003]],
+        atol=5e-5,
+    )
+    assert_allclose(
+        ranges,
+        [[0.3942, 0.1978], [0.3624, 0.1109], [0.0894, 0.0667], [0.2017, 0.0269], [0.2015, 0.0069]],
+        atol=5e-5,
+    )
+
+
+def test_the_jacobians_stand_over_their_statistics_in_one_color_scale():
+    """EQ-48: both rows have the range of the scaled Jacobian, as in the seed."""
+    panels = drawn("jacobians").axes
+    assert len(panels) == 2 * len(SIZES)
+    for column, (unscaled, scaled) in enumerate(sample_jacobians()):
+        limits = (scaled.min().item(), scaled.max().item())
+        for panel, jacobian in (
+            (panels[column], unscaled),
+            (panels[column + len(SIZES)], scaled),
+        ):
+            [image] = panel.images
+            assert image.get_clim() == limits
+            assert_allclose(image.get_array(), jacobian.numpy())
+            told = jacobian_statistics(jacobian)
+            assert f"mean 0\nSD {told.standard_deviation:.4f}\n" in panel.get_xlabel()
+
+
+def test_over_many_draws_typical_entries_grow_and_norms_shrink():
+    """EQ-49, ER-57: SD down, median up from length 8 on, saturation gone."""
+    samples = sample_statistics(draws=100)
+    for size, (unscaled, scaled) in zip(SIZES, samples, strict=True):
+        pairs = list(zip(unscaled, scaled, strict=True))
+        assert sum(u.standard_deviation - s.standard_deviation for u, s in pairs) > 0
+        if size >= 8:
+            assert sum(s.median_magnitude > u.median_magnitude for u, s in pairs) > 50
+        assert min(s.largest_magnitude for s in scaled) > SATURATED
+    assert min(u.largest_magnitude for u in samples[-1][0]) < SATURATED
+
+
+def test_the_crossing_is_marked_where_both_curves_are_equal():
+    """EQ-59, ER-05: at 124.55° and its mirror image, not at 90°."""
+    [panel] = drawn("exp-cosine").axes
+    [marks] = [line for line in panel.lines if line.get_marker() == "o"]
+    for degrees, height in zip(*marks.get_data(), strict=True):
+        cosine = math.cos(math.radians(degrees))
+        assert height == pytest.approx(math.exp(cosine)) == pytest.approx(-cosine)
+    assert list(marks.get_xdata()) == pytest.approx([124.5513, 235.4487], abs=1e-4)
+    assert "124.55°" in panel.texts[0].get_text()
+
+
+def test_drawn_variances_follow_the_width_until_they_are_divided():
+    """EQ-60: Var(q · k) = dₖ within 10%; weights saturate unless scaled."""
+    variances, largest = sample_dot_products()
+    assert_allclose(variances, KEY_SIZES, rtol=0.1)
+    assert largest["unscaled"] == sorted(largest["unscaled"])
+    assert largest["unscaled"][-1] > 0.9
+    assert max(largest["scaled"]) < 0.2
+
+
+def test_the_masks_show_zeros_below_and_infinities_above():
+    """EQ-70, ER-01, ER-41: what is written in the cells."""
+    panels = drawn("masks").axes
+    cells = [[text.get_text() for text in panel.texts] for panel in panels]
+    assert cells[0] == ["0" if j <= i else "−∞" for i in range(5) for j in range(5)]
+    assert cells[1] == ["0"] * 4 + ["−∞"] + ["0"] * 5
+    assert cells[2] == ["0" if j <= min(i, 2) else "−∞" for i in range(5) for j in range(5)]
+    assert cells[4][4:6] == ["0.4750", "0.5250"]
+    assert cells[5][4:6] == ["0.5000", "0.5000"]
+
+
+def test_positions_are_drawn_as_they_are():
+    """EQ-24, EQ-32: the map is the encoding, and its products reach 1 on the diagonal."""
+    map_panel, likeness_panel = drawn("positions").axes[:2]
+    assert_allclose(
+        map_panel.images[0].get_array(), sinusoidal_positions(100, 128).numpy(), atol=1e-6
+    )
+    assert_allclose(likeness_panel.images[0].get_array().diagonal(), 1.0)
+
+
+def test_wavelengths_end_short_of_ten_thousand():
+    """EQ-27, ER-31: 2π · 7,498.94 for d = 64 and 2π · 9,646.62 for d = 512."""
+    _, lengths = drawn("wavelengths").axes
+    labels = lines_of(lengths)
+    assert "d = 64: up to 2π · 7,498.94" in labels
+    assert "d = 512: up to 2π · 9,646.62" in labels
+
+
+def test_the_learning_rate_peaks_at_the_end_of_its_warm_up():
+    by_warmup, _ = drawn("learning-rate").axes
+    steps, rates = lines_of(by_warmup)["warm-up 4,000"]
+    peak = max(rates)
+    assert steps[list(rates).index(peak)] == pytest.approx(4000, abs=50)
+    assert peak == pytest.approx(1e3 * (512 * 4000) ** -0.5, rel=0.01)
+
+
+def test_smoothed_labels_sum_to_one_and_the_loss_is_least_there():
+    """EQ-120, ER-48: the three kinds; the least loss is at 1 - ε + ε/K."""
+    taught, losses = drawn("label-smoothing").axes
+    heights = [[bar.get_height() for bar in bars] for bars in taught.containers]
+    assert [sum(each) for each in heights] == pytest.approx([1.0] * 3)
+    assert [each[3] for each in heights] == pytest.approx([0.9 + 0.1 / 6, 0.9, 0.9])
+    dots = [line.get_xdata()[0] for line in losses.lines if line.get_marker() == "o"]
+    assert dots == pytest.approx([0.9 + 0.1 / 6, 0.8 + 0.2 / 6], abs=1e-3)
+
+
+def test_no_name_means_all_and_a_repeated_one_counts_once():
+    assert figure_names(()) == FIGURE_NAMES
+    assert figure_names(("masks", "jacobians", "masks")) == ("jacobians", "masks")
+
+
+def test_unknown_names_are_all_told_with_what_was_meant():
+    with pytest.raises(ConfigError) as caught:
+        figure_names(("jacobian", "masks", "zzz"))
+    assert str(caught.value) == (
+        "there is no figure 'jacobian' (did you mean 'jacobians'?), nor 'zzz'"
+    )
+    assert caught.value.hint == (
+        "there are dot-products, exp-cosine, jacobian-statistics, jacobians, label-smoothing,"
+        " learning-rate, masks, positions and wavelengths"
+    )
+
+
+def test_the_command_names_the_files_it_wrote(tmp_path: Path):
+    result = CliRunner().invoke(cli, ["figures", "--out", str(tmp_path / "x"), "learning-rate"])
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines() == [
+        str(tmp_path / "x" / "learning-rate.png"),
+        str(tmp_path / "x" / "learning-rate.svg"),
+    ]
+    assert sorted(path.name for path in (tmp_path / "x").iterdir()) == [
+        "learning-rate.png",
+        "learning-rate.svg",
+    ]
+
+
+def test_the_help_names_every_picture():
+    result = CliRunner().invoke(cli, ["figures", "--help"])
+    described = re.findall(r"^    ([a-z-]+)  +\S", result.stdout, re.MULTILINE)
+    assert set(FIGURE_NAMES) <= set(described)
+
+
+def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path):
+    (tmp_path / "file").touch()
+    with pytest.raises(WriteError, match=r"cannot write .*file"):
+        draw_seed_figures(("exp-cosine",), tmp_path / "file")
+
+
+def test_without_matplotlib_the_seeds_pictures_name_the_extra(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    real = builtins.__import__
+
+    def without(name: str, *rest: object) -> object:
+        if name.startswith("matplotlib"):
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingExtraError) as caught:
+        draw_seed_figures(("masks",), tmp_path / "x")
+    assert str(caught.value) == "drawing a picture needs matplotlib, which is not installed"
+    assert not (tmp_path / "x").exists()
