@@ -12,7 +12,7 @@ import click
 from pellucid import __version__
 from pellucid.core.errors import PellucidError
 
-CommandName = Literal["demo", "evaluate", "figures", "train", "translate"]
+CommandName = Literal["check", "compare", "demo", "evaluate", "figures", "train", "translate"]
 COMMAND_NAMES: tuple[CommandName, ...] = get_args(CommandName)
 
 INTERNAL_ERROR = 70
@@ -49,6 +49,14 @@ class _Commands(click.Group):
 
 def _load(name: CommandName) -> click.Command:
     match name:
+        case "check":
+            from pellucid.cli.check import check
+
+            return check
+        case "compare":
+            from pellucid.cli.compare import compare
+
+            return compare
         case "demo":
             from pellucid.cli.demo import demo
 

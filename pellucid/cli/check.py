@@ -1,0 +1,109 @@
+"""``pellucid check``: the data doctor looks at two files before anything is trained on them."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from pellucid.text.doctor import Diagnosis, Finding
+
+WRONG_DATA = 65
+"""Exit code if training on the files would fail or go wrong, as that of DataError."""
+_WIDEST_EXAMPLE = 70
+
+
+@click.command()
+@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("target", type=click.Path(path_type=Path))
+@click.option(
+    "--test",
+    nargs=2,
+    type=click.Path(path_type=Path),
+    metavar="SOURCE2 TARGET2",
+    help="Test files to look for in the training files.",
+)
+@click.option(
+    "--fix",
+    type=click.Path(path_type=Path),
+    metavar="OUT",
+    help="Write cleaned copies and a log of every dropped line into this new folder.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def check(
+    source: Path, target: Path, test: tuple[Path, Path] | None, fix: Path | None, as_json: bool
+) -> int:
+    """Look for what is wrong with the parallel text in SOURCE and TARGET.
+
+    Ends with exit code 65 if training on it would fail or go wrong; other findings are for
+    you to judge.
+
+    \b
+    Examples:
+      pellucid check train.en train.de
+      pellucid check train.en train.de --test test.en test.de --json
+      pellucid check train.en train.de --fix cleaned
+    """
+    from pellucid.text.doctor import examine
+    from pellucid.text.doctor_repair import repair
+
+    diagnosis = examine(source, target, test=test)
+    click.echo(
+        json.dumps(diagnosis.to_dict(), ensure_ascii=False) if as_json else _report(diagnosis)
+    )
+    if fix is not None:
+        done = repair(diagnosis, source, target, fix)
+        click.echo(
+            f"kept {done.kept_count:,} pairs in {done.source} and {done.target},"
+            f" dropped {done.dropped_count:,}, see {done.dropped}",
+            err=True,
+        )
+        return 0
+    return WRONG_DATA if diagnosis.reasons else 0
+
+
+def _report(diagnosis: "Diagnosis") -> str:
+    lines = [f"{diagnosis.source_lines:,} source lines, {diagnosis.target_lines:,} target lines"]
+    found = diagnosis.misalignment
+    if found is not None:
+        further = f"{abs(found.slip):,} line{'' if abs(found.slip) == 1 else 's'}"
+        side = "source" if found.slip > 0 else "target"
+        lines.append(
+            f"misaligned from about line {found.line:,} to {found.last_line:,}:"
+            f" there the {side} is {further} behind"
+        )
+    for kind, finding in diagnosis.findings.items():
+        if finding.count:
+            lines += _paragraph(kind.replace("_", " "), finding)
+    if not diagnosis.reasons and not any(each.count for each in diagnosis.findings.values()):
+        lines.append("nothing found")
+    lines += [f"training would go wrong: {reason}" for reason in diagnosis.reasons]
+    return "\n".join(lines)
+
+
+def _paragraph(name: str, finding: "Finding") -> list[str]:
+    first = ", ".join(map(str, finding.first_lines))
+    more = ", ..." if finding.count > len(finding.first_lines) else ""
+    sides = ""
+    if finding.source_count is not None:
+        sides = f" ({finding.source_count:,} source, {finding.target_count:,} target)"
+    return [
+        f"{name}: {finding.count:,}{sides}, line {first}{more}",
+        *(
+            f"    {line}: {_shown(source)} | {_shown(target)}"
+            for line, (source, target) in finding.examples.items()
+        ),
+    ]
+
+
+def _shown(text: str) -> str:
+    """Text that cannot steer a terminal, on one line and not too long."""
+    visible = "".join(letter if letter.isprintable() else _escape(letter) for letter in text[:200])
+    if len(visible) <= _WIDEST_EXAMPLE:
+        return visible
+    return visible[: _WIDEST_EXAMPLE - 3] + "..."
+
+
+def _escape(letter: str) -> str:
+    return letter.encode("unicode_escape").decode("ascii")

@@ -1,0 +1,88 @@
+"""``pellucid compare``: whether one model translates better than another, or was lucky."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pellucid.cli.search_options import open_translator, search_options
+
+if TYPE_CHECKING:
+    from pellucid.evaluation.compare import Contest
+
+
+@click.command()
+@click.argument("a")
+@click.argument("b")
+@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("reference", type=click.Path(path_type=Path))
+@search_options
+@click.option(
+    "--samples",
+    type=click.IntRange(1),
+    default=1000,
+    show_default=True,
+    help="Test sets drawn for each test of significance.",
+)
+@click.option(
+    "--most-changed",
+    type=click.IntRange(0),
+    default=5,
+    show_default=True,
+    help="How many of the sentences that changed most are shown.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def compare(
+    a: str, b: str, source: Path, reference: Path, samples: int, most_changed: int, as_json: bool
+) -> None:
+    """Translate SOURCE with the models A and B and compare both with REFERENCE.
+
+    A and B are bundles or run folders; A is the baseline.
+
+    \b
+    Example:
+      pellucid compare runs/old runs/new test.en test.de --beam-size 5 --json
+    """
+    from pellucid.evaluation.compare import compare as compare_lines
+    from pellucid.evaluation.metrics import check_lines
+    from pellucid.text.lines import read_lines
+
+    sources, references = read_lines(source), read_lines(reference)
+    check_lines({"sources": sources, "references": references})
+    baseline, system = (
+        [each.text for each in open_translator(bundle).translate(sources, n_best=1)]
+        for bundle in (a, b)
+    )
+    contest = compare_lines(
+        baseline, system, references, samples=samples, most_changed=most_changed
+    )
+    if as_json:
+        click.echo(json.dumps(contest.to_dict(), ensure_ascii=False))
+    else:
+        click.echo(_report(contest, sources))
+
+
+def _report(contest: "Contest", sources: list[str]) -> str:
+    lines = []
+    for name, bootstrap in contest.bootstrap.items():
+        assert bootstrap.interval is not None
+        low, high = bootstrap.interval
+        lines.append(
+            f"{name:5} A {bootstrap.baseline:.2f}  B {bootstrap.system:.2f}"
+            f"  B - A {bootstrap.difference:+.2f} (95%: {low:+.2f} to {high:+.2f})"
+            f"  p {bootstrap.p_value:.4f} (bootstrap)"
+            f", {contest.randomization[name].p_value:.4f} (randomization)"
+        )
+    one, other = contest.length_ratios
+    lines.append(f"words per reference word: A {one:.3f}, B {other:.3f}")
+    lines.append(f"{contest.changed_count:,} of {len(sources):,} translations differ")
+    for change in contest.most_changed:
+        lines += [
+            f"line {change.line}, chrF {change.difference:+.1f}",
+            f"    source     {sources[change.line - 1]}",
+            f"    reference  {change.reference}",
+            f"    A          {change.baseline}",
+            f"    B          {change.system}",
+        ]
+    return "\n".join(lines)

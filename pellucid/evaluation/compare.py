@@ -1,0 +1,118 @@
+"""Two systems on one test set: which is better, whether that is luck, and where they differ."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from sacrebleu.metrics.chrf import CHRF
+
+from pellucid.evaluation.metrics import MetricName, check_lines
+from pellucid.evaluation.significance import (
+    Comparison,
+    approximate_randomization,
+    paired_bootstrap,
+)
+
+METRICS: tuple[MetricName, ...] = ("bleu", "chrf")
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """A sentence that two systems translate differently."""
+
+    line: int
+    """Its number, from 1."""
+    reference: str
+    baseline: str
+    system: str
+    difference: float
+    """The system's sentence chrF2 minus the baseline's, in percent."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Contest:
+    """A system against a baseline."""
+
+    bootstrap: dict[MetricName, Comparison]
+    """Paired bootstrap resampling, by metric."""
+    randomization: dict[MetricName, Comparison]
+    """Approximate randomization, by metric; where the two disagree, believe this one."""
+    length_ratios: tuple[float, float]
+    """Words of the baseline and of the system, divided by those of the references."""
+    changed_count: int
+    """How many sentences they translate differently."""
+    most_changed: list[Change]
+    """Those whose chrF2 differs most, for better or worse, first."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values; each metric has its two scores, both tests and their signatures."""
+        scores: dict[str, Any] = {
+            name: {
+                "baseline": one.baseline,
+                "system": one.system,
+                "difference": one.difference,
+                "interval": list(one.interval or ()),
+                "bootstrap_p": one.p_value,
+                "randomization_p": self.randomization[name].p_value,
+                "signatures": [one.signature, self.randomization[name].signature],
+            }
+            for name, one in self.bootstrap.items()
+        }
+        return {
+            **scores,
+            "length_ratio": dict(zip(("baseline", "system"), self.length_ratios, strict=True)),
+            "changed": self.changed_count,
+            "most_changed": [dataclasses.asdict(change) for change in self.most_changed],
+        }
+
+
+def compare(
+    baseline: Sequence[str],
+    system: Sequence[str],
+    references: Sequence[str],
+    *,
+    samples: int = 1000,
+    seed: int = 12345,
+    most_changed: int = 5,
+) -> Contest:
+    """Compare the translations of two systems by BLEU and chrF2, line by line.
+
+    ``samples`` test sets are drawn for each test. The same arguments give the same answer.
+
+    Raises DataError if the line counts differ or there is no line, ConfigError if samples < 1.
+    """
+    check_lines({"baseline lines": baseline, "system lines": system, "references": references})
+    texts = baseline, system, references
+    return Contest(
+        bootstrap={
+            name: paired_bootstrap(*texts, metric=name, samples=samples, seed=seed)
+            for name in METRICS
+        },
+        randomization={
+            name: approximate_randomization(*texts, metric=name, samples=samples, seed=seed)
+            for name in METRICS
+        },
+        length_ratios=(_length_ratio(baseline, references), _length_ratio(system, references)),
+        changed_count=sum(map(str.__ne__, baseline, system)),
+        most_changed=_changes(*texts)[:most_changed],
+    )
+
+
+def _length_ratio(said: Sequence[str], references: Sequence[str]) -> float:
+    words = [sum(len(line.split()) for line in side) for side in (said, references)]
+    return words[0] / max(1, words[1])
+
+
+def _changes(
+    baseline: Sequence[str], system: Sequence[str], references: Sequence[str]
+) -> list[Change]:
+    metric = CHRF()
+    changes = []
+    for line, (one, other, reference) in enumerate(
+        zip(baseline, system, references, strict=True), start=1
+    ):
+        if one != other:
+            before = metric.sentence_score(one, [reference]).score
+            after = metric.sentence_score(other, [reference]).score
+            changes.append(Change(line, reference, one, other, after - before))
+    return sorted(changes, key=lambda change: -abs(change.difference))

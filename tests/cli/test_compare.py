@@ -1,0 +1,38 @@
+"""``pellucid compare`` translates with two models and says which is better and where."""
+
+import json
+
+from commands import pellucid
+
+SOURCES = "un chien dort .\nle chat mange .\nune femme lit .\n"
+REFERENCES = "a dog sleeps .\nthe cat eats .\na woman reads .\n"
+FEW = ("--samples", 20, "--max-length", 8)
+
+
+def test_two_models_are_compared_for_people_and_programs(tiny_run, tmp_path):
+    (tmp_path / "a.fr").write_text(SOURCES)
+    (tmp_path / "a.en").write_text(REFERENCES)
+    said = pellucid("compare", tiny_run, tiny_run, "a.fr", "a.en", *FEW, folder=tmp_path)
+    assert (said.code, said.err) == (0, "")
+    bleu, chrf, words, differ = said.out.splitlines()
+    assert bleu.startswith("bleu  A ")
+    assert chrf.startswith("chrf  A ")
+    assert "B - A +0.00 (95%: +0.00 to +0.00)" in chrf
+    assert chrf.endswith("p 1.0000 (bootstrap), 1.0000 (randomization)")
+    assert words.startswith("words per reference word: A ")
+    assert differ == "0 of 3 translations differ"
+    said = pellucid("compare", tiny_run, tiny_run, "a.fr", "a.en", *FEW, "--json", folder=tmp_path)
+    report = json.loads(said.out)
+    assert set(report) == {"bleu", "chrf", "length_ratio", "changed", "most_changed"}
+    assert report["bleu"]["randomization_p"] == 1.0
+    assert report["length_ratio"]["baseline"] == report["length_ratio"]["system"]
+
+
+def test_unequal_files_end_with_65_before_a_model_is_opened(tmp_path):
+    (tmp_path / "a.fr").write_text(SOURCES)
+    (tmp_path / "a.en").write_text("a dog sleeps .\n")
+    said = pellucid("compare", "none", "none", "a.fr", "a.en", folder=tmp_path)
+    assert said.code == 65
+    assert said.error_line.startswith(
+        "error: there must be as many sources as references, got 3 sources and 1 references"
+    )

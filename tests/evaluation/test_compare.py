@@ -1,0 +1,55 @@
+"""Two systems are compared by both tests, and the sentences that changed most come first."""
+
+import pytest
+
+from pellucid.core.errors import DataError
+from pellucid.evaluation.compare import compare
+from pellucid.evaluation.significance import approximate_randomization, paired_bootstrap
+
+REFERENCES = [f"the cat number {number} sleeps on the old red mat" for number in range(30)]
+WORSE = [line.replace("red", "blue") for line in REFERENCES]
+WORSE[7] = "no idea at all"
+
+
+def test_the_scores_and_tests_are_those_of_each_by_itself():
+    contest = compare(WORSE, REFERENCES, REFERENCES, samples=50, seed=3)
+    for name in ("bleu", "chrf"):
+        texts = WORSE, REFERENCES, REFERENCES
+        assert contest.bootstrap[name] == paired_bootstrap(*texts, metric=name, samples=50, seed=3)
+        assert contest.randomization[name] == approximate_randomization(
+            *texts, metric=name, samples=50, seed=3
+        )
+    assert contest.bootstrap["bleu"].system == pytest.approx(100.0)
+    assert contest.bootstrap["bleu"].difference > 0
+
+
+def test_what_changed_most_comes_first_for_better_or_worse():
+    contest = compare(WORSE, REFERENCES, REFERENCES, samples=2, most_changed=2)
+    assert contest.changed_count == 30
+    assert contest.most_changed[0].line == 8
+    assert contest.most_changed[0].difference > 50
+    back = compare(REFERENCES, WORSE, REFERENCES, samples=2, most_changed=2)
+    assert back.most_changed[0].line == 8
+    assert back.most_changed[0].difference == -contest.most_changed[0].difference
+    assert (back.most_changed[0].baseline, back.most_changed[0].system) == (
+        REFERENCES[7],
+        WORSE[7],
+    )
+
+
+def test_length_ratios_count_words():
+    contest = compare(["a b", "c"], ["a b c d", "e f"], ["a b c", "d"], samples=2)
+    assert contest.length_ratios == (0.75, 1.5)
+
+
+def test_equal_systems_do_not_differ():
+    contest = compare(WORSE, WORSE, REFERENCES, samples=20)
+    assert (contest.changed_count, contest.most_changed) == (0, [])
+    assert contest.randomization["bleu"].p_value == 1.0
+    assert contest.to_dict()["chrf"]["interval"] == [0.0, 0.0]
+
+
+def test_unequal_line_counts_are_named():
+    message = "got 1 baseline lines and 2 system lines and 2 references"
+    with pytest.raises(DataError, match=message):
+        compare(["a"], ["a", "b"], ["a", "b"])
