@@ -14,6 +14,7 @@ from pellucid.bundle import load_tokenizers, save_tokenizers
 from pellucid.core.errors import DataError
 from pellucid.core.files import read_manifest, verify_folder, write_folder
 from pellucid.text.batching import Batch, collate
+from pellucid.text.doctor import warn_of_faults
 from pellucid.text.pairs import iterate_pairs, read_pairs, training_files, validation_files
 from pellucid.text.store import TokenStore
 from pellucid.text.store_building import build_store
@@ -69,6 +70,9 @@ def prepare_data(config: RunConfig, run: Path) -> TrainingData:
 
 def _from_files(config: RunConfig, run: Path) -> TrainingData:
     files = training_files(config.data)
+    if not (run / TOKENIZER_FOLDER).exists():  # a resumed run has been warned
+        for source, target in zip(files.sources, files.targets, strict=bool(files.targets)):
+            warn_of_faults(source, target)
     tokenizers = _tokenizers(
         config,
         run,
