@@ -20,6 +20,10 @@ lint: $(VENV)/.dev
 types: $(VENV)/.dev
 	$(BIN)/mypy
 
+docs: $(VENV)/.demo
+	$(BIN)/python scripts/document_config.py
+	$(BIN)/python scripts/document_equations.py
+
 $(VENV)/bin/python:
 	$(PY) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade 'pip>=25.1'

@@ -40,7 +40,7 @@ def test_greedy_takes_the_toy_models_likelier_first_word():
     ("width", "ids", "probability"), [(1, (A,), 0.24), (2, (B,), 0.36), (3, (B,), 0.36)]
 )
 def test_two_beams_find_what_greedy_misses(width, ids, probability):
-    """EQ-126, EQ-127."""
+    """EQ-126, EQ-127, ER-74: one beam finds .24, so what a beam finds need not be the best."""
     [[found]] = beam_search(
         TableModel(toy), sources([A]), settings(beam_size=width, length_penalty=0.0)
     )
@@ -195,7 +195,7 @@ def test_a_sentence_that_is_done_leaves_the_batch(search):
 
 @pytest.mark.parametrize("search", [greedy_search, beam_search])
 def test_a_model_that_never_stops_is_stopped(search):
-    """N9: the limit of each sentence is its own, and log p(stop) counts."""
+    """N9, ER-71: the limit of each sentence is its own, and log p(stop) counts."""
 
     def endless(source, prefix):
         return {A: 0.7, B: 0.2, STOP_ID: 0.1} if prefix else {A: 1.0}

@@ -192,6 +192,7 @@ def as_tensor(matrix: Matrix) -> torch.Tensor:
 
 
 def test_the_encoder_block_is_its_four_lines(model: Seq2Seq):
+    """EQ-104."""
     x = torch.randn(3, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     got = model.encoder.layers[0](x[None], None)[0]
     expected = encoder_block(Weights(model), 0, x.tolist())
@@ -199,6 +200,7 @@ def test_the_encoder_block_is_its_four_lines(model: Seq2Seq):
 
 
 def test_the_decoder_block_is_its_six_lines(model: Seq2Seq):
+    """EQ-89, EQ-97, EQ-108, EQ-109, ER-61: queries come from after the first Add & Norm."""
     generator = torch.Generator().manual_seed(2)
     x = torch.randn(4, 6, dtype=torch.float64, generator=generator)
     memory = torch.randn(3, 6, dtype=torch.float64, generator=generator)
@@ -208,7 +210,11 @@ def test_the_decoder_block_is_its_six_lines(model: Seq2Seq):
 
 
 def test_the_whole_transformer_is_the_seed_s_formulas(model: Seq2Seq):
-    """Three words in, "∅ i am a" beside them: P is 4 × V."""
+    """Three words in, "∅ i am a" beside them: P is 4 × V.
+
+    EQ-85, EQ-90, EQ-105, EQ-107, EQ-110 to EQ-113, EQ-115, EQ-116, EQ-122. Each block reads what
+    the one before it gave (ER-10), each decoder block the encoder's output (ER-11).
+    """
     memory, _, probabilities = transformer(Weights(model), SOURCE, SHIFTED)
     source, shifted = torch.tensor([SOURCE]), torch.tensor([SHIFTED])
     encoded = model.encode(source).states[0]

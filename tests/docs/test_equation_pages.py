@@ -1,0 +1,105 @@
+"""The pages of equations and errata are what the code and the tests say, and miss nothing."""
+
+import importlib.util
+import re
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def writer() -> ModuleType:
+    path = ROOT / "scripts" / "document_equations.py"
+    spec = importlib.util.spec_from_file_location("document_equations", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["document_equations"] = module  # dataclasses look their module up there
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["EQUATIONS.md", "ERRATA.md"])
+def test_the_page_is_what_the_code_says(writer: ModuleType, name: str):
+    page = ROOT / "docs" / name
+    assert page.read_text(encoding="utf-8") == writer.pages()[page], f"{name} is stale: make docs"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "count"), [("EQUATIONS", "EQ", 139), ("ERRATA", "ER", 74)]
+)
+def test_every_number_has_its_section_once_and_in_order(name: str, kind: str, count: int):
+    text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+    headings = re.findall(rf"^## {kind}-(\d+) ", text, re.MULTILINE)
+    assert [int(number) for number in headings] == list(range(1, count + 1))
+
+
+def test_what_is_missing_is_counted_and_listed_and_shown_in_its_place():
+    text = (ROOT / "docs" / "EQUATIONS.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## EQ-(\d+)(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+    for what, line in (("a function", "Function"), ("a test", "Tests")):
+        [listed] = re.findall(rf"^- Without {what}: (.*)$", text, re.MULTILINE)
+        shown = {n for n, body in sections.items() if f"- {line}: **not yet**" in body}
+        assert set(re.findall(r"EQ-(\d+)", listed)) == shown
+        [counted] = re.findall(rf"\*\*(\d+)\*\* {what}|\*\*(\d+)\*\* have {what}", text)
+        assert sum(int(each) for each in counted if each) == 139 - len(shown)
+
+
+def test_an_incomplete_table_is_refused(
+    writer: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "errata.toml").write_text('[ER]\n01 = { says = "one" }\n')
+    monkeypatch.setattr(writer, "ROOT", tmp_path)
+    with pytest.raises(ValueError, match=r"docs/errata\.toml must have ER-01 to ER-74, each once"):
+        writer.read_table("errata.toml", "ER", 74)
+
+
+def test_numbers_are_read_from_docstrings(writer: ModuleType):
+    assert writer.numbers("EQ", "EQ-27, EQ-40 to EQ-42, ER-05; in the model (EQ-106, 121).") == {
+        *(27, 40, 41, 42, 106, 121),
+    }
+    assert writer.numbers("EQ", "one vector (EQ-133, 2014)") == {133}
+    assert writer.numbers("ER", "EQ-27, ER-05: 3 words, 4 of them right") == {5}
+    assert writer.declared("EQ: 38, 39, 113.  Source: seed 002, (22).") == {38, 39, 113}
+    assert writer.declared("EQ: none.  Source: 2017.") == set()
+
+
+def test_a_number_that_does_not_exist_is_refused(
+    writer: ModuleType, monkeypatch: pytest.MonkeyPatch
+):
+    place = writer.Place("f", "pellucid/x/m.py", "EQ: 38, 140.")
+    monkeypatch.setattr(writer, "package", lambda: [place])
+    with pytest.raises(ValueError, match=r"pellucid/x/m\.py: f names EQ-140, which does not exist"):
+        writer.evidence()
+
+
+def test_what_has_a_docstring_is_found_with_its_name(
+    writer: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Modules, functions, classes, methods, constants and fields."""
+    monkeypatch.setattr(writer, "ROOT", tmp_path)
+    path = tmp_path / "pellucid" / "x" / "m.py"
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        '"""M."""\nA = 1\n"""a"""\nclass C:\n    """c"""\n    f: int = 1\n    """f"""\n'
+        '    def g(self):\n        """g"""\ndef h():\n    """h"""\n'
+    )
+    found = {place.name: place.docstring for place in writer.documented(path)}
+    assert found == {"m": "M.", "A": "a", "C": "c", "C.f": "f", "C.g": "g", "h": "h"}
+    assert {place.area for place in writer.documented(path)} == {"x"}
+
+
+def test_formulas_are_balanced():
+    """An unbalanced brace breaks the whole page where it is shown."""
+    table = tomllib.loads((ROOT / "docs" / "equations.toml").read_text(encoding="utf-8"))["EQ"]
+    for number, entry in table.items():
+        formula = re.sub(r"\\[{}]", "", entry["formula"])
+        assert formula.count("{") == formula.count("}"), f"EQ-{number}"
+        assert formula.count(r"\Big(") == formula.count(r"\Big)"), f"EQ-{number}"
+        assert "$" not in formula, f"EQ-{number}"
