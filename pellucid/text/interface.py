@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Literal
 
 from pellucid.core.errors import BundleError, DataError
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
@@ -20,8 +21,8 @@ class Tokenizer(ABC):
 
     @property
     @abstractmethod
-    def kind(self) -> TokenizerKind:
-        """The name of the method, as in the config."""
+    def kind(self) -> TokenizerKind | Literal["marian"]:
+        """The name of the method, as in the config; ``marian`` is only ever imported."""
 
     @property
     @abstractmethod

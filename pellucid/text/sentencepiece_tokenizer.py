@@ -76,6 +76,11 @@ class SentencePieceTokenizer(Tokenizer):
         return self._kind
 
     @property
+    def model(self) -> bytes:
+        """The model, as sentencepiece writes it."""
+        return self._model
+
+    @property
     def vocabulary_size(self) -> int:
         """How many ids there are, the special ones included."""
         return len(self._pieces)

@@ -8,6 +8,7 @@ from typing import assert_never
 from pellucid.core.errors import BundleError, CorruptError
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.interface import Tokenizer, check_fingerprint
+from pellucid.text.marian import load_marian
 from pellucid.text.sentencepiece_tokenizer import load_sentencepiece, train_sentencepiece
 from pellucid.text.vocabulary_file import VocabularyFile
 from pellucid.text.word_tokenizers import WordTokenizer, train_words
@@ -68,6 +69,8 @@ def load_tokenizer(folder: Path, name: str) -> Tokenizer:
             return WordTokenizer(file.kind, file.vocabulary, _option(path, file, "keep_spaces"))
         case "wordpiece":
             return WordPieceTokenizer(file.vocabulary, _option(path, file, "lowercase"))
+        case "marian":
+            return load_marian(folder, name, file)
         case _:
             raise CorruptError(f"{path} is of an unknown kind, {file.kind!r}")
 

@@ -1,0 +1,109 @@
+"""A sentencepiece model whose pieces have ids of their own."""
+
+import functools
+import io
+import json
+from pathlib import Path
+
+import pytest
+import sentencepiece
+
+from pellucid.core.errors import BundleError, ConfigError, CorruptError, DataError
+from pellucid.core.special import PAD_ID, START_ID, STOP_ID, UNK_ID
+from pellucid.text.marian import MarianTokenizer
+from pellucid.text.tokenizer import load_tokenizer
+from pellucid.text.vocabulary import Vocabulary
+
+LINES = ["le chat dort", "le chien dort", "un chat noir", "un chien noir"] * 5
+
+
+@functools.cache
+def model() -> bytes:
+    content = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES),
+        model_writer=content,
+        vocab_size=30,
+        hard_vocab_limit=False,
+        num_threads=1,
+        minloglevel=2,
+    )
+    return content.getvalue()
+
+
+def tokenizer() -> MarianTokenizer:
+    """Its pieces backwards, a language code last, and no ``▁le``."""
+    processor = sentencepiece.SentencePieceProcessor()
+    processor.LoadFromSerializedProto(model())
+    pieces = [processor.id_to_piece(id_) for id_ in range(3, processor.get_piece_size())]
+    return MarianTokenizer(model(), Vocabulary.of([*reversed(pieces), ">>fra<<"]))
+
+
+def test_ids_are_those_of_the_table_and_text_comes_back():
+    ids = tokenizer().encode("un chat noir")
+    assert min(ids) > STOP_ID
+    assert "".join(tokenizer().tokens(ids)) == "▁un▁chat▁noir"
+    assert tokenizer().decode([START_ID, *ids, STOP_ID, PAD_ID]) == "un chat noir"
+    assert tokenizer().encode_batch(["un chat noir", ""]) == [ids, []]
+    assert tokenizer().sample_batch(["un chat noir"], 0.0, seed=1) == [ids]
+
+
+def test_a_language_code_in_front_is_one_token():
+    ids = tokenizer().encode(">>fra<< un chat")
+    assert tokenizer().tokens(ids[:1]) == [">>fra<<"]
+    assert ids[1:] == tokenizer().encode("un chat")
+    assert tokenizer().encode(">>deu<< un chat") == [UNK_ID, *ids[1:]]
+    assert tokenizer().decode(ids) == tokenizer().normalize(">>fra<< un chat") == ">>fra<< un chat"
+
+
+def test_brackets_elsewhere_are_text():
+    first = tokenizer().encode("un")[0]
+    assert tokenizer().encode("un >>fra<< chat")[0] == first
+    assert UNK_ID in tokenizer().encode(">> un chat")
+
+
+def test_unknown_pieces_are_unknown_and_shown():
+    assert UNK_ID in tokenizer().encode("zut")
+    assert tokenizer().decode([UNK_ID]) == "[UNK]"
+
+
+def test_text_never_gives_a_special_id():
+    assert not {PAD_ID, START_ID, STOP_ID} & set(tokenizer().encode("</s> <pad> <s> [STOP]"))
+
+
+def test_what_is_normalized_away_is_told():
+    assert tokenizer().normalize("  un   chat ") == "un chat"
+
+
+def test_saved_and_loaded_it_is_the_same(tmp_path: Path):
+    tokenizer().save(tmp_path, "source")
+    loaded = load_tokenizer(tmp_path, "source")
+    assert loaded.fingerprint == tokenizer().fingerprint
+    assert loaded.kind == "marian"
+    assert loaded.vocabulary_size == tokenizer().vocabulary_size
+    assert loaded.encode("un chat") == tokenizer().encode("un chat")
+
+
+def test_the_fingerprint_tells_tables_and_models_apart():
+    smaller = MarianTokenizer(model(), Vocabulary.of(["▁un"]))
+    assert smaller.fingerprint != tokenizer().fingerprint
+    assert smaller.model == model()
+
+
+def test_its_faults_are_told(tmp_path: Path):
+    with pytest.raises(ConfigError, match="sampling needs kind bpe or unigram, got marian"):
+        tokenizer().sample_batch(["un"], 0.1, seed=1)
+    with pytest.raises(DataError, match="lone surrogate"):
+        tokenizer().encode("\ud800")
+    with pytest.raises(DataError, match="an id must be from 0 to"):
+        tokenizer().decode([1000])
+    with pytest.raises(BundleError, match=r"x\.spm is not a sentencepiece model"):
+        MarianTokenizer(b"no", Vocabulary.of([]), "x.spm")
+    tokenizer().save(tmp_path, "source")
+    (tmp_path / "source.marian.spm").unlink()
+    with pytest.raises(BundleError, match=r"cannot read .*source\.marian\.spm: No such file"):
+        load_tokenizer(tmp_path, "source")
+    path = tmp_path / "source.vocab.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "options": {"lowercase": True}}))
+    with pytest.raises(CorruptError, match=r"source\.vocab\.json should have no options"):
+        load_tokenizer(tmp_path, "source")
