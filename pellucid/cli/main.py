@@ -12,7 +12,9 @@ import click
 from pellucid import __version__
 from pellucid.core.errors import PellucidError
 
-CommandName = Literal["check", "compare", "demo", "evaluate", "figures", "train", "translate"]
+CommandName = Literal[
+    "check", "compare", "demo", "evaluate", "export", "figures", "import", "train", "translate"
+]
 COMMAND_NAMES: tuple[CommandName, ...] = get_args(CommandName)
 
 INTERNAL_ERROR = 70
@@ -65,10 +67,18 @@ def _load(name: CommandName) -> click.Command:
             from pellucid.cli.evaluate import evaluate
 
             return evaluate
+        case "export":
+            from pellucid.cli.export import export
+
+            return export
         case "figures":
             from pellucid.cli.figures import figures
 
             return figures
+        case "import":
+            from pellucid.cli.import_ import import_
+
+            return import_
         case "train":
             from pellucid.cli.train import train
 

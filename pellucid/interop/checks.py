@@ -1,0 +1,71 @@
+"""What every export and import is held to before anything is written."""
+
+import copy
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from pellucid.bundle import Bundle
+from pellucid.core.errors import BundleError, OutputExistsError
+from pellucid.core.special import START_ID, STOP_ID
+from pellucid.interop.marian_reference import marian_logits
+from pellucid.interop.marian_settings import MarianSettings
+
+SENTENCES = (
+    "Hello, world!",
+    "Where is the train to the sea, and when does it leave?",
+    "Un petit chat noir ne dort pas sur la grande table rouge.",
+)
+"""Read and said in the self-check; what they mean does not matter."""
+_MOST_PIECES = 64
+"""Of a sentence, so that the check ends soon on a vocabulary of bytes."""
+_TOLERANCE = 1e-4
+"""Of the largest logit: the sinusoid is rounded to float32, all else is float64; a wrong row,
+feature or head gives differences as large as the logits."""
+
+
+def refuse_to_overwrite(out: Path) -> None:
+    """Raise OutputExistsError unless ``out`` is free or an empty folder."""
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise OutputExistsError(
+            f"{out} already holds something", hint="name a new folder, or remove this one first"
+        )
+
+
+def prove_equal(
+    bundle: Bundle,
+    tensors: Mapping[str, Tensor],
+    settings: MarianSettings,
+    to_marian: Iterable[Mapping[int, int]],
+    outputs: Sequence[int],
+) -> None:
+    """See that our model and Marian's ``tensors`` give the same logits on a few sentences.
+
+    ``to_marian`` gives Marian's id of ours, on the source and on the target side; ``outputs``
+    the one of our ids that each Marian output stands for. Raises BundleError if they differ.
+    """
+    source_table, target_table = to_marian
+    model = copy.deepcopy(bundle.model).double()  # so that no rounding is taken for an error
+    tensors = {name: tensor.double() for name, tensor in tensors.items()}
+    for text in SENTENCES:
+        source = [*bundle.source_tokenizer.encode(text)[:_MOST_PIECES], STOP_ID]
+        target = [START_ID, *bundle.target_tokenizer.encode(text)[:_MOST_PIECES]]
+        with torch.inference_mode():
+            ours = model(torch.tensor([source]), torch.tensor([target]))[0]
+            theirs = marian_logits(
+                tensors,
+                settings,
+                [source_table[id_] for id_ in source],
+                [target_table[id_] for id_ in target],
+                model.config.norm_eps,
+            )
+        difference = (ours[:, list(outputs)] - theirs).abs().max().item()
+        largest = theirs.abs().max().item()
+        if not difference <= _TOLERANCE * max(largest, 1.0):
+            raise BundleError(
+                f"the self-check failed: on {text!r} the logits of the two models differ by"
+                f" {difference:g}, the largest being {largest:g}",
+                hint="this is a defect of Pellucid, or the model holds numbers that are not finite",
+            )

@@ -1,0 +1,149 @@
+"""A bundle as a folder that CTranslate2 opens, through CTranslate2's own specification classes."""
+
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from pellucid.bundle import Bundle, save_tokenizers
+from pellucid.core.errors import BundleError, MissingExtraError
+from pellucid.core.files import write_folder
+from pellucid.core.special import SPECIAL_COUNT
+from pellucid.equations import sinusoidal_positions
+from pellucid.interop.checks import refuse_to_overwrite
+from pellucid.interop.marian_vocabulary import PAD_PIECE, START_PIECE, STOP_PIECE, UNK_PIECE
+from pellucid.interop.quantization import Quantization
+from pellucid.model import ModelConfig
+from pellucid.text.interface import Tokenizer
+
+_SPECIAL_PIECES = (PAD_PIECE, UNK_PIECE, START_PIECE, STOP_PIECE)
+_SINUSOIDS = 2048
+"""Places written out for CTranslate2: a source of 1,024 tokens, its own limit, and a translation
+of twice that. Its own sinusoid is another one (tensor2tensor's)."""
+
+
+def export_ctranslate2(bundle: Bundle, out: Path, quantization: Quantization = "float32") -> None:
+    """Write ``bundle`` to the new folder ``out`` in CTranslate2's format, with its tokenizers.
+
+    Raises MissingExtraError without ctranslate2, BundleError with every reason why CTranslate2
+    cannot express the model, OutputExistsError if ``out`` holds something, WriteError.
+    """
+    try:
+        import ctranslate2
+    except ImportError:
+        raise MissingExtraError("ctranslate2", "fast", "exporting to CTranslate2") from None
+    refuse_to_overwrite(out)
+    config = bundle.model.config
+    vocabularies = {
+        "source": _pieces(bundle.source_tokenizer),
+        "target": _pieces(bundle.target_tokenizer),
+    }
+    faults = _model_faults(config)
+    for side, pieces in vocabularies.items():
+        taken = sorted(set(_SPECIAL_PIECES) & set(pieces[SPECIAL_COUNT:]))
+        faults += [f"the {side} vocabulary has an ordinary piece {each!r}" for each in taken]
+    if faults:
+        raise BundleError("CTranslate2 cannot express this model: " + "; ".join(faults))
+    named = bundle.model.named_parameters(remove_duplicate=False)
+    tensors = {name: tensor.detach().cpu().float() for name, tensor in named}
+    spec = _fill(ctranslate2.specs, config, tensors)
+    spec.register_source_vocabulary(vocabularies["source"])
+    spec.register_target_vocabulary(vocabularies["target"])
+    spec.config.unk_token = UNK_PIECE
+    spec.config.bos_token = spec.config.decoder_start_token = START_PIECE
+    spec.config.eos_token = STOP_PIECE
+    spec.config.add_source_eos = True
+    spec.config.layer_norm_epsilon = config.norm_eps
+    spec.validate()
+    spec.optimize(quantization=quantization)
+
+    def fill(folder: Path) -> None:
+        spec.save(str(folder))
+        save_tokenizers(folder, bundle.source_tokenizer, bundle.target_tokenizer)
+
+    write_folder(out, fill, details={"kind": "ctranslate2", "quantization": quantization})
+
+
+def _model_faults(config: ModelConfig) -> list[str]:
+    faults = []
+    if config.kind != "transformer":
+        faults.append(f"it knows Transformers only, not kind={config.kind}")
+    width = config.d_model / config.heads
+    if (config.key_size, config.value_size) != (width, width):
+        faults.append(
+            f"its heads have the width d_model / heads = {width:g}, not d_k={config.key_size} and"
+            f" d_v={config.value_size}"
+        )
+    return faults
+
+
+def _pieces(tokenizer: Tokenizer) -> list[str]:
+    ordinary = tokenizer.tokens(range(SPECIAL_COUNT, tokenizer.vocabulary_size))
+    return [*_SPECIAL_PIECES, *ordinary]
+
+
+def _fill(specs: Any, config: ModelConfig, tensors: dict[str, Tensor]) -> Any:
+    """Every slot of a Transformer's specification."""
+    activations = specs.Activation
+    spec = specs.TransformerSpec.from_config(
+        (config.encoder_layers, config.decoder_layers),
+        config.heads,
+        pre_norm=config.norm == "pre",
+        activation={
+            "relu": activations.RELU,
+            "gelu": activations.GELU,
+            "swish": activations.SWISH,
+        }[config.activation],
+    )
+    positions = (
+        tensors["target_embedding.positions.learned"]
+        if config.positions == "learned"
+        else sinusoidal_positions(_SINUSOIDS, config.d_model)
+    )
+    for side, ours, embeddings in (
+        (spec.encoder, "encoder", spec.encoder.embeddings[0]),
+        (spec.decoder, "decoder", spec.decoder.embeddings),
+    ):
+        side.scale_embeddings = config.scale_embeddings
+        side.position_encodings.encodings = positions.numpy()
+        name = "source" if ours == "encoder" else "target"
+        embeddings.weight = tensors[f"{name}_embedding.weight"].numpy()
+        if config.norm == "pre":
+            _norm(side.layer_norm, tensors, f"{ours}.last_norm")
+        for index, layer in enumerate(side.layer):
+            _layer(layer, tensors, f"{ours}.layers.{index}", config)
+    spec.decoder.projection.weight = tensors["output_weight"].numpy()
+    if config.output_bias:
+        spec.decoder.projection.bias = tensors["output_bias"].numpy()
+    return spec
+
+
+def _layer(layer: Any, tensors: dict[str, Tensor], name: str, config: ModelConfig) -> None:
+    attention = layer.self_attention
+    _norm(attention.layer_norm, tensors, f"{name}.self_attention_norm.norm")
+    _linear(attention.linear[0], tensors, f"{name}.self_attention", "qkv")
+    _linear(attention.linear[1], tensors, f"{name}.self_attention", "o")
+    if hasattr(layer, "attention"):
+        _norm(layer.attention.layer_norm, tensors, f"{name}.cross_attention_norm.norm")
+        own = slice(0, config.d_model)
+        memory = slice(config.d_model, None)
+        _linear(layer.attention.linear[0], tensors, f"{name}.cross_attention", "qkv", own)
+        _linear(layer.attention.linear[1], tensors, f"{name}.cross_attention", "qkv", memory)
+        _linear(layer.attention.linear[2], tensors, f"{name}.cross_attention", "o")
+    _norm(layer.ffn.layer_norm, tensors, f"{name}.feed_forward_norm.norm")
+    for slot, ours in ((layer.ffn.linear_0, "inner"), (layer.ffn.linear_1, "outer")):
+        slot.weight = tensors[f"{name}.feed_forward.{ours}.weight"].numpy()
+        slot.bias = tensors[f"{name}.feed_forward.{ours}.bias"].numpy()
+
+
+def _linear(
+    slot: Any, tensors: dict[str, Tensor], name: str, part: str, rows: slice = slice(None)
+) -> None:
+    slot.weight = tensors[f"{name}.w_{part}"][rows].contiguous().numpy()
+    if f"{name}.b_{part}" in tensors:
+        slot.bias = tensors[f"{name}.b_{part}"][rows].contiguous().numpy()
+
+
+def _norm(slot: Any, tensors: dict[str, Tensor], name: str) -> None:
+    slot.gamma = tensors[f"{name}.gain"].numpy()
+    slot.beta = tensors[f"{name}.bias"].numpy()

@@ -1,0 +1,207 @@
+"""A bundle as a folder that transformers' MarianMTModel and MarianTokenizer open."""
+
+import json
+import logging
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pellucid.bundle import Bundle
+from pellucid.core.errors import BundleError
+from pellucid.core.files import write_folder
+from pellucid.core.tensors import save_tensors
+from pellucid.decoding.config import DecodingConfig
+from pellucid.interop.checks import prove_equal, refuse_to_overwrite
+from pellucid.interop.marian_layout import (
+    MARIAN_NORM_EPS,
+    OUTPUT_BIAS,
+    OUTPUT_WEIGHT,
+    SHARED,
+    SOURCE_EMBEDDING,
+    TARGET_EMBEDDING,
+    features_to_marian,
+    layers_to_marian,
+)
+from pellucid.interop.marian_settings import MarianSettings
+from pellucid.interop.marian_vocabulary import (
+    PAD_PIECE,
+    STOP_PIECE,
+    UNK_PIECE,
+    MarianIds,
+    SubwordTokenizer,
+    number_for_marian,
+    vocabulary_faults,
+)
+from pellucid.model import ModelConfig
+
+_log = logging.getLogger("pellucid")
+
+
+def export_huggingface(bundle: Bundle, out: Path) -> None:
+    """Write ``bundle`` to the new folder ``out`` in the format of OPUS-MT models.
+
+    Raises BundleError with every reason why Marian cannot express the model, OutputExistsError
+    if ``out`` holds something, WriteError.
+    """
+    refuse_to_overwrite(out)
+    config = bundle.model.config
+    tokenizers = {"source": bundle.source_tokenizer, "target": bundle.target_tokenizer}
+    faults = model_faults(config) + vocabulary_faults(tokenizers)
+    if faults:
+        raise BundleError("Marian cannot express this model: " + "; ".join(faults))
+    if config.norm_eps != MARIAN_NORM_EPS:
+        _log.warning(
+            "Marian adds %g to the variance in its norms, this model was trained with %g:"
+            " the logits differ in the sixth digit",
+            MARIAN_NORM_EPS,
+            config.norm_eps,
+        )
+    source, target = tokenizers.values()
+    assert isinstance(source, SubwordTokenizer)
+    assert isinstance(target, SubwordTokenizer)
+    source_ids, target_ids = number_for_marian(source, target)
+    table = _config_table(config, source_ids, target_ids)
+    tensors = tensors_for_marian(bundle, source_ids, target_ids)
+    prove_equal(
+        bundle,
+        tensors,
+        MarianSettings.parse(table),
+        ({our: id_ for id_, our in enumerate(ids.inputs)} for ids in (source_ids, target_ids)),
+        target_ids.outputs,
+    )
+    files = {
+        "config.json": table,
+        "generation_config.json": _generation_table(bundle, config, target_ids),
+        "tokenizer_config.json": _tokenizer_table(config, source_ids, target_ids),
+        "vocab.json": _numbers(source_ids),
+        **({} if source_ids == target_ids else {"target_vocab.json": _numbers(target_ids)}),
+    }
+
+    def fill(folder: Path) -> None:
+        for name, content in files.items():
+            text = json.dumps(content, ensure_ascii=False, indent=2)
+            (folder / name).write_text(text, encoding="utf-8")
+        (folder / "source.spm").write_bytes(source.model)
+        (folder / "target.spm").write_bytes(target.model)
+        save_tensors(folder / "model.safetensors", tensors)
+
+    write_folder(out, fill, details={"kind": "huggingface"})
+
+
+def model_faults(config: ModelConfig) -> list[str]:
+    """Everything in ``config`` that Marian has no words for."""
+    faults = []
+    if config.kind != "transformer":
+        faults.append(f"it knows Transformers only, not kind={config.kind}")
+    if config.norm != "post":
+        faults.append(f"its norms stand after the residual sum, not norm={config.norm}")
+    if config.positions != "sinusoidal":
+        faults.append(f"its positions are sinusoidal, not positions={config.positions}")
+    width = config.d_model / config.heads
+    if (config.key_size, config.value_size) != (width, width):
+        faults.append(
+            f"its heads have the width d_model / heads = {width:g}, not d_k={config.key_size} and"
+            f" d_v={config.value_size}"
+        )
+    if config.norm_eps > MARIAN_NORM_EPS:
+        faults.append(
+            f"it adds {MARIAN_NORM_EPS:g} to the variance in a norm, not norm_eps={config.norm_eps}"
+        )
+    return faults
+
+
+def tensors_for_marian(
+    bundle: Bundle, source_ids: MarianIds, target_ids: MarianIds
+) -> dict[str, Tensor]:
+    """All tensors under Marian's names, as few as transformers needs."""
+    config = bundle.model.config
+    named = dict(bundle.model.named_parameters(remove_duplicate=False))
+    ours = {name: tensor.detach().cpu().float() for name, tensor in named.items()}
+    result = layers_to_marian(ours, config)
+    source, target, output = (
+        features_to_marian(ours[name][list(rows)], axis=1)
+        for name, rows in (
+            ("source_embedding.weight", source_ids.inputs),
+            ("target_embedding.weight", target_ids.inputs),
+            ("output_weight", target_ids.outputs),
+        )
+    )
+    if config.share_embeddings:
+        result[SHARED] = target
+    if not (config.share_embeddings and config.tie_output):
+        result |= {SOURCE_EMBEDDING: source, TARGET_EMBEDDING: target}
+    if not config.tie_output:
+        result[OUTPUT_WEIGHT] = output
+    bias = ours.get("output_bias", torch.zeros(bundle.model.target_vocabulary_size))
+    result[OUTPUT_BIAS] = bias[list(target_ids.outputs)][None]
+    return result
+
+
+def _config_table(
+    config: ModelConfig, source_ids: MarianIds, target_ids: MarianIds
+) -> dict[str, Any]:
+    return {
+        "architectures": ["MarianMTModel"],
+        "model_type": "marian",
+        "is_encoder_decoder": True,
+        "vocab_size": len(source_ids.pieces),
+        "decoder_vocab_size": len(target_ids.pieces),
+        "d_model": config.d_model,
+        "encoder_layers": config.encoder_layers,
+        "decoder_layers": config.decoder_layers,
+        "encoder_attention_heads": config.heads,
+        "decoder_attention_heads": config.heads,
+        "encoder_ffn_dim": config.d_ff,
+        "decoder_ffn_dim": config.d_ff,
+        "activation_function": config.activation,
+        "dropout": config.dropout,
+        "attention_dropout": config.attention_dropout,
+        "activation_dropout": config.activation_dropout,
+        "scale_embedding": config.scale_embeddings,
+        "share_encoder_decoder_embeddings": config.share_embeddings,
+        "tie_word_embeddings": config.tie_output,
+        "max_position_embeddings": config.max_positions,
+        "static_position_embeddings": True,
+        "normalize_before": False,
+        "normalize_embedding": False,
+        "pad_token_id": target_ids.pad,
+        "eos_token_id": target_ids.stop,
+        "bos_token_id": None,
+        "forced_eos_token_id": None,
+        "decoder_start_token_id": target_ids.start,
+        "torch_dtype": "float32",
+    }
+
+
+def _generation_table(bundle: Bundle, config: ModelConfig, ids: MarianIds) -> dict[str, Any]:
+    settings = DecodingConfig.parse(bundle.settings.get("decoding", {}), "decoding")
+    return {
+        "decoder_start_token_id": ids.start,
+        "eos_token_id": ids.stop,
+        "pad_token_id": ids.pad,
+        "forced_eos_token_id": ids.stop,
+        "bad_words_ids": [[id_] for id_ in sorted({ids.pad, ids.start})],
+        "num_beams": settings.beam_size,
+        "max_length": config.max_positions,
+    }
+
+
+def _tokenizer_table(
+    config: ModelConfig, source_ids: MarianIds, target_ids: MarianIds
+) -> dict[str, Any]:
+    return {
+        "tokenizer_class": "MarianTokenizer",
+        "unk_token": UNK_PIECE,
+        "eos_token": STOP_PIECE,
+        "pad_token": PAD_PIECE,
+        "separate_vocabs": source_ids != target_ids,
+        "model_max_length": config.max_positions,
+        "clean_up_tokenization_spaces": False,
+    }
+
+
+def _numbers(ids: MarianIds) -> Mapping[str, int]:
+    return {piece: id_ for id_, piece in enumerate(ids.pieces)}

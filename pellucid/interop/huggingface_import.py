@@ -1,0 +1,229 @@
+"""A Marian folder, as transformers and OPUS-MT store it, as a bundle. Needs no transformers."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from pellucid import __version__
+from pellucid.bundle import Bundle, load_model_tensors, model_tensors, save_bundle
+from pellucid.core.errors import BundleError, ConfigError, CorruptError, InputMissingError
+from pellucid.core.special import START_ID
+from pellucid.core.tensors import load_tensors
+from pellucid.interop.checks import prove_equal, refuse_to_overwrite
+from pellucid.interop.marian_layout import (
+    OUTPUT_BIAS,
+    features_from_marian,
+    layers_from_marian,
+)
+from pellucid.interop.marian_settings import MarianSettings
+from pellucid.interop.marian_tensors import MarianEmbeddings, check_tensors
+from pellucid.interop.marian_vocabulary import ImportedIds, number_for_us
+from pellucid.interop.unsafe_import import load_torch_tensors
+from pellucid.model import ModelConfig, Seq2Seq, build_model
+from pellucid.text.marian import MarianTokenizer
+
+_COPY_BIAS = -100.0
+"""Added to the output of a START that copies another id: e⁻¹⁰⁰ of its probability is nothing
+beside any other, so that no second copy takes part in the softmax, and yet it is finite."""
+_MOST_FAULTS = 20
+_SAFE_FILE, _TORCH_FILE = "model.safetensors", "pytorch_model.bin"
+
+
+def import_huggingface(folder: Path, out: Path) -> Bundle:
+    """Read a Marian model from ``folder`` and write it as a bundle to ``out``.
+
+    Before anything is written, the bundle's logits on a few sentences are held to those that
+    Marian's definition gives for the tensors as they were read.
+
+    Raises InputMissingError for files that are not there, BundleError with all faults of those
+    that are, UnsafeFormatError for weights that are more than tensors, OutputExistsError.
+    """
+    refuse_to_overwrite(out)
+    bundle = read_huggingface(folder)
+    save_bundle(out, bundle, card=_card(folder, bundle), details={"imported": "huggingface"})
+    return bundle
+
+
+def read_huggingface(folder: Path) -> Bundle:
+    """As ``import_huggingface``, without writing anything."""
+    settings = _read_settings(folder)
+    config = settings.to_model_config()
+    sides, faults = _read_vocabularies(folder, settings)
+    tensors = _read_tensors(folder)
+    embeddings, tensor_faults = check_tensors(tensors, settings, config)
+    faults += tensor_faults
+    if len(sides) < 2 or embeddings is None or faults:  # both sides
+        raise BundleError(f"{folder} is not a Marian model: {_list(faults)}")
+    tensors = {name: tensor.float() for name, tensor in tensors.items()}
+    tokenizers = _read_tokenizers(folder, sides)
+    bundle = Bundle(
+        model=_build(config, tensors, embeddings, sides, folder),
+        source_tokenizer=tokenizers[0],
+        target_tokenizer=tokenizers[1],
+        settings={
+            "model": config.to_table(),
+            "decoding": _decoding_table(settings, tokenizers[1], sides[1], folder),
+        },
+        manifest={},
+    )
+    prove_equal(
+        bundle,
+        {**tensors, **embeddings.by_name(config)},
+        settings,
+        (dict(enumerate(side.rows)) for side in sides),
+        _ours_by_row(sides[1]),
+    )
+    return bundle
+
+
+def _read_settings(folder: Path) -> MarianSettings:
+    table = _read_json(folder / "config.json")
+    generation = folder / "generation_config.json"
+    if generation.exists():
+        table = {
+            **table,
+            **{
+                key: value
+                for key, value in _read_json(generation).items()
+                if key in ("num_beams", "bad_words_ids")
+            },
+        }
+    try:
+        return MarianSettings.parse(table, str(folder / "config.json"))
+    except ConfigError as error:
+        raise BundleError(f"this model cannot be imported: {error}") from error
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        table = json.loads(path.read_bytes())
+    except OSError as error:
+        raise InputMissingError(
+            f"cannot read {path}: {error.strerror}",
+            hint="name the folder of a Marian model, such as a downloaded OPUS-MT one",
+        ) from error
+    except (ValueError, RecursionError) as error:
+        raise CorruptError(f"{path} is not JSON: {error}") from error
+    if not isinstance(table, dict):
+        raise CorruptError(f"{path} must hold a table, got {type(table).__name__}")
+    return table
+
+
+def _read_vocabularies(
+    folder: Path, settings: MarianSettings
+) -> tuple[list[ImportedIds], list[str]]:
+    """The source and the target vocabulary, fewer if something is wrong with them."""
+    names = ["vocab.json", "vocab.json"]
+    if (folder / "target_vocab.json").exists():
+        names[1] = "target_vocab.json"
+    sides, faults = [], []
+    for name, target in zip(names, (False, True), strict=True):
+        ids, wrong = number_for_us(_read_json(folder / name), name, settings, target=target)
+        faults += [fault for fault in wrong if fault not in faults]
+        sides += [] if ids is None else [ids]
+    if len(sides) == len(names) and settings.share_encoder_decoder_embeddings:
+        if sides[0].vocabulary != sides[1].vocabulary:
+            faults.append("a shared embedding needs the same special ids on both sides")
+        sides[0] = sides[1]
+    return sides, faults
+
+
+def _read_tensors(folder: Path) -> dict[str, Tensor]:
+    if (folder / _SAFE_FILE).exists():
+        return load_tensors(folder / _SAFE_FILE)
+    if (folder / _TORCH_FILE).exists():
+        return load_torch_tensors(folder / _TORCH_FILE)
+    raise InputMissingError(
+        f"{folder} must hold {_SAFE_FILE} or {_TORCH_FILE}, has neither",
+        hint="models in several files (*.index.json) must be joined first",
+    )
+
+
+def _read_tokenizers(
+    folder: Path, sides: list[ImportedIds]
+) -> tuple[MarianTokenizer, MarianTokenizer]:
+    """Both tokenizers; one object if they are the same."""
+    tokenizers = []
+    for name, side in zip(("source.spm", "target.spm"), sides, strict=True):
+        try:
+            model = (folder / name).read_bytes()
+        except OSError as error:
+            raise InputMissingError(f"cannot read {folder / name}: {error.strerror}") from error
+        tokenizers.append(MarianTokenizer(model, side.vocabulary, str(folder / name)))
+    source, target = tokenizers
+    return (source, source) if source.fingerprint == target.fingerprint else (source, target)
+
+
+def _build(
+    config: ModelConfig,
+    tensors: Mapping[str, Tensor],
+    embeddings: MarianEmbeddings,
+    sides: list[ImportedIds],
+    folder: Path,
+) -> Seq2Seq:
+    source, target = sides
+    source_rows, target_rows = list(source.rows), list(target.rows)
+    bias = tensors[OUTPUT_BIAS].flatten()[target_rows]
+    if target.start_is_copy:
+        bias[START_ID] += _COPY_BIAS
+    ours = layers_from_marian(tensors, config) | {
+        "source_embedding.weight": features_from_marian(embeddings.source[source_rows], 1),
+        "target_embedding.weight": features_from_marian(embeddings.target[target_rows], 1),
+        "output_weight": features_from_marian(embeddings.output[target_rows], 1),
+        "output_bias": bias,
+    }
+    model = build_model(config, len(source_rows), len(target_rows))
+    load_model_tensors(model, {name: ours[name] for name in model_tensors(model)}, folder)
+    return model.eval().requires_grad_(False)
+
+
+def _ours_by_row(side: ImportedIds) -> list[int]:
+    """The one of our ids for each Marian id; the copy of an id goes back to the id itself."""
+    ours = {row: id_ for id_, row in enumerate(side.rows) if id_ != START_ID}
+    return [ours.get(row, START_ID) for row in range(len(set(side.rows)))]
+
+
+def _decoding_table(
+    settings: MarianSettings, tokenizer: MarianTokenizer, ids: ImportedIds, folder: Path
+) -> dict[str, Any]:
+    """How transformers would search, as far as it is set: beams, lengths and bad words."""
+    ours = {row: id_ for id_, row in enumerate(ids.rows)}
+    never_said = {settings.pad_token_id, settings.decoder_start_token_id}
+    banned, faults = [], []
+    for words in settings.bad_words_ids or []:
+        if len(words) == 1 and words[0] in never_said:
+            continue
+        known = [ours[id_] for id_ in words if id_ in ours]
+        text = tokenizer.decode(known)
+        if len(known) == len(words) and text.strip() and tokenizer.encode(text) == known:
+            banned.append(text)
+        else:
+            faults.append(f"the bad word {words} is no text that its tokenizer would cut so")
+    if faults:
+        raise BundleError(f"{folder} cannot be imported: {_list(faults)}")
+    table: dict[str, Any] = {"max_source_tokens": settings.max_position_embeddings - 1}
+    if settings.num_beams is not None:
+        table["beam_size"] = settings.num_beams
+    return {**table, "banned": banned} if banned else table
+
+
+def _list(faults: list[str]) -> str:
+    more = len(faults) - _MOST_FAULTS
+    return "; ".join(faults[:_MOST_FAULTS]) + (f"; and {more} more" if more > 0 else "")
+
+
+def _card(folder: Path, bundle: Bundle) -> str:
+    config = bundle.model.config
+    return f"""# A translation model that came from Marian
+
+Imported with Pellucid {__version__} from the Hugging Face folder `{folder.name}`; its license and
+its training data are those of that model.
+
+- {config.encoder_layers} encoder and {config.decoder_layers} decoder layers, width
+  {config.d_model}, feed-forward {config.d_ff}, {config.heads} heads, {config.activation}
+- {bundle.source_tokenizer.vocabulary_size:,} source and
+  {bundle.target_tokenizer.vocabulary_size:,} target tokens
+"""

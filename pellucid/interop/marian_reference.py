@@ -1,0 +1,112 @@
+"""Marian's model once more, in its own names and layout, to check what was translated from it.
+
+Written from its definition (transformers, models/marian/modeling_marian.py) and not through our
+modules or tables, so that an error in those cannot hide in here as well. Slow, one sentence at
+a time, and only for checks.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from pellucid.interop.marian_layout import MARIAN_NORM_EPS
+from pellucid.interop.marian_settings import MarianSettings
+
+_HEAD_AXIS = 1
+
+
+def marian_logits(
+    tensors: Mapping[str, Tensor],
+    settings: MarianSettings,
+    source: Sequence[int],
+    target: Sequence[int],
+    norm_eps: float = MARIAN_NORM_EPS,
+) -> Tensor:
+    """The logits (target, vocabulary) after each of the ``target`` ids, given the ``source`` ids.
+
+    Ids are Marian's; ``source`` ends with its stop, ``target`` begins with its start. Another
+    ``norm_eps`` than Marian's tells a difference in it from all other differences.
+    """
+    shared = tensors.get("model.shared.weight")
+    embeddings = [tensors.get(f"model.{side}.embed_tokens.weight") for side in _SIDES]
+    source_table, target_table = (shared if table is None else table for table in embeddings)
+    assert source_table is not None
+    assert target_table is not None
+    memory = _embed(source_table, source, settings)
+    for index in range(settings.encoder_layers):
+        name = f"model.encoder.layers.{index}"
+        memory = _attend(tensors, f"{name}.self_attn", memory, memory, settings, norm_eps)
+        memory = _feed(tensors, name, memory, settings, norm_eps)
+    x = _embed(target_table, target, settings)
+    future = torch.ones(len(target), len(target), dtype=torch.bool).triu(1)
+    for index in range(settings.decoder_layers):
+        name = f"model.decoder.layers.{index}"
+        x = _attend(tensors, f"{name}.self_attn", x, x, settings, norm_eps, future)
+        x = _attend(tensors, f"{name}.encoder_attn", x, memory, settings, norm_eps)
+        x = _feed(tensors, name, x, settings, norm_eps)
+    output = target_table if settings.tie_word_embeddings else tensors["lm_head.weight"]
+    return x @ output.T + tensors["final_logits_bias"]
+
+
+_SIDES = ("encoder", "decoder")
+
+
+def _embed(table: Tensor, ids: Sequence[int], settings: MarianSettings) -> Tensor:
+    d = settings.d_model
+    exponents = torch.arange(0, d, 2).double() / d
+    angles = torch.arange(len(ids)).double()[:, None] / 10000.0**exponents
+    waves = torch.cat([angles.sin(), angles[:, : d // 2].cos()], dim=1).to(table.dtype)
+    scale = math.sqrt(d) if settings.scale_embedding else 1.0
+    return table[torch.tensor(ids)] * scale + waves
+
+
+def _attend(
+    tensors: Mapping[str, Tensor],
+    name: str,
+    x: Tensor,
+    memory: Tensor,
+    settings: MarianSettings,
+    norm_eps: float,
+    hidden: Tensor | None = None,
+) -> Tensor:
+    heads = settings.encoder_attention_heads
+    query = _split(_linear(tensors, f"{name}.q_proj", x), heads)
+    key = _split(_linear(tensors, f"{name}.k_proj", memory), heads)
+    value = _split(_linear(tensors, f"{name}.v_proj", memory), heads)
+    scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
+    if hidden is not None:
+        scores = scores.masked_fill(hidden, -math.inf)
+    merged = (scores.softmax(-1) @ value).transpose(0, _HEAD_AXIS).flatten(1)
+    output = _linear(tensors, f"{name}.out_proj", merged)
+    return _norm(tensors, f"{name}_layer_norm", x + output, norm_eps)
+
+
+def _split(x: Tensor, heads: int) -> Tensor:
+    return x.view(x.shape[0], heads, -1).transpose(0, _HEAD_AXIS)  # (head, place, width)
+
+
+def _feed(
+    tensors: Mapping[str, Tensor], name: str, x: Tensor, settings: MarianSettings, norm_eps: float
+) -> Tensor:
+    bends: dict[str, Callable[[Tensor], Tensor]] = {
+        "relu": functional.relu,
+        "gelu": functional.gelu,
+        "swish": functional.silu,
+        "silu": functional.silu,
+    }
+    bend = bends[settings.activation_function]
+    inner = bend(_linear(tensors, f"{name}.fc1", x))
+    output = _linear(tensors, f"{name}.fc2", inner)
+    return _norm(tensors, f"{name}.final_layer_norm", x + output, norm_eps)
+
+
+def _linear(tensors: Mapping[str, Tensor], name: str, x: Tensor) -> Tensor:
+    return functional.linear(x, tensors[f"{name}.weight"], tensors[f"{name}.bias"])
+
+
+def _norm(tensors: Mapping[str, Tensor], name: str, x: Tensor, eps: float) -> Tensor:
+    gain, bias = tensors[f"{name}.weight"], tensors[f"{name}.bias"]
+    return functional.layer_norm(x, x.shape[-1:], gain, bias, eps)

@@ -1,0 +1,121 @@
+"""Sees that the tensors of a Marian model are all there, all used, and of the right shape."""
+
+import dataclasses
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from pellucid.equations import sinusoidal_positions
+from pellucid.interop.marian_layout import (
+    OUTPUT_BIAS,
+    OUTPUT_WEIGHT,
+    POSITIONS,
+    SHARED,
+    SOURCE_EMBEDDING,
+    TARGET_EMBEDDING,
+    features_to_marian,
+    layer_slots,
+)
+from pellucid.interop.marian_settings import MarianSettings
+from pellucid.model import ModelConfig
+
+_POSITIONS_TOLERANCE = 1e-3
+"""A table that was stored in float16 is that far from the sinusoid; a learned one is further."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MarianEmbeddings:
+    """The three matrices by vocabulary, some of which may be one."""
+
+    source: Tensor
+    target: Tensor
+    output: Tensor
+
+    def by_name(self, config: ModelConfig) -> dict[str, Tensor]:
+        """Under Marian's names, those that differ from one another only."""
+        names = {SOURCE_EMBEDDING: self.source, TARGET_EMBEDDING: self.target}
+        return names if config.tie_output else {**names, OUTPUT_WEIGHT: self.output}
+
+
+def check_tensors(
+    tensors: dict[str, Tensor], settings: MarianSettings, config: ModelConfig
+) -> tuple[MarianEmbeddings | None, list[str]]:
+    """The embeddings, or None; and every fault, each with the name of its tensor.
+
+    A missing ``final_logits_bias`` is zero, and is put among ``tensors``.
+    """
+    size, target_size = settings.vocab_size, settings.target_size
+    tensors.setdefault(OUTPUT_BIAS, torch.zeros(1, target_size))
+    shapes: dict[str, tuple[int, ...]] = {
+        name: slot.shape for slot in layer_slots(config) for name in slot.marian
+    }
+    shapes[OUTPUT_BIAS] = (1, target_size)
+    faults = [f"{name} is missing" for name in shapes if name not in tensors]
+    shapes |= {
+        SHARED: (target_size, settings.d_model),
+        SOURCE_EMBEDDING: (size, settings.d_model),
+        TARGET_EMBEDDING: (target_size, settings.d_model),
+        OUTPUT_WEIGHT: (target_size, settings.d_model),
+    }
+    faults += [
+        f"{name} is not part of this model"
+        for name in sorted(tensors)
+        if name not in shapes and name not in POSITIONS
+    ]
+    for name, shape in shapes.items():
+        if name in tensors and tuple(tensors[name].shape) != shape:
+            faults.append(f"{name} should be {shape}, is {tuple(tensors[name].shape)}")
+    for name, tensor in sorted(tensors.items()):
+        if not tensor.is_floating_point():
+            faults.append(f"{name} should hold floating-point numbers, holds {tensor.dtype}")
+        elif not bool(tensor.isfinite().all()):
+            faults.append(f"{name} holds a number that is not finite")
+    if faults:
+        return None, faults
+    faults = [f for name in POSITIONS if name in tensors for f in _position_faults(name, tensors)]
+    embeddings, embedding_faults = _embeddings(tensors, settings)
+    return embeddings, faults + embedding_faults
+
+
+def _position_faults(name: str, tensors: Mapping[str, Tensor]) -> list[str]:
+    table = tensors[name]
+    if table.dim() != 2:
+        return [f"{name} should be a matrix, is {tuple(table.shape)}"]
+    expected = features_to_marian(sinusoidal_positions(table.shape[0], table.shape[1]), axis=1)
+    difference = (table.float() - expected).abs().max().item()
+    if difference <= _POSITIONS_TOLERANCE:
+        return []
+    return [f"{name} should be Marian's sinusoid, differs from it by {difference:g}"]
+
+
+def _embeddings(
+    tensors: Mapping[str, Tensor], settings: MarianSettings
+) -> tuple[MarianEmbeddings | None, list[str]]:
+    faults: list[str] = []
+
+    def one_of(*names: str) -> Tensor | None:
+        """The matrix stored under some of these names, which must all hold the same."""
+        found = [name for name in names if name in tensors]
+        if not found:
+            faults.append(f"{names[0]} is missing")
+            return None
+        faults.extend(
+            f"{name} should be tied to {found[0]}, differs from it"
+            for name in found[1:]
+            if not torch.equal(tensors[name], tensors[found[0]])
+        )
+        return tensors[found[0]].float()
+
+    output_names = (OUTPUT_WEIGHT,) if settings.tie_word_embeddings else ()
+    if settings.share_encoder_decoder_embeddings:
+        source = target = one_of(SHARED, SOURCE_EMBEDDING, TARGET_EMBEDDING, *output_names)
+    else:
+        source = one_of(SOURCE_EMBEDDING)
+        target = one_of(TARGET_EMBEDDING, *output_names)
+        if SHARED in tensors:
+            faults.append(f"{SHARED} is not part of a model with separate embeddings")
+    output = target if settings.tie_word_embeddings else one_of(OUTPUT_WEIGHT)
+    if source is None or target is None or output is None or faults:
+        return None, faults
+    return MarianEmbeddings(source, target, output), faults

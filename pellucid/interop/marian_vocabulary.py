@@ -1,0 +1,143 @@
+"""Marian's ids and ours: the same pieces, with the special ones in other places."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
+from pellucid.interop.marian_settings import MarianSettings
+from pellucid.text.interface import Tokenizer
+from pellucid.text.marian import MarianTokenizer
+from pellucid.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from pellucid.text.vocabulary import Vocabulary
+
+PAD_PIECE, UNK_PIECE, START_PIECE, STOP_PIECE = "<pad>", "<unk>", "<s>", "</s>"
+"""What MarianTokenizer and sentencepiece call the special ids."""
+_SPECIAL_PIECES = (PAD_PIECE, UNK_PIECE, START_PIECE, STOP_PIECE)
+
+SubwordTokenizer = SentencePieceTokenizer | MarianTokenizer
+
+
+@dataclasses.dataclass(frozen=True)
+class MarianIds:
+    """One vocabulary as Marian numbers it; each tuple goes by Marian id."""
+
+    pieces: tuple[str, ...]
+    inputs: tuple[int, ...]
+    """The one of our ids whose embedding belongs there."""
+    outputs: tuple[int, ...]
+    """The one of our ids whose output belongs there."""
+    pad: int
+    start: int
+    stop: int
+
+
+def number_for_marian(
+    source: SubwordTokenizer, target: SubwordTokenizer
+) -> tuple[MarianIds, MarianIds]:
+    """How the pieces of both sides are numbered in an exported model.
+
+    A vocabulary that both sides share and that was Marian's once is put back into Marian's
+    order: stop, unk, the pieces, and last a pad that is also the start. Any other keeps our ids.
+    """
+    source_pieces, target_pieces = (_ordinary_pieces(each) for each in (source, target))
+    both = (source, target)
+    if source_pieces == target_pieces and all(isinstance(each, MarianTokenizer) for each in both):
+        ids = _as_marian_orders(target_pieces)
+        return ids, ids
+    return _as_we_order(source_pieces), _as_we_order(target_pieces)
+
+
+def _ordinary_pieces(tokenizer: SubwordTokenizer) -> tuple[str, ...]:
+    return tuple(tokenizer.tokens(range(SPECIAL_COUNT, tokenizer.vocabulary_size)))
+
+
+def _as_marian_orders(pieces: tuple[str, ...]) -> MarianIds:
+    ordinary = range(SPECIAL_COUNT, SPECIAL_COUNT + len(pieces))
+    pad = len(pieces) + 2  # after the stop, unk and the pieces
+    return MarianIds(
+        pieces=(STOP_PIECE, UNK_PIECE, *pieces, PAD_PIECE),
+        inputs=(STOP_ID, UNK_ID, *ordinary, START_ID),  # the encoder never looks at a pad
+        outputs=(STOP_ID, UNK_ID, *ordinary, PAD_ID),
+        pad=pad,
+        start=pad,
+        stop=0,
+    )
+
+
+def _as_we_order(pieces: tuple[str, ...]) -> MarianIds:
+    ids = tuple(range(SPECIAL_COUNT + len(pieces)))
+    return MarianIds((*_SPECIAL_PIECES, *pieces), ids, ids, PAD_ID, START_ID, STOP_ID)
+
+
+def vocabulary_faults(tokenizers: Mapping[str, Tokenizer]) -> list[str]:
+    """Why Marian cannot have these tokenizers, which are given by side."""
+    faults = []
+    for side, tokenizer in tokenizers.items():
+        if not isinstance(tokenizer, SubwordTokenizer):
+            faults.append(
+                f"the {side} tokenizer must be bpe, unigram or marian, which sentencepiece can"
+                f" cut, got {tokenizer.kind}"
+            )
+            continue
+        taken = sorted(set(_SPECIAL_PIECES) & set(_ordinary_pieces(tokenizer)))
+        faults += [f"the {side} vocabulary has an ordinary piece {each!r}" for each in taken]
+    return faults
+
+
+@dataclasses.dataclass(frozen=True)
+class ImportedIds:
+    """One vocabulary as we number it; ``rows`` goes by our id."""
+
+    vocabulary: Vocabulary
+    rows: tuple[int, ...]
+    """The Marian id of each of ours."""
+    start_is_copy: bool
+    """Whether START has the row of another id, which was start and something else in one."""
+
+    def to_marian(self, ids: list[int]) -> list[int]:
+        """Marian's ids for ours."""
+        return [self.rows[id_] for id_ in ids]
+
+
+def number_for_us(
+    table: Any, name: str, settings: MarianSettings, *, target: bool
+) -> tuple[ImportedIds | None, list[str]]:
+    """Read ``vocab.json``: our numbering of it, or None with everything that is wrong.
+
+    ``name`` is the file's, for the messages. Marian's special ids are those of ``settings`` on
+    the target side; on the source side its tokenizer looks them up by name.
+    """
+    size = settings.target_size if target else settings.vocab_size
+    faults = _table_faults(table, name, size)
+    if faults:
+        return None, faults
+    pieces = {id_: piece for piece, id_ in table.items()}
+    pad = settings.pad_token_id if target else table[PAD_PIECE]
+    stop = settings.eos_token_id if target else table[STOP_PIECE]
+    start, unk = settings.decoder_start_token_id, table[UNK_PIECE]
+    if not target and (start >= size or pieces[start] != START_PIECE):
+        start = pad  # no encoder reads it
+    if len({pad, unk, stop}) < 3:
+        return None, [f"pad, unk and stop must differ in {name}, are {pad}, {unk} and {stop}"]
+    start_is_copy = pieces[start] != START_PIECE
+    taken = {pad, unk, stop} if start_is_copy else {pad, unk, stop, start}
+    rest = [id_ for id_ in range(size) if id_ not in taken]
+    vocabulary = Vocabulary.of(pieces[id_] for id_ in rest)
+    return ImportedIds(vocabulary, (pad, unk, start, stop, *rest), start_is_copy), []
+
+
+def _table_faults(table: Any, name: str, size: int) -> list[str]:
+    if not isinstance(table, dict) or not all(type(id_) is int for id_ in table.values()):
+        return [f"{name} must give an id to each piece"]
+    faults = [
+        f"{name} has no {piece}"
+        for piece in (PAD_PIECE, UNK_PIECE, STOP_PIECE)
+        if piece not in table
+    ]
+    if sorted(table.values()) != list(range(size)):
+        faults.append(
+            f"{name} must number its pieces from 0 to {size - 1}, as config.json says; it has"
+            f" {len(table)} pieces, {len(set(table.values()))} different ids"
+        )
+    return faults

@@ -1,0 +1,14 @@
+"""The types in which CTranslate2 can store weights; apart, so that ``--help`` answers at once."""
+
+from typing import Literal
+
+Quantization = Literal[
+    "float32",
+    "float16",
+    "bfloat16",
+    "int16",
+    "int8",
+    "int8_float32",
+    "int8_float16",
+    "int8_bfloat16",
+]

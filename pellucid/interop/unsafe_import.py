@@ -1,0 +1,39 @@
+"""The one place that opens PyTorch's own format, and only what cannot run code.
+
+A ``.bin`` or ``.pt`` file is a pickle: a program. ``weights_only=True`` reads tensors, numbers,
+strings, lists and tables from it and refuses everything else; there is no way around that here.
+"""
+
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from pellucid.core.errors import InputMissingError, UnsafeFormatError
+
+
+def load_torch_tensors(path: Path) -> dict[str, Tensor]:
+    """Read a file that holds tensors by name, onto the CPU.
+
+    Raises InputMissingError if it cannot be opened, UnsafeFormatError if it holds anything but
+    tensors by name, or is damaged.
+    """
+    try:
+        with path.open("rb") as file:
+            content = torch.load(file, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise InputMissingError(f"cannot read {path}: {error.strerror or error}") from error
+    except Exception as error:  # whatever a file made to deceive can provoke
+        reason = str(error).strip().partition("\n")[0]
+        raise UnsafeFormatError(
+            f"{path} must hold tensors and nothing else, got {type(error).__name__}: {reason}",
+            hint="convert it to model.safetensors where it comes from",
+        ) from error
+    if not isinstance(content, dict) or not all(
+        isinstance(name, str) and isinstance(value, Tensor) for name, value in content.items()
+    ):
+        raise UnsafeFormatError(
+            f"{path} must hold tensors by name, got {type(content).__name__}",
+            hint="export the model's state_dict",
+        )
+    return content

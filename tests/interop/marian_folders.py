@@ -1,0 +1,209 @@
+"""Marian models of transformers' own making, at toy size, with random weights; and bundles."""
+
+import functools
+import io
+import json
+import random
+import warnings
+from pathlib import Path
+from typing import Any
+
+import sentencepiece
+import torch
+from transformers import MarianConfig, MarianMTModel, MarianTokenizer
+
+from pellucid.bundle import Bundle
+from pellucid.core.special import PAD_ID, STOP_ID
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.greedy import greedy_search
+from pellucid.model import ModelConfig, build_model
+from pellucid.text.config import TokenizerConfig
+from pellucid.text.tokenizer import train_tokenizer
+
+FRENCH = (
+    "je suis étudiant le petit chat noir ne dort pas sur la grande table rouge nous parlons où est"
+    " maison de mon père et ma mère il pleut une vieille dame lit journal dans train"
+)
+ENGLISH = "a black cat sleeps on the red table we speak where is my house it rains"
+WORDS, OTHER_WORDS = FRENCH.split(), ENGLISH.split()
+NEW_TOKENS = 12
+
+
+def sentences(count: int, words: list[str] = WORDS) -> list[str]:
+    """Different numbers of words, drawn with a fixed seed."""
+    draw = random.Random(7)
+    return [" ".join(draw.choices(words, k=draw.randint(1, 9))) for _ in range(count)]
+
+
+@functools.cache
+def marian_spm(words: str, size: int) -> bytes:
+    """A sentencepiece model as OPUS-MT's: normalizing, without bytes."""
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(sentences(300, words.split())),
+        model_writer=model,
+        model_type="unigram",
+        vocab_size=size,
+        hard_vocab_limit=False,
+        num_threads=1,
+        minloglevel=2,
+    )
+    return model.getvalue()
+
+
+def pieces_of(model: bytes) -> list[str]:
+    processor = sentencepiece.SentencePieceProcessor()
+    processor.LoadFromSerializedProto(model)
+    return [processor.id_to_piece(i) for i in range(3, processor.get_piece_size())]
+
+
+def marian_folder(
+    folder: Path, *, separate: bool = False, seed: int = 0, **changes: Any
+) -> MarianMTModel:
+    """Write a random Marian model with OPUS-MT's order of ids; it is given back."""
+    folder.mkdir(parents=True)
+    source, target = marian_spm(FRENCH, 60), marian_spm(ENGLISH, 50)
+    (folder / "source.spm").write_bytes(source)
+    (folder / "target.spm").write_bytes(target)
+    lists = [sorted({*pieces_of(source), *pieces_of(target), ">>fra<<"})]
+    if separate:  # pad in front, as one number must serve both sides
+        lists = [pieces_of(source), pieces_of(target)]
+        tables = [_numbered(["<pad>", "<unk>", "</s>", *pieces]) for pieces in lists]
+        pad, stop = 0, 2
+    else:
+        tables = [_numbered(["</s>", "<unk>", *lists[0], "<pad>"])]
+        pad, stop = len(tables[0]) - 1, 0
+    for name, table in zip(("vocab.json", "target_vocab.json"), tables, strict=False):
+        (folder / name).write_text(json.dumps(table, ensure_ascii=False), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text(json.dumps({"separate_vocabs": separate}))
+    torch.manual_seed(seed)
+    model = MarianMTModel(_config(tables, pad, stop, changes)).eval()
+    for name, parameter in model.named_parameters():
+        if "positions" not in name:
+            parameter.data += 0.1 * torch.randn_like(parameter)
+    model.final_logits_bias.normal_()
+    model.generation_config.bad_words_ids = [[pad]]
+    model.generation_config.num_beams = 3
+    model.save_pretrained(folder)
+    return model
+
+
+def _numbered(pieces: list[str]) -> dict[str, int]:
+    return {piece: id_ for id_, piece in enumerate(pieces)}
+
+
+def _config(
+    tables: list[dict[str, int]], pad: int, stop: int, changes: dict[str, Any]
+) -> MarianConfig:
+    settings = {
+        "vocab_size": len(tables[0]),
+        "decoder_vocab_size": len(tables[-1]),
+        "share_encoder_decoder_embeddings": len(tables) == 1,
+        "d_model": 16,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2,
+        "encoder_ffn_dim": 24,
+        "decoder_ffn_dim": 24,
+        "activation_function": "swish",
+        "scale_embedding": True,
+        "max_position_embeddings": 64,
+        "init_std": 0.25,
+        "pad_token_id": pad,
+        "eos_token_id": stop,
+        "forced_eos_token_id": stop,
+        "decoder_start_token_id": pad,
+    }
+    return MarianConfig(**{**settings, **changes})
+
+
+def open_marian(folder: Path) -> tuple[MarianMTModel, MarianTokenizer]:
+    """What a user of transformers does."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of transformers about itself
+        model, report = MarianMTModel.from_pretrained(folder, output_loading_info=True)
+        assert not report["missing_keys"] or all(
+            "embed_positions" in name for name in report["missing_keys"]
+        ), report
+        assert not report["unexpected_keys"], report
+        assert not report["mismatched_keys"], report
+        return model.eval(), MarianTokenizer.from_pretrained(folder)
+
+
+def marian_greedy(
+    model: MarianMTModel, tokenizer: MarianTokenizer, texts: list[str]
+) -> list[list[str]]:
+    """The tokens of transformers' greedy search, the stop left out."""
+    special = {model.config.pad_token_id, model.config.eos_token_id}
+    special.add(model.config.decoder_start_token_id)
+    said = []
+    for start in range(0, len(texts), 50):
+        batch = tokenizer(texts[start : start + 50], return_tensors="pt", padding=True)
+        found = model.generate(
+            **batch, num_beams=1, do_sample=False, max_length=None, max_new_tokens=NEW_TOKENS + 1
+        )
+        kept = [[id_ for id_ in row if id_ not in special] for row in found.tolist()]
+        said += [[tokenizer._convert_id_to_token(id_) for id_ in row] for row in kept]
+    return said
+
+
+def our_greedy(bundle: Bundle, texts: list[str]) -> list[list[str]]:
+    """The tokens of our greedy search, the stop left out."""
+    encoded = bundle.source_tokenizer.encode_batch(texts)
+    longest = max(map(len, encoded)) + 1
+    rows = [[*ids, STOP_ID] + [PAD_ID] * (longest - 1 - len(ids)) for ids in encoded]
+    settings = DecodingConfig(max_length=NEW_TOKENS)
+    with torch.inference_mode():
+        found = greedy_search(bundle.model, torch.tensor(rows), settings)
+    return [
+        [
+            token.replace("[UNK]", "<unk>")
+            for token in bundle.target_tokenizer.tokens(each.ids)
+            if token != "[STOP]"
+        ]
+        for each in found
+    ]
+
+
+@functools.cache
+def tokenizers(shared: bool) -> tuple[Any, Any]:
+    config = TokenizerConfig(kind="bpe", vocabulary_size=330)
+    source = train_tokenizer(sentences(300), config)
+    if shared:
+        return source, source
+    unigram = TokenizerConfig(kind="unigram", vocabulary_size=310)
+    return source, train_tokenizer(sentences(300, OTHER_WORDS), unigram)
+
+
+def small_bundle(
+    *, shared: bool = True, seed: int = 0, attention: float = 1.0, **changes: Any
+) -> Bundle:
+    """Two layers with random weights.
+
+    With 4 times as much ``attention`` to the source they say different things on different
+    sentences, but magnify every rounding too.
+    """
+    source, target = tokenizers(shared)
+    table = {
+        "d_model": 16,
+        "d_ff": 24,
+        "heads": 2,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "max_positions": 64,
+        "norm_eps": 1e-5,
+        "share_embeddings": shared,
+        **changes,
+    }
+    config = ModelConfig.parse(table)
+    model = build_model(config, source.vocabulary_size, target.vocabulary_size, seed=seed)
+    torch.manual_seed(seed)
+    for name, parameter in model.named_parameters():
+        parameter.data += 0.2 * torch.randn_like(parameter)
+        if "cross_attention." in name:
+            parameter.data *= attention
+        if name.endswith("norm.bias"):  # else it alone chooses the word
+            parameter.data *= 0.1
+    settings = {"model": config.to_table(), "decoding": {"beam_size": 2}}
+    return Bundle(model.eval().requires_grad_(False), source, target, settings, {})

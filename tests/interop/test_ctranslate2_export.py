@@ -1,0 +1,111 @@
+"""CTranslate2 says what we say."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import ctranslate2
+import pytest
+from marian_folders import NEW_TOKENS, our_greedy, sentences, small_bundle
+
+from pellucid.bundle import Bundle
+from pellucid.core.errors import BundleError, MissingExtraError, OutputExistsError
+from pellucid.core.files import read_manifest
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.translator import Translator
+from pellucid.interop.ctranslate2_export import export_ctranslate2
+from pellucid.text.tokenizer import load_tokenizer
+from pellucid.text.vocabulary import Vocabulary
+from pellucid.text.word_tokenizers import WordTokenizer
+
+MODELS: dict[str, dict[str, Any]] = {
+    "the paper's": {},
+    "pre-norm": {"norm": "pre", "norm_eps": 1e-3},
+    "learned positions": {"positions": "learned", "shared": False},
+    "every bias": {"attention_bias": True, "output_bias": True, "activation": "swish"},
+    "not scaled, not tied": {"scale_embeddings": False, "tie_output": False, "activation": "gelu"},
+}
+
+
+def ctranslate2_greedy(folder: Path, bundle: Bundle, texts: list[str]) -> list[list[str]]:
+    translator = ctranslate2.Translator(str(folder), inter_threads=1, intra_threads=1)
+    tokenizer = bundle.source_tokenizer
+    found = translator.translate_batch(
+        [tokenizer.tokens(tokenizer.encode(text)) for text in texts],
+        beam_size=1,
+        max_decoding_length=NEW_TOKENS,
+        min_decoding_length=0,
+        suppress_sequences=[["<pad>"], ["<s>"]],
+    )
+    return [result.hypotheses[0] for result in found]
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_ctranslate2_says_the_same_tokens_in_float32(name: str, tmp_path: Path):
+    bundle = small_bundle(**MODELS[name], attention=4.0)
+    export_ctranslate2(bundle, tmp_path / "out")
+    texts = sentences(200)
+    ours = our_greedy(bundle, texts)
+    assert len({tuple(each) for each in ours}) > 3
+    assert ctranslate2_greedy(tmp_path / "out", bundle, texts) == ours
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_ctranslate2_gives_each_token_the_same_log_probability(name: str, tmp_path: Path):
+    bundle = small_bundle(**MODELS[name])
+    export_ctranslate2(bundle, tmp_path / "out")
+    sources, targets = bundle.source_tokenizer, bundle.target_tokenizer
+    texts = sentences(10)
+    scored = ctranslate2.Translator(str(tmp_path / "out"), intra_threads=1).score_batch(
+        [sources.tokens(sources.encode(text)) for text in texts],
+        [targets.tokens(targets.encode(text)) for text in texts],
+    )
+    expected = Translator(bundle, DecodingConfig()).score(texts, texts)
+    for ours, theirs in zip(expected, scored, strict=True):
+        assert theirs.log_probs == pytest.approx(ours.token_log_probs, abs=2e-5)
+
+
+def test_int8_is_smaller_and_opens(tmp_path: Path):
+    bundle = small_bundle(d_model=64)
+    export_ctranslate2(bundle, tmp_path / "float32")
+    export_ctranslate2(bundle, tmp_path / "int8", "int8")
+    sizes = [(tmp_path / name / "model.bin").stat().st_size for name in ("float32", "int8")]
+    assert sizes[1] < 0.75 * sizes[0]  # the positions stay float32
+    assert read_manifest(tmp_path / "int8")["quantization"] == "int8"
+    assert len(ctranslate2_greedy(tmp_path / "int8", bundle, sentences(3))) == 3
+
+
+def test_the_tokenizers_travel_with_the_model(tmp_path: Path):
+    bundle = small_bundle(shared=False)
+    export_ctranslate2(bundle, tmp_path / "out")
+    for name in ("source", "target"):
+        tokenizer = getattr(bundle, f"{name}_tokenizer")
+        assert load_tokenizer(tmp_path / "out", name).fingerprint == tokenizer.fingerprint
+
+
+def test_everything_ctranslate2_cannot_express_is_told_at_once(tmp_path: Path):
+    bundle = small_bundle(d_k=6)
+    words = WordTokenizer("word", Vocabulary.of(["a", "</s>", "<pad>"]))
+    bundle = Bundle(bundle.model, words, bundle.target_tokenizer, {}, {})
+    with pytest.raises(BundleError) as caught:
+        export_ctranslate2(bundle, tmp_path / "out")
+    assert str(caught.value) == (
+        "CTranslate2 cannot express this model: its heads have the width d_model / heads = 8, not"
+        " d_k=6 and d_v=8; the source vocabulary has an ordinary piece '</s>'; the source"
+        " vocabulary has an ordinary piece '<pad>'"
+    )
+
+
+def test_nothing_is_overwritten_by_an_export(tmp_path: Path):
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(OutputExistsError, match="already holds something"):
+        export_ctranslate2(small_bundle(), tmp_path)
+
+
+def test_a_missing_ctranslate2_is_told_with_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with pytest.raises(MissingExtraError, match="exporting to CTranslate2 needs ctranslate2") as e:
+        export_ctranslate2(small_bundle(), tmp_path / "out")
+    assert e.value.hint == "pip install 'pellucid[fast]'"

@@ -1,0 +1,112 @@
+"""An exported model is the same model, and transformers says so."""
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+from marian_folders import marian_greedy, open_marian, our_greedy, sentences, small_bundle
+
+from pellucid.core.errors import BundleError, OutputExistsError
+from pellucid.interop.huggingface_export import export_huggingface
+from pellucid.text.config import TokenizerConfig
+from pellucid.text.tokenizer import train_tokenizer
+
+MODELS = {
+    "the paper's": {"scale_embeddings": True},
+    "every bias": {"attention_bias": True, "output_bias": True, "activation": "swish"},
+    "not scaled": {"scale_embeddings": False, "activation": "gelu"},
+    "own output": {"tie_output": False},
+    "two vocabularies": {"shared": False},
+    "all apart": {"shared": False, "tie_output": False, "output_bias": True},
+    "separate embeddings": {"share_embeddings": False, "seed": 1},
+    "an odd width": {"d_model": 15, "heads": 3},
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_transformers_computes_the_same_logits_from_an_exported_model(name: str, tmp_path: Path):
+    bundle = small_bundle(**MODELS[name])
+    export_huggingface(bundle, tmp_path / "out")
+    model, tokenizer = open_marian(tmp_path / "out")
+    for text in sentences(5):
+        source = tokenizer([text], return_tensors="pt")
+        ids = source["input_ids"]
+        assert ids.tolist() == [[*bundle.source_tokenizer.encode(text), 3]]
+        target = torch.tensor([[2, *bundle.target_tokenizer.encode(text)]])
+        with torch.inference_mode():
+            theirs = model(**source, decoder_input_ids=target).logits
+            ours = bundle.model(ids, target)
+        assert ours.abs().max() > 1
+        torch.testing.assert_close(theirs, ours, rtol=0, atol=1e-5)
+    with torch.inference_mode():  # only the sinusoids stay rounded to float32
+        theirs = model.double()(**source, decoder_input_ids=target).logits
+        ours = bundle.model.double()(ids, target)
+    torch.testing.assert_close(theirs, ours, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["the paper's", "two vocabularies"])
+def test_transformers_says_the_same_tokens_greedily(name: str, tmp_path: Path):
+    bundle = small_bundle(**MODELS[name], d_model=32, attention=4.0)
+    export_huggingface(bundle, tmp_path / "out")
+    model, tokenizer = open_marian(tmp_path / "out")
+    texts = sentences(200)
+    ours = our_greedy(bundle, texts)
+    assert len({tuple(each) for each in ours}) > 20
+    assert marian_greedy(model, tokenizer, texts) == ours
+
+
+def test_the_paper_s_epsilon_is_told_and_changes_the_logits_in_the_sixth_digit(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    bundle = small_bundle(norm_eps=1e-6)
+    export_huggingface(bundle, tmp_path / "out")
+    assert "adds 1e-05 to the variance in its norms, this model was trained with 1e-06" in (
+        caplog.text
+    )
+    model, tokenizer = open_marian(tmp_path / "out")
+    source = tokenizer(sentences(1), return_tensors="pt")
+    target = torch.tensor([[2, 5, 300, 7]])
+    with torch.inference_mode():
+        theirs = model(**source, decoder_input_ids=target).logits
+        ours = bundle.model(source["input_ids"], target)
+    torch.testing.assert_close(theirs, ours, rtol=0, atol=1e-4 * ours.abs().max().item())
+
+
+def test_transformers_decodes_the_text_that_we_decode(tmp_path: Path):
+    bundle = small_bundle()
+    export_huggingface(bundle, tmp_path / "out")
+    _, tokenizer = open_marian(tmp_path / "out")
+    for text in [*sentences(5), "où ? 🙂", "a  b"]:
+        ids = bundle.target_tokenizer.encode(text)
+        assert tokenizer.decode([2, *ids, 3, 0], skip_special_tokens=True) == text
+
+
+def test_everything_marian_cannot_express_is_told_at_once(tmp_path: Path):
+    bundle = small_bundle(norm="pre", positions="learned", d_k=6, norm_eps=1e-3)
+    words = train_tokenizer(sentences(9), TokenizerConfig(kind="word", vocabulary_size=90))
+    bundle = type(bundle)(bundle.model, words, words, {}, {})
+    with pytest.raises(BundleError) as caught:
+        export_huggingface(bundle, tmp_path / "out")
+    assert str(caught.value) == (
+        "Marian cannot express this model: its norms stand after the residual sum, not norm=pre;"
+        " its positions are sinusoidal, not positions=learned; its heads have the width d_model /"
+        " heads = 8, not d_k=6 and d_v=8; it adds 1e-05 to the variance in a norm, not"
+        " norm_eps=0.001; the source tokenizer must be bpe, unigram or marian, which"
+        " sentencepiece can cut, got word; the target tokenizer must be bpe, unigram or marian,"
+        " which sentencepiece can cut, got word"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_is_overwritten(tmp_path: Path):
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(OutputExistsError, match="already holds something"):
+        export_huggingface(small_bundle(), tmp_path)
+
+
+def test_the_search_is_told_to_transformers(tmp_path: Path):
+    export_huggingface(small_bundle(), tmp_path / "out")
+    table = json.loads((tmp_path / "out" / "generation_config.json").read_text())
+    assert table["num_beams"] == 2
+    assert table["bad_words_ids"] == [[0], [2]]

@@ -1,0 +1,368 @@
+"""An imported Marian model is the same model, whatever it was stored in; or it is refused."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import safetensors.torch
+import torch
+from marian_folders import (
+    WORDS,
+    marian_folder,
+    marian_greedy,
+    open_marian,
+    our_greedy,
+    sentences,
+    small_bundle,
+)
+
+from pellucid.bundle import load_bundle, model_tensors
+from pellucid.core.errors import (
+    BundleError,
+    CorruptError,
+    InputMissingError,
+    OutputExistsError,
+    UnsafeFormatError,
+)
+from pellucid.core.special import START_ID
+from pellucid.decoding.load import load
+from pellucid.interop.huggingface_export import export_huggingface
+from pellucid.interop.huggingface_import import import_huggingface, read_huggingface
+
+MODELS: dict[str, dict[str, Any]] = {
+    "as OPUS-MT": {},
+    "separate": {"separate": True, "activation_function": "relu"},
+    "own output": {"separate": True, "tie_word_embeddings": False, "scale_embedding": False},
+    "odd width": {"d_model": 15, "encoder_attention_heads": 3, "decoder_attention_heads": 3},
+}
+
+
+@pytest.fixture(scope="module")
+def opus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("marian") / "opus-mt-fr-en"
+    marian_folder(folder)
+    return folder
+
+
+@pytest.fixture
+def damaged(opus: Path, tmp_path: Path) -> Path:
+    """A copy to be damaged."""
+    return Path(shutil.copytree(opus, tmp_path / "copy"))
+
+
+def change_json(path: Path, **changes: Any) -> None:
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def change_tensors(folder: Path, **changes: torch.Tensor | None) -> None:
+    path = folder / "model.safetensors"
+    tensors = {**safetensors.torch.load_file(path), **changes}
+    kept = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    safetensors.torch.save_file(kept, path, metadata={"format": "pt"})
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_an_imported_model_computes_the_logits_of_transformers(name: str, tmp_path: Path):
+    marian_folder(tmp_path / "in", **MODELS[name])
+    bundle = read_huggingface(tmp_path / "in")
+    model, tokenizer = open_marian(tmp_path / "in")
+    ids = tokenizer.target_encoder if MODELS[name].get("separate") else tokenizer.encoder
+    pieces = bundle.target_tokenizer.tokens(range(4, bundle.target_tokenizer.vocabulary_size))
+    rows = [ids["</s>"], *(ids[piece] for piece in pieces)]
+    ours_rows = [3, *range(4, 4 + len(pieces))]
+    for text in [*sentences(4), ">>fra<< je suis", "zzz ¿ je"]:
+        source = tokenizer([text], return_tensors="pt")
+        said = bundle.target_tokenizer.encode(text)
+        theirs_said = [ids["<unk>"] if i == 1 else ids[pieces[i - 4]] for i in said]
+        target = torch.tensor([[model.config.decoder_start_token_id, *theirs_said]])
+        with torch.inference_mode():
+            theirs = model(**source, decoder_input_ids=target).logits
+            ours = bundle.model(
+                torch.tensor([[*bundle.source_tokenizer.encode(text), 3]]),
+                torch.tensor([[START_ID, *said]]),
+            )
+        torch.testing.assert_close(ours[..., ours_rows], theirs[..., rows], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["as OPUS-MT", "separate"])
+def test_an_imported_model_says_the_same_tokens_greedily(name: str, tmp_path: Path):
+    marian_folder(tmp_path / "in", **MODELS[name])
+    import_huggingface(tmp_path / "in", tmp_path / "out")
+    model, tokenizer = open_marian(tmp_path / "in")
+    texts = sentences(200)
+    ours = our_greedy(load_bundle(tmp_path / "out"), texts)
+    assert len({tuple(each) for each in ours}) > 20
+    assert marian_greedy(model, tokenizer, texts) == ours
+
+
+def test_a_copied_start_takes_no_share_of_the_probability(opus: Path):
+    bundle = read_huggingface(opus)
+    model, tokenizer = open_marian(opus)
+    text = " ".join(WORDS[:5])
+    source = tokenizer([text], return_tensors="pt")
+    start = torch.tensor([[model.config.decoder_start_token_id]])
+    with torch.inference_mode():
+        theirs = model(**source, decoder_input_ids=start).logits.log_softmax(-1)
+        ours = bundle.model(
+            torch.tensor([[*bundle.source_tokenizer.encode(text), 3]]), torch.tensor([[START_ID]])
+        ).log_softmax(-1)
+    assert ours[0, 0, 3].item() == pytest.approx(theirs[0, 0, 0].item(), abs=1e-5)
+
+
+def test_import_and_export_give_the_same_bytes_of_every_tensor(opus: Path, tmp_path: Path):
+    import_huggingface(opus, tmp_path / "bundle")
+    export_huggingface(load_bundle(tmp_path / "bundle"), tmp_path / "again")
+    before, after = (
+        safetensors.torch.load_file(folder / "model.safetensors")
+        for folder in (opus, tmp_path / "again")
+    )
+    before = {name: tensor for name, tensor in before.items() if "embed_positions" not in name}
+    assert before.keys() == after.keys()
+    for name, tensor in before.items():
+        assert torch.equal(tensor, after[name]), name
+    for name in ("source.spm", "target.spm"):
+        assert (opus / name).read_bytes() == (tmp_path / "again" / name).read_bytes()
+    tables = [
+        json.loads((folder / "vocab.json").read_text()) for folder in (opus, tmp_path / "again")
+    ]
+    assert tables[0] == tables[1]
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_export_and_import_give_the_same_parameters(shared: bool, tmp_path: Path):
+    bundle = small_bundle(shared=shared, attention_bias=True, output_bias=True)
+    export_huggingface(bundle, tmp_path / "marian")
+    again = read_huggingface(tmp_path / "marian")
+    assert again.model.config == bundle.model.config
+    for name, tensor in model_tensors(bundle.model).items():
+        assert torch.equal(tensor, model_tensors(again.model)[name]), name
+    for text in sentences(20):
+        assert again.source_tokenizer.encode(text) == bundle.source_tokenizer.encode(text)
+
+
+def test_weights_in_pytorch_s_format_are_read(opus: Path, damaged: Path):
+    tensors = safetensors.torch.load_file(damaged / "model.safetensors")
+    tensors["lm_head.weight"] = tensors["model.shared.weight"].clone()
+    torch.save(tensors, damaged / "pytorch_model.bin")
+    (damaged / "model.safetensors").unlink()
+    before, after = read_huggingface(opus), read_huggingface(damaged)
+    for name, tensor in model_tensors(before.model).items():
+        assert torch.equal(tensor, model_tensors(after.model)[name]), name
+
+
+def test_half_precision_is_read_as_single(opus: Path, damaged: Path):
+    tensors = safetensors.torch.load_file(opus / "model.safetensors")
+    change_tensors(damaged, **{name: tensor.half() for name, tensor in tensors.items()})
+    before, after = read_huggingface(opus), read_huggingface(damaged)
+    for name, tensor in model_tensors(before.model).items():
+        if name != "output_bias":  # of which START's is lowered after rounding
+            assert torch.equal(tensor.half().float(), model_tensors(after.model)[name]), name
+
+
+class Bomb:
+    def __reduce__(self) -> Any:
+        return (Path.touch, (Path("exploded"),))
+
+
+def test_a_pickle_that_would_run_code_is_refused(
+    damaged: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    torch.save({"model.shared.weight": Bomb()}, damaged / "pytorch_model.bin")
+    (damaged / "model.safetensors").unlink()
+    with pytest.raises(UnsafeFormatError, match="must hold tensors and nothing else") as caught:
+        read_huggingface(damaged)
+    assert caught.value.hint == "convert it to model.safetensors where it comes from"
+    assert not (tmp_path / "exploded").exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no zip", b"\x80\x02K\x01."])
+def test_a_damaged_pickle_is_refused(damaged: Path, content: bytes):
+    (damaged / "pytorch_model.bin").write_bytes(content)
+    (damaged / "model.safetensors").unlink()
+    with pytest.raises(UnsafeFormatError, match=r"pytorch_model\.bin must hold tensors"):
+        read_huggingface(damaged)
+
+
+def test_a_pickle_of_something_else_than_tensors_is_refused(damaged: Path):
+    torch.save({"step": 1}, damaged / "pytorch_model.bin")
+    (damaged / "model.safetensors").unlink()
+    with pytest.raises(UnsafeFormatError, match="must hold tensors by name, got dict"):
+        read_huggingface(damaged)
+
+
+def test_a_pickle_that_cannot_be_opened_is_told(damaged: Path):
+    (damaged / "model.safetensors").unlink()
+    (damaged / "pytorch_model.bin").mkdir()
+    with pytest.raises(InputMissingError, match=r"cannot read .*: Is a directory"):
+        read_huggingface(damaged)
+
+
+def test_all_faults_of_the_tensors_are_told_at_once(damaged: Path):
+    change_tensors(
+        damaged,
+        **{
+            "model.encoder.layers.0.fc1.bias": None,
+            "model.encoder.layers.1.fc1.bias": torch.zeros(3),
+            "model.decoder.layers.7.fc1.bias": torch.zeros(3),
+            "model.decoder.layers.1.fc2.bias": torch.full((16,), torch.inf),
+            "model.decoder.layers.0.fc2.bias": torch.zeros(16, dtype=torch.int32),
+        },
+    )
+    with pytest.raises(BundleError) as caught:
+        read_huggingface(damaged)
+    assert str(caught.value).partition(" is not a Marian model: ")[2].split("; ") == [
+        "model.encoder.layers.0.fc1.bias is missing",
+        "model.decoder.layers.7.fc1.bias is not part of this model",
+        "model.encoder.layers.1.fc1.bias should be (24,), is (3,)",
+        "model.decoder.layers.0.fc2.bias should hold floating-point numbers, holds torch.int32",
+        "model.decoder.layers.1.fc2.bias holds a number that is not finite",
+    ]
+
+
+def test_matrices_that_should_be_one_are_held_to_it(damaged: Path):
+    tensors = safetensors.torch.load_file(damaged / "model.safetensors")
+    change_tensors(damaged, **{"lm_head.weight": tensors["model.shared.weight"] + 1})
+    with pytest.raises(BundleError, match=r"lm_head\.weight should be tied to model\.shared"):
+        read_huggingface(damaged)
+    change_tensors(damaged, **{"lm_head.weight": None, "model.shared.weight": None})
+    with pytest.raises(BundleError, match=r"model\.shared\.weight is missing"):
+        read_huggingface(damaged)
+
+
+def test_learned_positions_are_refused(damaged: Path):
+    name = "model.encoder.embed_positions.weight"
+    change_tensors(damaged, **{name: torch.zeros(4, 16)})
+    with pytest.raises(BundleError, match=f"{name} should be Marian's sinusoid, differs from it"):
+        read_huggingface(damaged)
+    change_tensors(damaged, **{name: torch.zeros(4)})
+    with pytest.raises(BundleError, match=f"{name} should be a matrix, is"):
+        read_huggingface(damaged)
+
+
+def test_all_faults_of_the_config_are_told_at_once(damaged: Path):
+    change_json(
+        damaged / "config.json",
+        model_type="bart",
+        activation_function="tanh",
+        normalize_before=True,
+        static_position_embeddings=False,
+        encoder_layers=10**9,
+    )
+    with pytest.raises(BundleError) as caught:
+        read_huggingface(damaged)
+    for part in (
+        "model_type: input should be 'marian', got 'bart'",
+        "activation_function: input should be 'relu', 'gelu', 'swish' or 'silu', got 'tanh'",
+        "normalize_before: input should be False, got True",
+        "static_position_embeddings: input should be True, got False",
+        "encoder_layers: input should be less than or equal to 1000, got 1000000000",
+    ):
+        assert part in str(caught.value)
+
+
+def test_sizes_that_contradict_each_other_are_told_at_once(damaged: Path):
+    change_json(
+        damaged / "config.json",
+        encoder_attention_heads=3,
+        encoder_ffn_dim=7,
+        decoder_vocab_size=5,
+    )
+    with pytest.raises(BundleError) as caught:
+        read_huggingface(damaged)
+    for part in (
+        "encoder_attention_heads and decoder_attention_heads must be equal, got 3 and 2",
+        "encoder_ffn_dim and decoder_ffn_dim must be equal, got 7 and 24",
+        "a shared embedding needs vocab_size and decoder_vocab_size to be equal, got",
+        "d_model must be a multiple of encoder_attention_heads, got 16 and 3",
+        "pad_token_id must be below 5, the size of the vocabulary, got",
+    ):
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[]", "vocab.json must hold a table, got list"),
+        ("{", "vocab.json is not JSON"),
+        ('{"a": "b"}', "vocab.json must give an id to each piece"),
+        ('{"a": 0}', "vocab.json has no <pad>; vocab.json has no <unk>; vocab.json has no </s>"),
+        ('{"</s>": 0, "<unk>": 1, "<pad>": 2}', "must number its pieces from 0 to"),
+    ],
+)
+def test_a_vocabulary_that_is_none_is_refused(damaged: Path, content: str, message: str):
+    (damaged / "vocab.json").write_text(content)
+    with pytest.raises(BundleError) as caught:
+        read_huggingface(damaged)
+    assert message in str(caught.value)
+
+
+def test_special_ids_must_differ(damaged: Path):
+    change_json(damaged / "config.json", eos_token_id=1)
+    with pytest.raises(BundleError, match=r"pad, unk and stop must differ in vocab\.json, are"):
+        read_huggingface(damaged)
+
+
+@pytest.mark.parametrize("name", ["config.json", "vocab.json", "source.spm", "target.spm"])
+def test_a_missing_file_is_named(damaged: Path, name: str):
+    (damaged / name).unlink()
+    with pytest.raises(InputMissingError, match=f"cannot read .*{name}: No such file"):
+        read_huggingface(damaged)
+
+
+def test_missing_weights_are_told(damaged: Path):
+    (damaged / "model.safetensors").unlink()
+    with pytest.raises(
+        InputMissingError, match=r"must hold model\.safetensors or pytorch_model\.bin, has neither"
+    ):
+        read_huggingface(damaged)
+
+
+def test_damaged_files_are_named(damaged: Path):
+    (damaged / "source.spm").write_bytes(b"no model")
+    with pytest.raises(BundleError, match=r"source\.spm is not a sentencepiece model"):
+        read_huggingface(damaged)
+    (damaged / "model.safetensors").write_bytes(b"\xff" * 64)
+    with pytest.raises(CorruptError, match=r"model\.safetensors is not a readable safetensors"):
+        read_huggingface(damaged)
+
+
+def test_bad_words_become_banned_phrases(damaged: Path):
+    table = json.loads((damaged / "vocab.json").read_text())
+    bundle = read_huggingface(damaged)
+    phrase = bundle.target_tokenizer.encode("table")
+    pieces = bundle.target_tokenizer.tokens(phrase)
+    words = [table[piece] for piece in pieces]
+    change_json(damaged / "generation_config.json", bad_words_ids=[words, [len(table) - 1]])
+    assert read_huggingface(damaged).settings["decoding"] == {
+        "beam_size": 3,
+        "max_source_tokens": 63,
+        "banned": ["table"],
+    }
+    change_json(damaged / "generation_config.json", bad_words_ids=[[10**6]])
+    with pytest.raises(BundleError, match=r"the bad word \[1000000\] is no text"):
+        read_huggingface(damaged)
+
+
+def test_nothing_is_overwritten_by_an_import(opus: Path, tmp_path: Path):
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(OutputExistsError, match="already holds something"):
+        import_huggingface(opus, tmp_path)
+
+
+def test_an_imported_bundle_translates(opus: Path, tmp_path: Path):
+    import_huggingface(opus, tmp_path / "out")
+    translator = load(tmp_path / "out")
+    assert translator.settings.beam_size == 3
+    assert translator.translate("je suis étudiant", max_length=5).tokens
+    assert "came from Marian" in (tmp_path / "out" / "README.md").read_text()
+
+
+def test_the_self_check_notices_a_wrong_feature(opus: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(
+        "pellucid.interop.huggingface_import.features_from_marian", lambda tensor, axis: tensor
+    )
+    with pytest.raises(BundleError, match="the self-check failed: on 'Hello, world!'"):
+        read_huggingface(opus)
