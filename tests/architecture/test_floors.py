@@ -159,7 +159,9 @@ def test_importing_pellucid_costs_nothing():
     assert result.stdout.strip() == "[]"
 
 
-@pytest.mark.parametrize("command", [[], ["demo"], ["train"], ["translate"], ["evaluate"], ["export"], ["import"]])
+@pytest.mark.parametrize(
+    "command", [[], ["demo"], ["train"], ["translate"], ["evaluate"], ["export"], ["import"]]
+)
 def test_help_does_not_import_torch(command: list[str]):
     code = (
         "import sys\n"
