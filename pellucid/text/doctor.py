@@ -120,7 +120,7 @@ def examine(
     """Look at every pair of two files, or at the first ``most_pairs`` or so.
 
     ``test`` files are searched for lines that stand in the training files too. Memory is about
-    60 bytes a pair. Lines are compared by 64-bit hashes: with 10 million pairs, one corpus in
+    70 bytes a pair. Lines are compared by 64-bit hashes: with 10 million pairs, one corpus in
     300,000 has a pair that is called a duplicate wrongly.
 
     Raises InputMissingError if a file cannot be read, DataError if it is damaged gzip.

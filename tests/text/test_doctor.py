@@ -86,10 +86,10 @@ def test_one_planted_fault_is_named_with_its_line(tmp_path, pairs, kind, source,
 
 
 def test_duplicates_are_all_but_the_first_of_equal_pairs(tmp_path, pairs):
-    half = (pairs[3][0], "Something else entirely .")
-    diagnosis = examine(*write(tmp_path, [*pairs, pairs[3], half, pairs[5], pairs[3]]))
+    halves = (pairs[3][0], "Something else entirely ."), ("Tout autre chose .", pairs[3][1])
+    diagnosis = examine(*write(tmp_path, [*pairs, pairs[3], *halves, pairs[5], pairs[3]]))
     count = len(pairs)
-    assert found_in(diagnosis) == {"duplicate": [count + 1, count + 3, count + 4]}
+    assert found_in(diagnosis) == {"duplicate": [count + 1, count + 4, count + 5]}
 
 
 def test_repeated_rows_by_hand():
@@ -143,7 +143,7 @@ def test_reasons_not_to_train(tmp_path, pairs):
 
 
 def test_overlap_ignores_case_and_punctuation(tmp_path, pairs):
-    training = write(tmp_path, pairs)
+    training = write(tmp_path, [*pairs, ("?!", ".")])
     source, target = pairs[10]
     test = [
         ("Phrase nouvelle .", "A new sentence ."),
