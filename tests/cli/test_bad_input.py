@@ -1,0 +1,374 @@
+"""Bad input: one clear line, the documented exit code, no traceback, and nothing lost."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import tiny_runs
+from commands import pellucid
+from corpora import data_options, write_pair
+from tiny_runs import SETTINGS, set_options
+
+TINY_DEMO = ["train", "demo", *set_options([*SETTINGS, "training.max_steps=4"])]
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    return write_pair(tmp_path)
+
+
+@pytest.fixture
+def run(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained run that a test may harm."""
+    return tiny_runs.copy_of_tiny_run(tmp_path_factory.getbasetemp(), tmp_path / "run")
+
+
+def test_a_file_to_translate_that_is_not_there(tiny_run: Path, tmp_path: Path):
+    path = tmp_path / "none.txt"
+    result = pellucid("translate", tiny_run, path, "-o", tmp_path / "out.txt")
+    assert result.code == 66
+    assert result.error_line == f"error: cannot read {path}: No such file or directory"
+    assert not (tmp_path / "out.txt").exists()
+
+
+def test_a_folder_in_the_place_of_a_file(tiny_run: Path, tmp_path: Path):
+    result = pellucid("translate", tiny_run, tmp_path)
+    assert result.code == 66
+    assert result.error_line == f"error: cannot read {tmp_path}: Is a directory"
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_training_file_that_is_not_there(side: str, pair: tuple[Path, Path], tmp_path: Path):
+    missing = pair[0] if side == "source" else pair[1]
+    missing.unlink()
+    out = tmp_path / "out"
+    result = pellucid("train", "tiny", *data_options(*pair), "--out", out)
+    assert result.code == 66
+    assert result.error_line == f"error: cannot read {missing}: No such file or directory"
+    write_pair(tmp_path)
+    assert pellucid("train", "tiny", *data_options(*pair), "--out", out).code == 0
+
+
+def test_a_reference_that_is_not_there(tiny_run: Path, pair: tuple[Path, Path], tmp_path: Path):
+    result = pellucid("evaluate", tiny_run, pair[0], tmp_path / "none")
+    assert result.code == 66
+    assert result.error_line == f"error: cannot read {tmp_path / 'none'}: No such file or directory"
+
+
+def test_training_files_of_different_lengths(pair: tuple[Path, Path], tmp_path: Path):
+    """The third line was lost on the right."""
+    lines = pair[1].read_text().split("\n")
+    pair[1].write_text("\n".join(lines[:2] + lines[3:]))
+    result = pellucid("train", "tiny", *data_options(*pair), "--out", tmp_path / "out")
+    assert result.code == 65
+    assert (
+        f"both sides must have as many lines, got 8 in {pair[0]} and 7 in {pair[1]};"
+        " by their lengths they part near line "
+    ) in result.error_line
+    assert "; hint: compare the files around line " in result.error_line
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_sources_and_references_of_different_lengths(tiny_run: Path, pair: tuple[Path, Path]):
+    pair[1].write_text("the cat sleeps\n")
+    result = pellucid("evaluate", tiny_run, *pair)
+    assert result.code == 65
+    assert "there must be as many sources as references, got 8 sources and 1 references" in (
+        result.error_line
+    )
+
+
+@pytest.mark.parametrize("command", ["train", "translate", "evaluate", "stdin"])
+def test_text_that_is_not_utf8(
+    command: str, tiny_run: Path, pair: tuple[Path, Path], tmp_path: Path
+):
+    content = "le chat\nl'été\n".encode("latin-1")
+    pair[0].write_bytes(content)
+    out = tmp_path / "out"
+    arguments: list[object] = {
+        "train": ["train", "tiny", *data_options(*pair), "--out", out],
+        "translate": ["translate", tiny_run, pair[0], "-o", out],
+        "evaluate": ["evaluate", tiny_run, *pair],
+        "stdin": ["translate", tiny_run],
+    }[command]
+    result = pellucid(*arguments, stdin=content)
+    name = "<stdin>" if command == "stdin" else pair[0]
+    assert result.code == 65
+    assert result.error_line == (
+        f"error: {name}, line 2, byte 3: not UTF-8 (0xe9, invalid continuation byte);"
+        " hint: convert the file, for example: iconv -f LATIN1 -t UTF-8"
+    )
+
+
+def test_an_empty_training_file(pair: tuple[Path, Path], tmp_path: Path):
+    for path in pair:
+        path.write_text("")
+    result = pellucid("train", "tiny", *data_options(*pair), "--out", tmp_path / "out")
+    assert result.code == 65
+    assert result.error_line == (
+        f"error: {pair[0]} is empty; hint: a corpus needs at least one sentence pair"
+    )
+
+
+def test_an_empty_test_set(tiny_run: Path, tmp_path: Path):
+    (tmp_path / "empty").touch()
+    result = pellucid("evaluate", tiny_run, tmp_path / "empty", tmp_path / "empty")
+    assert result.code == 65
+    assert "scoring needs at least one line" in result.error_line
+
+
+def test_an_empty_file_to_translate_gives_an_empty_file(tiny_run: Path, tmp_path: Path):
+    result = pellucid("translate", tiny_run, "-o", tmp_path / "out")
+    assert (result.code, result.out, result.err) == (0, "", "")
+    assert (tmp_path / "out").read_bytes() == b""
+
+
+def test_empty_lines_on_one_side_are_dropped_in_training_and_counted(
+    pair: tuple[Path, Path], tmp_path: Path
+):
+    with pair[0].open("a") as source, pair[1].open("a") as target:
+        source.write("\n   \nquoi ?\n")
+        target.write("nothing\nnothing\n\n")
+    result = pellucid("train", "tiny", *data_options(*pair), "--out", tmp_path / "out")
+    assert result.code == 0, result.err
+    assert "parameters, 8 pairs," in result.err
+    assert "3" in next(line for line in result.err.splitlines() if "empty" in line)
+
+
+def test_empty_lines_are_translated_to_empty_lines(tiny_run: Path):
+    result = pellucid("translate", tiny_run, stdin=b"\nle chat\n  \n\r\nla lune")
+    lines = result.out.split("\n")
+    assert result.code == 0
+    assert [bool(line) for line in lines] == [False, True, False, False, True, False]
+
+
+def test_unknown_settings_with_the_nearest_name(tmp_path: Path):
+    result = pellucid("train", "demo", "--set", "training.max_step=3", "--set", "modle.heads=2")
+    assert result.code == 78
+    assert result.error_line == (
+        "error: demo: training.max_step is not a setting; did you mean max_steps?;"
+        " modle is not a setting; did you mean model?"
+    )
+
+
+def test_wrong_types_and_impossible_combinations_all_at_once(tmp_path: Path):
+    config = tmp_path / "my config.toml"
+    config.write_text(
+        "[model]\nd_model = 10\nheads = 3\n[tokenizer]\nkind = 'bpe'\nvocabulary_size = 10\n"
+        "[training]\nmax_steps = 'many'\nbatch_tokens = 0\n"
+    )
+    result = pellucid("train", config)
+    assert result.code == 78
+    for fault in (
+        "model: d_model must be a multiple of heads, got d_model=10 and heads=3; the nearest that"
+        " fits is 9",
+        "tokenizer: vocabulary_size must be at least 261 for bpe",
+        "training.max_steps: input should be a valid integer, got 'many'",
+        "training.batch_tokens: input should be greater than or equal to 1, got 0",
+    ):
+        assert fault in result.error_line
+    assert result.error_line.startswith(f"error: {config}: ")
+
+
+def test_a_vocabulary_that_is_not_shared_under_a_shared_embedding():
+    result = pellucid("train", "tiny", "--set", "tokenizer.shared=false")
+    assert result.code == 78
+    assert "model.share_embeddings needs tokenizer.shared=true" in result.error_line
+
+
+@pytest.mark.parametrize("setting", ["training.max_steps", "=3", ".x=3", ""])
+def test_a_malformed_setting(setting: str):
+    result = pellucid("train", "demo", "--set", setting)
+    assert result.code == 78
+    assert result.error_line == (
+        f"error: a setting must look like section.key=value, got {setting!r};"
+        " hint: for example --set training.max_steps=1000"
+    )
+
+
+def test_an_unknown_preset_with_the_nearest_name():
+    result = pellucid("train", "mutli30k")
+    assert result.code == 66
+    assert result.error_line.startswith(
+        "error: there is no file and no preset 'mutli30k'; hint: did you mean multi30k? (presets:"
+    )
+
+
+def test_a_config_file_that_is_not_there_or_not_toml(tmp_path: Path):
+    result = pellucid("train", "none.toml")
+    assert result.code == 66
+    assert result.error_line == "error: cannot read none.toml: No such file or directory"
+    (tmp_path / "bad.toml").write_text("[training\n")
+    result = pellucid("train", "bad.toml", folder=tmp_path)
+    assert result.code == 78
+    assert result.error_line.startswith("error: bad.toml is not valid TOML: ")
+
+
+def test_a_bundle_that_is_not_there(tmp_path: Path):
+    for command in (["translate", "none"], ["evaluate", "none", "x", "x"]):
+        (tmp_path / "x").write_text("x\n")
+        result = pellucid(*command, folder=tmp_path)
+        assert result.code == 66
+        assert result.error_line == "error: there is no folder none"
+
+
+def test_a_folder_without_a_model(tmp_path: Path):
+    result = pellucid("translate", tmp_path)
+    assert result.code == 66
+    assert result.error_line == (
+        f"error: {tmp_path} holds no model; hint: name a bundle folder, or a run folder whose"
+        " training has validated once"
+    )
+
+
+def test_a_bundle_with_a_flipped_bit_a_cut_file_and_a_missing_one(run: Path):
+    [bundle] = (run / "bundles").iterdir()
+    model, whole = bundle / "model.safetensors", (bundle / "model.safetensors").read_bytes()
+    model.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    result = pellucid("translate", run)
+    assert result.code == 65
+    assert result.error_line.startswith(f"error: {model} should have SHA-256 ")
+    assert "; damaged: " in result.error_line
+    model.write_bytes(whole[:-1])
+    result = pellucid("translate", run)
+    assert result.code == 65
+    assert result.error_line == (
+        f"error: {model} should have {len(whole)} bytes, has {len(whole) - 1}"
+    )
+    model.unlink()
+    result = pellucid("evaluate", bundle, bundle / "README.md", bundle / "README.md")
+    assert result.code == 65
+    assert result.error_line == f"error: {model} is missing or not a plain file"
+
+
+def test_a_line_longer_than_the_model_can_take_is_cut_with_a_warning_in_its_place(
+    pair: tuple[Path, Path], tmp_path: Path
+):
+    options = [*data_options(*pair), "--set", "model.positions=learned"]
+    options += ["--set", "model.max_positions=8", "--set", "data.max_length=7"]
+    assert pellucid("train", "tiny", *options, "--out", tmp_path / "out").code == 0
+    long = " ".join(["le chat dort"] * 30)
+    result = pellucid("translate", tmp_path / "out", stdin=f"nous\n{long}\n\nvous\n".encode())
+    assert result.code == 0
+    assert "WARNING: line 2 has 90 tokens; only the first 7 are read\n" in result.err
+    alone = pellucid("translate", tmp_path / "out", stdin=b"nous\n\nvous\n")
+    lines, short = result.out.split("\n"), alone.out.split("\n")
+    assert len(lines) == 5
+    assert [lines[0], *lines[2:]] == short
+
+
+def test_a_search_setting_out_of_its_range(tiny_run: Path):
+    for option, fault in (
+        (["--beam-size", "0"], "beam_size must be at least 1, got 0"),
+        (["--beam-size", "2", "--n-best", "3"], "n_best must be at most beam_size"),
+        (["--length-penalty", "nan"], "length_penalty must be finite, got nan"),
+    ):
+        result = pellucid("translate", tiny_run, *option)
+        assert result.code == 78
+        assert fault in result.error_line
+
+
+def test_an_output_folder_that_holds_another_run(run: Path):
+    before = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
+    result = pellucid(*TINY_DEMO, "--out", run)
+    assert result.code == 1
+    assert result.error_line == (
+        f"error: {run} already holds something; hint: choose another --out, or go on with the"
+        " run in it by --resume"
+    )
+    result = pellucid(*TINY_DEMO, "--set", "model.d_ff=99", "--out", run, "--resume")
+    assert result.code == 78
+    assert "cannot resume with other settings: model.d_ff: 16 -> 99" in result.error_line
+    after = {path: path.stat().st_mtime_ns for path in run.rglob("*")}
+    assert {path for path in after if after[path] != before.get(path)} <= {run / ".lock"}
+
+
+def test_a_loss_that_is_not_a_number_stops_and_keeps_the_last_good_checkpoint(
+    run: Path, tmp_path: Path
+):
+    """Going on at a rate of 1e30: the tenth update in a row that is not finite is the last."""
+    kept = shutil.copytree(run / "checkpoints" / "step-00000004", tmp_path / "kept")
+    options = [
+        "training.max_steps=40",
+        "training.learning_rate=1e30",
+        "training.save_every=100",
+        "training.validate_every=7",
+    ]
+    result = pellucid(*TINY_DEMO, *set_options(options), "--out", run, "--resume")
+    assert result.code == 75
+    assert "error: the validation loss at step 7 is not finite: " in result.error_line
+    assert "hint: lower training.learning_rate" in result.error_line
+    for path in kept.iterdir():
+        good = run / "checkpoints" / "step-00000004" / path.name
+        assert good.read_bytes() == path.read_bytes()
+    healthy = ["training.max_steps=5", "training.learning_rate=1e-3"]
+    result = pellucid(*TINY_DEMO, *set_options(healthy), "--out", run, "--resume")
+    assert result.code == 0, result.err
+    assert "resumed from step-00000004" in result.err
+
+
+def test_ten_updates_that_are_not_finite_are_told_with_the_step(tmp_path: Path):
+    options = ["training.learning_rate=1e30", "training.warmup_steps=1", "training.max_steps=40"]
+    options += ["training.validate_every=30", "training.save_every=30"]
+    result = pellucid(*TINY_DEMO, *set_options(options), "--out", tmp_path / "out")
+    assert result.code == 75
+    assert "step 2: not finite, update left out" in result.err
+    assert (
+        "loss or gradient was not finite for 10 updates in a row, up to step 11"
+        in result.error_line
+    )
+
+
+def test_an_unknown_command_or_option():
+    for arguments, message in (
+        (["trian"], "No such command 'trian'. Did you mean train?"),
+        (["zzz"], "No such command 'zzz'."),
+        (["train"], "Missing argument 'CONFIG'."),
+        (["train", "demo", "--rezume"], "No such option '--rezume'. Did you mean '--resume'?"),
+        (["translate", "x", "--beam-size", "two"], "'two' is not a valid integer"),
+    ):
+        result = pellucid(*arguments)
+        assert result.code == 2
+        assert message in result.err
+        assert "Traceback" not in result.err
+
+
+def test_debug_shows_the_traceback_and_then_the_same_line():
+    quiet = pellucid("train", "nothing")
+    loud = pellucid("--debug", "train", "nothing")
+    assert loud.code == quiet.code == 66
+    assert loud.err.startswith("Traceback (most recent call last):\n")
+    assert loud.err.splitlines()[-1] == quiet.error_line
+
+
+def test_an_output_file_keeps_what_it_held_when_translating_fails(tiny_run: Path, tmp_path: Path):
+    out = tmp_path / "precious.txt"
+    out.write_text("precious")
+    result = pellucid("translate", tiny_run, "-o", out, stdin=b"bien\n\xff\n")
+    assert result.code == 65
+    assert out.read_text() == "precious"
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_file_may_be_replaced_by_its_own_translation(tiny_run: Path, tmp_path: Path):
+    path = tmp_path / "a b 🌾.txt"
+    path.write_text("le chat\n\nla lune\n", encoding="utf-8")
+    expected = pellucid("translate", tiny_run, stdin=path).out
+    result = pellucid("translate", tiny_run, path, "-o", path)
+    assert result.code == 0, result.err
+    assert path.read_text(encoding="utf-8") == expected
+
+
+def test_an_output_that_cannot_be_written(tiny_run: Path, tmp_path: Path):
+    out = tmp_path / "none" / "out.txt"
+    result = pellucid("translate", tiny_run, "-o", out, stdin=b"chat\n")
+    assert result.code == 74
+    assert result.error_line == f"error: cannot write {out}: No such file or directory"
+
+
+@pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="needs Linux")
+def test_a_file_that_opens_but_cannot_be_read(tiny_run: Path):
+    """Root may open everything, yet nobody can read the first byte of this one."""
+    result = pellucid("translate", tiny_run, "/proc/self/mem")
+    assert result.code == 66
+    assert result.error_line == "error: cannot read /proc/self/mem: Input/output error"

@@ -1,0 +1,107 @@
+"""Signals: the first saves and leaves with its own code, the run goes on from there."""
+
+import os
+import shlex
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from commands import pellucid, running
+from tiny_runs import SETTINGS, set_options
+
+from pellucid.training.journal import read_journal
+
+MANY_STEPS = set_options([*SETTINGS, "training.max_steps=100000", "training.save_every=100000"])
+
+
+def wait_for_step(run: Path, step: int) -> None:
+    deadline = time.monotonic() + 250
+    journal = run / "journal.jsonl"
+    while not journal.exists() or f'"step": {step},' not in journal.read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "reason"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "terminated")],
+)
+def test_a_signal_saves_and_the_printed_command_goes_on(
+    number: signal.Signals, code: int, reason: str, tmp_path: Path
+):
+    """T7; the line that is printed can be pasted into a shell as it is."""
+    run = tmp_path / "my run"
+    with running("train", "demo", *MANY_STEPS, "--out", run) as command:
+        wait_for_step(run, 2)
+        os.kill(command.pid, number)
+    result = command.result
+    assert result is not None
+    assert result.code == code
+    assert "Traceback" not in result.err
+    last = read_journal(run / "journal.jsonl")[-1]
+    assert (last["event"], last["reason"]) == ("end", reason)
+    assert (run / "checkpoints" / f"step-{last['step']:08d}").is_dir()
+    line = result.err.splitlines()[-1]
+    assert line.startswith("saved; go on with: pellucid train demo --set ")
+    words = shlex.split(line.removeprefix("saved; go on with: "))
+    words += ["--set", f"training.max_steps={last['step'] + 1}"]
+    result = pellucid(*words[1:])
+    assert result.code == 0, result.err
+    assert f"resumed from step-{last['step']:08d}" in result.err
+
+
+def test_a_second_signal_ends_it_at_once(tmp_path: Path):
+    """While the first checkpoint is being saved, or before."""
+    run = tmp_path / "run"
+    with running("train", "demo", *MANY_STEPS, "--out", run) as command:
+        wait_for_step(run, 1)
+        os.kill(command.pid, signal.SIGINT)
+        os.kill(command.pid, signal.SIGTERM)
+    assert command.result is not None
+    assert command.result.code in (130, 143)
+    assert "Traceback" not in command.result.err
+
+
+def test_ctrl_c_while_translating_leaves_without_a_traceback(tiny_run: Path, tmp_path: Path):
+    out = tmp_path / "out"
+    out.write_text("precious")
+    (tmp_path / "lines").write_text("le chat dort\n" * 10 + "la lune\n" * 10)
+    os.mkfifo(tmp_path / "pipe")
+    arguments = ["translate", tiny_run, tmp_path / "pipe", "-o", out]
+    with running(*arguments) as command, (tmp_path / "pipe").open("w") as pipe:
+        pipe.write("le chat\n")
+        pipe.flush()
+        time.sleep(0.2)  # it waits for more lines than there are
+        os.kill(command.pid, signal.SIGINT)
+        while not_gone(command.pid):
+            time.sleep(0.02)
+    assert command.result is not None
+    assert command.result.code == 130
+    assert command.result.err.strip() == "interrupted"
+    assert out.read_text() == "precious"
+
+
+def not_gone(pid: int) -> bool:
+    """Whether the process still runs; the server that forked it may have reaped it already."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+def test_a_second_process_on_the_same_run_folder_is_told_who_holds_it(tmp_path: Path):
+    """T8, with and without --resume; the first one is not disturbed."""
+    from pellucid.training.folder import RunFolder
+    from pellucid.training.presets import read_config
+
+    config = read_config("demo", [*SETTINGS, "training.max_steps=1"])
+    options = set_options([*SETTINGS, "training.max_steps=1"])
+    with RunFolder(tmp_path / "run", config, resume=False):
+        for more in ([], ["--resume"]):
+            result = pellucid("train", "demo", *options, "--out", tmp_path / "run", *more)
+            assert result.code == 3
+            assert result.error_line.startswith(
+                f"error: run folder {tmp_path / 'run'} is locked by pid {os.getpid()} on host "
+            )

@@ -1,0 +1,192 @@
+"""Streams: data on stdout, the rest on stderr, whatever the shell does to either."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import pellucid
+from corpora import data_options, write_pair
+
+STRICT = ["-X", "warn_default_encoding", "-W", "error::EncodingWarning"]
+LINES = "le chat dort\n\nje suis étudiant\n"
+
+
+def test_one_line_out_for_every_line_in(tiny_run: Path):
+    """C3: NUL, tabs, lone carriage returns and the separators of Unicode end no line."""
+    text = "a\x00b\nc\td\ne\rf\ng\u2028h\u2029i\u0085j\x0bk\x0cl\r\n🌾\nlast"
+    result = pellucid("translate", tiny_run, stdin=text.encode())
+    assert result.code == 0
+    assert result.out.count("\n") == 6
+    assert result.err == ""
+
+
+def test_json_lines_hold_every_figure(tiny_run: Path):
+    result = pellucid("translate", tiny_run, "--json", "-b", "3", "-n", "2", stdin=LINES.encode())
+    entries = [json.loads(line) for line in result.out.splitlines()]
+    assert [entry["id"] for entry in entries] == [0, 1, 2]
+    assert [entry["source"] for entry in entries] == LINES.split("\n")[:-1]
+    first = entries[0]
+    assert {"translation", "score", "tokens", "token_log_probs", "n_best"} < first.keys()
+    assert len(first["n_best"]) == 2
+    assert first["n_best"][0]["translation"] == first["translation"]
+    assert first["n_best"][0]["score"] >= first["n_best"][1]["score"]
+    assert entries[1]["translation"] == ""
+
+
+def test_n_best_lines_are_numbered(tiny_run: Path):
+    result = pellucid("translate", tiny_run, "--beam-size", "2", "--n-best", "2", stdin=b"chat\nle")
+    fields = [line.split(" ||| ") for line in result.out.splitlines()]
+    assert [number for number, _, _ in fields] == ["0", "0", "1", "1"]
+    assert all(float(score) < 0 for _, _, score in fields)
+
+
+def test_evaluate_prints_one_json_object(tiny_run: Path, tmp_path: Path):
+    result = pellucid("evaluate", tiny_run, *write_pair(tmp_path), "--json")
+    assert result.code == 0, result.err
+    assert json.loads(result.out).keys() == {
+        "bleu",
+        "chrf",
+        "ter",
+        "exact_match",
+        "bleu_lc_tok",
+        "signatures",
+        "sentences",
+        "seconds",
+        "tokens_per_second",
+    }
+    plain = pellucid("evaluate", tiny_run, *write_pair(tmp_path)).out
+    assert plain.startswith("bleu ")
+    assert "8 sentences in " in plain
+
+
+def test_a_buffer_of_one_line_gives_the_same_lines(tiny_run: Path):
+    expected = pellucid("translate", tiny_run, stdin=LINES.encode()).out
+    result = pellucid("translate", tiny_run, "--buffer-size", "1", stdin=LINES.encode())
+    assert result.out == expected
+
+
+def test_a_reader_that_leaves_early_ends_it_quietly(tiny_run: Path, tmp_path: Path):
+    """C2: ``pellucid translate ... | head -1``, in a real shell."""
+    (tmp_path / "lines").write_text("le chat dort\n" * 3000)
+    command = (
+        f"'{sys.executable}' -m pellucid translate '{tiny_run}' '{tmp_path / 'lines'}'"
+        " --max-length 4 -b 1 --buffer-size 8 | head -1; echo ${PIPESTATUS[0]}"
+    )
+    result = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, check=True, timeout=240
+    )
+    lines = result.stdout.splitlines()
+    assert len(lines) == 2
+    assert lines[1] == "141"  # killed by SIGPIPE, as every good filter is
+    assert result.stderr == ""
+
+
+def test_a_full_disk_behind_stdout_is_told(tiny_run: Path):
+    result = pellucid("translate", tiny_run, stdin=b"chat\n", stdout=Path("/dev/full"))
+    assert result.code == 74
+    assert result.error_line.startswith(
+        "error: cannot write standard output: No space left on device; hint: free some disk space"
+    )
+    assert "Exception ignored" not in result.err
+
+
+def test_a_device_can_be_the_output_file(tiny_run: Path):
+    assert pellucid("translate", tiny_run, "-o", "/dev/null", stdin=b"chat\n").code == 0
+    result = pellucid("translate", tiny_run, "-o", "/dev/full", stdin=b"chat\n")
+    assert result.code == 74
+    assert "cannot write /dev/full: No space left on device" in result.error_line
+
+
+@pytest.mark.parametrize(
+    ("stream", "code", "message"),
+    [
+        (0, 66, "error: cannot read standard input: it is closed\n"),
+        (1, 74, "error: cannot write standard output: it is closed\n"),
+        (2, 0, ""),
+    ],
+)
+def test_a_closed_stream_is_told_or_does_not_matter(
+    stream: int, code: int, message: str, tiny_run: Path
+):
+    result = pellucid("translate", tiny_run, stdin=b"chat\n", closed=(stream,))
+    assert (result.code, result.err) == (code, message)
+
+
+def test_training_does_not_need_its_stderr(tmp_path: Path):
+    options = data_options(*write_pair(tmp_path))
+    result = pellucid("train", "tiny", *options, "--out", tmp_path / "out", closed=(2,))
+    assert (result.code, result.out) == (0, f"{tmp_path / 'out'}\n")
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+        {"LC_ALL": "en_US.ISO-8859-1", "PYTHONUTF8": "0"},
+    ],
+    ids=["C", "Latin-1"],
+)
+def test_the_locale_changes_nothing(environment: dict[str, str], tiny_run: Path):
+    """D7, in a process of its own, as Python reads the locale when it starts."""
+    expected = pellucid("translate", tiny_run, "--json", stdin=LINES.encode()).out
+    result = subprocess.run(
+        [sys.executable, *STRICT, "-m", "pellucid", "translate", str(tiny_run), "--json"],
+        input=LINES.encode(),
+        capture_output=True,
+        check=False,
+        env={**os.environ, **environment, "OMP_NUM_THREADS": "1"},
+    )
+    assert result.returncode == 0, result.stderr
+    assert result.stdout.decode("utf-8") == expected
+
+
+def test_paths_with_spaces_emoji_and_line_breaks(tmp_path: Path):
+    """T13."""
+    folder = tmp_path / "my data 🌾\nsecond line"
+    folder.mkdir()
+    source, target = write_pair(folder)
+    config = folder / "my config.toml"
+    config.write_text("[training]\nmax_steps = 1\n", encoding="utf-8")
+    options = data_options(Path(source.name), Path(target.name))
+    result = pellucid("train", "my config.toml", *options, "--out", "the run", folder=folder)
+    assert (result.code, result.out) == (0, "the run\n"), result.err
+    result = pellucid("translate", "the run", source, stdin=b"", folder=folder)
+    assert (result.code, result.out.count("\n")) == (0, 8)
+
+
+@pytest.mark.parametrize("arguments", [["-h"], ["--help"], ["train", "--help"], ["--version"]])
+def test_help_and_version_go_to_stdout(arguments: list[str]):
+    result = pellucid(*arguments)
+    assert (result.code, result.err) == (0, "")
+    assert result.out.startswith("pellucid, version " if "--version" in arguments else "Usage: ")
+
+
+def test_without_a_command_the_help_is_shown_as_a_usage_error():
+    result = pellucid()
+    assert result.code == 2
+    assert "Commands:" in result.err + result.out
+
+
+def test_quiet_training_says_only_where_the_run_is(tmp_path: Path):
+    options = data_options(*write_pair(tmp_path))
+    result = pellucid("-q", "train", "tiny", *options, "--out", tmp_path / "out")
+    assert (result.code, result.out) == (0, f"{tmp_path / 'out'}\n")
+    assert "INFO" not in result.err
+    assert "step" not in result.err
+
+
+def test_no_escape_codes_where_there_is_no_terminal(tmp_path: Path):
+    options = data_options(*write_pair(tmp_path))
+    result = pellucid(
+        "train",
+        "tiny",
+        *options,
+        "--out",
+        tmp_path / "out",
+        environment={"TERM": "dumb", "NO_COLOR": "1", "COLUMNS": "20"},
+    )
+    assert result.code == 0
+    assert "\x1b" not in result.err
