@@ -4,6 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
+import safetensors
+import safetensors.torch
 import torch
 
 from pellucid.core.errors import CorruptError, InputMissingError
@@ -80,3 +82,14 @@ def test_a_hostile_file_is_named_and_never_run(name: str, tmp_path: Path):
     path.write_bytes(HOSTILE[name])
     with pytest.raises(CorruptError, match=r"model\.safetensors is not a readable safetensors"):
         load_tensors(path)
+
+
+def test_a_failure_of_safetensors_without_a_number_is_told_in_its_own_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def fail(tensors: object, path: Path) -> None:
+        raise safetensors.SafetensorError("strange")
+
+    monkeypatch.setattr(safetensors.torch, "save_file", fail)
+    with pytest.raises(OSError, match="strange"):
+        save_tensors(tmp_path / "x.safetensors", {})
