@@ -7,6 +7,7 @@ line, without the seconds that importing torch takes. Requests and answers are J
 import gc
 import json
 import os
+import signal
 import resource
 import sys
 
@@ -55,6 +56,8 @@ def serve() -> None:
         if child == 0:
             requests.detach()
             answers.detach()
+            # a suite run in the background of a shell inherits "ignore", which no terminal has
+            signal.signal(signal.SIGINT, signal.default_int_handler)
             run_here(json.loads(line))
             return
         print(child, file=answers, flush=True)
