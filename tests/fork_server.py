@@ -7,8 +7,8 @@ line, without the seconds that importing torch takes. Requests and answers are J
 import gc
 import json
 import os
-import signal
 import resource
+import signal
 import sys
 
 import pellucid.cli.demo

@@ -28,6 +28,7 @@ SETTINGS = [
     "training.save_every=3",
     "training.log_every=1",
     "training.threads=1",
+    "training.precision=fp32",
 ]
 VARIANTS = {
     "moving average": ["training.average_decay=0.9"],
