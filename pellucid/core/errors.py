@@ -12,6 +12,7 @@
     |-- WriteError ............... exit 74   the disk did not take it
     |-- DivergedError ............ exit 75   training left the finite numbers
     |-- MissingExtraError ........ exit  1   an optional package is not installed
+    |-- CancelledError ........... exit 130  somebody asked for the work to be stopped
     '-- ShapeError ............... exit 70   tensors do not fit together
 
 Each says what must hold, what was got, and (``hint``) what to do about it.
@@ -93,6 +94,12 @@ class MissingExtraError(PellucidError):
             f"{purpose} needs {package}, which is not installed",
             hint=f"pip install 'pellucid[{extra}]'",
         )
+
+
+class CancelledError(PellucidError):
+    """The work was stopped before its end because somebody asked for that."""
+
+    exit_code = 130
 
 
 class ShapeError(PellucidError, ValueError):

@@ -18,6 +18,7 @@ from pellucid.decoding.constraints import NO_DEMANDS, Demands, Rules, make_rules
 from pellucid.decoding.history import Finish, History, Step
 from pellucid.decoding.protocols import MemoryT, Searchable
 from pellucid.decoding.result import Hypothesis
+from pellucid.decoding.watch import SearchWatcher, WatchedStep
 from pellucid.equations.search import length_penalty
 from pellucid.model.seq2seq import State
 
@@ -27,6 +28,7 @@ def beam_search(
     source: Int[Tensor, "sentence source"],
     settings: DecodingConfig,
     demands: Demands = NO_DEMANDS,
+    watcher: SearchWatcher | None = None,
 ) -> list[list[Hypothesis]]:
     """Follow the ``beam_size`` likeliest prefixes; the ``n_best`` finished ones, best first.
 
@@ -47,10 +49,14 @@ def beam_search(
     finishes: list[list[Finish]] = [[] for _ in rules.limits]
     search = _begin(model, source, settings)
     while True:
+        if watcher is not None:
+            watcher.before_step(search.live.ids.shape[-1])
         candidates, model_state = _look_ahead(model, search, settings, rules)
         finished = _finish(search, candidates, settings)
         live, rows, log_probs = _go_on(search, candidates, settings)
         done = _done(search, live, finished, settings, rules)
+        if watcher is not None and watcher.wants_steps:
+            watcher.saw_step(_watched(search, candidates, settings, done))
         for index, sentence in enumerate(search.sentences):
             if done[index]:
                 finishes[sentence] = finished.finishes(index)
@@ -178,3 +184,21 @@ def _read(
             hint="look for NaN in its weights, or ask for less",
         )
     return [history.read(finish, settings.length_penalty) for finish in finishes]
+
+
+def _watched(
+    search: SearchState, candidates: Candidates, settings: DecodingConfig, done: Sequence[bool]
+) -> WatchedStep:
+    """What a watcher is told of the step that was just made."""
+    is_stop, is_possible = candidates.id == STOP_ID, candidates.total != -torch.inf
+    places = torch.arange(is_stop.shape[1], device=is_stop.device)
+    others = is_possible & ~is_stop
+    return WatchedStep(
+        length=search.live.ids.shape[-1],
+        sentences=search.sentences,
+        beam_count=search.live.ids.shape[1],
+        candidates=candidates,
+        finishes=is_possible & is_stop & (places < settings.beam_size),
+        goes_on=others & (others.cumsum(dim=1) <= settings.beam_size),
+        done=tuple(done),
+    )

@@ -1,5 +1,6 @@
 """Searches that follow one hypothesis: greedy, and whatever else chooses one token at a time."""
 
+import math
 from collections.abc import Callable, Sequence
 
 import torch
@@ -7,10 +8,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from pellucid.core.special import START_ID, STOP_ID
+from pellucid.decoding.beam_state import Candidates
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.constraints import NO_DEMANDS, Demands, make_rules
 from pellucid.decoding.protocols import MemoryT, Searchable
 from pellucid.decoding.result import Hypothesis, make_hypothesis
+from pellucid.decoding.watch import SearchWatcher, WatchedStep
 from pellucid.equations.search import most_likely
 
 Choice = Callable[
@@ -24,6 +27,7 @@ def greedy_search(
     source: Int[Tensor, "sentence source"],
     settings: DecodingConfig,
     demands: Demands = NO_DEMANDS,
+    watcher: SearchWatcher | None = None,
 ) -> list[Hypothesis]:
     """Append the likeliest token until it is STOP, which is forced at the maximum length.
 
@@ -40,7 +44,7 @@ def greedy_search(
     ) -> Int[Tensor, "sentence beam"]:
         return most_likely(log_probs)
 
-    return follow(model, source, settings, demands, likeliest)
+    return follow(model, source, settings, demands, likeliest, watcher)
 
 
 def follow(
@@ -49,6 +53,7 @@ def follow(
     settings: DecodingConfig,
     demands: Demands,
     choose: Choice,
+    watcher: SearchWatcher | None = None,
 ) -> list[Hypothesis]:
     """Append what ``choose`` says until it is STOP; one hypothesis for each sentence (EQ-123).
 
@@ -63,11 +68,15 @@ def follow(
     ids = source.new_empty((len(said), 1, 0))
     last = source.new_full((len(said), 1), START_ID)
     while True:
+        if watcher is not None:
+            watcher.before_step(ids.shape[-1])
         logits, state = model.step(last, state)
         log_probs = rules.log_probs(logits, ids, sentences)
         last = choose(log_probs, sentences, ids.shape[-1])
         values = log_probs.gather(-1, last[:, :, None])[:, :, 0]
         kept = _record(sentences, last, values, said, log_probs_said)
+        if watcher is not None and watcher.wants_steps:
+            watcher.saw_step(_watched(sentences, last, values, log_probs_said))
         if not kept:
             break
         if len(kept) < len(sentences):
@@ -94,3 +103,28 @@ def _record(
         said[sentence].append(token)
         log_probs_said[sentence].append(value)
     return [row for row, token in enumerate(tokens) if token != STOP_ID]
+
+
+def _watched(
+    sentences: Sequence[int],
+    chosen: Int[Tensor, "sentence 1"],
+    log_probs: Float[Tensor, "sentence 1"],
+    log_probs_said: Sequence[Sequence[float]],
+) -> WatchedStep:
+    """A step in which one token was considered for each sentence."""
+    is_stop = chosen == STOP_ID
+    totals = [[math.fsum(log_probs_said[sentence])] for sentence in sentences]
+    return WatchedStep(
+        length=len(log_probs_said[sentences[0]]) - 1,
+        sentences=tuple(sentences),
+        beam_count=1,
+        candidates=Candidates(
+            total=log_probs.new_tensor(totals),
+            id=chosen,
+            log_prob=log_probs,
+            row=torch.arange(len(sentences), device=chosen.device)[:, None],
+        ),
+        finishes=is_stop,
+        goes_on=~is_stop,
+        done=tuple(is_stop[:, 0].tolist()),
+    )

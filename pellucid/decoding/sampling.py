@@ -13,6 +13,7 @@ from pellucid.decoding.constraints import Demands
 from pellucid.decoding.greedy import follow
 from pellucid.decoding.protocols import MemoryT, Searchable
 from pellucid.decoding.result import Hypothesis
+from pellucid.decoding.watch import SearchWatcher
 
 
 def sample(
@@ -21,6 +22,7 @@ def sample(
     settings: DecodingConfig,
     sampling: SamplingConfig,
     demands: Demands,
+    watcher: SearchWatcher | None = None,
 ) -> list[list[Hypothesis]]:
     """Draw ``n_best`` translations of each sentence, and give them best first.
 
@@ -44,6 +46,7 @@ def sample(
         settings,
         Demands(demands.banned, tuple(p for p in demands.prefixes for _ in range(count))),
         draw,
+        watcher,
     )
     return [
         sorted(copies[first : first + count], key=lambda hypothesis: -hypothesis.score)
