@@ -132,6 +132,7 @@ from pellucid.equations.relative import (
     relative_attention,
     relative_attention_weights,
     relative_distances,
+    relative_scores,
     relative_values,
     rotary_positions,
 )
@@ -268,6 +269,7 @@ __all__ = [
     "relative_attention",
     "relative_attention_weights",
     "relative_distances",
+    "relative_scores",
     "relative_values",
     "relu",
     "residual",

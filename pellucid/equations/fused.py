@@ -1,9 +1,14 @@
 """The fast twins: same inputs, same answers, values and gradients, as the equations they name."""
 
+import math
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.nn import functional
+
+from pellucid.equations.masks import causal_mask, masked_softmax
+from pellucid.equations.relative import alibi_bias, relative_distances
 
 _CHUNK_ROWS = 1024
 """Rows of logits held at once; measured best of 64 to 4,096 for 8,000 words on a 2-core CPU."""
@@ -37,6 +42,71 @@ def fused_attention(
     return functional.scaled_dot_product_attention(
         query, key, value, attn_mask=may_attend, is_causal=causal
     )
+
+
+def fused_alibi_attention(
+    query: Float[Tensor, "*batch heads query key_size"],
+    key: Float[Tensor, "*batch heads key key_size"],
+    value: Float[Tensor, "*batch heads key value_size"],
+    may_attend: Bool[Tensor, "*fits #query key"] | None = None,
+    *,
+    causal: bool = False,
+) -> Float[Tensor, "*batch heads query value_size"]:
+    """``alibi_attention_weights`` times the values, in one kernel that never stores the weights.
+
+    Queries that are fewer than the keys are the last of them; ``causal`` hides what comes later.
+
+    EQ: none.  Source: Press et al. (2022), §3.
+    Law: tests/laws/test_fused_equals_clear.py.
+    """
+    heads, query_count, key_count = query.shape[-3], query.shape[-2], key.shape[-2]
+    offset = key_count - query_count
+    bias = alibi_bias(heads, query_count, key_count, offset, query.dtype, query.device)
+    may_attend = _with_causal(may_attend, query_count, offset, query.device, causal)
+    if may_attend is not None:
+        bias = torch.where(may_attend, bias, -torch.inf)
+    return functional.scaled_dot_product_attention(query, key, value, attn_mask=bias)
+
+
+def fused_relative_attention(
+    query: Float[Tensor, "*batch query key_size"],
+    key: Float[Tensor, "*batch key key_size"],
+    value: Float[Tensor, "*batch key value_size"],
+    tables: tuple[Float[Tensor, "distances key_size"], Float[Tensor, "distances value_size"]],
+    may_attend: Bool[Tensor, "*#batch #query key"] | None = None,
+    *,
+    causal: bool = False,
+) -> Float[Tensor, "*batch query value_size"]:
+    """``relative_attention`` with as many products as there are distances, not pairs.
+
+    Each query meets each row of the table of keys once, and the weights of all keys at one distance
+    are summed before they meet the table of values. Queries that are fewer than the keys are the
+    last of them; ``causal`` hides what comes later.
+
+    EQ: 31.  Source: Shaw et al. (2018), §3.3.
+    Law: tests/laws/test_fused_equals_clear.py.
+    """
+    key_table, value_table = tables
+    query_count, key_count = query.shape[-2], key.shape[-2]
+    offset, clip = key_count - query_count, key_table.shape[0] // 2
+    may_attend = _with_causal(may_attend, query_count, offset, query.device, causal)
+    rows = relative_distances(query_count, key_count, clip, offset, query.device)
+    rows = rows.expand(*query.shape[:-1], key_count)
+    by_distance = (query @ key_table.transpose(0, 1)).gather(-1, rows)  # (*batch, query, key)
+    scores = (query @ key.transpose(-2, -1) + by_distance) / math.sqrt(key.shape[-1])
+    weights = masked_softmax(scores, may_attend)
+    at_distance = weights.new_zeros(*weights.shape[:-1], key_table.shape[0])
+    at_distance = at_distance.scatter_add(-1, rows, weights)
+    return weights @ value + at_distance @ value_table
+
+
+def _with_causal(
+    may_attend: Tensor | None, length: int, offset: int, device: torch.device, causal: bool
+) -> Tensor | None:
+    if not causal:
+        return may_attend
+    square = causal_mask(length, offset, device)
+    return square if may_attend is None else may_attend & square
 
 
 def fused_layer_norm(

@@ -48,11 +48,27 @@ def relative_attention_weights(
     middle, offset = keys that precede the first query.
     Raises: ShapeError if the shapes do not fit, or if the table has an even number of rows.
     """
+    return masked_softmax(relative_scores(query, key, key_table, offset), may_attend)
+
+
+def relative_scores(
+    query: Float[Tensor, "*batch query key_size"],
+    key: Float[Tensor, "*batch key key_size"],
+    key_table: Float[Tensor, "distances key_size"],
+    offset: int = 0,
+) -> Float[Tensor, "*batch query key"]:
+    """How well each query matches each key, the distance between them included.
+
+        eᵢⱼ = qᵢ · (kⱼ + aᴷ[j - i]) / √dₖ
+
+    EQ: 31.  Source: Shaw et al. (2018), eq. (4).
+    Symbols: query = xᵢ W^Q, key = xⱼ W^K, key_table = aᴷ, offset = keys before the first query.
+    Raises: ShapeError if the shapes do not fit, or if the table has an even number of rows.
+    """
     positions = _distance_rows(key_table, query, key, offset)  # (query, key, key_size)
     require_same_size("key_size", ("query", query, -1), ("key_table", key_table, -1))
     relative = (query.unsqueeze(-2) @ positions.transpose(-2, -1)).squeeze(-2)
-    scores = attention_scores(query, key) + relative / math.sqrt(key.shape[-1])
-    return masked_softmax(scores, may_attend)
+    return attention_scores(query, key) + relative / math.sqrt(key.shape[-1])
 
 
 def relative_attention(

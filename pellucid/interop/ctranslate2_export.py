@@ -13,6 +13,7 @@ from pellucid.equations import sinusoidal_positions
 from pellucid.interop.checks import refuse_to_overwrite
 from pellucid.interop.marian_vocabulary import PAD_PIECE, START_PIECE, STOP_PIECE, UNK_PIECE
 from pellucid.interop.quantization import Quantization
+from pellucid.interop.switches import foreign_switches
 from pellucid.model import ModelConfig
 from pellucid.text.interface import Tokenizer
 
@@ -74,7 +75,9 @@ def _model_faults(config: ModelConfig) -> list[str]:
             f"its heads have the width d_model / heads = {width:g}, not d_k={config.key_size} and"
             f" d_v={config.value_size}"
         )
-    return faults
+    if config.positions not in ("sinusoidal", "learned"):
+        faults.append(f"its positions are added to embeddings, not positions={config.positions}")
+    return faults + foreign_switches(config)
 
 
 def _pieces(tokenizer: Tokenizer) -> list[str]:

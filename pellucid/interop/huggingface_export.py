@@ -35,6 +35,7 @@ from pellucid.interop.marian_vocabulary import (
     number_for_marian,
     vocabulary_faults,
 )
+from pellucid.interop.switches import foreign_switches
 from pellucid.model import ModelConfig
 
 _log = logging.getLogger("pellucid")
@@ -110,7 +111,7 @@ def model_faults(config: ModelConfig) -> list[str]:
         faults.append(
             f"it adds {MARIAN_NORM_EPS:g} to the variance in a norm, not norm_eps={config.norm_eps}"
         )
-    return faults
+    return faults + foreign_switches(config)
 
 
 def tensors_for_marian(

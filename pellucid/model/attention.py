@@ -1,5 +1,7 @@
 """Multi-head attention that owns its projections: watched in the open, else in one kernel."""
 
+import math
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -7,12 +9,14 @@ from torch.nn import functional
 
 from pellucid.equations import (
     attention_scores,
-    attention_weights,
     causal_mask,
+    masked_softmax,
     merge_heads,
     split_heads,
+    two_stage_weights,
 )
 from pellucid.equations.fused import fused_attention
+from pellucid.model.attention_positions import AttentionPositions
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.model.trace import UNWATCHED, Trace
@@ -26,13 +30,25 @@ class MultiHeadAttention(nn.Module):
     self-attention, and a slice of rows serves each side of cross-attention.
     """
 
-    def __init__(self, config: ModelConfig, source: DropoutSource) -> None:
+    def __init__(
+        self,
+        config: ModelConfig,
+        source: DropoutSource,
+        positions: AttentionPositions | None = None,
+    ) -> None:
+        """``positions`` is for self-attention, whose queries and keys are rows of one sequence."""
         super().__init__()
         self.heads = config.heads
         self.query_width = config.heads * config.key_size
         self.value_width = config.heads * config.value_size
         packed_width = 2 * self.query_width + self.value_width
-        self.w_qkv = nn.Parameter(torch.empty(packed_width, config.d_model))
+        is_two_stage = config.projection == "two_stage"
+        self.two_stage = TwoStageProjection(config) if is_two_stage else None
+        self.w_qkv = (
+            None if is_two_stage else nn.Parameter(torch.empty(packed_width, config.d_model))
+        )
+        self.undo_scale = 1.0 if config.scale_attention else math.sqrt(config.key_size)
+        self.positions = positions
         self.w_o = nn.Parameter(torch.empty(config.d_model, self.value_width))
         self.b_qkv = nn.Parameter(torch.zeros(packed_width)) if config.attention_bias else None
         self.b_o = nn.Parameter(torch.zeros(config.d_model)) if config.attention_bias else None
@@ -50,19 +66,30 @@ class MultiHeadAttention(nn.Module):
         query, key, value = self.project_all(x)
         return self.attend(query, key, value, may_attend, causal=causal, trace=trace)
 
+    @property
+    def packed_weight(self) -> Float[Tensor, "packed d_model"]:
+        """All heads' W^Q, then W^K, then W^V, transposed."""
+        if self.two_stage is not None:
+            composite: Tensor = self.two_stage()
+            return composite
+        assert self.w_qkv is not None
+        return self.w_qkv
+
     def project_all(
-        self, x: Float[Tensor, "row length d_model"]
+        self, x: Float[Tensor, "row length d_model"], start: int = 0
     ) -> tuple[
         Float[Tensor, "row heads length key_size"],
         Float[Tensor, "row heads length key_size"],
         Float[Tensor, "row heads length value_size"],
     ]:
-        """Queries, keys and values of the same rows, split into heads."""
-        packed = functional.linear(x, self.w_qkv, self.b_qkv)
+        """Queries, keys and values of the same rows, the first at ``start``, split into heads."""
+        packed = functional.linear(x, self.packed_weight, self.b_qkv)
         widths = [self.query_width, self.query_width, self.value_width]
         query, key, value = (
             split_heads(part, self.heads) for part in torch.split(packed, widths, -1)
         )
+        if self.positions is not None:
+            query, key = self.positions.turn(query, start), self.positions.turn(key, start)
         return query, key, value
 
     def project_query(
@@ -70,7 +97,8 @@ class MultiHeadAttention(nn.Module):
     ) -> Float[Tensor, "row heads length key_size"]:
         """Queries alone, split into heads."""
         bias = None if self.b_qkv is None else self.b_qkv[: self.query_width]
-        return split_heads(functional.linear(x, self.w_qkv[: self.query_width], bias), self.heads)
+        weight = self.packed_weight[: self.query_width]
+        return split_heads(functional.linear(x, weight, bias), self.heads)
 
     def project_memory(
         self, memory: Float[Tensor, "sentence source d_model"]
@@ -80,7 +108,7 @@ class MultiHeadAttention(nn.Module):
     ]:
         """Keys and values alone, split into heads; computed once for a sentence (EQ-90)."""
         bias = None if self.b_qkv is None else self.b_qkv[self.query_width :]
-        packed = functional.linear(memory, self.w_qkv[self.query_width :], bias)
+        packed = functional.linear(memory, self.packed_weight[self.query_width :], bias)
         key, value = torch.split(packed, [self.query_width, self.value_width], -1)
         return split_heads(key, self.heads), split_heads(value, self.heads)
 
@@ -98,18 +126,54 @@ class MultiHeadAttention(nn.Module):
         trace.keep("query", query)
         trace.keep("key", key)
         trace.keep("value", value)
+        query = query * self.undo_scale if self.undo_scale != 1.0 else query
         drops_weights = self.training and self.weights_dropout.rate > 0.0
+        positions = self.positions
         if drops_weights or trace.wants("scores", "weights"):
             if causal:
                 square = causal_mask(query.shape[-2]).to(query.device)
                 may_attend = square if may_attend is None else may_attend & square
-            trace.keep("scores", attention_scores(query, key))
-            weights = attention_weights(query, key, may_attend)
+            scores = (
+                attention_scores(query, key) if positions is None else positions.scores(query, key)
+            )
+            trace.keep("scores", scores)
+            weights = masked_softmax(scores, may_attend)
             trace.keep("weights", weights)
-            heads = self.weights_dropout(weights) @ value
-        else:
+            weights = self.weights_dropout(weights)
+            heads = weights @ value if positions is None else positions.mix(weights, value)
+        elif positions is None:
             heads = fused_attention(query, key, value, may_attend, causal=causal)
+        else:
+            heads = positions.attend(query, key, value, may_attend, causal=causal)
         trace.keep("heads", heads)
         output = functional.linear(merge_heads(heads), self.w_o, self.b_o)
         trace.keep("output", output)
         return output
+
+
+class TwoStageProjection(nn.Module):
+    """W_q W_q⁽ⁱ⁾ for every head, and the same for keys and values.
+
+    EQ: 87.  Source: seed 003, §1.4, (6); the joint rank of all heads is that of one (ER-22).
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        sizes = {"query": config.key_size, "key": config.key_size, "value": config.value_size}
+        self.shared = nn.ParameterDict(
+            {name: nn.Parameter(torch.empty(config.d_model, size)) for name, size in sizes.items()}
+        )
+        self.per_head = nn.ParameterDict(
+            {
+                name: nn.Parameter(torch.empty(config.heads, size, size))
+                for name, size in sizes.items()
+            }
+        )
+
+    def forward(self) -> Float[Tensor, "packed d_model"]:
+        """The composite matrices, stacked as ``MultiHeadAttention`` wants them."""
+        each = (
+            two_stage_weights(self.shared[name], self.per_head[name])  # (heads, d_model, size)
+            for name in ("query", "key", "value")
+        )
+        return torch.cat([part.transpose(1, 2).flatten(0, 1) for part in each])

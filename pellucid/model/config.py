@@ -8,6 +8,19 @@ from pydantic import Field, model_serializer, model_validator
 from pellucid.core.config import Config
 
 Kind = Literal["transformer", "rnn", "rnn-attention"]
+PositionKind = Literal[
+    "sinusoidal",
+    "learned",
+    "one_hot",
+    "joint",
+    "summed",
+    "relative",
+    "rotary",
+    "alibi",
+    "none",
+]
+_NUMBERED: tuple[PositionKind, ...] = ("learned", "one_hot", "joint", "summed")
+"""Positions with a row for each place, so that there is a last one."""
 
 _BLOCK_SETTINGS = (
     "d_ff",
@@ -18,8 +31,17 @@ _BLOCK_SETTINGS = (
     "activation_dropout",
     "norm",
     "norm_eps",
+    "norm_kind",
+    "norm_affine",
     "positions",
     "max_positions",
+    "start_position",
+    "position_hidden",
+    "relative_clip",
+    "embedding",
+    "start_symbol",
+    "projection",
+    "scale_attention",
     "activation",
     "attention_bias",
 )
@@ -82,11 +104,41 @@ class ModelConfig(Config):
     norm_eps: float = Field(1e-6, ge=0.0)
     """Added to the variance under the root, so that a constant row stays finite (ER-49).
     ``transformer`` alone."""
-    positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    """How a row learns its place (EQ-24, EQ-30); ``transformer`` alone."""
-    max_positions: int = Field(1024, ge=1)
-    """The longest sequence that learned positions can number, in tokens with the stop.
+    norm_kind: Literal["layer", "rms", "l2", "l2_centered"] = "layer"
+    """Which norm: the paper's LayerNorm (EQ-91), RMSNorm, or seed 002's division by the length,
+    plain or after centering (EQ-98, ER-33). ``transformer`` alone."""
+    norm_affine: bool = True
+    """Let the norm learn a gain and, for ``layer``, a bias; ``l2`` and ``l2_centered`` never do.
     ``transformer`` alone."""
+    positions: PositionKind = "sinusoidal"
+    """How a row learns its place: by adding a sinusoid (EQ-24) or a learned row (EQ-30); by seed
+    000's ``one_hot`` (EQ-21, projected back to d_model), ``joint`` (EQ-22) and ``summed`` (EQ-23)
+    networks; inside self-attention by distances (``relative``, EQ-31), rotations (``rotary``) or
+    slopes (``alibi``); or not at all (EQ-20). ``transformer`` alone."""
+    max_positions: int = Field(1024, ge=1)
+    """The longest sequence, in tokens with the stop, that learned, one_hot, joint and summed
+    positions can number. ``transformer`` alone."""
+    start_position: int = Field(0, ge=0, le=1)
+    """The number of the first place in a sinusoid; the seeds disagree, the paper's code says 0
+    (ER-53). ``transformer`` alone."""
+    position_hidden: int | None = Field(None, ge=1)
+    """Inner width of the networks behind joint and summed positions and the mlp embedding; by
+    default d_model. ``transformer`` alone."""
+    relative_clip: int = Field(16, ge=1)
+    """From how many places apart relative positions call all distances the same, in tokens
+    (Shaw et al. 2018, Table 3, where 16 is as good as 256). ``transformer`` alone."""
+    embedding: Literal["linear", "mlp"] = "linear"
+    """What becomes of a word's row before its place is added: nothing, as in the paper, or seed
+    000's small network (EQ-28, ER-51). ``transformer`` alone."""
+    start_symbol: Literal["token", "zero"] = "token"
+    """What the decoder reads first: the embedding of a start token, or seed 001's zero vector
+    (EQ-106, ER-44). ``transformer`` alone."""
+    projection: Literal["per_head", "two_stage"] = "per_head"
+    """Project rows for each head at once, as the paper does, or through one narrow projection
+    that all heads share, as seed 003 has it (EQ-87, ER-22). ``transformer`` alone."""
+    scale_attention: bool = True
+    """Divide dot products by the square root of d_k (EQ-51); False is Luong's plain dot product
+    (EQ-61, ER-67). ``transformer`` alone."""
     activation: Literal["relu", "gelu", "swish"] = "relu"
     """The bend inside the feed-forward network; the paper's is relu (EQ-99). ``transformer``
     alone."""
@@ -132,13 +184,25 @@ class ModelConfig(Config):
         return faults
 
     def _transformer_faults(self) -> list[str]:
-        if (self.d_k is not None and self.d_v is not None) or self.d_model % self.heads == 0:
-            return []
-        nearest = max(1, round(self.d_model / self.heads)) * self.heads
-        return [
-            f"d_model must be a multiple of heads, got d_model={self.d_model} and"
-            f" heads={self.heads}; the nearest that fits is {nearest}"
-        ]
+        has_free_widths = self.d_k is not None and self.d_v is not None
+        if not has_free_widths and self.d_model % self.heads:
+            nearest = max(1, round(self.d_model / self.heads)) * self.heads
+            return [
+                f"d_model must be a multiple of heads, got d_model={self.d_model} and"
+                f" heads={self.heads}; the nearest that fits is {nearest}"
+            ]
+        faults = []
+        if self.projection == "two_stage" and (self.d_k is not None or self.d_v is not None):
+            faults.append(
+                "d_k and d_v must be left out with projection=two_stage, whose heads share one"
+                " projection to d_model / heads columns (EQ-87)"
+            )
+        if self.positions == "rotary" and self.key_size % 2:
+            faults.append(
+                "d_k must be even with positions=rotary, which turns features in pairs, got"
+                f" {self.key_size}"
+            )
+        return faults
 
     def _rnn_faults(self) -> list[str]:
         faults = []
@@ -169,6 +233,12 @@ class ModelConfig(Config):
     def value_size(self) -> int:
         """Width of a value in one head, dᵥ."""
         return self.d_v or self.d_model // self.heads
+
+    @property
+    def max_length(self) -> int | None:
+        """The longest sequence that can be numbered, in tokens with the stop; None is no limit."""
+        is_numbered = self.kind == "transformer" and self.positions in _NUMBERED
+        return self.max_positions if is_numbered else None
 
     def summary(self) -> str:
         """The shape of the model in a line, for its card."""

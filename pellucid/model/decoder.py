@@ -5,10 +5,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pellucid.model.attention import MultiHeadAttention
+from pellucid.model.attention_positions import AttentionPositions
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import DropoutSource
 from pellucid.model.feed_forward import FeedForward
-from pellucid.model.normalization import LayerNorm
+from pellucid.model.normalization import Norm
 from pellucid.model.state import LayerCache
 from pellucid.model.sublayer import AddAndNorm
 from pellucid.model.trace import UNWATCHED, Trace
@@ -22,7 +23,7 @@ class DecoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig, source: DropoutSource) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(config, source)
+        self.self_attention = MultiHeadAttention(config, source, AttentionPositions(config))
         self.self_attention_norm = AddAndNorm(config, source)
         self.cross_attention = MultiHeadAttention(config, source)
         self.cross_attention_norm = AddAndNorm(config, source)
@@ -35,10 +36,14 @@ class DecoderLayer(nn.Module):
         memory: Float[Tensor, "sentence source d_model"],
         memory_may_attend: Bool[Tensor, "sentence 1 1 source"] | None,
         trace: Trace = UNWATCHED,
+        *,
+        causal: bool = True,
     ) -> Float[Tensor, "sentence target d_model"]:
         """The rows of whole target prefixes one block further."""
         inner = trace.under("self_attention")
-        attended = self.self_attention(self.self_attention_norm.enter(x), causal=True, trace=inner)
+        attended = self.self_attention(
+            self.self_attention_norm.enter(x), causal=causal, trace=inner
+        )
         x = self.self_attention_norm.leave(x, attended, inner)
 
         inner = trace.under("cross_attention")
@@ -55,7 +60,9 @@ class DecoderLayer(nn.Module):
         memory_may_attend: Bool[Tensor, "sentence 1 1 source"] | None,
     ) -> tuple[Float[Tensor, "row 1 d_model"], LayerCache]:
         """The newest row alone one block further, by what the cache remembers (EQ-130)."""
-        query, key, value = self.self_attention.project_all(self.self_attention_norm.enter(x))
+        query, key, value = self.self_attention.project_all(
+            self.self_attention_norm.enter(x), start=cache.keys.shape[2]
+        )
         keys = torch.cat([cache.keys, key], dim=2)
         values = torch.cat([cache.values, value], dim=2)
         attended = self.self_attention.attend(query, keys, values)
@@ -100,7 +107,7 @@ class Decoder(nn.Module):
         self.layers = nn.ModuleList(
             DecoderLayer(config, source) for _ in range(config.decoder_layers)
         )
-        self.last_norm = LayerNorm(config) if config.norm == "pre" else nn.Identity()
+        self.last_norm = Norm(config) if config.norm == "pre" else nn.Identity()
 
     def forward(
         self,
@@ -108,10 +115,13 @@ class Decoder(nn.Module):
         memory: Float[Tensor, "sentence source d_model"],
         memory_may_attend: Bool[Tensor, "sentence 1 1 source"] | None,
         trace: Trace = UNWATCHED,
+        *,
+        causal: bool = True,
     ) -> Float[Tensor, "sentence target d_model"]:
         """All blocks, whole target prefixes at once."""
         for index, layer in enumerate(self.layers):
-            x = layer(x, memory, memory_may_attend, trace.under(f"layers.{index}"))
+            inner = trace.under(f"layers.{index}")
+            x = layer(x, memory, memory_may_attend, inner, causal=causal)
         output: Tensor = self.last_norm(x)
         trace.keep("output", output)
         return output

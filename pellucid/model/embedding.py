@@ -7,58 +7,19 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pellucid.core.errors import ShapeError
-from pellucid.core.special import PAD_ID
-from pellucid.equations import sinusoidal_positions
+from pellucid.core.special import PAD_ID, START_ID
+from pellucid.equations import network_embedding
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import Dropout, DropoutSource
+from pellucid.model.positions import Positions
 from pellucid.model.trace import UNWATCHED, Trace
-
-_TABLE_LENGTH = 512
-"""Sinusoids of this many places are kept at hand; later ones are computed when asked for."""
-
-
-class Positions(nn.Module):
-    """What is added to a row so that it knows its place.
-
-    EQ: 24, 29, 30.  Source: Vaswani et al. (2017), §3.5.
-    """
-
-    sinusoids: Tensor
-
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        self.d_model = config.d_model
-        self.learned = (
-            nn.Parameter(torch.empty(config.max_positions, config.d_model))
-            if config.positions == "learned"
-            else None
-        )
-        table = sinusoidal_positions(_TABLE_LENGTH, config.d_model)
-        self.register_buffer("sinusoids", table, persistent=False)
-
-    def forward(self, start: int, length: int) -> Float[Tensor, "length d_model"]:
-        """Rows for places ``start`` to ``start + length - 1``, counted from 0.
-
-        Raises ShapeError if learned positions do not reach that far.
-        """
-        end = start + length
-        if self.learned is not None:
-            if end > self.learned.shape[0]:
-                raise ShapeError(
-                    f"learned positions number {self.learned.shape[0]} places, got length {end}",
-                    hint="train with a larger model.max_positions or use sinusoidal positions",
-                )
-            return self.learned[start:end]
-        if end > self.sinusoids.shape[0]:
-            return sinusoidal_positions(length, self.d_model, start=start).to(self.sinusoids)
-        return self.sinusoids[start:end]
 
 
 class Embedding(nn.Module):
     """√d_model · W[id], plus the row of its place.
 
-    EQ: 14, 15, 29, 107.  Source: Vaswani et al. (2017), §3.4, §3.5.
+    EQ: 14, 15, 28, 29, 106, 107.  Source: Vaswani et al. (2017), §3.4, §3.5; seed 000, §6.3, for
+    the small network that may stand between; seed 001 for a decoder that starts from zeros.
     """
 
     def __init__(
@@ -67,6 +28,11 @@ class Embedding(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocabulary_size, config.d_model))
         self.scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
+        hidden = config.position_hidden or config.d_model
+        is_network = config.embedding == "mlp"
+        self.w_x = nn.Parameter(torch.empty(config.d_model, hidden)) if is_network else None
+        self.w_zx = nn.Parameter(torch.empty(hidden, config.d_model)) if is_network else None
+        self.starts_from_zero = config.start_symbol == "zero"
         self.positions = positions
         self.dropout = Dropout(config.dropout, source)
 
@@ -75,10 +41,12 @@ class Embedding(nn.Module):
     ) -> Float[Tensor, "row length d_model"]:
         """Rows for ``ids``, of which the first stands at place ``start``."""
         tokens = functional.embedding(ids, self.weight, padding_idx=PAD_ID) * self.scale
+        if self.starts_from_zero:
+            tokens = tokens.masked_fill((ids == START_ID).unsqueeze(-1), 0.0)
+        if self.w_x is not None and self.w_zx is not None:
+            tokens = network_embedding(tokens, self.w_x, self.w_zx)
         trace.keep("tokens", tokens)
-        positions = self.positions(start, ids.shape[1])
-        trace.keep("positions", positions)
-        summed = tokens + positions
-        trace.keep("sum", summed)
-        output: Tensor = self.dropout(summed)
+        placed = self.positions(tokens, start, trace)
+        trace.keep("sum", placed)
+        output: Tensor = self.dropout(placed)
         return output

@@ -4,10 +4,11 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from pellucid.model.attention import MultiHeadAttention
+from pellucid.model.attention_positions import AttentionPositions
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import DropoutSource
 from pellucid.model.feed_forward import FeedForward
-from pellucid.model.normalization import LayerNorm
+from pellucid.model.normalization import Norm
 from pellucid.model.sublayer import AddAndNorm
 from pellucid.model.trace import UNWATCHED, Trace
 
@@ -20,7 +21,7 @@ class EncoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig, source: DropoutSource) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(config, source)
+        self.self_attention = MultiHeadAttention(config, source, AttentionPositions(config))
         self.self_attention_norm = AddAndNorm(config, source)
         self.feed_forward = FeedForward(config, source)
         self.feed_forward_norm = AddAndNorm(config, source)
@@ -51,7 +52,7 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(
             EncoderLayer(config, source) for _ in range(config.encoder_layers)
         )
-        self.last_norm = LayerNorm(config) if config.norm == "pre" else nn.Identity()
+        self.last_norm = Norm(config) if config.norm == "pre" else nn.Identity()
 
     def forward(
         self,

@@ -1,10 +1,14 @@
 """The numbers a model starts from."""
 
-import torch
-from torch import nn
+from collections.abc import Sequence
 
-from pellucid.model.attention import MultiHeadAttention
-from pellucid.model.embedding import Embedding, Positions
+import torch
+from torch import Tensor, nn
+
+from pellucid.model.attention import MultiHeadAttention, TwoStageProjection
+from pellucid.model.attention_positions import AttentionPositions
+from pellucid.model.embedding import Embedding
+from pellucid.model.positions import Positions
 from pellucid.model.recurrent import RecurrentSeq2Seq
 from pellucid.model.recurrent_attention import RecurrentAttention
 from pellucid.model.recurrent_parts import TokenEmbedding
@@ -23,9 +27,10 @@ def initialize(model: Transformer | RecurrentSeq2Seq, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     for module in model.modules():
         if isinstance(module, MultiHeadAttention):
-            widths = [module.query_width, module.query_width, module.value_width]
-            for part in torch.split(module.w_qkv.data, widths):
-                nn.init.xavier_uniform_(part, generator=generator)
+            if module.w_qkv is not None:
+                widths = [module.query_width, module.query_width, module.value_width]
+                for part in torch.split(module.w_qkv.data, widths):
+                    nn.init.xavier_uniform_(part, generator=generator)
             nn.init.xavier_uniform_(module.w_o, generator=generator)
             for bias in (module.b_qkv, module.b_o):
                 if bias is not None:
@@ -41,15 +46,31 @@ def initialize(model: Transformer | RecurrentSeq2Seq, seed: int) -> None:
                     nn.init.xavier_uniform_(matrix, generator=generator)
             if module.v is not None:
                 nn.init.xavier_uniform_(module.v.data.unsqueeze(1), generator=generator)
+        elif isinstance(module, TwoStageProjection):
+            _draw_matrices([*module.shared.values(), *module.per_head.values()], generator)
+        elif isinstance(module, AttentionPositions):
+            _draw_matrices([module.keys, module.values], generator)
         elif isinstance(module, Embedding | TokenEmbedding):
             nn.init.normal_(module.weight, std=module.weight.shape[1] ** -0.5, generator=generator)
-        elif isinstance(module, Positions) and module.learned is not None:
-            std = module.learned.shape[1] ** -0.5
-            nn.init.normal_(module.learned, std=std, generator=generator)
+            if isinstance(module, Embedding):
+                _draw_matrices([module.w_x, module.w_zx], generator)
+        elif isinstance(module, Positions):
+            if module.learned is not None:
+                std = module.learned.shape[1] ** -0.5
+                nn.init.normal_(module.learned, std=std, generator=generator)
+            _draw_matrices(list(module.matrices.values()), generator)
     if not model.config.tie_output:
         nn.init.xavier_uniform_(model.output_weight, generator=generator)
     if model.output_bias is not None:
         nn.init.zeros_(model.output_bias)
+
+
+def _draw_matrices(matrices: Sequence[Tensor | None], generator: torch.Generator) -> None:
+    """Xavier's uniform distribution for each matrix, the last two axes counting."""
+    for stack in matrices:
+        if stack is not None:
+            for matrix in stack.data.unsqueeze(0).flatten(0, -3):
+                nn.init.xavier_uniform_(matrix, generator=generator)
 
 
 def _initialize_recurrent(module: nn.LSTM | nn.GRU, generator: torch.Generator) -> None:

@@ -1,25 +1,42 @@
-"""Layer normalization with a gain and a bias of its own."""
+"""The norm of a row, with the gain and the bias that it learns."""
+
+from typing import assert_never
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from pellucid.equations import l2_centered_norm, l2_norm, rms_norm
 from pellucid.equations.fused import fused_layer_norm
 from pellucid.model.config import ModelConfig
 
 
-class LayerNorm(nn.Module):
-    """g ⊙ (a − μ) / √(σ² + ε) + b, for each row.
+class Norm(nn.Module):
+    """g ⊙ (a − μ) / √(σ² + ε) + b for each row, or another norm that the config names.
 
-    EQ: 91, 92, 94.  Source: Ba et al. (2016), eq. (4).
+    EQ: 91, 92, 94, 98.  Source: Ba et al. (2016), eq. (4); seed 002 for ``l2`` and
+    ``l2_centered``, which learn nothing; Zhang and Sennrich (2019) for ``rms``, which has no bias.
     """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.gain = nn.Parameter(torch.ones(config.d_model))
-        self.bias = nn.Parameter(torch.zeros(config.d_model))
+        self.kind = config.norm_kind
+        has_gain = config.norm_affine and self.kind in ("layer", "rms")
+        has_bias = config.norm_affine and self.kind == "layer"
+        self.gain = nn.Parameter(torch.ones(config.d_model)) if has_gain else None
+        self.bias = nn.Parameter(torch.zeros(config.d_model)) if has_bias else None
         self.eps = config.norm_eps
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         """Normalize each row."""
-        return fused_layer_norm(x, self.gain, self.bias, self.eps)
+        match self.kind:
+            case "layer":
+                return fused_layer_norm(x, self.gain, self.bias, self.eps)
+            case "rms":
+                return rms_norm(x, self.gain, self.eps)
+            case "l2":
+                return l2_norm(x, self.eps)
+            case "l2_centered":
+                return l2_centered_norm(x, self.eps)
+            case _:
+                assert_never(self.kind)

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import Dropout, DropoutSource
-from pellucid.model.normalization import LayerNorm
+from pellucid.model.normalization import Norm
 from pellucid.model.trace import Trace
 
 
@@ -23,7 +23,7 @@ class AddAndNorm(nn.Module):
     def __init__(self, config: ModelConfig, source: DropoutSource) -> None:
         super().__init__()
         self.placement = config.norm
-        self.norm = LayerNorm(config)
+        self.norm = Norm(config)
         self.dropout = Dropout(config.dropout, source)
 
     def enter(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:

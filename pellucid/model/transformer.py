@@ -9,9 +9,10 @@ from pellucid.core.special import PAD_ID
 from pellucid.model.config import ModelConfig
 from pellucid.model.decoder import Decoder
 from pellucid.model.dropout import DropoutSource
-from pellucid.model.embedding import Embedding, Positions
+from pellucid.model.embedding import Embedding
 from pellucid.model.encoder import Encoder
 from pellucid.model.losses import loss_sums
+from pellucid.model.positions import Positions
 from pellucid.model.seq2seq import LossSums, Memory, Seq2Seq, State
 from pellucid.model.state import TransformerState
 from pellucid.model.trace import UNWATCHED, Trace
@@ -53,8 +54,8 @@ class Transformer(Seq2Seq):
 
     @property
     def max_length(self) -> int | None:
-        """How many places learned positions number; sinusoids have no end."""
-        return self.config.max_positions if self.config.positions == "learned" else None
+        """How many places positions with a table number; sinusoids and distances have no end."""
+        return self.config.max_length
 
     def encode(self, source: Int[Tensor, "sentence source"], trace: Trace = UNWATCHED) -> Memory:
         """Read source ids, each row ending in STOP and filled up with PAD."""
@@ -71,7 +72,7 @@ class Transformer(Seq2Seq):
         trace: Trace = UNWATCHED,
     ) -> Float[Tensor, "sentence target vocabulary"]:
         """The logits of every next token given the true prefix (EQ-121)."""
-        hidden = self._decode(self.encode(source, trace), target_input, trace)
+        hidden = self.decode(self.encode(source, trace), target_input, trace)
         logits = functional.linear(hidden, self.output_weight, self.output_bias)
         trace.keep("logits", logits)
         return logits
@@ -84,7 +85,7 @@ class Transformer(Seq2Seq):
         smoothing: float,
     ) -> LossSums:
         """The loss against ``labels``, PAD left out, without ever holding all logits."""
-        hidden = self._decode(self.encode(source), target_input, UNWATCHED)
+        hidden = self.decode(self.encode(source), target_input, UNWATCHED)
         return loss_sums(hidden, self.output_weight, self.output_bias, labels, smoothing)
 
     def start(self, memory: Memory) -> TransformerState:
@@ -110,12 +111,23 @@ class Transformer(Seq2Seq):
         )
         return logits.view(*ids.shape, -1), new_state
 
-    def _decode(
-        self, memory: Memory, target_input: Int[Tensor, "sentence target"], trace: Trace
+    def decode(
+        self,
+        memory: Memory,
+        target_input: Int[Tensor, "sentence target"],
+        trace: Trace = UNWATCHED,
+        *,
+        causal: bool = True,
     ) -> Float[Tensor, "sentence target d_model"]:
+        """The last rows of whole target prefixes.
+
+        Without ``causal`` every row may look at those after it, as in seed 001's inference
+        (EQ-84, ER-36); no cache can do that.
+        """
         inner = trace.under("decoder")
         x = self.target_embedding(target_input, trace=inner.under("embedding"))
-        hidden: Tensor = self.decoder(x, memory.states, _mask_for_heads(memory.may_attend), inner)
+        mask = _mask_for_heads(memory.may_attend)
+        hidden: Tensor = self.decoder(x, memory.states, mask, inner, causal=causal)
         return hidden
 
 

@@ -5,17 +5,21 @@ import torch
 from torch import Tensor
 
 from pellucid.equations import (
+    alibi_attention_weights,
     attention,
     causal_mask,
     cross_entropy,
     fused,
     layer_norm,
+    relative_attention,
     smoothed_cross_entropy,
 )
 from pellucid.equations.fused import (
+    fused_alibi_attention,
     fused_attention,
     fused_layer_norm,
     fused_linear_cross_entropy,
+    fused_relative_attention,
 )
 
 TOLERANCES = {torch.float64: 1e-12, torch.float32: 2e-6, torch.bfloat16: 2e-2}
@@ -68,6 +72,54 @@ def test_attention(name: str, dtype: torch.dtype, value_size: int):
     mask = masks(2, 4, 4)[name]
     clear = attention(query, key, value, mask)
     assert_same(clear, fused_attention(query, key, value, mask), [query, key, value])
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", list(masks(2, 4, 4)))
+def test_alibi_attention(name: str, dtype: torch.dtype):
+    query, key, value = (random(2, 3, 4, 8, dtype=dtype, seed=seed) for seed in (1, 2, 3))
+    mask = masks(2, 4, 4)[name]
+    clear = alibi_attention_weights(query, key, mask) @ value
+    inputs = [query, key, value]
+    if dtype is torch.bfloat16:  # the kernel keeps more digits of the bias than the sum does
+        torch.testing.assert_close(
+            fused_alibi_attention(query, key, value, mask), clear, rtol=4e-2, atol=4e-2
+        )
+        return
+    assert_same(clear, fused_alibi_attention(query, key, value, mask), inputs)
+    if name == "causal":
+        fast = fused_alibi_attention(query, key, value, causal=True)
+        assert_same(clear, fast, inputs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+@pytest.mark.parametrize("name", list(masks(2, 4, 4)))
+@pytest.mark.parametrize("clip", [1, 2, 5])
+def test_relative_attention(name: str, dtype: torch.dtype, clip: int):
+    query, key, value = (random(2, 3, 4, 8, dtype=dtype, seed=seed) for seed in (1, 2, 3))
+    tables = tuple(random(2 * clip + 1, 8, dtype=dtype, seed=seed) for seed in (4, 5))
+    mask = masks(2, 4, 4)[name]
+    clear = relative_attention(query, key, value, *tables, mask)
+    inputs = [query, key, value, *tables]
+    assert_same(clear, fused_relative_attention(query, key, value, tables, mask), inputs)
+    if name == "causal":
+        fast = fused_relative_attention(query, key, value, tables, causal=True)
+        assert_same(clear, fast, inputs)
+
+
+@pytest.mark.parametrize("query_count", [1, 3])
+def test_queries_that_are_the_last_of_the_keys_keep_their_distances(query_count: int):
+    query = random(2, 3, query_count, 8, dtype=torch.float64, seed=1)
+    key, value = (random(2, 3, 5, 8, dtype=torch.float64, seed=seed) for seed in (2, 3))
+    tables = tuple(random(5, 8, dtype=torch.float64, seed=seed) for seed in (4, 5))
+    offset = 5 - query_count
+    mask = causal_mask(query_count, offset)
+    clear = relative_attention(query, key, value, *tables, mask, offset)
+    fast = fused_relative_attention(query, key, value, tables, causal=True)
+    assert_same(clear, fast, [query, key, value, *tables])
+    clear = alibi_attention_weights(query, key, mask, offset) @ value
+    fast = fused_alibi_attention(query, key, value, causal=True)
+    assert_same(clear, fast, [query, key, value])
 
 
 def test_causal_flag_is_the_causal_mask_added_to_any_other():

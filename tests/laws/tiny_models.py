@@ -24,6 +24,18 @@ VARIANTS = {
     },
     "gelu, unscaled": {"activation": "gelu", "scale_embeddings": False},
     "swish": {"activation": "swish"},
+    "no positions": {"positions": "none"},
+    "one-hot positions": {"positions": "one_hot", "max_positions": 40},
+    "joint positions": {"positions": "joint", "max_positions": 40, "position_hidden": 6},
+    "summed positions": {"positions": "summed", "max_positions": 40, "position_hidden": 6},
+    "relative": {"positions": "relative", "relative_clip": 2, "d_k": 3, "d_v": 5},
+    "rotary": {"positions": "rotary"},
+    "alibi, pre-norm": {"positions": "alibi", "norm": "pre"},
+    "rms norm": {"norm_kind": "rms"},
+    "l2 norm, from zero": {"norm_kind": "l2", "start_symbol": "zero", "start_position": 1},
+    "l2 centered, unscaled attention": {"norm_kind": "l2_centered", "scale_attention": False},
+    "no gain or bias, mlp": {"norm_affine": False, "embedding": "mlp", "position_hidden": 6},
+    "two-stage": {"projection": "two_stage", "attention_bias": True},
 }
 
 RECURRENT = {
