@@ -1,12 +1,14 @@
 """What a search is asked for."""
 
 import math
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 import pydantic
 
 from pellucid.core.config import Config
 from pellucid.core.errors import ConfigError
+from pellucid.decoding.contradictions import contradictions
 
 
 class SamplingConfig(Config):
@@ -49,6 +51,9 @@ class DecodingConfig(Config):
     """Translations given for each sentence, best first; at most beam_size."""
     length_penalty: float = 0.6
     """α of the length penalty; 0 compares summed log-probabilities. Vaswani et al. (2017), §6.1."""
+    coverage_penalty: float = 0.0
+    """β of the coverage penalty: the beam_size best finished hypotheses are ranked anew by how much
+    of the source they looked at; 0 does not. Wu et al. (2016), eq. (14)."""
     patience: float = 1.0
     """A sentence is left after beam_size · patience finished hypotheses, or as soon as no other
     can be better; ``inf`` keeps only the second rule. Kasai et al. (2022), arXiv:2204.05424."""
@@ -62,44 +67,50 @@ class DecodingConfig(Config):
     """No translation stops before it has this many tokens (or its maximum)."""
     no_repeat_ngram: int = 0
     """No n tokens in a row are said twice; 0 allows it."""
+    prefix: str = ""
+    """What every translation begins with."""
+    must: tuple[str, ...] = ()
+    """Words and phrases that every translation contains. Post and Vilar (2018),
+    arXiv:1804.06609."""
     banned: tuple[str, ...] = ()
     """Words and phrases that no translation contains, as the tokenizer spells them."""
+    diverse_groups: int = 1
+    """Parts of the beam that avoid the tokens of those before them; 1 is a plain beam.
+    Vijayakumar et al. (2018), arXiv:1610.02424."""
+    diversity_strength: float = 0.5
+    """λ: what a token costs, in nats, for each time that the groups before have just said it."""
     sampling: SamplingConfig | None = None
-    """Draw n_best translations at random instead of searching for the best; beam_size then
-    only bounds n_best."""
+    """Draw n_best translations at random (beam_size of them with mbr) instead of searching."""
+    mbr: bool = False
+    """Rank by minimum Bayes risk: of beam_size hypotheses, or samples, those first that have the
+    highest expected chrF2 against all of them. Kumar and Byrne (2004); Eikema and Aziz (2020)."""
+    align: bool = False
+    """Say which source token each target token comes from, by cross-attention."""
+    align_layer: int | None = None
+    """The decoder layer that aligns, from 0; None takes the last but one, or the only one.
+    Garg et al. (2019), arXiv:1909.02074."""
+    align_head: int | None = None
+    """The head that aligns, from 0; None takes the mean of all."""
+    replace_unknown: bool = False
+    """Put the aligned source word in the place of an unknown one. Luong et al. (2015),
+    arXiv:1410.8206."""
     max_source_tokens: int = 1024
     """Longer sources are cut, with a warning."""
     batch_tokens: int = 8192
     """Size of a batch: sentences · beam_size · tokens of the longest source."""
     stream_lines: int = 1024
     """Lines read ahead, to be sorted by length, when an iterator is translated."""
+    cache_lines: int = 10_000
+    """Lines of a stream whose translations are remembered in case they come again."""
 
-    @pydantic.field_validator("banned", mode="before")
+    @pydantic.field_validator("banned", "must", mode="before")
     @classmethod
     def _from_toml_array(cls, value: object) -> object:
         return tuple(value) if isinstance(value, list) else value
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
-        faults = _too_small(self)
-        if self.n_best > self.beam_size >= 1:
-            faults.append(
-                f"n_best must be at most beam_size, got n_best={self.n_best}"
-                f" and beam_size={self.beam_size}"
-            )
-        if not math.isfinite(self.length_penalty):
-            faults.append(f"length_penalty must be finite, got {self.length_penalty}")
-        if not self.patience > 0:
-            faults.append(f"patience must be above 0, got {self.patience}")
-        if not (math.isfinite(self.max_length_ratio) and self.max_length_ratio >= 0):
-            faults.append(
-                f"max_length_ratio must be finite and at least 0, got {self.max_length_ratio}"
-            )
-        if self.max_length is not None and self.min_length > self.max_length >= 1:
-            faults.append(
-                f"min_length must be at most max_length, got min_length={self.min_length}"
-                f" and max_length={self.max_length}"
-            )
+        faults = [*_too_small(self), *_not_in_range(self), *contradictions(self)]
         if faults:
             raise ValueError("; ".join(faults))
         return self
@@ -125,8 +136,19 @@ class DecodingConfig(Config):
         table = self.model_dump() | {
             name: value for name, value in changes.items() if value is not None
         }
-        if n_best is None and isinstance(beam_size, int):
+        if n_best is None and isinstance(beam_size, int) and self.sampling is None:
             table["n_best"] = max(1, min(self.n_best, beam_size))
+        return DecodingConfig.parse(table, origin="decoding")
+
+    def changed(self, changes: Mapping[str, Any]) -> "DecodingConfig":
+        """These settings with those of a table in place of their own.
+
+        A ``sampling`` table changes single settings of the sampling that stands here. Raises
+        ConfigError naming every fault.
+        """
+        table = self.model_dump() | dict(changes)
+        if isinstance(changes.get("sampling"), Mapping):
+            table["sampling"] = (self.model_dump()["sampling"] or {}) | dict(changes["sampling"])
         return DecodingConfig.parse(table, origin="decoding")
 
 
@@ -137,10 +159,15 @@ _AT_LEAST = {
     "max_length_extra": 1,
     "min_length": 0,
     "no_repeat_ngram": 0,
+    "diverse_groups": 1,
+    "align_layer": 0,
+    "align_head": 0,
     "max_source_tokens": 1,
     "batch_tokens": 1,
     "stream_lines": 1,
+    "cache_lines": 0,
 }
+_NOT_NEGATIVE = ("max_length_ratio", "coverage_penalty", "diversity_strength")
 
 
 def _too_small(settings: DecodingConfig) -> list[str]:
@@ -150,6 +177,23 @@ def _too_small(settings: DecodingConfig) -> list[str]:
         for name, value in values.items()
         if value is not None and value < _AT_LEAST[name]
     ]
+
+
+def _not_in_range(settings: DecodingConfig) -> list[str]:
+    faults = []
+    if not math.isfinite(settings.length_penalty):
+        faults.append(f"length_penalty must be finite, got {settings.length_penalty}")
+    if not settings.patience > 0:
+        faults.append(f"patience must be above 0, got {settings.patience}")
+    for name in _NOT_NEGATIVE:
+        value = getattr(settings, name)
+        if not (math.isfinite(value) and value >= 0):
+            faults.append(f"{name} must be finite and at least 0, got {value}")
+    for name in ("must", "banned"):
+        phrases = getattr(settings, name)
+        if not all(phrase.strip() for phrase in phrases):
+            faults.append(f"each phrase of {name} must hold a word, got {list(phrases)}")
+    return faults
 
 
 def length_limits(

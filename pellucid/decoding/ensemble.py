@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from pellucid.core.errors import ConfigError
 from pellucid.model.seq2seq import Memory, Seq2Seq, State
+from pellucid.model.trace import UNWATCHED, Trace
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,6 +59,11 @@ class Ensemble(nn.Module):
         self.target_vocabulary_size = sizes[0]
 
     @property
+    def members(self) -> tuple[Seq2Seq, ...]:
+        """The models, in the order given."""
+        return self._members
+
+    @property
     def max_length(self) -> int | None:
         """The longest sequence that every model can number; None is no limit."""
         lengths = [model.max_length for model in self._members]
@@ -66,6 +72,19 @@ class Ensemble(nn.Module):
     def encode(self, source: Int[Tensor, "sentence source"]) -> tuple[Memory, ...]:
         """What each model makes of the source."""
         return tuple(model.encode(source) for model in self._members)
+
+    def forward(
+        self,
+        source: Int[Tensor, "sentence source"],
+        target_input: Int[Tensor, "sentence target"],
+        trace: Trace = UNWATCHED,
+    ) -> Float[Tensor, "sentence target vocabulary"]:
+        """The mean of the models' log-probabilities given the true prefix; a trace sees each."""
+        log_probs = [
+            model(source, target_input, trace.under(f"models.{index}")).log_softmax(dim=-1)
+            for index, model in enumerate(self._members)
+        ]
+        return torch.stack(log_probs).mean(dim=0)
 
     def start(self, memory: tuple[Memory, ...]) -> EnsembleState:
         """A decoder that has said nothing, one beam for each sentence."""

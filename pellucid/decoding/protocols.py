@@ -1,11 +1,13 @@
-"""All that a search knows of a model."""
+"""All that a search knows of a model, and a translator of a bundle."""
 
 from typing import Protocol, TypeVar
 
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pellucid.model.seq2seq import State
+from pellucid.decoding.ensemble import Ensemble
+from pellucid.model.seq2seq import Seq2Seq, State
+from pellucid.text.interface import Tokenizer
 
 MemoryT = TypeVar("MemoryT")
 
@@ -35,4 +37,23 @@ class Searchable(Protocol[MemoryT]):
         self, ids: Int[Tensor, "sentence beam"], state: State
     ) -> tuple[Float[Tensor, "sentence beam vocabulary"], State]:
         """Feed one token to each hypothesis; the logits of the next, and the state after it."""
+        ...
+
+
+class Translatable(Protocol):
+    """A model with its tokenizers, such as a ``Bundle``."""
+
+    @property
+    def model(self) -> Seq2Seq | Ensemble:
+        """What translates."""
+        ...
+
+    @property
+    def source_tokenizer(self) -> Tokenizer:
+        """Cuts what it reads."""
+        ...
+
+    @property
+    def target_tokenizer(self) -> Tokenizer:
+        """Joins what it writes."""
         ...

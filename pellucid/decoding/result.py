@@ -35,6 +35,16 @@ class Translation:
     n_best: tuple["Translation", ...]
     """Best first, this one included; empty in the translations it holds."""
     source: str
+    source_tokens: tuple[str, ...] = ()
+    """The pieces of the source that the model read, without the stop."""
+    alignment: tuple[tuple[int, int], ...] | None = None
+    """(source token, target token) by number, from 0, in order; None unless it was asked for."""
+    word_alignment: tuple[tuple[int, int], ...] | None = None
+    """The same between the words of ``source`` and ``text``, as white space separates them."""
+    expected_utility: float | None = None
+    """Mean chrF2 against all candidates, in percent; None unless ranked by Bayes risk."""
+    truncated: bool = False
+    """Whether the source was longer than the model, or the settings, can take."""
 
     @property
     def perplexity(self) -> float:
@@ -43,6 +53,18 @@ class Translation:
             return 1.0
         mean = math.fsum(self.token_log_probs) / len(self.token_log_probs)
         return math.exp(min(-mean, 709.0))  # exp(710) is beyond a double
+
+
+@dataclasses.dataclass(frozen=True)
+class Alternative:
+    """A token that might come next, and where it leads."""
+
+    token: str
+    """As in ``Translation.tokens``; ``[STOP]`` ends the translation."""
+    probability: float
+    """p(token | prefix, source) under the model."""
+    translation: Translation
+    """The best one that begins with the prefix and this token."""
 
 
 def make_hypothesis(

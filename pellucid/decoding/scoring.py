@@ -8,12 +8,33 @@ from torch import Tensor
 
 from pellucid.core.errors import DataError
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.decoding.batching import pad_sources, token_batches
+from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.result import Hypothesis, make_hypothesis
 from pellucid.model.seq2seq import Seq2Seq
 
+SCORED_TOKENS = 2048
+"""Target tokens scored at a time: their logits are held at once, 1 MB for 32 of 8,000 words."""
+
+
+def score_ids(
+    model: Seq2Seq | Ensemble,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    alpha: float,
+) -> list[Hypothesis]:
+    """``score_targets`` for any number of pairs, in batches of like length; order kept."""
+    scored: dict[int, Hypothesis] = {}
+    longest = [max(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]
+    for batch in token_batches(longest, SCORED_TOKENS):
+        source = pad_sources([sources[index] for index in batch], model)
+        found = score_targets(model, source, [targets[index] for index in batch], alpha)
+        scored.update(zip(batch, found, strict=True))
+    return [scored[index] for index in range(len(sources))]
+
 
 def score_targets(
-    model: Seq2Seq,
+    model: Seq2Seq | Ensemble,
     source: Int[Tensor, "sentence source"],
     targets: Sequence[Sequence[int]],
     alpha: float,

@@ -9,6 +9,8 @@ from small_bundle import SENTENCES, small_bundle, tokenizer
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.pipeline import translate_lines
+from pellucid.decoding.requests import Request
 from pellucid.decoding.translator import Translator
 
 SETTINGS = DecodingConfig(beam_size=3, max_length=8)
@@ -165,7 +167,7 @@ def test_banned_words_are_not_said():
     assert " ".join(banned) not in phrase.translate(SENTENCES[5]).text
     unknown = Translator(bundle, SETTINGS.model_copy(update={"banned": ("inconnu",)}))
     assert unknown.translate(SENTENCES[5]) == free
-    with pytest.raises(DataError, match=r"each banned phrase must hold a word, got \['  '\]"):
+    with pytest.raises(ConfigError, match=r"each phrase of banned must hold a word, got \['  '\]"):
         translator(banned=["  "])
 
 
@@ -211,3 +213,84 @@ def test_a_search_may_be_left_in_the_middle_of_a_stream():
     streamed = translator(stream_lines=1).translate(iter(SENTENCES))
     next(streamed)
     assert not torch.is_inference_mode_enabled()
+
+
+def test_a_line_that_comes_again_is_not_translated_again(monkeypatch):
+    """Across the pieces of a stream, as long as it was among the last ``cache_lines``."""
+    translated = []
+
+    def counted(lines, bundle, settings):
+        translated.extend(line.request.source for line in lines)
+        return translate_lines(lines, bundle, settings)
+
+    monkeypatch.setattr("pellucid.decoding.translator.translate_lines", counted)
+    lines = ["un", "je", "un", "il", "un", "je"]
+    found = list(translator(stream_lines=1, cache_lines=2).translate(iter(lines)))
+    assert translated == ["un", "je", "il", "je"]
+    assert [t.source for t in found] == lines
+    translated.clear()
+    assert list(translator(stream_lines=1, cache_lines=0).translate(iter(lines))) == found
+    assert translated == lines
+    translated.clear()
+    again = translator(cache_lines=0).translate(lines)
+    assert [t.text for t in again] == [t.text for t in found]
+    assert translated == ["un", "je", "il"]
+
+
+def test_a_request_brings_a_beginning_of_its_own():
+    small = translator(prefix="je")
+    own, common = small.translate([Request("il pleut", prefix="un petit"), "il pleut"])
+    assert own.text.startswith("un petit")
+    assert common.text.startswith("je")
+    [scored] = small.score(["il pleut"], [own.text])
+    if scored.tokens == own.tokens:
+        assert scored.token_log_probs == pytest.approx(own.token_log_probs, abs=1e-10)
+    word = Translator(small_bundle(kind="word"), SETTINGS)
+    with pytest.raises(
+        DataError, match="each prefix must be made of words that the model can say, got 'xyz'"
+    ):
+        word.translate(Request("un", prefix="xyz"))
+
+
+def test_what_was_read_of_the_source_is_told():
+    small = translator(max_source_tokens=2)
+    [short, long] = small.translate(["un", SENTENCES[2]])
+    assert (short.truncated, long.truncated) == (False, True)
+    assert long.source_tokens == tuple(tokenizer().tokens(tokenizer().encode(SENTENCES[2])[:2]))
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_alternatives_are_the_models_own_next_tokens(beam_size):
+    small = translator(beam_size=beam_size, max_length=8)
+    found = small.translate(SENTENCES[2])
+    for place in (0, 2):
+        prefix = found.tokens[:place]
+        others = small.alternatives(SENTENCES[2], prefix, count=4)
+        assert len(others) == 4
+        probabilities = [other.probability for other in others]
+        assert probabilities == sorted(probabilities, reverse=True)
+        for other in others:
+            assert (*other.translation.tokens, "[STOP]")[: place + 1] == (*prefix, other.token)
+            said = other.translation.token_log_probs[place]
+            assert other.probability == pytest.approx(math.exp(said), rel=1e-9)
+    assert (
+        small.alternatives(SENTENCES[2], count=1)[0].translation.tokens[:1]
+        == (small.translate(SENTENCES[2], beam_size=1).tokens[:1])
+    )
+    everything = small.alternatives("un", count=10_000)
+    assert sum(other.probability for other in everything) == pytest.approx(
+        1.0, abs=0.1
+    )  # all but PAD and START
+    assert len(everything) == tokenizer().vocabulary_size - 2
+
+
+def test_alternatives_to_nothing_are_refused():
+    small = translator()
+    with pytest.raises(DataError, match=r"the vocabulary must hold each token .*, got 'xyz'"):
+        small.alternatives("un", ["xyz"])
+    with pytest.raises(DataError, match=r"must hold each token of the prefix, got '\[STOP\]'"):
+        small.alternatives("un", ["[STOP]"])
+    with pytest.raises(DataError, match="need a source that holds a word"):
+        small.alternatives("  ")
+    with pytest.raises(ConfigError, match="count must be at least 1, got 0"):
+        small.alternatives("un", count=0)

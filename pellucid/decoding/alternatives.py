@@ -1,0 +1,71 @@
+"""What the model might have said instead."""
+
+from collections.abc import Sequence
+
+import torch
+
+from pellucid.core.errors import ConfigError, DataError
+from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID
+from pellucid.decoding.batching import inference, pad_sources
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.pipeline import read_requests, search_lines
+from pellucid.decoding.protocols import Translatable
+from pellucid.decoding.requests import ReadLine, as_requests
+from pellucid.decoding.result import Alternative
+from pellucid.decoding.writing import write_translation
+from pellucid.text.interface import Tokenizer
+
+
+def find_alternatives(
+    bundle: Translatable,
+    settings: DecodingConfig,
+    source: str,
+    prefix_tokens: Sequence[str],
+    count: int,
+) -> list[Alternative]:
+    """The ``count`` likeliest tokens after a prefix, and the best translation with each.
+
+    Fewer are given where the vocabulary holds no more. Raises DataError for an unknown token or
+    a source without a word, ConfigError for a count below 1.
+    """
+    if count < 1:
+        raise ConfigError(f"count must be at least 1, got {count}")
+    [line] = read_requests(as_requests([source], settings, 1), bundle, settings, 1)
+    if line.is_blank:
+        raise DataError("alternatives need a source that holds a word, got none")
+    prefix = _ids_of(prefix_tokens, bundle.target_tokenizer)
+    with inference(bundle.model):
+        likely = _next_tokens(bundle, line, prefix, count)
+        lines = [
+            ReadLine(line.request, line.source_ids, line.truncated, (*prefix, token), ())
+            for token, _ in likely
+        ]
+        found = search_lines(lines, bundle, settings.having(n_best=1))
+    tokens = bundle.target_tokenizer.tokens([token for token, _ in likely])
+    return [
+        Alternative(token, probability, write_translation(line, hypotheses, bundle))
+        for token, (_, probability), hypotheses in zip(tokens, likely, found, strict=True)
+    ]
+
+
+def _next_tokens(
+    bundle: Translatable, line: ReadLine, prefix: Sequence[int], count: int
+) -> list[tuple[int, float]]:
+    """The likeliest ids after the prefix, PAD and START left out, with their probabilities."""
+    source = pad_sources([line.source_ids], bundle.model)
+    said = source.new_tensor([[START_ID, *prefix]])
+    probabilities = bundle.model.forward(source, said)[0, -1].double().softmax(dim=-1)
+    probabilities[[PAD_ID, START_ID]] = -torch.inf
+    ordered, ids = probabilities.sort(descending=True, stable=True)
+    pairs = zip(ids.tolist(), ordered.tolist(), strict=True)
+    return [(token, share) for token, share in pairs if share > 0.0][:count]
+
+
+def _ids_of(tokens: Sequence[str], tokenizer: Tokenizer) -> tuple[int, ...]:
+    """The ids of pieces. Raises DataError for one that the vocabulary does not hold."""
+    known = tokenizer.tokens(range(tokenizer.vocabulary_size))
+    ids = {token: number for number, token in enumerate(known) if number >= SPECIAL_COUNT}
+    for token in tokens:
+        if token not in ids:
+            raise DataError(f"the vocabulary must hold each token of the prefix, got {token!r}")
+    return tuple(ids[token] for token in tokens)

@@ -1,0 +1,78 @@
+"""What happens to a handful of lines: read, searched, written."""
+
+from collections.abc import Sequence
+
+from pellucid.decoding.batching import inference, pad_sources, token_batches
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.constraints import Demands
+from pellucid.decoding.ensemble import Ensemble
+from pellucid.decoding.protocols import Translatable
+from pellucid.decoding.requests import (
+    ReadLine,
+    Request,
+    read_demands,
+    read_sources,
+    spell_banned,
+)
+from pellucid.decoding.result import Hypothesis, Translation
+from pellucid.decoding.search import search
+from pellucid.decoding.writing import blank_translation, write_translation
+
+
+def source_limit(bundle: Translatable, settings: DecodingConfig) -> int:
+    """The most tokens of a source, without the stop, that are read."""
+    longest = bundle.model.max_length
+    if longest is None:
+        return settings.max_source_tokens
+    return min(settings.max_source_tokens, longest - 1)
+
+
+def read_requests(
+    requests: Sequence[Request], bundle: Translatable, settings: DecodingConfig, first_line: int
+) -> list[ReadLine]:
+    """Each request as the model reads it. Raises as ``read_demands`` and ``read_sources`` do."""
+    limit = source_limit(bundle, settings)
+    sources = [request.source for request in requests]
+    sources_ids = read_sources(sources, bundle.source_tokenizer, limit, first_line)
+    demands = read_demands(requests, settings, bundle.target_tokenizer)
+    return [
+        ReadLine(request, tuple(ids[:limit]), len(ids) > limit, *demands[request])
+        for request, ids in zip(requests, sources_ids, strict=True)
+    ]
+
+
+def translate_lines(
+    lines: Sequence[ReadLine], bundle: Translatable, settings: DecodingConfig
+) -> list[Translation]:
+    """One translation for each line, in batches of like length; order kept."""
+    results = {index: blank_translation(line) for index, line in enumerate(lines) if line.is_blank}
+    wanted = [index for index in range(len(lines)) if index not in results]
+    lengths = [len(lines[index].source_ids) for index in wanted]
+    width = settings.beam_size if settings.sampling is None else candidate_count(settings)
+    for batch in token_batches(lengths, settings.batch_tokens // width):
+        chosen = [wanted[place] for place in batch]
+        batch_lines = [lines[index] for index in chosen]
+        with inference(bundle.model):
+            found = search_lines(batch_lines, bundle, settings)
+        for index, hypotheses in zip(chosen, found, strict=True):
+            results[index] = write_translation(lines[index], hypotheses, bundle)
+    return [results[index] for index in range(len(lines))]
+
+
+def candidate_count(settings: DecodingConfig) -> int:
+    """How many hypotheses of a sentence the search is to give."""
+    return max(settings.n_best, settings.beam_size) if settings.mbr else settings.n_best
+
+
+def search_lines(
+    lines: Sequence[ReadLine], bundle: Translatable, settings: DecodingConfig
+) -> list[list[Hypothesis]]:
+    """What the search finds for each line, best first."""
+    source = pad_sources([line.source_ids for line in lines], bundle.model)
+    demands = Demands(
+        banned=spell_banned(settings.banned, bundle.target_tokenizer),
+        prefixes=tuple(line.prefix_ids for line in lines),
+    )
+    if isinstance(bundle.model, Ensemble):
+        return search(bundle.model, source, settings, demands)
+    return search(bundle.model, source, settings, demands)
