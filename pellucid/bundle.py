@@ -18,10 +18,16 @@ import torch
 from torch import Tensor
 
 from pellucid.core.config import read_toml, write_toml
-from pellucid.core.errors import BundleError, CorruptError, InputMissingError
+from pellucid.core.errors import (
+    BundleError,
+    ConfigError,
+    CorruptError,
+    InputMissingError,
+    list_faults,
+)
 from pellucid.core.files import MANIFEST_NAME, read_manifest, verify_folder, write_folder
 from pellucid.core.tensors import fingerprint, load_tensors, save_tensors
-from pellucid.model import ModelConfig, Seq2Seq, build_model
+from pellucid.model import ModelConfig, Seq2Seq, build_unfilled, parameter_shapes
 from pellucid.text.tokenizer import Tokenizer, load_tokenizer
 
 BUNDLES_FOLDER = "bundles"
@@ -84,16 +90,29 @@ def load_bundle(path: Path | str, device: str = "cpu") -> Bundle:
             f"{folder} is not a bundle but a {manifest.get('kind')}",
             hint="name a bundle folder, or the run folder that holds it",
         )
+    for name in (CONFIG_FILE, MODEL_FILE):
+        if name not in manifest["files"]:
+            raise CorruptError(f"{folder / name} cannot be trusted: the manifest does not list it")
     settings = read_toml(folder / CONFIG_FILE)
     source_tokenizer, target_tokenizer = load_tokenizers(folder)
-    model = build_model(
-        ModelConfig.parse(settings.get("model", {}), f"{folder / CONFIG_FILE}: model"),
-        source_tokenizer.vocabulary_size,
-        target_tokenizer.vocabulary_size,
-    )
-    load_model_tensors(model, load_tensors(folder / MODEL_FILE), folder / MODEL_FILE)
+    sizes = source_tokenizer.vocabulary_size, target_tokenizer.vocabulary_size
+    model = _build(folder, settings.get("model", {}), *sizes)
     model.to(device).eval().requires_grad_(False)
     return Bundle(model, source_tokenizer, target_tokenizer, settings, manifest, folder)
+
+
+def _build(folder: Path, table: Any, source_size: int, target_size: int) -> Seq2Seq:
+    """The model in ``folder``; its sizes are held to the file before memory is taken for them."""
+    origin = folder / MODEL_FILE
+    config = ModelConfig.parse(table, f"{folder / CONFIG_FILE}: model")
+    tensors = load_tensors(origin)
+    try:
+        _check_tensors(parameter_shapes(config, source_size, target_size), tensors, origin)
+    except ConfigError as error:
+        raise ConfigError(f"{folder / CONFIG_FILE}: {error}", hint=error.hint) from None
+    model = build_unfilled(config, source_size, target_size)
+    load_model_tensors(model, tensors, origin)
+    return model
 
 
 def save_tokenizers(folder: Path, source: Tokenizer, target: Tokenizer) -> None:
@@ -154,21 +173,29 @@ def model_tensors(model: Seq2Seq) -> dict[str, Tensor]:
 def load_model_tensors(model: Seq2Seq, tensors: Mapping[str, Tensor], origin: Path) -> None:
     """Fill ``model`` with ``tensors`` read from ``origin``.
 
-    Raises BundleError listing every tensor that is missing, left over or of another shape.
+    Raises BundleError listing every tensor that is missing, left over, of another shape or
+    no floating-point numbers.
     """
     slots = model_tensors(model)
-    faults = [f"{name} is missing" for name in slots if name not in tensors]
-    faults += [f"{name} is not part of this model" for name in tensors if name not in slots]
-    for name in slots.keys() & tensors.keys():
-        if slots[name].shape != tensors[name].shape:
-            faults.append(
-                f"{name} should be {tuple(slots[name].shape)}, is {tuple(tensors[name].shape)}"
-            )
-    if faults:
-        raise BundleError(f"{origin} does not fit its config: " + "; ".join(sorted(faults)))
+    _check_tensors({name: slot.shape for name, slot in slots.items()}, tensors, origin)
     with torch.no_grad():
         for name, slot in slots.items():
             slot.copy_(tensors[name])
+
+
+def _check_tensors(
+    shapes: Mapping[str, torch.Size], tensors: Mapping[str, Tensor], origin: Path
+) -> None:
+    faults = [f"{name} is missing" for name in shapes if name not in tensors]
+    faults += [f"{name} is not part of this model" for name in tensors if name not in shapes]
+    for name in shapes.keys() & tensors.keys():
+        shape, tensor = tuple(shapes[name]), tensors[name]
+        if shape != tuple(tensor.shape):
+            faults.append(f"{name} should be {shape}, is {tuple(tensor.shape)}")
+        elif not tensor.is_floating_point():
+            faults.append(f"{name} should hold floating-point numbers, holds {tensor.dtype}")
+    if faults:
+        raise BundleError(f"{origin} does not fit its config: {list_faults(sorted(faults))}")
 
 
 def _number(manifest: Mapping[str, Any], key: str) -> float:

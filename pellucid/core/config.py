@@ -11,6 +11,7 @@ import pydantic
 import tomli_w
 
 from pellucid.core.errors import ConfigError, InputMissingError
+from pellucid.core.files import LARGEST_TABLE, read_plain
 
 
 class Config(pydantic.BaseModel):
@@ -47,14 +48,14 @@ def read_toml(path: Path) -> dict[str, Any]:
     Raises InputMissingError if it cannot be opened, ConfigError if it is not TOML.
     """
     try:
-        text = path.read_bytes().decode("utf-8")
+        text = read_plain(path, LARGEST_TABLE).decode("utf-8")
     except OSError as error:
         raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 (byte {error.start})") from error
     try:
         return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # an endless number is a bare ValueError
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
 
 

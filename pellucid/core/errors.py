@@ -18,6 +18,8 @@
 Each says what must hold, what was got, and (``hint``) what to do about it.
 """
 
+from collections.abc import Sequence
+
 
 class PellucidError(Exception):
     """Anything Pellucid raises on purpose; ``str()`` of it is one readable sentence.
@@ -106,3 +108,12 @@ class ShapeError(PellucidError, ValueError):
     """Tensors do not fit together."""
 
     exit_code = 70
+
+
+_MOST_FAULTS = 20
+
+
+def list_faults(faults: Sequence[str]) -> str:
+    """The faults of one input as the end of a sentence; of very many, the first and a count."""
+    more = len(faults) - _MOST_FAULTS
+    return "; ".join(faults[:_MOST_FAULTS]) + (f"; and {more} more" if more > 0 else "")

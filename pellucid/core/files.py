@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -16,6 +17,8 @@ from pellucid.core.errors import CorruptError, InputMissingError, WriteError
 
 MANIFEST_NAME = "manifest.json"
 MANIFEST_VERSION = 1
+LARGEST_TABLE = 1 << 28
+"""Bytes of a config, manifest or vocabulary; far more than any has, far less than memory."""
 _TEMPORARY_PREFIX = ".tmp-"
 _CURRENT_FOLDER = -100  # AT_FDCWD of <fcntl.h>
 _RENAME_EXCHANGE = 2  # of <linux/fs.h>
@@ -25,6 +28,19 @@ def sha256_of(path: Path) -> str:
     """The SHA-256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_plain(path: Path, most: int | None = None) -> bytes:
+    """The bytes of a file that ends: reading a pipe or a device might go on forever.
+
+    Raises OSError if it cannot be read, is no plain file, or has more than ``most`` bytes.
+    """
+    about = path.stat()
+    if not stat.S_ISREG(about.st_mode) and not stat.S_ISDIR(about.st_mode):
+        raise OSError(errno.EINVAL, "it is not a plain file", str(path))
+    if most is not None and about.st_size > most:
+        raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(path))
+    return path.read_bytes()
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -83,7 +99,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """
     path = folder / MANIFEST_NAME
     try:
-        text = path.read_bytes()
+        text = read_plain(path, LARGEST_TABLE)
         manifest = json.loads(text)
         files = manifest["files"]
         well_formed = manifest["version"] == MANIFEST_VERSION and all(

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from pellucid.core.errors import CorruptError, InputMissingError
+from pellucid.core.files import read_plain
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -33,7 +34,7 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
     Raises InputMissingError if it cannot be read, CorruptError if it is not a safetensors file.
     """
     try:
-        content = path.read_bytes()
+        content = read_plain(path)
     except OSError as error:
         raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
     try:

@@ -9,7 +9,14 @@ from torch import Tensor
 
 from pellucid import __version__
 from pellucid.bundle import Bundle, load_model_tensors, model_tensors, save_bundle
-from pellucid.core.errors import BundleError, ConfigError, CorruptError, InputMissingError
+from pellucid.core.errors import (
+    BundleError,
+    ConfigError,
+    CorruptError,
+    InputMissingError,
+    list_faults,
+)
+from pellucid.core.files import LARGEST_TABLE, read_plain
 from pellucid.core.special import START_ID
 from pellucid.core.tensors import load_tensors
 from pellucid.interop.checks import prove_equal, refuse_to_overwrite
@@ -22,13 +29,12 @@ from pellucid.interop.marian_settings import MarianSettings
 from pellucid.interop.marian_tensors import MarianEmbeddings, check_tensors
 from pellucid.interop.marian_vocabulary import ImportedIds, number_for_us
 from pellucid.interop.unsafe_import import load_torch_tensors
-from pellucid.model import ModelConfig, Seq2Seq, build_model
+from pellucid.model import ModelConfig, Seq2Seq, build_unfilled
 from pellucid.text.marian import MarianTokenizer
 
 _COPY_BIAS = -100.0
 """Added to the output of a START that copies another id: e⁻¹⁰⁰ of its probability is nothing
 beside any other, so that no second copy takes part in the softmax, and yet it is finite."""
-_MOST_FAULTS = 20
 _SAFE_FILE, _TORCH_FILE = "model.safetensors", "pytorch_model.bin"
 
 
@@ -56,7 +62,7 @@ def read_huggingface(folder: Path) -> Bundle:
     embeddings, tensor_faults = check_tensors(tensors, settings, config)
     faults += tensor_faults
     if len(sides) < 2 or embeddings is None or faults:  # both sides
-        raise BundleError(f"{folder} is not a Marian model: {_list(faults)}")
+        raise BundleError(f"{folder} is not a Marian model: {list_faults(faults)}")
     tensors = {name: tensor.float() for name, tensor in tensors.items()}
     tokenizers = _read_tokenizers(folder, sides)
     bundle = Bundle(
@@ -99,7 +105,7 @@ def _read_settings(folder: Path) -> MarianSettings:
 
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        table = json.loads(path.read_bytes())
+        table = json.loads(read_plain(path, LARGEST_TABLE))
     except OSError as error:
         raise InputMissingError(
             f"cannot read {path}: {error.strerror}",
@@ -149,7 +155,7 @@ def _read_tokenizers(
     tokenizers = []
     for name, side in zip(("source.spm", "target.spm"), sides, strict=True):
         try:
-            model = (folder / name).read_bytes()
+            model = read_plain(folder / name, LARGEST_TABLE)
         except OSError as error:
             raise InputMissingError(f"cannot read {folder / name}: {error.strerror}") from error
         tokenizers.append(MarianTokenizer(model, side.vocabulary, str(folder / name)))
@@ -175,7 +181,7 @@ def _build(
         "output_weight": features_from_marian(embeddings.output[target_rows], 1),
         "output_bias": bias,
     }
-    model = build_model(config, len(source_rows), len(target_rows))
+    model = build_unfilled(config, len(source_rows), len(target_rows))
     load_model_tensors(model, {name: ours[name] for name in model_tensors(model)}, folder)
     return model.eval().requires_grad_(False)
 
@@ -203,16 +209,11 @@ def _decoding_table(
         else:
             faults.append(f"the bad word {words} is no text that its tokenizer would cut so")
     if faults:
-        raise BundleError(f"{folder} cannot be imported: {_list(faults)}")
+        raise BundleError(f"{folder} cannot be imported: {list_faults(faults)}")
     table: dict[str, Any] = {"max_source_tokens": settings.max_position_embeddings - 1}
     if settings.num_beams is not None:
         table["beam_size"] = settings.num_beams
     return {**table, "banned": banned} if banned else table
-
-
-def _list(faults: list[str]) -> str:
-    more = len(faults) - _MOST_FAULTS
-    return "; ".join(faults[:_MOST_FAULTS]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _card(folder: Path, bundle: Bundle) -> str:

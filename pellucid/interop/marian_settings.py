@@ -10,7 +10,10 @@ from pellucid.interop.marian_layout import MARIAN_NORM_EPS
 from pellucid.model import ModelConfig
 
 _MOST_LAYERS = 1000
-"""More than any model has; an absurd number must not make us list its tensors."""
+_WIDEST = 1 << 16
+_MOST_PLACES = 1 << 20
+_MOST_PIECES = 1 << 24
+"""Beyond any model there is; an absurd number must not make us list, or make, its tensors."""
 
 
 class MarianSettings(Config):
@@ -22,23 +25,23 @@ class MarianSettings(Config):
     """Another architecture has other tensors."""
     is_encoder_decoder: Literal[True] = True
     """A decoder alone does not translate."""
-    vocab_size: int = Field(ge=1)
+    vocab_size: int = Field(ge=1, le=_MOST_PIECES)
     """Rows of the encoder's embedding."""
-    decoder_vocab_size: int | None = Field(None, ge=1)
+    decoder_vocab_size: int | None = Field(None, ge=1, le=_MOST_PIECES)
     """Rows of the decoder's embedding; by default ``vocab_size``."""
-    d_model: int = Field(ge=1)
+    d_model: int = Field(ge=1, le=_WIDEST)
     """Width."""
     encoder_layers: int = Field(ge=0, le=_MOST_LAYERS)
     """Encoder blocks."""
     decoder_layers: int = Field(ge=1, le=_MOST_LAYERS)
     """Decoder blocks."""
-    encoder_attention_heads: int = Field(ge=1)
+    encoder_attention_heads: int = Field(ge=1, le=_WIDEST)
     """Heads in the encoder."""
-    decoder_attention_heads: int = Field(ge=1)
+    decoder_attention_heads: int = Field(ge=1, le=_WIDEST)
     """Heads in the decoder."""
-    encoder_ffn_dim: int = Field(ge=1)
+    encoder_ffn_dim: int = Field(ge=1, le=_MOST_PLACES)
     """Inner width of the encoder's feed-forward network."""
-    decoder_ffn_dim: int = Field(ge=1)
+    decoder_ffn_dim: int = Field(ge=1, le=_MOST_PLACES)
     """Inner width of the decoder's feed-forward network."""
     activation_function: Literal["relu", "gelu", "swish", "silu"] = "gelu"
     """The bend inside the feed-forward network; silu is swish."""
@@ -54,7 +57,7 @@ class MarianSettings(Config):
     """One embedding for both sides."""
     tie_word_embeddings: bool = True
     """The output matrix is the decoder's embedding."""
-    max_position_embeddings: int = Field(1024, ge=2)
+    max_position_embeddings: int = Field(1024, ge=2, le=_MOST_PLACES)
     """The longest sequence that transformers numbers."""
     pad_token_id: int = Field(58100, ge=0)
     """Fills up, and in Marian starts."""

@@ -24,6 +24,9 @@ _POSITIONS_TOLERANCE = 1e-3
 """A table that was stored in float16 is that far from the sinusoid; a learned one is further."""
 
 
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+
+
 @dataclasses.dataclass(frozen=True)
 class MarianEmbeddings:
     """The three matrices by vocabulary, some of which may be one."""
@@ -67,21 +70,22 @@ def check_tensors(
         if name in tensors and tuple(tensors[name].shape) != shape:
             faults.append(f"{name} should be {shape}, is {tuple(tensors[name].shape)}")
     for name, tensor in sorted(tensors.items()):
-        if not tensor.is_floating_point():
+        if tensor.dtype not in _FLOATS:
             faults.append(f"{name} should hold floating-point numbers, holds {tensor.dtype}")
         elif not bool(tensor.isfinite().all()):
             faults.append(f"{name} holds a number that is not finite")
     if faults:
         return None, faults
-    faults = [f for name in POSITIONS if name in tensors for f in _position_faults(name, tensors)]
+    stored = [name for name in POSITIONS if name in tensors]
+    faults = [f for name in stored for f in _position_faults(name, tensors, settings.d_model)]
     embeddings, embedding_faults = _embeddings(tensors, settings)
     return embeddings, faults + embedding_faults
 
 
-def _position_faults(name: str, tensors: Mapping[str, Tensor]) -> list[str]:
+def _position_faults(name: str, tensors: Mapping[str, Tensor], d_model: int) -> list[str]:
     table = tensors[name]
-    if table.dim() != 2:
-        return [f"{name} should be a matrix, is {tuple(table.shape)}"]
+    if table.dim() != 2 or table.shape[1] != d_model:
+        return [f"{name} should be (places, {d_model}), is {tuple(table.shape)}"]
     expected = features_to_marian(sinusoidal_positions(table.shape[0], table.shape[1]), axis=1)
     difference = (table.float() - expected).abs().max().item()
     if difference <= _POSITIONS_TOLERANCE:

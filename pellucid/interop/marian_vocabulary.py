@@ -135,7 +135,7 @@ def _table_faults(table: Any, name: str, size: int) -> list[str]:
         for piece in (PAD_PIECE, UNK_PIECE, STOP_PIECE)
         if piece not in table
     ]
-    if sorted(table.values()) != list(range(size)):
+    if len(table) != size or sorted(table.values()) != list(range(size)):
         faults.append(
             f"{name} must number its pieces from 0 to {size - 1}, as config.json says; it has"
             f" {len(table)} pieces, {len(set(table.values()))} different ids"

@@ -4,6 +4,7 @@ A ``.bin`` or ``.pt`` file is a pickle: a program. ``weights_only=True`` reads t
 strings, lists and tables from it and refuses everything else; there is no way around that here.
 """
 
+import zipfile
 from pathlib import Path
 
 import torch
@@ -18,6 +19,7 @@ def load_torch_tensors(path: Path) -> dict[str, Tensor]:
     Raises InputMissingError if it cannot be opened, UnsafeFormatError if it holds anything but
     tensors by name, or is damaged.
     """
+    _refuse_devices_and_bombs(path)
     try:
         with path.open("rb") as file:
             content = torch.load(file, map_location="cpu", weights_only=True)
@@ -37,3 +39,22 @@ def load_torch_tensors(path: Path) -> dict[str, Tensor]:
             hint="export the model's state_dict",
         )
     return content
+
+
+def _refuse_devices_and_bombs(path: Path) -> None:
+    """torch.save packs without compressing: what would unpack to more than the file is a trap."""
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputMissingError(f"cannot read {path}: it is not a plain file")
+    if not zipfile.is_zipfile(path):
+        return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
+        raise UnsafeFormatError(f"{path} is a damaged archive: {error}") from error
+    packed = [entry.filename for entry in entries if entry.compress_type != zipfile.ZIP_STORED]
+    if packed or sum(entry.file_size for entry in entries) > path.stat().st_size:
+        raise UnsafeFormatError(
+            f"{path} must hold its tensors as they are, but would unpack to more than its size",
+            hint="convert it to model.safetensors where it comes from",
+        )

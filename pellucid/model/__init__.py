@@ -1,6 +1,6 @@
 """Modules that own parameters and call the equations; ids in, log-odds out."""
 
-from pellucid.model.build import build_model
+from pellucid.model.build import build_model, build_unfilled, parameter_shapes
 from pellucid.model.config import ModelConfig
 from pellucid.model.seq2seq import LossSums, Memory, Seq2Seq, State
 from pellucid.model.trace import UNWATCHED, Trace
@@ -14,4 +14,6 @@ __all__ = [
     "State",
     "Trace",
     "build_model",
+    "build_unfilled",
+    "parameter_shapes",
 ]

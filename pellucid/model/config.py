@@ -22,6 +22,11 @@ PositionKind = Literal[
 _NUMBERED: tuple[PositionKind, ...] = ("learned", "one_hot", "joint", "summed")
 """Positions with a row for each place, so that there is a last one."""
 
+_MOST_LAYERS = 1000
+_WIDEST = 1 << 16
+_MOST_PLACES = 1 << 20
+"""Beyond any model there is: a folder from a stranger must not make us build an absurd one."""
+
 _BLOCK_SETTINGS = (
     "d_ff",
     "heads",
@@ -73,20 +78,20 @@ class ModelConfig(Config):
     """Which system is built: the Transformer; ``rnn``, an encoder to one vector and a decoder
     from it (EQ-133, 2014); or ``rnn-attention``, a bidirectional encoder and a decoder that looks
     back at it (EQ-136, 2015)."""
-    d_model: int = Field(512, ge=1)
+    d_model: int = Field(512, ge=1, le=_WIDEST)
     """Width of every row that travels between the blocks (EQ-80). Embeddings and hidden states of
     recurrent kinds have it too; a bidirectional layer gives half of it to each direction."""
-    d_ff: int = Field(2048, ge=1)
+    d_ff: int = Field(2048, ge=1, le=_MOST_PLACES)
     """Inner width of the feed-forward network (EQ-100); ``transformer`` alone."""
-    heads: int = Field(8, ge=1)
+    heads: int = Field(8, ge=1, le=_WIDEST)
     """How many attentions run side by side in one layer (EQ-77); ``transformer`` alone."""
-    d_k: int | None = Field(None, ge=1)
+    d_k: int | None = Field(None, ge=1, le=_WIDEST)
     """Width of a query or key in one head; by default d_model / heads. ``transformer`` alone."""
-    d_v: int | None = Field(None, ge=1)
+    d_v: int | None = Field(None, ge=1, le=_WIDEST)
     """Width of a value in one head; by default d_model / heads. ``transformer`` alone."""
-    encoder_layers: int = Field(6, ge=0)
+    encoder_layers: int = Field(6, ge=0, le=_MOST_LAYERS)
     """How many encoder blocks follow one another (EQ-105)."""
-    decoder_layers: int = Field(6, ge=1)
+    decoder_layers: int = Field(6, ge=1, le=_MOST_LAYERS)
     """How many decoder blocks follow one another (EQ-110). Recurrent kinds need as many as in the
     encoder: each layer begins where the one beside it ended."""
     dropout: float = Field(0.1, ge=0.0, lt=1.0)
@@ -115,16 +120,16 @@ class ModelConfig(Config):
     000's ``one_hot`` (EQ-21, projected back to d_model), ``joint`` (EQ-22) and ``summed`` (EQ-23)
     networks; inside self-attention by distances (``relative``, EQ-31), rotations (``rotary``) or
     slopes (``alibi``); or not at all (EQ-20). ``transformer`` alone."""
-    max_positions: int = Field(1024, ge=1)
+    max_positions: int = Field(1024, ge=1, le=_MOST_PLACES)
     """The longest sequence, in tokens with the stop, that learned, one_hot, joint and summed
     positions can number. ``transformer`` alone."""
     start_position: int = Field(0, ge=0, le=1)
     """The number of the first place in a sinusoid; the seeds disagree, the paper's code says 0
     (ER-53). ``transformer`` alone."""
-    position_hidden: int | None = Field(None, ge=1)
+    position_hidden: int | None = Field(None, ge=1, le=_MOST_PLACES)
     """Inner width of the networks behind joint and summed positions and the mlp embedding; by
     default d_model. ``transformer`` alone."""
-    relative_clip: int = Field(16, ge=1)
+    relative_clip: int = Field(16, ge=1, le=_MOST_PLACES)
     """From how many places apart relative positions call all distances the same, in tokens
     (Shaw et al. 2018, Table 3, where 16 is as good as 256). ``transformer`` alone."""
     embedding: Literal["linear", "mlp"] = "linear"

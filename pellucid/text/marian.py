@@ -11,7 +11,7 @@ from typing import Literal, final
 import sentencepiece
 
 from pellucid.core.errors import BundleError, ConfigError, CorruptError
-from pellucid.core.files import write_file
+from pellucid.core.files import LARGEST_TABLE, read_plain, write_file
 from pellucid.text.interface import SILENT_IDS, Tokenizer, check_text
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.text.vocabulary_file import VocabularyFile
@@ -137,7 +137,7 @@ def load_marian(folder: Path, name: str, file: VocabularyFile) -> MarianTokenize
         raise CorruptError(f"{name}.vocab.json should have no options, has {sorted(file.options)}")
     path = _model_path(folder, name)
     try:
-        model = path.read_bytes()
+        model = read_plain(path, LARGEST_TABLE)
     except OSError as error:
         raise BundleError(f"cannot read {path}: {error.strerror}") from error
     return MarianTokenizer(model, file.vocabulary, origin=str(path))

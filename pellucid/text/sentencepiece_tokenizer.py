@@ -21,7 +21,7 @@ from typing import Literal, final
 import sentencepiece
 
 from pellucid.core.errors import BundleError, ConfigError, CorruptError, DataError
-from pellucid.core.files import write_file
+from pellucid.core.files import LARGEST_TABLE, read_plain, write_file
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.interface import SILENT_IDS, Tokenizer, check_text
@@ -213,7 +213,8 @@ def load_sentencepiece(folder: Path, name: str) -> SentencePieceTokenizer:
     """
     path, about_path = folder / f"{name}.spm", folder / f"{name}.spm.json"
     try:
-        model, about_bytes = path.read_bytes(), about_path.read_bytes()
+        model = read_plain(path, LARGEST_TABLE)
+        about_bytes = read_plain(about_path, LARGEST_TABLE)
     except OSError as error:
         raise BundleError(f"cannot read {error.filename}: {error.strerror}") from error
     try:

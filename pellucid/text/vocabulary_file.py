@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from pellucid.core.errors import BundleError, CorruptError, DataError
-from pellucid.core.files import write_file
+from pellucid.core.files import LARGEST_TABLE, read_plain, write_file
 from pellucid.core.special import SPECIAL_COUNT
 from pellucid.text.interface import check_text
 from pellucid.text.vocabulary import Vocabulary
@@ -52,7 +52,7 @@ class VocabularyFile:
         Raises BundleError if it is not there, CorruptError naming the file and what is wrong.
         """
         try:
-            table = json.loads(path.read_bytes())
+            table = json.loads(read_plain(path, LARGEST_TABLE))
             version, kind, options = table["version"], table["kind"], table["options"]
             tokens = table["tokens"]
         except OSError as error:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import sys
 import zipfile
 from collections.abc import Callable, Iterator
@@ -9,10 +10,11 @@ from pathlib import Path
 
 import pytest
 import tiny_runs
+from sealing import reseal
 
 from pellucid.bundle import load_bundle
 from pellucid.core.errors import PellucidError
-from pellucid.core.files import manifest_text, sha256_of
+from pellucid.core.files import manifest_text
 from pellucid.text.tokenizer import load_tokenizer
 
 PICKLE = b"\x80\x02cos\nsystem\nX\x05\x00\x00\x00false\x85R."
@@ -69,23 +71,16 @@ def no_code() -> Iterator[list[str]]:
     watching[0] = False
 
 
-def reseal(folder: Path) -> None:
-    """Let the manifest vouch for whatever the folder holds, as its maker could."""
-    path = folder / "manifest.json"
-    manifest = json.loads(path.read_bytes())
-    for name in manifest["files"]:
-        file = folder / name
-        manifest["files"][name] = {"size": file.stat().st_size, "sha256": sha256_of(file)}
-    path.write_bytes(manifest_text(manifest))
+@pytest.fixture
+def bundle(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy to be harmed."""
+    run = tiny_runs.copy_of_tiny_run(tmp_path_factory.getbasetemp(), tmp_path / "run")
+    return next((run / "bundles").iterdir())
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_file_in_a_bundle_is_a_named_error(
-    name: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, no_code: list[str]
-):
+def test_a_hostile_file_in_a_bundle_is_a_named_error(name: str, bundle: Path, no_code: list[str]):
     """Each file in turn, once as found and once with a manifest that vouches for it."""
-    run = tiny_runs.copy_of_tiny_run(tmp_path_factory.getbasetemp(), tmp_path / "run")
-    [bundle] = (run / "bundles").iterdir()
     whole = {path: path.read_bytes() for path in bundle.iterdir()}
     for path in whole:
         if path.name == "README.md":
@@ -112,3 +107,83 @@ def test_a_hostile_tokenizer_is_a_named_error(
     with pytest.raises(PellucidError, match=r"source\."):
         load_tokenizer(tmp_path, "source")
     assert no_code == []
+
+
+def change_config(bundle: Path, line: str, by: str) -> None:
+    path = bundle / "config.toml"
+    text = path.read_text()
+    assert line in text
+    path.write_text(text.replace(line, by))
+    reseal(bundle)
+
+
+@pytest.mark.parametrize(
+    ("line", "by", "message"),
+    [
+        ("d_model = 16", "d_model = 65536", r"should be \(\d+, 65536\), is \(\d+, 16\)"),
+        ("d_model = 16", "d_model = 1000000000", "d_model: input should be less than or equal"),
+        ("encoder_layers = 2", "encoder_layers = 1000", "and [0-9]+ more"),
+        ("encoder_layers = 2", "encoder_layers = 99999999", "less than or equal to 1000"),
+        ("d_ff = 16", "d_ff = 1000000", r"should be \(1000000, 16\), is \(16, 16\)"),
+        ("heads = 2", "heads = 99999999", "less than or equal to 65536"),
+    ],
+)
+def test_absurd_sizes_are_refused_before_memory_is_taken(
+    line: str, by: str, message: str, bundle: Path, monkeypatch: pytest.MonkeyPatch
+):
+    change_config(bundle, line, by)
+    monkeypatch.setattr("pellucid.bundle.build_unfilled", None)  # were it called, it would fail
+    with pytest.raises(PellucidError, match=message) as caught:
+        load_bundle(bundle)
+    assert str(bundle) in str(caught.value)
+
+
+def test_a_config_that_contradicts_its_tokenizers_names_the_folder(bundle: Path):
+    change_config(bundle, "share_embeddings = false", "share_embeddings = true")
+    with pytest.raises(PellucidError, match="needs one vocabulary for both sides") as caught:
+        load_bundle(bundle)
+    assert str(bundle / "config.toml") in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["../secret", "/etc/passwd", "a/../../b", "a\0b", "..", ""])
+def test_a_manifest_that_names_a_path_is_refused(name: str, bundle: Path):
+    path = bundle / "manifest.json"
+    manifest = json.loads(path.read_bytes())
+    manifest["files"][name] = {"size": 0, "sha256": ""}
+    path.write_bytes(manifest_text(manifest))
+    with pytest.raises(PellucidError, match="is missing or not a plain file"):
+        load_bundle(bundle)
+
+
+@pytest.mark.parametrize("kind", ["symlink", "device", "pipe"])
+def test_links_devices_and_pipes_in_a_bundle_are_refused(kind: str, bundle: Path):
+    for path in sorted(bundle.iterdir()):
+        content = path.read_bytes()
+        path.unlink()
+        if kind == "pipe":
+            os.mkfifo(path)
+        else:
+            path.symlink_to("/etc/hostname" if kind == "symlink" else "/dev/zero")
+        with pytest.raises(PellucidError) as caught:
+            load_bundle(bundle)
+        assert path.name in str(caught.value)
+        path.unlink()
+        path.write_bytes(content)
+
+
+@pytest.mark.parametrize("name", ["config.toml", "model.safetensors", "source.vocab.json"])
+def test_a_file_that_the_manifest_does_not_list_is_not_opened(name: str, bundle: Path):
+    path = bundle / "manifest.json"
+    manifest = json.loads(path.read_bytes())
+    del manifest["files"][name]
+    path.write_bytes(manifest_text(manifest))
+    (bundle / name).unlink()
+    (bundle / name).symlink_to("/dev/zero")
+    with pytest.raises(PellucidError, match=f"{name} .*the manifest does not list it"):
+        load_bundle(bundle)
+
+
+def test_an_endless_number_in_a_config_is_not_toml(bundle: Path):
+    change_config(bundle, "d_model = 16", "d_model = " + "1" * 5000)
+    with pytest.raises(PellucidError, match=r"config\.toml is not valid TOML"):
+        load_bundle(bundle)

@@ -1,0 +1,43 @@
+"""S5: spoiled model files are refused by name: no crash, no endless work, no absurd allocation."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+COUNT = int(os.environ.get("PELLUCID_FUZZ_COUNT", "100"))
+"""Of sentencepiece models, and of other files; reliability S5 asks for 1,000 of each."""
+
+
+def fuzz(argument: object) -> dict[str, Any]:
+    script = Path(__file__).with_name("fuzz.py")
+    result = subprocess.run(
+        [sys.executable, str(script), str(argument)], capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    parsed: dict[str, Any] = json.loads(result.stdout)
+    return parsed
+
+
+@pytest.mark.timeout(600 + COUNT)
+def test_no_spoiled_file_crashes_hangs_or_takes_a_gigabyte():
+    for kind, tally in fuzz(COUNT).items():
+        assert tally["failures"] == [], kind
+        assert tally["refused"] + tally["opened"] == COUNT
+        assert tally["refused"] > COUNT // 4, kind
+        assert tally["opened"] > 0, kind
+
+
+def test_each_failure_would_be_noticed():
+    tally = fuzz("planted")
+    assert tally["failures"] == [
+        "crash: signal 11",
+        "hang: signal 27",
+        "greed: asked for 2.1 GB",
+        "stumble: IndexError: of no one's making",
+    ]
+    assert tally["opened"] == 2  # greed gets what it asks for

@@ -1,0 +1,111 @@
+"""S2, S6: a stranger's Marian folder is data, or it is refused."""
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import torch
+from marian_folders import marian_folder
+
+from pellucid.core.errors import BundleError, InputMissingError, PellucidError, UnsafeFormatError
+from pellucid.interop.huggingface_import import read_huggingface
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("hostile") / "opus-mt-fr-en"
+    marian_folder(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(whole: Path, tmp_path: Path) -> Path:
+    """A copy to be harmed."""
+    return Path(shutil.copytree(whole, tmp_path / "copy"))
+
+
+def torch_archive(compression: int) -> bytes:
+    """A tensor as torch.save packs it; compressed, 64 MB become 64 kB."""
+    memory = io.BytesIO()
+    torch.save({"model.shared.weight": torch.zeros(1 << 24)}, memory)
+    packed = io.BytesIO()
+    with zipfile.ZipFile(memory) as old, zipfile.ZipFile(packed, "w", compression) as new:
+        for entry in old.infolist():
+            new.writestr(entry.filename, old.read(entry.filename))
+    return packed.getvalue()
+
+
+def test_an_archive_that_unpacks_to_more_than_its_size_is_refused(folder: Path):
+    (folder / "model.safetensors").unlink()
+    bomb = torch_archive(zipfile.ZIP_DEFLATED)
+    assert len(bomb) < 1 << 18
+    (folder / "pytorch_model.bin").write_bytes(bomb)
+    with pytest.raises(UnsafeFormatError, match="would unpack to more than its size"):
+        read_huggingface(folder)
+
+
+@pytest.mark.parametrize(
+    "name", ["config.json", "vocab.json", "source.spm", "model.safetensors", "pytorch_model.bin"]
+)
+@pytest.mark.parametrize("kind", ["device", "pipe"])
+def test_a_device_or_a_pipe_is_not_read(name: str, kind: str, folder: Path):
+    if name == "pytorch_model.bin":
+        (folder / "model.safetensors").unlink()
+    (folder / name).unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(folder / name)
+    else:
+        (folder / name).symlink_to("/dev/zero")
+    with pytest.raises(InputMissingError, match=f"cannot read .*{name}: it is not a plain file"):
+        read_huggingface(folder)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("d_model", 10**12, "d_model: input should be less than or equal to 65536"),
+        ("vocab_size", 10**12, "vocab_size: input should be less than or equal to 16777216"),
+        ("both", 1 << 24, "must number its pieces from 0 to 16777215"),
+        ("decoder_layers", 1000, "and [0-9]+ more"),
+        ("encoder_ffn_dim", 10**15, "encoder_ffn_dim: input should be less than or equal"),
+        ("max_position_embeddings", 10**15, "max_position_embeddings: input should be less"),
+    ],
+)
+def test_absurd_sizes_in_a_marian_config_are_refused(
+    key: str, value: int, message: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = folder / "config.json"
+    table = json.loads(path.read_text())
+    keys = ("vocab_size", "decoder_vocab_size") if key == "both" else (key,)
+    path.write_text(json.dumps({**table, **dict.fromkeys(keys, value)}))
+    monkeypatch.setattr("pellucid.interop.huggingface_import.build_unfilled", None)
+    with pytest.raises(BundleError, match=message):
+        read_huggingface(folder)
+
+
+def test_a_header_that_lies_about_its_size_is_refused(folder: Path):
+    path = folder / "model.safetensors"
+    for size in (10**12, 2**63, len(path.read_bytes()) + 1):
+        path.write_bytes(size.to_bytes(8, "little") + path.read_bytes()[8:])
+        with pytest.raises(PellucidError, match=r"model\.safetensors is not a readable safeten"):
+            read_huggingface(folder)
+
+
+def test_an_import_needs_no_transformers(whole: Path, tmp_path: Path):
+    code = (
+        "import sys\n"
+        "sys.modules['transformers'] = None\n"  # importing it now fails
+        "from pathlib import Path\n"
+        "from pellucid.interop.huggingface_import import import_huggingface\n"
+        f"import_huggingface(Path({str(whole)!r}), Path({str(tmp_path / 'out')!r}))\n"
+        "assert sys.modules['transformers'] is None\n"
+        "assert not [name for name in sys.modules if name.startswith('transformers.')]\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert (tmp_path / "out" / "model.safetensors").is_file()
