@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pellucid.decoding.result import Translation as Translation
     from pellucid.decoding.translator import Translator as Translator
     from pellucid.evaluation.evaluate import evaluate as evaluate
+    from pellucid.inspection.capture import Capture as Capture
+    from pellucid.inspection.capture import inspect as inspect
     from pellucid.training.config import RunConfig as RunConfig
     from pellucid.training.presets import read_config as read_config
     from pellucid.training.train import train as train
@@ -21,11 +23,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "Capture",
     "RunConfig",
     "Translation",
     "Translator",
     "__version__",
     "evaluate",
+    "inspect",
     "load",
     "read_config",
     "train",
@@ -50,6 +54,14 @@ def __getattr__(name: str) -> Any:
             from pellucid.evaluation.evaluate import evaluate
 
             return evaluate
+        case "Capture":
+            from pellucid.inspection.capture import Capture
+
+            return Capture
+        case "inspect":
+            from pellucid.inspection.capture import inspect
+
+            return inspect
         case "RunConfig":
             from pellucid.training.config import RunConfig
 

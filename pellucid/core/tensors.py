@@ -1,6 +1,7 @@
 """Named tensors on disk, as safetensors: data that cannot run code."""
 
 import hashlib
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -13,6 +14,9 @@ from torch import Tensor
 
 from pellucid.core.errors import CorruptError, InputMissingError
 from pellucid.core.files import read_plain
+
+_LONGEST_HEADER = 100_000_000
+"""Bytes; the limit of safetensors itself."""
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -41,6 +45,24 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
         return safetensors.torch.load(content)
     except (safetensors.SafetensorError, ValueError, KeyError) as error:
         raise CorruptError(f"{path} is not a readable safetensors file: {error}") from error
+
+
+def read_metadata(path: Path) -> dict[str, str]:
+    """The words that stand in a safetensors file's header beside the tensors.
+
+    Raises InputMissingError if it cannot be read, CorruptError if it is not a safetensors file.
+    """
+    try:
+        with path.open("rb") as file:
+            size = int.from_bytes(file.read(8), "little")
+            if size > _LONGEST_HEADER:
+                raise ValueError(f"a header of {size:,} bytes")
+            metadata = json.loads(file.read(size)).get("__metadata__", {})
+    except OSError as error:
+        raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
+    except (ValueError, AttributeError) as error:
+        raise CorruptError(f"{path} is not a readable safetensors file: {error}") from error
+    return {str(key): str(value) for key, value in metadata.items()}
 
 
 def _as_os_error(error: safetensors.SafetensorError) -> OSError:

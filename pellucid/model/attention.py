@@ -123,32 +123,45 @@ class MultiHeadAttention(nn.Module):
         trace: Trace = UNWATCHED,
     ) -> Float[Tensor, "row query d_model"]:
         """Every head's attention, merged and projected."""
-        trace.keep("query", query)
-        trace.keep("key", key)
-        trace.keep("value", value)
-        query = query * self.undo_scale if self.undo_scale != 1.0 else query
+        query = trace.keep("query", query)
+        key = trace.keep("key", key)
+        value = trace.keep("value", value)
         drops_weights = self.training and self.weights_dropout.rate > 0.0
         positions = self.positions
-        if drops_weights or trace.wants("scores", "weights"):
-            if causal:
-                square = causal_mask(query.shape[-2]).to(query.device)
-                may_attend = square if may_attend is None else may_attend & square
-            scores = (
-                attention_scores(query, key) if positions is None else positions.scores(query, key)
-            )
-            trace.keep("scores", scores)
-            weights = masked_softmax(scores, may_attend)
-            trace.keep("weights", weights)
+        scaled = query * self.undo_scale if self.undo_scale != 1.0 else query
+        if drops_weights or trace.wants("scores", "masked_scores", "weights"):
+            weights = self._weights_in_the_open(scaled, key, may_attend, causal, trace)
             weights = self.weights_dropout(weights)
             heads = weights @ value if positions is None else positions.mix(weights, value)
         elif positions is None:
-            heads = fused_attention(query, key, value, may_attend, causal=causal)
+            heads = fused_attention(scaled, key, value, may_attend, causal=causal)
         else:
-            heads = positions.attend(query, key, value, may_attend, causal=causal)
-        trace.keep("heads", heads)
-        output = functional.linear(merge_heads(heads), self.w_o, self.b_o)
-        trace.keep("output", output)
-        return output
+            heads = positions.attend(scaled, key, value, may_attend, causal=causal)
+        heads = trace.keep("heads", heads)
+        merged = trace.keep("concatenation", merge_heads(heads))
+        return trace.keep("output", functional.linear(merged, self.w_o, self.b_o))
+
+    def _weights_in_the_open(
+        self,
+        query: Float[Tensor, "row heads query key_size"],
+        key: Float[Tensor, "row heads key key_size"],
+        may_attend: Bool[Tensor, "row 1 #query key"] | None,
+        causal: bool,
+        trace: Trace,
+    ) -> Float[Tensor, "row heads query key"]:
+        """EQ-52 and EQ-72, each step offered to the trace."""
+        if causal:
+            square = causal_mask(query.shape[-2]).to(query.device)
+            may_attend = square if may_attend is None else may_attend & square
+        scores = (
+            attention_scores(query, key)
+            if self.positions is None
+            else self.positions.scores(query, key)
+        )
+        scores = trace.keep("scores", scores)
+        masked = scores if may_attend is None else scores.masked_fill(~may_attend, -math.inf)
+        masked = trace.keep("masked_scores", masked)
+        return trace.keep("weights", masked_softmax(masked, may_attend))
 
 
 class TwoStageProjection(nn.Module):

@@ -42,16 +42,16 @@ class DecoderLayer(nn.Module):
         """The rows of whole target prefixes one block further."""
         inner = trace.under("self_attention")
         attended = self.self_attention(
-            self.self_attention_norm.enter(x), causal=causal, trace=inner
+            self.self_attention_norm.enter(x, inner), causal=causal, trace=inner
         )
         x = self.self_attention_norm.leave(x, attended, inner)
 
         inner = trace.under("cross_attention")
-        query = self.cross_attention.project_query(self.cross_attention_norm.enter(x))
+        query = self.cross_attention.project_query(self.cross_attention_norm.enter(x, inner))
         key, value = self.cross_attention.project_memory(memory)
         attended = self.cross_attention.attend(query, key, value, memory_may_attend, trace=inner)
         x = self.cross_attention_norm.leave(x, attended, inner)
-        return self._feed(x, trace.under("feed_forward"))
+        return trace.keep("output", self._feed(x, trace.under("feed_forward")))
 
     def step(
         self,
@@ -92,7 +92,7 @@ class DecoderLayer(nn.Module):
     def _feed(
         self, x: Float[Tensor, "row length d_model"], trace: Trace
     ) -> Float[Tensor, "row length d_model"]:
-        fed = self.feed_forward(self.feed_forward_norm.enter(x), trace)
+        fed = self.feed_forward(self.feed_forward_norm.enter(x, trace), trace)
         return self.feed_forward_norm.leave(x, fed, trace)
 
 
@@ -122,9 +122,7 @@ class Decoder(nn.Module):
         for index, layer in enumerate(self.layers):
             inner = trace.under(f"layers.{index}")
             x = layer(x, memory, memory_may_attend, inner, causal=causal)
-        output: Tensor = self.last_norm(x)
-        trace.keep("output", output)
-        return output
+        return trace.keep("output", self.last_norm(x))
 
     def step(
         self,

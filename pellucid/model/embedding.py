@@ -40,13 +40,13 @@ class Embedding(nn.Module):
         self, ids: Int[Tensor, "row length"], *, start: int = 0, trace: Trace = UNWATCHED
     ) -> Float[Tensor, "row length d_model"]:
         """Rows for ``ids``, of which the first stands at place ``start``."""
-        tokens = functional.embedding(ids, self.weight, padding_idx=PAD_ID) * self.scale
+        rows = functional.embedding(ids, self.weight, padding_idx=PAD_ID)
+        rows = trace.keep("lookup", rows) * self.scale
         if self.starts_from_zero:
-            tokens = tokens.masked_fill((ids == START_ID).unsqueeze(-1), 0.0)
+            rows = rows.masked_fill((ids == START_ID).unsqueeze(-1), 0.0)
         if self.w_x is not None and self.w_zx is not None:
-            tokens = network_embedding(tokens, self.w_x, self.w_zx)
-        trace.keep("tokens", tokens)
-        placed = self.positions(tokens, start, trace)
-        trace.keep("sum", placed)
+            rows = network_embedding(rows, self.w_x, self.w_zx)
+        rows = trace.keep("embedding", rows)
+        placed = trace.keep("input", self.positions(rows, start, trace))
         output: Tensor = self.dropout(placed)
         return output

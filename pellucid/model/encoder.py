@@ -33,12 +33,15 @@ class EncoderLayer(nn.Module):
         trace: Trace = UNWATCHED,
     ) -> Float[Tensor, "sentence source d_model"]:
         """The rows one block further."""
+        inner = trace.under("self_attention")
         attended = self.self_attention(
-            self.self_attention_norm.enter(x), may_attend, trace=trace.under("self_attention")
+            self.self_attention_norm.enter(x, inner), may_attend, trace=inner
         )
-        x = self.self_attention_norm.leave(x, attended, trace.under("self_attention"))
-        fed = self.feed_forward(self.feed_forward_norm.enter(x), trace.under("feed_forward"))
-        return self.feed_forward_norm.leave(x, fed, trace.under("feed_forward"))
+        x = self.self_attention_norm.leave(x, attended, inner)
+
+        inner = trace.under("feed_forward")
+        fed = self.feed_forward(self.feed_forward_norm.enter(x, inner), inner)
+        return trace.keep("output", self.feed_forward_norm.leave(x, fed, inner))
 
 
 class Encoder(nn.Module):
@@ -63,6 +66,4 @@ class Encoder(nn.Module):
         """All blocks, the whole sentence at once."""
         for index, layer in enumerate(self.layers):
             x = layer(x, may_attend, trace.under(f"layers.{index}"))
-        output: Tensor = self.last_norm(x)
-        trace.keep("output", output)
-        return output
+        return trace.keep("output", self.last_norm(x))

@@ -28,11 +28,9 @@ class FeedForward(nn.Module):
         self, x: Float[Tensor, "*batch d_model"], trace: Trace = UNWATCHED
     ) -> Float[Tensor, "*batch d_model"]:
         """Each row through the same two linear maps."""
-        hidden = self._bend(self.inner(x))
-        trace.keep("hidden", hidden)
-        output: Tensor = self.outer(self.dropout(hidden))
-        trace.keep("output", output)
-        return output
+        preactivation = trace.keep("preactivation", self.inner(x))
+        hidden = trace.keep("hidden", self._bend(preactivation))
+        return trace.keep("output", self.outer(self.dropout(hidden)))
 
     def _bend(self, x: Tensor) -> Tensor:
         match self.activation:

@@ -65,9 +65,7 @@ class Positions(nn.Module):
         matrices = self.matrices
         match self.kind:
             case "sinusoidal" | "learned":
-                rows = self._rows(start, length)
-                trace.keep("positions", rows)
-                return x + rows
+                return x + trace.keep("positions", self._rows(start, length))
             case "one_hot":
                 size = matrices["w"].shape[0] - x.shape[-1]
                 placed: Tensor = one_hot_positions(x, size, start) @ matrices["w"]

@@ -12,7 +12,7 @@ from pellucid.model.losses import loss_sums
 from pellucid.model.recurrent_attention import AttendedMemory
 from pellucid.model.recurrent_parts import RecurrentDecoder, RecurrentEncoder, TokenEmbedding
 from pellucid.model.recurrent_state import RecurrentMemory, RecurrentState
-from pellucid.model.seq2seq import LossSums, Memory, Seq2Seq, State
+from pellucid.model.seq2seq import LossSums, Memory, Seq2Seq, State, keep_distribution
 from pellucid.model.trace import UNWATCHED, Trace
 
 
@@ -58,7 +58,7 @@ class RecurrentSeq2Seq(Seq2Seq):
     ) -> RecurrentMemory:
         """Read source ids, each row ending in STOP and filled up with PAD."""
         inner = trace.under("encoder")
-        x = self.source_embedding(source, inner.under("embedding"))
+        x = self.source_embedding(source, inner)
         may_attend = source != PAD_ID
         # A row of padding alone is read as one word: the kernel knows no empty sequences.
         lengths = may_attend.sum(dim=1).clamp(min=1).cpu()
@@ -76,8 +76,7 @@ class RecurrentSeq2Seq(Seq2Seq):
         """The logits of every next token given the true prefix (EQ-121)."""
         hidden = self._decode(source, target_input, trace)
         logits = functional.linear(hidden, self.output_weight, self.output_bias)
-        trace.keep("logits", logits)
-        return logits
+        return keep_distribution(logits, trace)
 
     def loss(
         self,
@@ -123,7 +122,7 @@ class RecurrentSeq2Seq(Seq2Seq):
     ) -> Float[Tensor, "sentence target d_model"]:
         state = self.start(self.encode(source, trace))
         inner = trace.under("decoder")
-        x = self.target_embedding(target_input, inner.under("embedding"))
+        x = self.target_embedding(target_input, inner)
         hidden: Tensor
         hidden, _ = self.decoder(x, state, inner)
         return hidden

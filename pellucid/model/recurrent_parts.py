@@ -32,9 +32,9 @@ class TokenEmbedding(nn.Module):
         self, ids: Int[Tensor, "row length"], trace: Trace = UNWATCHED
     ) -> Float[Tensor, "row length d_model"]:
         """Rows for ``ids``."""
-        tokens = functional.embedding(ids, self.weight, padding_idx=PAD_ID) * self.scale
-        trace.keep("tokens", tokens)
-        output: Tensor = self.dropout(tokens)
+        rows = functional.embedding(ids, self.weight, padding_idx=PAD_ID)
+        rows = trace.keep("lookup", rows)
+        output: Tensor = self.dropout(trace.keep("embedding", rows * self.scale))
         return output
 
 
@@ -68,11 +68,9 @@ class RecurrentEncoder(nn.Module):
         for index, layer in enumerate(self.layers):
             assert isinstance(layer, RecurrentLayer)
             hidden, state = layer.read(x, lengths)
-            trace.keep(f"layers.{index}.hidden", hidden)
             last.append(state)
-            x = self.dropout(hidden)
-        trace.keep("output", x)
-        return x, tuple(last)
+            x = self.dropout(trace.keep(f"layers.{index}.hidden", hidden))
+        return trace.keep("output", x), tuple(last)
 
 
 class RecurrentDecoder(nn.Module):
@@ -103,11 +101,13 @@ class RecurrentDecoder(nn.Module):
     ) -> tuple[Float[Tensor, "row target d_model"], RecurrentState]:
         """Read any number of words from ``state`` on; a row to predict from after each."""
         layers, fed, looks = state.layers, state.fed, list[Look]()
-        spoken = []
+        spoken, heard = [], []
         for words in torch.split(x, 1, dim=1) if self.input_feeding else [x]:
             if self.input_feeding:
                 words = torch.cat([words, fed.unsqueeze(1)], dim=-1)
-            hidden, layers = self._read(words, layers)
+            each_hidden, layers = self._read(words, layers)
+            heard.append(each_hidden)
+            hidden = each_hidden[-1]
             if self.cross_attention is not None:
                 beside = hidden.reshape(state.sentence_count, -1, hidden.shape[-1])
                 looks.append(self.cross_attention(beside, state.memory))
@@ -115,21 +115,25 @@ class RecurrentDecoder(nn.Module):
             said = self.dropout(hidden)
             spoken.append(said)
             fed = said[:, -1]
+        for index, parts in enumerate(zip(*heard, strict=True)):
+            if trace.wants(f"layers.{index}.hidden"):
+                trace.keep(f"layers.{index}.hidden", torch.cat(parts, dim=1))
         if looks:
             _join(looks).keep(trace.under("cross_attention"))
-        output = torch.cat(spoken, dim=1)
-        trace.keep("output", output)
+        output = trace.keep("output", torch.cat(spoken, dim=1))
         length = state.length + x.shape[1]
         return output, RecurrentState(layers, fed, state.memory, state.beam_count, length)
 
     def _read(
         self, x: Float[Tensor, "row time inputs"], layers: tuple[LayerState, ...]
-    ) -> tuple[Float[Tensor, "row time d_model"], tuple[LayerState, ...]]:
-        new_layers = []
+    ) -> tuple[list[Float[Tensor, "row time d_model"]], tuple[LayerState, ...]]:
+        """What each layer says, and where it stands."""
+        hidden, new_layers = list[Tensor](), []
         for index, (layer, state) in enumerate(zip(self.layers, layers, strict=True)):
             x, new_state = layer(x if index == 0 else self.dropout(x), state)
+            hidden.append(x)
             new_layers.append(new_state)
-        return x, tuple(new_layers)
+        return hidden, tuple(new_layers)
 
 
 def _join(looks: list[Look]) -> Look:

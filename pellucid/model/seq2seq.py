@@ -7,6 +7,7 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from pellucid.equations import softmax
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import DropoutSource
 from pellucid.model.trace import UNWATCHED, Trace
@@ -104,3 +105,13 @@ class Seq2Seq(nn.Module, ABC):
         self, ids: Int[Tensor, "sentence beam"], state: State
     ) -> tuple[Float[Tensor, "sentence beam vocabulary"], State]:
         """Feed one token to each hypothesis; the logits of the next, and the state after it."""
+
+
+def keep_distribution(
+    logits: Float[Tensor, "sentence target vocabulary"], trace: Trace
+) -> Float[Tensor, "sentence target vocabulary"]:
+    """Offer the logits, and what their softmax makes of them (EQ-113), to ``trace``."""
+    logits = trace.keep("logits", logits)
+    if trace.wants("probabilities"):
+        trace.keep("probabilities", softmax(logits))
+    return logits

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.model.normalization import Norm
-from pellucid.model.trace import Trace
+from pellucid.model.trace import UNWATCHED, Trace
 
 
 class AddAndNorm(nn.Module):
@@ -26,14 +26,15 @@ class AddAndNorm(nn.Module):
         self.norm = Norm(config)
         self.dropout = Dropout(config.dropout, source)
 
-    def enter(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+    def enter(
+        self, x: Float[Tensor, "*batch d_model"], trace: Trace = UNWATCHED
+    ) -> Float[Tensor, "*batch d_model"]:
         """What the sublayer reads."""
         match self.placement:
             case "post":
                 return x
             case "pre":
-                normalized: Tensor = self.norm(x)
-                return normalized
+                return trace.keep("norm", self.norm(x))
             case _:
                 assert_never(self.placement)
 
@@ -41,11 +42,10 @@ class AddAndNorm(nn.Module):
         self,
         x: Float[Tensor, "*batch d_model"],
         sublayer_output: Float[Tensor, "*batch d_model"],
-        trace: Trace,
+        trace: Trace = UNWATCHED,
     ) -> Float[Tensor, "*batch d_model"]:
         """What the next sublayer gets, from what this one read and what it said."""
-        residual = x + self.dropout(sublayer_output)
-        trace.keep("residual", residual)
-        result: Tensor = self.norm(residual) if self.placement == "post" else residual
-        trace.keep("norm", result)
-        return result
+        residual = trace.keep("residual", x + self.dropout(sublayer_output))
+        if self.placement == "pre":
+            return residual
+        return trace.keep("norm", self.norm(residual))

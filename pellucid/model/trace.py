@@ -1,44 +1,76 @@
-"""What to keep of a forward pass. Nothing is stored on a module, nothing is hooked."""
+"""What to keep, and what to change, of a forward pass. Nothing is stored on a module or hooked."""
 
 import fnmatch
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from torch import Tensor
 
+Edit = Callable[[Tensor], Tensor]
+"""From an intermediate to what the pass goes on with; of the same shape."""
+
+_NO_EDITS: Mapping[str, Edit] = MappingProxyType({})
+
 
 class Trace:
-    """Collects the named intermediates of one forward pass that match a pattern.
+    """Collects, and if asked changes, the named intermediates of one forward pass.
 
     Patterns are shell-style (``*`` spans dots): ``Trace("*.weights")`` keeps every matrix of
-    attention weights. A part of the model that is asked for what its fast twin never computes
-    works in the open instead; by law the outputs are the same.
+    attention weights. ``edits`` maps patterns to functions: what matches one is changed on its
+    way, and kept as changed. A part of the model that is asked for what its fast twin never
+    computes works in the open instead; by law the outputs are the same.
     """
 
-    def __init__(self, *patterns: str) -> None:
-        self._patterns = patterns
+    def __init__(self, *patterns: str, edits: Mapping[str, Edit] = _NO_EDITS) -> None:
+        self._exact = frozenset(pattern for pattern in patterns if not _has_wildcard(pattern))
+        self._globs = tuple(pattern for pattern in patterns if _has_wildcard(pattern))
+        self._edits = edits
+        self._idle = not patterns and not edits
         self._prefix = ""
         self.values: dict[str, Tensor] = {}
 
     def under(self, name: str) -> "Trace":
         """The same collection, seen from the part of the model called ``name``."""
-        if not self._patterns:
+        if self._idle:
             return self
-        inner = Trace(*self._patterns)
+        inner = Trace()
+        inner._exact, inner._globs, inner._edits = self._exact, self._globs, self._edits
+        inner._idle = False
         inner._prefix = f"{self._prefix}{name}."
         inner.values = self.values
         return inner
 
     def wants(self, *names: str) -> bool:
-        """Whether any of these intermediates is to be kept."""
-        return any(
-            fnmatch.fnmatchcase(self._prefix + name, pattern)
-            for pattern in self._patterns
-            for name in names
+        """Whether any of these intermediates is to be kept or changed."""
+        if self._idle:
+            return False
+        full_names = [self._prefix + name for name in names]
+        return any(self._keeps(name) or self._edits_of(name) for name in full_names)
+
+    def keep(self, name: str, value: Tensor) -> Tensor:
+        """Keep ``value`` under its full name if it was asked for; what the pass goes on with."""
+        if self._idle:
+            return value
+        full_name = self._prefix + name
+        for edit in self._edits_of(full_name):
+            value = edit(value)
+        if self._keeps(full_name):
+            self.values[full_name] = value
+        return value
+
+    def _keeps(self, full_name: str) -> bool:
+        return full_name in self._exact or any(
+            fnmatch.fnmatchcase(full_name, pattern) for pattern in self._globs
         )
 
-    def keep(self, name: str, value: Tensor) -> None:
-        """Keep ``value`` under its full name if it was asked for."""
-        if self._patterns and self.wants(name):
-            self.values[self._prefix + name] = value
+    def _edits_of(self, full_name: str) -> list[Edit]:
+        return [
+            edit for pattern, edit in self._edits.items() if fnmatch.fnmatchcase(full_name, pattern)
+        ]
+
+
+def _has_wildcard(pattern: str) -> bool:
+    return any(mark in pattern for mark in "*?[")
 
 
 UNWATCHED = Trace()

@@ -13,7 +13,7 @@ from pellucid.model.embedding import Embedding
 from pellucid.model.encoder import Encoder
 from pellucid.model.losses import loss_sums
 from pellucid.model.positions import Positions
-from pellucid.model.seq2seq import LossSums, Memory, Seq2Seq, State
+from pellucid.model.seq2seq import LossSums, Memory, Seq2Seq, State, keep_distribution
 from pellucid.model.state import TransformerState
 from pellucid.model.trace import UNWATCHED, Trace
 
@@ -60,7 +60,7 @@ class Transformer(Seq2Seq):
     def encode(self, source: Int[Tensor, "sentence source"], trace: Trace = UNWATCHED) -> Memory:
         """Read source ids, each row ending in STOP and filled up with PAD."""
         inner = trace.under("encoder")
-        x = self.source_embedding(source, trace=inner.under("embedding"))
+        x = self.source_embedding(source, trace=inner)
         may_attend = source != PAD_ID
         states = self.encoder(x, _mask_for_heads(may_attend), inner)
         return Memory(states, may_attend)
@@ -74,8 +74,7 @@ class Transformer(Seq2Seq):
         """The logits of every next token given the true prefix (EQ-121)."""
         hidden = self.decode(self.encode(source, trace), target_input, trace)
         logits = functional.linear(hidden, self.output_weight, self.output_bias)
-        trace.keep("logits", logits)
-        return logits
+        return keep_distribution(logits, trace)
 
     def loss(
         self,
@@ -125,7 +124,7 @@ class Transformer(Seq2Seq):
         (EQ-84, ER-36); no cache can do that.
         """
         inner = trace.under("decoder")
-        x = self.target_embedding(target_input, trace=inner.under("embedding"))
+        x = self.target_embedding(target_input, trace=inner)
         mask = _mask_for_heads(memory.may_attend)
         hidden: Tensor = self.decoder(x, memory.states, mask, inner, causal=causal)
         return hidden

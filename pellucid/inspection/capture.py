@@ -1,0 +1,194 @@
+"""Everything that one sentence pair makes in a model, by name (EQ-115)."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from pellucid.core.config import nearest_name
+from pellucid.core.errors import ConfigError
+from pellucid.inspection.capture_file import CaptureHeader, read_capture, write_capture
+from pellucid.inspection.entries import Description, Entry, describe, locate, select
+from pellucid.inspection.sentence import (
+    Openable,
+    Prediction,
+    Sentence,
+    at_rest,
+    open_translator,
+    read_sentence,
+)
+from pellucid.model import ModelConfig, Trace
+from pellucid.text.interface import Tokenizer
+
+PREDICTION_COUNT = 10
+"""How many of the likeliest words are kept for each row."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Capture:
+    """One forward pass, opened: a name, a shape in words, equations and a tensor for each step."""
+
+    sentence: Sentence
+    config: ModelConfig
+    """The sizes and switches of the model."""
+    entries: Mapping[str, Entry]
+    """What was asked for, in the order of computation."""
+    confidences: tuple[float, ...]
+    """p(token | prefix, source) of each target token, the stop included."""
+    predictions: tuple[tuple[Prediction, ...], ...]
+    """For each row of the decoder, the likeliest words, best first."""
+
+    @property
+    def text(self) -> str:
+        """The target."""
+        return self.sentence.text
+
+    @property
+    def source_tokens(self) -> tuple[str, ...]:
+        """What the encoder reads, the stop included."""
+        return self.sentence.source_tokens
+
+    @property
+    def target_tokens(self) -> tuple[str, ...]:
+        """What the decoder says at each row, the stop included."""
+        return self.sentence.target_tokens
+
+    @property
+    def target_input_tokens(self) -> tuple[str, ...]:
+        """What the decoder reads at each row, the start first."""
+        return self.sentence.target_input_tokens
+
+    def names(self) -> list[str]:
+        """What can be asked for, in the order of computation."""
+        return list(self.entries)
+
+    def __getitem__(self, name: str) -> Tensor:
+        """The tensor called ``name``, without an axis for the sentence. Raises ConfigError."""
+        return self.entry(name).tensor
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.entries
+
+    def entry(self, name: str) -> Entry:
+        """The tensor called ``name`` with what it is. Raises ConfigError if there is none."""
+        if name not in self.entries:
+            nearest = nearest_name(name, self.entries)
+            raise ConfigError(
+                f"{name!r} was not captured" + (f"; did you mean {nearest}?" if nearest else ""),
+                hint='names() lists what was; only=("*",) captures everything',
+            )
+        return self.entries[name]
+
+    def words(self, axis: str) -> tuple[str, ...] | None:
+        """The tokens along an axis of this name; None if it counts something else."""
+        return {
+            "source token": self.source_tokens,
+            "target token": self.target_tokens,
+            "target input token": self.target_input_tokens,
+        }.get(axis)
+
+    def save(self, path: Path | str) -> None:
+        """Write a safetensors file; everything but the tensors stands in its header.
+
+        Raises WriteError.
+        """
+        header = CaptureHeader(
+            sentence=self.sentence,
+            model=self.config.model_dump(mode="json"),
+            confidences=self.confidences,
+            predictions=self.predictions,
+            entries={
+                name: Description(entry.axes, entry.equations, entry.meaning)
+                for name, entry in self.entries.items()
+            },
+        )
+        write_capture(Path(path), header, self.entries)
+
+    @classmethod
+    def load(cls, path: Path | str) -> "Capture":
+        """Read what ``save`` wrote.
+
+        Raises InputMissingError if it cannot be read, CorruptError if it is not a capture.
+        """
+        header, entries = read_capture(Path(path))
+        return cls(
+            sentence=header.sentence,
+            config=ModelConfig.parse(header.model, f"{path}: model"),
+            entries=entries,
+            confidences=header.confidences,
+            predictions=header.predictions,
+        )
+
+
+def inspect(
+    opened: Openable, source: str, target: str | None = None, only: Sequence[str] = ("*",)
+) -> Capture:
+    """Read ``source`` with the model and write ``target``, keeping every intermediate by name.
+
+    Without a target the model's own translation is taken. ``only`` holds shell-style patterns
+    (``*`` spans dots): nothing else is kept in memory. Raises ConfigError if one matches nothing,
+    DataError if a side is not text or too long, and what ``load_bundle`` raises.
+    """
+    translator = open_translator(opened)
+    model = translator.bundle.model
+    described = describe(model.config)
+    chosen = select(described, [only] if isinstance(only, str) else only)
+    sentence = read_sentence(translator, source, target)
+    trace = Trace(*{locate(name)[0] for name in chosen})
+    with torch.no_grad(), at_rest(model):
+        logits = model(*sentence.tensors(model), trace)[0]
+    confidences, predictions = _judge(logits, sentence, translator.bundle.target_tokenizer)
+    return Capture(
+        sentence=sentence,
+        config=model.config,
+        entries=_entries(chosen, described, trace.values),
+        confidences=confidences,
+        predictions=predictions,
+    )
+
+
+def _entries(
+    chosen: Sequence[str], described: Mapping[str, Description], values: Mapping[str, Tensor]
+) -> dict[str, Entry]:
+    """Heads are views of the tensor of all heads if that was asked for too, else copies."""
+    tensors: dict[str, Tensor] = {}
+    for name in chosen:
+        inner_name, head = locate(name)
+        if head is not None and inner_name in tensors:
+            tensors[name] = tensors[inner_name][head]
+        else:
+            value = values[inner_name]
+            tensor = value if inner_name.endswith(".positions") else value[0]
+            tensors[name] = _alone(tensor if head is None else tensor[head])
+    return {name: Entry(name, tensors[name], *_fields(described[name])) for name in chosen}
+
+
+def _fields(description: Description) -> tuple[tuple[str, ...], tuple[int, ...], str]:
+    return description.axes, description.equations, description.meaning
+
+
+def _alone(tensor: Tensor) -> Tensor:
+    """The same numbers on the CPU, not part of anything larger."""
+    tensor = tensor.detach().cpu().contiguous()
+    is_part = tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size()
+    return tensor.clone() if is_part else tensor
+
+
+def _judge(
+    logits: Tensor, sentence: Sentence, tokenizer: Tokenizer
+) -> tuple[tuple[float, ...], tuple[tuple[Prediction, ...], ...]]:
+    probabilities = logits.softmax(-1, dtype=torch.float64).cpu()
+    rows = range(len(sentence.target_ids))
+    confidences = tuple(probabilities[rows, list(sentence.target_ids)].tolist())
+    count = min(PREDICTION_COUNT, probabilities.shape[-1])
+    best, ids = probabilities.topk(count)
+    predictions = tuple(
+        tuple(
+            Prediction(token, id_, probability)
+            for token, id_, probability in zip(tokenizer.tokens(row_ids), row_ids, row, strict=True)
+        )
+        for row_ids, row in zip(ids.tolist(), best.tolist(), strict=True)
+    )
+    return confidences, predictions

@@ -1,0 +1,183 @@
+"""Captures: every intermediate by name, each checked against the model or worked out anew."""
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+
+import pellucid
+from pellucid.bundle import Bundle, load_bundle
+from pellucid.core.errors import ConfigError, CorruptError, DataError
+from pellucid.core.tensors import save_tensors
+from pellucid.equations import attention_scores, causal_mask, masked_softmax
+from pellucid.inspection.capture import Capture, inspect
+
+SOURCE, TARGET = "le chat dort", "the cat sleeps"
+
+
+@pytest.fixture(scope="module")
+def bundle(tiny_run: Path) -> Bundle:
+    return load_bundle(tiny_run)
+
+
+@pytest.fixture(scope="module")
+def capture(bundle: Bundle) -> Capture:
+    return inspect(bundle, SOURCE, TARGET)
+
+
+def test_every_axis_of_tokens_has_a_word_for_each_place(capture: Capture):
+    for name in capture.names():
+        entry = capture.entry(name)
+        assert len(entry.axes) == entry.tensor.dim()
+        for axis, size in zip(entry.axes, entry.tensor.shape, strict=True):
+            words = capture.words(axis)
+            assert (words is not None) == axis.endswith("token")
+            assert words is None or len(words) == size
+
+
+def test_every_entry_names_equations_of_the_catalogue_and_a_meaning(capture: Capture):
+    catalogue = Path(__file__).parents[2] / "docs" / "EQUATIONS.md"
+    known = {int(number) for number in re.findall(r"EQ-(\d+)", catalogue.read_text("utf-8"))}
+    for name in capture.names():
+        entry = capture.entry(name)
+        assert entry.equations
+        assert set(entry.equations) <= known, name
+        assert entry.meaning.endswith(".")
+
+
+def test_the_names_are_those_people_know(capture: Capture):
+    names = capture.names()
+    assert len(names) == len(set(names))
+    for name in (
+        "encoder.embedding",
+        "encoder.positions",
+        "encoder.layers.0.self_attention.heads.1.weights",
+        "encoder.layers.1.feed_forward.hidden",
+        "decoder.layers.1.cross_attention.heads.0.output",
+        "decoder.layers.0.self_attention.residual",
+        "decoder.layers.0.self_attention.norm",
+        "logits",
+        "probabilities",
+    ):
+        assert name in names
+
+
+def test_a_head_is_a_view_of_the_tensor_of_all_heads(capture: Capture):
+    stack = capture["decoder.layers.0.cross_attention.weights"]
+    head = capture["decoder.layers.0.cross_attention.heads.1.weights"]
+    assert torch.equal(head, stack[1])
+    assert head.untyped_storage().data_ptr() == stack.untyped_storage().data_ptr()
+    output = capture["decoder.layers.0.cross_attention.heads.1.output"]
+    assert torch.equal(output, capture["decoder.layers.0.cross_attention.heads"][1])
+
+
+def test_the_weights_follow_from_queries_and_keys(capture: Capture):
+    for side, kind, mask in (
+        ("encoder", "self_attention", None),
+        ("decoder", "self_attention", causal_mask(4)),
+        ("decoder", "cross_attention", None),
+    ):
+        stem = f"{side}.layers.1.{kind}.heads.1"
+        scores = attention_scores(capture[f"{stem}.query"], capture[f"{stem}.key"])
+        weights = masked_softmax(scores, mask)
+        torch.testing.assert_close(capture[f"{stem}.scores"], scores)
+        torch.testing.assert_close(capture[f"{stem}.weights"], weights)
+        torch.testing.assert_close(capture[f"{stem}.output"], weights @ capture[f"{stem}.value"])
+        masked = capture[f"{stem}.masked_scores"]
+        hidden = torch.zeros(4, 4, dtype=torch.bool) if mask is None else ~mask
+        assert torch.equal(masked.isinf(), hidden)
+        assert torch.equal(masked[~hidden], capture[f"{stem}.scores"][~hidden])
+
+
+def test_only_what_was_asked_for_is_kept_and_nothing_larger_behind_it(bundle: Bundle):
+    capture = inspect(bundle, SOURCE, TARGET, only=("*.cross_attention.heads.1.query", "logits"))
+    assert capture.names() == [
+        "decoder.layers.0.cross_attention.heads.1.query",
+        "decoder.layers.1.cross_attention.heads.1.query",
+        "logits",
+    ]
+    for name in capture.names():
+        tensor = capture[name]
+        held = tensor.untyped_storage().nbytes()
+        assert held == tensor.numel() * tensor.element_size(), name
+
+
+def test_without_a_target_the_models_own_translation_is_looked_into(tiny_run: Path):
+    translator = pellucid.load(tiny_run)
+    own = translator.translate(SOURCE)
+    for opened in (translator, tiny_run, str(tiny_run), translator.bundle):
+        capture = pellucid.inspect(opened, SOURCE, only=("logits",))
+        assert capture.text == own.text
+        assert capture.target_tokens == (*own.tokens, "</s>")
+        got = torch.tensor(capture.confidences).log()
+        torch.testing.assert_close(got, torch.tensor(own.token_log_probs), rtol=1e-4, atol=1e-5)
+
+
+def test_the_confidences_and_predictions_are_those_of_the_logits(capture: Capture, bundle: Bundle):
+    probabilities = capture["logits"].softmax(-1)
+    torch.testing.assert_close(capture["probabilities"], probabilities)
+    ids = bundle.target_tokenizer.encode(TARGET)
+    expected = probabilities[range(4), [*ids, 3]]
+    torch.testing.assert_close(torch.tensor(capture.confidences), expected)
+    first = capture.predictions[0]
+    assert len(first) == 10
+    assert first[0].id == int(probabilities[0].argmax())
+    assert bundle.target_tokenizer.tokens([first[0].id]) == [first[0].token]
+    assert [word.probability for word in first] == sorted(
+        (word.probability for word in first), reverse=True
+    )
+
+
+def test_a_capture_that_was_saved_is_the_same_when_loaded(capture: Capture, tmp_path: Path):
+    capture.save(tmp_path / "ü.safetensors")
+    loaded = Capture.load(tmp_path / "ü.safetensors")
+    assert loaded.names() == capture.names()
+    for name in capture.names():
+        ours, theirs = capture.entry(name), loaded.entry(name)
+        assert torch.equal(ours.tensor, theirs.tensor)
+        assert (ours.axes, ours.equations, ours.meaning) == (
+            theirs.axes,
+            theirs.equations,
+            theirs.meaning,
+        )
+    assert loaded.sentence == capture.sentence
+    assert loaded.config == capture.config
+    assert loaded.confidences == capture.confidences
+    assert loaded.predictions == capture.predictions
+
+
+def test_a_file_that_holds_other_tensors_is_no_capture(tmp_path: Path):
+    save_tensors(tmp_path / "x.safetensors", {"x": torch.ones(1)})
+    with pytest.raises(CorruptError, match="is a safetensors file, but not a capture"):
+        Capture.load(tmp_path / "x.safetensors")
+
+
+def test_a_pattern_that_matches_nothing_is_told_with_its_neighbor(bundle: Bundle):
+    with pytest.raises(ConfigError) as caught:
+        inspect(bundle, SOURCE, TARGET, only=("encoder.outptu", "*.w", "logits"))
+    assert str(caught.value) == (
+        "each pattern must match an intermediate of this model,"
+        " got 'encoder.outptu' (did you mean encoder.output?), '*.w'"
+    )
+
+
+def test_a_name_that_was_not_captured_is_told(bundle: Bundle):
+    capture = inspect(bundle, SOURCE, TARGET, only=("logits",))
+    with pytest.raises(ConfigError, match=r"'logit' was not captured; did you mean logits\?"):
+        capture["logit"]
+    assert "logits" in capture
+    assert "encoder.output" not in capture
+
+
+def test_a_model_in_training_is_captured_without_dropout_and_goes_back(tiny_run: Path):
+    model = load_bundle(tiny_run)
+    quiet = inspect(model, SOURCE, TARGET, only=("logits",))
+    model.model.train()
+    assert torch.equal(inspect(model, SOURCE, TARGET, only=("logits",))["logits"], quiet["logits"])
+    assert all(module.training for module in model.model.modules())
+
+
+def test_text_that_is_no_text_is_refused(bundle: Bundle):
+    with pytest.raises(DataError, match="lone surrogate"):
+        inspect(bundle, "\ud800", TARGET)
