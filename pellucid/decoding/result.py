@@ -35,6 +35,8 @@ class Translation:
     n_best: tuple["Translation", ...]
     """Best first, this one included; empty in the translations it holds."""
     source: str
+    token_ids: tuple[int, ...] = ()
+    """The ids of ``tokens``; empty if what translated does not tell them."""
     source_tokens: tuple[str, ...] = ()
     """The pieces of the source that the model read, without the stop."""
     alignment: tuple[tuple[int, int], ...] | None = None

@@ -26,6 +26,7 @@ def write_hypothesis(line: ReadLine, hypothesis: Hypothesis, bundle: Translatabl
         token_log_probs=hypothesis.token_log_probs,
         n_best=(),
         source=line.request.source,
+        token_ids=hypothesis.ids,
         source_tokens=tuple(bundle.source_tokenizer.tokens(line.source_ids)),
         truncated=line.truncated,
     )

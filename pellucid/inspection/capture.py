@@ -16,7 +16,7 @@ from pellucid.inspection.sentence import (
     Prediction,
     Sentence,
     at_rest,
-    open_translator,
+    open_model,
     read_sentence,
 )
 from pellucid.model import ModelConfig, Trace
@@ -131,15 +131,15 @@ def inspect(
     (``*`` spans dots): nothing else is kept in memory. Raises ConfigError if one matches nothing,
     DataError if a side is not text or too long, and what ``load_bundle`` raises.
     """
-    translator = open_translator(opened)
-    model = translator.bundle.model
+    inside = open_model(opened)
+    model = inside.model
     described = describe(model.config)
     chosen = select(described, [only] if isinstance(only, str) else only)
-    sentence = read_sentence(translator, source, target)
+    sentence = read_sentence(inside, source, target)
     trace = Trace(*{locate(name)[0] for name in chosen})
     with torch.no_grad(), at_rest(model):
         logits = model(*sentence.tensors(model), trace)[0]
-    confidences, predictions = _judge(logits, sentence, translator.bundle.target_tokenizer)
+    confidences, predictions = _judge(logits, sentence, inside.target_tokenizer)
     return Capture(
         sentence=sentence,
         config=model.config,

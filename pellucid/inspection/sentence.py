@@ -10,11 +10,14 @@ import torch
 from torch import Tensor
 
 from pellucid.bundle import Bundle, load_bundle
-from pellucid.core.errors import DataError
+from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.translator import Translatable, Translator
+from pellucid.decoding.pipeline import source_limit
+from pellucid.decoding.protocols import Translatable
+from pellucid.decoding.translator import Translator
 from pellucid.model import Seq2Seq
+from pellucid.text.interface import Tokenizer
 
 START_MARK = "<s>"
 """How the start token is shown."""
@@ -76,42 +79,72 @@ class Prediction:
     probability: float
 
 
-def open_translator(opened: Openable) -> Translator:
-    """What translates: ``opened`` itself, or a translator for the bundle it is or names.
+@dataclasses.dataclass(frozen=True)
+class Opened:
+    """A model to look into, and what translates with it."""
 
-    Raises InputMissingError, CorruptError or BundleError as ``load_bundle`` does.
+    model: Seq2Seq
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+    translator: Translator
+
+
+def open_model(opened: Openable) -> Opened:
+    """The model behind ``opened``.
+
+    Raises InputMissingError, CorruptError or BundleError as ``load_bundle`` does, ConfigError if
+    it is an ensemble.
     """
     if isinstance(opened, Translator):
-        return opened
-    if isinstance(opened, Translating):
-        return Translator(opened.bundle, opened.settings)
-    bundle = opened if isinstance(opened, Bundle) else load_bundle(opened)
-    settings = DecodingConfig.parse(bundle.settings.get("decoding", {}), "decoding")
-    return Translator(bundle, settings)
+        translator = opened
+    elif isinstance(opened, Translating):
+        translator = Translator(opened.bundle, opened.settings)
+    else:
+        bundle = opened if isinstance(opened, Bundle) else load_bundle(opened)
+        settings = DecodingConfig.parse(bundle.settings.get("decoding", {}), "decoding")
+        translator = Translator(bundle, settings)
+    inner = translator.bundle
+    if not isinstance(inner.model, Seq2Seq):
+        raise ConfigError(
+            "what is looked into must be one model, got an ensemble",
+            hint="look into each of its models by itself",
+        )
+    return Opened(inner.model, inner.source_tokenizer, inner.target_tokenizer, translator)
 
 
-def read_sentence(translator: Translator, source: str, target: str | None) -> Sentence:
+def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
     """Cut both sides into tokens; without a target, the model's own translation is taken.
 
-    Raises DataError if a side is not text or is longer than the model can number.
+    Raises DataError if a side is not text or is longer than the model can take.
     """
-    bundle = translator.bundle
-    source_ids = (*bundle.source_tokenizer.encode(source), STOP_ID)
-    _check_length(bundle.model, "source", source_ids)
-    text = translator.translate(source).text if target is None else target
-    words = bundle.target_tokenizer.encode(text)
-    _check_length(bundle.model, "target", (*words, STOP_ID))
-    target_tokens = bundle.target_tokenizer.tokens(words)
+    source_words = opened.source_tokenizer.encode(source)
+    limit = source_limit(opened.translator.bundle, opened.translator.settings)
+    _check_length("source", source_words, limit)
+    if target is None:
+        translation = opened.translator.translate(source)
+        text, words = translation.text, list(translation.token_ids)
+    else:
+        text, words = target, opened.target_tokenizer.encode(target)
+    if opened.model.max_length is not None:
+        _check_length("target", words, opened.model.max_length - 1)
+    target_tokens = opened.target_tokenizer.tokens(words)
     return Sentence(
         source=source,
         text=text,
-        source_ids=source_ids,
+        source_ids=(*source_words, STOP_ID),
         target_input_ids=(START_ID, *words),
         target_ids=(*words, STOP_ID),
-        source_tokens=(*bundle.source_tokenizer.tokens(source_ids[:-1]), STOP_MARK),
+        source_tokens=(*opened.source_tokenizer.tokens(source_words), STOP_MARK),
         target_input_tokens=(START_MARK, *target_tokens),
         target_tokens=(*target_tokens, STOP_MARK),
     )
+
+
+def _check_length(side: str, words: list[int], limit: int) -> None:
+    if len(words) > limit:
+        raise DataError(
+            f"the {side} must have at most {limit} tokens to be looked into, got {len(words)}"
+        )
 
 
 @contextlib.contextmanager
@@ -125,11 +158,3 @@ def at_rest(model: Seq2Seq) -> Iterator[None]:
     finally:
         for module in training:
             module.training = True
-
-
-def _check_length(model: Seq2Seq, side: str, ids: tuple[int, ...]) -> None:
-    if model.max_length is not None and len(ids) > model.max_length:
-        raise DataError(
-            f"the {side} must have at most {model.max_length} tokens for this model, the stop"
-            f" included, got {len(ids)}"
-        )

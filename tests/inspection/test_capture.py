@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -10,6 +11,9 @@ import pellucid
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.errors import ConfigError, CorruptError, DataError
 from pellucid.core.tensors import save_tensors
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.ensemble import Ensemble
+from pellucid.decoding.translator import Translator
 from pellucid.equations import attention_scores, causal_mask, masked_softmax
 from pellucid.inspection.capture import Capture, inspect
 
@@ -181,3 +185,26 @@ def test_a_model_in_training_is_captured_without_dropout_and_goes_back(tiny_run:
 def test_text_that_is_no_text_is_refused(bundle: Bundle):
     with pytest.raises(DataError, match="lone surrogate"):
         inspect(bundle, "\ud800", TARGET)
+
+
+def test_a_sentence_longer_than_the_model_takes_is_refused_on_either_side(tiny_run: Path):
+    bundle = load_bundle(tiny_run)
+    translator = pellucid.load(tiny_run)
+    limit = translator.settings.max_source_tokens
+    with pytest.raises(DataError) as caught:
+        inspect(bundle, "le " * (limit + 1), TARGET)
+    assert str(caught.value) == (
+        f"the source must have at most {limit} tokens to be looked into, got {limit + 1}"
+    )
+
+
+def test_an_ensemble_has_no_single_inside(bundle: Bundle):
+    ensemble = Ensemble([bundle.model, bundle.model])
+    several = SimpleNamespace(
+        model=ensemble,
+        source_tokenizer=bundle.source_tokenizer,
+        target_tokenizer=bundle.target_tokenizer,
+    )
+    with pytest.raises(ConfigError) as caught:
+        inspect(Translator(several, DecodingConfig()), SOURCE)
+    assert str(caught.value) == "what is looked into must be one model, got an ensemble"
