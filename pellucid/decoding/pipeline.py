@@ -2,9 +2,10 @@
 
 from collections.abc import Sequence
 
-from pellucid.decoding.batching import inference, pad_sources, token_batches
+from pellucid.decoding.batching import pad_sources
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.constraints import Demands
+from pellucid.decoding.engine import Engine
 from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.protocols import Translatable
 from pellucid.decoding.requests import (
@@ -42,21 +43,15 @@ def read_requests(
 
 
 def translate_lines(
-    lines: Sequence[ReadLine], bundle: Translatable, settings: DecodingConfig
+    lines: Sequence[ReadLine], bundle: Translatable, settings: DecodingConfig, engine: Engine
 ) -> list[Translation]:
-    """One translation for each line, in batches of like length; order kept."""
-    results = {index: blank_translation(line) for index, line in enumerate(lines) if line.is_blank}
-    wanted = [index for index in range(len(lines)) if index not in results]
-    lengths = [len(lines[index].source_ids) for index in wanted]
-    width = settings.beam_size if settings.sampling is None else candidate_count(settings)
-    for batch in token_batches(lengths, settings.batch_tokens // width):
-        chosen = [wanted[place] for place in batch]
-        batch_lines = [lines[index] for index in chosen]
-        with inference(bundle.model):
-            found = search_lines(batch_lines, bundle, settings)
-        for index, hypotheses in zip(chosen, found, strict=True):
-            results[index] = write_translation(lines[index], hypotheses, bundle)
-    return [results[index] for index in range(len(lines))]
+    """One translation for each line, as ``engine`` finds them; order kept."""
+    wanted = [line for line in lines if not line.is_blank]
+    found = iter(engine.search(wanted, bundle, settings) if wanted else ())
+    return [
+        blank_translation(line) if line.is_blank else write_translation(line, next(found), bundle)
+        for line in lines
+    ]
 
 
 def candidate_count(settings: DecodingConfig) -> int:

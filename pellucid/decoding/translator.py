@@ -9,11 +9,13 @@ from pellucid.core.errors import DataError
 from pellucid.decoding.alternatives import find_alternatives
 from pellucid.decoding.batching import inference
 from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.engine import Engine
 from pellucid.decoding.pipeline import read_requests, source_limit, translate_lines
 from pellucid.decoding.protocols import Translatable
 from pellucid.decoding.requests import Request, as_requests, check_texts, read_sources
 from pellucid.decoding.result import Alternative, Translation
 from pellucid.decoding.scoring import score_ids
+from pellucid.decoding.torch_engine import TorchEngine
 
 _Known = OrderedDict[Request, Translation]
 """Translations that may be asked for again; those used last stand at the end."""
@@ -22,9 +24,13 @@ _Known = OrderedDict[Request, Translation]
 class Translator:
     """Translates text with one bundle, which it never changes; any number of threads may call."""
 
-    def __init__(self, bundle: Translatable, settings: DecodingConfig) -> None:
+    def __init__(
+        self, bundle: Translatable, settings: DecodingConfig, engine: Engine | None = None
+    ) -> None:
+        """Search with ``engine``, or with PyTorch if none is given."""
         self.bundle = bundle
         self.settings = settings
+        self.engine = engine or TorchEngine()
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is an Iterable[str] too
@@ -157,7 +163,7 @@ class Translator:
         requests = as_requests(lines, settings, first_line)
         read = read_requests(requests, self.bundle, settings, first_line)
         new = {line.request: line for line in read if line.request not in known}
-        found = translate_lines(list(new.values()), self.bundle, settings)
+        found = translate_lines(list(new.values()), self.bundle, settings, self.engine)
         known.update(zip(new, found, strict=True))
         for request in requests:
             known.move_to_end(request)

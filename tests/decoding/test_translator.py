@@ -9,8 +9,8 @@ from small_bundle import SENTENCES, small_bundle, tokenizer
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.pipeline import translate_lines
 from pellucid.decoding.requests import Request
+from pellucid.decoding.torch_engine import TorchEngine
 from pellucid.decoding.translator import Translator
 
 SETTINGS = DecodingConfig(beam_size=3, max_length=8)
@@ -215,24 +215,33 @@ def test_a_search_may_be_left_in_the_middle_of_a_stream():
     assert not torch.is_inference_mode_enabled()
 
 
-def test_a_line_that_comes_again_is_not_translated_again(monkeypatch):
+class CountingEngine(TorchEngine):
+    """Says what it was asked to translate."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.translated: list[str] = []
+
+    def search(self, lines, bundle, settings):
+        self.translated.extend(line.request.source for line in lines)
+        return super().search(lines, bundle, settings)
+
+
+def test_a_line_that_comes_again_is_not_translated_again():
     """Across the pieces of a stream, as long as it was among the last ``cache_lines``."""
-    translated = []
 
-    def counted(lines, bundle, settings):
-        translated.extend(line.request.source for line in lines)
-        return translate_lines(lines, bundle, settings)
+    def counted(lines, **settings):
+        engine = CountingEngine()
+        plain = translator(**settings)
+        found = list(Translator(plain.bundle, plain.settings, engine).translate(lines))
+        return found, engine.translated
 
-    monkeypatch.setattr("pellucid.decoding.translator.translate_lines", counted)
     lines = ["un", "je", "un", "il", "un", "je"]
-    found = list(translator(stream_lines=1, cache_lines=2).translate(iter(lines)))
+    found, translated = counted(iter(lines), stream_lines=1, cache_lines=2)
     assert translated == ["un", "je", "il", "je"]
     assert [t.source for t in found] == lines
-    translated.clear()
-    assert list(translator(stream_lines=1, cache_lines=0).translate(iter(lines))) == found
-    assert translated == lines
-    translated.clear()
-    again = translator(cache_lines=0).translate(lines)
+    assert counted(iter(lines), stream_lines=1, cache_lines=0) == (found, lines)
+    again, translated = counted(lines, cache_lines=0)
     assert [t.text for t in again] == [t.text for t in found]
     assert translated == ["un", "je", "il"]
 

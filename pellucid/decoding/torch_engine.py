@@ -1,0 +1,41 @@
+"""The engine that can do everything: our own searches over our own model."""
+
+from collections.abc import Sequence
+
+from pellucid.decoding.batching import inference, token_batches
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.engine import Engine
+from pellucid.decoding.pipeline import candidate_count, search_lines
+from pellucid.decoding.protocols import Translatable
+from pellucid.decoding.requests import ReadLine
+from pellucid.decoding.result import Hypothesis
+
+
+class TorchEngine(Engine):
+    """Searches with PyTorch, in batches of lines of like length."""
+
+    def __init__(self, reason: str = "it was asked for") -> None:
+        self._reason = reason
+
+    @property
+    def name(self) -> str:
+        """Always ``torch``."""
+        return "torch"
+
+    @property
+    def reason(self) -> str:
+        """Why no other engine answers."""
+        return self._reason
+
+    def search(
+        self, lines: Sequence[ReadLine], bundle: Translatable, settings: DecodingConfig
+    ) -> list[list[Hypothesis]]:
+        """Batch by batch, the longest lines first. Raises as the searches do."""
+        results: dict[int, list[Hypothesis]] = {}
+        width = settings.beam_size if settings.sampling is None else candidate_count(settings)
+        lengths = [len(line.source_ids) for line in lines]
+        for batch in token_batches(lengths, settings.batch_tokens // width):
+            with inference(bundle.model):
+                found = search_lines([lines[index] for index in batch], bundle, settings)
+            results.update(zip(batch, found, strict=True))
+        return [results[index] for index in range(len(lines))]
