@@ -1,0 +1,61 @@
+"""Why a request was not done: each has a status of its own and says no more than it may."""
+
+from pellucid.core.errors import PellucidError
+from pellucid.serve.strict_json import Fault
+
+
+class ServiceError(PellucidError):
+    """A request that was not done; ``str()`` of it may be shown to whoever asked."""
+
+    status = 500
+    title = "Internal error"
+    retry_after: int | None = None
+    """Seconds after which another attempt makes sense."""
+
+
+class InvalidError(ServiceError):
+    """The request is well formed, and asks for what cannot be."""
+
+    status = 422
+    title = "Invalid request"
+
+    def __init__(self, faults: list[Fault]) -> None:
+        super().__init__("; ".join(f"{each.field} {each.message}" for each in faults))
+        self.faults = faults
+
+
+class UnknownModelError(ServiceError):
+    """There is no model of this name."""
+
+    status = 404
+    title = "Unknown model"
+
+
+class OverloadedError(ServiceError):
+    """More requests wait than may wait."""
+
+    status = 429
+    title = "Too many requests"
+    retry_after = 1
+
+
+class UnavailableError(ServiceError):
+    """The server is starting, or stopping."""
+
+    status = 503
+    title = "Unavailable"
+    retry_after = 2
+
+
+class DeadlineError(ServiceError):
+    """The answer was not ready in time; the work on it has been stopped."""
+
+    status = 504
+    title = "Out of time"
+
+
+class EngineError(ServiceError):
+    """The model failed on this text, or gave what is no number."""
+
+    status = 500
+    title = "Internal error"

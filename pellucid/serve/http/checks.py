@@ -1,0 +1,107 @@
+"""What is looked at before a request reaches a route, from its head alone."""
+
+import ipaddress
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from pellucid.serve.http.errors import RefusedError
+from pellucid.serve.limits import Limits
+
+_HOST = re.compile(r"^(?:\[([0-9a-f:.]+)\]|([a-z0-9](?:[a-z0-9._-]{0,252})))(?::(\d{1,5}))?$")
+_SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
+LOCAL_NAMES = frozenset(("localhost",))
+
+
+def header_table(scope: Mapping[str, Any], limits: Limits) -> dict[str, str]:
+    """The headers by name; of several equal ones the first. Raises RefusedError if too many."""
+    headers = scope["headers"]
+    size = sum(len(name) + len(value) + 4 for name, value in headers)
+    if len(headers) > limits.max_headers or size > limits.max_header_bytes:
+        raise RefusedError(
+            431,
+            f"at most {limits.max_headers} headers and {limits.max_header_bytes} bytes of them"
+            " are read",
+            headers={"connection": "close"},
+        )
+    found: dict[str, str] = {}
+    for name, value in headers:
+        found.setdefault(name.decode("latin-1"), value.decode("latin-1"))
+    return found
+
+
+def check_target(scope: Mapping[str, Any], limits: Limits) -> None:
+    """Raises RefusedError if the address is too long."""
+    size = len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
+    if size > limits.max_url_bytes:
+        raise RefusedError(414, f"an address may have {limits.max_url_bytes} bytes")
+
+
+def check_host(scope: Mapping[str, Any], headers: Mapping[str, str], names: Collection[str]) -> str:
+    """The host that was asked for; a name that is not ours could be rebound to us.
+
+    Numbers cannot be rebound, so they are let in. Raises RefusedError for other names.
+    """
+    if sum(name == b"host" for name, _ in scope["headers"]) != 1:
+        raise RefusedError(400, "there must be one Host header")
+    host = headers["host"].lower()
+    match = _HOST.match(host)
+    if match is None:
+        raise RefusedError(400, "the Host header is malformed")
+    name = match[1] or match[2]
+    if not (name in LOCAL_NAMES or name in names or "*" in names or _is_address(name)):
+        raise RefusedError(
+            421, "this server does not answer for this host; see --allowed-host of pellucid serve"
+        )
+    return host
+
+
+def check_origin(
+    method: str, host: str, headers: Mapping[str, str], origins: Collection[str]
+) -> None:
+    """Raises RefusedError for what a page of somebody else sent from a browser."""
+    if method in _SAFE_METHODS:
+        return
+    origin = headers.get("origin")
+    if origin is not None:
+        if origin.lower() in origins:
+            return
+        if urlsplit(origin.lower()).netloc != host:
+            raise RefusedError(403, "requests from pages of other origins are refused")
+    elif headers.get("sec-fetch-site") in ("cross-site", "same-site"):
+        raise RefusedError(403, "requests from pages of other origins are refused")
+
+
+def check_framing(headers: Mapping[str, str], limits: Limits) -> None:
+    """Raises RefusedError for a body that is too large, encoded, or of unknown length."""
+    closing = {"connection": "close"}
+    if "transfer-encoding" in headers:
+        raise RefusedError(411, "the body's Content-Length must be told", headers=closing)
+    length = headers.get("content-length", "0")
+    if not length.isdecimal() or len(length) > 20:  # noqa: PLR2004  # digits of 2**64
+        raise RefusedError(400, "Content-Length must be a number", headers=closing)
+    if int(length) > limits.max_body_bytes:
+        raise RefusedError(
+            413, f"a body may have {limits.max_body_bytes} bytes", headers=closing
+        )
+    if headers.get("content-encoding", "identity").lower() != "identity":
+        raise RefusedError(415, "the body must not be encoded", headers=closing)
+
+
+def media_type_of(headers: Mapping[str, str]) -> str:
+    """The type of the body without parameters, or what it says if the charset is not UTF-8."""
+    kind, *parameters = (part.strip().lower() for part in headers.get("content-type", "").split(";"))
+    for parameter in parameters:
+        name, _, value = parameter.partition("=")
+        if name == "charset" and value.strip('"') not in ("utf-8", "utf8"):
+            return f"{kind}; charset={value}"
+    return kind
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

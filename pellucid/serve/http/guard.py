@@ -1,0 +1,196 @@
+"""Stands before all routes: nothing reaches them that is too large, unasked for or malformed."""
+
+import dataclasses
+import logging
+import secrets
+import time
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pellucid.serve.batching import place_of
+from pellucid.serve.faults import ServiceError
+from pellucid.serve.http.auth import KeyRing, key_of
+from pellucid.serve.http.body import (
+    ClientLeftError,
+    as_json,
+    parse_body,
+    read_body,
+    replay,
+)
+from pellucid.serve.http.checks import (
+    check_framing,
+    check_host,
+    check_origin,
+    check_target,
+    header_table,
+)
+from pellucid.serve.http.errors import (
+    LIBRETRANSLATE_PATHS,
+    RefusedError,
+    problem_response,
+    service_problem,
+)
+from pellucid.serve.limits import Limits
+from pellucid.serve.metrics import Metrics
+
+_LOG = logging.getLogger("pellucid.serve")
+_TEXT_LOG = logging.getLogger("pellucid.serve.text")
+
+OPEN_PATHS = frozenset(("/", "/livez", "/readyz"))
+"""What needs no key: the page, which holds nothing, and the two probes."""
+_BODY_METHODS = frozenset(("POST", "PUT", "PATCH", "DELETE"))
+_CLIENT_LEFT = 499
+"""What nginx calls this status; it is in the log and the metrics only."""
+
+SECURITY_HEADERS = [
+    (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'"),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Policy:
+    """Who may ask, and how it is noted."""
+
+    keys: KeyRing
+    hosts: frozenset[str] = frozenset()
+    """Names other than localhost under which the server may be asked; ``*`` is any."""
+    origins: frozenset[str] = frozenset()
+    """Other origins whose pages may ask (CORS)."""
+    open_paths: frozenset[str] = OPEN_PATHS
+    log_text: bool = False
+    """Whether what users write may be noted."""
+
+
+class Guard:
+    """Checks a request, then hands it on; answers what fails, notes what came of it."""
+
+    def __init__(self, app: ASGIApp, limits: Limits, policy: Policy, metrics: Metrics) -> None:
+        self._app = app
+        self._limits = limits
+        self._policy = policy
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One request, or the start and end of the server."""
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        state = scope.setdefault("state", {})
+        state["request_id"] = secrets.token_hex(8)
+        begun = time.monotonic()
+        answered: list[int] = []
+
+        async def send_noted(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                answered.append(message["status"])
+                message = {**message, "headers": _with_security(message, state["request_id"])}
+            await send(message)
+
+        self._metrics.inflight.inc()
+        try:
+            await self._handle(scope, receive, send_noted)
+        except ClientLeftError:
+            answered.append(_CLIENT_LEFT)
+        except RefusedError as error:
+            state["reason"] = str(error.status)
+            answer = problem_response(scope, error.status, error.detail, headers=error.headers)
+            await answer(scope, receive, send_noted)
+        except ServiceError as error:
+            await service_problem(scope, error)(scope, receive, send_noted)
+        except Exception as error:
+            _LOG.error("request %s failed: %s", state["request_id"], place_of(error))
+            if not answered:
+                detail = "something went wrong; the log knows this request"
+                await problem_response(scope, 500, detail)(scope, receive, send_noted)
+        finally:
+            self._metrics.inflight.dec()
+            self._note(scope, answered[-1] if answered else _CLIENT_LEFT, begun)
+
+    async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        limits, policy = self._limits, self._policy
+        headers = header_table(scope, limits)
+        check_target(scope, limits)
+        host = check_host(scope, headers, policy.hosts)
+        path, method = scope["path"], scope["method"]
+        key_in_body = path in LIBRETRANSLATE_PATHS and key_of(headers) is None
+        if not key_in_body:
+            self._check_key(path, key_of(headers))
+        check_origin(method, host, headers, policy.origins)
+        check_framing(headers, limits)
+        if method not in _BODY_METHODS:
+            if key_in_body:
+                self._check_key(path, await _key_in_query_body(receive, headers, limits))
+            await self._app(scope, receive, send)
+            return
+        body = await read_body(receive, limits)
+        if not body and "content-type" not in headers and method == "DELETE":
+            self._check_key(path, None if key_in_body else key_of(headers))
+            await self._app(scope, receive, send)
+            return
+        value = parse_body(body, headers, limits, takes_form=path in LIBRETRANSLATE_PATHS)
+        if key_in_body:
+            self._check_key(path, _key_in(value))
+        if policy.log_text:
+            _TEXT_LOG.info("request %s: %s", scope["state"]["request_id"], _without_key(value))
+        await self._app(as_json(dict(scope)), replay(value, receive), send)
+
+    def _check_key(self, path: str, key: str | None) -> None:
+        policy = self._policy
+        if policy.keys and path not in policy.open_paths and not policy.keys.opens(key):
+            raise RefusedError(
+                401, "an API key is needed", headers={"www-authenticate": 'Bearer realm="pellucid"'}
+            )
+
+    def _note(self, scope: Scope, status: int, begun: float) -> None:
+        seconds = time.monotonic() - begun
+        route = getattr(scope.get("route"), "path", None)
+        label = route if isinstance(route, str) else "other"
+        self._metrics.requests.labels(label, str(status)).inc()
+        self._metrics.request_seconds.observe(seconds)
+        if status >= 400:  # noqa: PLR2004
+            self._metrics.rejected.labels(str(status)).inc()
+        _LOG.info(
+            "%s %s %s %d %.1f ms",
+            scope["state"]["request_id"],
+            scope["method"],
+            scope["path"],
+            status,
+            1000 * seconds,
+        )
+
+
+def _with_security(message: Message, request_id: str) -> list[tuple[bytes, bytes]]:
+    headers = list(message.get("headers", []))
+    present = {name.lower() for name, _ in headers}
+    headers += [each for each in SECURITY_HEADERS if each[0] not in present]
+    if b"cache-control" not in present:
+        headers.append((b"cache-control", b"no-store"))
+    return [*headers, (b"x-request-id", request_id.encode())]
+
+
+async def _key_in_query_body(
+    receive: Receive, headers: Mapping[str, str], limits: Limits
+) -> str | None:
+    """LibreTranslate's clients send the key in the body, even of a GET."""
+    if headers.get("content-length", "0") == "0":
+        return None
+    body = await read_body(receive, limits)
+    return _key_in(parse_body(body, headers, limits, takes_form=True))
+
+
+def _key_in(value: Any) -> str | None:
+    key = value.get("api_key") if isinstance(value, dict) else None
+    return key if isinstance(key, str) else None
+
+
+def _without_key(value: Any) -> Any:
+    if isinstance(value, dict) and "api_key" in value:
+        return {**value, "api_key": "..."}
+    return value

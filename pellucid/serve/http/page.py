@@ -1,0 +1,71 @@
+"""The page and its files: read once, found by exact name, sent whole."""
+
+import dataclasses
+import hashlib
+import mimetypes
+from pathlib import Path
+
+from fastapi import APIRouter, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+FOLDER = Path(__file__).parents[1] / "page"
+INDEX = "index.html"
+_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".ico": "image/x-icon",
+    ".json": "application/json",
+    ".webmanifest": "application/manifest+json",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class PageFile:
+    """A file of the page in memory."""
+
+    content: bytes
+    media_type: str
+    tag: str
+
+
+def read_page(folder: Path = FOLDER) -> dict[str, PageFile]:
+    """The files of the page by the address at which they are served."""
+    files = {}
+    for path in sorted(folder.iterdir()):
+        media_type = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0]
+        if not path.is_file() or path.suffix not in _TYPES or media_type is None:
+            continue
+        content = path.read_bytes()
+        address = "/" if path.name == INDEX else f"/static/{path.name}"
+        tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+        files[address] = PageFile(content, media_type, tag)
+    return files
+
+
+def make_page_routes(files: dict[str, PageFile]) -> APIRouter:
+    """``/`` and ``/static/NAME``, where a name is looked up and never a path."""
+    router = APIRouter(include_in_schema=False)
+
+    @router.api_route("/", methods=["GET", "HEAD"])
+    async def page(request: Request) -> Response:
+        return _send(files, "/", request)
+
+    @router.api_route("/static/{name}", methods=["GET", "HEAD"])
+    async def static(name: str, request: Request) -> Response:
+        return _send(files, f"/static/{name}", request)
+
+    return router
+
+
+def _send(files: dict[str, PageFile], address: str, request: Request) -> Response:
+    file = files.get(address)
+    if file is None:
+        raise HTTPException(404)
+    headers = {"etag": file.tag, "cache-control": "no-cache", "content-type": file.media_type}
+    if request.headers.get("if-none-match") == file.tag:
+        return Response(status_code=304, headers=headers)
+    return Response(file.content, headers=headers)

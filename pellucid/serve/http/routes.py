@@ -1,0 +1,145 @@
+"""The routes of Pellucid's own interface."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from pellucid.serve.faults import ServiceError
+from pellucid.serve.http.errors import CONTENT_TYPE as PROBLEM
+from pellucid.serve.http.errors import request_id_of
+from pellucid.serve.http.waiting import while_connected
+from pellucid.serve.limits import Limits
+from pellucid.serve.metrics import CONTENT_TYPE as METRICS
+from pellucid.serve.schema import (
+    ModelsResponse,
+    Problem,
+    SentenceAnswer,
+    TranslateRequest,
+    TranslateResponse,
+)
+from pellucid.serve.service import Service
+
+NDJSON = "application/x-ndjson"
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The problems a route may answer with, beside those that any may."""
+    problem = {"content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
+    any_route = (400, 401, 403, 408, 411, 413, 414, 415, 421, 431, 500, 503)
+    return {status: {"description": "Problem", **problem} for status in (*any_route, *statuses)}
+
+
+def make_routes(service: Service) -> APIRouter:
+    """Translation, what is there, and how the server is."""
+    router = APIRouter()
+
+    @router.post(
+        "/v1/translate",
+        response_model=TranslateResponse,
+        response_model_exclude_none=True,
+        responses={
+            **documented(404, 422, 429, 504),
+            200: {"content": {NDJSON: {"schema": {"type": "string"}}}},
+        },
+        summary="Translate texts",
+    )
+    async def translate(body: TranslateRequest, request: Request) -> Response:
+        """Texts in, translations out, in order; with ``stream`` a line of JSON for each
+        sentence as it finishes, and one with ``done`` at the end.
+        """
+        if body.stream:
+            lines = _stream(service, body, request)
+            first = await while_connected(request.receive, anext(lines))  # type: ignore[arg-type]
+            return StreamingResponse(_chained(first, lines), media_type=NDJSON)
+        answer = await while_connected(request.receive, service.translate(body))
+        return _json(answer.model_dump_json(exclude_none=True))
+
+    @router.get("/v1/models", response_model=ModelsResponse, responses=documented())
+    async def models() -> Response:
+        """The models that are served; the first is used where none is named."""
+        return _json(service.models().model_dump_json())
+
+    @router.get("/v1/limits", response_model=Limits, responses=documented())
+    async def limits() -> Response:
+        """What a request may ask for at most."""
+        return _json(service.limits.model_dump_json())
+
+    add_probes(router, service)
+    return router
+
+
+def add_probes(router: APIRouter, service: Service) -> None:
+    """What a supervisor asks."""
+
+    @router.get("/livez", responses=documented())
+    async def livez() -> Response:
+        """Whether the process works: 503 if a model has made no step for too long."""
+        silent = service.stuck_seconds()
+        stuck = silent > service.limits.max_stuck_seconds
+        return _state("stuck" if stuck else "ok", 503 if stuck else 200)
+
+    @router.get("/readyz", responses=documented())
+    async def readyz() -> Response:
+        """Whether requests are taken: 503 while models are read and while the server stops."""
+        if service.is_draining:
+            return _state("stopping", 503)
+        return _state("ok", 200) if service.is_ready else _state("starting", 503)
+
+    @router.get(
+        "/metrics",
+        responses={
+            **documented(),
+            200: {"content": {"text/plain": {"schema": {"type": "string"}}}},
+        },
+        response_class=Response,
+    )
+    async def metrics() -> Response:
+        """Counters and histograms in Prometheus' text format."""
+        return Response(service.metrics.text(), headers={"content-type": METRICS})
+
+
+async def _stream(
+    service: Service, body: TranslateRequest, request: Request
+) -> AsyncIterator[bytes]:
+    model = service.find(body.model).model.place.name
+    try:
+        async for text, sentence, answer in service.stream(body):
+            yield _line({"model": model, "index": text, "sentence": sentence}, answer)
+    except ServiceError as error:
+        if request.scope["state"].get("streaming"):
+            problem = Problem(
+                title=error.title,
+                status=error.status,
+                detail=str(error),
+                request_id=request_id_of(request.scope),
+            )
+            yield f'{{"problem":{problem.model_dump_json(exclude_none=True)}}}\n'.encode()
+            return
+        raise
+    yield json.dumps({"model": model, "done": True}).encode() + b"\n"
+
+
+async def _chained(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for each in rest:
+        yield each
+
+
+def _line(head: dict[str, Any], answer: SentenceAnswer) -> bytes:
+    return json.dumps(head | answer.model_dump(exclude_none=True), ensure_ascii=False).encode() + b"\n"
+
+
+def _json(text: str, status: int = 200) -> Response:
+    return Response(text, status_code=status, media_type="application/json")
+
+
+def _state(word: str, status: int) -> Response:
+    if status == 200:  # noqa: PLR2004
+        return JSONResponse({"status": word})
+    detail = Problem(title="Unavailable", status=status, detail=word, request_id="-")
+    return Response(
+        detail.model_dump_json(exclude_none=True), status_code=status, media_type=PROBLEM
+    )

@@ -1,0 +1,104 @@
+"""The models that are served: opened, named, and put in place of each other."""
+
+import dataclasses
+import itertools
+from collections.abc import Callable
+from pathlib import Path
+
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.load import load
+from pellucid.decoding.result import Translation
+from pellucid.decoding.translator import Translator
+from pellucid.serve.languages import languages_of
+from pellucid.serve.schema import ModelEntry
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelPlace:
+    """Which bundle or run folder to serve, under which name."""
+
+    name: str
+    path: Path
+    languages: tuple[str, str] | None = None
+    """Source and target, if they were told."""
+
+
+class LoadedModel:
+    """A model in memory: it cuts text, and translates sentences that are searched alike."""
+
+    def __init__(self, place: ModelPlace, translator: Translator) -> None:
+        self.place = place
+        self.translator = translator
+        self.settings = translator.settings
+        self._ids: dict[str, int] | None = None
+        told = place.languages or languages_of(translator.bundle.settings, place.name)
+        self.source_language, self.target_language = told
+
+    def source_limit(self, limits_tokens: int) -> int:
+        """Tokens of a sentence that are read at most, the stop not counted."""
+        most = self.translator.bundle.model.max_length
+        limit = min(self.settings.max_source_tokens, limits_tokens)
+        return limit if most is None else min(limit, most - 1)
+
+    def target_limit(self, limits_tokens: int) -> int:
+        """Tokens of a translation at most, the stop not counted."""
+        most = self.translator.bundle.model.max_length
+        return limits_tokens if most is None else min(limits_tokens, most - 1)
+
+    def source_ids(self, texts: list[str]) -> list[list[int]]:
+        """The ids of each sentence, without the stop."""
+        return self.translator.bundle.source_tokenizer.encode_batch(texts)
+
+    def source_tokens(self, ids: list[int]) -> list[str]:
+        """The pieces behind ids, as people may look at them."""
+        return self.translator.bundle.source_tokenizer.tokens(ids)
+
+    def translate(self, texts: list[str], settings: DecodingConfig) -> list[Translation]:
+        """One translation for each sentence."""
+        return Translator(self.translator.bundle, settings).translate(texts)
+
+    def entry(self, max_source_tokens: int) -> ModelEntry:
+        """What clients are told of it."""
+        bundle = self.translator.bundle
+        return ModelEntry(
+            name=self.place.name,
+            source_language=self.source_language,
+            target_language=self.target_language,
+            kind=bundle.settings.get("model", {}).get("kind", "transformer"),
+            parameter_count=sum(parameter.numel() for parameter in bundle.model.parameters()),
+            source_vocabulary_size=bundle.source_tokenizer.vocabulary_size,
+            target_vocabulary_size=bundle.target_tokenizer.vocabulary_size,
+            max_source_tokens=self.source_limit(max_source_tokens),
+            beam_size=self.settings.beam_size,
+            engine="torch",
+        )
+
+
+Open = Callable[[ModelPlace], LoadedModel]
+
+
+def open_model(place: ModelPlace) -> LoadedModel:
+    """Read a bundle. Raises what ``pellucid.load`` raises."""
+    model = LoadedModel(place, load(place.path))
+    model.translate(["a"], model.settings.having(beam_size=1, max_length=1))  # warms the kernels
+    return model
+
+
+def name_places(specifications: list[str]) -> list[tuple[str, Path]]:
+    """``NAME=PATH`` or ``PATH``, whose last part is the name; equal names get a number."""
+    found: list[tuple[str, Path]] = []
+    taken: set[str] = set()
+    for specification in specifications:
+        name, separator, rest = specification.partition("=")
+        path = Path(rest if separator else specification)
+        stem = name if separator else (path.resolve().name or "model")
+        if not separator and path.resolve().parent.name == "bundles":
+            stem = path.resolve().parent.parent.name
+        unique = next(
+            each
+            for each in itertools.chain([stem], (f"{stem}-{n}" for n in itertools.count(2)))
+            if each not in taken
+        )
+        taken.add(unique)
+        found.append((unique, path))
+    return found

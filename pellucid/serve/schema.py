@@ -1,0 +1,221 @@
+"""What a client sends and what it is given; unknown fields and wrong types are refused."""
+
+from typing import Literal
+
+import pydantic
+from pydantic import Field
+
+from pellucid.serve.limits import Limits
+from pellucid.serve.strict_json import Fault, shown
+
+
+class _Message(pydantic.BaseModel):
+    model_config = pydantic.ConfigDict(
+        frozen=True,
+        extra="forbid",
+        strict=True,
+        use_attribute_docstrings=True,
+        protected_namespaces=(),
+        allow_inf_nan=False,
+    )
+
+
+class TranslateRequest(_Message):
+    """One text or several to translate with one model."""
+
+    text: str | list[str]
+    """What to translate; a text may have many sentences and lines."""
+    model: str | None = None
+    """A name from ``GET /v1/models``; the first model if it is not given."""
+    beam_size: int | None = Field(default=None, ge=1)
+    """Hypotheses followed at a time, at least n_best; 1 is greedy search."""
+    n_best: int | None = Field(default=None, ge=1)
+    """Translations given for each text, best first."""
+    alternatives: int = Field(default=0, ge=0)
+    """Other translations given for each text, beside the best."""
+    length_penalty: float | None = Field(default=None, ge=-10, le=10)
+    """Exponent of the length penalty; 0 is none."""
+    max_new_tokens: int | None = Field(default=None, ge=1)
+    """The longest translation of one sentence, in tokens; the model's own limit holds as well."""
+    alignment: bool = False
+    """Whether to tell which source token each target token goes back to."""
+    confidences: bool = False
+    """Whether to tell how likely the model found each token."""
+    split: bool = True
+    """Whether a text is translated sentence by sentence."""
+    truncate: bool = True
+    """Whether a sentence that is too long is cut, with ``truncated`` in the answer, or refused."""
+    stream: bool = False
+    """Whether to send each sentence as soon as it is translated, as lines of JSON."""
+
+
+class Candidate(_Message):
+    """One of several translations of a text."""
+
+    text: str
+    score: float
+    """Summed log-probabilities over the length penalty, in nats."""
+
+
+class SentenceAnswer(_Message):
+    """One sentence of a text; ``before + text + after`` in a row are the translated text."""
+
+    source: str
+    source_start: int
+    """Where it begins in the given text, in characters."""
+    before: str
+    """White space taken over from the given text."""
+    text: str
+    after: str
+    score: float
+    truncated: bool
+    """Whether its end was not read, being beyond what the model can take."""
+    tokens: list[str]
+    """The pieces of the translation."""
+    source_tokens: list[str]
+    """The pieces that were read."""
+    confidences: list[float] | None = None
+    """p(token | those before it, source), one for each of tokens."""
+    alignment: list[tuple[int, int]] | None = None
+    """Pairs of an index into source_tokens and one into tokens."""
+    n_best: list[Candidate] | None = None
+
+
+class TextAnswer(_Message):
+    """One text, put together again; tokens and alignment run on through its sentences."""
+
+    text: str
+    score: float
+    """The sum over its sentences."""
+    truncated: bool
+    """Whether the end of a sentence was not read."""
+    tokens: list[str]
+    source_tokens: list[str]
+    confidences: list[float] | None = None
+    alignment: list[tuple[int, int]] | None = None
+    n_best: list[Candidate] | None = None
+    alternatives: list[str] | None = None
+    sentences: list[SentenceAnswer]
+
+
+class TranslateResponse(_Message):
+    """The translations, in the order of the texts."""
+
+    model: str
+    translations: list[TextAnswer]
+
+
+class AlternativesRequest(_Message):
+    """What else could stand at one place of a translation."""
+
+    text: str
+    """One sentence to translate."""
+    prefix: list[str] = []
+    """The tokens of the translation before that place, as an answer gave them."""
+    count: int = Field(default=5, ge=1)
+    """How many tokens to give, likeliest first."""
+    model: str | None = None
+
+
+class Alternative(_Message):
+    """One token that could stand there, and the likeliest translation that goes on from it."""
+
+    token: str
+    """Empty if the translation could end there."""
+    probability: float
+    text: str
+    tokens: list[str]
+    score: float
+
+
+class AlternativesResponse(_Message):
+    """The likeliest tokens at one place, best first."""
+
+    model: str
+    source_tokens: list[str]
+    prefix: list[str]
+    alternatives: list[Alternative]
+
+
+class ModelEntry(_Message):
+    """A model that is served."""
+
+    name: str
+    source_language: str
+    """ISO 639 code, or ``und`` if nobody told."""
+    target_language: str
+    kind: str
+    parameter_count: int
+    source_vocabulary_size: int
+    target_vocabulary_size: int
+    max_source_tokens: int
+    beam_size: int
+    """What is used if a request names none."""
+    engine: str
+
+
+class ModelsResponse(_Message):
+    """All models; the first is used where a request names none."""
+
+    models: list[ModelEntry]
+
+
+class Problem(_Message):
+    """What went wrong (RFC 9457)."""
+
+    type: Literal["about:blank"] = "about:blank"
+    title: str
+    status: int
+    detail: str
+    request_id: str
+    """Stands in the server's log as well."""
+    errors: list[dict[str, str]] | None = None
+    """Each field that was wrong: field, message, value."""
+    error: str | None = None
+    """The detail once more, where clients of LibreTranslate look for it."""
+
+
+def faults_of_translate(request: TranslateRequest, limits: Limits) -> list[Fault]:
+    """All that is beyond the limits; empty if nothing is."""
+    faults = []
+    texts = [request.text] if isinstance(request.text, str) else request.text
+    if len(texts) > limits.max_texts:
+        faults.append(_beyond("text", f"must hold at most {limits.max_texts} texts", len(texts)))
+    for index, text in enumerate(texts[: limits.max_texts]):
+        place = "text" if isinstance(request.text, str) else f"text.{index}"
+        faults += _too_long(place, text, limits)
+    return faults + _above(
+        [
+            ("beam_size", request.beam_size, limits.max_beam_size),
+            ("n_best", request.n_best, limits.max_n_best),
+            ("alternatives", request.alternatives, limits.max_n_best - 1),
+            ("max_new_tokens", request.max_new_tokens, limits.max_new_tokens),
+        ]
+    )
+
+
+def faults_of_alternatives(request: AlternativesRequest, limits: Limits) -> list[Fault]:
+    """All that is beyond the limits; empty if nothing is."""
+    faults = _too_long("text", request.text, limits)
+    if len(request.prefix) > limits.max_new_tokens:
+        most = f"must hold at most {limits.max_new_tokens} tokens"
+        faults.append(_beyond("prefix", most, len(request.prefix)))
+    return faults + _above([("count", request.count, limits.max_n_best)])
+
+
+def _too_long(place: str, text: str, limits: Limits) -> list[Fault]:
+    if len(text) <= limits.max_text_chars:
+        return []
+    return [_beyond(place, f"must have at most {limits.max_text_chars} characters", len(text))]
+
+
+def _above(values: list[tuple[str, int | None, int]]) -> list[Fault]:
+    return [
+        _beyond(field, f"must be at most {most}", value)
+        for field, value, most in values
+        if value is not None and value > most
+    ]
+
+
+def _beyond(field: str, rule: str, got: int) -> Fault:
+    return Fault(field, f"{rule}, got {shown(got)}", shown(got))

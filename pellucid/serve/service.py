@@ -1,0 +1,216 @@
+"""What the server can do, said without HTTP: texts in, answers out, or a ServiceError."""
+
+import asyncio
+import threading
+import time
+from collections.abc import AsyncIterator, Sequence
+
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.result import Translation
+from pellucid.serve.answers import answer_sentence, answer_text
+from pellucid.serve.batching import Batcher, Job, Outcome, Ticket
+from pellucid.serve.faults import (
+    DeadlineError,
+    InvalidError,
+    ServiceError,
+    UnavailableError,
+    UnknownModelError,
+)
+from pellucid.serve.limits import Limits
+from pellucid.serve.metrics import Metrics
+from pellucid.serve.models import LoadedModel
+from pellucid.serve.reading import ReadText, read_texts
+from pellucid.serve.schema import (
+    ModelsResponse,
+    SentenceAnswer,
+    TranslateRequest,
+    TranslateResponse,
+    faults_of_translate,
+)
+from pellucid.serve.strict_json import shown
+
+
+class Served:
+    """A model with the queue before it; the model may be put in another's place."""
+
+    def __init__(self, model: LoadedModel, batcher: Batcher) -> None:
+        self.model = model
+        self.batcher = batcher
+
+
+class Service:
+    """Models by name, each with a thread of its own; used from one event loop."""
+
+    def __init__(self, limits: Limits, metrics: Metrics, *, batch_wait_seconds: float = 0.0) -> None:
+        self.limits = limits
+        self.metrics = metrics
+        self.is_ready = False
+        """Whether all models are there."""
+        self.is_draining = False
+        """Whether the server has been told to stop."""
+        self._batch_wait_seconds = batch_wait_seconds
+        self._served: dict[str, Served] = {}
+        self._lock = threading.Lock()
+
+    def put(self, model: LoadedModel) -> None:
+        """Serve a model, in place of one of its name if there is one; from any thread.
+
+        Sentences that are being translated end with the model that began them.
+        """
+        name = model.place.name
+        with self._lock:
+            if name in self._served:
+                self._served[name].model = model
+                self._served[name].batcher.translate = model.translate
+                return
+            batcher = Batcher(
+                model.translate,
+                self.metrics,
+                max_queue=self.limits.max_queue,
+                max_batch=self.limits.max_batch_sentences,
+                batch_tokens=model.settings.batch_tokens,
+                wait_seconds=self._batch_wait_seconds,
+            )
+            self._served[name] = Served(model, batcher)
+            batcher.start()
+
+    def stop(self, seconds: float) -> None:
+        """End the threads; what still waits is refused."""
+        for served in self._served.values():
+            served.batcher.stop()
+        for served in self._served.values():
+            served.batcher.join(seconds)
+
+    def stuck_seconds(self) -> float:
+        """How long the model that has been silent longest has made no step."""
+        return max((s.batcher.seconds_since_tick() for s in self._served.values()), default=0.0)
+
+    def models(self) -> ModelsResponse:
+        """All models, the one that is used by default first."""
+        most = self.limits.max_source_tokens
+        return ModelsResponse(models=[s.model.entry(most) for s in self._served.values()])
+
+    def loaded(self) -> list[LoadedModel]:
+        """All models, the one that is used by default first."""
+        return [served.model for served in self._served.values()]
+
+    async def translate(self, request: TranslateRequest) -> TranslateResponse:
+        """Translate texts. Raises ServiceError; when cancelled, so is the work."""
+        served, texts = await self._read(request)
+        found: list[SentenceAnswer | None] = [None] * sum(len(text.sentences) for text in texts)
+        async for index, answer in self._sentences(served, request, texts):
+            found[index] = answer
+        sentences = iter(found)
+        answers = []
+        for text in texts:
+            own = [each for each in (next(sentences) for _ in text.sentences) if each is not None]
+            answers.append(answer_text(own, request))
+        return TranslateResponse(model=served.model.place.name, translations=answers)
+
+    async def stream(
+        self, request: TranslateRequest
+    ) -> AsyncIterator[tuple[int, int, SentenceAnswer]]:
+        """Number of the text, number of the sentence in it, and the sentence, as they finish.
+
+        Raises as ``translate`` does, before the first of them or in between.
+        """
+        served, texts = await self._read(request)
+        places = [(t, s) for t, text in enumerate(texts) for s in range(len(text.sentences))]
+        async for index, answer in self._sentences(served, request, texts):
+            yield (*places[index], answer)
+
+    def find(self, name: str | None) -> Served:
+        """The model of this name, or the first. Raises UnknownModelError, UnavailableError."""
+        if self.is_draining or not self.is_ready:
+            state = "stopping" if self.is_draining else "starting"
+            raise UnavailableError(f"the server is {state}")
+        if name is None:
+            return next(iter(self._served.values()))
+        if name not in self._served:
+            raise UnknownModelError(f"there is no model {shown(name)}; GET /v1/models lists them")
+        return self._served[name]
+
+    async def _read(self, request: TranslateRequest) -> tuple[Served, list[ReadText]]:
+        faults = faults_of_translate(request, self.limits)
+        if faults:
+            raise InvalidError(faults)
+        served = self.find(request.model)
+        limit = served.model.source_limit(self.limits.max_source_tokens)
+        texts = await read_texts(served.model, request, limit)
+        return served, texts
+
+    async def _sentences(
+        self, served: Served, request: TranslateRequest, texts: Sequence[ReadText]
+    ) -> AsyncIterator[tuple[int, SentenceAnswer]]:
+        """Each sentence with its number, as they finish."""
+        sentences = [sentence for text in texts for sentence in text.sentences]
+        jobs = []
+        for index, sentence in enumerate(sentences):
+            if sentence.ids:
+                jobs.append(Job(index, sentence.place.text, len(sentence.ids)))
+            else:
+                yield index, answer_sentence(sentence, None, request)
+        if jobs:
+            settings = search_settings(served.model, request, self.limits)
+            async for index, translation in self._work(served.batcher, jobs, settings):
+                yield index, answer_sentence(sentences[index], translation, request)
+
+    async def _work(
+        self, batcher: Batcher, jobs: Sequence[Job], settings: DecodingConfig
+    ) -> AsyncIterator[tuple[int, Translation]]:
+        """Hand jobs to the batcher; what comes of them, as it comes."""
+        loop = asyncio.get_running_loop()
+        arrived: asyncio.Queue[Sequence[tuple[int, Outcome]]] = asyncio.Queue()
+
+        def deliver(outcomes: Sequence[tuple[int, Outcome]]) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(arrived.put_nowait, outcomes)
+
+        seconds = self.limits.max_request_seconds
+        ticket = Ticket(jobs, settings, time.monotonic() + seconds, deliver)
+        batcher.submit(ticket)
+        left = len(jobs)
+        try:
+            while left:
+                remaining = ticket.deadline - time.monotonic()
+                async with asyncio.timeout(max(remaining, 0)):
+                    outcomes = await arrived.get()
+                for index, outcome in outcomes:
+                    if isinstance(outcome, ServiceError):
+                        raise outcome
+                    if isinstance(outcome, Exception):
+                        raise DeadlineError(_too_late(seconds))
+                    yield index, outcome
+                left -= len(outcomes)
+        except TimeoutError:
+            raise DeadlineError(_too_late(seconds)) from None
+        finally:
+            if left:
+                batcher.leave(ticket)
+
+
+def search_settings(
+    model: LoadedModel, request: TranslateRequest, limits: Limits
+) -> DecodingConfig:
+    """How a request is searched: the model's own settings, its wishes, the limits."""
+    own = model.settings
+    wanted = max(request.n_best or 1, request.alternatives + 1)
+    beam_size = max(request.beam_size or own.beam_size, wanted)
+    most = model.target_limit(limits.max_new_tokens)
+    asked = request.max_new_tokens or own.max_length
+    return own.model_copy(
+        update={
+            "beam_size": min(beam_size, limits.max_beam_size),
+            "n_best": wanted,
+            "length_penalty": own.length_penalty
+            if request.length_penalty is None
+            else request.length_penalty,
+            "max_length": None if asked is None else min(asked, most),
+            "max_length_extra": min(own.max_length_extra, most),
+            "max_source_tokens": model.source_limit(limits.max_source_tokens),
+        }
+    )
+
+
+def _too_late(seconds: float) -> str:
+    return f"the answer was not ready within {seconds:g} seconds"

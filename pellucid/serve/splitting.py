@@ -1,0 +1,51 @@
+"""Long texts in pieces that a translation model knows, and back with their spacing."""
+
+import dataclasses
+from collections.abc import Sequence
+
+import sentencex
+
+
+@dataclasses.dataclass(frozen=True)
+class Sentence:
+    """A sentence and the white space around it; all of them in a row are the text."""
+
+    before: str
+    text: str
+    after: str
+    start: int
+    """Where ``text`` begins, in characters of the whole text."""
+
+
+def split_sentences(text: str, language: str) -> list[Sentence]:
+    """The sentences of ``text``, in order; nothing of it is lost.
+
+    A text of white space alone is one sentence without words. ``language`` is a code such as
+    ``en``; for one that is unknown the rules of English hold.
+    """
+    pieces = sentencex.segment(language, text) if text else []
+    found: list[Sentence] = []
+    before, start = "", 0
+    for piece in pieces:
+        words = piece.strip()
+        if not words:
+            if found:
+                found[-1] = dataclasses.replace(found[-1], after=found[-1].after + piece)
+            else:
+                before += piece
+        else:
+            lead = before + piece[: len(piece) - len(piece.lstrip())]
+            tail = piece[len(piece.rstrip()) :]
+            inside = start + len(piece) - len(piece.lstrip())
+            found.append(Sentence(before=lead, text=words, after=tail, start=inside))
+            before = ""
+        start += len(piece)
+    return found or [Sentence(before=text, text="", after="", start=len(text))]
+
+
+def join_sentences(sentences: Sequence[Sentence], translations: Sequence[str]) -> str:
+    """The translations with the white space that stood around the sentences."""
+    return "".join(
+        f"{sentence.before}{translation}{sentence.after}"
+        for sentence, translation in zip(sentences, translations, strict=True)
+    )

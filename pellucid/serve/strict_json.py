@@ -1,0 +1,143 @@
+"""JSON without the leniencies of the standard parser: every fault has a place and a number."""
+
+import dataclasses
+import json
+import math
+import re
+from collections.abc import Iterator
+from typing import Any
+
+_LONGEST_NUMBER = 40
+"""Characters; a double has 25 at most. Longer ones cost quadratic time and fit nowhere."""
+_SURROGATES = re.compile("[\ud800-\udfff]")
+_SHOWN = 40
+"""Characters of a wrong value that are told back."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """Something wrong with a request: where, what must hold, what was got."""
+
+    field: str
+    message: str
+    value: str
+
+
+class MalformedError(Exception):
+    """The bytes are not JSON as RFC 8259 has it, or are nested too deeply."""
+
+
+class RefusedError(Exception):
+    """It is JSON, but holds something that no field can take."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        super().__init__(faults)
+        self.faults = faults
+
+
+@dataclasses.dataclass(frozen=True)
+class _Wrong:
+    """Stands where a value stood that must not be."""
+
+    message: str
+    value: str
+
+
+def parse_strictly(body: bytes, max_depth: int) -> Any:
+    """The value that ``body`` holds.
+
+    Raises MalformedError for what is not UTF-8, not JSON or deeper than ``max_depth``;
+    RefusedError for keys that come twice, NaN, infinity, numbers that no double holds and lone
+    surrogates, naming the field.
+    """
+    try:
+        text = body.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise MalformedError(f"the body must be UTF-8, byte {error.start} is not") from None
+    if text.startswith("\ufeff"):
+        raise MalformedError("the body must not start with a byte order mark")
+    if depth_of(text) > max_depth:
+        raise MalformedError(f"arrays and objects may be nested {max_depth} deep at most")
+    try:
+        value = json.loads(
+            text,
+            parse_int=_integer,
+            parse_float=_float,
+            parse_constant=lambda word: _Wrong("must be a finite number", word),
+            object_pairs_hook=_object,
+        )
+    except json.JSONDecodeError as error:
+        raise MalformedError(f"the body is not JSON: {error.msg} at character {error.pos}") from None
+    faults = list(_faults_of(value, ""))
+    if faults:
+        raise RefusedError(faults)
+    return value
+
+
+def depth_of(text: str) -> int:
+    """How many arrays and objects stand open at most; brackets in strings do not count."""
+    depth = deepest = 0
+    inside = False
+    position = 0
+    for match in re.finditer(r'["\[\]{}\\]', text):
+        if match.start() < position:
+            continue
+        mark = match.group()
+        if inside:
+            if mark == "\\":
+                position = match.start() + 2
+            elif mark == '"':
+                inside = False
+        elif mark == '"':
+            inside = True
+        elif mark in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif mark in "]}":
+            depth -= 1
+    return deepest
+
+
+def shown(value: object) -> str:
+    """A value as it is told back: short, on one line, in ASCII."""
+    text = ascii(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _integer(digits: str) -> int | _Wrong:
+    if len(digits) > _LONGEST_NUMBER:
+        return _Wrong(f"must be a number of at most {_LONGEST_NUMBER} digits", digits)
+    return int(digits)
+
+
+def _float(digits: str) -> float | _Wrong:
+    if len(digits) > _LONGEST_NUMBER:
+        return _Wrong(f"must be a number of at most {_LONGEST_NUMBER} digits", digits)
+    number = float(digits)
+    return number if math.isfinite(number) else _Wrong("must be a finite number", digits)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        found[name] = _Wrong("must be given once", name) if name in found else value
+    return found
+
+
+def _faults_of(value: object, place: str) -> Iterator[Fault]:
+    match value:
+        case _Wrong():
+            yield Fault(place or "body", value.message, shown(value.value))
+        case str() if _SURROGATES.search(value):
+            yield Fault(place or "body", "must not hold a lone surrogate", shown(value))
+        case list():
+            for index, each in enumerate(value):
+                yield from _faults_of(each, f"{place}.{index}" if place else str(index))
+        case dict():
+            for name, each in value.items():
+                if _SURROGATES.search(name):
+                    yield Fault(place or "body", "a name must not hold a lone surrogate", shown(name))
+                    continue
+                yield from _faults_of(each, f"{place}.{name}" if place else name)
+        case _:
+            pass
