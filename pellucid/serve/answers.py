@@ -71,8 +71,9 @@ def _confidences(translation: Translation | None) -> list[float]:
 
 
 def _alignment(translation: Translation | None) -> list[tuple[int, int]]:
-    pairs = getattr(translation, "alignment", None)
-    return [] if pairs is None else [(source, target) for source, target in pairs]
+    if translation is None or translation.alignment is None:
+        return []
+    return list(translation.alignment)
 
 
 def _joined_alignment(sentences: Sequence[SentenceAnswer]) -> list[tuple[int, int]]:

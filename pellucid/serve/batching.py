@@ -6,12 +6,14 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
+from pellucid.core.errors import DataError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.result import Translation
-from pellucid.serve.faults import EngineError, OverloadedError, UnavailableError
+from pellucid.serve.faults import EngineError, InvalidError, OverloadedError, UnavailableError
 from pellucid.serve.metrics import Metrics
+from pellucid.serve.strict_json import Fault
 
 _LOG = logging.getLogger("pellucid.serve")
 
@@ -36,7 +38,8 @@ class Job:
     token_count: int
 
 
-Outcome = Translation | Exception
+Outcome = Any
+"""A Translation, what lone work gave, or the ServiceError that came of it."""
 Deliver = Callable[[Sequence[tuple[int, Outcome]]], None]
 """Called by the batcher's thread with the index of each job that is done, and what came of it."""
 
@@ -45,9 +48,16 @@ class Ticket:
     """A request in the queue: its sentences, how they are searched, until when, for whom."""
 
     def __init__(
-        self, jobs: Sequence[Job], settings: DecodingConfig, deadline: float, deliver: Deliver
+        self,
+        jobs: Sequence[Job],
+        settings: DecodingConfig | Callable[[], object],
+        deadline: float,
+        deliver: Deliver,
     ) -> None:
-        """``deadline`` is on the clock of ``time.monotonic``."""
+        """``deadline`` is on the clock of ``time.monotonic``.
+
+        Instead of settings there may be a function: the work of one job, which is done alone.
+        """
         self.waiting = deque(jobs)
         self.settings = settings
         self.deadline = deadline
@@ -180,7 +190,7 @@ class Batcher:
                 passed.append(ticket)
                 continue
             job = ticket.waiting[0]
-            width = max(longest, job.token_count + 1) * ticket.settings.beam_size
+            width = max(longest, job.token_count + 1) * _beam_size(ticket)
             if batch and width * (len(batch) + 1) > self._batch_tokens:
                 passed.append(ticket)
                 continue
@@ -199,9 +209,7 @@ class Batcher:
             self._metrics.queue_seconds.observe(begun - ticket.since)
         self._metrics.batch_sentences.observe(len(batch))
         try:
-            found: Sequence[Outcome] = self.translate(
-                [job.text for _, job in batch], batch[0][0].settings
-            )
+            found = self._outcomes(batch)
         except Exception as error:
             if len(batch) > 1:
                 _LOG.warning("a batch failed (%s); its sentences go alone", type(error).__name__)
@@ -213,6 +221,15 @@ class Batcher:
         self._metrics.inference_seconds.observe(time.monotonic() - begun)
         self._give(batch, found)
 
+    def _outcomes(self, batch: Batch) -> Sequence[Outcome]:
+        settings = batch[0][0].settings
+        if isinstance(settings, DecodingConfig):
+            return self.translate([job.text for _, job in batch], settings)
+        try:
+            return [settings()]
+        except DataError as error:  # says what of the request cannot be, in our own words
+            return [InvalidError([Fault("body", str(error), "")])]
+
     def _give(self, batch: Batch, found: Sequence[Outcome]) -> None:
         by_ticket: dict[Ticket, list[tuple[int, Outcome]]] = {}
         for (ticket, job), outcome in zip(batch, found, strict=True):
@@ -223,6 +240,10 @@ class Batcher:
                 self._metrics.tokens.labels("target").inc(len(outcome.tokens))
         for ticket, outcomes in by_ticket.items():
             ticket.deliver(outcomes)
+
+
+def _beam_size(ticket: Ticket) -> int:
+    return ticket.settings.beam_size if isinstance(ticket.settings, DecodingConfig) else 1
 
 
 def place_of(error: BaseException) -> str:

@@ -55,7 +55,7 @@ class LoadedModel:
 
     def translate(self, texts: list[str], settings: DecodingConfig) -> list[Translation]:
         """One translation for each sentence."""
-        return Translator(self.translator.bundle, settings).translate(texts)
+        return self.translator.translate(texts, settings)
 
     def entry(self, max_source_tokens: int) -> ModelEntry:
         """What clients are told of it."""

@@ -121,8 +121,9 @@ class Alternative(_Message):
     """One token that could stand there, and the likeliest translation that goes on from it."""
 
     token: str
-    """Empty if the translation could end there."""
+    """A piece of the target language; ``[STOP]`` ends the translation."""
     probability: float
+    """p(token | prefix, source)."""
     text: str
     tokens: list[str]
     score: float

@@ -3,10 +3,12 @@
 import asyncio
 import threading
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any, TypeVar, cast
 
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.result import Translation
+from pellucid.decoding.result import Alternative as DecodedAlternative
+from pellucid.decoding.translator import Translator
 from pellucid.serve.answers import answer_sentence, answer_text
 from pellucid.serve.batching import Batcher, Job, Outcome, Ticket
 from pellucid.serve.faults import (
@@ -22,12 +24,19 @@ from pellucid.serve.models import LoadedModel
 from pellucid.serve.reading import ReadText, read_texts
 from pellucid.serve.schema import (
     ModelsResponse,
+    Alternative,
+    AlternativesRequest,
+    AlternativesResponse,
     SentenceAnswer,
     TranslateRequest,
     TranslateResponse,
+    faults_of_alternatives,
     faults_of_translate,
 )
-from pellucid.serve.strict_json import shown
+from pellucid.serve.strict_json import Fault, shown
+
+
+_Found = TypeVar("_Found")
 
 
 class Served:
@@ -119,6 +128,43 @@ class Service:
         async for index, answer in self._sentences(served, request, texts):
             yield (*places[index], answer)
 
+    async def alternatives(self, request: AlternativesRequest) -> AlternativesResponse:
+        """The likeliest tokens at one place, each with the best translation that has it there.
+
+        Raises as ``translate`` does, InvalidError for a token that the model does not know.
+        """
+        faults = faults_of_alternatives(request, self.limits)
+        if faults:
+            raise InvalidError(faults)
+        served = self.find(request.model)
+        model = served.model
+        if not request.text.strip():
+            raise InvalidError([Fault("text", "must hold a word", shown(request.text))])
+        settings = model.settings.model_copy(
+            update={"max_source_tokens": model.source_limit(self.limits.max_source_tokens)}
+        )
+        translator = Translator(model.translator.bundle, settings)
+
+        def work() -> list[DecodedAlternative]:
+            return translator.alternatives(request.text, request.prefix, request.count)
+
+        found = await self._alone(served.batcher, work)
+        return AlternativesResponse(
+            model=model.place.name,
+            source_tokens=list(found[0].translation.source_tokens) if found else [],
+            prefix=request.prefix,
+            alternatives=[
+                Alternative(
+                    token=each.token,
+                    probability=each.probability,
+                    text=each.translation.text,
+                    tokens=list(each.translation.tokens),
+                    score=each.translation.score,
+                )
+                for each in found
+            ],
+        )
+
     def find(self, name: str | None) -> Served:
         """The model of this name, or the first. Raises UnknownModelError, UnavailableError."""
         if self.is_draining or not self.is_ready:
@@ -155,9 +201,19 @@ class Service:
             async for index, translation in self._work(served.batcher, jobs, settings):
                 yield index, answer_sentence(sentences[index], translation, request)
 
+    async def _alone(self, batcher: Batcher, work: Callable[[], _Found]) -> _Found:
+        """Have the batcher's thread do one thing between two batches."""
+        ticket_work: Callable[[], object] = work
+        async for _, found in self._work(batcher, [Job(0, "", 0)], ticket_work):
+            return cast(_Found, found)
+        raise AssertionError("one job has one outcome")
+
     async def _work(
-        self, batcher: Batcher, jobs: Sequence[Job], settings: DecodingConfig
-    ) -> AsyncIterator[tuple[int, Translation]]:
+        self,
+        batcher: Batcher,
+        jobs: Sequence[Job],
+        settings: DecodingConfig | Callable[[], object],
+    ) -> AsyncIterator[tuple[int, Any]]:
         """Hand jobs to the batcher; what comes of them, as it comes."""
         loop = asyncio.get_running_loop()
         arrived: asyncio.Queue[Sequence[tuple[int, Outcome]]] = asyncio.Queue()
@@ -172,18 +228,16 @@ class Service:
         left = len(jobs)
         try:
             while left:
-                remaining = ticket.deadline - time.monotonic()
-                async with asyncio.timeout(max(remaining, 0)):
+                async with asyncio.timeout(max(ticket.deadline - time.monotonic(), 0)):
                     outcomes = await arrived.get()
                 for index, outcome in outcomes:
                     if isinstance(outcome, ServiceError):
                         raise outcome
-                    if isinstance(outcome, Exception):
-                        raise DeadlineError(_too_late(seconds))
                     yield index, outcome
                 left -= len(outcomes)
         except TimeoutError:
-            raise DeadlineError(_too_late(seconds)) from None
+            late = f"the answer was not ready within {seconds:g} seconds"
+            raise DeadlineError(late) from None
         finally:
             if left:
                 batcher.leave(ticket)
@@ -208,9 +262,6 @@ def search_settings(
             "max_length": None if asked is None else min(asked, most),
             "max_length_extra": min(own.max_length_extra, most),
             "max_source_tokens": model.source_limit(limits.max_source_tokens),
+            "align": request.alignment,
         }
     )
-
-
-def _too_late(seconds: float) -> str:
-    return f"the answer was not ready within {seconds:g} seconds"

@@ -14,6 +14,8 @@ from pellucid.serve.http.waiting import while_connected
 from pellucid.serve.limits import Limits
 from pellucid.serve.metrics import CONTENT_TYPE as METRICS
 from pellucid.serve.schema import (
+    AlternativesRequest,
+    AlternativesResponse,
     ModelsResponse,
     Problem,
     SentenceAnswer,
@@ -56,6 +58,16 @@ def make_routes(service: Service) -> APIRouter:
             return StreamingResponse(_chained(first, lines), media_type=NDJSON)
         answer = await while_connected(request.receive, service.translate(body))
         return _json(answer.model_dump_json(exclude_none=True))
+
+    @router.post(
+        "/v1/alternatives",
+        response_model=AlternativesResponse,
+        responses=documented(404, 422, 429, 504),
+    )
+    async def alternatives(body: AlternativesRequest, request: Request) -> Response:
+        """What else could stand after a prefix, and how the sentence would go on from it."""
+        answer = await while_connected(request.receive, service.alternatives(body))
+        return _json(answer.model_dump_json())
 
     @router.get("/v1/models", response_model=ModelsResponse, responses=documented())
     async def models() -> Response:

@@ -1,0 +1,170 @@
+"""``pellucid serve``: models behind HTTP."""
+
+import ipaddress
+import logging
+import os
+import socket
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pellucid.cli.serve_options import given_limits, given_options, serve_options
+from pellucid.core.errors import ConfigError, InputMissingError, MissingExtraError
+
+if TYPE_CHECKING:
+    from pellucid.serve.http.guard import Policy
+    from pellucid.serve.models import ModelPlace
+
+_KEY_VARIABLE = "PELLUCID_API_KEY"
+
+
+@click.command()
+@click.argument("bundles", nargs=-1, required=True, metavar="[NAME=]BUNDLE...")
+@serve_options
+@click.pass_context
+def serve(ctx: click.Context, bundles: tuple[str, ...]) -> None:
+    """Answer requests over HTTP with each BUNDLE: a bundle folder or a run folder.
+
+    A page to try it stands at the printed address, its interface is described at /docs. A key
+    may stand in the environment variable PELLUCID_API_KEY as well. SIGTERM lets running requests
+    end, SIGHUP reads the models again.
+
+    \b
+    Examples:
+      pellucid serve runs/demo
+      pellucid serve de=runs/en-de runs/demo --port 8080 --workers 2
+    """
+    begun = time.monotonic()
+    options = given_options(ctx)
+    limits = given_limits(options)
+    keys = _read_keys(options["api_key_file"])
+    _check_exposure(options["host"], has_key=bool(keys), is_open=options["insecure_no_auth"])
+    listener = _listen(options["host"], options["port"])
+    try:
+        from pellucid.serve.http.auth import KeyRing
+        from pellucid.serve.http.guard import Policy
+        from pellucid.serve.process import ServerPlan
+        from pellucid.serve.supervisor import run_workers
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(str(error.name), "serve", "pellucid serve") from None
+    policy = Policy(
+        keys=KeyRing(keys),
+        hosts=frozenset(name.lower() for name in (*options["allowed_host"], options["host"])),
+        origins=frozenset(origin.lower().rstrip("/") for origin in options["cors_origin"]),
+        log_text=options["log_text"],
+    )
+    plan = ServerPlan(
+        places=_places(bundles, options["languages"]),
+        limits=limits,
+        policy=policy,
+        batch_wait_seconds=options["batch_wait_ms"] / 1000,
+        threads=options["threads"],
+    )
+    _log_in_lines(quiet=ctx.find_root().obj["quiet"])
+    url = _url_of(listener)
+
+    def announce() -> None:
+        for place in plan.places:
+            click.echo(f"serving {place.name} ({place.path})", err=True)
+        guarded = "with an API key" if policy.keys else "without an API key"
+        click.echo(
+            f"ready after {time.monotonic() - begun:.1f} s {guarded}; stop with Ctrl-C", err=True
+        )
+        click.echo(url)
+
+    run_workers(plan, listener, options["workers"], announce)
+
+
+def _read_keys(path: str | None) -> list[str]:
+    keys = [os.environ[_KEY_VARIABLE]] if os.environ.get(_KEY_VARIABLE) else []
+    if path is not None:
+        try:
+            lines = Path(path).read_text(encoding="utf-8").splitlines()
+        except OSError as error:
+            raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
+        found = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+        if not found:
+            raise ConfigError(f"{path} holds no API key")
+        keys += found
+    return keys
+
+
+def _check_exposure(host: str, *, has_key: bool, is_open: bool) -> None:
+    """Raises ConfigError if strangers could reach a server that asks for no key."""
+    if has_key or is_open or _is_loopback(host):
+        return
+    raise ConfigError(
+        f"a server that others can reach needs an API key, got --host {host} without one",
+        hint="give --api-key-file FILE, or --insecure-no-auth if something before it asks for keys",
+    )
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A socket that listens already, so that nobody who comes early is turned away."""
+    family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind(address)
+        listener.listen()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, f"{host}:{port}") from None
+    listener.setblocking(False)
+    return listener
+
+
+def _url_of(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def _places(bundles: tuple[str, ...], languages: tuple[str, ...]) -> "list[ModelPlace]":
+    """Where each model is. Raises ConfigError, and InputMissingError if there is none."""
+    from pellucid.bundle import find_bundle
+    from pellucid.serve.models import ModelPlace, name_places
+
+    told: dict[str, tuple[str, str]] = {}
+    for each in languages:
+        name, _, pair = each.rpartition("=")
+        source, separator, target = pair.partition("-")
+        if not (source and separator and target):
+            raise ConfigError(f"--languages must look like NAME=en-de, got {each!r}")
+        told[name] = (source, target)
+    places = []
+    for name, path in name_places(list(bundles)):
+        find_bundle(path)
+        places.append(ModelPlace(name, path, told.get(name, told.get(""))))
+    unknown = told.keys() - {place.name for place in places} - {""}
+    if unknown:
+        names = ", ".join(place.name for place in places)
+        raise ConfigError(f"--languages names {sorted(unknown)[0]!r}; there are: {names}")
+    return places
+
+
+class _Lines(logging.Formatter):
+    """One line for one event, whatever stands in it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        text = f"{moment}Z {record.levelname} {record.getMessage()}"
+        return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def _log_in_lines(*, quiet: bool) -> None:
+    logger: Any = logging.getLogger()
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Lines())
+    logger.handlers = [handler]
+    logger.setLevel(logging.WARNING)
+    own = logging.getLogger("pellucid")
+    own.handlers = []
+    own.setLevel(logging.WARNING if quiet else logging.INFO)
