@@ -13,7 +13,16 @@ from pellucid import __version__
 from pellucid.core.errors import PellucidError
 
 CommandName = Literal[
-    "check", "compare", "demo", "evaluate", "export", "figures", "import", "train", "translate"
+    "check",
+    "compare",
+    "demo",
+    "evaluate",
+    "export",
+    "figures",
+    "import",
+    "serve",
+    "train",
+    "translate",
 ]
 COMMAND_NAMES: tuple[CommandName, ...] = get_args(CommandName)
 
@@ -79,6 +88,10 @@ def _load(name: CommandName) -> click.Command:
             from pellucid.cli.import_ import import_
 
             return import_
+        case "serve":
+            from pellucid.cli.serve import serve
+
+            return serve
         case "train":
             from pellucid.cli.train import train
 

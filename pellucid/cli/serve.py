@@ -14,7 +14,6 @@ from pellucid.cli.serve_options import given_limits, given_options, serve_option
 from pellucid.core.errors import ConfigError, InputMissingError, MissingExtraError
 
 if TYPE_CHECKING:
-    from pellucid.serve.http.guard import Policy
     from pellucid.serve.models import ModelPlace
 
 _KEY_VARIABLE = "PELLUCID_API_KEY"

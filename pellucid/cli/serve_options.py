@@ -40,7 +40,9 @@ def _flag(name: str, text: str) -> Callable[[_Command], _Command]:
 
 _OPTIONS = [
     _option("--host", "127.0.0.1", "Address to listen on."),
-    _option("--port", 8000, "Port to listen on; 0 takes any that is free.", click.IntRange(0, 65535)),
+    _option(
+        "--port", 8000, "Port to listen on; 0 takes any that is free.", click.IntRange(0, 65535)
+    ),
     _option("--workers", 1, "Processes that answer.", click.IntRange(1, 64)),
     _option("--threads", None, "Threads of one operation in a worker.", click.IntRange(1)),
     _option(

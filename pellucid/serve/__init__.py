@@ -1,1 +1,1 @@
-"""Translation over HTTP: ``service`` knows models and no HTTP, ``http`` knows HTTP and no models."""
+"""Translation over HTTP: ``service`` knows models only, ``http`` only how it is asked."""

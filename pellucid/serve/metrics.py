@@ -66,5 +66,5 @@ class Metrics:
         if folder is None or not Path(folder).is_dir():
             return generate_latest(self._registry)
         shared = CollectorRegistry()
-        MultiProcessCollector(shared)
+        MultiProcessCollector(shared)  # type: ignore[no-untyped-call]
         return generate_latest(shared)

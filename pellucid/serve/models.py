@@ -5,6 +5,7 @@ import itertools
 from collections.abc import Callable
 from pathlib import Path
 
+from pellucid.bundle import Bundle
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.load import load
 from pellucid.decoding.result import Translation
@@ -26,32 +27,32 @@ class ModelPlace:
 class LoadedModel:
     """A model in memory: it cuts text, and translates sentences that are searched alike."""
 
-    def __init__(self, place: ModelPlace, translator: Translator) -> None:
+    def __init__(self, place: ModelPlace, translator: Translator, bundle: Bundle) -> None:
         self.place = place
         self.translator = translator
+        self.bundle = bundle
         self.settings = translator.settings
-        self._ids: dict[str, int] | None = None
-        told = place.languages or languages_of(translator.bundle.settings, place.name)
+        told = place.languages or languages_of(bundle.settings, place.name)
         self.source_language, self.target_language = told
 
     def source_limit(self, limits_tokens: int) -> int:
         """Tokens of a sentence that are read at most, the stop not counted."""
-        most = self.translator.bundle.model.max_length
+        most = self.bundle.model.max_length
         limit = min(self.settings.max_source_tokens, limits_tokens)
         return limit if most is None else min(limit, most - 1)
 
     def target_limit(self, limits_tokens: int) -> int:
         """Tokens of a translation at most, the stop not counted."""
-        most = self.translator.bundle.model.max_length
+        most = self.bundle.model.max_length
         return limits_tokens if most is None else min(limits_tokens, most - 1)
 
     def source_ids(self, texts: list[str]) -> list[list[int]]:
         """The ids of each sentence, without the stop."""
-        return self.translator.bundle.source_tokenizer.encode_batch(texts)
+        return self.bundle.source_tokenizer.encode_batch(texts)
 
     def source_tokens(self, ids: list[int]) -> list[str]:
         """The pieces behind ids, as people may look at them."""
-        return self.translator.bundle.source_tokenizer.tokens(ids)
+        return self.bundle.source_tokenizer.tokens(ids)
 
     def translate(self, texts: list[str], settings: DecodingConfig) -> list[Translation]:
         """One translation for each sentence."""
@@ -59,7 +60,7 @@ class LoadedModel:
 
     def entry(self, max_source_tokens: int) -> ModelEntry:
         """What clients are told of it."""
-        bundle = self.translator.bundle
+        bundle = self.bundle
         return ModelEntry(
             name=self.place.name,
             source_language=self.source_language,
@@ -79,7 +80,9 @@ Open = Callable[[ModelPlace], LoadedModel]
 
 def open_model(place: ModelPlace) -> LoadedModel:
     """Read a bundle. Raises what ``pellucid.load`` raises."""
-    model = LoadedModel(place, load(place.path))
+    translator = load(place.path)
+    assert isinstance(translator.bundle, Bundle)
+    model = LoadedModel(place, translator, translator.bundle)
     model.translate(["a"], model.settings.having(beam_size=1, max_length=1))  # warms the kernels
     return model
 

@@ -69,9 +69,7 @@ class _Worker:
         self._stopping = asyncio.Event()
         self._failure: Exception | None = None
         self._reloading = threading.Lock()
-        self._service = Service(
-            plan.limits, Metrics(), batch_wait_seconds=plan.batch_wait_seconds
-        )
+        self._service = Service(plan.limits, Metrics(), batch_wait_seconds=plan.batch_wait_seconds)
         config = uvicorn.Config(
             make_app(self._service, plan.policy),
             http=protocol_with(plan.limits),

@@ -79,7 +79,7 @@ class DeadlineProtocol(H11Protocol):
         error = sys.exc_info()[1]
         status = getattr(error, "error_status_hint", 400)
         status = status if status in TITLES else 400
-        detail = msg if status == 400 else TITLES[status]  # noqa: PLR2004
+        detail = msg if status == 400 else TITLES[status]
         self._answer_and_close(status, detail)
 
     def on_response_complete(self) -> None:

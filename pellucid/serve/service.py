@@ -23,10 +23,10 @@ from pellucid.serve.metrics import Metrics
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.reading import ReadText, read_texts
 from pellucid.serve.schema import (
-    ModelsResponse,
     Alternative,
     AlternativesRequest,
     AlternativesResponse,
+    ModelsResponse,
     SentenceAnswer,
     TranslateRequest,
     TranslateResponse,
@@ -34,7 +34,6 @@ from pellucid.serve.schema import (
     faults_of_translate,
 )
 from pellucid.serve.strict_json import Fault, shown
-
 
 _Found = TypeVar("_Found")
 
@@ -50,7 +49,9 @@ class Served:
 class Service:
     """Models by name, each with a thread of its own; used from one event loop."""
 
-    def __init__(self, limits: Limits, metrics: Metrics, *, batch_wait_seconds: float = 0.0) -> None:
+    def __init__(
+        self, limits: Limits, metrics: Metrics, *, batch_wait_seconds: float = 0.0
+    ) -> None:
         self.limits = limits
         self.metrics = metrics
         self.is_ready = False
@@ -143,7 +144,7 @@ class Service:
         settings = model.settings.model_copy(
             update={"max_source_tokens": model.source_limit(self.limits.max_source_tokens)}
         )
-        translator = Translator(model.translator.bundle, settings)
+        translator = Translator(model.bundle, settings)
 
         def work() -> list[DecodedAlternative]:
             return translator.alternatives(request.text, request.prefix, request.count)

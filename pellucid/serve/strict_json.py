@@ -67,7 +67,9 @@ def parse_strictly(body: bytes, max_depth: int) -> Any:
             object_pairs_hook=_object,
         )
     except json.JSONDecodeError as error:
-        raise MalformedError(f"the body is not JSON: {error.msg} at character {error.pos}") from None
+        raise MalformedError(
+            f"the body is not JSON: {error.msg} at character {error.pos}"
+        ) from None
     faults = list(_faults_of(value, ""))
     if faults:
         raise RefusedError(faults)
@@ -136,7 +138,9 @@ def _faults_of(value: object, place: str) -> Iterator[Fault]:
         case dict():
             for name, each in value.items():
                 if _SURROGATES.search(name):
-                    yield Fault(place or "body", "a name must not hold a lone surrogate", shown(name))
+                    yield Fault(
+                        place or "body", "a name must not hold a lone surrogate", shown(name)
+                    )
                     continue
                 yield from _faults_of(each, f"{place}.{name}" if place else name)
         case _:

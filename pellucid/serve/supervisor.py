@@ -1,13 +1,148 @@
 """Several worker processes on one socket: those that die are replaced."""
 
+import logging
+import os
+import shutil
+import signal
 import socket
+import tempfile
+import time
 from collections.abc import Callable
 
+from prometheus_client.multiprocess import mark_process_dead
+
+from pellucid.serve.metrics import SHARED_FOLDER
 from pellucid.serve.process import ServerPlan, run_worker
+
+_LOG = logging.getLogger("pellucid.serve")
+
+_TURN_SECONDS = 0.05
+_PAUSE_SECONDS = 1.0
+"""Before a worker that did not live that long is replaced, so that a fault cannot fork wildly."""
+_LEEWAY_SECONDS = 2.0
+"""Beyond the grace that a worker gives its requests, until it is killed."""
+_FAILED = 70
 
 
 def run_workers(
     plan: ServerPlan, listener: socket.socket, count: int, announce: Callable[[], None]
 ) -> None:
-    """Answer requests until told to stop. ``announce`` is called once all is ready."""
-    run_worker(plan, listener, announce)
+    """Answer requests until told to stop. ``announce`` is called once all is ready.
+
+    With one worker it is this process; with more, they are forked from it, which has imported
+    everything and read nothing, so that a new one is there in a moment.
+    """
+    if count == 1:
+        run_worker(plan, listener, announce)
+    else:
+        _Supervisor(plan, listener, count, announce).run()
+
+
+class _Supervisor:
+    """Forks workers, passes signals on, buries the dead."""
+
+    def __init__(
+        self, plan: ServerPlan, listener: socket.socket, count: int, announce: Callable[[], None]
+    ) -> None:
+        self._plan = plan
+        self._listener = listener
+        self._count = count
+        self._announce = announce
+        self._born: dict[int, float] = {}
+        self._ready_in, self._ready_out = os.pipe()
+        os.set_blocking(self._ready_in, False)
+        self._stops = 0
+        self._reload = False
+        self._failure = 0
+
+    def run(self) -> None:
+        """Until all workers have ended. Raises SystemExit with the code of one that failed."""
+        folder = tempfile.mkdtemp(prefix="pellucid-metrics-")
+        os.environ[SHARED_FOLDER] = folder
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_stop)
+        signal.signal(signal.SIGHUP, self._on_reload)
+        try:
+            for _ in range(self._count):
+                self._fork()
+            self._watch()
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        if self._failure:
+            raise SystemExit(self._failure)
+
+    def _on_stop(self, _number: int, _frame: object) -> None:
+        self._stops += 1
+
+    def _on_reload(self, _number: int, _frame: object) -> None:
+        self._reload = True
+
+    def _fork(self) -> None:
+        pid = os.fork()
+        if pid == 0:
+            code = _FAILED
+            try:
+                os.close(self._ready_in)
+                for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                    signal.signal(number, signal.SIG_DFL)
+                run_worker(self._plan, self._listener, self._tell_ready)
+                code = 0
+            except Exception as error:
+                code = getattr(error, "exit_code", _FAILED)
+                _LOG.error("a worker could not go on: %s", error)
+            finally:
+                os._exit(code)
+        self._born[pid] = time.monotonic()
+
+    def _tell_ready(self) -> None:
+        os.write(self._ready_out, b".")
+
+    def _watch(self) -> None:
+        told = passed_on = ready = 0
+        until = float("inf")
+        while self._born:
+            self._bury()
+            if not told:
+                ready += self._count_ready()
+                if ready >= self._count:
+                    told = 1
+                    self._announce()
+            if self._reload:
+                self._reload = False
+                self._signal_all(signal.SIGHUP)
+            if self._stops > passed_on:
+                passed_on = self._stops
+                self._signal_all(signal.SIGTERM)
+                until = time.monotonic() + self._plan.limits.max_grace_seconds + _LEEWAY_SECONDS
+            if time.monotonic() > until:
+                self._signal_all(signal.SIGKILL)
+            time.sleep(_TURN_SECONDS)
+
+    def _count_ready(self) -> int:
+        try:
+            return len(os.read(self._ready_in, 64))
+        except BlockingIOError:
+            return 0
+
+    def _bury(self) -> None:
+        """Take note of those that ended; replace them, unless it is time to stop."""
+        for pid in list(self._born):
+            ended, status = os.waitpid(pid, os.WNOHANG)
+            if not ended:
+                continue
+            lived = time.monotonic() - self._born.pop(pid)
+            mark_process_dead(pid)  # type: ignore[no-untyped-call]
+            code = os.waitstatus_to_exitcode(status)
+            if self._stops:
+                continue
+            if code > 0:  # it could not read its models, and no other could
+                self._failure = code
+                self._stops += 1
+                continue
+            _LOG.error("worker %d ended (%d) after %.0f s; starting another", pid, code, lived)
+            time.sleep(max(0.0, _PAUSE_SECONDS - lived))
+            self._fork()
+
+    def _signal_all(self, number: signal.Signals) -> None:
+        for pid in self._born:
+            os.kill(pid, number)

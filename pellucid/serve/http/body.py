@@ -1,7 +1,7 @@
 """The body of a request: read up to its limit, parsed strictly, handed on as plain JSON."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -68,11 +68,11 @@ def replay(value: Any, receive: Receive) -> Receive:
     return receive_again
 
 
-def as_json(scope: dict[str, Any]) -> dict[str, Any]:
-    """The scope of the same request with a JSON body; its length is left to the body."""
+def set_json(scope: MutableMapping[str, Any]) -> None:
+    """Have the request of this scope hold JSON, whatever it came as."""
     dropped = (b"content-type", b"content-length")
     headers = [each for each in scope["headers"] if each[0] not in dropped]
-    return {**scope, "headers": [*headers, (b"content-type", JSON.encode())]}
+    scope["headers"] = [*headers, (b"content-type", JSON.encode())]
 
 
 def _parse_form(body: bytes) -> dict[str, Any]:
@@ -91,6 +91,6 @@ def _parse_form(body: bytes) -> dict[str, Any]:
     for name, value in pairs:
         if name in found:
             raise InvalidError([Fault(name, "must be given once", "")])
-        is_count = name == "alternatives" and value.isdecimal() and len(value) < 10  # noqa: PLR2004
+        is_count = name == "alternatives" and value.isdecimal() and len(value) < 10
         found[name] = int(value) if is_count else value
     return found

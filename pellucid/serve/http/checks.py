@@ -79,19 +79,19 @@ def check_framing(headers: Mapping[str, str], limits: Limits) -> None:
     if "transfer-encoding" in headers:
         raise RefusedError(411, "the body's Content-Length must be told", headers=closing)
     length = headers.get("content-length", "0")
-    if not length.isdecimal() or len(length) > 20:  # noqa: PLR2004  # digits of 2**64
+    if not length.isdecimal() or len(length) > 20:  # digits of 2**64
         raise RefusedError(400, "Content-Length must be a number", headers=closing)
     if int(length) > limits.max_body_bytes:
-        raise RefusedError(
-            413, f"a body may have {limits.max_body_bytes} bytes", headers=closing
-        )
+        raise RefusedError(413, f"a body may have {limits.max_body_bytes} bytes", headers=closing)
     if headers.get("content-encoding", "identity").lower() != "identity":
         raise RefusedError(415, "the body must not be encoded", headers=closing)
 
 
 def media_type_of(headers: Mapping[str, str]) -> str:
     """The type of the body without parameters, or what it says if the charset is not UTF-8."""
-    kind, *parameters = (part.strip().lower() for part in headers.get("content-type", "").split(";"))
+    kind, *parameters = (
+        part.strip().lower() for part in headers.get("content-type", "").split(";")
+    )
     for parameter in parameters:
         name, _, value = parameter.partition("=")
         if name == "charset" and value.strip('"') not in ("utf-8", "utf8"):

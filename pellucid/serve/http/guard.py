@@ -14,10 +14,10 @@ from pellucid.serve.faults import ServiceError
 from pellucid.serve.http.auth import KeyRing, key_of
 from pellucid.serve.http.body import (
     ClientLeftError,
-    as_json,
     parse_body,
     read_body,
     replay,
+    set_json,
 )
 from pellucid.serve.http.checks import (
     check_framing,
@@ -139,7 +139,8 @@ class Guard:
             self._check_key(path, _key_in(value))
         if policy.log_text:
             _TEXT_LOG.info("request %s: %s", scope["state"]["request_id"], _without_key(value))
-        await self._app(as_json(dict(scope)), replay(value, receive), send)
+        set_json(scope)
+        await self._app(scope, replay(value, receive), send)
 
     def _check_key(self, path: str, key: str | None) -> None:
         policy = self._policy
@@ -154,7 +155,7 @@ class Guard:
         label = route if isinstance(route, str) else "other"
         self._metrics.requests.labels(label, str(status)).inc()
         self._metrics.request_seconds.observe(seconds)
-        if status >= 400:  # noqa: PLR2004
+        if status >= 400:
             self._metrics.rejected.labels(str(status)).inc()
         _LOG.info(
             "%s %s %s %d %.1f ms",

@@ -54,7 +54,8 @@ def make_routes(service: Service) -> APIRouter:
         """
         if body.stream:
             lines = _stream(service, body, request)
-            first = await while_connected(request.receive, anext(lines))  # type: ignore[arg-type]
+            first = await while_connected(request.receive, _first_of(lines))
+            request.scope["state"]["streaming"] = True
             return StreamingResponse(_chained(first, lines), media_type=NDJSON)
         answer = await while_connected(request.receive, service.translate(body))
         return _json(answer.model_dump_json(exclude_none=True))
@@ -134,6 +135,10 @@ async def _stream(
     yield json.dumps({"model": model, "done": True}).encode() + b"\n"
 
 
+async def _first_of(lines: AsyncIterator[bytes]) -> bytes:
+    return await anext(lines)
+
+
 async def _chained(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     yield first
     async for each in rest:
@@ -141,7 +146,9 @@ async def _chained(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[by
 
 
 def _line(head: dict[str, Any], answer: SentenceAnswer) -> bytes:
-    return json.dumps(head | answer.model_dump(exclude_none=True), ensure_ascii=False).encode() + b"\n"
+    return (
+        json.dumps(head | answer.model_dump(exclude_none=True), ensure_ascii=False).encode() + b"\n"
+    )
 
 
 def _json(text: str, status: int = 200) -> Response:
@@ -149,7 +156,7 @@ def _json(text: str, status: int = 200) -> Response:
 
 
 def _state(word: str, status: int) -> Response:
-    if status == 200:  # noqa: PLR2004
+    if status == 200:
         return JSONResponse({"status": word})
     detail = Problem(title="Unavailable", status=status, detail=word, request_id="-")
     return Response(

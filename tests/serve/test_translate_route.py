@@ -1,0 +1,121 @@
+"""POST /v1/translate: the same translations as offline, with all that was asked for."""
+
+import json
+import math
+
+import pytest
+from served_models import LINES, translator
+from starlette.testclient import TestClient
+
+from pellucid.serve.splitting import split_sentences
+
+
+def ask(client: TestClient, **fields: object) -> dict:
+    response = client.post("/v1/translate", json=fields)
+    assert response.status_code == 200, response.text
+    return response.json()
+
+
+def test_each_text_is_translated_as_it_is_offline(client: TestClient):
+    lines = [line for line in LINES if len(split_sentences(line, "fr")) == 1]
+    assert len(lines) == 4
+    answer = ask(client, text=lines)
+    assert answer["model"] == "tiny"
+    offline = translator().translate(lines)
+    assert [each["text"] for each in answer["translations"]] == [each.text for each in offline]
+    for each, expected in zip(answer["translations"], offline, strict=True):
+        assert each["score"] == pytest.approx(expected.score, abs=1e-5)
+        assert tuple(each["tokens"]) == expected.tokens
+        assert tuple(each["source_tokens"]) == expected.source_tokens
+        assert each["truncated"] is False
+
+
+def test_one_text_gives_a_list_of_one(client: TestClient):
+    answer = ask(client, text=LINES[0])
+    assert [each["text"] for each in answer["translations"]] == [
+        translator().translate(LINES[0]).text
+    ]
+
+
+def test_a_text_of_several_sentences_keeps_its_spacing(client: TestClient):
+    text = "\n  il pleut.  nous parlons!\n\n\tquoi ? "
+    [answer] = ask(client, text=text)["translations"]
+    sentences = answer["sentences"]
+    assert [each["source"] for each in sentences] == ["il pleut.", "nous parlons!", "quoi ?"]
+    assert "".join(e["before"] + e["source"] + e["after"] for e in sentences) == text
+    assert [text[e["source_start"] :][: len(e["source"])] for e in sentences] == [
+        each["source"] for each in sentences
+    ]
+    assert answer["text"] == "".join(e["before"] + e["text"] + e["after"] for e in sentences)
+    assert [e["text"] for e in sentences] == [
+        each.text for each in translator().translate(["il pleut.", "nous parlons!", "quoi ?"])
+    ]
+    assert answer["tokens"] == [token for each in sentences for token in each["tokens"]]
+
+
+def test_without_split_a_text_is_one_sentence(client: TestClient):
+    [answer] = ask(client, text=" il pleut. quoi ?\n", split=False)["translations"]
+    assert [each["source"] for each in answer["sentences"]] == ["il pleut. quoi ?"]
+    assert answer["text"].startswith(" ")
+    assert answer["text"].endswith("\n")
+
+
+@pytest.mark.parametrize("text", ["", " \n ", "\u2003"])
+def test_text_without_a_word_comes_back_as_it_is(client: TestClient, text: str):
+    [answer] = ask(client, text=text, n_best=2, confidences=True, alternatives=1)["translations"]
+    assert (answer["text"], answer["tokens"], answer["confidences"]) == (text, [], [])
+
+
+def test_no_texts_give_no_translations(client: TestClient):
+    assert ask(client, text=[])["translations"] == []
+
+
+def test_confidences_are_the_probabilities_of_the_tokens(client: TestClient):
+    [answer] = ask(client, text=LINES[0], confidences=True)["translations"]
+    log_probs = translator().translate(LINES[0]).token_log_probs
+    expected = [math.exp(value) for value in log_probs[:-1]]
+    assert answer["confidences"] == pytest.approx(expected, abs=1e-5)
+    assert len(answer["confidences"]) == len(answer["tokens"])
+    assert "confidences" not in ask(client, text=LINES[0])["translations"][0]
+
+
+def test_n_best_and_alternatives_widen_the_beam_if_they_must(client: TestClient):
+    [answer] = ask(client, text=LINES[0], n_best=3, beam_size=1)["translations"]
+    offline = translator().translate(LINES[0], beam_size=3, n_best=3)
+    assert [each["text"] for each in answer["n_best"]] == [each.text for each in offline.n_best]
+    [answer] = ask(client, text=LINES[0], alternatives=2)["translations"]
+    assert answer["alternatives"] == [each.text for each in offline.n_best[1:]]
+    assert "n_best" not in answer
+
+
+def test_what_is_too_long_for_the_model_is_cut_and_said_so(client: TestClient):
+    long = "chat " * 100
+    [answer] = ask(client, text=long)["translations"]
+    assert answer["truncated"] is True
+    assert len(answer["source_tokens"]) == 63
+    response = client.post("/v1/translate", json={"text": ["il", long], "truncate": False})
+    assert response.status_code == 422
+    [error] = response.json()["errors"]
+    assert error["field"] == "text.1"
+    assert error["message"].startswith("must have at most 63 tokens in each sentence")
+
+
+def test_a_stream_gives_each_sentence_and_says_when_it_is_done(client: TestClient):
+    texts = ["il pleut. quoi ?", "", "nous parlons!"]
+    whole = ask(client, text=texts)["translations"]
+    response = client.post("/v1/translate", json={"text": texts, "stream": True})
+    assert response.headers["content-type"] == "application/x-ndjson"
+    *lines, last = [json.loads(line) for line in response.text.splitlines()]
+    assert last == {"model": "tiny", "done": True}
+    found = {(each["index"], each["sentence"]): each["text"] for each in lines}
+    assert found == {
+        (t, s): sentence["text"]
+        for t, text in enumerate(whole)
+        for s, sentence in enumerate(text["sentences"])
+    }
+
+
+def test_the_errors_of_a_stream_come_before_it(client: TestClient):
+    response = client.post("/v1/translate", json={"text": "a", "stream": True, "model": "none"})
+    assert response.status_code == 404
+    assert response.json()["detail"] == "there is no model 'none'; GET /v1/models lists them"
