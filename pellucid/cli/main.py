@@ -20,6 +20,7 @@ CommandName = Literal[
     "export",
     "figures",
     "import",
+    "score",
     "serve",
     "train",
     "translate",
@@ -88,6 +89,10 @@ def _load(name: CommandName) -> click.Command:
             from pellucid.cli.import_ import import_
 
             return import_
+        case "score":
+            from pellucid.cli.score import score
+
+            return score
         case "serve":
             from pellucid.cli.serve import serve
 

@@ -1,6 +1,6 @@
 """The options that say how to search, the same for every command that does."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -10,27 +10,34 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _KEY = "pellucid.search"
+SAMPLING_KEY = "pellucid.sampling"
+"""Where a running command keeps the settings of sampling, in ``click.Context.meta``."""
+OTHERS_KEY = "pellucid.others"
+"""Where it keeps the other bundles of an ensemble."""
 
 
-def _remember(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
-    if value is not None:
+def remember(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+    """Keep what an option says under its own name, which is that of a decoding setting."""
+    if value is not None and value is not False and value != ():  # 0 is said, and meant
         ctx.meta.setdefault(_KEY, {})[parameter.name] = value
 
 
+length_penalty_option = click.option(
+    "--length-penalty",
+    type=float,
+    expose_value=False,
+    callback=remember,
+    help="Exponent of the length penalty; 0 is none.",
+)
+
 _OPTIONS = [
-    click.option(
-        "--length-penalty",
-        type=float,
-        expose_value=False,
-        callback=_remember,
-        help="Exponent of the length penalty; 0 is none.",
-    ),
+    length_penalty_option,
     click.option(
         "--max-length",
         "--max-new-tokens",
         type=int,
         expose_value=False,
-        callback=_remember,
+        callback=remember,
         help="Longest translation, in tokens.",
     ),
     click.option(
@@ -38,7 +45,7 @@ _OPTIONS = [
         "--n-best",
         type=int,
         expose_value=False,
-        callback=_remember,
+        callback=remember,
         help="Translations kept for each sentence.",
     ),
     click.option(
@@ -48,7 +55,7 @@ _OPTIONS = [
         "--num-beams",
         type=int,
         expose_value=False,
-        callback=_remember,
+        callback=remember,
         help="Hypotheses followed at a time; 1 is greedy search.",
     ),
 ]
@@ -64,19 +71,32 @@ def search_options(command: _Command) -> _Command:
 def open_translator(bundle: str, buffer_size: int | None = None) -> "Translator":
     """The translator of ``bundle``, searching as the options of the running command say.
 
-    Raises ConfigError for a value out of its range, and whatever opening the bundle raises.
+    With ``--with`` it is an ensemble. Raises ConfigError for a value out of its range, and
+    whatever opening the bundles raises.
     """
-    from pellucid.decoding.load import load
+    from pellucid.decoding.load import load, load_ensemble
     from pellucid.decoding.translator import Translator
 
-    translator = load(bundle)
-    asked: dict[str, Any] = click.get_current_context().meta.get(_KEY, {})
-    settings = translator.settings.having(
-        beam_size=asked.get("beam_size"),
-        n_best=asked.get("n_best"),
-        length_penalty=asked.get("length_penalty"),
-        max_length=asked.get("max_length"),
-    )
+    ctx = click.get_current_context()
+    changes = _asked(ctx)
     if buffer_size is not None:
-        settings = settings.model_copy(update={"stream_lines": buffer_size})
-    return Translator(translator.bundle, settings)
+        changes["stream_lines"] = buffer_size
+    others: Sequence[str] = ctx.meta.get(OTHERS_KEY, ())
+    translator = load_ensemble([bundle, *others]) if others else load(bundle)
+    return Translator(translator.bundle, translator.settings.changed(changes))
+
+
+def _asked(ctx: click.Context) -> dict[str, Any]:
+    """The settings that the options name.
+
+    Raises click.UsageError if there are options of sampling and ``--sample`` is not.
+    """
+    changes: dict[str, Any] = dict(ctx.meta.get(_KEY, {}))
+    sampling: dict[str, Any] = dict(ctx.meta.get(SAMPLING_KEY, {}))
+    wanted = sampling.pop("sample", False)
+    if sampling and not wanted:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in sampling)
+        raise click.UsageError(f"{names} must go with --sample.", ctx)
+    if wanted:
+        changes["sampling"] = sampling
+    return changes

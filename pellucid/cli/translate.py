@@ -1,20 +1,21 @@
 """``pellucid translate``: one sentence a line in, one translation a line out."""
 
 import contextlib
-import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import click
 
+from pellucid.cli.demand_options import demand_options
 from pellucid.cli.search_options import open_translator, search_options
+from pellucid.cli.translation_lines import json_line, n_best_lines, plain_line
 from pellucid.core.errors import InputMissingError, WriteError
 from pellucid.core.files import open_replacement, write_errors
 
 if TYPE_CHECKING:
-    from pellucid.decoding.result import Translation
+    from pellucid.decoding.requests import Request
 
 
 @click.command()
@@ -22,13 +23,26 @@ if TYPE_CHECKING:
 @click.argument("file", default="-")
 @click.option("-o", "--output", default="-", help="File to write.  [default: stdout]")
 @search_options
+@demand_options
+@click.option(
+    "--tab-separated",
+    is_flag=True,
+    help="Lines hold SOURCE, PREFIX and words that must appear, with tabs between.",
+)
 @click.option(
     "--buffer-size",
     type=click.IntRange(1),
     help="Lines read before translating.  [default: 1 on a terminal, else 1024]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object a line.")
-def translate(bundle: str, file: str, output: str, buffer_size: int | None, as_json: bool) -> None:
+def translate(
+    bundle: str,
+    file: str,
+    output: str,
+    tab_separated: bool,
+    buffer_size: int | None,
+    as_json: bool,
+) -> None:
     """Translate FILE, or stdin, with BUNDLE: a bundle folder or a run folder.
 
     Every line in gives one line out, an empty one an empty one. With --n-best each line gives
@@ -38,6 +52,7 @@ def translate(bundle: str, file: str, output: str, buffer_size: int | None, as_j
     Examples:
       echo "je suis étudiant" | pellucid translate runs/demo
       pellucid translate runs/en-de test.en -o test.de --beam-size 5
+      pellucid translate runs/en-de test.en --n-best 5 --align --json
     """
     from pellucid.text.lines import iterate_lines
 
@@ -47,21 +62,31 @@ def translate(bundle: str, file: str, output: str, buffer_size: int | None, as_j
         buffer_size = 1
     translator = open_translator(bundle, buffer_size)
     lines = iterate_lines(sys.stdin.buffer if file == "-" else Path(file))
+    requests = _columns(lines) if tab_separated else lines
     several = translator.settings.n_best > 1
-    with _opened(output) as out:
-        for number, translation in enumerate(translator.translate(lines)):
+    with opened(output) as out:
+        for number, translation in enumerate(translator.translate(requests)):
             if as_json:
-                _write_json(out, number, translation)
+                out.write(json_line(number, translation).encode())
             elif several:
-                _write_n_best(out, number, translation)
+                out.writelines(line.encode() for line in n_best_lines(number, translation))
             else:
-                out.write(f"{translation.text}\n".encode())
+                out.write(plain_line(translation).encode())
             if buffer_size is not None:
                 out.flush()
 
 
+def _columns(lines: Iterable[str]) -> Iterator["Request"]:
+    from pellucid.decoding.requests import Request
+
+    for line in lines:
+        source, *others = line.split("\t")
+        prefix, *must = others or [""]
+        yield Request(source, prefix, tuple(phrase for phrase in must if phrase.strip()))
+
+
 @contextlib.contextmanager
-def _opened(output: str) -> Iterator[IO[bytes]]:
+def opened(output: str) -> Iterator[IO[bytes]]:
     """What to write to. A file keeps what it holds until the last line is translated."""
     path = Path(output).resolve()
     if output == "-":
@@ -76,23 +101,3 @@ def _opened(output: str) -> Iterator[IO[bytes]]:
     else:
         with open_replacement(path) as file:
             yield file
-
-
-def _write_json(out: IO[bytes], number: int, translation: "Translation") -> None:
-    entry = {"id": number, "source": translation.source, **_figures(translation)}
-    entry["n_best"] = [_figures(each) for each in translation.n_best]
-    out.write(f"{json.dumps(entry, ensure_ascii=False)}\n".encode())
-
-
-def _figures(translation: "Translation") -> dict[str, object]:
-    return {
-        "translation": translation.text,
-        "score": translation.score,
-        "tokens": list(translation.tokens),
-        "token_log_probs": list(translation.token_log_probs),
-    }
-
-
-def _write_n_best(out: IO[bytes], number: int, translation: "Translation") -> None:
-    for each in translation.n_best:
-        out.write(f"{number} ||| {each.text} ||| {each.score:.6f}\n".encode())

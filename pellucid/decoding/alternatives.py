@@ -12,7 +12,7 @@ from pellucid.decoding.pipeline import read_requests, search_lines
 from pellucid.decoding.protocols import Translatable
 from pellucid.decoding.requests import ReadLine, as_requests
 from pellucid.decoding.result import Alternative
-from pellucid.decoding.writing import write_translation
+from pellucid.decoding.writing import write_translations
 from pellucid.text.interface import Tokenizer
 
 
@@ -40,11 +40,13 @@ def find_alternatives(
             ReadLine(line.request, line.source_ids, line.truncated, (*prefix, token), ())
             for token, _ in likely
         ]
-        found = search_lines(lines, bundle, settings.having(n_best=1))
+        wanted = settings.changed({"n_best": 1, "sampling": None, "mbr": False})
+        found = search_lines(lines, bundle, wanted)
+        written = write_translations(lines, found, bundle, wanted)
     tokens = bundle.target_tokenizer.tokens([token for token, _ in likely])
     return [
-        Alternative(token, probability, write_translation(line, hypotheses, bundle))
-        for token, (_, probability), hypotheses in zip(tokens, likely, found, strict=True)
+        Alternative(token, probability, translation)
+        for token, (_, probability), translation in zip(tokens, likely, written, strict=True)
     ]
 
 

@@ -125,7 +125,7 @@ class DecodingConfig(Config):
     ) -> "DecodingConfig":
         """These settings with the given ones in place of their own; None changes nothing.
 
-        A beam_size below the n_best that stands here lowers it. Raises ConfigError.
+        Raises ConfigError as ``changed`` does.
         """
         changes = {
             "beam_size": beam_size,
@@ -133,22 +133,25 @@ class DecodingConfig(Config):
             "length_penalty": length_penalty,
             "max_length": max_length,
         }
-        table = self.model_dump() | {
-            name: value for name, value in changes.items() if value is not None
-        }
-        if n_best is None and isinstance(beam_size, int) and self.sampling is None:
-            table["n_best"] = max(1, min(self.n_best, beam_size))
-        return DecodingConfig.parse(table, origin="decoding")
+        return self.changed({name: value for name, value in changes.items() if value is not None})
 
     def changed(self, changes: Mapping[str, Any]) -> "DecodingConfig":
         """These settings with those of a table in place of their own.
 
-        A ``sampling`` table changes single settings of the sampling that stands here. Raises
-        ConfigError naming every fault.
+        A ``sampling`` table changes single settings of the sampling that stands here, or begins
+        it. A beam_size below the n_best that stands here lowers it. Raises ConfigError naming
+        every fault.
         """
-        table = self.model_dump() | dict(changes)
+        if not changes:
+            return self
+        own = self.model_dump()
+        table = own | dict(changes)
         if isinstance(changes.get("sampling"), Mapping):
-            table["sampling"] = (self.model_dump()["sampling"] or {}) | dict(changes["sampling"])
+            table["sampling"] = (own["sampling"] or {}) | dict(changes["sampling"])
+        beam_size = changes.get("beam_size")
+        lowers = "n_best" not in changes and table["sampling"] is None
+        if lowers and isinstance(beam_size, int):
+            table["n_best"] = max(1, min(self.n_best, beam_size))
         return DecodingConfig.parse(table, origin="decoding")
 
 

@@ -7,6 +7,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.protocols import Translatable
 from pellucid.decoding.requests import ReadLine
 from pellucid.decoding.result import Hypothesis
+from pellucid.decoding.watch import SearchWatcher
 
 
 class Engine(ABC):
@@ -24,9 +25,14 @@ class Engine(ABC):
 
     @abstractmethod
     def search(
-        self, lines: Sequence[ReadLine], bundle: Translatable, settings: DecodingConfig
+        self,
+        lines: Sequence[ReadLine],
+        bundle: Translatable,
+        settings: DecodingConfig,
+        watcher: SearchWatcher | None = None,
     ) -> list[list[Hypothesis]]:
         """The hypotheses of each line, best first, in the order of the lines; none is blank.
 
-        Raises ConfigError naming everything in ``settings`` that this engine cannot do.
+        Raises ConfigError naming everything in ``settings`` that this engine cannot do, and what
+        the ``watcher`` raises.
         """

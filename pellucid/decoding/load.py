@@ -1,10 +1,24 @@
 """From a folder on disk to something that translates."""
 
+import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
-from pellucid.bundle import load_bundle
+from pellucid.bundle import Bundle, load_bundle
+from pellucid.core.errors import ConfigError
 from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.translator import Translator
+from pellucid.text.interface import Tokenizer
+
+
+@dataclasses.dataclass(frozen=True)
+class EnsembleBundle:
+    """Several bundles that share their tokenizers, asked as one."""
+
+    model: Ensemble
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
 
 
 def load(path: Path | str, device: str = "cpu") -> Translator:
@@ -17,3 +31,38 @@ def load(path: Path | str, device: str = "cpu") -> Translator:
     bundle = load_bundle(path, device)
     settings = DecodingConfig.parse(bundle.settings.get("decoding", {}), f"{path}: decoding")
     return Translator(bundle, settings)
+
+
+def load_ensemble(paths: Sequence[Path | str], device: str = "cpu") -> Translator:
+    """One translator from several bundles: the mean of their log-probabilities at each token.
+
+    It searches as the first one's ``[decoding]`` section says. Raises ConfigError naming every
+    bundle that cuts text otherwise than the first, and as ``load`` does.
+    """
+    if not paths:
+        raise ConfigError("an ensemble needs at least one bundle, got none")
+    first = load(paths[0], device)
+    bundles = [load_bundle(path, device) for path in paths[1:]]
+    assert isinstance(first.bundle, Bundle)
+    faults = [
+        f"{path} has another {side} vocabulary than {paths[0]}"
+        for path, bundle in zip(paths[1:], bundles, strict=True)
+        for side in ("source", "target")
+        if _fingerprint(bundle, side) != _fingerprint(first.bundle, side)
+    ]
+    if faults:
+        raise ConfigError(
+            "the bundles of an ensemble must share their vocabularies: " + "; ".join(faults),
+            hint="train them with the same tokenizer, for example from the same data and settings",
+        )
+    ensemble = EnsembleBundle(
+        Ensemble([first.bundle.model, *(bundle.model for bundle in bundles)]),
+        first.bundle.source_tokenizer,
+        first.bundle.target_tokenizer,
+    )
+    return Translator(ensemble, first.settings)
+
+
+def _fingerprint(bundle: Bundle, side: str) -> str:
+    tokenizer = bundle.source_tokenizer if side == "source" else bundle.target_tokenizer
+    return tokenizer.fingerprint

@@ -17,7 +17,8 @@ from pellucid.decoding.requests import (
 )
 from pellucid.decoding.result import Hypothesis, Translation
 from pellucid.decoding.search import search
-from pellucid.decoding.writing import blank_translation, write_translation
+from pellucid.decoding.watch import SearchWatcher
+from pellucid.decoding.writing import blank_translation, write_translations
 
 
 def source_limit(bundle: Translatable, settings: DecodingConfig) -> int:
@@ -43,24 +44,33 @@ def read_requests(
 
 
 def translate_lines(
-    lines: Sequence[ReadLine], bundle: Translatable, settings: DecodingConfig, engine: Engine
+    lines: Sequence[ReadLine],
+    bundle: Translatable,
+    settings: DecodingConfig,
+    engine: Engine,
+    watcher: SearchWatcher | None = None,
 ) -> list[Translation]:
     """One translation for each line, as ``engine`` finds them; order kept."""
     wanted = [line for line in lines if not line.is_blank]
-    found = iter(engine.search(wanted, bundle, settings) if wanted else ())
-    return [
-        blank_translation(line) if line.is_blank else write_translation(line, next(found), bundle)
-        for line in lines
-    ]
+    if wanted:
+        found = engine.search(wanted, bundle, _searching(settings), watcher)
+        written = iter(write_translations(wanted, found, bundle, settings))
+    return [blank_translation(line, settings) if line.is_blank else next(written) for line in lines]
 
 
-def candidate_count(settings: DecodingConfig) -> int:
-    """How many hypotheses of a sentence the search is to give."""
-    return max(settings.n_best, settings.beam_size) if settings.mbr else settings.n_best
+def _searching(settings: DecodingConfig) -> DecodingConfig:
+    """The same settings with as many hypotheses as are to be ranked anew."""
+    if not (settings.mbr or settings.coverage_penalty):
+        return settings
+    count = max(settings.n_best, settings.beam_size)
+    return settings.model_copy(update={"n_best": count})
 
 
 def search_lines(
-    lines: Sequence[ReadLine], bundle: Translatable, settings: DecodingConfig
+    lines: Sequence[ReadLine],
+    bundle: Translatable,
+    settings: DecodingConfig,
+    watcher: SearchWatcher | None = None,
 ) -> list[list[Hypothesis]]:
     """What the search finds for each line, best first."""
     source = pad_sources([line.source_ids for line in lines], bundle.model)
@@ -69,5 +79,5 @@ def search_lines(
         prefixes=tuple(line.prefix_ids for line in lines),
     )
     if isinstance(bundle.model, Ensemble):
-        return search(bundle.model, source, settings, demands)
-    return search(bundle.model, source, settings, demands)
+        return search(bundle.model, source, settings, demands, watcher)
+    return search(bundle.model, source, settings, demands, watcher)

@@ -10,6 +10,7 @@ from pellucid.decoding.greedy import greedy_search
 from pellucid.decoding.protocols import MemoryT, Searchable
 from pellucid.decoding.result import Hypothesis
 from pellucid.decoding.sampling import sample
+from pellucid.decoding.watch import SearchWatcher
 
 
 def search(
@@ -17,10 +18,11 @@ def search(
     source: Int[Tensor, "sentence source"],
     settings: DecodingConfig,
     demands: Demands,
+    watcher: SearchWatcher | None = None,
 ) -> list[list[Hypothesis]]:
-    """The hypotheses of each sentence, best first. Raises as the searches do."""
+    """The hypotheses of each sentence, best first. Raises as the searches and the watcher do."""
     if settings.sampling is not None:
-        return sample(model, source, settings, settings.sampling, demands)
+        return sample(model, source, settings, settings.sampling, demands, watcher)
     if settings.beam_size == 1:  # the same answer, sooner
-        return [[best] for best in greedy_search(model, source, settings, demands)]
-    return beam_search(model, source, settings, demands)
+        return [[best] for best in greedy_search(model, source, settings, demands, watcher)]
+    return beam_search(model, source, settings, demands, watcher)

@@ -5,10 +5,11 @@ from collections.abc import Sequence
 from pellucid.decoding.batching import inference, token_batches
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import Engine
-from pellucid.decoding.pipeline import candidate_count, search_lines
+from pellucid.decoding.pipeline import search_lines
 from pellucid.decoding.protocols import Translatable
 from pellucid.decoding.requests import ReadLine
 from pellucid.decoding.result import Hypothesis
+from pellucid.decoding.watch import SearchWatcher
 
 
 class TorchEngine(Engine):
@@ -28,14 +29,19 @@ class TorchEngine(Engine):
         return self._reason
 
     def search(
-        self, lines: Sequence[ReadLine], bundle: Translatable, settings: DecodingConfig
+        self,
+        lines: Sequence[ReadLine],
+        bundle: Translatable,
+        settings: DecodingConfig,
+        watcher: SearchWatcher | None = None,
     ) -> list[list[Hypothesis]]:
         """Batch by batch, the longest lines first. Raises as the searches do."""
         results: dict[int, list[Hypothesis]] = {}
-        width = settings.beam_size if settings.sampling is None else candidate_count(settings)
+        width = max(settings.beam_size, settings.n_best)
         lengths = [len(line.source_ids) for line in lines]
         for batch in token_batches(lengths, settings.batch_tokens // width):
             with inference(bundle.model):
-                found = search_lines([lines[index] for index in batch], bundle, settings)
+                chosen = [lines[index] for index in batch]
+                found = search_lines(chosen, bundle, settings, watcher)
             results.update(zip(batch, found, strict=True))
         return [results[index] for index in range(len(lines))]

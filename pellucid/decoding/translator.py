@@ -1,5 +1,6 @@
 """Text in, translations out, in order."""
 
+import dataclasses
 import itertools
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,9 +17,18 @@ from pellucid.decoding.requests import Request, as_requests, check_texts, read_s
 from pellucid.decoding.result import Alternative, Translation
 from pellucid.decoding.scoring import score_ids
 from pellucid.decoding.torch_engine import TorchEngine
+from pellucid.decoding.watch import SearchWatcher
 
-_Known = OrderedDict[Request, Translation]
-"""Translations that may be asked for again; those used last stand at the end."""
+
+@dataclasses.dataclass
+class _Task:
+    """One call of ``translate``."""
+
+    settings: DecodingConfig
+    watcher: SearchWatcher | None
+    next_line: int = 1
+    known: OrderedDict[Request, Translation] = dataclasses.field(default_factory=OrderedDict)
+    """Translations that may be asked for again; those used last stand at the end."""
 
 
 class Translator:
@@ -42,6 +52,7 @@ class Translator:
         n_best: int | None = None,
         length_penalty: float | None = None,
         max_length: int | None = None,
+        watcher: SearchWatcher | None = None,
     ) -> Translation: ...
     @overload
     def translate(  # type: ignore[overload-overlap]
@@ -53,6 +64,7 @@ class Translator:
         n_best: int | None = None,
         length_penalty: float | None = None,
         max_length: int | None = None,
+        watcher: SearchWatcher | None = None,
     ) -> list[Translation]: ...
     @overload
     def translate(
@@ -64,6 +76,7 @@ class Translator:
         n_best: int | None = None,
         length_penalty: float | None = None,
         max_length: int | None = None,
+        watcher: SearchWatcher | None = None,
     ) -> Iterator[Translation]: ...
     def translate(
         self,
@@ -74,6 +87,7 @@ class Translator:
         n_best: int | None = None,
         length_penalty: float | None = None,
         max_length: int | None = None,
+        watcher: SearchWatcher | None = None,
     ) -> Translation | list[Translation] | Iterator[Translation]:
         """Translate one text, a list or tuple of them, or any other iterable as it comes.
 
@@ -81,7 +95,8 @@ class Translator:
         reads ``stream_lines`` ahead. A ``Request`` is a text with demands of its own. The order
         is kept. Text of spaces, or of nothing, gives an empty translation; text longer than the
         model can take is cut, with a warning that names its line. ``settings`` go in place of
-        the translator's, and what is given by name before either.
+        the translator's, and what is given by name before either. The ``watcher`` is called at
+        every step of the search and may end it.
 
         Raises ConfigError for a setting out of its range, DataError for what is not text or
         what the model cannot say.
@@ -93,10 +108,10 @@ class Translator:
             max_length=max_length,
         )
         if isinstance(texts, str | Request):
-            return self._translate([texts], settings, 1, OrderedDict())[0]
+            return self._translate([texts], _Task(settings, watcher))[0]
         if isinstance(texts, list | tuple):
-            return self._translate(texts, settings, 1, OrderedDict())
-        return self._stream(iter(texts), settings)
+            return self._translate(texts, _Task(settings, watcher))
+        return self._stream(iter(texts), _Task(settings, watcher))
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
         """The given translations with the log-probability of each token (forced decoding).
@@ -141,30 +156,22 @@ class Translator:
         """
         return find_alternatives(self.bundle, self.settings, source, prefix_tokens, count)
 
-    def _stream(
-        self, texts: Iterator[str | Request], settings: DecodingConfig
-    ) -> Iterator[Translation]:
-        known: _Known = OrderedDict()
-        first_line = 1
-        while lines := list(itertools.islice(texts, settings.stream_lines)):
-            yield from self._translate(lines, settings, first_line, known)
-            first_line += len(lines)
-            while len(known) > settings.cache_lines:
-                known.popitem(last=False)
+    def _stream(self, texts: Iterator[str | Request], task: "_Task") -> Iterator[Translation]:
+        while lines := list(itertools.islice(texts, task.settings.stream_lines)):
+            yield from self._translate(lines, task)
+            while len(task.known) > task.settings.cache_lines:
+                task.known.popitem(last=False)
 
-    def _translate(
-        self,
-        lines: Sequence[str | Request],
-        settings: DecodingConfig,
-        first_line: int,
-        known: _Known,
-    ) -> list[Translation]:
+    def _translate(self, lines: Sequence[str | Request], task: "_Task") -> list[Translation]:
         """One translation for each line; what is known is not translated again."""
-        requests = as_requests(lines, settings, first_line)
-        read = read_requests(requests, self.bundle, settings, first_line)
-        new = {line.request: line for line in read if line.request not in known}
-        found = translate_lines(list(new.values()), self.bundle, settings, self.engine)
-        known.update(zip(new, found, strict=True))
+        requests = as_requests(lines, task.settings, task.next_line)
+        read = read_requests(requests, self.bundle, task.settings, task.next_line)
+        new = {line.request: line for line in read if line.request not in task.known}
+        found = translate_lines(
+            list(new.values()), self.bundle, task.settings, self.engine, task.watcher
+        )
+        task.known.update(zip(new, found, strict=True))
         for request in requests:
-            known.move_to_end(request)
-        return [known[request] for request in requests]
+            task.known.move_to_end(request)
+        task.next_line += len(lines)
+        return [task.known[request] for request in requests]

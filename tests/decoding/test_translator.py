@@ -222,9 +222,9 @@ class CountingEngine(TorchEngine):
         super().__init__()
         self.translated: list[str] = []
 
-    def search(self, lines, bundle, settings):
+    def search(self, lines, bundle, settings, watcher=None):
         self.translated.extend(line.request.source for line in lines)
-        return super().search(lines, bundle, settings)
+        return super().search(lines, bundle, settings, watcher)
 
 
 def test_a_line_that_comes_again_is_not_translated_again():

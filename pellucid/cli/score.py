@@ -1,0 +1,74 @@
+"""``pellucid score``: how likely a model holds given translations to be."""
+
+import json
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pellucid.cli.demand_options import ensemble_option
+from pellucid.cli.search_options import length_penalty_option, open_translator
+from pellucid.cli.translation_lines import figures
+
+if TYPE_CHECKING:
+    from pellucid.decoding.result import Translation
+
+_LINES_AT_A_TIME = 1024
+
+
+@click.command()
+@click.argument("bundle")
+@click.argument("source")
+@click.argument("target")
+@length_penalty_option
+@ensemble_option
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object a line.")
+def score(bundle: str, source: str, target: str, as_json: bool) -> None:
+    """Say how likely BUNDLE holds each line of TARGET to be as a translation of SOURCE's.
+
+    Each pair gives a line: summed log-probability in nats, score, perplexity, with tabs
+    between. The perplexity of the whole text stands in the last line of stderr.
+
+    \b
+    Example:
+      pellucid score runs/en-de test.en test.de > scores.tsv
+    """
+    from pellucid.evaluation.metrics import check_lines
+    from pellucid.text.lines import read_lines
+
+    sources, targets = read_lines(Path(source)), read_lines(Path(target))
+    check_lines({"source lines": sources, "target lines": targets})
+    translator = open_translator(bundle)
+    log_probs: list[float] = []
+    token_count = 0
+    for first in range(0, len(sources), _LINES_AT_A_TIME):
+        chunk = slice(first, first + _LINES_AT_A_TIME)
+        for number, scored in enumerate(translator.score(sources[chunk], targets[chunk]), first):
+            log_probs.append(math.fsum(scored.token_log_probs))
+            token_count += len(scored.token_log_probs)
+            click.echo(_line(number, scored, log_probs[-1], as_json=as_json))
+    total = math.fsum(log_probs)
+    summary = {
+        "sentences": len(sources),
+        "tokens": token_count,
+        "log_prob": total,
+        "perplexity": math.exp(min(-total / token_count, 709.0)),  # exp(710) is beyond a double
+    }
+    if as_json:
+        click.echo(json.dumps({"corpus": summary}))
+    else:
+        click.echo(
+            f"{len(sources):,} sentences, {token_count:,} tokens with the stops,"
+            f" perplexity {summary['perplexity']:.4f}",
+            err=True,
+        )
+
+
+def _line(number: int, scored: "Translation", log_prob: float, *, as_json: bool) -> str:
+    if not as_json:
+        return f"{log_prob:.6f}\t{scored.score:.6f}\t{scored.perplexity:.4f}"
+    entry = {"id": number, "source": scored.source, "target": scored.text, **figures(scored)}
+    del entry["translation"]
+    entry |= {"log_prob": log_prob, "perplexity": scored.perplexity}
+    return json.dumps(entry, ensure_ascii=False)

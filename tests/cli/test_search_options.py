@@ -1,0 +1,154 @@
+"""What the options of ``translate`` and ``score`` ask for is what the library is asked for."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+from commands import pellucid
+
+import pellucid as library
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.load import load_ensemble
+from pellucid.decoding.requests import Request
+
+LINES = ["je suis étudiant", "", "le petit chat noir dort", "une vieille dame lit"]
+TEXT = "".join(f"{line}\n" for line in LINES).encode()
+
+
+def translations(run: Path, *options: object, stdin: bytes = TEXT) -> list[dict]:
+    result = pellucid("translate", run, *options, "--json", stdin=stdin)
+    assert result.code == 0, result.err
+    return [json.loads(line) for line in result.out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("options", "changes"),
+    [
+        (["--length-penalty", 0, "-n", 2], {"length_penalty": 0.0, "n_best": 2}),
+        (["--min-length", 3, "--max-length", 6], {"min_length": 3, "max_length": 6}),
+        (["--no-repeat-ngram", 1, "-b", 2], {"no_repeat_ngram": 1, "beam_size": 2}),
+        (["--prefix", "the cat", "--ban", "dog", "--ban", "man"], {
+            "prefix": "the cat", "banned": ("dog", "man"),
+        }),
+        (["--sample", "-n", 6, "--temperature", 0.7, "--top-k", 9, "--top-p", 0.9, "--epsilon",
+          0.001, "--seed", 0], {
+            "n_best": 6,
+            "sampling": {
+                "temperature": 0.7, "top_k": 9, "top_p": 0.9, "epsilon": 0.001, "seed": 0,
+            },
+        }),
+        (["--mbr", "-b", 5], {"mbr": True, "beam_size": 5}),
+        (["--align", "--align-layer", 0, "--align-head", 1], {
+            "align": True, "align_layer": 0, "align_head": 1,
+        }),
+        (["--align", "--replace-unknown", "--coverage-penalty", 0.3], {
+            "align": True, "replace_unknown": True, "coverage_penalty": 0.3,
+        }),
+    ],
+    ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else "",
+)  # fmt: skip
+def test_options_are_settings(tiny_run: Path, options: list[object], changes: dict):
+    translator = library.load(tiny_run)
+    expected = translator.translate(LINES, translator.settings.changed(changes))
+    for entry, translation in zip(translations(tiny_run, *options), expected, strict=True):
+        assert entry["translation"] == translation.text
+        assert entry["score"] == pytest.approx(translation.score, abs=1e-4)
+        assert entry["tokens"] == list(translation.tokens)
+        assert entry["source_tokens"] == list(translation.source_tokens)
+        assert len(entry["n_best"]) == len(translation.n_best)
+        links = None if translation.alignment is None else [list(x) for x in translation.alignment]
+        assert entry.get("alignment") == links
+        assert entry.get("expected_utility") == pytest.approx(translation.expected_utility)
+
+
+def test_lines_may_bring_a_prefix_of_their_own(tiny_run: Path):
+    stdin = "je suis étudiant\tthe cat\nje suis étudiant\n".encode()
+    first, second = translations(tiny_run, "--tab-separated", stdin=stdin)
+    assert first["source"] == second["source"] == "je suis étudiant"
+    assert first["translation"].startswith("the cat")
+    expected = library.load(tiny_run).translate(Request("je suis étudiant", prefix="the cat"))
+    assert first["tokens"] == list(expected.tokens)
+
+
+def test_alignments_stand_behind_the_text_in_pharaohs_form(tiny_run: Path):
+    plain = pellucid("translate", tiny_run, "--align", "--max-length", 4, stdin=TEXT).out
+    entries = translations(tiny_run, "--align", "--max-length", 4)
+    assert plain.splitlines() == [
+        f"{entry['translation']} ||| {entry['word_alignment']}" for entry in entries
+    ]
+    several = pellucid("translate", tiny_run, "--align", "-n", 2, stdin=b"un chat\n").out
+    assert [line.count(" ||| ") for line in several.splitlines()] == [3, 3]
+
+
+def test_an_ensemble_is_asked_as_one(tiny_run: Path):
+    twice = load_ensemble([tiny_run, tiny_run]).translate(LINES)
+    entries = translations(tiny_run, "--with", tiny_run)
+    assert [entry["translation"] for entry in entries] == [t.text for t in twice]
+    alone = translations(tiny_run)
+    assert [e["score"] for e in entries] == pytest.approx([e["score"] for e in alone], abs=1e-4)
+
+
+def test_what_cannot_be_asked_together_is_refused(tiny_run: Path):
+    lonely = pellucid("translate", tiny_run, "--top-k", 3, "--seed", 1, stdin=TEXT)
+    assert lonely.code == 2
+    assert "Error: --top-k, --seed must go with --sample." in lonely.err
+    several = pellucid(
+        "translate", tiny_run, "--sample", "--must", "chat", "--top-p", 3, "--ban", "chat",
+        "--prefix", "le chat", stdin=TEXT,
+    )  # fmt: skip
+    assert several.code == 78
+    assert "top_p must be above 0 and at most 1, got 3.0" in several.error_line
+    both = pellucid(
+        "translate", tiny_run, "--sample", "--must", "chat", "--ban", "chat", stdin=TEXT
+    )
+    assert both.code == 78
+    assert both.error_line == (
+        "error: decoding: sampling follows no beam, which must needs: ask for one of them;"
+        " what is asked for cannot be banned, got must: 'chat' and banned: 'chat'"
+    )
+
+
+def test_scoring_says_how_likely_each_line_and_the_whole_text_is(tiny_run: Path, tmp_path: Path):
+    sources, targets = tmp_path / "a.fr", tmp_path / "a.en"
+    sources.write_bytes(TEXT)
+    targets.write_text("i am a student\n\nthe cat\nan old lady reads\n", encoding="utf-8")
+    expected = library.load(tiny_run).score(LINES, targets.read_text("utf-8").split("\n")[:-1])
+    plain = pellucid("score", tiny_run, sources, targets)
+    assert plain.code == 0
+    for line, scored in zip(plain.out.splitlines(), expected, strict=True):
+        total, score, perplexity = map(float, line.split("\t"))
+        assert total == pytest.approx(math.fsum(scored.token_log_probs), abs=1e-4)
+        assert score == pytest.approx(scored.score, abs=1e-4)
+        assert perplexity == pytest.approx(scored.perplexity, rel=1e-4)
+    counts = [len(scored.token_log_probs) for scored in expected]
+    mean = sum(math.fsum(scored.token_log_probs) for scored in expected) / sum(counts)
+    [summary] = [line for line in plain.err.splitlines() if "perplexity" in line]
+    assert summary.startswith(f"4 sentences, {sum(counts)} tokens with the stops, perplexity ")
+    assert float(summary.split()[-1]) == pytest.approx(math.exp(-mean), rel=1e-4)
+
+    *entries, corpus = map(
+        json.loads, pellucid("score", tiny_run, sources, targets, "--json").out.splitlines()
+    )
+    for entry, scored in zip(entries, expected, strict=True):
+        assert entry["target"] == scored.text
+        assert entry["tokens"] == list(scored.tokens)
+        assert entry["token_log_probs"] == pytest.approx(scored.token_log_probs, abs=1e-4)
+    assert corpus["corpus"]["tokens"] == sum(counts)
+    assert corpus["corpus"]["perplexity"] == pytest.approx(math.exp(-mean), rel=1e-4)
+
+    flat = pellucid("score", tiny_run, sources, targets, "--length-penalty", 0)
+    assert [line.split("\t")[0] for line in flat.out.splitlines()] == [
+        line.split("\t")[1] for line in flat.out.splitlines()
+    ]
+    targets.write_text("one\n")
+    refused = pellucid("score", tiny_run, sources, targets)
+    assert refused.code == 65
+    assert "4 source lines and 1 target lines" in refused.error_line
+
+
+def test_the_settings_of_a_run_may_hold_all_of_it():
+    table = {"must": ["a"], "banned": ["b"], "prefix": "c", "mbr": True, "align": True}
+    settings = DecodingConfig.parse(table)
+    assert (settings.must, settings.banned) == (("a",), ("b",))
+    assert DecodingConfig.parse(settings.to_table()) == settings
