@@ -3,9 +3,12 @@
 import torch
 from torch import Tensor
 
+from pellucid.bundle import Bundle
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.model import ModelConfig, Seq2Seq, build_model
 from pellucid.model.config import known_settings
+from pellucid.text.vocabulary import Vocabulary
+from pellucid.text.word_tokenizers import WordTokenizer
 
 VOCABULARY = 13
 
@@ -91,3 +94,10 @@ def targets(count: int, length: int, seed: int = 6) -> Tensor:
     ids = torch.randint(4, VOCABULARY, (count, length), generator=generator)
     ids[:, 0] = START_ID
     return ids
+
+
+def tiny_bundle(variant: str = "paper", seed: int = 0, **settings: object) -> Bundle:
+    """A tiny random model with a vocabulary of nine letters on both sides."""
+    letters = WordTokenizer("word", Vocabulary.of("abcdefghi"))
+    model = tiny_model(variant, seed, **settings).requires_grad_(False)
+    return Bundle(model, letters, letters, settings={}, manifest={})

@@ -11,11 +11,12 @@ from pellucid.core.config import nearest_name
 from pellucid.core.errors import ConfigError
 from pellucid.inspection.capture_file import CaptureHeader, read_capture, write_capture
 from pellucid.inspection.entries import Description, Entry, describe, locate, select
+from pellucid.inspection.forward import run
+from pellucid.inspection.predictions import likeliest
 from pellucid.inspection.sentence import (
     Openable,
     Prediction,
     Sentence,
-    at_rest,
     open_model,
     read_sentence,
 )
@@ -137,8 +138,7 @@ def inspect(
     chosen = select(described, [only] if isinstance(only, str) else only)
     sentence = read_sentence(inside, source, target)
     trace = Trace(*{locate(name)[0] for name in chosen})
-    with torch.no_grad(), at_rest(model):
-        logits = model(*sentence.tensors(model), trace)[0]
+    logits = run(inside, sentence, trace)
     confidences, predictions = _judge(logits, sentence, inside.target_tokenizer)
     return Capture(
         sentence=sentence,
@@ -182,13 +182,4 @@ def _judge(
     probabilities = logits.softmax(-1, dtype=torch.float64).cpu()
     rows = range(len(sentence.target_ids))
     confidences = tuple(probabilities[rows, list(sentence.target_ids)].tolist())
-    count = min(PREDICTION_COUNT, probabilities.shape[-1])
-    best, ids = probabilities.topk(count)
-    predictions = tuple(
-        tuple(
-            Prediction(token, id_, probability)
-            for token, id_, probability in zip(tokenizer.tokens(row_ids), row_ids, row, strict=True)
-        )
-        for row_ids, row in zip(ids.tolist(), best.tolist(), strict=True)
-    )
-    return confidences, predictions
+    return confidences, likeliest(probabilities, tokenizer, PREDICTION_COUNT)

@@ -1,0 +1,180 @@
+"""What a translation loses when a head or a layer is switched off, one at a time."""
+
+import copy
+import dataclasses
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import nn
+
+from pellucid.bundle import Bundle
+from pellucid.core.errors import ConfigError
+from pellucid.decoding.translator import Translator
+from pellucid.evaluation.metrics import bleu, check_lines
+from pellucid.evaluation.signature import origin_signature
+from pellucid.inspection.sentence import Openable, Opened, open_model
+from pellucid.model import ModelConfig, Seq2Seq
+from pellucid.model.attention import MultiHeadAttention
+from pellucid.model.recurrent import RecurrentSeq2Seq
+from pellucid.model.transformer import Transformer
+from pellucid.text.interface import Tokenizer
+
+
+@dataclasses.dataclass(frozen=True)
+class Ablation:
+    """How a model does without one of its parts."""
+
+    part: str
+    """Such as ``encoder.layers.0.self_attention.heads.3``, or ``decoder.layers.1`` for a layer."""
+    bleu: float
+    """In percent."""
+    loss: float
+    """Mean negative log-likelihood of a reference token, the stop included, in nats."""
+
+
+@dataclasses.dataclass(frozen=True)
+class AblationStudy:
+    """A model whole and without each of its parts."""
+
+    bleu: float
+    """Of the whole model, in percent."""
+    loss: float
+    """Of the whole model: mean negative log-likelihood of a reference token, in nats."""
+    signature: str
+    """How BLEU was counted."""
+    sentences: int
+    parts: tuple[Ablation, ...]
+    """In the order of computation; layers after heads."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values under the names of the fields."""
+        return dataclasses.asdict(self)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Changed:
+    """A model of our own with the tokenizers of another."""
+
+    model: Seq2Seq
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+
+
+def ablate(
+    opened: Openable,
+    sources: Sequence[str],
+    references: Sequence[str],
+    *,
+    parts: Sequence[str] | None = None,
+    done: Callable[[int, int], None] = lambda _done, _all: None,
+) -> AblationStudy:
+    """Translate and score with each head off and each layer left out, one at a time.
+
+    A head is off when what it says is zero; a layer is left out when its rows pass it by. Source:
+    Michel et al. (2019), §3; Voita et al. (2019). The model itself is never changed. ``parts`` are
+    names of ``ablation_parts``, all of them unless given; ``done`` is told how many are.
+
+    Raises ConfigError for a part that the model has not, DataError if the line counts differ.
+    """
+    check_lines({"sources": sources, "references": references})
+    inside = open_model(opened)
+    chosen = ablation_parts(inside.model.config) if parts is None else list(parts)
+    _require_parts(chosen, inside.model.config)
+    whole_bleu, whole_loss = _measure(inside, inside.model, sources, references)
+    done(0, len(chosen))
+    measured = []
+    for number, part in enumerate(chosen, start=1):
+        changed = model_without(inside.model, part)
+        measured.append(Ablation(part, *_measure(inside, changed, sources, references)))
+        done(number, len(chosen))
+    bundle = inside.translator.bundle
+    manifest = bundle.manifest if isinstance(bundle, Bundle) else {}
+    origin = origin_signature(inside.translator.settings, manifest, sources, references)
+    return AblationStudy(
+        bleu=whole_bleu,
+        loss=whole_loss,
+        signature=f"{bleu(references, references).signature}|{origin}",
+        sentences=len(sources),
+        parts=tuple(measured),
+    )
+
+
+def ablation_parts(config: ModelConfig) -> list[str]:
+    """Every head, then every layer, that can be switched off; a plain rnn has none.
+
+    Of a recurrent model only its attention can be: each layer goes on from the one beside it.
+    """
+    if config.kind == "rnn-attention":
+        return ["decoder.cross_attention"]
+    if config.kind != "transformer":
+        return []
+    encoder = [f"encoder.layers.{index}" for index in range(config.encoder_layers)]
+    decoder = [f"decoder.layers.{index}" for index in range(config.decoder_layers)]
+    attentions = [f"{layer}.self_attention" for layer in encoder]
+    for layer in decoder:
+        attentions += [f"{layer}.self_attention", f"{layer}.cross_attention"]
+    heads = [f"{each}.heads.{head}" for each in attentions for head in range(config.heads)]
+    return [*heads, *encoder, *decoder]
+
+
+def model_without(model: Seq2Seq, part: str) -> Seq2Seq:
+    """A model that shares every parameter with ``model``, save those that switch ``part`` off.
+
+    Raises ConfigError for a part that the model has not.
+    """
+    _require_parts([part], model.config)
+    shared = {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]}
+    changed = copy.deepcopy(model, shared)
+    stem, mark, head = part.partition(".heads.")
+    if isinstance(changed, RecurrentSeq2Seq):
+        attention = changed.decoder.cross_attention
+        assert attention is not None
+        weight = attention.w_output.detach().clone()
+        weight[: weight.shape[0] // 2] = 0.0  # the rows that meet the context
+        attention.w_output = nn.Parameter(weight, requires_grad=False)
+    elif mark:
+        heads = changed.get_submodule(stem)
+        assert isinstance(heads, MultiHeadAttention)
+        _silence(heads, int(head))
+    else:
+        assert isinstance(changed, Transformer)
+        side, _, index = part.partition(".layers.")
+        stack = changed.encoder if side == "encoder" else changed.decoder
+        stack.layers = nn.ModuleList(
+            layer for number, layer in enumerate(stack.layers) if number != int(index)
+        )
+    return changed
+
+
+def _silence(attention: MultiHeadAttention, head: int) -> None:
+    """Zero the columns of W^O that meet the head, so that it says nothing (EQ-81)."""
+    width = attention.value_width // attention.heads
+    weight = attention.w_o.detach().clone()
+    weight[:, head * width : (head + 1) * width] = 0.0
+    attention.w_o = nn.Parameter(weight, requires_grad=False)
+
+
+def _measure(
+    opened: Opened, model: Seq2Seq, sources: Sequence[str], references: Sequence[str]
+) -> tuple[float, float]:
+    """BLEU in percent, and the mean loss of a reference token in nats."""
+    bundle = _Changed(model, opened.source_tokenizer, opened.target_tokenizer)
+    translator = Translator(bundle, opened.translator.settings)
+    hypotheses = [each.text for each in translator.translate(list(sources), n_best=1)]
+    log_probs = [
+        log_prob
+        for scored in translator.score(sources, references)
+        for log_prob in scored.token_log_probs
+    ]
+    return bleu(hypotheses, references).score, -math.fsum(log_probs) / len(log_probs)
+
+
+def _require_parts(parts: Sequence[str], config: ModelConfig) -> None:
+    known = ablation_parts(config)
+    unknown = [part for part in parts if part not in known]
+    if unknown:
+        raise ConfigError(
+            f"each part must be a head or layer of this model, got {', '.join(unknown)}",
+            hint=f"such as {known[0]} or {known[-1]}" if known else f"{config.kind} has none",
+        )

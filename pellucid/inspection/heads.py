@@ -1,0 +1,113 @@
+"""Which head aligns best: the heads of cross-attention, ranked."""
+
+import dataclasses
+import math
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor
+
+from pellucid.core.errors import DataError
+from pellucid.inspection.capture import Capture
+
+Links = Iterable[tuple[int, int]]
+"""(source token, target token) by number, from 0."""
+
+
+@dataclasses.dataclass(frozen=True)
+class HeadRank:
+    """How a head of cross-attention aligns."""
+
+    name: str
+    """Its weights in a capture."""
+    agreement: float
+    """Mean weight that it gives to the source tokens aligned with a target token, 0 to 1."""
+    entropy: float
+    """Mean entropy of its rows in nats; 0 looks at one token, log(tokens) at all alike."""
+
+
+def rank_heads(
+    captures: Sequence[Capture], alignments: Sequence[Links] | None = None
+) -> list[HeadRank]:
+    """The heads of cross-attention, the one that agrees best with the alignment first.
+
+    ``alignments`` are links for each capture, from a person or another model. Without them a
+    head is held against the others: the consensus links each target token with the source token
+    at which all other heads together look most. The stop's row counts in neither. Raises
+    DataError if no capture holds weights of cross-attention or the counts differ.
+    """
+    if alignments is not None and len(alignments) != len(captures):
+        raise DataError(
+            f"each capture needs its alignment, got {len(captures)} captures and"
+            f" {len(alignments)} alignments"
+        )
+    sums: dict[str, _Sums] = {}
+    for number, capture in enumerate(captures):
+        heads = cross_attention_heads(capture)
+        total = torch.stack(list(heads.values())).sum(0)
+        gold = None if alignments is None else _mask(alignments[number], total)
+        for name, weights in heads.items():
+            is_only_one = len(heads) == 1
+            others = weights if is_only_one else total - weights
+            aligned = _strongest(others) if gold is None else gold
+            sums.setdefault(name, _Sums()).add(weights, aligned)
+    ranks = [each.rank(name) for name, each in sums.items()]
+    return sorted(ranks, key=lambda rank: -rank.agreement)
+
+
+def cross_attention_heads(capture: Capture) -> dict[str, Tensor]:
+    """Each head's weights (target token, source token) without the stop's row, in float64.
+
+    Raises DataError if there are none.
+    """
+    heads = {
+        name: capture[name][:-1].double()
+        for name in capture.names()
+        if ".cross_attention.heads." in name and name.endswith(".weights")
+    }
+    if not heads:
+        raise DataError(
+            "ranking heads needs weights of cross-attention, and this capture has none",
+            hint='capture "*cross_attention.heads.*.weights" of a model that has attention',
+        )
+    return heads
+
+
+class _Sums:
+    """What adds up over the target tokens of all captures."""
+
+    def __init__(self) -> None:
+        self._aligned, self._entropy = 0.0, 0.0
+        self._aligned_rows, self._rows = 0, 0
+
+    def add(self, weights: Tensor, aligned: Tensor) -> None:
+        has_link = aligned.any(-1)
+        self._aligned += float((weights * aligned)[has_link].sum())
+        self._aligned_rows += int(has_link.sum())
+        self._entropy += float(torch.special.entr(weights).sum())
+        self._rows += len(weights)
+
+    def rank(self, name: str) -> HeadRank:
+        return HeadRank(
+            name=name,
+            agreement=self._aligned / self._aligned_rows if self._aligned_rows else math.nan,
+            entropy=self._entropy / self._rows if self._rows else math.nan,
+        )
+
+
+def _strongest(weights: Tensor) -> Tensor:
+    chosen = torch.zeros_like(weights, dtype=torch.bool)
+    return chosen.scatter_(-1, weights.argmax(-1, keepdim=True), True)
+
+
+def _mask(links: Links, like: Tensor) -> Tensor:
+    """True where a source token is linked with a target token. Raises DataError for no token."""
+    mask = torch.zeros_like(like, dtype=torch.bool)
+    for source, target in links:
+        if not (0 <= source < like.shape[1] and 0 <= target < like.shape[0]):
+            raise DataError(
+                f"a link must join one of {like.shape[1]} source tokens with one of"
+                f" {like.shape[0]} target tokens, got {source}-{target}"
+            )
+        mask[target, source] = True
+    return mask

@@ -1,0 +1,157 @@
+"""Activation patching: what a number of one sentence does in the pass of another."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import assert_never
+
+from torch import Tensor
+
+from pellucid.core.errors import ConfigError
+from pellucid.inspection.entries import describe, locate, select
+from pellucid.inspection.forward import log_probabilities, run
+from pellucid.inspection.sentence import Openable, Sentence, open_model, read_sentence
+from pellucid.model import UNWATCHED, ModelConfig, Trace
+from pellucid.model.trace import Edit
+
+
+@dataclasses.dataclass(frozen=True)
+class Patched:
+    """Three passes over one target: of sentence A, of sentence B, and of B with parts of A."""
+
+    names: tuple[str, ...]
+    """What was taken from A's pass."""
+    position: int | None
+    """The row that was taken; None is all of them."""
+    sentence_a: Sentence
+    sentence_b: Sentence
+    logits_a: Tensor
+    """(target token, vocabulary)."""
+    logits_b: Tensor
+    logits: Tensor
+    """Those of B's pass with A's numbers in it."""
+
+    @property
+    def log_probs(self) -> tuple[Tensor, Tensor, Tensor]:
+        """log p of each target token in nats: in A's pass, in B's, and in B's when patched."""
+        sentence = self.sentence_b
+        a, b, patched = (
+            log_probabilities(logits, sentence)
+            for logits in (self.logits_a, self.logits_b, self.logits)
+        )
+        return a, b, patched
+
+
+def patch(
+    opened: Openable,
+    source_a: str,
+    source_b: str,
+    names: str | Sequence[str],
+    *,
+    position: int | None = None,
+    target: str | None = None,
+) -> Patched:
+    """Let the model read B, with the intermediates that match ``names`` taken from reading A.
+
+    Both passes say the same ``target``; without one, what the model makes of A. ``position``
+    takes one row alone, counted from 0; without it A and B must have equally many tokens where
+    what is taken runs over source tokens. Source: Vig et al. (2020), §3; Meng et al. (2022), §2.1.
+
+    Raises ConfigError if a name matches nothing, has no way on in this kind of model, or does not
+    fit; otherwise as ``inspect`` does.
+    """
+    inside = open_model(opened)
+    config = inside.model.config
+    chosen = select(describe(config), [names] if isinstance(names, str) else names)
+    _require_way_on(chosen, config)
+    sentence_a = read_sentence(inside, source_a, target)
+    sentence_b = _with_target_of(sentence_a, read_sentence(inside, source_b, sentence_a.text))
+    donor = Trace(*{locate(name)[0] for name in chosen})
+    logits_a = run(inside, sentence_a, donor)
+    edits: dict[str, list[Edit]] = {}
+    for name in chosen:
+        stack_name, head = locate(name)
+        edit = _replacement(name, donor.values[stack_name], head, position)
+        edits.setdefault(stack_name, []).append(edit)
+    receiver = Trace(edits={name: _one_after_another(steps) for name, steps in edits.items()})
+    return Patched(
+        names=tuple(chosen),
+        position=position,
+        sentence_a=sentence_a,
+        sentence_b=sentence_b,
+        logits_a=logits_a,
+        logits_b=run(inside, sentence_b, UNWATCHED),
+        logits=run(inside, sentence_b, receiver),
+    )
+
+
+def _with_target_of(giver: Sentence, sentence: Sentence) -> Sentence:
+    return dataclasses.replace(
+        sentence,
+        text=giver.text,
+        target_input_ids=giver.target_input_ids,
+        target_ids=giver.target_ids,
+        target_input_tokens=giver.target_input_tokens,
+        target_tokens=giver.target_tokens,
+    )
+
+
+def _replacement(name: str, donor: Tensor, head: int | None, position: int | None) -> Edit:
+    """Put ``donor``'s head and row into what passes by; rows stand on the axis before the last."""
+
+    def edit(value: Tensor) -> Tensor:
+        patched = value.clone()
+        to, given = (patched, donor) if head is None else (patched[:, head], donor[:, head])
+        if position is not None:
+            rows = min(to.shape[-2], given.shape[-2])
+            if not 0 <= position < rows:
+                raise ConfigError(
+                    f"position must be from 0 to {rows - 1} for {name} of these two sentences,"
+                    f" got {position}"
+                )
+            to, given = to[..., position, :], given[..., position, :]
+        if to.shape != given.shape:
+            raise ConfigError(
+                f"{name} must have the same shape in both sentences, got {tuple(given.shape)} and"
+                f" {tuple(to.shape)}",
+                hint="choose sentences of equally many tokens, or name a position",
+            )
+        to.copy_(given)
+        return patched
+
+    return edit
+
+
+def _one_after_another(steps: Sequence[Edit]) -> Edit:
+    def edit(value: Tensor) -> Tensor:
+        for step in steps:
+            value = step(value)
+        return value
+
+    return edit
+
+
+def _require_way_on(names: Sequence[str], config: ModelConfig) -> None:
+    """Refuse what nothing is computed from, or what a recurrent kernel does not hand out."""
+    faults = [name for name in names if not _goes_on(name, config)]
+    if faults:
+        raise ConfigError(
+            f"nothing can be put in the place of {', '.join(faults)} in a model of kind"
+            f" {config.kind}",
+            hint="the last softmax leads nowhere, and recurrent kernels go from word to word"
+            " without stopping",
+        )
+
+
+def _goes_on(name: str, config: ModelConfig) -> bool:
+    if name == "probabilities":
+        return False
+    match config.kind:
+        case "transformer":
+            return True
+        case "rnn":  # the decoder reads the encoder's last state alone, which no name holds
+            inside = name.startswith("encoder.layers") or name == "encoder.output"
+            return not inside and not name.startswith("decoder.layers")
+        case "rnn-attention":
+            return not name.startswith(("decoder.layers", "decoder.cross_attention"))
+        case _:
+            assert_never(config.kind)

@@ -1,0 +1,134 @@
+"""Models without one of their parts: functional, exact, and the model itself untouched."""
+
+import math
+
+import pytest
+import torch
+from tiny_models import EVERY_KIND, RECURRENT, sources, targets, tiny_bundle, tiny_model
+
+from pellucid.core.errors import ConfigError, DataError
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.translator import Translator
+from pellucid.evaluation.metrics import bleu
+from pellucid.inspection.ablation import ablate, ablation_parts, model_without
+from pellucid.model import Trace
+
+EXACT = {"rtol": 1e-12, "atol": 1e-12}
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        "encoder.layers.1.self_attention.heads.0",
+        "decoder.layers.0.self_attention.heads.1",
+        "decoder.layers.1.cross_attention.heads.1",
+    ],
+)
+def test_a_head_that_is_off_says_nothing(part: str):
+    """The model without it = the model in whose pass its output is set to zero."""
+    model = tiny_model("wide values")
+    stem, _, head = part.partition(".heads.")
+
+    def silence(value: torch.Tensor) -> torch.Tensor:
+        value = value.clone()
+        value[:, int(head)] = 0.0
+        return value
+
+    inputs = sources(5, 3), targets(2, 4)
+    expected = model(*inputs, Trace(edits={f"{stem}.heads": silence}))
+    torch.testing.assert_close(model_without(model, part)(*inputs), expected, **EXACT)
+    assert not torch.allclose(expected, model(*inputs))
+
+
+@pytest.mark.parametrize("part", ["encoder.layers.1", "decoder.layers.0"])
+@pytest.mark.parametrize("variant", ["paper", "pre-norm"])
+def test_a_layer_that_is_left_out_lets_its_rows_pass(part: str, variant: str):
+    """The model without it = the model in whose pass what leaves it is what entered it."""
+    model, inputs = tiny_model(variant), (sources(5, 3), targets(2, 4))
+    side, _, index = part.partition(".layers.")
+    before = f"{side}.layers.0.output" if index == "1" else f"{side}.input"
+    trace = Trace(before)
+    edits = {f"{part}.output": lambda _: trace.values[before]}
+    watching = Trace(before, edits=edits)
+    watching.values = trace.values
+    expected = model(*inputs, watching)
+    torch.testing.assert_close(model_without(model, part)(*inputs), expected, **EXACT)
+    assert not torch.allclose(expected, model(*inputs))
+
+
+@pytest.mark.parametrize("variant", EVERY_KIND)
+def test_a_model_is_untouched_and_shares_all_but_what_is_off(variant: str):
+    model = tiny_model(variant)
+    before = {name: parameter.clone() for name, parameter in model.named_parameters()}
+    for part in ablation_parts(model.config):
+        changed = model_without(model, part)
+        parameters = dict(model.named_parameters())
+        own = [p for p in changed.parameters() if all(p is not q for q in parameters.values())]
+        assert len(own) == (0 if part.split(".")[-2] == "layers" else 1)
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter, before[name])
+
+
+def test_a_model_without_a_part_steps_as_it_runs():
+    """Cached = full holds for it too, so that it can be searched at full speed."""
+    model = model_without(tiny_model(), "decoder.layers.1.cross_attention.heads.0")
+    source, target = sources(5, 3), targets(2, 4)
+    full, state = model(source, target), model.start(model.encode(source))
+    for position in range(4):
+        logits, state = model.step(target[:, position : position + 1], state)
+        torch.testing.assert_close(logits[:, 0], full[:, position], **EXACT)
+
+
+@pytest.mark.parametrize("variant", [v for v in RECURRENT if "lstm" not in v and v[:3] != "gru"])
+def test_a_recurrent_model_without_attention_no_longer_sees_where_it_looks(variant: str):
+    model = tiny_model(variant)
+    changed = model_without(model, "decoder.cross_attention")
+    trace = Trace("decoder.cross_attention.output", "decoder.layers.1.hidden")
+    changed(sources(5), targets(1, 4), trace)
+    hidden = trace.values["decoder.layers.1.hidden"]
+    weight = model.decoder.cross_attention.w_output
+    torch.testing.assert_close(
+        trace.values["decoder.cross_attention.output"], torch.tanh(hidden @ weight[8:]), **EXACT
+    )
+
+
+def test_a_study_scores_the_whole_and_each_part():
+    bundle = tiny_bundle()
+    lines, references = ["a b c", "d e f g"], ["c b a d", "g f e d"]
+    seen = []
+    study = ablate(bundle, lines, references, done=lambda done, count: seen.append((done, count)))
+    translator = Translator(bundle, DecodingConfig())
+    hypotheses = [each.text for each in translator.translate(lines)]
+    assert study.bleu == bleu(hypotheses, references).score
+    log_probs = [p for each in translator.score(lines, references) for p in each.token_log_probs]
+    assert study.loss == pytest.approx(-math.fsum(log_probs) / 10)
+    assert [part.part for part in study.parts] == ablation_parts(bundle.model.config)
+    assert len(study.parts) == 2 * 3 * 2 + 4
+    assert len({part.loss for part in study.parts}) == len(study.parts)
+    assert seen == [(number, 16) for number in range(17)]
+    assert study.sentences == 2
+    assert study.signature.startswith("nrefs:1|case:mixed|eff:no|tok:13a")
+
+
+def test_one_part_is_as_in_a_model_that_never_had_it():
+    bundle = tiny_bundle()
+    lines, references = ["a b c"], ["c b a d"]
+    [part] = ablate(bundle, lines, references, parts=["decoder.layers.1"]).parts
+    del bundle.model.decoder.layers[1]
+    shorter = ablate(bundle, lines, references, parts=[])
+    assert (part.bleu, part.loss) == (shorter.bleu, shorter.loss)
+
+
+def test_a_plain_rnn_has_nothing_to_switch_off():
+    study = ablate(tiny_bundle("lstm"), ["a b"], ["c"])
+    assert study.parts == ()
+
+
+def test_a_part_that_is_not_there_and_lines_that_do_not_pair_are_told():
+    with pytest.raises(ConfigError) as caught:
+        model_without(tiny_model(), "encoder.layers.7")
+    assert str(caught.value) == (
+        "each part must be a head or layer of this model, got encoder.layers.7"
+    )
+    with pytest.raises(DataError, match="as many sources as references"):
+        ablate(tiny_bundle(), ["a", "b"], ["c"])

@@ -1,0 +1,66 @@
+"""Which source words a prediction hangs on: axioms, and a model that reads one word only."""
+
+import pytest
+import torch
+from tiny_models import tiny_bundle
+
+from pellucid.inspection.saliency import saliency
+from pellucid.model import Trace
+
+SOURCE, TARGET = "a b c d", "c a b"
+
+
+@pytest.mark.parametrize("variant", ["paper", "pre-norm", "swish", "additive", "lstm"])
+def test_integrated_gradients_sum_to_what_the_source_changes(variant: str):
+    """Completeness (Sundararajan et al. 2017, proposition 1), with 300 points."""
+    result = saliency(tiny_bundle(variant), SOURCE, TARGET, steps=300)
+    assert result.scores.shape == (4, 5)
+    torch.testing.assert_close(result.scores.sum(-1), result.gains, rtol=0, atol=5e-3)
+    assert result.gains.abs().max() > 0.02
+
+
+def test_the_gains_are_those_of_two_forward_passes():
+    bundle = tiny_bundle()
+    result = saliency(bundle, SOURCE, TARGET)
+    ids = torch.tensor([[4, 5, 6, 7, 3]]), torch.tensor([[2, 6, 4, 5]])
+    without = Trace(edits={"encoder.embedding": torch.zeros_like})
+    said = [6, 4, 5, 3]
+    expected = [
+        logits[0].log_softmax(-1)[range(4), said]
+        for logits in (bundle.model(*ids), bundle.model(*ids, without))
+    ]
+    torch.testing.assert_close(result.gains, expected[0] - expected[1])
+
+
+def test_gradient_times_input_is_the_slope_along_each_word():
+    """f((1 + h) xⱼ) - f((1 - h) xⱼ) over 2h, for each word j, by finite differences."""
+    bundle = tiny_bundle("pre-norm")
+    result = saliency(bundle, SOURCE, TARGET, method="gradient_x_input")
+    ids = torch.tensor([[4, 5, 6, 7, 3]]), torch.tensor([[2, 6, 4, 5]])
+    h, said = 1e-5, [6, 4, 5, 3]
+    for word in range(5):
+        ends = []
+        for factor in (1 + h, 1 - h):
+            scale = torch.ones(5, 1, dtype=torch.float64)
+            scale[word] = factor
+            trace = Trace(edits={"encoder.embedding": lambda value, scale=scale: value * scale})
+            ends.append(bundle.model(*ids, trace)[0].log_softmax(-1)[range(4), said])
+        slope = (ends[0] - ends[1]) / (2 * h)
+        torch.testing.assert_close(result.scores[:, word], slope, rtol=1e-5, atol=1e-7)
+
+
+def test_words_that_the_decoder_cannot_see_have_no_share():
+    """Without a single path from the source all shares are zero."""
+    bundle = tiny_bundle()
+    for layer in bundle.model.decoder.layers:
+        layer.cross_attention.w_o.zero_()
+    result = saliency(bundle, SOURCE, TARGET)
+    assert (result.scores == 0).all()
+    assert (result.gains == 0).all()
+
+
+def test_no_gradient_is_left_on_the_model():
+    bundle = tiny_bundle()
+    bundle.model.requires_grad_(True)
+    saliency(bundle, SOURCE, TARGET)
+    assert all(parameter.grad is None for parameter in bundle.model.parameters())
