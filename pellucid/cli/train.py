@@ -18,10 +18,21 @@ import click
 @click.option(
     "-o", "--out", type=click.Path(path_type=Path), help="Run folder.  [default: runs/CONFIG]"
 )
+@click.option(
+    "--init",
+    type=click.Path(path_type=Path),
+    metavar="BUNDLE",
+    help="Begin with this bundle or run: fine-tune it.",
+)
 @click.option("--resume", is_flag=True, help="Go on with the run in --out.")
 @click.pass_obj
 def train(
-    obj: dict[str, bool], config: str, overrides: tuple[str, ...], out: Path | None, resume: bool
+    obj: dict[str, bool],
+    config: str,
+    overrides: tuple[str, ...],
+    out: Path | None,
+    init: Path | None,
+    resume: bool,
 ) -> int:
     """Train a model by CONFIG, a .toml file or the name of a preset.
 
@@ -33,13 +44,15 @@ def train(
       pellucid train tiny --set data.source=train.en --set data.target=train.de \\
           --set data.valid_source=valid.en --set data.valid_target=valid.de --out runs/en-de
       pellucid train demo --out runs/try --resume
+      pellucid train finetune --init runs/en-de --set data.source=my.en \\
+          --set data.target=my.de --out runs/mine
     """
     from pellucid.cli.display import Display
     from pellucid.cli.signals import EXIT_CODES, StopRequests
     from pellucid.training.presets import read_config
     from pellucid.training.train import train as train_model
 
-    run_config = read_config(config, overrides)
+    run_config = read_config(config, overrides, init)
     folder = out or Path("runs") / Path(config).stem
     stop = StopRequests()
     with Display(quiet=obj["quiet"]) as display:
@@ -48,6 +61,8 @@ def train(
         )
     if result.reason in EXIT_CODES:
         changes = [part for override in overrides for part in ("--set", override)]
+        if init is not None:
+            changes += ["--init", str(init)]
         again = ["pellucid", "train", config, *changes, "--out", str(folder), "--resume"]
         click.echo(f"saved; go on with: {shlex.join(again)}", err=True)
         return EXIT_CODES[result.reason]

@@ -12,6 +12,7 @@ from torch import Tensor
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
 from pellucid.core.files import write_folder
+from pellucid.core.special import PAD_ID, START_ID
 from pellucid.core.tensors import save_tensors
 from pellucid.decoding.config import DecodingConfig
 from pellucid.interop.checks import prove_equal, refuse_to_overwrite
@@ -36,7 +37,7 @@ from pellucid.interop.marian_vocabulary import (
     vocabulary_faults,
 )
 from pellucid.interop.switches import foreign_switches
-from pellucid.model import ModelConfig
+from pellucid.model import ModelConfig, Seq2Seq
 
 _log = logging.getLogger("pellucid")
 
@@ -63,7 +64,9 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
     source, target = tokenizers.values()
     assert isinstance(source, SubwordTokenizer)
     assert isinstance(target, SubwordTokenizer)
-    source_ids, target_ids = number_for_marian(source, target)
+    source_ids, target_ids = number_for_marian(
+        source, target, start_is_pad=_start_is_pad(bundle.model)
+    )
     table = _config_table(config, source_ids, target_ids)
     tensors = tensors_for_marian(bundle, source_ids, target_ids)
     prove_equal(
@@ -112,6 +115,14 @@ def model_faults(config: ModelConfig) -> list[str]:
             f"it adds {MARIAN_NORM_EPS:g} to the variance in a norm, not norm_eps={config.norm_eps}"
         )
     return faults + foreign_switches(config)
+
+
+def _start_is_pad(model: Seq2Seq) -> bool:
+    tensors = dict(model.named_parameters(remove_duplicate=False))
+    return all(
+        torch.equal(tensors[name][START_ID], tensors[name][PAD_ID])
+        for name in ("target_embedding.weight", "output_weight")
+    )
 
 
 def tensors_for_marian(

@@ -33,16 +33,18 @@ class MarianIds:
 
 
 def number_for_marian(
-    source: SubwordTokenizer, target: SubwordTokenizer
+    source: SubwordTokenizer, target: SubwordTokenizer, *, start_is_pad: bool
 ) -> tuple[MarianIds, MarianIds]:
     """How the pieces of both sides are numbered in an exported model.
 
     A vocabulary that both sides share and that was Marian's once is put back into Marian's
-    order: stop, unk, the pieces, and last a pad that is also the start. Any other keeps our ids.
+    order: stop, unk, the pieces, and last a pad that is also the start. That needs a start whose
+    row is still the pad's (``start_is_pad``): fine-tuning draws them apart. Any other keeps our
+    ids.
     """
     source_pieces, target_pieces = (_ordinary_pieces(each) for each in (source, target))
-    both = (source, target)
-    if source_pieces == target_pieces and all(isinstance(each, MarianTokenizer) for each in both):
+    was_marian = all(isinstance(each, MarianTokenizer) for each in (source, target))
+    if was_marian and source_pieces == target_pieces and start_is_pad:
         ids = _as_marian_orders(target_pieces)
         return ids, ids
     return _as_we_order(source_pieces), _as_we_order(target_pieces)

@@ -7,7 +7,9 @@ import pydantic
 from pellucid.core.config import Config
 from pellucid.core.special import SPECIAL_COUNT
 
-TokenizerKind = Literal["bpe", "unigram", "word", "punctuation", "rules", "character", "wordpiece"]
+TokenizerKind = Literal[
+    "bpe", "unigram", "word", "punctuation", "rules", "character", "wordpiece", "marian"
+]
 PairFormat = Literal["auto", "plain", "tsv", "jsonl"]
 
 SENTENCEPIECE_KINDS: tuple[TokenizerKind, ...] = ("bpe", "unigram")
@@ -19,7 +21,8 @@ class TokenizerConfig(Config):
     """How text becomes ids."""
 
     kind: TokenizerKind = "bpe"
-    """``bpe`` and ``unigram`` (sentencepiece) lose nothing; the others are the textbook's."""
+    """``bpe`` and ``unigram`` (sentencepiece) lose nothing; the others are the textbook's, but for
+    ``marian``, which comes with an imported model and is never trained."""
     vocabulary_size: int = pydantic.Field(8000, gt=SPECIAL_COUNT)
     """How many ids at most, the 4 special ones included; small corpora may give fewer."""
     shared: bool = True

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import assert_never
 
-from pellucid.core.errors import BundleError, CorruptError
+from pellucid.core.errors import BundleError, ConfigError, CorruptError
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.interface import Tokenizer, check_fingerprint
 from pellucid.text.marian import load_marian
@@ -36,6 +36,11 @@ def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
             return train_words(texts, config)
         case "wordpiece":
             return train_wordpiece(texts, config)
+        case "marian":
+            raise ConfigError(
+                "a marian tokenizer comes with an imported model and cannot be trained",
+                hint="begin with that model by --init, or choose another tokenizer.kind",
+            )
         case _:
             assert_never(config.kind)
 

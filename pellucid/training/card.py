@@ -1,5 +1,7 @@
 """The model card: what a bundle is, how good, and how to use it."""
 
+from pathlib import Path
+
 from pellucid import __version__
 from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData
@@ -15,13 +17,13 @@ def model_card(
     search = f"beam {training.validate_beam_size}"
     return f"""# A {model.kind} translation model
 
-Trained with Pellucid {__version__}.
+Trained with Pellucid {__version__}.{_origin(config)}
 
 ## Data
 
 - Training pairs: {len(data.rows):,} from {data.description} (fingerprint `{data.fingerprint}`)
 - Validation pairs: {len(data.valid_sources):,}
-- Tokenizer: {config.tokenizer.kind}, {data.source_tokenizer.vocabulary_size:,} source and
+- Tokenizer: {data.target_tokenizer.kind}, {data.source_tokenizer.vocabulary_size:,} source and
   {data.target_tokenizer.vocabulary_size:,} target tokens
 
 ## Model
@@ -51,3 +53,15 @@ print(translation.text)
 
 or `echo "..." | pellucid translate path/to/this/folder`.
 """
+
+
+def _origin(config: RunConfig) -> str:
+    """Which bundle the run began with, if any."""
+    training = config.training
+    if training.init is None:
+        return ""
+    frozen = f" Frozen: {', '.join(f'`{each}`' for each in training.freeze)}."
+    return (
+        f"\nFine-tuned from the bundle `{Path(training.init).name}`, whose manifest has the SHA-256"
+        f"\n`{training.parent}`.{frozen if training.freeze else ''}"
+    )

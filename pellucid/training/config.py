@@ -70,8 +70,16 @@ class TrainingConfig(Config):
     start says that it pays. Parameters and optimizer are float32 in any case."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to train; ``auto`` takes an accelerator if there is one."""
+    init: str | None = None
+    """A bundle, or a run folder with one, to begin with (``--init``): its parameters, tokenizers
+    and model settings; the optimizer begins anew."""
+    parent: str | None = Field(None, pattern="^[0-9a-f]{64}$")
+    """SHA-256 of the manifest of that bundle, written down when the run begins."""
+    freeze: tuple[str, ...] = ()
+    """Parameters that stay as they are, by shell-style patterns of their names, such as
+    ``encoder.*``."""
 
-    @field_validator("adam_betas", mode="before")
+    @field_validator("adam_betas", "freeze", mode="before")
     @classmethod
     def _from_toml_array(cls, value: object) -> object:
         return tuple(value) if isinstance(value, list) else value
@@ -83,6 +91,13 @@ class TrainingConfig(Config):
             faults.append("one of max_steps, max_minutes and max_epochs must be set")
         if self.schedule in ("cosine", "linear") and not (self.max_steps or self.max_minutes):
             faults.append(f"schedule={self.schedule!r} needs max_steps or max_minutes")
+        if self.init == "":
+            faults.append("init must name the bundle to begin with (--init BUNDLE)")
+        elif (self.init is None) != (self.parent is None):
+            faults.append(
+                "init and parent belong together, a bundle and the SHA-256 of its manifest"
+                " (read_config and --init write them down)"
+            )
         if self.average_last > 1 and self.average_decay > 0:
             faults.append("average_last and average_decay exclude each other")
         if not all(0 <= beta < 1 for beta in self.adam_betas):
@@ -122,6 +137,11 @@ class RunConfig(Config):
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
         faults = []
+        if self.tokenizer.kind == "marian" and self.training.init is None:
+            faults.append(
+                "tokenizer.kind=marian comes with an imported model and cannot be trained"
+                " (begin with that model by --init)"
+            )
         if self.model.share_embeddings and not self.tokenizer.shared:
             faults.append(
                 "model.share_embeddings needs tokenizer.shared=true"

@@ -2,7 +2,7 @@
 
 import dataclasses
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from pathlib import Path
 
@@ -58,28 +58,35 @@ class TrainingData:
         return id(self)
 
 
-def prepare_data(config: RunConfig, run: Path) -> TrainingData:
+Tokenizers = tuple[Tokenizer, Tokenizer]
+"""Of the source and of the target side; one object twice if they are shared."""
+
+
+def prepare_data(config: RunConfig, run: Path, given: Tokenizers | None = None) -> TrainingData:
     """Tokenizers and tokenized pairs for a run, made anew or found in its folder.
 
+    Tokenizers that are ``given``, by the bundle that the run begins with, are not trained.
     Raises what reading the files raises; see ``pellucid.text.pairs``.
     """
     if config.data.source:
-        return _from_files(config, run)
-    return _from_phrasebook(config, run)
+        return _from_files(config, run, given)
+    return _from_phrasebook(config, run, given)
 
 
-def _from_files(config: RunConfig, run: Path) -> TrainingData:
+def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> TrainingData:
     files = training_files(config.data)
     if not (run / TOKENIZER_FOLDER).exists():  # a resumed run has been warned
         for source, target in zip(files.sources, files.targets, strict=bool(files.targets)):
             warn_of_faults(source, target)
     tokenizers = _tokenizers(
-        config,
         run,
-        lambda: train_tokenizers(
-            (source for source, _ in iterate_pairs(files)),
-            (target for _, target in iterate_pairs(files)),
-            config.tokenizer,
+        lambda: (
+            given
+            or _train(
+                config,
+                (source for source, _ in iterate_pairs(files)),
+                (target for _, target in iterate_pairs(files)),
+            )
         ),
     )
     cache = Path(config.data.cache) if config.data.cache else run / DATA_FOLDER
@@ -105,13 +112,11 @@ def _from_files(config: RunConfig, run: Path) -> TrainingData:
     )
 
 
-def _from_phrasebook(config: RunConfig, run: Path) -> TrainingData:
+def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> TrainingData:
     wanted = config.phrasebook
     splits = phrasebook.split(wanted.pairs, wanted.held_out, wanted.seed)
     sources, targets = [pair.source for pair in splits.train], [p.target for p in splits.train]
-    tokenizers = _tokenizers(
-        config, run, lambda: train_tokenizers(sources, targets, config.tokenizer)
-    )
+    tokenizers = _tokenizers(run, lambda: given or _train(config, sources, targets))
     valid_sources = [pair.source for pair in splits.valid]
     valid_references = [pair.target for pair in splits.valid]
     return TrainingData(
@@ -128,27 +133,26 @@ def _from_phrasebook(config: RunConfig, run: Path) -> TrainingData:
     )
 
 
-def _tokenizers(
-    config: RunConfig, run: Path, train: Callable[[], tuple[Tokenizer, Tokenizer]]
-) -> tuple[Tokenizer, Tokenizer]:
-    """The run's tokenizers: found whole in its folder, or trained and put there."""
+def _tokenizers(run: Path, make: Callable[[], Tokenizers]) -> Tokenizers:
+    """The run's tokenizers: found whole in its folder, or made and put there."""
     folder = run / TOKENIZER_FOLDER
     if folder.exists():
         verify_folder(folder)
         return load_tokenizers(folder)
-    _log.info(
-        "training the tokenizer (%s, %d)", config.tokenizer.kind, config.tokenizer.vocabulary_size
-    )
-    tokenizers = train()
+    tokenizers = make()
     write_folder(
         folder, lambda inner: save_tokenizers(inner, *tokenizers), details={"kind": "tokenizer"}
     )
     return tokenizers
 
 
-def _tokenize(
-    sources: list[str], targets: list[str], tokenizers: tuple[Tokenizer, Tokenizer]
-) -> TokenStore:
+def _train(config: RunConfig, sources: Iterable[str], targets: Iterable[str]) -> Tokenizers:
+    wanted = config.tokenizer
+    _log.info("training the tokenizer (%s, %d)", wanted.kind, wanted.vocabulary_size)
+    return train_tokenizers(sources, targets, wanted)
+
+
+def _tokenize(sources: list[str], targets: list[str], tokenizers: Tokenizers) -> TokenStore:
     source_tokenizer, target_tokenizer = tokenizers
     return TokenStore.from_pairs(
         source_tokenizer.encode_batch(sources), target_tokenizer.encode_batch(targets)
@@ -177,7 +181,7 @@ def _fitting(store: TokenStore, max_length: int) -> TokenStore:
 
 
 def _hold_out(
-    store: TokenStore, tokenizers: tuple[Tokenizer, Tokenizer], seed: int
+    store: TokenStore, tokenizers: Tokenizers, seed: int
 ) -> tuple[npt.NDArray[np.int64], list[str], list[str]]:
     """Split off pairs to validate on, when no file of them was named."""
     count = min(_MOST_HELD_OUT, max(1, round(_HELD_OUT_SHARE * len(store))))

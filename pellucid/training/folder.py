@@ -44,10 +44,12 @@ MAY_CHANGE = frozenset(
         "learning_rate",
         "warmup_steps",
         "clip_norm",
+        "init",
     )
 )
 """Settings that a resumed run may set anew: they decide when it ends, what it keeps, and how to go
-on from the last good checkpoint after a run that left the finite numbers."""
+on from the last good checkpoint after a run that left the finite numbers. The bundle a run began
+with may lie elsewhere, as long as it is the same (``training.parent``)."""
 
 _log = logging.getLogger("pellucid")
 

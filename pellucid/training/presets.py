@@ -5,10 +5,12 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from pellucid.bundle import load_bundle
 from pellucid.core.config import apply_overrides, nearest_name, read_toml
 from pellucid.core.errors import InputMissingError
 from pellucid.model.config import known_settings
 from pellucid.training.config import RunConfig
+from pellucid.training.parent import begin_with
 
 
 def preset_names() -> list[str]:
@@ -21,12 +23,29 @@ def preset_names() -> list[str]:
     )
 
 
-def read_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:
+def read_config(
+    name: str, overrides: Sequence[str] = (), init: Path | str | None = None
+) -> RunConfig:
     """The config in the file ``name``, or the preset of that name, with ``overrides`` applied.
 
     An override of ``model.kind`` takes from the config's ``[model]`` what the new kind knows.
+    With ``init``, or ``training.init``, model, tokenizer and search are those of that bundle; a
+    preset's own give way, what a file or an override says otherwise is an error.
     Raises InputMissingError if there is neither, ConfigError naming every fault at once.
     """
+    own = _read(name)
+    table = apply_overrides(_for_kind(own, overrides), overrides)
+    training = table.get("training")
+    init = init or (training.get("init") if isinstance(training, dict) else None)
+    if init:
+        chosen = {each.partition("=")[0].strip() for each in overrides}
+        if name not in preset_names():
+            chosen |= {f"{section}.{key}" for section in own for key in _keys(own[section])}
+        table = begin_with(table, load_bundle(init), chosen)
+    return RunConfig.parse(table, origin=name)
+
+
+def _read(name: str) -> dict[str, Any]:
     path = Path(name)
     if path.suffix != ".toml" and not path.is_file():
         if name not in preset_names():
@@ -37,10 +56,12 @@ def read_config(name: str, overrides: Sequence[str] = ()) -> RunConfig:
                 hint=f"{guess} (presets: {', '.join(preset_names())})",
             )
         with resources.as_file(resources.files("pellucid") / "presets" / f"{name}.toml") as preset:
-            table = read_toml(preset)
-    else:
-        table = read_toml(path)
-    return RunConfig.parse(apply_overrides(_for_kind(table, overrides), overrides), origin=name)
+            return read_toml(preset)
+    return read_toml(path)
+
+
+def _keys(section: Any) -> list[str]:
+    return list(section) if isinstance(section, dict) else []
 
 
 def _for_kind(table: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:

@@ -30,11 +30,11 @@ class StepReport:
 
 
 def build_optimizer(model: Seq2Seq, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Adam over all parameters, in one fused pass; matrices alone decay.
+    """Adam over all parameters that are not frozen, in one fused pass; matrices alone decay.
 
     Source: Kingma and Ba (2015); Loshchilov and Hutter (2019) for the decay.
     """
-    parameters = list(model.parameters())
+    parameters = [each for each in model.parameters() if each.requires_grad]
     groups = [
         {
             "params": [each for each in parameters if each.dim() >= 2],

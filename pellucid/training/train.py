@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pellucid.bundle import model_tensors
 from pellucid.core.errors import InputMissingError
 from pellucid.model import build_model
 from pellucid.text.batching import BatchSampler
@@ -18,6 +17,7 @@ from pellucid.training.data import prepare_data
 from pellucid.training.folder import RunFolder
 from pellucid.training.journal import Journal, Listener
 from pellucid.training.loop import Run, StopRequest, learn
+from pellucid.training.parent import copy_parameters, freeze, learned_tensors, load_parent
 from pellucid.training.precision import resolve_precision
 from pellucid.training.progress import Progress
 from pellucid.training.step import build_optimizer
@@ -76,7 +76,9 @@ def _set_up_torch(config: RunConfig) -> None:
 
 
 def _set_up_run(config: RunConfig, folder: RunFolder, journal: Journal) -> Run:
-    data = prepare_data(config, folder.path)
+    parent = load_parent(config)
+    given = None if parent is None else (parent.source_tokenizer, parent.target_tokenizer)
+    data = prepare_data(config, folder.path, given)
     device = _device(config)
     model = build_model(
         config.model,
@@ -85,6 +87,9 @@ def _set_up_run(config: RunConfig, folder: RunFolder, journal: Journal) -> Run:
         seed=config.training.seed,
     ).to(device)
     model.dropout_source.seed(config.training.seed)
+    if parent is not None:
+        copy_parameters(model, parent)
+    freeze(model, config.training.freeze)
     return Run(
         config=config,
         folder=folder,
@@ -92,7 +97,7 @@ def _set_up_run(config: RunConfig, folder: RunFolder, journal: Journal) -> Run:
         data=data,
         model=model,
         optimizer=build_optimizer(model, config.training),
-        average=Average(config.training, model_tensors(model)),
+        average=Average(config.training, learned_tensors(model)),
         sampler=BatchSampler(
             data.store.source_lengths[data.rows],
             data.store.target_lengths[data.rows],

@@ -2,6 +2,7 @@
 
 import pytest
 
+from pellucid.core.errors import ConfigError
 from pellucid.training.presets import preset_names, read_config
 
 FILES = ["data.source=a.en", "data.target=a.de", "data.valid_source=b.en", "data.valid_target=b.de"]
@@ -11,12 +12,20 @@ def test_these_presets_are_shipped():
     assert set(preset_names()) >= {"demo", "multi30k", "paper-base", "paper-big", "tiny"}
 
 
-@pytest.mark.parametrize("name", preset_names())
+TRAINS_FROM_NOTHING = [name for name in preset_names() if name != "finetune"]
+
+
+@pytest.mark.parametrize("name", TRAINS_FROM_NOTHING)
 def test_a_preset_loads_with_data_and_ends_somewhere(name: str):
     config = read_config(name, [] if name == "demo" else FILES)
     training = config.training
     assert training.max_steps or training.max_minutes or training.max_epochs
     assert bool(config.data.source) == (name != "demo")
+
+
+def test_the_preset_for_fine_tuning_wants_a_bundle_to_begin_with():
+    with pytest.raises(ConfigError, match=r"init must name the bundle to begin with"):
+        read_config("finetune", FILES)
 
 
 def test_paper_base_is_table_3_s_base():

@@ -1,0 +1,152 @@
+"""Beginning with a bundle instead of random numbers: its model, its tokenizers, its parameters."""
+
+import fnmatch
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pellucid.bundle import Bundle, load_bundle, load_model_tensors, model_tensors
+from pellucid.core.config import Config, nearest_name
+from pellucid.core.errors import ConfigError
+from pellucid.model import Seq2Seq
+from pellucid.model.config import ModelConfig
+from pellucid.text.config import TokenizerConfig
+from pellucid.training.config import RunConfig
+
+FREE = {
+    "model": ("dropout", "attention_dropout", "activation_dropout"),
+    "tokenizer": ("sampling",),
+}
+"""What may differ from the parent: it changes no parameter and no vocabulary."""
+
+
+def parent_hash(bundle: Bundle) -> str:
+    """What names a bundle for good: the SHA-256 that its manifest carries."""
+    return str(bundle.manifest["sha256"])
+
+
+def begin_with(table: Mapping[str, Any], bundle: Bundle, chosen: Iterable[str]) -> dict[str, Any]:
+    """The config ``table`` for a run that begins with ``bundle``.
+
+    Model, tokenizer and search settings are the bundle's. ``chosen`` are the dotted names that the
+    user set by hand: dropout, sampling and the search are taken from ``table`` then. Raises
+    ConfigError naming every other setting of model and tokenizer that contradicts the bundle.
+    """
+    own: dict[str, Config] = {"model": bundle.model.config, "tokenizer": _tokenizer_config(bundle)}
+    result, faults = dict(table), []
+    for section, config in own.items():
+        settings = config.to_table()
+        merged = dict(settings)
+        for name in sorted(_names(chosen, section)):
+            value = _section(table, section).get(name)
+            if name in FREE[section] or name not in type(config).model_fields:
+                merged[name] = value  # a misspelt name is told of with all other faults
+            elif value != settings.get(name):
+                has = settings.get(name, "not set")
+                faults.append(f"{section}.{name} is {has} in the bundle, not {value}")
+        result[section] = merged
+    if faults:
+        raise ConfigError(
+            f"a run that begins with {bundle.path} must keep its model and tokenizer: "
+            + "; ".join(faults),
+            hint="leave these settings out, or train without --init",
+        )
+    searched = _section(table, "decoding")
+    by_hand = {name: searched[name] for name in _names(chosen, "decoding") if name in searched}
+    result["decoding"] = {**searched, **bundle.settings.get("decoding", {}), **by_hand}
+    result["training"] = {
+        **_section(table, "training"),
+        "init": str(bundle.path),
+        "parent": _section(table, "training").get("parent", parent_hash(bundle)),
+    }
+    return result
+
+
+def load_parent(config: RunConfig) -> Bundle | None:
+    """The bundle that ``config`` begins with, if any.
+
+    Raises ConfigError if it is not the one, or not of the model, that ``config`` names; and
+    what opening it raises.
+    """
+    wanted = config.training
+    if wanted.init is None:
+        return None
+    bundle = load_bundle(wanted.init)
+    faults = []
+    if wanted.parent is not None and wanted.parent != parent_hash(bundle):
+        faults.append(
+            f"training.parent is {wanted.parent}, but the bundle in {wanted.init} has"
+            f" {parent_hash(bundle)}"
+        )
+    ours, theirs = (_fixed(each) for each in (config.model, bundle.model.config))
+    faults += [
+        f"model.{name} is {theirs.get(name)} in the bundle, not {ours.get(name)}"
+        for name in sorted(ours.keys() | theirs.keys())
+        if ours.get(name) != theirs.get(name)
+    ]
+    if faults:
+        raise ConfigError(
+            f"this run cannot begin with {wanted.init}: " + "; ".join(faults),
+            hint="make the config by read_config(..., init=...) or pellucid train --init",
+        )
+    return bundle
+
+
+def copy_parameters(model: Seq2Seq, parent: Bundle) -> None:
+    """Let ``model`` begin where ``parent`` ended. Raises BundleError if they do not fit."""
+    load_model_tensors(model, model_tensors(parent.model), parent.path or Path("the bundle"))
+
+
+def freeze(model: Seq2Seq, patterns: Iterable[str]) -> list[str]:
+    """Take the parameters that match a shell-style pattern out of training; their names.
+
+    A matrix used in several places has several names, and any of them will do. Raises ConfigError
+    for a pattern that matches nothing, or if nothing is left to learn.
+    """
+    named = list(model.named_parameters(remove_duplicate=False))
+    faults, frozen = [], []
+    for pattern in patterns:
+        matching = [name for name, _ in named if fnmatch.fnmatchcase(name, pattern)]
+        if not matching:
+            nearest = nearest_name(pattern, [name for name, _ in named])
+            guess = f"; did you mean {nearest}?" if nearest else ""
+            faults.append(f"{pattern!r} matches no parameter{guess}")
+        frozen += matching
+    if faults:
+        raise ConfigError("training.freeze: " + "; ".join(faults))
+    for name, parameter in named:
+        if name in frozen:
+            parameter.requires_grad_(False)
+    if not any(parameter.requires_grad for _, parameter in named):
+        raise ConfigError("training.freeze leaves no parameter to learn")
+    return frozen
+
+
+def learned_tensors(model: Seq2Seq) -> dict[str, torch.Tensor]:
+    """The parameters that training changes, by name."""
+    return {name: each for name, each in model_tensors(model).items() if each.requires_grad}
+
+
+def _tokenizer_config(bundle: Bundle) -> TokenizerConfig:
+    """The section as the run that trained the bundle had it; else what the tokenizers tell."""
+    source, target = bundle.source_tokenizer, bundle.target_tokenizer
+    sizes = (source.vocabulary_size, target.vocabulary_size)
+    shared = source is target or bundle.model.config.share_embeddings  # Marian's cut differently
+    known = {"kind": target.kind, "shared": shared}
+    table = {"vocabulary_size": max(sizes), **bundle.settings.get("tokenizer", {}), **known}
+    return TokenizerConfig.parse(table, f"{bundle.path}: tokenizer")
+
+
+def _names(chosen: Iterable[str], section: str) -> set[str]:
+    return {name for each in chosen for head, _, name in [each.partition(".")] if head == section}
+
+
+def _section(table: Mapping[str, Any], name: str) -> dict[str, Any]:
+    section = table.get(name, {})
+    return section if isinstance(section, dict) else {}
+
+
+def _fixed(config: ModelConfig) -> dict[str, Any]:
+    return {name: each for name, each in config.to_table().items() if name not in FREE["model"]}
