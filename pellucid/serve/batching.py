@@ -11,7 +11,13 @@ from typing import Any, Protocol
 from pellucid.core.errors import DataError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.result import Translation
-from pellucid.serve.faults import EngineError, InvalidError, OverloadedError, UnavailableError
+from pellucid.serve.faults import (
+    EngineError,
+    InvalidError,
+    OverloadedError,
+    ServiceError,
+    UnavailableError,
+)
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.strict_json import Fault
 
@@ -227,6 +233,8 @@ class Batcher:
             return self.translate([job.text for _, job in batch], settings)
         try:
             return [settings()]
+        except ServiceError as error:
+            return [error]
         except DataError as error:  # says what of the request cannot be, in our own words
             return [InvalidError([Fault("body", str(error), "")])]
 

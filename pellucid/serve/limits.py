@@ -31,6 +31,8 @@ class Limits(Config):
     """Sentences translated at a time."""
     max_inspect_tokens: int = 128
     """Tokens of source and of target that are looked into."""
+    max_inspect_values: int = 500_000
+    """Numbers of one look inside; as JSON, about 10 bytes each."""
     max_connections: int = 1024
     """Open connections of one worker process; one more is answered with 503."""
     max_request_seconds: float = 30.0

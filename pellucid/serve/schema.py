@@ -8,6 +8,9 @@ from pydantic import Field
 from pellucid.serve.limits import Limits
 from pellucid.serve.strict_json import Fault, shown
 
+_LONGEST_NAME = 200
+"""Characters; the longest name of an intermediate has about 60."""
+
 
 class _Message(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(
@@ -138,6 +141,49 @@ class AlternativesResponse(_Message):
     alternatives: list[Alternative]
 
 
+class InspectRequest(_Message):
+    """What the model computes for one sentence."""
+
+    text: str
+    """One sentence to read."""
+    target: str | None = None
+    """What is written; the model's own translation if it is not given."""
+    only: list[str] = ["*.weights"]
+    """Names of what to tell; ``*`` stands for anything. See the names in an answer."""
+    model: str | None = None
+
+
+class InspectedTensor(_Message):
+    """One intermediate."""
+
+    axes: list[str]
+    """What each axis counts; those that end in ``token`` have words of the sentence."""
+    shape: list[int]
+    equations: list[int]
+    """Numbers in docs/EQUATIONS.md."""
+    meaning: str
+    values: list[object] | float | None
+    """Lists within lists, six digits each; null where a mask has ruled something out."""
+
+
+class InspectResponse(_Message):
+    """Intermediates by name, in the order of computation."""
+
+    model: str
+    text: str
+    """What was written."""
+    source_tokens: list[str]
+    """What the encoder reads, the stop included."""
+    target_tokens: list[str]
+    """What the decoder says at each row, the stop included."""
+    target_input_tokens: list[str]
+    """What the decoder reads at each row, the start first."""
+    confidences: list[float | None]
+    """p(token | those before it, source), one for each of target_tokens."""
+    names: list[str]
+    tensors: dict[str, InspectedTensor]
+
+
 class ModelEntry(_Message):
     """A model that is served."""
 
@@ -202,6 +248,21 @@ def faults_of_alternatives(request: AlternativesRequest, limits: Limits) -> list
         most = f"must hold at most {limits.max_new_tokens} tokens"
         faults.append(_beyond("prefix", most, len(request.prefix)))
     return faults + _above([("count", request.count, limits.max_n_best)])
+
+
+def faults_of_inspect(request: InspectRequest, limits: Limits) -> list[Fault]:
+    """All that is beyond the limits; empty if nothing is."""
+    faults = _too_long("text", request.text, limits)
+    if request.target is not None:
+        faults += _too_long("target", request.target, limits)
+    if len(request.only) > limits.max_texts:
+        most = f"must hold at most {limits.max_texts} names"
+        faults.append(_beyond("only", most, len(request.only)))
+    for index, name in enumerate(request.only[: limits.max_texts]):
+        if len(name) > _LONGEST_NAME:
+            most = f"must have at most {_LONGEST_NAME} characters"
+            faults.append(_beyond(f"only.{index}", most, len(name)))
+    return faults
 
 
 def _too_long(place: str, text: str, limits: Limits) -> list[Fault]:

@@ -19,6 +19,7 @@ from pellucid.serve.faults import (
     UnknownModelError,
 )
 from pellucid.serve.limits import Limits
+from pellucid.serve.looking import look_inside
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.reading import ReadText, read_texts
@@ -26,11 +27,13 @@ from pellucid.serve.schema import (
     Alternative,
     AlternativesRequest,
     AlternativesResponse,
+    InspectRequest,
     ModelsResponse,
     SentenceAnswer,
     TranslateRequest,
     TranslateResponse,
     faults_of_alternatives,
+    faults_of_inspect,
     faults_of_translate,
 )
 from pellucid.serve.strict_json import Fault, shown
@@ -165,6 +168,15 @@ class Service:
                 for each in found
             ],
         )
+
+    async def inspect(self, request: InspectRequest) -> str:
+        """What the model computes for one sentence, as JSON. Raises as ``translate`` does."""
+        faults = faults_of_inspect(request, self.limits)
+        if faults:
+            raise InvalidError(faults)
+        served = self.find(request.model)
+        model = served.model
+        return await self._alone(served.batcher, lambda: look_inside(model, request, self.limits))
 
     def find(self, name: str | None) -> Served:
         """The model of this name, or the first. Raises UnknownModelError, UnavailableError."""

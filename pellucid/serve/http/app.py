@@ -5,6 +5,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
 import pellucid
@@ -30,6 +31,14 @@ def make_app(service: Service, policy: Policy) -> ASGIApp:
     app = make_routed_app(service)
     app.include_router(make_page_routes(files))
     app.include_router(make_docs_route(app))
+    if policy.origins:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=sorted(policy.origins),
+            allow_methods=["GET", "POST"],
+            allow_headers=["authorization", "content-type", "x-api-key"],
+            max_age=600,
+        )
     return Guard(app, service.limits, with_open_paths(policy, files), service.metrics)
 
 
@@ -93,6 +102,9 @@ def _bounds(limits: Limits) -> dict[tuple[str, str], dict[str, int]]:
         ("AlternativesRequest", "text"): text,
         ("AlternativesRequest", "prefix"): {"maxItems": limits.max_new_tokens},
         ("AlternativesRequest", "count"): {"maximum": limits.max_n_best},
+        ("InspectRequest", "text"): text,
+        ("InspectRequest", "target"): text,
+        ("InspectRequest", "only"): {"maxItems": limits.max_texts, "maxLength": 200},
         ("LibreRequest", "q"): text,
         ("LibreRequest", "alternatives"): {"maximum": limits.max_n_best - 1},
     }

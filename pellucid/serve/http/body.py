@@ -19,6 +19,10 @@ FORM = "application/x-www-form-urlencoded"
 _MOST_FORM_FIELDS = 16
 
 
+NOTHING = object()
+"""Stands for the body of a request that has none."""
+
+
 class ClientLeftError(Exception):
     """The client closed the connection before it had an answer."""
 
@@ -58,9 +62,8 @@ def parse_body(body: bytes, headers: Mapping[str, str], limits: Limits, *, takes
 
 def replay(value: Any, receive: Receive) -> Receive:
     """A channel that gives ``value`` as a body first, and then what comes."""
-    waiting: list[Message] = [
-        {"type": "http.request", "body": json.dumps(value).encode(), "more_body": False}
-    ]
+    body = b"" if value is NOTHING else json.dumps(value).encode()
+    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def receive_again() -> Message:
         return waiting.pop() if waiting else await receive()

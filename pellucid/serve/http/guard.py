@@ -4,15 +4,15 @@ import dataclasses
 import logging
 import secrets
 import time
-from collections.abc import Mapping
 from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pellucid.serve.batching import place_of
-from pellucid.serve.faults import ServiceError
+from pellucid.serve.faults import InvalidError, ServiceError
 from pellucid.serve.http.auth import KeyRing, key_of
 from pellucid.serve.http.body import (
+    NOTHING,
     ClientLeftError,
     parse_body,
     read_body,
@@ -119,27 +119,36 @@ class Guard:
         check_target(scope, limits)
         host = check_host(scope, headers, policy.hosts)
         path, method = scope["path"], scope["method"]
-        key_in_body = path in LIBRETRANSLATE_PATHS and key_of(headers) is None
-        if not key_in_body:
+        if method == "OPTIONS" and headers.get("origin", "").lower() in policy.origins:
+            await self._app(scope, receive, send)  # a browser asks whether it may ask
+            return
+        in_body = path in LIBRETRANSLATE_PATHS and key_of(headers) is None and bool(policy.keys)
+        if not in_body:
             self._check_key(path, key_of(headers))
         check_origin(method, host, headers, policy.origins)
-        check_framing(headers, limits)
-        if method not in _BODY_METHODS:
-            if key_in_body:
-                self._check_key(path, await _key_in_query_body(receive, headers, limits))
-            await self._app(scope, receive, send)
-            return
-        body = await read_body(receive, limits)
-        if not body and "content-type" not in headers and method == "DELETE":
-            self._check_key(path, None if key_in_body else key_of(headers))
-            await self._app(scope, receive, send)
-            return
-        value = parse_body(body, headers, limits, takes_form=path in LIBRETRANSLATE_PATHS)
-        if key_in_body:
+        value: Any = None
+        try:
+            check_framing(headers, limits)
+            if method in _BODY_METHODS or (in_body and headers.get("content-length", "0") != "0"):
+                body = await read_body(receive, limits)
+                if not body and "content-type" not in headers:
+                    value = NOTHING
+                else:
+                    takes_form = path in LIBRETRANSLATE_PATHS
+                    value = parse_body(body, headers, limits, takes_form=takes_form)
+        except (RefusedError, InvalidError):
+            if in_body:
+                self._check_key(path, None)
+            raise
+        if in_body:  # LibreTranslate's clients send the key in the body, even of a GET
             self._check_key(path, _key_in(value))
-        if policy.log_text:
+        if method not in _BODY_METHODS:
+            await self._app(scope, receive, send)
+            return
+        if policy.log_text and value is not NOTHING:
             _TEXT_LOG.info("request %s: %s", scope["state"]["request_id"], _without_key(value))
-        set_json(scope)
+        if value is not NOTHING:
+            set_json(scope)
         await self._app(scope, replay(value, receive), send)
 
     def _check_key(self, path: str, key: str | None) -> None:
@@ -174,16 +183,6 @@ def _with_security(message: Message, request_id: str) -> list[tuple[bytes, bytes
     if b"cache-control" not in present:
         headers.append((b"cache-control", b"no-store"))
     return [*headers, (b"x-request-id", request_id.encode())]
-
-
-async def _key_in_query_body(
-    receive: Receive, headers: Mapping[str, str], limits: Limits
-) -> str | None:
-    """LibreTranslate's clients send the key in the body, even of a GET."""
-    if headers.get("content-length", "0") == "0":
-        return None
-    body = await read_body(receive, limits)
-    return _key_in(parse_body(body, headers, limits, takes_form=True))
 
 
 def _key_in(value: Any) -> str | None:

@@ -16,6 +16,8 @@ from pellucid.serve.metrics import CONTENT_TYPE as METRICS
 from pellucid.serve.schema import (
     AlternativesRequest,
     AlternativesResponse,
+    InspectRequest,
+    InspectResponse,
     ModelsResponse,
     Problem,
     SentenceAnswer,
@@ -69,6 +71,15 @@ def make_routes(service: Service) -> APIRouter:
         """What else could stand after a prefix, and how the sentence would go on from it."""
         answer = await while_connected(request.receive, service.alternatives(body))
         return _json(answer.model_dump_json())
+
+    @router.post(
+        "/v1/inspect", response_model=InspectResponse, responses=documented(404, 422, 429, 504)
+    )
+    async def inspect(body: InspectRequest, request: Request) -> Response:
+        """What the model computes for one sentence: attention weights, unless ``only`` names
+        something else.
+        """
+        return _json(await while_connected(request.receive, service.inspect(body)))
 
     @router.get("/v1/models", response_model=ModelsResponse, responses=documented())
     async def models() -> Response:

@@ -1,0 +1,99 @@
+"""Looking inside a model for a client: a bounded part of a capture, as plain numbers."""
+
+import json
+import math
+from typing import Any
+
+from pellucid.core.errors import ConfigError, DataError
+from pellucid.inspection.capture import Capture, inspect
+from pellucid.serve.faults import InvalidError
+from pellucid.serve.limits import Limits
+from pellucid.serve.models import LoadedModel
+from pellucid.serve.schema import InspectRequest
+from pellucid.serve.strict_json import Fault
+
+_DIGITS = 6
+"""Significant digits of a number that is told; float32 holds about 7."""
+
+
+def look_inside(model: LoadedModel, request: InspectRequest, limits: Limits) -> str:
+    """The answer to a request, as JSON.
+
+    Raises InvalidError if a name matches nothing or more would be told than may be.
+    """
+    _check_tokens(model, request, limits)
+    try:
+        capture = inspect(model.bundle, request.text, request.target, tuple(request.only))
+    except ConfigError as error:
+        raise InvalidError([Fault("only", str(error), "")]) from None
+    except DataError as error:
+        raise InvalidError([Fault("text", str(error), "")]) from None
+    names = _without_twins(capture.names())
+    count = sum(capture[name].numel() for name in names)
+    if count > limits.max_inspect_values:
+        rule = f"must ask for at most {limits.max_inspect_values} numbers, got {count}"
+        raise InvalidError([Fault("only", rule, "")])
+    return json.dumps(_answer(model, capture, names), ensure_ascii=False, allow_nan=False)
+
+
+def _check_tokens(model: LoadedModel, request: InspectRequest, limits: Limits) -> None:
+    sides = [("text", request.text, model.bundle.source_tokenizer)]
+    if request.target is not None:
+        sides.append(("target", request.target, model.bundle.target_tokenizer))
+    faults = []
+    for field, text, tokenizer in sides:
+        count = len(tokenizer.encode(text))
+        if count > limits.max_inspect_tokens:
+            rule = f"must have at most {limits.max_inspect_tokens} tokens, got {count}"
+            faults.append(Fault(field, rule, str(count)))
+    if faults:
+        raise InvalidError(faults)
+
+
+def _without_twins(names: list[str]) -> list[str]:
+    """Heads one by one are left out where all of them are there in one tensor."""
+    whole = {name.rpartition(".")[0] + ":" + name.rpartition(".")[2] for name in names}
+
+    def is_told(name: str) -> bool:
+        stem, separator, rest = name.partition(".heads.")
+        if not separator:
+            return True
+        part = rest.rpartition(".")[2]
+        return f"{stem}:{'heads' if part == 'output' else part}" not in whole
+
+    return [name for name in names if is_told(name)]
+
+
+def _answer(model: LoadedModel, capture: Capture, names: list[str]) -> dict[str, Any]:
+    return {
+        "model": model.place.name,
+        "text": capture.text,
+        "source_tokens": capture.source_tokens,
+        "target_tokens": capture.target_tokens,
+        "target_input_tokens": capture.target_input_tokens,
+        "confidences": [_rounded(value) for value in capture.confidences],
+        "names": names,
+        "tensors": {name: _tensor(capture, name) for name in names},
+    }
+
+
+def _tensor(capture: Capture, name: str) -> dict[str, Any]:
+    entry = capture.entry(name)
+    return {
+        "axes": entry.axes,
+        "shape": list(entry.tensor.shape),
+        "equations": entry.equations,
+        "meaning": entry.meaning,
+        "values": _plain(entry.tensor.tolist()),
+    }
+
+
+def _plain(values: Any) -> Any:
+    if isinstance(values, list):
+        return [_plain(each) for each in values]
+    return _rounded(values) if isinstance(values, float) else values
+
+
+def _rounded(value: float) -> float | None:
+    """JSON knows no infinity: a score that a mask has ruled out is null."""
+    return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None

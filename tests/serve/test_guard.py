@@ -1,0 +1,281 @@
+"""What never reaches a route: wrong hosts, pages of others, missing keys, monsters."""
+
+import hashlib
+import logging
+
+import pytest
+from served_models import OPEN, serving
+from starlette.testclient import TestClient
+
+from pellucid.core.errors import ConfigError
+from pellucid.serve.http.auth import KeyRing
+from pellucid.serve.http.guard import Policy
+from pellucid.serve.limits import Limits
+
+KEY = "correct-horse-battery"
+JSON = {"content-type": "application/json"}
+
+
+@pytest.fixture(scope="module")
+def locked():
+    keys = KeyRing([KEY, "sha256:" + hashlib.sha256(b"another-key-of-mine").hexdigest()])
+    with serving(policy=Policy(keys=keys)) as client:
+        yield client
+
+
+def problem(response, status: int) -> dict:
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/problem+json"
+    assert response.headers["x-request-id"] == response.json()["request_id"]
+    assert response.json()["status"] == status
+    return response.json()
+
+
+def all_routes(client: TestClient) -> set[tuple[str, str]]:
+    """Every method of every route, as the application itself lists them."""
+    guard = client.app
+    found = set()
+    for route in guard._app.routes:
+        inner = getattr(getattr(route, "original_router", None), "routes", [route])
+        found |= {(method, each.path) for each in inner for method in each.methods}
+    assert ("POST", "/v1/translate") in found
+    return found
+
+
+def test_every_route_but_three_asks_for_a_key(locked: TestClient):
+    """S7. The page's own files belong to ``/``: they hold nothing; a browser sends no key."""
+    free = {
+        "/livez",
+        "/readyz",
+        "/",
+        *(p for p in locked.app._policy.open_paths if "/static/" in p),
+    }
+    for method, path in all_routes(locked):
+        if path not in free and "{" not in path:
+            response = locked.request(method, path)
+            assert response.status_code == 401, (method, path)
+            assert response.headers["www-authenticate"] == 'Bearer realm="pellucid"'
+    for path in ("/livez", "/readyz"):
+        assert locked.get(path).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "method", ["GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS", "PATCH", "X"]
+)
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/models",
+        "//v1/models",
+        "/v1/../v1/models",
+        "/V1/MODELS",
+        "/v1/models/",
+        "/none",
+        "/livez/",
+        "/livez/../v1/models",
+        "/%2e%2e/",
+        "/static/../v1",
+        "/readyz%00",
+        "/openapi.json",
+    ],
+)
+def test_no_spelling_of_a_path_gets_around_the_key(locked: TestClient, method: str, path: str):
+    response = locked.request(method, path, headers=JSON)
+    assert response.status_code == 401, (method, path)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"authorization": f"Bearer {KEY}"},
+        {"authorization": f"bearer  {KEY}"},
+        {"x-api-key": KEY},
+        {"x-api-key": "another-key-of-mine"},
+        {"authorization": "Basic OmNvcnJlY3QtaG9yc2UtYmF0dGVyeQ=="},
+    ],
+)
+def test_a_key_opens_it(locked: TestClient, headers: dict[str, str]):
+    assert locked.get("/v1/models", headers=headers).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"authorization": KEY},
+        {"authorization": "Bearer"},
+        {"authorization": f"Bearer {KEY[:-1]}"},
+        {"authorization": f"Bearer {KEY}x"},
+        {"authorization": "Basic %%%"},
+        {"x-api-key": ""},
+        {"x-api-key": hashlib.sha256(b"another-key-of-mine").hexdigest()},
+    ],
+)
+def test_anything_else_does_not(locked: TestClient, headers: dict[str, str]):
+    body = problem(locked.get("/v1/models", headers=headers), 401)
+    assert KEY not in str(body)
+
+
+def test_a_key_is_kept_as_its_hash_only():
+    ring = KeyRing([KEY])
+    assert KEY not in repr(vars(ring))
+
+
+def test_a_short_key_is_refused_without_telling_it():
+    with pytest.raises(ConfigError, match=r"^an API key must have at least 16 characters, got 5$"):
+        KeyRing(["12345"])
+    with pytest.raises(ConfigError, match=r"^a hashed API key must be sha256: and 64 hexadecimal"):
+        KeyRing(["sha256:00"])
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200),
+        ("localhost:8000", 200),
+        ("127.0.0.1:1", 200),
+        ("[::1]:8000", 200),
+        ("192.168.1.7", 200),
+        ("Known.Example:80", 200),
+        ("evil.example", 421),
+        ("localhost.evil.example", 421),
+        ("127.0.0.1.evil.example", 421),
+        ("localhost@evil.example", 400),
+        ("localhost:99999999", 400),
+        ("local host", 400),
+        ("", 400),
+    ],
+)
+def test_only_known_hosts_are_answered_for(host: str, status: int):
+    """S11: a name of a stranger that leads here (DNS rebinding)."""
+    policy = Policy(keys=KeyRing([]), hosts=frozenset({"known.example"}))
+    with serving(policy=policy) as client:
+        response = client.get("/livez", headers={"host": host})
+    assert response.status_code == status
+    if status != 200:
+        problem(response, status)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200),
+        ({"origin": "http://127.0.0.1"}, 200),
+        ({"origin": "https://friend.example"}, 200),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "http://127.0.0.1:81"}, 403),
+        ({"origin": "null"}, 403),
+        ({"sec-fetch-site": "cross-site"}, 403),
+        ({"sec-fetch-site": "same-origin"}, 200),
+    ],
+)
+def test_pages_of_other_origins_cannot_ask(headers: dict[str, str], status: int):
+    policy = Policy(keys=KeyRing([]), origins=frozenset({"https://friend.example"}))
+    with serving(policy=policy) as client:
+        response = client.post("/v1/translate", json={"text": ""}, headers=headers)
+        assert response.status_code == status
+        form = client.post("/translate", data={"q": ""}, headers=headers)
+        assert (form.status_code == 403) == (status == 403)
+
+
+def test_there_is_no_cors_unless_it_was_asked_for():
+    ask = {
+        "origin": "https://friend.example",
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "content-type,authorization",
+    }
+    with serving(policy=OPEN) as client:
+        response = client.options("/v1/translate", headers=ask)
+        assert response.status_code == 405
+        assert "access-control-allow-origin" not in response.headers
+    policy = Policy(keys=KeyRing([KEY]), origins=frozenset({"https://friend.example"}))
+    with serving(policy=policy) as client:
+        response = client.options("/v1/translate", headers=ask)
+        assert response.status_code == 200
+        assert response.headers["access-control-allow-origin"] == "https://friend.example"
+        response = client.options("/v1/translate", headers=ask | {"origin": "https://evil.example"})
+        assert response.status_code == 401
+
+
+def test_every_answer_carries_the_security_headers(client: TestClient):
+    for path in ("/livez", "/v1/models", "/none", "/openapi.json", "/docs"):
+        headers = client.get(path).headers
+        assert headers["content-security-policy"] == "default-src 'self'; frame-ancestors 'none'"
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert headers["cache-control"] in ("no-store", "no-cache")
+        assert "server" not in headers
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"content-type": "text/plain"}, 415),
+        ({"content-type": "application/x-www-form-urlencoded"}, 415),
+        ({"content-type": "multipart/form-data; boundary=x"}, 415),
+        ({"content-type": "application/json; charset=utf-16"}, 415),
+        ({"content-type": "application/json; charset=UTF-8"}, 200),
+        ({"content-type": "application/json", "content-encoding": "gzip"}, 415),
+        ({"content-type": "application/json", "content-encoding": "identity"}, 200),
+        ({"content-type": "application/json", "transfer-encoding": "chunked"}, 411),
+        ({"content-type": "application/json", "content-length": "99999999999"}, 413),
+        ({"content-type": "application/json", "content-length": "-1"}, 400),
+        ({"content-type": "application/json", "x-much": "y" * 40_000}, 431),
+        ({"content-type": "application/json", **{f"x-{n}": "" for n in range(100)}}, 431),
+    ],
+)
+def test_only_plain_json_of_known_length_is_read(
+    client: TestClient, headers: dict[str, str], status: int
+):
+    response = client.post("/v1/translate", content=b'{"text": ""}', headers=headers)
+    assert response.status_code == status
+    if status != 200:
+        problem(response, status)
+
+
+def test_a_body_beyond_the_limit_is_refused_while_it_is_read():
+    with serving(Limits(max_body_bytes=100)) as client:
+        whole = client.post("/v1/translate", content=b" " * 88 + b'{"text": ""}', headers=JSON)
+        assert whole.status_code == 200
+        lying = client.post(
+            "/v1/translate", content=b" " * 101, headers=JSON | {"content-length": "5"}
+        )
+        assert problem(lying, 413)["detail"] == "a body may have 100 bytes"
+
+
+def test_a_long_address_is_refused(client: TestClient):
+    problem(client.get("/livez?" + "x" * 9000), 414)
+
+
+def test_what_is_nowhere_and_what_is_not_done_there(client: TestClient):
+    assert problem(client.get("/none"), 404)["detail"] == "there is nothing at this address"
+    response = client.get("/v1/translate")
+    assert problem(response, 405)["detail"] == "this method is not for this address"
+    assert response.headers["allow"] == "POST"
+
+
+def test_the_log_has_one_line_for_a_request_without_its_text(client: TestClient, caplog):
+    """S13: neither text nor key nor query; what is in a path is escaped by the formatter."""
+    from pellucid.cli.serve import _Lines
+
+    caplog.set_level(logging.INFO, logger="pellucid")
+    headers = {"authorization": "Bearer hush-hush-hush-hush"}
+    client.post("/v1/translate?q=secret", json={"text": "confidential"}, headers=headers)
+    client.get("/%1b[31mred%0aline%1b[2J")
+    lines = [_Lines().format(record) for record in caplog.records]
+    assert len(lines) == 2
+    assert "POST /v1/translate 200" in lines[0]
+    for line in lines:
+        assert line.isprintable()
+    assert "\\x1b[31mred\\nline\\x1b[2J" in lines[1]
+    assert not any(word in " ".join(lines) for word in ("secret", "confidential", "hush"))
+
+
+def test_text_is_noted_if_it_was_asked_for_and_a_key_never(caplog):
+    caplog.set_level(logging.INFO, logger="pellucid")
+    policy = Policy(keys=KeyRing([KEY]), log_text=True)
+    with serving(policy=policy) as client:
+        body = {"q": "bonjour", "source": "fr", "target": "en", "api_key": KEY}
+        assert client.post("/translate", json=body).status_code == 200
+    assert any("bonjour" in record.getMessage() for record in caplog.records)
+    assert not any(KEY in record.getMessage() for record in caplog.records)

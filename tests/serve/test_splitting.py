@@ -1,0 +1,39 @@
+"""Long texts are cut into sentences, and nothing of them is lost."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pellucid.serve.splitting import join_sentences, split_sentences
+
+TEXTS = st.text(
+    st.sampled_from("aÉß.?!…。 \n\t\r\u2028\u00a0\u200b\u0301“”()\x00🙂MrDr1"), max_size=60
+)
+
+
+@given(TEXTS | st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
+@settings(max_examples=400, deadline=None)
+def test_sentences_and_what_is_between_them_are_the_text(text: str):
+    sentences = split_sentences(text, "en")
+    assert join_sentences(sentences, [each.text for each in sentences]) == text
+    for each in sentences:
+        assert each.text == each.text.strip()
+        assert text[each.start : each.start + len(each.text)] == each.text
+        assert not (each.before + each.after).strip()
+
+
+def test_sentences_end_where_people_end_them():
+    text = "Dr. Smith sleeps.  Who? “Me!” he said.\n\nThe end"
+    found = [each.text for each in split_sentences(text, "en")]
+    assert found == ["Dr. Smith sleeps.", "Who?", "“Me!” he said.", "The end"]
+
+
+@pytest.mark.parametrize("language", ["de", "ja", "und", "", "xx-yy", "\x00"])
+def test_an_unknown_language_is_cut_as_well(language: str):
+    assert len(split_sentences("Un. Deux! Trois?", language)) >= 2
+
+
+def test_a_text_without_a_word_is_one_sentence_without_words():
+    for text in ("", " \n"):
+        [sentence] = split_sentences(text, "en")
+        assert (sentence.before + sentence.text + sentence.after, sentence.text) == (text, "")
