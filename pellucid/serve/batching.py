@@ -8,9 +8,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from pellucid.core.errors import DataError
+from pellucid.core.errors import CancelledError, DataError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.result import Translation
+from pellucid.decoding.watch import SearchWatcher, WatchedStep
 from pellucid.serve.faults import (
     EngineError,
     InvalidError,
@@ -23,6 +24,9 @@ from pellucid.serve.strict_json import Fault
 
 _LOG = logging.getLogger("pellucid.serve")
 
+SHORT_TOKENS = 64
+"""Sentences up to this length share no batch with longer ones, and need not wait for them: between
+two steps of a longer batch, theirs may run."""
 _TICK_SECONDS = 1.0
 """How often an idle thread shows that it is alive."""
 
@@ -30,8 +34,10 @@ _TICK_SECONDS = 1.0
 class Translates(Protocol):
     """What does the work: sentences in, translations out, in order."""
 
-    def __call__(self, texts: list[str], settings: DecodingConfig) -> list[Translation]:
-        """Raises whatever goes wrong."""
+    def __call__(
+        self, texts: list[str], settings: DecodingConfig, watcher: SearchWatcher
+    ) -> list[Translation]:
+        """Raises whatever goes wrong, and what the watcher raises."""
         ...
 
 
@@ -84,7 +90,9 @@ class Batcher:
     """A bounded queue before one model, and the thread that empties it.
 
     Sentences with equal settings share a batch. Each waiting request gives one sentence in its
-    turn, so a request of many sentences does not hold up the others.
+    turn, so a request of many sentences does not hold up the others; a batch of short sentences
+    may run between two steps of one of long ones. A batch ends before its next step once nobody
+    waits for any of it.
     """
 
     def __init__(
@@ -182,7 +190,7 @@ class Batcher:
                 break
             self._changed.wait(left)
 
-    def _fill(self) -> Batch:
+    def _fill(self, *, short_only: bool = False) -> Batch:
         """One sentence of each request in turn, as long as they are searched alike and fit."""
         batch: Batch = []
         passed: list[Ticket] = []
@@ -192,10 +200,10 @@ class Batcher:
             if ticket.is_over():
                 self._metrics.cancelled.inc(len(ticket.waiting))
                 continue
-            if batch and ticket.settings != batch[0][0].settings:
+            job = ticket.waiting[0]
+            if not _go_together(batch, ticket, short_only=short_only):
                 passed.append(ticket)
                 continue
-            job = ticket.waiting[0]
             width = max(longest, job.token_count + 1) * _beam_size(ticket)
             if batch and width * (len(batch) + 1) > self._batch_tokens:
                 passed.append(ticket)
@@ -216,6 +224,9 @@ class Batcher:
         self._metrics.batch_sentences.observe(len(batch))
         try:
             found = self._outcomes(batch)
+        except CancelledError:
+            self._metrics.cancelled.inc(len(batch))
+            return
         except Exception as error:
             if len(batch) > 1:
                 _LOG.warning("a batch failed (%s); its sentences go alone", type(error).__name__)
@@ -230,13 +241,29 @@ class Batcher:
     def _outcomes(self, batch: Batch) -> Sequence[Outcome]:
         settings = batch[0][0].settings
         if isinstance(settings, DecodingConfig):
-            return self.translate([job.text for _, job in batch], settings)
+            texts = [job.text for _, job in batch]
+            return self.translate(texts, settings, _Watch(batch, self.tick, self.let_short_pass))
         try:
             return [settings()]
         except ServiceError as error:
             return [error]
         except DataError as error:  # says what of the request cannot be, in our own words
             return [InvalidError([Fault("body", str(error), "")])]
+
+    def tick(self) -> None:
+        """Show that the thread is alive."""
+        self._ticked = time.monotonic()
+
+    def let_short_pass(self) -> float:
+        """Run a batch of short sentences if some wait; the seconds that it took."""
+        if not self._queue:  # read without the lock: the next step looks again
+            return 0.0
+        begun = time.monotonic()
+        with self._changed:
+            batch = self._fill(short_only=True)
+        if batch:
+            self._run(batch)
+        return time.monotonic() - begun
 
     def _give(self, batch: Batch, found: Sequence[Outcome]) -> None:
         by_ticket: dict[Ticket, list[tuple[int, Outcome]]] = {}
@@ -248,6 +275,42 @@ class Batcher:
                 self._metrics.tokens.labels("target").inc(len(outcome.tokens))
         for ticket, outcomes in by_ticket.items():
             ticket.deliver(outcomes)
+
+
+class _Watch:
+    """Stands beside the search of a batch."""
+
+    wants_steps = False
+
+    def __init__(
+        self, batch: Batch, tick: Callable[[], None], let_short_pass: Callable[[], float]
+    ) -> None:
+        self._tickets = {ticket for ticket, _ in batch}
+        self._is_long = any(job.token_count > SHORT_TOKENS for _, job in batch)
+        self._tick = tick
+        self._let_short_pass = let_short_pass
+        self._own_turn_until = 0.0
+
+    def before_step(self, length: int) -> None:  # noqa: ARG002  # the protocol's
+        """Raises CancelledError if nobody waits for any sentence of the batch any more."""
+        self._tick()
+        if all(ticket.is_over() for ticket in self._tickets):
+            raise CancelledError("nobody waits for these translations any more")
+        if self._is_long and time.monotonic() >= self._own_turn_until:
+            taken = self._let_short_pass()
+            self._own_turn_until = time.monotonic() + taken  # half of the time stays its own
+
+    def saw_step(self, step: WatchedStep) -> None:
+        """Never called: it wants no steps."""
+
+
+def _go_together(batch: Batch, ticket: Ticket, *, short_only: bool) -> bool:
+    """Whether the ticket's next sentence may join the batch."""
+    is_short = ticket.waiting[0].token_count <= SHORT_TOKENS
+    if not batch:
+        return is_short or not short_only
+    first, job = batch[0]
+    return ticket.settings == first.settings and is_short == (job.token_count <= SHORT_TOKENS)
 
 
 def _beam_size(ticket: Ticket) -> int:

@@ -10,6 +10,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.load import load
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
+from pellucid.decoding.watch import SearchWatcher
 from pellucid.serve.languages import languages_of
 from pellucid.serve.schema import ModelEntry
 
@@ -54,9 +55,11 @@ class LoadedModel:
         """The pieces behind ids, as people may look at them."""
         return self.bundle.source_tokenizer.tokens(ids)
 
-    def translate(self, texts: list[str], settings: DecodingConfig) -> list[Translation]:
-        """One translation for each sentence."""
-        return self.translator.translate(texts, settings)
+    def translate(
+        self, texts: list[str], settings: DecodingConfig, watcher: SearchWatcher | None = None
+    ) -> list[Translation]:
+        """One translation for each sentence. Raises what the watcher raises."""
+        return self.translator.translate(texts, settings, watcher=watcher)
 
     def entry(self, max_source_tokens: int) -> ModelEntry:
         """What clients are told of it."""
