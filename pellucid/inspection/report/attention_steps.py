@@ -1,0 +1,232 @@
+"""The steps of one attention sublayer, head by head, then all heads together."""
+
+import dataclasses
+import math
+
+from pellucid.inspection.report.mathml import (
+    Node,
+    call,
+    fraction,
+    leaf,
+    root,
+    row,
+    sub,
+    subsup,
+    sup,
+    transposed,
+    words,
+)
+from pellucid.inspection.report.steps import HEAD, Step, Symbol, formula_of, use
+
+
+@dataclasses.dataclass(frozen=True)
+class AttentionPlace:
+    """Where an attention stands and what it reads."""
+
+    name: str
+    """As in the names of a capture."""
+    queries: Symbol
+    """The rows that ask."""
+    memory: Symbol
+    """The rows that are asked; for self-attention the same."""
+    masked: bool
+    key_size: int
+    head_count: int
+    has_bias: bool
+
+    @property
+    def is_cross(self) -> bool:
+        """Whether one side asks and another is asked."""
+        return self.queries.key != self.memory.key
+
+
+def head_symbol(letter: str, place: AttentionPlace, part: str, meaning: str) -> Symbol:
+    """A matrix that each head has for itself."""
+    name = f"{place.name}.heads.{HEAD}.{part}"
+    return Symbol(letter, sub(letter, HEAD), meaning, matrix=name)
+
+
+def attention_steps(place: AttentionPlace) -> tuple[Step, ...]:
+    """Queries, keys, values, scores, mask, weights, what each head says, and all heads mixed."""
+    query = head_symbol("Q", place, "query", "queries of this head")
+    key = head_symbol("K", place, "key", "keys of this head")
+    value = head_symbol("V", place, "value", "values of this head")
+    scores = head_symbol("S", place, "scores", "scaled scores")
+    masked = head_symbol("M", place, "masked_scores", "scores with the mask laid over them")
+    masked = dataclasses.replace(masked, letter=subsup("S", HEAD, words("masked")))
+    weights = head_symbol("A", place, "weights", "attention weights")
+    said = dataclasses.replace(
+        head_symbol("H", place, "output", "what this head says"), letter=sub("head", HEAD)
+    )
+    return (
+        _projection(place, query, place.queries, "What each row asks for."),
+        _projection(place, key, place.memory, "What each row offers to be found by."),
+        _projection(place, value, place.memory, "What each row has to say if it is looked at."),
+        _scores(place, query, key, scores),
+        _mask(place, scores, masked),
+        _weights(masked, weights),
+        _said(weights, value, said),
+        _mixed(place),
+    )
+
+
+def _projection(place: AttentionPlace, result: Symbol, rows: Symbol, meaning: str) -> Step:
+    title = {"Q": "Queries", "K": "Keys", "V": "Values"}[result.key]
+    part = {"Q": "query", "K": "key", "V": "value"}[result.key]
+    weight = Symbol(
+        "W",
+        subsup("W", HEAD, result.key),
+        f"learned matrix of this head for its {title.lower()}",
+        matrix=f"parameters.{place.name}.heads.{HEAD}.{part}",
+    )
+    right: list[Node | str] = [use(rows), use(weight)]
+    symbols, how = [rows, weight], {"kind": "product", "left": rows.key, "right": weight.key}
+    if place.has_bias:
+        bias = Symbol(
+            "b",
+            subsup("b", HEAD, result.key),
+            "learned bias",
+            matrix=f"parameters.{place.name}.heads.{HEAD}.{part}_bias",
+        )
+        right += ["+", use(bias)]
+        symbols.append(bias)
+        how["bias"] = bias.key
+    if place.is_cross:
+        source = "the decoder's rows ask" if result.key == "Q" else "the encoder's rows answer"
+        meaning = f"{meaning} In cross-attention {source}."
+    return Step(
+        name=part,
+        title=title,
+        equations=(62, 78, 89) if place.is_cross else (62, 78),
+        formula=formula_of(result, *right),
+        meaning=f"{meaning} A row is multiplied by the head's own matrix.",
+        symbols=(*symbols, result),
+        how=how,
+    )
+
+
+def _scores(place: AttentionPlace, query: Symbol, key: Symbol, scores: Symbol) -> Step:
+    scale = Symbol(
+        "d",
+        root(sub("d", "k")),
+        f"root of the width of a key, √{place.key_size}",
+        value=f"{math.sqrt(place.key_size):.4g}",
+    )
+    return Step(
+        name="scores",
+        title="Scores",
+        equations=(51, 60),
+        formula=formula_of(
+            scores,
+            fraction(row(use(query), transposed(use(key))), use(scale)),
+        ),
+        meaning=(
+            "Row i, column j: how well the query of word i fits the key of word j, as their dot"
+            " product. The division keeps the numbers small, so that the softmax that follows does"
+            " not saturate."
+        ),
+        symbols=(query, key, scale, scores),
+        how={"kind": "dot", "left": "Q", "right": "K", "divisor": math.sqrt(place.key_size)},
+    )
+
+
+def _mask(place: AttentionPlace, scores: Symbol, masked: Symbol) -> Step:
+    condition = Symbol(
+        "may",
+        words("may attend") if not place.masked else row(leaf("j"), "≤", leaf("i")),
+        "the mask: which key a query may look at",
+        value="a row may look at itself and at what was read before it"
+        if place.masked
+        else "every row may look at every row: a sentence alone needs no padding",
+    )
+    cases: Node = [
+        "mtable",
+        {"columnalign": "left"},
+        ["mtr", {}, ["mtd", {}, use(scores)], ["mtd", {}, row(words("where "), use(condition))]],
+        ["mtr", {}, ["mtd", {}, row("−", "∞")], ["mtd", {}, words("elsewhere")]],
+    ]
+    return Step(
+        name="masked_scores",
+        title="Mask",
+        equations=(70, 72) if place.masked else (72,),
+        formula=formula_of(masked, leaf("{"), cases),
+        meaning=(
+            "What lies ahead is hidden: its score becomes −∞, so that a word is predicted from"
+            " earlier words only, in training as in use."
+            if place.masked
+            else "Nothing is hidden here, so the scores stay as they are."
+        ),
+        symbols=(scores, condition, masked),
+        how={"kind": "mask", "left": "S"},
+    )
+
+
+def _weights(masked: Symbol, weights: Symbol) -> Step:
+    return Step(
+        name="weights",
+        title="Weights",
+        equations=(52, 53, 73),
+        formula=formula_of(weights, call("softmax", use(masked))),
+        meaning=(
+            "Each row becomes shares that sum to 1: how much of its attention word i gives to"
+            " word j. A score of −∞ becomes exactly 0."
+        ),
+        symbols=(masked, weights),
+        how={"kind": "softmax", "left": "M"},
+    )
+
+
+def _said(weights: Symbol, value: Symbol, said: Symbol) -> Step:
+    return Step(
+        name="head",
+        title="What the head says",
+        equations=(50, 55),
+        formula=formula_of(said, use(weights), use(value)),
+        meaning="Each row is the mean of the values, every value counted by its weight.",
+        symbols=(weights, value, said),
+        how={"kind": "product", "left": "A", "right": "V"},
+    )
+
+
+def _mixed(place: AttentionPlace) -> Step:
+    last = str(place.head_count - 1)
+    concatenation = Symbol(
+        "C",
+        row(
+            leaf("Concat"), "(", sub("head", "0"), ",", "…", ",", sub("head", last), ")"
+        ),
+        "what all heads say, side by side",
+        matrix=f"{place.name}.concatenation",
+    )
+    weight = Symbol(
+        "W",
+        sup("W", "O"),
+        "learned matrix that mixes the heads",
+        matrix=f"parameters.{place.name}.output",
+    )
+    output = Symbol("Z", leaf("Z"), "what the sublayer says", matrix=f"{place.name}.output")
+    right: list[Node | str] = [use(concatenation), use(weight)]
+    symbols, how = [concatenation, weight], {"kind": "product", "left": "C", "right": "W"}
+    if place.has_bias:
+        bias = Symbol(
+            "b",
+            sup("b", "O"),
+            "learned bias",
+            matrix=f"parameters.{place.name}.output_bias",
+        )
+        right += ["+", use(bias)]
+        symbols.append(bias)
+        how["bias"] = "b"
+    kind = 89 if place.is_cross else 83 if place.masked else 82
+    return Step(
+        name="output",
+        title="All heads together",
+        equations=(77, 79, kind),
+        formula=formula_of(output, *right),
+        meaning=(
+            f"The {place.head_count} heads are put side by side and mixed into rows of the width"
+            " that entered: as many rows out as queries in."
+        ),
+        symbols=(*symbols, output),
+        how=how,
+    )

@@ -1,0 +1,81 @@
+"""Formulas as small trees that a browser typesets by itself (MathML Core).
+
+A node is a string or a list ``[tag, attributes, *children]`` and goes into the report as JSON; the
+report builds elements from it, never markup from text. A string child is read as what it looks
+like: digits are numbers, signs are operators, letters are names.
+"""
+
+from typing import Any
+
+Node = list[Any]
+
+_OPERATORS = frozenset("=+−·×,()[]{}|/∈→↦⋅Σ√:;~∞≤≥…")
+
+
+def leaf(text: str) -> Node:
+    """A number, an operator or a name, by its looks."""
+    if text in _OPERATORS:
+        return ["mo", {}, text]
+    if text.replace(".", "").isdigit():
+        return ["mn", {}, text]
+    if len(text) == 1:
+        return ["mi", {}, text]
+    return ["mi", {"mathvariant": "normal"}, text]
+
+
+def node(part: Node | str) -> Node:
+    """``part`` itself, or the leaf that a string stands for."""
+    return leaf(part) if isinstance(part, str) else part
+
+
+def row(*parts: Node | str) -> Node:
+    """Parts side by side."""
+    return ["mrow", {}, *map(node, parts)]
+
+
+def sub(base: Node | str, index: Node | str) -> Node:
+    """A base with an index."""
+    return ["msub", {}, node(base), node(index)]
+
+
+def sup(base: Node | str, exponent: Node | str) -> Node:
+    """A base with an exponent."""
+    return ["msup", {}, node(base), node(exponent)]
+
+
+def subsup(base: Node | str, index: Node | str, exponent: Node | str) -> Node:
+    """A base with an index and an exponent."""
+    return ["msubsup", {}, node(base), node(index), node(exponent)]
+
+
+def fraction(over: Node | str, under: Node | str) -> Node:
+    """One over the other."""
+    return ["mfrac", {}, node(over), node(under)]
+
+
+def root(inside: Node | str) -> Node:
+    """A square root."""
+    return ["msqrt", {}, node(inside)]
+
+
+def words(text: str) -> Node:
+    """Plain words inside a formula."""
+    return ["mtext", {}, text]
+
+
+def call(function: str, *arguments: Node | str) -> Node:
+    """A function of its arguments."""
+    inside: list[Node | str] = []
+    for argument in arguments:
+        inside += [argument] if not inside else [",", argument]
+    return row(leaf(function), "(", *inside, ")")
+
+
+def transposed(base: Node | str) -> Node:
+    """A matrix on its side."""
+    return sup(base, ["mo", {}, "⊤"])
+
+
+def bound(key: str, part: Node | str) -> Node:
+    """A part that stands for the symbol ``key`` of its step, to be tied to its matrix."""
+    return ["mrow", {"data-symbol": key}, node(part)]
