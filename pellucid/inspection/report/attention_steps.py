@@ -17,6 +17,7 @@ from pellucid.inspection.report.mathml import (
     words,
 )
 from pellucid.inspection.report.steps import HEAD, Step, Symbol, formula_of, use
+from pellucid.model import ModelConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,14 +31,18 @@ class AttentionPlace:
     memory: Symbol
     """The rows that are asked; for self-attention the same."""
     masked: bool
-    key_size: int
-    head_count: int
-    has_bias: bool
+    config: ModelConfig
 
     @property
     def is_cross(self) -> bool:
         """Whether one side asks and another is asked."""
         return self.queries.key != self.memory.key
+
+    @property
+    def distances(self) -> str:
+        """How distances between words enter this attention: a kind of positions, or nothing."""
+        inside = self.config.positions in ("relative", "rotary", "alibi")
+        return self.config.positions if inside and not self.is_cross else ""
 
 
 def head_symbol(letter: str, place: AttentionPlace, part: str, meaning: str) -> Symbol:
@@ -65,7 +70,7 @@ def attention_steps(place: AttentionPlace) -> tuple[Step, ...]:
         _scores(place, query, key, scores),
         _mask(place, scores, masked),
         _weights(masked, weights),
-        _said(weights, value, said),
+        _said(place, weights, value, said),
         _mixed(place),
     )
 
@@ -81,7 +86,7 @@ def _projection(place: AttentionPlace, result: Symbol, rows: Symbol, meaning: st
     )
     right: list[Node | str] = [use(rows), use(weight)]
     symbols, how = [rows, weight], {"kind": "product", "left": rows.key, "right": weight.key}
-    if place.has_bias:
+    if place.config.attention_bias:
         bias = Symbol(
             "b",
             subsup("b", HEAD, result.key),
@@ -94,39 +99,66 @@ def _projection(place: AttentionPlace, result: Symbol, rows: Symbol, meaning: st
     if place.is_cross:
         source = "the decoder's rows ask" if result.key == "Q" else "the encoder's rows answer"
         meaning = f"{meaning} In cross-attention {source}."
+    meaning += " A row is multiplied by the head's own matrix."
+    if place.config.projection == "two_stage":
+        meaning += " That matrix is a product: one that all heads share, then one of the head."
+    formula = formula_of(result, *right)
+    if place.distances == "rotary" and result.key != "V":
+        meaning += " Then its features are turned, in pairs, by an angle that grows with the place."
+        formula, how = formula_of(result, call("turn", *right)), {"kind": "unexplained"}
     return Step(
         name=part,
         title=title,
         equations=(62, 78, 89) if place.is_cross else (62, 78),
-        formula=formula_of(result, *right),
-        meaning=f"{meaning} A row is multiplied by the head's own matrix.",
+        formula=formula,
+        meaning=meaning,
         symbols=(*symbols, result),
         how=how,
     )
 
 
 def _scores(place: AttentionPlace, query: Symbol, key: Symbol, scores: Symbol) -> Step:
+    key_size = place.config.key_size
+    divisor = math.sqrt(key_size) if place.config.scale_attention else 1.0
     scale = Symbol(
         "d",
         root(sub("d", "k")),
-        f"root of the width of a key, √{place.key_size}",
-        value=f"{math.sqrt(place.key_size):.4g}",
+        f"root of the width of a key, √{key_size}",
+        value=f"{math.sqrt(key_size):.4g}",
     )
+    product = row(use(query), transposed(use(key)))
+    meaning = (
+        "Row i, column j: how well the query of word i fits the key of word j, as their dot"
+        " product."
+    )
+    if place.config.scale_attention:
+        meaning += (
+            " The division keeps the numbers small, so that the softmax that follows does not"
+            " saturate."
+        )
+        product, symbols = fraction(product, use(scale)), (query, key, scale, scores)
+    else:
+        meaning += " This model does not divide by the root of the keys' width (Luong's form)."
+        symbols = (query, key, scores)
+    how: dict[str, object] = {"kind": "dot", "left": "Q", "right": "K", "divisor": divisor}
+    formula = formula_of(scores, product)
+    match place.distances:
+        case "relative":
+            meaning += " A learned vector for each distance j − i is added to the key first."
+            how = {"kind": "unexplained"}
+            formula = formula_of(scores, product, "+", words("distance"))
+        case "alibi":
+            meaning += " The farther away a key is, the more is taken off, by a slope of the head."
+            how = {"kind": "unexplained"}
+            formula = formula_of(scores, product, "−", words("slope · distance"))
     return Step(
         name="scores",
         title="Scores",
-        equations=(51, 60),
-        formula=formula_of(
-            scores,
-            fraction(row(use(query), transposed(use(key))), use(scale)),
-        ),
-        meaning=(
-            "Row i, column j: how well the query of word i fits the key of word j, as their dot"
-            " product. The division keeps the numbers small, so that the softmax that follows does"
-            " not saturate."
-        ),
-        symbols=(query, key, scale, scores),
-        how={"kind": "dot", "left": "Q", "right": "K", "divisor": math.sqrt(place.key_size)},
+        equations=(31, 51, 60) if place.distances == "relative" else (51, 60),
+        formula=formula,
+        meaning=meaning,
+        symbols=symbols,
+        how=how,
     )
 
 
@@ -176,20 +208,25 @@ def _weights(masked: Symbol, weights: Symbol) -> Step:
     )
 
 
-def _said(weights: Symbol, value: Symbol, said: Symbol) -> Step:
+def _said(place: AttentionPlace, weights: Symbol, value: Symbol, said: Symbol) -> Step:
+    meaning = "Each row is the mean of the values, every value counted by its weight."
+    how = {"kind": "product", "left": "A", "right": "V"}
+    if place.distances == "relative":
+        meaning += " A learned vector for each distance is added to the values first."
+        how = {"kind": "unexplained"}
     return Step(
         name="head",
         title="What the head says",
         equations=(50, 55),
         formula=formula_of(said, use(weights), use(value)),
-        meaning="Each row is the mean of the values, every value counted by its weight.",
+        meaning=meaning,
         symbols=(weights, value, said),
-        how={"kind": "product", "left": "A", "right": "V"},
+        how=how,
     )
 
 
 def _mixed(place: AttentionPlace) -> Step:
-    last = str(place.head_count - 1)
+    last = str(place.config.heads - 1)
     concatenation = Symbol(
         "C",
         row(
@@ -207,7 +244,7 @@ def _mixed(place: AttentionPlace) -> Step:
     output = Symbol("Z", leaf("Z"), "what the sublayer says", matrix=f"{place.name}.output")
     right: list[Node | str] = [use(concatenation), use(weight)]
     symbols, how = [concatenation, weight], {"kind": "product", "left": "C", "right": "W"}
-    if place.has_bias:
+    if place.config.attention_bias:
         bias = Symbol(
             "b",
             sup("b", "O"),
@@ -224,7 +261,7 @@ def _mixed(place: AttentionPlace) -> Step:
         equations=(77, 79, kind),
         formula=formula_of(output, *right),
         meaning=(
-            f"The {place.head_count} heads are put side by side and mixed into rows of the width"
+            f"The {place.config.heads} heads are put side by side and mixed into rows of the width"
             " that entered: as many rows out as queries in."
         ),
         symbols=(*symbols, output),

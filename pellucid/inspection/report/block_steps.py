@@ -29,36 +29,64 @@ def add_step(place: str, entered: Symbol, said: Symbol, *, is_cross: bool) -> St
     )
 
 
-def norm_step(matrix: str, parameters: str, entered: Symbol, eps: float, reader: str) -> Step:
-    """Layer normalization of ``entered``; ``reader`` says what the result is for."""
+def norm_step(
+    matrix: str, parameters: str, entered: Symbol, config: ModelConfig, reader: str
+) -> Step:
+    """The norm of ``entered``, of the config's kind; ``reader`` says what the result is for."""
     result = Symbol("N", sup(entered.letter, words("norm")), "the rows normalized", matrix=matrix)
+    centers = config.norm_kind in ("layer", "l2_centered")
+    divides_by_length = config.norm_kind in ("l2", "l2_centered")
+    mean = Symbol("m", leaf("μ"), "mean of the row", value="one for each row")
+    spread = Symbol("s", *_spread(config.norm_kind), value="one for each row")
+    small = Symbol("e", leaf("ε"), "keeps a constant row finite", value=f"{config.norm_eps:g}")
     gain = Symbol("g", leaf("g"), "learned gain", matrix=f"{parameters}_gain")
     bias = Symbol("b", leaf("b"), "learned bias", matrix=f"{parameters}_bias")
-    mean = Symbol("m", leaf("μ"), "mean of the row", value="one for each row")
-    deviation = Symbol(
-        "s", leaf("σ"), "population standard deviation of the row", value="one for each row"
-    )
-    small = Symbol("e", leaf("ε"), "keeps a constant row finite", value=f"{eps:g}")
-    inside = root(row(sup(use(deviation), "2"), "+", use(small)))
+    has_gain = config.norm_affine and not divides_by_length
+    has_bias = config.norm_affine and config.norm_kind == "layer"
+    over = row(use(entered), "−", use(mean)) if centers else use(entered)
+    scaled = fraction(over, root(row(sup(use(spread), "2"), "+", use(small))))
+    right = [use(gain), ["mo", {}, "⊙"], scaled] if has_gain else [scaled]
+    right += ["+", use(bias)] if has_bias else []
+    symbols = [entered, *([gain] if has_gain else []), *([mean] if centers else [])]
+    symbols += [spread, small, *([bias] if has_bias else []), result]
+    how = {"kind": "norm", "left": entered.key, "norm": config.norm_kind, "eps": config.norm_eps}
+    how |= {"gain": "g"} if has_gain else {}
+    how |= {"bias": "b"} if has_bias else {}
+    learned = " A learned gain stretches each feature" if has_gain else ""
+    learned += " and a learned bias moves it." if has_bias else "." if has_gain else ""
     return Step(
         name="norm",
         title="Normalize",
-        equations=(91, 92, 94, 96) if entered.key == "R" else (91, 92, 94),
-        formula=formula_of(
-            result,
-            use(gain),
-            ["mo", {}, "⊙"],
-            fraction(row(use(entered), "−", use(mean)), inside),
-            "+",
-            use(bias),
-        ),
-        meaning=(
-            "Each row is shifted to mean 0 and scaled to deviation 1, then stretched by a gain and"
-            f" moved by a bias that the model has learned. {reader}"
-        ),
-        symbols=(entered, gain, mean, deviation, small, bias, result),
-        how={"kind": "norm", "left": entered.key, "gain": "g", "bias": "b", "eps": eps},
+        equations=_norm_equations(config, after_sum=entered.key == "R"),
+        formula=formula_of(result, *right),
+        meaning=f"{_NORM_MEANINGS[config.norm_kind]}{learned} {reader}",
+        symbols=tuple(symbols),
+        how=how,
     )
+
+
+_NORM_MEANINGS = {
+    "layer": "Each row is shifted to mean 0 and scaled to deviation 1.",
+    "rms": "Each row is divided by the root of its mean square (RMSNorm); nothing is centered.",
+    "l2": "Each row is divided by its length.",
+    "l2_centered": "Each row is shifted to mean 0 and divided by its length.",
+}
+
+
+def _spread(kind: str) -> tuple[Node, str]:
+    match kind:
+        case "layer":
+            return leaf("σ"), "population standard deviation of the row"
+        case "rms":
+            return leaf("r"), "root of the row's mean square"
+    return leaf("l"), "length of the row"
+
+
+def _norm_equations(config: ModelConfig, *, after_sum: bool) -> tuple[int, ...]:
+    if config.norm_kind in ("l2", "l2_centered"):
+        return (98,)
+    numbers = (91, 92, 94) if config.norm_kind == "layer" else (94,)
+    return (*numbers, 96) if after_sum else numbers
 
 
 def feed_forward_steps(place: str, entered: Symbol, config: ModelConfig) -> tuple[Step, ...]:

@@ -2,7 +2,7 @@
 
 import math
 
-from pellucid.inspection.report.mathml import call, fraction, leaf, root, row, sub, sup, words
+from pellucid.inspection.report.mathml import Node, call, fraction, leaf, root, row, sub, sup, words
 from pellucid.inspection.report.steps import Step, Symbol, formula_of, use
 from pellucid.model import ModelConfig
 
@@ -11,11 +11,18 @@ def embedding_steps(side: str, config: ModelConfig, vocabulary_size: int) -> tup
     """From text to the rows that enter the first block of ``encoder`` or ``decoder``."""
     rows = Symbol("E", leaf("E"), "one row for each token", matrix=f"{side}.lookup")
     scaled = Symbol("X", leaf("X"), "the rows, scaled", matrix=f"{side}.embedding")
-    steps = [_tokens(side), _look_up(rows, config, vocabulary_size), _scale(rows, scaled, config)]
-    if config.kind == "transformer":
+    steps = [
+        _tokens(side, config),
+        _look_up(rows, config, vocabulary_size),
+        _scale(side, rows, scaled, config),
+    ]
+    if config.kind != "transformer":
+        return tuple(steps)
+    total = Symbol("I", sup("X", "(0)"), "what enters the first block", matrix=f"{side}.input")
+    if config.positions in ("sinusoidal", "learned"):
         places = Symbol("P", leaf("P"), "a row for each place", matrix=f"{side}.positions")
-        steps += [_positions(places, config), _sum(side, scaled, places)]
-    return tuple(steps)
+        return (*steps, _positions(places, config), _sum(side, scaled, places, total))
+    return (*steps, _placed(scaled, total, config))
 
 
 def output_steps(
@@ -78,7 +85,7 @@ def output_steps(
     )
 
 
-def _tokens(side: str) -> Step:
+def _tokens(side: str, config: ModelConfig) -> Step:
     if side == "encoder":
         meaning = (
             "The text is cut into tokens, each is looked up in the vocabulary, and a stop token"
@@ -93,6 +100,7 @@ def _tokens(side: str) -> Step:
             symbols=(),
             how={"kind": "tokens", "side": "source"},
         )
+    start = "a row of zeros" if config.start_symbol == "zero" else "the start token"
     return Step(
         name="tokens",
         title="The target, shifted right",
@@ -102,8 +110,8 @@ def _tokens(side: str) -> Step:
             sub("y", row("n", "−", "1")), ")",
         ),
         meaning=(
-            "Row i reads the token before the one it must say: the first row reads the start"
-            " token. All rows are computed at once, as if each had been reached word by word."
+            f"Row i reads the token before the one it must say: the first row reads {start}."
+            " All rows are computed at once, as if each had been reached word by word."
         ),
         symbols=(),
         how={"kind": "tokens", "side": "target"},
@@ -138,7 +146,7 @@ def _look_up(rows: Symbol, config: ModelConfig, vocabulary_size: int) -> Step:
     )
 
 
-def _scale(rows: Symbol, scaled: Symbol, config: ModelConfig) -> Step:
+def _scale(side: str, rows: Symbol, scaled: Symbol, config: ModelConfig) -> Step:
     factor = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
     scale = Symbol(
         "d",
@@ -146,18 +154,28 @@ def _scale(rows: Symbol, scaled: Symbol, config: ModelConfig) -> Step:
         f"root of the width, √{config.d_model}",
         value=f"{factor:.4g}",
     )
+    meaning = "The rows are made larger, so that the positions added next do not drown them."
+    how: dict[str, object] = {"kind": "scale", "left": "E", "factor": factor}
     if not config.scale_embeddings:
         scale = Symbol("d", leaf("1"), "this model does not scale its embeddings", value="1")
+        meaning = "Nothing happens here: the embeddings of this model are not scaled."
+    inside = row(use(scale), use(rows))
+    formula, equations = formula_of(scaled, inside), (15,)
+    if config.kind == "transformer" and config.embedding == "mlp":
+        formula = formula_of(scaled, call("ReLU", row(inside, sub("W", "x"))), sub("W", "zx"))
+        meaning += " Then a small network that the model has learned changes each row."
+        how, equations = {"kind": "unexplained"}, (15, 28)
+    elif config.start_symbol == "zero" and side == "decoder":
+        meaning += " The first row is set to zero: this model starts from nothing."
+        how = {"kind": "unexplained"}
     return Step(
         name="embedding",
         title="Scaled embedding",
-        equations=(15,),
-        formula=formula_of(scaled, use(scale), use(rows)),
-        meaning="The rows are made larger, so that the positions added next do not drown them."
-        if config.scale_embeddings
-        else "Nothing happens here: the embeddings of this model are not scaled.",
+        equations=equations,
+        formula=formula,
+        meaning=meaning,
         symbols=(scale, rows, scaled),
-        how={"kind": "scale", "left": "E", "factor": factor},
+        how=how,
     )
 
 
@@ -183,15 +201,14 @@ def _positions(places: Symbol, config: ModelConfig) -> Step:
         ),
         meaning=(
             "Sines and cosines of ever longer wavelengths tell each row n its place, counted from"
-            " 0. Without them the model could not tell one order of words from another."
+            f" {config.start_position}. Without them the model could not tell one order of words from another."
         ),
         symbols=(places,),
-        how={"kind": "sinusoid", "width": config.d_model},
+        how={"kind": "sinusoid", "width": config.d_model, "first": config.start_position},
     )  # fmt: skip
 
 
-def _sum(side: str, scaled: Symbol, places: Symbol) -> Step:
-    total = Symbol("I", sup("X", "(0)"), "what enters the first block", matrix=f"{side}.input")
+def _sum(side: str, scaled: Symbol, places: Symbol, total: Symbol) -> Step:
     return Step(
         name="input",
         title="Embedding plus position",
@@ -200,4 +217,41 @@ def _sum(side: str, scaled: Symbol, places: Symbol) -> Step:
         meaning="What the word is and where it stands, in one row.",
         symbols=(scaled, places, total),
         how={"kind": "sum", "left": "X", "right": "P"},
+    )
+
+
+def _placed(scaled: Symbol, total: Symbol, config: ModelConfig) -> Step:
+    """How a row learns its place where nothing is simply added."""
+    place = sub("e", "n")
+    how: dict[str, object] = {"kind": "unexplained"}
+    equations: tuple[int, ...]
+    formula: Node
+    match config.positions:
+        case "one_hot":
+            formula, equations = row("(", use(scaled), ",", place, ")", "W"), (21,)
+            meaning = "A one-hot row for the place is set beside each row; a matrix brings both back."
+        case "joint":
+            inside = row(use(scaled), sub("W", "x"), "+", place, sub("W", "e"))
+            formula, equations = row(call("ReLU", inside), sub("W", "z")), (22,)
+            meaning = "One small network reads word and place together."
+        case "summed":
+            word = row(call("ReLU", row(use(scaled), sub("W", "x"))), sub("W", "zx"))
+            where = row(call("ReLU", row(place, sub("W", "e"))), sub("W", "ze"))
+            formula, equations = row(word, "+", where), (23,)
+            meaning = "One small network reads the word, another the place; what they say is added."
+        case _:
+            formula, equations, how = use(scaled), (20,), {"kind": "same", "left": scaled.key}
+            meaning = (
+                "No place is told here, and nowhere else: the model is blind to order."
+                if config.positions == "none"
+                else f"No place is told here: {config.positions} positions act inside attention."
+            )
+    return Step(
+        name="input",
+        title="Position",
+        equations=equations,
+        formula=formula_of(total, formula),
+        meaning=meaning,
+        symbols=(scaled, total),
+        how=how,
     )

@@ -1,0 +1,67 @@
+// Elements made from data. Text only ever becomes text: nothing here reads markup.
+
+const MATHML = "http://www.w3.org/1998/Math/MathML";
+
+/** An element with attributes, listeners (`on`) and children; strings become text. */
+export function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (name === "on") {
+      for (const [event, listener] of Object.entries(value)) {
+        element.addEventListener(event, listener);
+      }
+    } else if (value === true) {
+      element.setAttribute(name, "");
+    } else if (value !== false && value !== null && value !== undefined) {
+      element.setAttribute(name, value);
+    }
+  }
+  element.append(...children.filter((child) => child !== null && child !== undefined));
+  return element;
+}
+
+/** A formula from the tree that mathml.py writes: [tag, attributes, ...children] or text. */
+export function typeset(tree, head) {
+  if (typeof tree === "string") {
+    return document.createTextNode(tree.replaceAll("{head}", String(head)));
+  }
+  const [tag, attributes, ...children] = tree;
+  const element = document.createElementNS(MATHML, tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    element.setAttribute(name, value);
+  }
+  element.append(...children.map((child) => typeset(child, head)));
+  return element;
+}
+
+/** A whole formula, inline or as a block. */
+export function formula(tree, head, display = "inline") {
+  const math = document.createElementNS(MATHML, "math");
+  math.setAttribute("display", display);
+  math.append(typeset(tree, head));
+  return math;
+}
+
+/** A number with four digits that count, minus sign and all. */
+export function digits(value) {
+  if (value === -Infinity) return "−∞";
+  if (value === Infinity) return "∞";
+  if (Number.isNaN(value)) return "not a number";
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  const text =
+    size >= 1e6 || size < 1e-4 ? size.toExponential(3) : String(Number(size.toPrecision(4)));
+  return (value < 0 ? "−" : "") + text;
+}
+
+/** A share as a percentage. */
+export function percent(share) {
+  const value = 100 * share;
+  if (value >= 99.95) return value === 100 ? "100%" : "> 99.9%";
+  return value >= 10 ? `${value.toFixed(1)}%` : value >= 0.01 ? `${value.toFixed(2)}%` : "< 0.01%";
+}
+
+/** `1 head`, `4 heads`. */
+export function count(number, noun) {
+  return `${number.toLocaleString("en-US")} ${noun}${number === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,200 @@
+// The steps of one part of the model: formula, symbols, matrices in, matrix out.
+
+import { count, digits, formula, make, percent } from "./dom.js";
+import { explain } from "./arithmetic.js";
+import { heatMap } from "./heatmap.js";
+
+/** All steps of `page` as seen by one head. */
+export function pageSteps(context, page, head) {
+  return page.steps.map((step, index) => stepView(context, page, step, index, head));
+}
+
+function stepView(context, page, step, index, head) {
+  const id = `${page.name}/${step.name}`;
+  const section = make(
+    "section",
+    { class: "step", id: `step-${step.name}`, "aria-labelledby": `title-${step.name}` },
+    make(
+      "header",
+      {},
+      make("span", { class: "number", "aria-hidden": "true" }, String(index + 1)),
+      make("h3", { id: `title-${step.name}`, tabindex: "-1" }, step.title),
+      equations(step.equations),
+      make("a", { class: "here", href: `#${id}`, "aria-label": `Link to ${step.title}` }, "#"),
+    ),
+    make("p", { class: "about" }, step.meaning),
+  );
+  const math = formula(step.formula, head, "block");
+  section.append(make("div", { class: "formula", tabindex: "0", role: "group", "aria-label": `Formula: ${step.title}` }, math));
+  if (step.how.kind === "tokens") section.append(tokenTable(context.report, step.how.side));
+  else if (step.how.kind === "predictions") section.append(predictionTable(context.report));
+  else section.append(...pictures(context, step, head, math));
+  return section;
+}
+
+function equations(numbers) {
+  const list = make("span", { class: "equations" });
+  for (const number of numbers) {
+    list.append(make("span", { class: "equation" }, `EQ-${String(number).padStart(2, "0")}`));
+  }
+  return list;
+}
+
+function pictures(context, step, head, math) {
+  const matrices = new Map();
+  for (const symbol of step.symbols) {
+    const name = symbol.matrix?.replaceAll("{head}", String(head)) ?? null;
+    matrices.set(symbol.key, context.matrix(name));
+  }
+  const extra = step.how.normalizer;
+  if (extra !== undefined) matrices.set(extra, context.matrix(extra));
+  const maps = new Map();
+  const result = step.symbols.at(-1);
+  const clear = () => {
+    for (const map of maps.values()) map.mark(null, null);
+    context.inspector.clear();
+  };
+  const tell = (symbol, row, column, byKeyboard) => {
+    const matrix = matrices.get(symbol.key);
+    const known = symbol === result ? explain(step.how, matrices, row, column) : null;
+    for (const [key, map] of maps) {
+      if (key !== symbol.key) map.mark(...(known?.marks[key] ?? [null, null]));
+    }
+    context.inspector.show(symbol, matrix, row, column, head, known, byKeyboard);
+  };
+  const operands = make("div", { class: "operands" });
+  const results = make("div", { class: "result" });
+  for (const symbol of step.symbols) {
+    const matrix = matrices.get(symbol.key);
+    if (!matrix) continue;
+    const map = heatMap(matrix, {
+      letter: symbol.letter,
+      head,
+      meaning: symbol.meaning,
+      small: symbol !== result,
+      onPick: (row, column, byKeyboard) => tell(symbol, row, column, byKeyboard),
+      onLeave: clear,
+    });
+    maps.set(symbol.key, map);
+    (symbol === result ? results : operands).append(map.element);
+  }
+  const legend = symbolList(step, matrices, head);
+  bindSymbols(math, legend, maps);
+  return [legend, operands, results].filter((part) => part.children.length > 0);
+}
+
+function symbolList(step, matrices, head) {
+  const list = make("ul", { class: "symbols", "aria-label": "Symbols" });
+  for (const symbol of step.symbols) {
+    const matrix = matrices.get(symbol.key);
+    const detail = symbol.value ?? (matrix ? matrix.shape : "not kept in this file");
+    list.append(
+      make(
+        "li",
+        {},
+        make(
+          "button",
+          { type: "button", class: "symbol", "data-symbol": symbol.key, disabled: !matrix },
+          formula(symbol.letter, head),
+        ),
+        make("span", { class: "meaning" }, symbol.meaning),
+        make("span", { class: "shape" }, detail),
+      ),
+    );
+  }
+  return list;
+}
+
+/** Pointing at a symbol, in the formula or in the list, lights its matrix, and the reverse. */
+function bindSymbols(math, legend, maps) {
+  const places = [...math.querySelectorAll("[data-symbol]"), ...legend.querySelectorAll("button")];
+  const light = (key, on) => {
+    for (const place of places) {
+      if (place.getAttribute("data-symbol") === key) place.classList.toggle("lit", on);
+    }
+    maps.get(key)?.element.classList.toggle("lit", on);
+  };
+  for (const place of places) {
+    const key = place.getAttribute("data-symbol");
+    place.addEventListener("pointerenter", () => light(key, true));
+    place.addEventListener("pointerleave", () => light(key, false));
+    place.addEventListener("focus", () => light(key, true));
+    place.addEventListener("blur", () => light(key, false));
+    if (place.tagName === "BUTTON") {
+      place.addEventListener("click", () => {
+        const map = maps.get(key);
+        map?.element.scrollIntoView({ block: "nearest" });
+        map?.element.querySelector(".cells").focus({ focusVisible: true });
+      });
+    }
+  }
+  for (const [key, map] of maps) {
+    map.element.addEventListener("pointerenter", () => light(key, true));
+    map.element.addEventListener("pointerleave", () => light(key, false));
+  }
+}
+
+function tokenTable(report, side) {
+  const sentence = report.sentence;
+  const rows =
+    side === "source"
+      ? [
+          ["token", sentence.source_tokens],
+          ["id", sentence.source_ids],
+        ]
+      : [
+          ["reads", sentence.read_tokens],
+          ["its id", sentence.read_ids],
+          ["says", sentence.said_tokens],
+          ["its id", sentence.said_ids],
+        ];
+  const table = make("table", { class: "tokens" });
+  table.append(
+    make("caption", {}, side === "source" ? `“${sentence.source}”` : `“${sentence.target}”`),
+  );
+  for (const [name, cells] of rows) {
+    const line = make("tr", {}, make("th", { scope: "row" }, name));
+    for (const cell of cells) line.append(make("td", {}, make("bdi", {}, String(cell))));
+    table.append(line);
+  }
+  return scrolling(table, `Tokens and ids of the ${side}`);
+}
+
+function predictionTable(report) {
+  const said = report.sentence.said_tokens;
+  const table = make(
+    "table",
+    { class: "predictions" },
+    make("caption", {}, `The likeliest words at each of ${count(said.length, "position")}`),
+  );
+  report.predictions.forEach((words, row) => {
+    const line = make("tr", {}, make("th", { scope: "row" }, make("bdi", {}, report.words.steps[row])));
+    const inList = words.some(([token]) => token === said[row]);
+    const shown = words.slice(0, inList ? 6 : 5);
+    if (!shown.some(([token]) => token === said[row])) {
+      shown.push([said[row], report.sentence.confidences[row]]);
+    }
+    for (const [token, probability] of shown) {
+      const bar = make("span", { class: "share", "aria-hidden": "true" });
+      bar.style.width = `${Math.max(1, 100 * probability)}%`;
+      const isSaid = token === said[row];
+      line.append(
+        make(
+          "td",
+          { class: isSaid ? "said" : null, title: digits(probability) },
+          make("bdi", {}, token),
+          make("span", { class: "chance" }, percent(probability)),
+          isSaid ? make("span", { class: "mark" }, "said") : null,
+          bar,
+        ),
+      );
+    }
+    table.append(line);
+  });
+  return scrolling(table, "The likeliest words at each position");
+}
+
+/** A wide table in a frame that scrolls by itself and can be reached with the keyboard. */
+export function scrolling(table, label) {
+  return make("div", { class: "table-scroll", tabindex: "0", role: "region", "aria-label": label }, table);
+}

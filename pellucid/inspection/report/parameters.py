@@ -1,0 +1,101 @@
+"""What a model has learned, in the shapes of the formulas: rows times matrix."""
+
+from collections.abc import Iterator
+
+from torch import Tensor, nn
+
+from pellucid.inspection.report.matrices import Axis, Matrix
+from pellucid.model import Seq2Seq, Transformer
+from pellucid.model.attention import MultiHeadAttention
+from pellucid.model.decoder import DecoderLayer
+from pellucid.model.encoder import EncoderLayer
+from pellucid.model.feed_forward import FeedForward
+from pellucid.model.normalization import Norm
+
+_IN = Axis("feature", "weight")
+_KEY = Axis("key feature", "weight")
+_VALUE = Axis("value feature", "weight")
+_HIDDEN = Axis("hidden unit", "weight")
+_MIXED = Axis("head and feature", "weight")
+_ONE = Axis("learned", "single")
+
+Named = Iterator[tuple[str, Matrix]]
+
+
+def parameter_matrices(model: Seq2Seq) -> dict[str, Matrix]:
+    """Every learned matrix of the blocks by its name in the report; recurrent cells have none."""
+    if not isinstance(model, Transformer):
+        return {}
+    return {f"parameters.{name}": matrix for name, matrix in _of_transformer(model)}
+
+
+def output_parameters(model: Seq2Seq, ids: list[int]) -> dict[str, Matrix]:
+    """The columns of the last linear map that stand for these words."""
+    weight, bias = model.output_weight, model.output_bias
+    assert isinstance(weight, Tensor)
+    columns = Axis("candidates", "vocabulary")
+    found = {"parameters.output_weight": Matrix(weight[ids].T, _IN, columns)}
+    if isinstance(bias, Tensor):
+        found["parameters.output_bias"] = Matrix(bias[ids].unsqueeze(0), _ONE, columns)
+    return found
+
+
+def _of_transformer(model: Transformer) -> Named:
+    for index, layer in enumerate(model.encoder.layers):
+        assert isinstance(layer, EncoderLayer)
+        place = f"encoder.layers.{index}"
+        yield from _attention(f"{place}.self_attention", layer.self_attention)
+        yield from _norm(f"{place}.self_attention.norm", layer.self_attention_norm.norm)
+        yield from _feed_forward(f"{place}.feed_forward", layer.feed_forward)
+        yield from _norm(f"{place}.feed_forward.norm", layer.feed_forward_norm.norm)
+    for index, block in enumerate(model.decoder.layers):
+        assert isinstance(block, DecoderLayer)
+        place = f"decoder.layers.{index}"
+        yield from _attention(f"{place}.self_attention", block.self_attention)
+        yield from _norm(f"{place}.self_attention.norm", block.self_attention_norm.norm)
+        yield from _attention(f"{place}.cross_attention", block.cross_attention)
+        yield from _norm(f"{place}.cross_attention.norm", block.cross_attention_norm.norm)
+        yield from _feed_forward(f"{place}.feed_forward", block.feed_forward)
+        yield from _norm(f"{place}.feed_forward.norm", block.feed_forward_norm.norm)
+    yield from _norm("encoder.norm", model.encoder.last_norm)
+    yield from _norm("decoder.norm", model.decoder.last_norm)
+
+
+def _attention(place: str, attention: MultiHeadAttention) -> Named:
+    packed, bias = attention.packed_weight, attention.b_qkv
+    widths = [attention.query_width, attention.query_width, attention.value_width]
+    weights = packed.split(widths)
+    biases = (None, None, None) if bias is None else bias.split(widths)
+    axes = {"query": _KEY, "key": _KEY, "value": _VALUE}
+    for (part, axis), weight, offset in zip(axes.items(), weights, biases, strict=True):
+        for head, rows in enumerate(weight.chunk(attention.heads)):
+            yield f"{place}.heads.{head}.{part}", Matrix(rows.T, _IN, axis)
+        if offset is not None:
+            for head, numbers in enumerate(offset.chunk(attention.heads)):
+                yield (
+                    f"{place}.heads.{head}.{part}_bias",
+                    Matrix(numbers.unsqueeze(0), _ONE, axis),
+                )
+    yield f"{place}.output", Matrix(attention.w_o.T, _MIXED, _IN)
+    if attention.b_o is not None:
+        yield f"{place}.output_bias", _single(attention.b_o)
+
+
+def _norm(place: str, norm: nn.Module) -> Named:
+    if not isinstance(norm, Norm):
+        return
+    if norm.gain is not None:
+        yield f"{place}_gain", _single(norm.gain)
+    if norm.bias is not None:
+        yield f"{place}_bias", _single(norm.bias)
+
+
+def _feed_forward(place: str, network: FeedForward) -> Named:
+    yield f"{place}.weight_1", Matrix(network.inner.weight.T, _IN, _HIDDEN)
+    yield f"{place}.bias_1", Matrix(network.inner.bias.unsqueeze(0), _ONE, _HIDDEN)
+    yield f"{place}.weight_2", Matrix(network.outer.weight.T, _HIDDEN, _IN)
+    yield f"{place}.bias_2", _single(network.outer.bias)
+
+
+def _single(numbers: Tensor) -> Matrix:
+    return Matrix(numbers.unsqueeze(0), _ONE, _IN)

@@ -1,0 +1,190 @@
+"""The way of one sentence through a model: its parts in the order of computation."""
+
+import dataclasses
+from collections.abc import Iterator
+
+from pellucid.inspection.report.attention_steps import AttentionPlace, attention_steps
+from pellucid.inspection.report.block_steps import add_step, feed_forward_steps, norm_step
+from pellucid.inspection.report.edge_steps import embedding_steps, output_steps
+from pellucid.inspection.report.mathml import leaf, sup, words
+from pellucid.inspection.report.recurrent_walk import recurrent_blocks
+from pellucid.inspection.report.steps import Page, Step, Symbol
+from pellucid.model import ModelConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class Vocabularies:
+    """How many words there are, and how many of them the report shows."""
+
+    source: int
+    target: int
+    shown: int
+
+
+def walk_through(config: ModelConfig, vocabularies: Vocabularies) -> list[Page]:
+    """Every part of a model of this kind, from text to the words that come out."""
+    pages = [_embedding("encoder", "Source: from text to rows", config, vocabularies.source)]
+    if config.kind == "transformer":
+        pages += _encoder(config)
+        pages.append(
+            _embedding("decoder", "Target: from text to rows", config, vocabularies.target)
+        )
+        pages += _decoder(config)
+    else:
+        encoder, decoder = recurrent_blocks(config)
+        pages += encoder
+        pages.append(
+            _embedding("decoder", "Target: from text to rows", config, vocabularies.target)
+        )
+        pages += decoder
+    last = Symbol("Y", leaf("Y"), "the decoder's last rows", matrix="decoder.output")
+    output = Page(
+        name="output",
+        title="Output: from rows to words",
+        meaning="Each of the decoder's last rows becomes a distribution over the next word.",
+        steps=output_steps(last, config, vocabularies.target, vocabularies.shown),
+    )
+    return [*pages, output]
+
+
+def _embedding(side: str, title: str, config: ModelConfig, size: int) -> Page:
+    where = "the first encoder block" if side == "encoder" else "the first decoder block"
+    return Page(
+        name=f"{side}.embedding",
+        title=title,
+        meaning=f"Words become vectors that know their place, ready for {where}.",
+        steps=embedding_steps(side, config, size),
+    )
+
+
+def _encoder(config: ModelConfig) -> Iterator[Page]:
+    stream = "encoder.input"
+    for index in range(config.encoder_layers):
+        block = f"encoder.layers.{index}"
+        for name in ("self_attention", "feed_forward"):
+            place = f"{block}.{name}"
+            rows = Symbol("X", leaf("X"), "rows that enter", matrix=stream)
+            yield (
+                _attention_page(place, rows, None, config)
+                if name == "self_attention"
+                else _feed_forward_page(place, rows, config)
+            )
+            stream = f"{place}.{_end(config)}"
+    if config.norm == "pre":
+        yield _last_norm("encoder", stream, config)
+
+
+def _decoder(config: ModelConfig) -> Iterator[Page]:
+    stream = "decoder.input"
+    memory = Symbol(
+        "X", sup("X", words("enc")), "what the encoder made of the source", matrix="encoder.output"
+    )
+    for index in range(config.decoder_layers):
+        block = f"decoder.layers.{index}"
+        for name in ("self_attention", "cross_attention", "feed_forward"):
+            place = f"{block}.{name}"
+            rows = Symbol("Y", leaf("Y"), "rows that enter", matrix=stream)
+            yield (
+                _feed_forward_page(place, rows, config)
+                if name == "feed_forward"
+                else _attention_page(
+                    place, rows, memory if name == "cross_attention" else None, config
+                )
+            )
+            stream = f"{place}.{_end(config)}"
+    if config.norm == "pre":
+        yield _last_norm("decoder", stream, config)
+
+
+def _attention_page(
+    name: str, rows: Symbol, memory: Symbol | None, config: ModelConfig
+) -> Page:
+    enter, entered = _enter(name, rows, config)
+    place = AttentionPlace(
+        name=name,
+        queries=entered,
+        memory=memory or entered,
+        masked=name.startswith("decoder") and memory is None,
+        config=config,
+    )
+    said = Symbol("Z", leaf("Z"), "what the sublayer says", matrix=f"{name}.output")
+    steps = (
+        *enter,
+        *attention_steps(place),
+        add_step(name, rows, said, is_cross=place.is_cross),
+        *_leave(name, config),
+    )
+    kind = "Cross-attention" if memory else "Self-attention"
+    about = (
+        "Each target position looks at the source and takes from it what it needs."
+        if memory
+        else "Each target position looks at itself and at what was said before it."
+        if place.masked
+        else "Each source word looks at all the others and takes from them what it needs."
+    )
+    return Page(name, _title(name, kind), about, steps, head_count=config.heads)
+
+
+def _feed_forward_page(name: str, rows: Symbol, config: ModelConfig) -> Page:
+    enter, entered = _enter(name, rows, config)
+    said = Symbol("Z", leaf("Z"), "what the sublayer says", matrix=f"{name}.output")
+    steps = (
+        *enter,
+        *feed_forward_steps(name, entered, config),
+        add_step(name, rows, said, is_cross=False),
+        *_leave(name, config),
+    )
+    about = "Each position by itself passes through two linear maps with a bend between them."
+    return Page(name, _title(name, "Feed-forward"), about, steps)
+
+
+def _enter(name: str, rows: Symbol, config: ModelConfig) -> tuple[tuple[Step, ...], Symbol]:
+    """The norm before a sublayer, if it stands there, and what the sublayer reads."""
+    if config.norm == "post":
+        return (), rows
+    step = norm_step(
+        f"{name}.norm",
+        f"parameters.{name}.norm",
+        rows,
+        config,
+        "This model is pre-norm: the sublayer reads normalized rows, and the sum at the end is"
+        " left as it is.",
+    )
+    return (step,), step.symbols[-1]
+
+
+def _leave(name: str, config: ModelConfig) -> tuple[Step, ...]:
+    """The norm after the sum, if it stands there."""
+    if config.norm == "pre":
+        return ()
+    total = Symbol("R", leaf("R"), "the sum", matrix=f"{name}.residual")
+    reader = "This model is post-norm, as the paper's: the norm follows the sum."
+    return (norm_step(f"{name}.norm", f"parameters.{name}.norm", total, config, reader),)
+
+
+def _last_norm(side: str, stream: str, config: ModelConfig) -> Page:
+    letter = leaf("X") if side == "encoder" else leaf("Y")
+    rows = Symbol(
+        "X" if side == "encoder" else "Y", letter, "rows of the last block", matrix=stream
+    )
+    reader = "every decoder block reads" if side == "encoder" else "words are predicted from"
+    step = norm_step(
+        f"{side}.output",
+        f"parameters.{side}.norm",
+        rows,
+        config,
+        f"A pre-norm stack closes with one more norm: these are the rows that {reader}.",
+    )
+    step = dataclasses.replace(
+        step, equations=(*step.equations, 105, 90) if side == "encoder" else (*step.equations, 110)
+    )
+    return Page(f"{side}.output", f"End of the {side}", "The last norm closes the stack.", (step,))
+
+
+def _end(config: ModelConfig) -> str:
+    return "residual" if config.norm == "pre" else "norm"
+
+
+def _title(name: str, kind: str) -> str:
+    side, _, index, _ = name.split(".")
+    return f"{side.capitalize()} layer {index} · {kind}"
