@@ -6,7 +6,6 @@ from typing import Any
 
 from torch import Tensor
 
-from pellucid.decoding.translator import Translatable
 from pellucid.inspection.capture import Capture
 from pellucid.inspection.entries import Entry
 from pellucid.inspection.report.facts import model_facts
@@ -15,6 +14,7 @@ from pellucid.inspection.report.parameters import output_parameters, parameter_m
 from pellucid.inspection.report.steps import HEAD, Page
 from pellucid.inspection.report.walk import Vocabularies, walk_through
 from pellucid.inspection.report.words import label_words
+from pellucid.model import Seq2Seq
 
 FORMAT = 1
 """Rises when a report's data is no longer what older pages can show."""
@@ -35,12 +35,12 @@ _KINDS = {
 
 
 def report_content(
-    capture: Capture, bundle: Translatable | None = None, *, budget: int = BUDGET
+    capture: Capture, model: Seq2Seq | None = None, *, budget: int = BUDGET
 ) -> dict[str, Any]:
-    """A report's data, ready for JSON; without a bundle it cannot show what the model learned."""
+    """A report's data, ready for JSON; without the model it cannot show what the model learned."""
     shown = _shown_words(capture)
     vocabulary_size = capture["logits"].shape[-1]
-    source_size = bundle.model.source_vocabulary_size if bundle else vocabulary_size
+    source_size = model.source_vocabulary_size if model else vocabulary_size
     pages = walk_through(
         capture.config, Vocabularies(source_size, vocabulary_size, shown=len(shown))
     )
@@ -52,11 +52,11 @@ def report_content(
         logits.logsumexp(-1, keepdim=True), Axis("steps", "words"), Axis("log Σ exp", "single")
     )
     parameter_count = None
-    if bundle is not None:
-        learned = parameter_matrices(bundle.model) | output_parameters(bundle.model, list(shown))
+    if model is not None:
+        learned = parameter_matrices(model) | output_parameters(model, list(shown))
         needed = set(_needed(pages))
         matrices |= {name: matrix for name, matrix in learned.items() if name in needed}
-        parameter_count = sum(each.numel() for each in bundle.model.parameters())
+        parameter_count = sum(each.numel() for each in model.parameters())
     encoded, limits = encode_matrices(matrices, budget)
     return {
         "format": FORMAT,

@@ -20,4 +20,4 @@ def _label(token: str) -> str:
     if token.startswith(_SPACE):
         return token.removeprefix(_SPACE) or _SPACE
     is_mark = token.startswith("<") and token.endswith(">")
-    return token if is_mark or not token[0].isalnum() else f"-{token}"
+    return token if is_mark or not token[:1].isalnum() else f"-{token}"

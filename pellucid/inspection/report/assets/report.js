@@ -1,0 +1,201 @@
+// A walk through one sentence, from the data that content.py writes.
+//
+// In a page of one's own: serve this folder, `import { renderReport } from "./report.js"`, link
+// report.css, and call `renderReport(element, data)` with what report_content() gave, as JSON. It
+// needs no inline styles or scripts and asks for nothing. `renderReport(element, data, { hash: false })`
+// leaves the address alone.
+
+import { make } from "./dom.js";
+import { forgetPictures } from "./heatmap.js";
+import { allHeads } from "./heads.js";
+import { makeInspector } from "./inspector.js";
+import { openMatrices } from "./matrices.js";
+import { overview } from "./overview.js";
+import { pageSteps } from "./steps.js";
+
+/** Fill `root` with the report; returns a function that shows a page by its name. */
+export function renderReport(root, report, options = {}) {
+  const inspector = makeInspector();
+  const context = { report, inspector, matrix: openMatrices(report) };
+  const views = viewsOf(context);
+  const main = make("main", { class: "view", tabindex: "-1" });
+  const nav = navigation(report, views);
+  const state = { at: 0, head: 0, keepsHash: options.hash !== false };
+  const go = (name, step = "") => {
+    const index = Math.max(0, views.findIndex((view) => view.name === name));
+    state.at = index;
+    show(context, views, state, main, nav);
+    settle(main, step);
+  };
+  root.classList.add("pellucid-report");
+  root.replaceChildren(header(report), nav, main, inspector.element);
+  root.addEventListener("click", (event) => {
+    const link = event.target.closest?.("a[href^='#']");
+    if (!link || !root.contains(link)) return;
+    event.preventDefault();
+    const target = link.getAttribute("href").slice(1);
+    if (state.keepsHash) window.history.pushState(null, "", `#${target}`);
+    go(...target.split("/"));
+  });
+  root.addEventListener("keydown", (event) => turnPage(event, views, state, go));
+  const fromAddress = () => go(...decodeURIComponent(window.location.hash.slice(1)).split("/"));
+  if (state.keepsHash) {
+    window.addEventListener("popstate", fromAddress);
+    fromAddress();
+  } else {
+    go(views[0].name);
+  }
+  return go;
+}
+
+function viewsOf(context) {
+  const { report } = context;
+  const views = [
+    { name: "overview", title: "Overview", group: "", about: "", draw: () => overview(context) },
+  ];
+  for (const page of report.pages) {
+    views.push({
+      name: page.name,
+      title: page.title,
+      group: groupOf(page),
+      about: page.meaning,
+      headCount: page.head_count,
+      draw: (head) => [stepLinks(page), ...pageSteps(context, page, head)],
+    });
+  }
+  if (report.attention.length > 0) {
+    views.push({
+      name: "heads",
+      title: "All heads",
+      group: "At a glance",
+      about: "The attention weights of every layer and head.",
+      draw: () => allHeads(context),
+    });
+  }
+  return views;
+}
+
+function groupOf(page) {
+  if (page.name.startsWith("encoder")) return "Encoder";
+  return page.name.startsWith("decoder") ? "Decoder" : "Output";
+}
+
+function header(report) {
+  return make(
+    "header",
+    { class: "top" },
+    make("p", { class: "brand" }, "Pellucid · one sentence, every equation"),
+    make(
+      "h1",
+      {},
+      make("bdi", { class: "source" }, report.sentence.source),
+      make("span", { class: "arrow", "aria-label": "becomes" }, " → "),
+      make("bdi", { class: "target" }, report.sentence.target || "(nothing)"),
+    ),
+  );
+}
+
+function navigation(report, views) {
+  const nav = make("nav", { class: "parts", "aria-label": "Parts of the model" });
+  const details = make("details", {}, make("summary", {}, "Parts of the model"));
+  details.open = window.matchMedia("(min-width: 60rem)").matches;
+  let list = null;
+  let group = null;
+  for (const view of views) {
+    if (view.group !== group) {
+      group = view.group;
+      if (group) details.append(make("p", { class: "group" }, group));
+      list = make("ul", {});
+      details.append(list);
+    }
+    const short = view.title.replace(/^(Encoder|Decoder) layer /, "Layer ");
+    list.append(make("li", {}, make("a", { href: `#${view.name}` }, short)));
+  }
+  nav.append(details);
+  return nav;
+}
+
+function show(context, views, state, main, nav) {
+  const view = views[state.at];
+  forgetPictures();
+  context.inspector.clear();
+  const body = make("div", { class: "body" });
+  const draw = () => body.replaceChildren(...view.draw(state.head));
+  if (view.headCount && state.head >= view.headCount) state.head = 0;
+  main.replaceChildren(
+    make(
+      "div",
+      { class: "title" },
+      make("h2", { tabindex: "-1" }, view.title),
+      view.about ? make("p", { class: "lead" }, view.about) : null,
+      view.headCount > 1 ? headChoice(view, state, draw) : null,
+    ),
+    body,
+    pageLinks(views, state.at),
+  );
+  draw();
+  for (const link of nav.querySelectorAll("a")) {
+    const isHere = link.getAttribute("href") === `#${view.name}`;
+    if (isHere) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+}
+
+function headChoice(view, state, draw) {
+  const choice = make("fieldset", { class: "heads" }, make("legend", {}, "Head"));
+  for (let head = 0; head < view.headCount; head += 1) {
+    const input = make("input", { type: "radio", name: "head", value: String(head) });
+    input.checked = head === state.head;
+    input.addEventListener("change", () => {
+      state.head = head;
+      forgetPictures();
+      draw();
+    });
+    choice.append(make("label", {}, input, make("span", {}, String(head))));
+  }
+  return choice;
+}
+
+function stepLinks(page) {
+  if (page.steps.length < 2) return "";
+  const list = make("ol", { class: "step-links", "aria-label": "Steps on this page" });
+  for (const step of page.steps) {
+    list.append(make("li", {}, make("a", { href: `#${page.name}/${step.name}` }, step.title)));
+  }
+  return list;
+}
+
+function pageLinks(views, at) {
+  const links = make("nav", { class: "turn", "aria-label": "Previous and next page" });
+  if (at > 0) {
+    links.append(make("a", { class: "previous", href: `#${views[at - 1].name}` }, `← ${views[at - 1].title}`));
+  }
+  if (at < views.length - 1) {
+    links.append(make("a", { class: "next", href: `#${views[at + 1].name}` }, `${views[at + 1].title} →`));
+  }
+  return links;
+}
+
+function settle(main, step) {
+  const target = step ? main.querySelector(`#title-${CSS.escape(step)}`) : null;
+  const heading = target ?? main.querySelector("h2");
+  heading.focus({ preventScroll: true });
+  if (target) target.closest("section").scrollIntoView({ block: "start" });
+  else window.scrollTo(0, 0);
+}
+
+function turnPage(event, views, state, go) {
+  if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+  if (event.target.closest("input, select, textarea, .cells, .table-scroll, .formula")) return;
+  const next = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
+  const view = views[state.at + next];
+  if (next === 0 || !view) return;
+  event.preventDefault();
+  if (state.keepsHash) window.history.pushState(null, "", `#${view.name}`);
+  go(view.name);
+}
+
+const holder = document.getElementById("pellucid-report-data");
+if (holder) {
+  renderReport(document.getElementById("pellucid-report"), JSON.parse(holder.textContent));
+}

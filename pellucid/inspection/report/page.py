@@ -1,0 +1,82 @@
+"""One HTML file out of a report's data, styles and scripts: nothing is fetched when it is read."""
+
+import importlib.resources
+import json
+from typing import Any
+
+_ASSETS = importlib.resources.files("pellucid.inspection.report") / "assets"
+
+SCRIPTS = (
+    "dom.js",
+    "colors.js",
+    "matrices.js",
+    "arithmetic.js",
+    "heatmap.js",
+    "inspector.js",
+    "steps.js",
+    "overview.js",
+    "heads.js",
+    "report.js",
+)
+"""The modules of the page, each after those it imports."""
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+"""What a browser lets the page do: use what is in it."""
+
+_PAGE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="pellucid">
+<title>{title}</title>
+<style>
+body {{ margin: 0; }}
+{style}</style>
+</head>
+<body>
+<div id="pellucid-report"></div>
+<noscript>This report draws its pictures with the scripts inside this file, which are switched off
+here. Nothing is sent anywhere: it may be opened without a network.</noscript>
+<script type="application/json" id="pellucid-report-data">{data}</script>
+<script type="module">
+{script}</script>
+</body>
+</html>
+"""
+
+
+def render_page(content: dict[str, Any]) -> str:
+    """The whole page for what ``report_content`` gave."""
+    return _PAGE.format(
+        policy=POLICY,
+        title="Pellucid: one sentence, every equation",
+        style=read_asset("report.css"),
+        data=embed_json(content),
+        script="\n".join(_inlined(name) for name in SCRIPTS),
+    )
+
+
+def embed_json(content: dict[str, Any]) -> str:
+    """JSON that no HTML parser mistakes for markup, whatever words are in it."""
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return (
+        text.replace("&", r"\u0026")
+        .replace("<", r"\u003c")
+        .replace(">", r"\u003e")
+        .replace("\u2028", r"\u2028")
+        .replace("\u2029", r"\u2029")
+    )
+
+
+def read_asset(name: str) -> str:
+    """A style sheet or a module of the page, as it lies in the package."""
+    return (_ASSETS / name).read_text(encoding="utf-8")
+
+
+def _inlined(name: str) -> str:
+    """A module without its imports: all modules of the page become one."""
+    lines = read_asset(name).splitlines()
+    return "\n".join(line for line in lines if not line.startswith("import ")) + "\n"
