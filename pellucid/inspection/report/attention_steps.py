@@ -136,10 +136,9 @@ def _scores(place: AttentionPlace, query: Symbol, key: Symbol, scores: Symbol) -
             " The division keeps the numbers small, so that the softmax that follows does not"
             " saturate."
         )
-        product, symbols = fraction(product, use(scale)), (query, key, scale, scores)
+        product = fraction(product, use(scale))
     else:
         meaning += " This model does not divide by the root of the keys' width (Luong's form)."
-        symbols = (query, key, scores)
     how: dict[str, object] = {"kind": "dot", "left": "Q", "right": "K", "divisor": divisor}
     formula = formula_of(scores, product)
     match place.distances:
@@ -157,7 +156,7 @@ def _scores(place: AttentionPlace, query: Symbol, key: Symbol, scores: Symbol) -
         equations=(31, 51, 60) if place.distances == "relative" else (51, 60),
         formula=formula,
         meaning=meaning,
-        symbols=symbols,
+        symbols=(query, key, *([scale] if place.config.scale_attention else []), scores),
         how=how,
     )
 
@@ -229,9 +228,7 @@ def _mixed(place: AttentionPlace) -> Step:
     last = str(place.config.heads - 1)
     concatenation = Symbol(
         "C",
-        row(
-            leaf("Concat"), "(", sub("head", "0"), ",", "…", ",", sub("head", last), ")"
-        ),
+        row(leaf("Concat"), "(", sub("head", "0"), ",", "…", ",", sub("head", last), ")"),
         "what all heads say, side by side",
         matrix=f"{place.name}.concatenation",
     )

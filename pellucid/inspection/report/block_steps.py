@@ -45,7 +45,7 @@ def norm_step(
     has_bias = config.norm_affine and config.norm_kind == "layer"
     over = row(use(entered), "−", use(mean)) if centers else use(entered)
     scaled = fraction(over, root(row(sup(use(spread), "2"), "+", use(small))))
-    right = [use(gain), ["mo", {}, "⊙"], scaled] if has_gain else [scaled]
+    right: list[Node | str] = [use(gain), ["mo", {}, "⊙"], scaled] if has_gain else [scaled]
     right += ["+", use(bias)] if has_bias else []
     symbols = [entered, *([gain] if has_gain else []), *([mean] if centers else [])]
     symbols += [spread, small, *([bias] if has_bias else []), result]

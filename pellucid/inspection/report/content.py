@@ -9,7 +9,14 @@ from torch import Tensor
 from pellucid.inspection.capture import Capture
 from pellucid.inspection.entries import Entry
 from pellucid.inspection.report.facts import model_facts
-from pellucid.inspection.report.matrices import Axis, Limits, Matrix, Scale, encode_matrices
+from pellucid.inspection.report.matrices import (
+    Axis,
+    AxisKind,
+    Limits,
+    Matrix,
+    Scale,
+    encode_matrices,
+)
 from pellucid.inspection.report.parameters import output_parameters, parameter_matrices
 from pellucid.inspection.report.steps import HEAD, Page
 from pellucid.inspection.report.walk import Vocabularies, walk_through
@@ -25,7 +32,7 @@ BUDGET = 4_600_000
 _SHOWN_PER_ROW = 5
 """How many of a row's likeliest words get a column among the logits."""
 
-_KINDS = {
+_KINDS: dict[str, AxisKind] = {
     "key feature": "key",
     "value feature": "value",
     "hidden unit": "inner",
@@ -106,7 +113,7 @@ def _axis(name: str, side: int) -> Axis:
         case "target token":
             return Axis("steps" if side == 0 else "says", "words")
         case "target input token":
-            return Axis("steps" if side == 0 else "reads", "words")
+            return Axis("reads", "words")
         case "candidates":
             return Axis("candidates", "vocabulary")
     return Axis(name, _KINDS[name])

@@ -71,9 +71,7 @@ def output_steps(
             name="words",
             title="The words",
             equations=(114, 117),
-            formula=row(
-                sub("y", "i"), "=", sub("argmax", "v"), sub("P", row("i", ",", "v"))
-            ),
+            formula=row(sub("y", "i"), "=", sub("argmax", "v"), sub("P", row("i", ",", "v"))),
             meaning=(
                 "The likeliest words at each position. Greedy search says the first of each row;"
                 " beam search compares whole sentences, whose probabilities are products down the"
@@ -160,7 +158,8 @@ def _scale(side: str, rows: Symbol, scaled: Symbol, config: ModelConfig) -> Step
         scale = Symbol("d", leaf("1"), "this model does not scale its embeddings", value="1")
         meaning = "Nothing happens here: the embeddings of this model are not scaled."
     inside = row(use(scale), use(rows))
-    formula, equations = formula_of(scaled, inside), (15,)
+    formula = formula_of(scaled, inside)
+    equations: tuple[int, ...] = (15,)
     if config.kind == "transformer" and config.embedding == "mlp":
         formula = formula_of(scaled, call("ReLU", row(inside, sub("W", "x"))), sub("W", "zx"))
         meaning += " Then a small network that the model has learned changes each row."
@@ -201,7 +200,8 @@ def _positions(places: Symbol, config: ModelConfig) -> Step:
         ),
         meaning=(
             "Sines and cosines of ever longer wavelengths tell each row n its place, counted from"
-            f" {config.start_position}. Without them the model could not tell one order of words from another."
+            f" {config.start_position}. Without them the model could not tell one order of words"
+            " from another."
         ),
         symbols=(places,),
         how={"kind": "sinusoid", "width": config.d_model, "first": config.start_position},
@@ -229,7 +229,9 @@ def _placed(scaled: Symbol, total: Symbol, config: ModelConfig) -> Step:
     match config.positions:
         case "one_hot":
             formula, equations = row("(", use(scaled), ",", place, ")", "W"), (21,)
-            meaning = "A one-hot row for the place is set beside each row; a matrix brings both back."
+            meaning = (
+                "A one-hot row for the place is set beside each row; a matrix brings both back."
+            )
         case "joint":
             inside = row(use(scaled), sub("W", "x"), "+", place, sub("W", "e"))
             formula, equations = row(call("ReLU", inside), sub("W", "z")), (22,)

@@ -1,6 +1,5 @@
 """A model's sizes and switches in words, for the top of a report."""
 
-
 from pellucid.model import ModelConfig
 
 Fact = dict[str, str]

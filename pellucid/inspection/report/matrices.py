@@ -11,6 +11,9 @@ from torch import Tensor
 Scale = Literal["signed", "share", "mask"]
 """How a picture colors numbers: around 0, from 0 to 1, or as what may and may not be seen."""
 
+AxisKind = Literal["words", "key", "value", "model", "inner", "weight", "vocabulary", "single"]
+"""What decides how much of an axis is shown where space is short."""
+
 BYTES_PER_NUMBER = 4
 """Three bytes, which base64 writes as four characters."""
 
@@ -21,8 +24,7 @@ class Axis:
 
     name: str
     """A list of words of the report (``source``, ``reads``, ``steps``), or what a number counts."""
-    kind: Literal["words", "key", "value", "model", "inner", "weight", "vocabulary", "single"]
-    """What decides how much of it is shown where space is short."""
+    kind: AxisKind
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,12 +59,20 @@ LADDER: tuple[Limits, ...] = (
 def encode_matrices(matrices: dict[str, Matrix], budget: int) -> tuple[dict[str, Any], Limits]:
     """Every matrix for JSON, cut alike so that all together take at most ``budget`` bytes.
 
+    Numbers that another matrix has already are written once: ``same_as`` names it.
+
     Where even the last rung of ``LADDER`` is too large it is taken all the same.
     """
     for limits in LADDER:
         if sum(_size(matrix, limits) for matrix in matrices.values()) <= budget:
             break
-    return {name: _encode(matrix, limits) for name, matrix in matrices.items()}, limits
+    encoded: dict[str, Any] = {}
+    first: dict[str, str] = {}
+    for name, matrix in matrices.items():
+        entry = _encode(matrix, limits)
+        twin = first.setdefault(entry["data"], name)
+        encoded[name] = entry if twin == name else {**entry, "data": "", "same_as": twin}
+    return encoded, limits
 
 
 def pack_numbers(values: Tensor) -> str:

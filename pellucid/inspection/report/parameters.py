@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import torch
 from torch import Tensor, nn
 
 from pellucid.inspection.report.matrices import Axis, Matrix
@@ -65,8 +66,8 @@ def _of_transformer(model: Transformer) -> Named:
 def _attention(place: str, attention: MultiHeadAttention) -> Named:
     packed, bias = attention.packed_weight, attention.b_qkv
     widths = [attention.query_width, attention.query_width, attention.value_width]
-    weights = packed.split(widths)
-    biases = (None, None, None) if bias is None else bias.split(widths)
+    weights = torch.split(packed, widths)
+    biases = (None, None, None) if bias is None else torch.split(bias, widths)
     axes = {"query": _KEY, "key": _KEY, "value": _VALUE}
     for (part, axis), weight, offset in zip(axes.items(), weights, biases, strict=True):
         for head, rows in enumerate(weight.chunk(attention.heads)):

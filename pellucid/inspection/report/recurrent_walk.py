@@ -17,19 +17,13 @@ def recurrent_blocks(config: ModelConfig) -> tuple[list[Page], list[Page]]:
 def _layer(side: str, index: int, config: ModelConfig) -> Page:
     below = f"{side}.layers.{index - 1}.hidden" if index else f"{side}.embedding"
     entered = Symbol("X", leaf("X"), "rows that enter", matrix=below)
-    hidden = Symbol(
-        "H", leaf("H"), "state after each word", matrix=f"{side}.layers.{index}.hidden"
-    )
+    hidden = Symbol("H", leaf("H"), "state after each word", matrix=f"{side}.layers.{index}.hidden")
     both_ways = config.kind == "rnn-attention" and side == "encoder"
-    cell = call(
-        config.cell.upper(), sub(use(entered), "t"), sub("h", row("t", "−", "1"))
-    )
+    cell = call(config.cell.upper(), sub(use(entered), "t"), sub("h", row("t", "−", "1")))
     formula: Node = row(sub(use(hidden), "t"), "=", cell)
     meaning = "The state after a word follows from the word and from the state before it."
     if both_ways:
-        back = call(
-            config.cell.upper(), sub(use(entered), "t"), sub("h", row("t", "+", "1"))
-        )
+        back = call(config.cell.upper(), sub(use(entered), "t"), sub("h", row("t", "+", "1")))
         formula = row(sub(use(hidden), "t"), "=", "[", cell, ";", back, "]")
         meaning += " One half of the features reads forwards, the other backwards."
     if side == "decoder":
@@ -120,5 +114,3 @@ def _scores(asked: Symbol, memory: Symbol, scores: Symbol, config: ModelConfig) 
         symbols=(asked, memory, scores),
         how=how,
     )
-
-

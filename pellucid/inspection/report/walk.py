@@ -96,9 +96,7 @@ def _decoder(config: ModelConfig) -> Iterator[Page]:
         yield _last_norm("decoder", stream, config)
 
 
-def _attention_page(
-    name: str, rows: Symbol, memory: Symbol | None, config: ModelConfig
-) -> Page:
+def _attention_page(name: str, rows: Symbol, memory: Symbol | None, config: ModelConfig) -> Page:
     enter, entered = _enter(name, rows, config)
     place = AttentionPlace(
         name=name,

@@ -1,0 +1,228 @@
+"""Every number of a report is the model's own, and every formula holds between its matrices."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from opened_reports import SOURCE, TARGET, content_of, matrix_of, random_bundle
+from torch import Tensor
+from torch.nn import functional
+
+from pellucid.bundle import Bundle, load_bundle
+from pellucid.core.special import START_ID, STOP_ID
+from pellucid.equations import causal_mask, sinusoidal_positions
+from pellucid.inspection.capture import inspect
+from pellucid.inspection.report.content import report_content
+from pellucid.inspection.report.matrices import pack_numbers, unpack_numbers
+from pellucid.model import Trace
+
+HALF_STEP = 2.0**-16
+"""Numbers keep 16 significant bits, so each is off by at most half a step of the last."""
+
+
+@pytest.fixture(scope="module")
+def bundle(tiny_run: Path) -> Bundle:
+    return load_bundle(tiny_run)
+
+
+@given(st.lists(st.floats(width=32, allow_nan=False), min_size=1))
+def test_packed_numbers_come_back_to_sixteen_bits(numbers: list[float]):
+    for number, back in zip(
+        numbers, unpack_numbers(pack_numbers(torch.tensor(numbers))), strict=True
+    ):
+        if math.isinf(number) or abs(number) >= torch.finfo(torch.float32).max * (1 - HALF_STEP):
+            assert back == number or math.isinf(back)
+        else:
+            assert abs(back - number) <= max(abs(number) * HALF_STEP, 1e-40)
+
+
+def test_what_is_hidden_stays_hidden():
+    assert list(unpack_numbers(pack_numbers(torch.tensor([-math.inf, 0.0])))) == [-math.inf, 0.0]
+
+
+def test_every_matrix_is_that_of_a_forward_pass(bundle: Bundle):
+    """Against the model itself: no capture between."""
+    content = content_of(bundle)
+    source = [*bundle.source_tokenizer.encode(SOURCE), STOP_ID]
+    target = [START_ID, *bundle.target_tokenizer.encode(TARGET)]
+    trace = Trace("*")
+    with torch.no_grad():
+        logits = bundle.model(torch.tensor([source]), torch.tensor([target]), trace)
+    checked = 0
+    for name in content["matrices"]:
+        stem, mark, rest = name.partition(".heads.")
+        if name.startswith("parameters.") or name in ("logits", "probabilities", "log_normalizer"):
+            continue
+        if mark:
+            head, _, part = rest.partition(".")
+            value = trace.values[f"{stem}.{'heads' if part == 'output' else part}"][0, int(head)]
+        else:
+            value = trace.values[name]
+            value = value if name.endswith("positions") else value[0]
+        torch.testing.assert_close(
+            matrix_of(content, name), value.double(), rtol=HALF_STEP, atol=1e-30
+        )
+        checked += 1
+    assert checked > 100
+    shown = content["words"]["candidates"]
+    ids = [bundle.target_tokenizer.encode(word)[0] if word != "</s>" else STOP_ID for word in shown]
+    plain = [place for place, word in enumerate(shown) if not word.startswith("<")]
+    for name, expected in (("logits", logits[0]), ("probabilities", logits[0].softmax(-1))):
+        wanted = expected[:, [ids[place] for place in plain]].double()
+        torch.testing.assert_close(matrix_of(content, name)[:, plain], wanted, rtol=2e-5, atol=1e-7)
+
+
+def test_learned_matrices_are_the_models(bundle: Bundle):
+    content = content_of(bundle)
+    attention = bundle.model.get_submodule("decoder.layers.1.cross_attention")
+    assert isinstance(attention.w_o, Tensor)
+    found = matrix_of(content, "parameters.decoder.layers.1.cross_attention.output")
+    torch.testing.assert_close(found, attention.w_o.T.double(), rtol=HALF_STEP, atol=0.0)
+
+
+SWITCHES: list[dict[str, Any]] = [
+    {"norm": "post"},
+    {"norm": "pre", "attention_bias": True, "output_bias": True},
+    {"norm": "pre", "norm_affine": False},
+    {"norm": "post", "norm_kind": "rms"},
+    {"norm": "pre", "norm_kind": "l2"},
+    {"norm": "post", "norm_kind": "l2_centered"},
+    {"positions": "learned", "activation": "gelu", "tie_output": False},
+    {"positions": "one_hot", "activation": "swish"},
+    {"positions": "joint"},
+    {"positions": "summed", "projection": "two_stage"},
+    {"positions": "relative"},
+    {"positions": "rotary"},
+    {"positions": "alibi"},
+    {"positions": "none", "scale_attention": False},
+    {"start_position": 1, "scale_embeddings": False, "d_k": 3, "d_v": 5},
+    {"embedding": "mlp", "start_symbol": "zero"},
+    {"start_symbol": "zero"},
+    {"kind": "rnn", "cell": "gru"},
+    {"kind": "rnn-attention", "attention": "dot", "input_feeding": False},
+    {"kind": "rnn-attention", "attention": "general"},
+    {"kind": "rnn-attention", "attention": "additive"},
+]
+
+OPEN_QUESTIONS = {
+    "one_hot": {"input"},
+    "joint": {"input"},
+    "summed": {"input"},
+    "relative": {"scores", "head"},
+    "rotary": {"query", "key"},
+    "alibi": {"scores"},
+}
+"""Steps that say in words alone how their result comes about, by the kind of positions."""
+
+
+@pytest.mark.parametrize("switches", SWITCHES, ids=lambda each: " ".join(map(str, each.values())))
+def test_each_formula_holds_between_the_matrices_it_is_bound_to(
+    bundle: Bundle, switches: dict[str, Any]
+):
+    content = content_of(random_bundle(bundle, **switches))
+    allowed = OPEN_QUESTIONS.get(switches.get("positions", ""), set())
+    if switches.get("embedding") == "mlp" or switches.get("start_symbol") == "zero":
+        allowed = allowed | {"embedding"}
+    for page in content["pages"]:
+        for step in page["steps"]:
+            for head in range(max(1, page["head_count"])):
+                held = holds(content, step, head)
+                if held is None and content["config"]["kind"] == "transformer":
+                    assert step["name"] in allowed | {"tokens", "lookup", "words", "positions"}
+                assert held is not False, f"{page['name']}, {step['name']}, head {head}"
+
+
+def holds(content: dict[str, Any], step: dict[str, Any], head: int) -> bool | None:
+    """Whether a step's result follows from its other matrices; None if it does not say how."""
+    how = step["how"]
+    names = {symbol["key"]: symbol["matrix"] for symbol in step["symbols"]}
+
+    def matrix(key: str) -> Tensor:
+        return matrix_of(content, names[key].replace("{head}", str(head)))
+
+    match how["kind"]:
+        case "tokens" | "predictions" | "lookup" | "learned" | "unexplained":
+            return None
+        case "product":
+            expected = matrix(how["left"]) @ matrix(how["right"])
+            expected = expected + matrix(how["bias"]) if "bias" in how else expected
+        case "dot":
+            expected = matrix(how["left"]) @ matrix(how["right"]).T / how["divisor"]
+        case "mask":
+            may_attend = torch.ones_like(matrix(how["left"]), dtype=torch.bool)
+            if "j" in json_text(step["symbols"][1]["letter"]):
+                may_attend = causal_mask(len(may_attend))
+            expected = matrix(how["left"]).masked_fill(~may_attend, -math.inf)
+        case "softmax":
+            expected = matrix(how["left"]).softmax(-1)
+        case "vocabulary softmax":
+            expected = (matrix(how["left"]) - matrix_of(content, how["normalizer"])).exp()
+        case "sum":
+            expected = matrix(how["left"]) + matrix(how["right"])
+        case "scale":
+            expected = how["factor"] * matrix(how["left"])
+        case "same":
+            expected = matrix(how["left"])
+        case "norm":
+            expected = normalized(matrix(how["left"]), how)
+            expected = expected * matrix(how["gain"]) if "gain" in how else expected
+            expected = expected + matrix(how["bias"]) if "bias" in how else expected
+        case "sinusoid":
+            length = matrix(step["symbols"][-1]["key"]).shape[0]
+            expected = sinusoidal_positions(length, how["width"], start=how["first"]).double()
+        case "relu" | "gelu" | "swish" as bend:
+            bends = {"relu": torch.relu, "gelu": functional.gelu, "swish": functional.silu}
+            expected = bends[bend](matrix(how["left"]))
+        case strange:
+            raise AssertionError(f"no rule for {strange}")
+    result = matrix(step["symbols"][-1]["key"])
+    return torch.allclose(result, expected.double(), rtol=3e-4, atol=3e-4)
+
+
+def normalized(rows: Tensor, how: dict[str, Any]) -> Tensor:
+    if how["norm"] in ("layer", "l2_centered"):
+        rows = rows - rows.mean(-1, keepdim=True)
+    squares = (rows**2).sum(-1, keepdim=True)
+    if how["norm"] in ("layer", "rms"):
+        squares = squares / rows.shape[-1]
+    return rows / (squares + how["eps"]).sqrt()
+
+
+def json_text(tree: Any) -> str:
+    return tree if isinstance(tree, str) else "".join(map(json_text, tree[2:]))
+
+
+def test_confidences_and_predictions_are_softmaxes_of_the_logits(bundle: Bundle):
+    capture = inspect(bundle, SOURCE, TARGET)
+    content = report_content(capture, bundle.model)
+    shares = capture["logits"].double().softmax(-1)
+    for row, id_ in enumerate(capture.sentence.target_ids):
+        assert content["sentence"]["confidences"][row] == pytest.approx(float(shares[row, id_]))
+        best = content["predictions"][row][0][1]
+        assert best == pytest.approx(float(shares[row].max()))
+
+
+@pytest.mark.parametrize("budget", [400_000, 60_000])
+def test_large_matrices_are_cut_to_the_budget_and_it_is_said(bundle: Bundle, budget: int):
+    wide = random_bundle(bundle, d_model=64, d_ff=512)
+    content = content_of(wide, budget=budget)
+    size = sum(len(entry["data"]) for entry in content["matrices"].values())
+    assert size <= budget
+    assert "shown in part" in content["cut"]
+    cut = [entry for entry in content["matrices"].values() if entry["shape"] != entry["of"]]
+    assert cut
+    weights = content["matrices"]["decoder.layers.1.cross_attention.heads.1.weights"]
+    assert weights["shape"] == weights["of"]
+
+
+def test_a_saved_capture_makes_a_report_without_what_the_model_learned(
+    bundle: Bundle, tmp_path: Path
+):
+    capture = inspect(bundle, SOURCE, TARGET)
+    content = report_content(capture)
+    assert not any(name.startswith("parameters.") for name in content["matrices"])
+    assert "encoder.layers.0.self_attention.heads.0.weights" in content["matrices"]

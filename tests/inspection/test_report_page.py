@@ -1,0 +1,137 @@
+"""A report is one file that asks for nothing and takes words for words, whatever they look like."""
+
+import html.parser
+import re
+from pathlib import Path
+
+import pytest
+from opened_reports import SOURCE, TARGET, data_of, random_bundle
+
+from pellucid.bundle import Bundle, load_bundle
+from pellucid.core.errors import WriteError
+from pellucid.inspection.capture import Capture, inspect
+from pellucid.inspection.report.content import report_content
+from pellucid.inspection.report.page import POLICY, SCRIPTS, embed_json, read_asset, render_page
+from pellucid.inspection.report.write import make_report, write_report
+
+HOSTILE = "</script><img src=x onerror=alert(1)> & <!-- ]]> \u2028 'le' \"chat\""
+
+
+@pytest.fixture(scope="module")
+def bundle(tiny_run: Path) -> Bundle:
+    return load_bundle(tiny_run)
+
+
+class Tags(html.parser.HTMLParser):
+    """What an HTML parser sees."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.attributes: list[tuple[str, str | None]] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += attrs
+
+
+def test_hostile_words_stay_words(bundle: Bundle):
+    page = make_report(bundle, HOSTILE, HOSTILE)
+    plain = make_report(bundle, SOURCE, TARGET)
+    assert Tags(page).tags == Tags(plain).tags
+    content = data_of(page)
+    assert content["sentence"]["source"] == HOSTILE
+    assert content["sentence"]["target"] == HOSTILE
+
+
+def test_a_hostile_vocabulary_stays_text(bundle: Bundle):
+    capture = inspect(bundle, SOURCE, TARGET)
+    content = report_content(capture, bundle.model)
+    content["words"]["candidates"][0] = HOSTILE
+    content["predictions"][0][0][0] = HOSTILE
+    page = render_page(content)
+    assert Tags(page).tags.count("img") == 0
+    assert data_of(page)["words"]["candidates"][0] == HOSTILE
+
+
+def test_json_holds_no_character_that_markup_needs():
+    embedded = embed_json({"word": HOSTILE})
+    assert not set(embedded) & set("<>&\u2028\u2029")
+
+
+def test_the_page_names_no_address_but_that_of_mathml(bundle: Bundle):
+    page = make_report(bundle, SOURCE, TARGET)
+    assert set(re.findall(r"\w+://[^\s\"'`]+", page)) == {"http://www.w3.org/1998/Math/MathML"}
+    found = Tags(page)
+    assert not {"link", "img", "iframe", "object", "base", "form"} & set(found.tags)
+    assert not {"src", "href", "srcset", "action"} & {name for name, _ in found.attributes}
+    assert ("content", POLICY) in found.attributes
+
+
+FORBIDDEN_WORDS = (
+    "innerHTML",
+    "outerHTML",
+    "insertAdjacent",
+    "document.write",
+    "eval(",
+    "fetch(",
+    "XMLHttpRequest",
+    "WebSocket",
+    "localStorage",
+    'setAttribute("style',
+)
+
+
+def test_the_scripts_never_read_markup_nor_ask_for_anything():
+    for name in SCRIPTS:
+        text = read_asset(name)
+        assert not [word for word in FORBIDDEN_WORDS if word in text], name
+
+
+def test_each_script_comes_after_those_it_imports():
+    seen: set[str] = set()
+    for name in SCRIPTS:
+        imports = re.findall(r'^import .* from "\./(.*)";$', read_asset(name), re.MULTILINE)
+        assert len(imports) == len(re.findall(r"^import", read_asset(name), re.MULTILINE)), name
+        assert set(imports) <= seen, name
+        seen.add(name)
+
+
+def test_the_modules_share_no_name():
+    """In the file all modules are one; two things of one name would be an error there."""
+    names: list[str] = []
+    for name in SCRIPTS:
+        pattern = r"^(?:export )?(?:function|const|let|class) (\w+)"
+        names += re.findall(pattern, read_asset(name), re.MULTILINE)
+    assert len(names) == len(set(names)), sorted(each for each in names if names.count(each) > 1)
+
+
+def test_a_written_report_is_that_of_the_model_or_of_a_saved_capture(
+    bundle: Bundle, tmp_path: Path
+):
+    write_report(bundle, tmp_path / "report.html", SOURCE, TARGET)
+    written = (tmp_path / "report.html").read_text("utf-8")
+    assert written == make_report(bundle, SOURCE, TARGET)
+    inspect(bundle, SOURCE, TARGET).save(tmp_path / "kept.safetensors")
+    write_report(Capture.load(tmp_path / "kept.safetensors"), tmp_path / "second.html")
+    again = data_of((tmp_path / "second.html").read_text("utf-8"))
+    first = data_of(written)
+    name = "decoder.layers.0.cross_attention.heads.1.weights"
+    assert again["matrices"][name] == first["matrices"][name]
+
+
+def test_a_report_that_cannot_be_written_is_told(bundle: Bundle, tmp_path: Path):
+    with pytest.raises(WriteError, match=r"^cannot write .*nowhere/report\.html: "):
+        write_report(bundle, tmp_path / "nowhere" / "report.html", SOURCE, TARGET)
+
+
+def test_a_base_model_and_twenty_words_stay_under_five_megabytes(bundle: Bundle):
+    """The paper's base sizes: eight heads of 64, 512 wide, 2,048 hidden, six and six blocks."""
+    base = random_bundle(
+        bundle, d_model=512, d_ff=2048, heads=8, encoder_layers=6, decoder_layers=6
+    )
+    words = " ".join((SOURCE.split() * 4)[:20])
+    page = make_report(base, words, words)
+    assert len(page.encode()) < 5_000_000
+    assert "shown in part" in data_of(page)["cut"]
