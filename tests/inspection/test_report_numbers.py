@@ -29,7 +29,7 @@ def bundle(tiny_run: Path) -> Bundle:
     return load_bundle(tiny_run)
 
 
-@given(st.lists(st.floats(width=32, allow_nan=False), min_size=1))
+@given(st.lists(st.floats(width=32, allow_nan=False, allow_subnormal=False), min_size=1))
 def test_packed_numbers_come_back_to_sixteen_bits(numbers: list[float]):
     for number, back in zip(
         numbers, unpack_numbers(pack_numbers(torch.tensor(numbers))), strict=True
