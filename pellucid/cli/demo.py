@@ -107,16 +107,15 @@ def _write_result(out: Path, config: "RunConfig", figures: dict[str, Any]) -> No
 def _draw(translator: "Translator", out: Path) -> None:
     from pellucid.bundle import Bundle
     from pellucid.core.errors import MissingExtraError
-    from pellucid.inspection.attention import cross_attention
+    from pellucid.inspection.capture import inspect
     from pellucid.inspection.figures import draw_attention
 
     assert isinstance(translator.bundle, Bundle)
-    [translation] = translator.translate([FAMOUS_SENTENCE])
+    last = translator.bundle.model.config.decoder_layers - 1
+    weights = f"decoder.layers.{last}.cross_attention.heads.*.weights"
     picture = out / "attention.png"
     try:
-        draw_attention(
-            cross_attention(translator.bundle, FAMOUS_SENTENCE, translation.text), picture
-        )
+        draw_attention(inspect(translator, FAMOUS_SENTENCE, only=(weights,)), picture)
         click.echo(f"Picture: {picture}")
     except MissingExtraError as error:
         click.echo(f"No picture: {error}; {error.hint}", err=True)

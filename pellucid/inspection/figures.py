@@ -1,42 +1,168 @@
 """Pictures of what happens inside, through matplotlib (extra ``plot``)."""
 
+import dataclasses
 import warnings
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, assert_never
 
-from pellucid.core.files import write_errors
-from pellucid.inspection.attention import AttentionMap
-from pellucid.inspection.canvas import new_figure
+import numpy as np
+from torch import Tensor
+
+from pellucid.core.errors import ConfigError
+from pellucid.inspection.ablation import AblationStudy
+from pellucid.inspection.canvas import new_figure, print_style, save_picture
+from pellucid.inspection.capture import Capture
+from pellucid.model import ModelConfig
+
+MOST_PANELS = 150
+"""Heat maps in one picture; more could be neither read nor drawn in reasonable time."""
+_INCHES_PER_WORD = 0.24
+_MARGIN = 1.1
 
 
-def draw_attention(attention: AttentionMap, path: Path) -> None:
-    """Save the last layer's heads and their mean as heat maps; the suffix decides the format.
+@dataclasses.dataclass(frozen=True)
+class _Panel:
+    title: str
+    weights: Tensor
+    rows: Sequence[str]
+    columns: Sequence[str]
 
-    Raises MissingExtraError without matplotlib, WriteError.
+
+def draw_attention(capture: Capture, path: Path) -> None:
+    """Save every head's weights in ``capture`` as heat maps, a row of them for each attention.
+
+    Words stand on both axes; where several heads of an attention were captured, their mean comes
+    first. The suffix of ``path`` decides the format. Raises MissingExtraError without matplotlib,
+    WriteError, ConfigError if the capture holds no weights or too many.
     """
-    weights = attention.weights[-1]
-    titles = ["mean of the heads", *(f"head {index}" for index in range(len(weights)))]
-    figure = new_figure(3.0 * len(titles), 0.45 * len(attention.target_tokens) + 2.2)
-    figure.suptitle(
-        f"Cross-attention, decoder layer {attention.weights.shape[0] - 1}: softmax(QKᵀ/√dₖ), EQ-52"
-    )
-    panels: Any = figure.subplots(1, len(titles), sharey=True, squeeze=False)[0]
-    for panel, title, matrix in zip(panels, titles, [weights.mean(0), *weights], strict=True):
-        image = panel.imshow(matrix.numpy(), cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
-        panel.set_title(title, fontsize=10)
-        panel.set_xticks(
-            range(len(attention.source_tokens)),
-            attention.source_tokens,
-            rotation=60,
-            ha="right",
-            parse_math=False,
+    grid = _grid(capture)
+    count = sum(len(panels) for panels in grid.values())
+    if not 0 < count <= MOST_PANELS:
+        raise ConfigError(
+            f"a picture must show from 1 to {MOST_PANELS} heat maps, got {count}",
+            hint='choose attentions, for example by only=("decoder.layers.0.*.weights",)',
         )
-    panels[0].set_yticks(
-        range(len(attention.target_tokens)), attention.target_tokens, parse_math=False
+    widest = max(len(panels) for panels in grid.values())
+    width = widest * (
+        max(len(p.columns) for r in grid.values() for p in r) * _INCHES_PER_WORD + 0.5
     )
-    panels[0].set_ylabel("said")
-    figure.supxlabel("read", fontsize=10)
-    figure.colorbar(image, ax=list(panels), label="weight", fraction=0.02)
-    with write_errors(path), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"Glyph .* missing from font")  # boxes stand for those
-        figure.savefig(path, dpi=120)
+    heights = [len(panels[0].rows) * _INCHES_PER_WORD + _MARGIN for panels in grid.values()]
+    with print_style():
+        figure = new_figure(max(width + _MARGIN, 4.0), sum(heights) + 0.5)
+        figure.suptitle(f"Attention weights: {_formula(capture.config)}")
+        ratios = {"height_ratios": heights}
+        axes: Any = figure.subplots(len(grid), widest, squeeze=False, gridspec_kw=ratios)
+        image: Any = None
+        for row, (name, panels) in zip(axes, grid.items(), strict=True):
+            row[0].set_ylabel(name)
+            for axis in row[len(panels) :]:
+                axis.set_axis_off()
+            for axis, panel in zip(row, panels, strict=False):
+                image = _draw_panel(axis, panel, has_row_words=axis is row[0])
+        figure.colorbar(image, ax=axes.ravel().tolist(), label="weight", fraction=0.02)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", r"Glyph .* missing")  # boxes stand for those
+            save_picture(figure, path)
+
+
+def draw_ablation(study: AblationStudy, path: Path) -> None:
+    """Save what BLEU loses with each head off and each layer left out as heat maps.
+
+    Raises MissingExtraError without matplotlib, WriteError, ConfigError if nothing was off.
+    """
+    tables = _tables(study)
+    if not tables:
+        raise ConfigError("a picture of ablations needs a part that was off, got none")
+    largest = max(float(np.nanmax(np.abs(table))) for table, _ in tables.values()) or 1.0
+    with print_style():
+        height = max(table.shape[0] for table, _ in tables.values()) * 0.45 + 1.6
+        width = sum(table.shape[1] * 0.7 + 1.6 for table, _ in tables.values())
+        figure = new_figure(max(width, 4.0), height)
+        figure.suptitle(f"BLEU with one part off, less {study.bleu:.1f} of the whole model")
+        ratios = {"width_ratios": [table.shape[1] + 1.5 for table, _ in tables.values()]}
+        axes: Any = figure.subplots(1, len(tables), squeeze=False, gridspec_kw=ratios)[0]
+        for axis, (title, (table, columns)) in zip(axes, tables.items(), strict=True):
+            image = axis.imshow(table, cmap="RdBu", vmin=-largest, vmax=largest, aspect="auto")
+            axis.set_title(title)
+            axis.set_xticks(range(table.shape[1]), columns)
+            axis.set_yticks(range(table.shape[0]), [f"layer {n}" for n in range(len(table))])
+            for (row, column), change in np.ndenumerate(table):
+                if not np.isnan(change):
+                    axis.text(column, row, f"{change:+.1f}", ha="center", va="center", fontsize=7)
+        figure.colorbar(image, ax=list(axes), label="change of BLEU", fraction=0.02)
+        save_picture(figure, path)
+
+
+def _grid(capture: Capture) -> dict[str, list[_Panel]]:
+    """For each attention, by a readable name, its heat maps from left to right."""
+    heads: dict[str, list[_Panel]] = {}
+    for name in capture.names():
+        stem, mark, rest = name.partition(".heads.")
+        if mark and rest.endswith(".weights"):
+            entry = capture.entry(name)
+            rows, columns = (capture.words(axis) or () for axis in entry.axes)
+            title = f"head {rest.partition('.')[0]}"
+            heads.setdefault(stem, []).append(_Panel(title, entry.tensor.float(), rows, columns))
+    grid = {}
+    for stem, panels in heads.items():
+        mean = sum((panel.weights for panel in panels), start=0 * panels[0].weights) / len(panels)
+        first = _Panel("mean of the heads", mean, panels[0].rows, panels[0].columns)
+        grid[_readable(stem)] = panels if len(panels) == 1 else [first, *panels]
+    return grid
+
+
+def _readable(stem: str) -> str:
+    """``decoder.layers.0.cross_attention`` as ``decoder 0, cross-attention``."""
+    place, _, kind = stem.rpartition(".")
+    return f"{place.replace('.layers.', ' ')}, {kind.replace('_', '-')}"
+
+
+def _formula(config: ModelConfig) -> str:
+    match config.kind:
+        case "transformer":
+            return "softmax(QKᵀ/√dₖ), EQ-52" if config.scale_attention else "softmax(QKᵀ), EQ-61"
+        case "rnn" | "rnn-attention":
+            return {
+                "additive": "softmax(v · tanh(h W + h̄ U)), EQ-135",
+                "dot": "softmax(h · h̄), EQ-136",
+                "general": "softmax(hᵀ W h̄), EQ-136",
+            }[config.attention]
+        case _:
+            assert_never(config.kind)
+
+
+def _draw_panel(axis: Any, panel: _Panel, *, has_row_words: bool) -> Any:
+    image = axis.imshow(panel.weights.numpy(), cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    axis.set_title(panel.title)
+    axis.set_xticks(range(len(panel.columns)), panel.columns, rotation=90, parse_math=False)
+    words = panel.rows if has_row_words else [""] * len(panel.rows)
+    axis.set_yticks(range(len(panel.rows)), words, parse_math=False)
+    return image
+
+
+def _tables(study: AblationStudy) -> dict[str, tuple[Any, list[str]]]:
+    """Changes of BLEU, (layer, head) for each kind of attention and (layer, side) for layers."""
+    changes: dict[str, dict[tuple[int, int], float]] = {}
+    columns: dict[str, list[str]] = {}
+    for part in study.parts:
+        stem, mark, head = part.part.partition(".heads.")
+        side, _, rest = stem.partition(".layers.")
+        layer, _, kind = rest.partition(".")
+        if mark:
+            title, column, label = f"{side}, {kind.replace('_', '-')}", int(head), f"head {head}"
+        elif layer:
+            title, column, label = "whole layers", ["encoder", "decoder"].index(side), side
+        else:
+            title, column, label, layer = "attention", 0, "all", "0"
+        changes.setdefault(title, {})[int(layer), column] = part.bleu - study.bleu
+        labels = columns.setdefault(title, [])
+        if label not in labels:
+            labels.append(label)
+    tables = {}
+    for title, cells in changes.items():
+        table = np.full([max(index) + 1 for index in zip(*cells, strict=True)], np.nan)
+        for place, change in cells.items():
+            table[place] = change
+        tables[title] = (table, columns[title])
+    return tables

@@ -1,68 +1,96 @@
-"""Who looks at whom: the weights of the model, with the words beside them, and their picture."""
+"""Heat maps of attention, with the words beside them, and of ablations."""
 
 import builtins
+import dataclasses
+import re
 from pathlib import Path
 
 import pytest
-import torch
+from tiny_models import tiny_bundle
 
-from pellucid.bundle import Bundle, load_bundle
-from pellucid.core.errors import MissingExtraError, WriteError
-from pellucid.inspection.attention import AttentionMap, cross_attention
-from pellucid.inspection.figures import draw_attention
-from pellucid.model import Trace
+from pellucid.core.errors import ConfigError, MissingExtraError, WriteError
+from pellucid.inspection.ablation import AblationStudy, ablate
+from pellucid.inspection.capture import Capture, inspect
+from pellucid.inspection.figures import draw_ablation, draw_attention
 
-SOURCE, TARGET = "le chat dort", "the cat sleeps"
-
-
-@pytest.fixture(scope="module")
-def bundle(tiny_run: Path) -> Bundle:
-    return load_bundle(tiny_run)
+SOURCE, TARGET = "a b c", "d e"
 
 
-def test_a_map_has_a_row_for_each_token_said_and_a_column_for_each_read(bundle: Bundle):
-    attention = cross_attention(bundle, SOURCE, TARGET)
-    assert attention.source_tokens == ("le", "chat", "dort", "</s>")
-    assert attention.target_tokens == ("the", "cat", "sleeps", "</s>")
-    assert attention.weights.shape == (2, 2, 4, 4)
-    torch.testing.assert_close(attention.weights.sum(-1), torch.ones(2, 2, 4))
+def captured(*only: str, variant: str = "paper") -> Capture:
+    return inspect(tiny_bundle(variant), SOURCE, TARGET, only=only)
 
 
-def test_the_weights_are_those_of_the_model_layer_by_layer(bundle: Bundle):
-    attention = cross_attention(bundle, SOURCE, TARGET)
-    trace = Trace("*.cross_attention.weights")
-    source = torch.tensor([[*bundle.source_tokenizer.encode(SOURCE), 3]])
-    target = torch.tensor([[2, *bundle.target_tokenizer.encode(TARGET)]])
-    with torch.inference_mode():
-        bundle.model(source, target, trace)
-    for layer in range(2):
-        expected = trace.values[f"decoder.layers.{layer}.cross_attention.weights"][0]
-        torch.testing.assert_close(attention.weights[layer], expected)
-    assert not torch.equal(attention.weights[0], attention.weights[1])
+def texts(picture: Path) -> list[str]:
+    """What is written in an SVG; matplotlib leaves each text in a comment beside its glyphs."""
+    return re.findall(r"<!-- (.*?) -->", picture.read_text("utf-8"))
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
-def test_a_picture_is_drawn_in_the_format_of_its_suffix(
-    suffix: str, tmp_path: Path, bundle: Bundle
-):
+def test_a_picture_is_drawn_in_the_format_of_its_suffix(suffix: str, tmp_path: Path):
     path = tmp_path / f"a b 🌾.{suffix}"
-    draw_attention(cross_attention(bundle, SOURCE, TARGET), path)
+    draw_attention(captured("decoder.layers.1.cross_attention.heads.*.weights"), path)
     magic = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF"}[suffix]
     assert path.read_bytes().startswith(magic)
 
 
-@pytest.mark.parametrize("token", ["$", "$x_$", "\\frac", "字", "🌾", "a\nb", ""])
+def test_every_attention_has_a_row_and_every_head_a_map(tmp_path: Path):
+    draw_attention(captured("*.weights"), tmp_path / "all.svg")
+    written = texts(tmp_path / "all.svg")
+    for name in ("encoder 0, self-attention", "decoder 1, cross-attention"):
+        assert written.count(name) == 1
+    assert written.count("head 1") == 6
+    assert written.count("mean of the heads") == 6
+    assert "Attention weights: softmax(QKᵀ/√dₖ), EQ-52" in written
+
+
+def test_the_words_read_stand_below_and_those_said_on_the_left(tmp_path: Path):
+    capture = captured("decoder.layers.0.cross_attention.heads.0.weights")
+    draw_attention(capture, tmp_path / "one.svg")
+    written = texts(tmp_path / "one.svg")
+    assert [word for word in written if word in ("a", "b", "c")] == ["a", "b", "c"]
+    assert written.index("c") < written.index("d") < written.index("e")
+    assert written.count("&lt;/s&gt;") + written.count("</s>") == 2
+    assert "mean of the heads" not in written
+
+
+@pytest.mark.parametrize(
+    ("variant", "formula"),
+    [
+        ("additive", "softmax(v · tanh(h W + h̄ U)), EQ-135"),
+        ("dot, gru", "softmax(h · h̄), EQ-136"),
+        ("general", "softmax(hᵀ W h̄), EQ-136"),
+    ],
+)
+def test_a_recurrent_model_is_drawn_under_its_own_equation(
+    variant: str, formula: str, tmp_path: Path
+):
+    draw_attention(captured("*.heads.*.weights", variant=variant), tmp_path / "x.svg")
+    assert f"Attention weights: {formula}" in texts(tmp_path / "x.svg")
+
+
+@pytest.mark.parametrize("token", ["$", "$x_$", "\\frac", "字", "🌾", "a\nb", "", "<b>"])
 def test_any_token_can_stand_beside_the_picture(token: str, tmp_path: Path):
     """Neither formulas of matplotlib's own nor missing glyphs stop it, or warn."""
-    attention = AttentionMap(torch.full((1, 1, 2, 2), 0.5), (token, "</s>"), (token, "</s>"))
-    draw_attention(attention, tmp_path / "x.png")
+    capture = captured("decoder.layers.0.cross_attention.heads.0.weights")
+    sentence = dataclasses.replace(
+        capture.sentence, source_tokens=(token,) * 4, target_tokens=(token,) * 3
+    )
+    draw_attention(dataclasses.replace(capture, sentence=sentence), tmp_path / "x.png")
     assert (tmp_path / "x.png").stat().st_size > 1000
 
 
+def test_a_capture_without_weights_and_one_with_too_many_are_told(tmp_path: Path):
+    with pytest.raises(ConfigError, match="must show from 1 to 150 heat maps, got 0"):
+        draw_attention(captured("logits"), tmp_path / "x.png")
+    many = inspect(tiny_bundle(encoder_layers=51), SOURCE, TARGET, only=("encoder.*.weights",))
+    with pytest.raises(ConfigError, match="must show from 1 to 150 heat maps, got 153"):
+        draw_attention(many, tmp_path / "x.png")
+
+
 def test_a_picture_that_cannot_be_written_is_told(tmp_path: Path):
-    attention = AttentionMap(torch.ones(1, 1, 1, 1), ("</s>",), ("</s>",))
+    capture = captured("decoder.layers.0.cross_attention.heads.0.weights")
     with pytest.raises(WriteError, match=r"cannot write .*x\.png: No such file or directory"):
-        draw_attention(attention, tmp_path / "none" / "x.png")
+        draw_attention(capture, tmp_path / "none" / "x.png")
 
 
 def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
@@ -73,9 +101,31 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, 
             raise ImportError(name)
         return real(name, *rest)
 
+    capture = captured("decoder.layers.0.cross_attention.heads.0.weights")
     monkeypatch.setattr(builtins, "__import__", without)
-    attention = AttentionMap(torch.ones(1, 1, 1, 1), ("</s>",), ("</s>",))
     with pytest.raises(MissingExtraError) as caught:
-        draw_attention(attention, tmp_path / "x.png")
+        draw_attention(capture, tmp_path / "x.png")
     assert str(caught.value) == "drawing a picture needs matplotlib, which is not installed"
     assert caught.value.hint == "pip install 'pellucid[plot]'"
+
+
+def test_a_study_is_drawn_with_every_change_in_its_place(tmp_path: Path):
+    study = ablate(tiny_bundle(), ["a b c"], ["c b a d"])
+    parts = tuple(
+        dataclasses.replace(part, bleu=study.bleu - number)
+        for number, part in enumerate(study.parts)
+    )
+    draw_ablation(dataclasses.replace(study, parts=parts), tmp_path / "x.svg")
+    written = texts(tmp_path / "x.svg")
+    for title in ("encoder, self-attention", "decoder, cross-attention", "whole layers"):
+        assert title in written
+    assert [f"-{number}.0" in written for number in range(1, 16)] == [True] * 15
+    assert "+0.0" in written or "-0.0" in written
+
+
+def test_a_study_of_a_recurrent_model_and_an_empty_one(tmp_path: Path):
+    draw_ablation(ablate(tiny_bundle("additive"), ["a"], ["b"]), tmp_path / "x.png")
+    assert (tmp_path / "x.png").stat().st_size > 1000
+    empty = AblationStudy(bleu=1.0, loss=1.0, signature="", sentences=1, parts=())
+    with pytest.raises(ConfigError, match="needs a part that was off, got none"):
+        draw_ablation(empty, tmp_path / "y.png")
