@@ -12,7 +12,7 @@ from torch import Tensor
 from pellucid.core.errors import PellucidError
 from pellucid.core.special import START_ID, STOP_ID
 from pellucid.decoding.beam_state import Candidates, Finished, Live, SearchState
-from pellucid.decoding.candidates import best_candidates
+from pellucid.decoding.candidates import best_continuations
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.constraints import NO_DEMANDS, Demands, Rules, make_rules
 from pellucid.decoding.history import Finish, History, Step
@@ -104,8 +104,7 @@ def _look_ahead(
     logits, model_state = model.step(last, search.model_state)
     log_probs = rules.log_probs(logits, live.ids, search.sentences)
     vocabulary_size = log_probs.shape[-1]
-    totals = (log_probs + live.log_prob[:, :, None]).flatten(1)  # (sentence, beam · vocabulary)
-    total, place = best_candidates(totals, 2 * settings.beam_size)
+    total, place = best_continuations(log_probs, live.log_prob, 2 * settings.beam_size)
     first_rows = torch.arange(sentence_count, device=place.device)[:, None] * beam_count
     candidates = Candidates(
         total=total,

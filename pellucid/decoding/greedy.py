@@ -9,12 +9,12 @@ from torch import Tensor
 
 from pellucid.core.special import START_ID, STOP_ID
 from pellucid.decoding.beam_state import Candidates
+from pellucid.decoding.candidates import first_largest
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.constraints import NO_DEMANDS, Demands, make_rules
 from pellucid.decoding.protocols import MemoryT, Searchable
 from pellucid.decoding.result import Hypothesis, make_hypothesis
 from pellucid.decoding.watch import SearchWatcher, WatchedStep
-from pellucid.equations.search import most_likely
 
 Choice = Callable[
     [Float[Tensor, "sentence beam vocabulary"], Sequence[int], int], Int[Tensor, "sentence beam"]
@@ -42,7 +42,7 @@ def greedy_search(
         _sentences: Sequence[int],
         _length: int,
     ) -> Int[Tensor, "sentence beam"]:
-        return most_likely(log_probs)
+        return first_largest(log_probs)
 
     return follow(model, source, settings, demands, likeliest, watcher)
 

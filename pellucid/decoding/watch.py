@@ -45,7 +45,8 @@ class SearchWatcher(Protocol):
     def before_step(self, length: int) -> None:
         """Called before the model reads token number ``length``, counted from 0.
 
-        Raises CancelledError to end the search.
+        Batches that are searched side by side call it each from a thread of its own, unless
+        ``wants_steps``. Raises CancelledError to end the search.
         """
         ...
 

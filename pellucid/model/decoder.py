@@ -1,6 +1,5 @@
 """The decoder: masked self-attention, cross-attention and feed-forward, block after block."""
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -57,22 +56,21 @@ class DecoderLayer(nn.Module):
         self,
         x: Float[Tensor, "row 1 d_model"],
         cache: LayerCache,
+        place: int,
         memory_may_attend: Bool[Tensor, "sentence 1 1 source"] | None,
-    ) -> tuple[Float[Tensor, "row 1 d_model"], LayerCache]:
-        """The newest row alone one block further, by what the cache remembers (EQ-130)."""
+    ) -> Float[Tensor, "row 1 d_model"]:
+        """The newest row alone one block further; its key and value fill the ``place`` (EQ-130)."""
         query, key, value = self.self_attention.project_all(
-            self.self_attention_norm.enter(x), start=cache.keys.shape[2]
+            self.self_attention_norm.enter(x), start=place
         )
-        keys = torch.cat([cache.keys, key], dim=2)
-        values = torch.cat([cache.values, value], dim=2)
+        keys, values = cache.write(place, key, value)
         attended = self.self_attention.attend(query, keys, values)
         x = self.self_attention_norm.leave(x, attended, UNWATCHED)
 
         query = self.cross_attention.project_query(self.cross_attention_norm.enter(x))
         attended = self._attend_from_beams(query, cache, memory_may_attend)
         x = self.cross_attention_norm.leave(x, attended, UNWATCHED)
-        cache = LayerCache(cache.memory_keys, cache.memory_values, keys, values)
-        return self._feed(x, UNWATCHED), cache
+        return self._feed(x, UNWATCHED)
 
     def _attend_from_beams(
         self,
@@ -128,16 +126,15 @@ class Decoder(nn.Module):
         self,
         x: Float[Tensor, "row 1 d_model"],
         caches: tuple[LayerCache, ...],
+        place: int,
         memory_may_attend: Bool[Tensor, "sentence 1 1 source"] | None,
-    ) -> tuple[Float[Tensor, "row 1 d_model"], tuple[LayerCache, ...]]:
-        """All blocks, the newest row alone."""
-        new_caches = []
+    ) -> Float[Tensor, "row 1 d_model"]:
+        """All blocks, the newest row alone; each cache's ``place`` is filled."""
         for layer, cache in zip(self.layers, caches, strict=True):
             assert isinstance(layer, DecoderLayer)
-            x, new_cache = layer.step(x, cache, memory_may_attend)
-            new_caches.append(new_cache)
+            x = layer.step(x, cache, place, memory_may_attend)
         output: Tensor = self.last_norm(x)
-        return output, tuple(new_caches)
+        return output
 
     def start(self, memory: Float[Tensor, "sentence source d_model"]) -> tuple[LayerCache, ...]:
         """Caches that know the source and no target token yet."""
@@ -145,6 +142,8 @@ class Decoder(nn.Module):
         for layer in self.layers:
             assert isinstance(layer, DecoderLayer)
             keys, values = layer.cross_attention.project_memory(memory)
-            empty_keys, empty_values = keys[:, :, :0], values[:, :, :0]
-            caches.append(LayerCache(keys, values, empty_keys, empty_values))
+            empty_keys, empty_values = (each.transpose(1, 2)[:, :0] for each in (keys, values))
+            caches.append(
+                LayerCache(keys.contiguous(), values.contiguous(), empty_keys, empty_values)
+            )
         return tuple(caches)

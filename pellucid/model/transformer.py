@@ -1,5 +1,7 @@
 """The whole Transformer (EQ-115), behind the protocol that search and training know."""
 
+import dataclasses
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -14,7 +16,7 @@ from pellucid.model.encoder import Encoder
 from pellucid.model.losses import loss_sums
 from pellucid.model.positions import Positions
 from pellucid.model.seq2seq import LossSums, Memory, Seq2Seq, State, keep_distribution
-from pellucid.model.state import TransformerState
+from pellucid.model.state import Places, TransformerState
 from pellucid.model.trace import UNWATCHED, Trace
 
 
@@ -91,6 +93,7 @@ class Transformer(Seq2Seq):
         """A decoder that has said nothing, one beam for each sentence."""
         return TransformerState(
             layers=self.decoder.start(memory.states),
+            places=Places(0),
             memory_may_attend=memory.may_attend,
             beam_count=1,
             length=0,
@@ -103,10 +106,11 @@ class Transformer(Seq2Seq):
         assert isinstance(state, TransformerState)
         x = self.target_embedding(ids.reshape(-1, 1), start=state.length)
         mask = _mask_for_heads(state.memory_may_attend)
-        hidden, layers = self.decoder.step(x, state.layers, mask)
+        layers, places = state.writable()
+        hidden = self.decoder.step(x, layers, state.length, mask)
         logits = functional.linear(hidden.squeeze(1), self.output_weight, self.output_bias)
-        new_state = TransformerState(
-            layers, state.memory_may_attend, state.beam_count, state.length + 1
+        new_state = dataclasses.replace(
+            state, layers=layers, places=places, length=state.length + 1
         )
         return logits.view(*ids.shape, -1), new_state
 

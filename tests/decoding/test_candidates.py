@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pellucid.decoding.candidates import best_candidates
+from pellucid.decoding.candidates import best_candidates, best_continuations, first_largest
 
 
 def in_full(totals: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
@@ -69,3 +69,41 @@ def test_nan_does_not_stop_the_sort(width):
     totals[0, 3] = torch.nan
     values, _ = best_candidates(totals, 3)
     assert values[0].isnan().tolist() == [True, False, False]
+
+
+@settings(deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    beams=st.integers(1, 4),
+    width=st.integers(1, 500),
+    count=st.integers(1, 12),
+    levels=st.sampled_from([2, 5, 100, 10_000_000]),
+)
+def test_the_best_continuations_are_those_of_a_full_stable_sort_of_all_sums(
+    seed, beams, width, count, levels
+):
+    """In float32, where different numbers may have equal sums; some beams are no hypothesis."""
+    generator = torch.Generator().manual_seed(seed)
+    log_probs = -torch.randint(levels, (3, beams, width), generator=generator).float() / 64
+    so_far = -torch.randint(5, (3, beams), generator=generator).float() * 1e5 / 3
+    so_far[0, 1:] = -torch.inf
+    values, places = best_continuations(log_probs, so_far, count)
+    expected_values, expected_places = in_full((log_probs + so_far[:, :, None]).flatten(1), count)
+    assert torch.equal(values, expected_values)
+    possible = values > -torch.inf
+    assert torch.equal(places[possible], expected_places[possible])
+
+
+@settings(deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    width=st.sampled_from([1, 63, 64, 100, 128, 640]),
+    levels=st.sampled_from([1, 3, 10_000_000]),
+    odd=st.sampled_from([0.0, -torch.inf, torch.nan]),
+)
+def test_the_first_largest_is_that_of_argmax(seed, width, levels, odd):
+    generator = torch.Generator().manual_seed(seed)
+    values = -torch.randint(levels, (5, 2, width), generator=generator).float()
+    values[torch.rand(values.shape, generator=generator) < 0.05] = odd
+    values[0] = -torch.inf
+    assert torch.equal(first_largest(values), values.argmax(dim=-1))

@@ -81,6 +81,46 @@ def test_selected_beams_go_on_as_if_they_had_been_alone(variant: str):
 
 
 @pytest.mark.parametrize("variant", EVERY_KIND)
+@pytest.mark.parametrize("gradients", [True, False])
+def test_states_that_go_on_from_one_state_do_not_disturb_each_other(variant: str, gradients: bool):
+    """Caches are values: two continuations in turn, twelve tokens each, beams crossed in one."""
+    model = tiny_model(variant)
+    source = sources(5, 3)
+    words = [targets(2, 12, seed=seed) for seed in (1, 2)]
+    words[1][:, :3] = words[0][:, :3]
+    with torch.inference_mode(not gradients):
+        states = [model.start(model.encode(source))]
+        for position in range(3):
+            _, state = model.step(words[0][:, position : position + 1], states[-1])
+            states.append(state)
+        pair = [states[-1], states[-1].select(torch.tensor([[0, 0], [1, 1]]))]
+        for position in range(3, 12):
+            for which, width in ((0, 1), (1, 2)):
+                ids = words[which][:, position : position + 1].expand(-1, width)
+                logits, pair[which] = model.step(ids, pair[which])
+                full = model(source, words[which][:, : position + 1])[:, -1]
+                torch.testing.assert_close(logits[:, width - 1], full, **EXACT)
+        again, _ = model.step(words[1][:, 3:4], states[-1])  # long after others went on from it
+        other, _ = model.step(words[0][:, 3:4], states[-1])
+    torch.testing.assert_close(again[:, 0], model(source, words[1][:, :4])[:, -1], **EXACT)
+    torch.testing.assert_close(other[:, 0], model(source, words[0][:, :4])[:, -1], **EXACT)
+
+
+def test_gradients_flow_through_steps():
+    """Ten tokens one by one give the gradients of the whole prefix at once."""
+    model = tiny_model()
+    source, target = sources(4), targets(1, 10)
+    parameters = list(model.parameters())
+    full = torch.autograd.grad(model(source, target).square().sum(), parameters)
+    state, total = model.start(model.encode(source)), torch.zeros((), dtype=torch.float64)
+    for position in range(10):
+        logits, state = model.step(target[:, position : position + 1], state)
+        total = total + logits.square().sum()
+    for ours, theirs in zip(torch.autograd.grad(total, parameters), full, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("variant", EVERY_KIND)
 def test_batched_equals_alone(variant: str):
     model = tiny_model(variant)
     lengths = (6, 2, 4)

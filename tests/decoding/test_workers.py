@@ -1,0 +1,80 @@
+"""Batches side by side give what batches in turn give."""
+
+import threading
+
+import pytest
+import torch
+from small_bundle import SENTENCES, small_bundle
+
+from pellucid.decoding import torch_engine
+from pellucid.decoding.batching import token_batches
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.translator import Translator
+from pellucid.decoding.workers import run_tasks, worker_count
+
+
+def test_tasks_run_at_the_same_time_and_each_has_its_result():
+    """Each waits for the other two, which could not be if they ran in turn."""
+    together = threading.Barrier(3, timeout=60)
+
+    def square(number: int) -> int:
+        together.wait()
+        return number * number
+
+    assert dict(run_tasks(square, [1, 2, 3], workers=3)) == {1: 1, 2: 4, 3: 9}
+
+
+def test_one_task_or_one_worker_is_the_callers():
+    def where(_: int) -> threading.Thread:
+        return threading.current_thread()
+
+    assert [found for _, found in run_tasks(where, [1], workers=4)] == [threading.current_thread()]
+    assert [task for task, _ in run_tasks(where, [3, 1, 2], workers=1)] == [3, 1, 2]
+
+
+def test_workers_share_out_the_threads_and_leave_the_callers_alone():
+    before = torch.get_num_threads()
+    found = run_tasks(lambda _: torch.get_num_threads(), list(range(8)), workers=2)
+    assert {threads for _, threads in found} == {max(1, before // 2)}
+    assert torch.get_num_threads() == before
+    later: list[int] = []
+    thread = threading.Thread(target=lambda: later.append(torch.get_num_threads()))
+    thread.start()
+    thread.join()
+    assert later == [before]
+
+
+def test_an_error_of_a_task_is_raised_and_what_has_not_begun_is_left_out():
+    begun: list[int] = []
+
+    def fail(number: int) -> None:
+        begun.append(number)
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        list(run_tasks(fail, list(range(1000)), workers=2))
+    assert len(begun) < 1000
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_translation_does_not_depend_on_the_workers(beam_size, monkeypatch):
+    settings = DecodingConfig(beam_size=beam_size, batch_tokens=64 * beam_size, max_length=5)
+    translator, lines = Translator(small_bundle(), settings), SENTENCES
+    found = []
+    for count in (1, 3):
+        monkeypatch.setattr(torch_engine, "worker_count", lambda count=count: count)
+        found.append(translator.translate(lines))
+    for alone, together in zip(*found, strict=True):
+        assert (alone.text, alone.tokens) == (together.text, together.tokens)
+        assert alone.score == pytest.approx(together.score, abs=1e-9)
+
+
+def test_there_are_as_many_workers_as_threads():
+    assert 1 <= worker_count() <= torch.get_num_threads()
+
+
+def test_a_batch_is_shared_out_if_there_is_enough_of_it():
+    lengths = [9] * 100
+    assert [len(batch) for batch in token_batches(lengths, 10_000)] == [100]
+    assert [len(batch) for batch in token_batches(lengths, 10_000, at_least=2)] == [50, 50]
+    assert [len(batch) for batch in token_batches(lengths[:30], 10_000, at_least=4)] == [25, 5]
