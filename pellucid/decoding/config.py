@@ -73,7 +73,7 @@ class DecodingConfig(Config):
     """Words and phrases that every translation contains. Post and Vilar (2018),
     arXiv:1804.06609."""
     banned: tuple[str, ...] = ()
-    """Words and phrases that no translation contains, as the tokenizer spells them."""
+    """Words and phrases that no translation contains, however the tokenizer might cut them."""
     diverse_groups: int = 1
     """Parts of the beam that avoid the tokens of those before them; 1 is a plain beam.
     Vijayakumar et al. (2018), arXiv:1610.02424."""

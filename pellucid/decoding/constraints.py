@@ -24,6 +24,10 @@ class Demands:
     """Sequences that no translation contains."""
     prefixes: tuple[tuple[int, ...], ...] = ()
     """What each sentence's translation begins with; empty if none is asked for."""
+    musts: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    """The phrases that each sentence's translation contains; empty if none are asked for."""
+    continues_word: frozenset[int] = frozenset()
+    """Tokens that never follow a phrase of ``musts``: with them it would be another word."""
 
 
 NO_DEMANDS = Demands()

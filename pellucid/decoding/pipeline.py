@@ -13,10 +13,10 @@ from pellucid.decoding.requests import (
     Request,
     read_demands,
     read_sources,
-    spell_banned,
 )
 from pellucid.decoding.result import Hypothesis, Translation
 from pellucid.decoding.search import search
+from pellucid.decoding.spelling import continuing_ids, spell_banned
 from pellucid.decoding.watch import SearchWatcher
 from pellucid.decoding.writing import blank_translation, write_translations
 
@@ -74,9 +74,12 @@ def search_lines(
 ) -> list[list[Hypothesis]]:
     """What the search finds for each line, best first."""
     source = pad_sources([line.source_ids for line in lines], bundle.model)
+    has_musts = any(line.must_ids for line in lines)
     demands = Demands(
         banned=spell_banned(settings.banned, bundle.target_tokenizer),
         prefixes=tuple(line.prefix_ids for line in lines),
+        musts=tuple(line.must_ids for line in lines),
+        continues_word=continuing_ids(bundle.target_tokenizer) if has_musts else frozenset(),
     )
     if isinstance(bundle.model, Ensemble):
         return search(bundle.model, source, settings, demands, watcher)

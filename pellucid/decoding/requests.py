@@ -5,9 +5,9 @@ import logging
 from collections.abc import Sequence
 
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.core.special import UNK_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.contradictions import contradicting_phrases
+from pellucid.decoding.spelling import spell
 from pellucid.text.interface import Tokenizer
 
 _LOG = logging.getLogger("pellucid")
@@ -96,26 +96,9 @@ def read_demands(
         faults = contradicting_phrases(request.prefix, request.must, settings.banned)
         if faults:
             raise ConfigError("; ".join(faults))
-        prefix = _spell(request.prefix, "prefix", tokenizer) if request.prefix.strip() else ()
+        prefix = spell(request.prefix, "prefix", tokenizer) if request.prefix.strip() else ()
         demands[request] = (
             prefix,
-            tuple(_spell(phrase, "phrase of must", tokenizer) for phrase in request.must),
+            tuple(spell(phrase, "phrase of must", tokenizer) for phrase in request.must),
         )
     return demands
-
-
-def _spell(phrase: str, what: str, tokenizer: Tokenizer) -> tuple[int, ...]:
-    ids = tuple(tokenizer.encode(phrase.strip()))
-    if not ids:
-        raise DataError(f"each {what} must hold a word, got {phrase!r}")
-    if UNK_ID in ids:
-        raise DataError(f"each {what} must be made of words that the model can say, got {phrase!r}")
-    return ids
-
-
-def spell_banned(phrases: Sequence[str], tokenizer: Tokenizer) -> tuple[tuple[int, ...], ...]:
-    """The ids of each phrase; one with an unknown word is left out, as it cannot be said."""
-    if not all(phrase.strip() for phrase in phrases):
-        raise DataError(f"each banned phrase must hold a word, got {list(phrases)}")
-    spelled = (tuple(tokenizer.encode(phrase.strip())) for phrase in phrases)
-    return tuple(ids for ids in spelled if UNK_ID not in ids)

@@ -1,0 +1,244 @@
+"""The search in the open: equal to beam search; diverse beams; words that must appear."""
+
+import math
+
+import pytest
+import torch
+from small_bundle import small_bundle
+from table_models import (
+    A,
+    B,
+    C,
+    TableModel,
+    every_sentence,
+    random_language,
+    sources,
+    toy,
+)
+
+from pellucid.core.errors import CancelledError, ConfigError, PellucidError
+from pellucid.core.special import STOP_ID
+from pellucid.decoding.beam import beam_search
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.constraints import Demands
+from pellucid.decoding.greedy import greedy_search
+from pellucid.decoding.open_beam import open_beam_search
+from pellucid.decoding.requests import Request
+from pellucid.decoding.translator import Translator
+
+BATCH = sources(*[[token, *range(4, 4 + token % 3)] for token in range(4, 20)])
+
+
+def settings(**changes) -> DecodingConfig:
+    return DecodingConfig.parse(changes)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"beam_size": 1},
+        {"beam_size": 3, "n_best": 3},
+        {"beam_size": 4, "length_penalty": 2.0, "patience": math.inf},
+        {"beam_size": 4, "n_best": 2, "length_penalty": -1.0},
+        {"beam_size": 40, "n_best": 9, "max_length": 3, "patience": 2.0},
+        {"beam_size": 3, "no_repeat_ngram": 1, "min_length": 2},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_the_open_search_is_beam_search(changes, dtype):
+    """The same ids, log-probabilities and scores for a batch of sixteen, whatever is asked."""
+    model = TableModel(random_language(3), dtype=dtype)
+    wanted = settings(**{"max_length": 6, **changes})
+    demands = Demands(banned=((B, B),), prefixes=((), (C,)) * 8)
+    expected = beam_search(model, BATCH, wanted, demands)
+    assert open_beam_search(model, BATCH, wanted, demands) == expected
+    assert len({tuple(h.ids for h in found) for found in expected}) > 5
+
+
+@torch.inference_mode()
+def test_the_open_search_is_beam_search_on_a_real_model():
+    model = small_bundle().model
+    wanted = settings(beam_size=5, n_best=3, max_length=8)
+    batch = sources([5, 6, 7], [8], [9, 10, 11, 12, 13])
+    for open_found, found in zip(
+        open_beam_search(model, batch, wanted), beam_search(model, batch, wanted), strict=True
+    ):
+        assert [h.ids for h in open_found] == [h.ids for h in found]
+        assert [h.score for h in open_found] == pytest.approx([h.score for h in found])
+
+
+def test_groups_say_in_turn_what_those_before_them_did_not():
+    """Two groups of one on the toy: the second would say A too, but .6 e^-λ < .4."""
+    wanted = settings(beam_size=2, diverse_groups=2, n_best=2, length_penalty=0.0)
+    for strength, ids in ((0.3, [(A,)]), (0.5, [(B,), (A,)])):
+        model = TableModel(toy)
+        [found] = open_beam_search(
+            model, sources([A]), wanted.changed({"diversity_strength": strength})
+        )
+        expected = ids if strength > math.log(1.5) else [(A,)]
+        assert [h.ids for h in found][: len(expected)] == expected
+        best = {(A,): 0.24, (B,): 0.36}
+        for hypothesis in found[: len(expected)]:
+            assert math.exp(hypothesis.score) == pytest.approx(best[hypothesis.ids])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_first_group_is_a_beam_of_its_own_size(seed):
+    """And without a cost every group is."""
+    model = TableModel(random_language(seed))
+    grouped = settings(beam_size=6, diverse_groups=3, n_best=2, max_length=5)
+    alone = beam_search(model, BATCH, settings(beam_size=2, n_best=2, max_length=5))
+    for strength in (0.0, 1.0):
+        found = open_beam_search(
+            model, BATCH, grouped.changed({"diversity_strength": strength, "n_best": 6})
+        )
+        for mine, first in zip(found, alone, strict=True):
+            assert len({h.ids for h in mine}) == len(mine), "each sentence once"
+            assert [h.score for h in mine] == sorted((h.score for h in mine), reverse=True)
+            if strength:
+                assert set(first) <= set(mine)
+            else:
+                assert mine == first
+
+
+def test_a_strong_cost_makes_the_groups_begin_differently():
+    model = TableModel(random_language(1))
+    wanted = settings(
+        beam_size=3, diverse_groups=3, n_best=3, diversity_strength=50.0, max_length=5, min_length=1
+    )
+    for found in open_beam_search(model, BATCH, wanted):
+        assert {h.ids[0] for h in found} == {A, B, C}
+
+
+def test_groups_do_not_change_their_neighbors():
+    model = TableModel(random_language(2))
+    wanted = settings(beam_size=4, diverse_groups=2, n_best=4, max_length=5)
+    together = open_beam_search(model, BATCH, wanted)
+    for row, found in zip(BATCH, together, strict=True):
+        assert open_beam_search(model, row[None, row > 0], wanted) == [found]
+
+
+def contains(ids: tuple[int, ...], phrase: tuple[int, ...]) -> bool:
+    return any(ids[p : p + len(phrase)] == phrase for p in range(len(ids)))
+
+
+PHRASES = [((B,),), ((A, B),), ((B,), (C, C)), ((A, B), (B, A)), ((C, A, B),)]
+
+
+@pytest.mark.parametrize("phrases", PHRASES, ids=str)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_wide_beam_finds_the_best_sentence_that_holds_every_word(seed, phrases):
+    model = TableModel(random_language(seed))
+    wanted = settings(beam_size=400, max_length=5, patience=math.inf)
+    [[found]] = open_beam_search(model, sources([A]), wanted, Demands(musts=(phrases,)))
+    ranked = every_sentence(random_language(seed), (A, STOP_ID), 5, alpha=0.6)
+    fits = [ids for _, ids in ranked if all(contains(ids, phrase) for phrase in phrases)]
+    assert found.ids == fits[0]
+
+
+@pytest.mark.parametrize("beam_size", [1, 2, 3, 8])
+@pytest.mark.parametrize("phrases", PHRASES, ids=str)
+def test_no_beam_is_too_narrow_to_say_what_must_be_said(beam_size, phrases):
+    """Even where there is room for nothing else; each sentence has demands of its own."""
+    model = TableModel(random_language(9))
+    room = sum(map(len, phrases))
+    demands = Demands(musts=(phrases, ()) * 8)
+    for longest in (room, 8):
+        wanted = settings(beam_size=beam_size, n_best=beam_size, max_length=longest)
+        found = open_beam_search(model, BATCH, wanted, demands)
+        free = open_beam_search(model, BATCH, wanted)
+        for row, hypotheses in enumerate(found):
+            for hypothesis in hypotheses:
+                assert all(contains(hypothesis.ids, p) for p in demands.musts[row])
+            if row % 2:
+                assert hypotheses == free[row]
+
+
+def test_a_word_must_end_where_it_ends():
+    """C goes on with the word before it: « B C » does not hold the word B, « C B » does."""
+    model = TableModel(lambda source, prefix: {A: 0.1, B: 0.3, C: 0.5, STOP_ID: 0.1})
+    demands = Demands(musts=(((B,),),), continues_word=frozenset({C}))
+    [found] = open_beam_search(
+        model, sources([A]), settings(beam_size=60, n_best=20, max_length=3), demands
+    )
+    assert len(found) == 20
+    for hypothesis in found:
+        followers = zip(hypothesis.ids, (*hypothesis.ids[1:], STOP_ID), strict=True)
+        assert any(token == B and following != C for token, following in followers)
+
+
+def test_a_beginning_counts_towards_what_must_be_said():
+    model = TableModel(random_language(0))
+    demands = Demands(prefixes=((A, B),), musts=(((B, C), (A,)),))
+    [[found]] = open_beam_search(model, sources([A]), settings(max_length=3), demands)
+    assert found.ids == (A, B, C)
+    with pytest.raises(
+        ConfigError, match="must fit into max_length=2 tokens, got 1 after a prefix of 2"
+    ):
+        open_beam_search(model, sources([A]), settings(max_length=2), demands)
+    with pytest.raises(ConfigError, match=r"must fit into max_length=2 tokens, got 3$"):
+        open_beam_search(
+            model, sources([A]), settings(max_length=2), Demands(musts=(((A, B, C),),))
+        )
+
+
+def test_what_cannot_be_said_is_told():
+    model = TableModel(lambda source, prefix: {A: 0.5, STOP_ID: 0.5})
+    with pytest.raises(PellucidError, match="rule out every token"):
+        open_beam_search(model, sources([A]), settings(max_length=3), Demands(musts=(((B,),),)))
+
+
+def test_a_watcher_may_end_it():
+    class Impatient:
+        wants_steps = False
+
+        def before_step(self, length: int) -> None:
+            if length == 2:
+                raise CancelledError("enough")
+
+        def saw_step(self, step: object) -> None:
+            raise AssertionError
+
+    model = TableModel(random_language(0))
+    with pytest.raises(CancelledError, match="enough"):
+        open_beam_search(model, BATCH, settings(max_length=5, min_length=5), Demands(), Impatient())
+    small = Translator(small_bundle(), settings(beam_size=2, max_length=5, min_length=5))
+    for asked in (small.settings, settings(beam_size=2, must=("chat",), min_length=5)):
+        with pytest.raises(CancelledError, match="enough"):
+            small.translate("un", asked, watcher=Impatient())
+
+
+@pytest.mark.parametrize("kind", ["bpe", "word", "wordpiece", "character"])
+def test_words_that_must_appear_do_so_in_the_text(kind):
+    """With every tokenizer, the phrase stands in the text as words of their own."""
+    bundle = small_bundle(kind=kind)
+    wanted = settings(beam_size=6, max_length=26, must=("chat noir",))
+    texts = ["un", Request("il pleut", must=("train",))]
+    for text, found in zip(texts, Translator(bundle, wanted).translate(texts), strict=True):
+        own = text.must if isinstance(text, Request) else ()
+        for phrase in ("chat noir", *own):
+            assert phrase in found.text
+            after = found.text[found.text.index(phrase) + len(phrase) :][:1]
+            assert kind == "character" or not after.isalnum()
+
+
+def test_greedy_beams_and_the_open_search_are_chosen_by_what_is_asked(monkeypatch):
+    calls = []
+    for name, search in (
+        ("greedy_search", greedy_search),
+        ("beam_search", beam_search),
+        ("open_beam_search", open_beam_search),
+    ):
+
+        def noted(*arguments, name=name, search=search):
+            calls.append(name)
+            return search(*arguments)
+
+        monkeypatch.setattr(f"pellucid.decoding.search.{name}", noted)
+    small = Translator(small_bundle(), settings(max_length=3, beam_size=4))
+    small.translate("un", beam_size=1)
+    small.translate("un")
+    small.translate("un", small.settings.changed({"diverse_groups": 2}))
+    small.translate(Request("un", must=("chat",)), small.settings.changed({"max_length": 12}))
+    assert calls == ["greedy_search", "beam_search", "open_beam_search", "open_beam_search"]

@@ -1,0 +1,102 @@
+"""What a phrase looks like in ids, and in how many ways it can be said."""
+
+import pytest
+from small_bundle import small_bundle, tokenizer
+from table_models import TableModel, sources
+
+from pellucid.core.errors import ConfigError, DataError
+from pellucid.core.special import STOP_ID
+from pellucid.decoding.beam import beam_search
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.constraints import Demands
+from pellucid.decoding.open_beam import open_beam_search
+from pellucid.decoding.requests import Request
+from pellucid.decoding.spelling import continuing_ids, spell_banned
+from pellucid.decoding.translator import Translator
+
+SETTINGS = DecodingConfig(beam_size=3, max_length=8)
+
+
+def test_a_banned_word_has_every_spelling():
+    """« chat » is _ ch at, _ ch a t, _ c h at and _ c h a t in this vocabulary."""
+    cut = tokenizer("bpe")
+    spelled = spell_banned(["chat"], cut)
+    assert tuple(cut.encode("chat")) in spelled
+    assert {tuple(cut.tokens(ids)) for ids in spelled} == {
+        ("\u2581", *first, *last)
+        for first in (("ch",), ("c", "h"))
+        for last in (("at",), ("a", "t"))
+    }
+    assert spell_banned(["chat", "chat"], cut) == spelled
+    assert spell_banned(["chat noir", "inconnu"], tokenizer("word")) == (
+        tuple(tokenizer("word").encode("chat noir")),
+    )
+    with pytest.raises(DataError, match="each banned phrase must hold a word"):
+        spell_banned([" "], cut)
+
+
+@pytest.mark.parametrize("search", [beam_search, open_beam_search])
+def test_no_search_finds_a_way_around_a_ban(search):
+    """A model that says « chat » in four ways, and « un » if it cannot say that."""
+    cut = tokenizer("bpe")
+    ways = [*spell_banned(["chat"], cut), tuple(cut.encode("un"))]
+
+    def language(source, prefix):
+        following = [way[len(prefix)] for way in ways if way[: len(prefix)] == prefix != way]
+        return dict.fromkeys(following, 1 / len(following)) if following else {STOP_ID: 1.0}
+
+    model = TableModel(language, vocabulary_size=cut.vocabulary_size)
+    wanted = DecodingConfig(beam_size=20, n_best=20, max_length=6)
+    [free] = search(model, sources([5]), wanted)
+    assert [cut.decode(hypothesis.ids) for hypothesis in free].count("chat") == 4
+    [held] = search(model, sources([5]), wanted, Demands(banned=spell_banned(["chat"], cut)))
+    assert not [h for h in held if cut.decode(h.ids) == "chat" and h.score > -1e20]
+    assert cut.decode(held[0].ids) == "un"
+
+
+def test_tokens_that_go_on_with_a_word_are_known():
+    for kind, inside, outside in (
+        ("bpe", "t", "\u2581"),
+        ("character", "t", " "),
+    ):
+        cut = tokenizer(kind)
+        tokens = cut.tokens(range(cut.vocabulary_size))
+        going_on = continuing_ids(cut)
+        assert tokens.index(inside) in going_on
+        assert tokens.index(outside) not in going_on
+    assert continuing_ids(tokenizer("word")) == frozenset()
+    pieces = tokenizer("wordpiece").tokens(continuing_ids(tokenizer("wordpiece")))
+    assert pieces
+    assert all(piece.startswith("##") for piece in pieces)
+
+
+@pytest.mark.parametrize(
+    ("request_", "changes", "error", "message"),
+    [
+        (Request("un", must=("  ",)), {}, DataError, "each phrase of must must hold a word"),
+        (Request("un", must=("xyz",)), {}, DataError, "made of words that the model can say"),
+        (Request("un", must=("le",)), {"sampling": {}}, ConfigError, "must needs a beam of its"),
+        (
+            Request("un", must=("le petit",)),
+            {"banned": ("petit",)},
+            ConfigError,
+            "what is asked for cannot be banned, got must: 'le petit' and banned: 'petit'",
+        ),
+        (
+            Request("un", prefix="le chat"),
+            {"banned": ("le",)},
+            ConfigError,
+            "cannot be banned, got prefix: 'le chat' and banned: 'le'",
+        ),
+        (
+            Request("un", must=("le petit", "chat")),
+            {"max_length": 2},
+            ConfigError,
+            "the words that must appear must fit into max_length=2 tokens, got 3",
+        ),
+    ],
+)
+def test_what_cannot_be_asked_of_a_line_is_refused(request_, changes, error, message):
+    small = Translator(small_bundle(kind="word"), SETTINGS.changed(changes))
+    with pytest.raises(error, match=message):
+        small.translate([request_])
