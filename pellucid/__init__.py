@@ -10,9 +10,9 @@ Names are imported when they are first used, so that ``import pellucid`` costs n
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pellucid.decoding.load import load as load
     from pellucid.decoding.result import Translation as Translation
     from pellucid.decoding.translator import Translator as Translator
+    from pellucid.engines.load import load as load
     from pellucid.evaluation.evaluate import evaluate as evaluate
     from pellucid.inspection.capture import Capture as Capture
     from pellucid.inspection.capture import inspect as inspect
@@ -39,7 +39,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     match name:
         case "load":
-            from pellucid.decoding.load import load
+            from pellucid.engines.load import load
 
             return load
         case "Translation":

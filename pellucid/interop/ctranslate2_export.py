@@ -35,21 +35,14 @@ def export_ctranslate2(bundle: Bundle, out: Path, quantization: Quantization = "
         raise MissingExtraError("ctranslate2", "fast", "exporting to CTranslate2") from None
     refuse_to_overwrite(out)
     config = bundle.model.config
-    vocabularies = {
-        "source": _pieces(bundle.source_tokenizer),
-        "target": _pieces(bundle.target_tokenizer),
-    }
-    faults = _model_faults(config)
-    for side, pieces in vocabularies.items():
-        taken = sorted(set(_SPECIAL_PIECES) & set(pieces[SPECIAL_COUNT:]))
-        faults += [f"the {side} vocabulary has an ordinary piece {each!r}" for each in taken]
+    faults = ctranslate2_faults(bundle)
     if faults:
         raise BundleError("CTranslate2 cannot express this model: " + "; ".join(faults))
     named = bundle.model.named_parameters(remove_duplicate=False)
     tensors = {name: tensor.detach().cpu().float() for name, tensor in named}
     spec = _fill(ctranslate2.specs, config, tensors)
-    spec.register_source_vocabulary(vocabularies["source"])
-    spec.register_target_vocabulary(vocabularies["target"])
+    spec.register_source_vocabulary(vocabulary_pieces(bundle.source_tokenizer))
+    spec.register_target_vocabulary(vocabulary_pieces(bundle.target_tokenizer))
     spec.config.unk_token = UNK_PIECE
     spec.config.bos_token = spec.config.decoder_start_token = START_PIECE
     spec.config.eos_token = STOP_PIECE
@@ -63,6 +56,18 @@ def export_ctranslate2(bundle: Bundle, out: Path, quantization: Quantization = "
         save_tokenizers(folder, bundle.source_tokenizer, bundle.target_tokenizer)
 
     write_folder(out, fill, details={"kind": "ctranslate2", "quantization": quantization})
+
+
+def ctranslate2_faults(bundle: Bundle) -> list[str]:
+    """Every reason why CTranslate2 cannot express ``bundle``; empty if it can."""
+    faults = _model_faults(bundle.model.config)
+    for side, tokenizer in (
+        ("source", bundle.source_tokenizer),
+        ("target", bundle.target_tokenizer),
+    ):
+        taken = sorted(set(_SPECIAL_PIECES) & set(vocabulary_pieces(tokenizer)[SPECIAL_COUNT:]))
+        faults += [f"the {side} vocabulary has an ordinary piece {each!r}" for each in taken]
+    return faults
 
 
 def _model_faults(config: ModelConfig) -> list[str]:
@@ -80,7 +85,8 @@ def _model_faults(config: ModelConfig) -> list[str]:
     return faults + foreign_switches(config)
 
 
-def _pieces(tokenizer: Tokenizer) -> list[str]:
+def vocabulary_pieces(tokenizer: Tokenizer) -> list[str]:
+    """What CTranslate2 calls each of our ids."""
     ordinary = tokenizer.tokens(range(SPECIAL_COUNT, tokenizer.vocabulary_size))
     return [*_SPECIAL_PIECES, *ordinary]
 

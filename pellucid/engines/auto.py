@@ -1,0 +1,45 @@
+"""The engine that takes the faster one of two, call by call."""
+
+import logging
+from collections.abc import Sequence
+
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.engine import Engine
+from pellucid.decoding.protocols import Translatable
+from pellucid.decoding.requests import ReadLine
+from pellucid.decoding.result import Hypothesis
+from pellucid.decoding.torch_engine import TorchEngine
+from pellucid.engines.ctranslate2_engine import Ctranslate2Engine
+
+_log = logging.getLogger("pellucid")
+
+
+class AutoEngine(Engine):
+    """CTranslate2 for what it can do, PyTorch for all else; each reason is logged once."""
+
+    def __init__(self, fast: Ctranslate2Engine) -> None:
+        self._fast = fast
+        self._told: set[str] = set()
+
+    @property
+    def name(self) -> str:
+        """The one that answers unless a call asks for more than it can do."""
+        return self._fast.name
+
+    @property
+    def reason(self) -> str:
+        """Why it is the faster one that answers, and how it computes."""
+        return self._fast.reason
+
+    def search(
+        self, lines: Sequence[ReadLine], bundle: Translatable, settings: DecodingConfig
+    ) -> list[list[Hypothesis]]:
+        """By the faster engine that can do what ``settings`` and ``lines`` ask for."""
+        faults = self._fast.refusals(settings, lines)
+        if not faults:
+            return self._fast.search(lines, bundle, settings)
+        reason = f"ctranslate2 cannot do {'; '.join(faults)}"
+        if reason not in self._told:
+            self._told.add(reason)
+            _log.info("engine torch: %s", reason)
+        return TorchEngine(reason).search(lines, bundle, settings)

@@ -1,0 +1,168 @@
+"""One batch through CTranslate2: what it found, as ids with log-probabilities of our kind."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.result import Hypothesis, make_hypothesis
+from pellucid.equations.search import length_penalty
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A line on its way through CTranslate2."""
+
+    number: int
+    source: list[str]
+    """Its pieces, without the stop."""
+    limit: int
+    """The most tokens its translation may have."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Found:
+    """A hypothesis that has no score of ours yet."""
+
+    ids: tuple[int, ...]
+    """Without the stop."""
+    total: float
+    """Summed log-probabilities, the stop's included; -inf where the stop is not among them."""
+    log_probs: tuple[float, ...] | None = None
+    """Of each token and of the stop, where the search has told them."""
+
+
+class Search:
+    """Batches given to a ``ctranslate2.Translator``, which works on them while others are given."""
+
+    def __init__(self, model: Any, pieces: Sequence[str], settings: DecodingConfig) -> None:
+        self._model = model
+        self._pieces = pieces
+        self._ids = {piece: id_ for id_, piece in enumerate(pieces)}
+        self._settings = settings
+        # It keeps beam_size of those that finish, by log p / lengthᵝ. With β = α / 2 that is
+        # nearest to our penalty (at 25 tokens the same), and with β = 0 it would end otherwise.
+        self._exponent = settings.length_penalty / 2 or 1e-6
+
+    def start(self, rows: Sequence[Row]) -> Callable[[], list[list[_Found]]]:
+        """Begin to search a batch; call what it gives for what was found, row by row."""
+        if self._settings.beam_size > 1:
+            results = self._translate(rows, ruling_out=(PAD_ID, START_ID))
+            return lambda: [
+                self._read_beam(row, each.result()) for row, each in zip(rows, results, strict=True)
+            ]
+        heard: list[list[float]] = [[] for _ in rows]
+
+        def hear(step: Any) -> bool:
+            heard[step.batch_id].append(step.log_prob)
+            return False
+
+        results = self._translate(rows, hear=hear)
+        return lambda: [
+            [self._read_greedy(row, each.result(), log_probs)]
+            for row, each, log_probs in zip(rows, results, heard, strict=True)
+        ]
+
+    def start_scoring(
+        self, rows: Sequence[Row], found: Sequence[Sequence[_Found]]
+    ) -> Callable[[], list[list[Hypothesis]]]:
+        """Begin to score what was found; call what it gives for the ``n_best``, best first."""
+        kept = [self._likely_best(candidates) for candidates in found]
+        unscored = [
+            (row, each)
+            for row, candidates in zip(rows, kept, strict=True)
+            for each in candidates
+            if each.log_probs is None
+        ]
+        scores = iter(
+            self._model.score_batch(
+                [row.source for row, _ in unscored],
+                [[self._pieces[id_] for id_ in each.ids] for _, each in unscored],
+                max_input_length=0,
+                asynchronous=True,
+            )
+            if unscored
+            else ()
+        )
+        return lambda: [
+            self._rank(
+                (each.ids, each.log_probs or tuple(next(scores).result().log_probs))
+                for each in candidates
+            )
+            for candidates in kept
+        ]
+
+    def _translate(
+        self,
+        rows: Sequence[Row],
+        *,
+        ruling_out: Sequence[int] = (),
+        hear: Callable[[Any], bool] | None = None,
+    ) -> list[Any]:
+        """The promise of a result for each row."""
+        settings = self._settings
+        promises: list[Any] = self._model.translate_batch(
+            [row.source for row in rows],
+            asynchronous=True,
+            beam_size=settings.beam_size,
+            num_hypotheses=settings.beam_size,
+            length_penalty=self._exponent,
+            patience=settings.patience,
+            max_input_length=0,
+            max_decoding_length=max(row.limit for row in rows),
+            min_decoding_length=0,
+            return_scores=True,
+            return_end_token=True,
+            suppress_sequences=[[self._pieces[id_]] for id_ in ruling_out] or None,
+            callback=hear,
+        )
+        return promises
+
+    def _read_greedy(self, row: Row, result: Any, log_probs: list[float]) -> _Found:
+        ids = self._ids_of(result.hypotheses[0])
+        if PAD_ID in ids or START_ID in ids:  # rare; to rule them out makes all others slower
+            [again] = self._translate([row], ruling_out=(PAD_ID, START_ID))
+            return _cut(self._ids_of(again.result().hypotheses[0]), row, 0.0)
+        found = _cut(ids, row, 0.0)
+        if found.total == -math.inf or len(log_probs) != len(ids):
+            return found
+        return dataclasses.replace(found, log_probs=tuple(log_probs))
+
+    def _read_beam(self, row: Row, result: Any) -> list[_Found]:
+        found: dict[tuple[int, ...], _Found] = {}
+        for pieces, score in zip(result.hypotheses, result.scores, strict=True):
+            each = _cut(self._ids_of(pieces), row, score * len(pieces) ** self._exponent)
+            found.setdefault(each.ids, each)
+        return list(found.values())
+
+    def _ids_of(self, pieces: Sequence[str]) -> list[int]:
+        return [self._ids[piece] for piece in pieces]
+
+    def _likely_best(self, candidates: Sequence[_Found]) -> Sequence[_Found]:
+        """The ``n_best`` by what CTranslate2 tells of them; all if it does not tell enough."""
+        if any(each.total == -math.inf for each in candidates):
+            return candidates
+        alpha = self._settings.length_penalty
+        ranked = sorted(
+            candidates, key=lambda each: -each.total / length_penalty(len(each.ids) + 1, alpha)
+        )
+        return ranked[: self._settings.n_best]
+
+    def _rank(
+        self, scored: Iterable[tuple[tuple[int, ...], tuple[float, ...]]]
+    ) -> list[Hypothesis]:
+        hypotheses = [
+            make_hypothesis([*ids, STOP_ID], log_probs, self._settings.length_penalty)
+            for ids, log_probs in scored
+        ]
+        hypotheses.sort(key=lambda each: -each.score)
+        return hypotheses[: self._settings.n_best]
+
+
+def _cut(ids: list[int], row: Row, total: float) -> _Found:
+    """Without its stop, if it has one, and no longer than ``row`` may be."""
+    if ids and ids[-1] == STOP_ID and len(ids) - 1 <= row.limit:
+        return _Found(tuple(ids[:-1]), total)
+    return _Found(tuple(ids[: row.limit]), -math.inf)

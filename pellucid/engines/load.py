@@ -1,0 +1,139 @@
+"""From a folder on disk to a translator with the engine that suits it."""
+
+import importlib.util
+import logging
+from pathlib import Path
+from typing import assert_never, get_args
+
+import torch
+
+from pellucid.bundle import Bundle, load_bundle
+from pellucid.core.config import nearest_name
+from pellucid.core.errors import ConfigError, WriteError
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.engine import Engine
+from pellucid.decoding.torch_engine import TorchEngine
+from pellucid.decoding.translator import Translator
+from pellucid.engines.auto import AutoEngine
+from pellucid.engines.ctranslate2_engine import Ctranslate2Engine
+from pellucid.engines.names import ComputeType, Device, EngineName
+from pellucid.engines.workers import onnxruntime_is_loaded, open_workers
+from pellucid.interop.ctranslate2_export import ctranslate2_faults
+from pellucid.interop.huggingface_import import read_huggingface
+
+_log = logging.getLogger("pellucid")
+
+
+def load(
+    path: Path | str,
+    engine: EngineName = "auto",
+    device: Device = "auto",
+    compute_type: ComputeType = "float32",
+) -> Translator:
+    """A translator from a bundle, from the best bundle of a run, or from a Marian folder.
+
+    ``engine`` is who searches: ``torch`` can do everything, ``ctranslate2`` is fast, ``auto``
+    takes the fast one for all that it can do and logs which and why. ``device`` ``auto`` is a
+    GPU if there is one. ``compute_type`` is for ctranslate2: ``float32`` says what torch says,
+    ``int8`` rounds the weights, ``auto`` is the faster one of the two on this machine.
+
+    Raises ConfigError naming every argument that is not known, InputMissingError if there is no
+    model, CorruptError if it was damaged, BundleError if its parts do not fit or the engine
+    asked for cannot express it, MissingExtraError if that is not installed.
+    """
+    _check(path, engine, device, compute_type)
+    place = torch.device("cuda" if _takes_gpu(device) else "cpu").type
+    bundle = _open(Path(path), place)
+    settings = DecodingConfig.parse(bundle.settings.get("decoding", {}), f"{path}: decoding")
+    chosen = choose_engine(bundle, engine, compute_type)
+    _log.info("engine %s: %s", chosen.name, chosen.reason)
+    return Translator(bundle, settings, chosen)
+
+
+def choose_engine(
+    bundle: Bundle, engine: EngineName = "auto", compute_type: ComputeType = "float32"
+) -> Engine:
+    """The engine asked for, or with ``auto`` the fastest that can search ``bundle``.
+
+    Raises BundleError, MissingExtraError, ConfigError or WriteError if ctranslate2 was asked for
+    and cannot be had; with ``auto`` that is its reason for torch.
+    """
+    match engine:
+        case "torch":
+            return TorchEngine()
+        case "ctranslate2":
+            faults = _machine_faults(bundle)
+            if faults:
+                raise ConfigError(
+                    f"the engine ctranslate2 cannot be used: {'; '.join(faults)}",
+                    hint="take the engine torch",
+                )
+            return _fast_engine(bundle, compute_type, "it was asked for")
+        case "auto":
+            faults = _machine_faults(bundle) or _bundle_faults(bundle)
+            if faults:
+                return TorchEngine("; ".join(faults))
+            try:
+                fast = _fast_engine(bundle, compute_type, "the fastest that can do what is asked")
+            except WriteError as error:
+                return TorchEngine(f"the model cannot be converted for ctranslate2: {error}")
+            return AutoEngine(fast)
+        case _:
+            assert_never(engine)
+
+
+def _fast_engine(bundle: Bundle, compute_type: ComputeType, reason: str) -> Ctranslate2Engine:
+    return Ctranslate2Engine(bundle, open_workers(bundle, compute_type), reason)
+
+
+def _machine_faults(bundle: Bundle) -> list[str]:
+    """Why CTranslate2 must not be used here, whatever the model."""
+    faults = []
+    if next(bundle.model.parameters()).device.type != "cpu":
+        faults.append("ctranslate2 is used on CPUs only")
+    if onnxruntime_is_loaded():
+        faults.append("this process has loaded onnxruntime, and the two block each other at exit")
+    return faults
+
+
+def _bundle_faults(bundle: Bundle) -> list[str]:
+    """Why CTranslate2 cannot take this model, or is not there to take it."""
+    if importlib.util.find_spec("ctranslate2") is None:
+        return ["ctranslate2 is not installed (pip install 'pellucid[fast]')"]
+    return [f"ctranslate2 cannot express this model: {each}" for each in ctranslate2_faults(bundle)]
+
+
+def _open(path: Path, device: str) -> Bundle:
+    if (path / "config.json").is_file() and not (path / "config.toml").exists():
+        bundle = read_huggingface(path)
+        bundle.model.to(device)
+        return bundle
+    return load_bundle(path, device)
+
+
+def _takes_gpu(device: Device) -> bool:
+    return device == "cuda" or (device == "auto" and torch.cuda.is_available())
+
+
+def _check(path: object, engine: str, device: str, compute_type: str) -> None:
+    """Raise ConfigError naming every argument that is not known or does not fit."""
+    faults = []
+    if not isinstance(path, str | Path):
+        faults.append(f"path must be a str or a Path, got {path!r}")
+    for name, value, known in (
+        ("engine", engine, get_args(EngineName)),
+        ("device", device, get_args(Device)),
+        ("compute_type", compute_type, get_args(ComputeType)),
+    ):
+        if value not in known:
+            nearest = nearest_name(value, known) if isinstance(value, str) else None
+            hint = f"; did you mean {nearest}?" if nearest else ""
+            faults.append(f"{name} must be one of {', '.join(known)}, got {value!r}{hint}")
+    if device == "cuda" and not torch.cuda.is_available():
+        faults.append("device=cuda needs a GPU that torch can use, and there is none")
+    if engine == "torch" and compute_type == "int8":
+        faults.append("compute_type=int8 is for the engine ctranslate2, not for torch")
+    if engine == "ctranslate2" and device == "cuda":
+        faults.append("the engine ctranslate2 is used on CPUs only, got device=cuda")
+    if faults:
+        raise ConfigError("; ".join(faults))

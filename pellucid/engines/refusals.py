@@ -1,0 +1,59 @@
+"""What CTranslate2 cannot do, in words: why a model or a call goes to the other engine."""
+
+import math
+from collections.abc import Sequence
+
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.requests import ReadLine
+
+_KNOWN = frozenset(
+    {
+        "beam_size",
+        "n_best",
+        "length_penalty",
+        "patience",
+        "max_length",
+        "max_length_ratio",
+        "max_length_extra",
+        "max_source_tokens",
+        "batch_tokens",
+        "stream_lines",
+        "cache_lines",
+    }
+)
+"""The settings it follows; any other must be as it is when nobody asks for anything."""
+POSITIONS = 2048
+"""Places that a converted model can number, in tokens with the stop."""
+
+
+def setting_refusals(settings: DecodingConfig, vocabulary_size: int) -> list[str]:
+    """Everything in ``settings`` that CTranslate2 does not do, or does otherwise than we."""
+    plain = DecodingConfig()
+    faults = [
+        f"{name}={getattr(settings, name)!r}"
+        for name in type(settings).model_fields
+        if name not in _KNOWN and getattr(settings, name) != getattr(plain, name)
+    ]
+    finished = settings.patience * settings.beam_size
+    if not (math.isfinite(finished) and finished == round(finished)):
+        faults.append(
+            f"patience={settings.patience} with beam_size={settings.beam_size}, which is no"
+            " whole number of hypotheses"
+        )
+    if 2 * settings.beam_size > vocabulary_size:
+        faults.append(f"beam_size={settings.beam_size} for {vocabulary_size} target tokens")
+    for name in ("max_length", "max_source_tokens"):
+        value = getattr(settings, name)
+        if value is not None and value >= POSITIONS:
+            faults.append(f"{name}={value}, as it numbers {POSITIONS - 1} tokens")
+    return faults
+
+
+def line_refusals(lines: Sequence[ReadLine]) -> list[str]:
+    """What single lines ask for that CTranslate2 does not do."""
+    faults = []
+    if any(line.prefix_ids for line in lines):
+        faults.append("a prefix")
+    if any(line.must_ids for line in lines):
+        faults.append("words that must appear")
+    return faults

@@ -1,0 +1,213 @@
+"""CTranslate2 gives what our own search gives: tokens, scores, log-probabilities, n-best."""
+
+import logging
+import threading
+from pathlib import Path
+
+import pytest
+from engine_bundles import random_bundle, said, saved, sentences, tokenizer
+
+from pellucid.core.errors import ConfigError, PellucidError
+from pellucid.core.special import PAD_ID, START_ID
+from pellucid.decoding.config import DecodingConfig, SamplingConfig
+from pellucid.decoding.requests import Request
+from pellucid.decoding.result import Translation
+from pellucid.decoding.scoring import score_ids
+from pellucid.decoding.translator import Translator
+from pellucid.engines.load import choose_engine, load
+
+LINES = sentences(200)
+
+
+@pytest.fixture(scope="module")
+def fast(bundle_folder: Path) -> Translator:
+    return load(bundle_folder, engine="ctranslate2", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def ours(bundle_folder: Path) -> Translator:
+    return load(bundle_folder, engine="torch", device="cpu")
+
+
+def assert_same_figures(found: Translation, expected: Translation) -> None:
+    """But for rounding, which such models magnify: 1e-4 was seen."""
+    assert found.text == expected.text
+    assert found.token_log_probs == pytest.approx(expected.token_log_probs, abs=5e-4)
+    assert found.score == pytest.approx(expected.score, abs=5e-4)
+
+
+def test_greedy_search_says_the_same_tokens_with_the_same_log_probabilities(fast, ours):
+    found, expected = (each.translate(LINES, beam_size=1) for each in (fast, ours))
+    assert said(found) == said(expected)
+    lengths = {len(each.tokens) for each in found}
+    assert min(lengths) < 8 < max(lengths) == 16, "some stop, and some must be stopped"
+    assert len({each.text for each in found}) > 50
+    for one, other in zip(found, expected, strict=True):
+        assert_same_figures(one, other)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.5])
+def test_beam_search_finds_the_same_best_and_the_same_others(fast, ours, alpha: float):
+    settings = {"beam_size": 5, "n_best": 3, "length_penalty": alpha, "max_length": 30}
+    found, expected = (each.translate(LINES, **settings) for each in (fast, ours))
+    assert [t.text for t in found] != [t.text for t in ours.translate(LINES, beam_size=1)]
+    pairs = list(zip(found, expected, strict=True))
+    finished = [(a, b) for a, b in pairs if all(len(each.tokens) < 30 for each in b.n_best)]
+    assert len(finished) > 100
+    assert sum(a.tokens == b.tokens for a, b in finished) >= 0.99 * len(finished)
+    same = [(a, b) for a, b in finished if said([a]) == said([b])]
+    assert len(same) >= 0.97 * len(finished)
+    for one, other in same:
+        for each, like in zip(one.n_best, other.n_best, strict=True):
+            assert_same_figures(each, like)
+
+
+def test_what_a_beam_is_stopped_at_is_scored_with_the_stop_it_was_given(fast, ours):
+    """Which prefixes are stopped may differ from ours, their figures may not."""
+    found = fast.translate(LINES[:40], beam_size=4, n_best=2, max_length=3)
+    assert all(len(each.tokens) <= 3 for one in found for each in one.n_best)
+    assert sum(len(each.tokens) == 3 for one in found for each in one.n_best) > 10
+    ids = {piece: id_ for id_, piece in enumerate(tokenizer().tokens(range(330)))}
+    for one in found:
+        scores = [each.score for each in one.n_best]
+        assert scores == sorted(scores, reverse=True)
+        sources = [tokenizer().encode(one.source)] * len(one.n_best)
+        targets = [[ids[token] for token in each.tokens] for each in one.n_best]
+        forced = score_ids(ours.bundle.model, sources, targets, ours.settings.length_penalty)
+        for each, like in zip(one.n_best, forced, strict=True):
+            assert each.token_log_probs == pytest.approx(like.token_log_probs, abs=5e-4)
+            assert each.score == pytest.approx(like.score, abs=5e-4)
+
+
+def test_lengths_follow_each_source_as_the_settings_say(fast, ours):
+    settings = ours.settings.changed(
+        {"max_length": None, "max_length_ratio": 0.5, "max_length_extra": 1, "beam_size": 1}
+    )
+    found, expected = (each.translate(LINES, settings) for each in (fast, ours))
+    assert said(found) == said(expected)
+    assert len({len(each.tokens) for each in found}) > 5
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_pad_and_start_are_never_said(tmp_path: Path, beam_size: int):
+    bundle = random_bundle()
+    for id_ in (PAD_ID, START_ID):
+        bundle.model.get_parameter("output_bias").data[id_] = 3.0
+    settings = DecodingConfig(beam_size=beam_size, max_length=20)
+    found = Translator(bundle, settings, choose_engine(bundle, "ctranslate2")).translate(LINES)
+    expected = Translator(bundle, settings).translate(LINES)
+    same = [one.tokens == other.tokens for one, other in zip(found, expected, strict=True)]
+    assert sum(same) >= (150 if beam_size > 1 else 200)
+    for one, other, is_same in zip(found, expected, same, strict=True):
+        if is_same:
+            assert_same_figures(one, other)
+
+
+def test_blank_and_repeated_and_long_lines_are_as_with_torch(fast, ours, caplog):
+    lines = ["", "je", "  ", "\t", "je", "🙂 ‮שלום", "a\x00b", "<pad> </s> <s> <unk>", "chat " * 400]
+    settings = ours.settings.changed({"max_source_tokens": 30, "beam_size": 1})
+    found, expected = (each.translate(lines, settings) for each in (fast, ours))
+    assert found[0] == expected[0]
+    assert said(found) == said(expected)
+    assert [t.truncated for t in found] == [False] * 8 + [True]
+    assert "only the first 30 are read" in caplog.text
+
+
+def test_a_stream_is_answered_as_it_comes_and_in_order(fast):
+    settings = fast.settings.changed({"stream_lines": 2, "cache_lines": 0, "beam_size": 1})
+    read = []
+
+    def lines():
+        for line in LINES[:10]:
+            read.append(line)
+            yield line
+
+    stream = fast.translate(lines(), settings)
+    first = next(stream)
+    assert (first.source, len(read)) == (LINES[0], 2)
+    rest = list(stream)
+    assert [each.source for each in (first, *rest)] == LINES[:10]
+    assert said([first, *rest]) == said(fast.translate(LINES[:10], beam_size=1))
+
+
+def test_threads_that_share_an_engine_get_what_each_would_get_alone(fast):
+    parts = [LINES[start::8] for start in range(8)]
+    alone = [fast.translate(part, beam_size=1 + index % 3) for index, part in enumerate(parts)]
+    together: list[list[Translation]] = [[] for _ in parts]
+    barrier = threading.Barrier(len(parts))
+
+    def work(index: int) -> None:
+        barrier.wait()
+        for _ in range(3):
+            together[index] = fast.translate(parts[index], beam_size=1 + index % 3)
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(len(parts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for one, other in zip(alone, together, strict=True):
+        assert said(one) == said(other)
+
+
+REFUSED = {
+    "sampling=SamplingConfig(temperature=1.0, top_k=0, top_p=1.0, epsilon=0.0, seed=0)": {
+        "sampling": {}
+    },
+    "no_repeat_ngram=2": {"no_repeat_ngram": 2},
+    "banned=('chat',); min_length=2": {"banned": ["chat"], "min_length": 2},
+    "patience=0.3 with beam_size=4, which is no whole number of hypotheses": {"patience": 0.3},
+    "beam_size=166 for 330 target tokens": {"beam_size": 166},
+    "max_length=2048, as it numbers 2047 tokens": {"max_length": 2048},
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_it_cannot_do_is_refused_by_name(fast, what: str):
+    with pytest.raises(ConfigError) as caught:
+        fast.translate("je suis", fast.settings.changed(REFUSED[what]))
+    assert str(caught.value).startswith("the engine ctranslate2 cannot do ")
+    assert all(each in str(caught.value) for each in what.split("; "))
+    assert caught.value.hint == "take the engine auto or torch"
+
+
+def test_demands_of_a_single_line_are_refused_too(fast):
+    with pytest.raises(ConfigError, match="cannot do a prefix; words that must appear"):
+        fast.translate([Request("je suis", prefix="le", must=("chat",))])
+
+
+def test_auto_turns_to_torch_for_what_the_other_cannot_do_and_says_so_once(
+    bundle_folder: Path, ours: Translator, caplog: pytest.LogCaptureFixture
+):
+    caplog.set_level(logging.INFO, "pellucid")
+    auto = load(bundle_folder, device="cpu")
+    assert auto.engine.name == "ctranslate2"
+    assert auto.engine.reason.startswith("the fastest that can do what is asked; float32, 1 worker")
+    assert "engine ctranslate2: the fastest that can do what is asked" in caplog.text
+    settings = auto.settings.changed({"banned": ["chat"], "sampling": SamplingConfig().to_table()})
+    for _ in range(2):
+        found = auto.translate(LINES[:20], settings)
+        assert said(found) == said(ours.translate(LINES[:20], settings))
+    told = "engine torch: ctranslate2 cannot do banned=('chat',); sampling="
+    assert sum(told in record.getMessage() for record in caplog.records) == 1
+
+
+def test_int8_answers_and_says_so(tmp_path: Path):
+    folder = saved(tmp_path / "bundle", d_model=64)
+    fast = load(folder, engine="ctranslate2", device="cpu", compute_type="int8")
+    assert "int8, 1 worker" in fast.engine.reason
+    exact = load(folder, engine="ctranslate2", device="cpu").translate(LINES[:50], beam_size=1)
+    rounded = fast.translate(LINES[:50], beam_size=1)
+    first = [one.tokens[:1] == other.tokens[:1] for one, other in zip(exact, rounded, strict=True)]
+    assert sum(first) > 25
+    assert [t.score for t in exact] != [t.score for t in rounded]
+    auto = load(folder, engine="ctranslate2", device="cpu", compute_type="auto")
+    assert auto.engine.reason.partition("; ")[2].startswith(("int8, ", "float32, "))
+
+
+def test_a_model_that_gives_nan_is_told(tmp_path: Path):
+    bundle = random_bundle()
+    bundle.model.get_parameter("output_bias").data.fill_(float("nan"))
+    broken = Translator(bundle, DecodingConfig(), choose_engine(bundle, "ctranslate2"))
+    with pytest.raises(PellucidError, match="a finite log-probability"):
+        broken.translate("je suis")

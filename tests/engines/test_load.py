@@ -1,0 +1,91 @@
+"""pellucid.load: every kind of folder, every engine, and every wrong argument at once."""
+
+import sys
+import types
+from pathlib import Path
+
+import pytest
+from engine_bundles import random_bundle, said, saved, sentences
+
+import pellucid
+from pellucid.core.errors import BundleError, ConfigError, InputMissingError, MissingExtraError
+from pellucid.engines.cache import CACHE_FOLDER
+from pellucid.engines.load import load
+from pellucid.interop.huggingface_export import export_huggingface
+
+LINES = sentences(30)
+
+
+def test_a_run_folder_gives_its_best_bundle_and_keeps_the_conversion_beside_it(tmp_path: Path):
+    folder = saved(tmp_path / "run" / "bundles" / "step-00000001")
+    translator = pellucid.load(tmp_path / "run", device="cpu")
+    assert translator.bundle.path == folder
+    assert (tmp_path / "run" / "bundles" / CACHE_FOLDER).is_dir()
+    again = pellucid.load(str(tmp_path / "run"), device="cpu")
+    assert again.bundle.path == folder, "what lies beside the bundles is no bundle"
+
+
+def test_a_marian_folder_is_opened_without_a_command_before_it(tmp_path: Path):
+    export_huggingface(random_bundle(), tmp_path / "opus")
+    fast = load(tmp_path / "opus", device="cpu")
+    assert fast.engine.name == "ctranslate2"
+    expected = load(tmp_path / "opus", engine="torch", device="cpu").translate(LINES, max_length=9)
+    assert said(fast.translate(LINES, beam_size=1)) == said(
+        load(tmp_path / "opus", engine="torch", device="cpu").translate(LINES, beam_size=1)
+    )
+    assert len({each.text for each in expected}) > 10
+    assert not (tmp_path / CACHE_FOLDER).exists(), "a stranger's folder is left as it is"
+
+
+def test_all_wrong_arguments_are_named_at_once(tmp_path: Path):
+    with pytest.raises(ConfigError) as caught:
+        load(tmp_path, engine="ctranslate", device="gpu", compute_type="int4")  # type: ignore[arg-type]
+    assert str(caught.value) == (
+        "engine must be one of auto, torch, ctranslate2, got 'ctranslate'; did you mean"
+        " ctranslate2?; device must be one of auto, cpu, cuda, got 'gpu'; did you mean cpu?;"
+        " compute_type must be one of auto, float32, int8, got 'int4'; did you mean int8?"
+    )
+    with pytest.raises(ConfigError, match="path must be a str or a Path, got None; engine must"):
+        load(None, engine=3)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="compute_type=int8 is for the engine ctranslate2"):
+        load(tmp_path, engine="torch", compute_type="int8")
+    with pytest.raises(ConfigError, match="used on CPUs only, got device=cuda"):
+        load(tmp_path, engine="ctranslate2", device="cuda")
+    with pytest.raises(InputMissingError, match="there is no folder nowhere"):
+        load("nowhere")
+
+
+def test_a_missing_extra_is_one_sentence_with_the_command(
+    bundle_folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(sys.modules, "ctranslate2", None)
+    with pytest.raises(MissingExtraError) as caught:
+        load(bundle_folder, engine="ctranslate2", device="cpu")
+    assert str(caught.value) == "the engine ctranslate2 needs ctranslate2, which is not installed"
+    assert caught.value.hint == "pip install 'pellucid[fast]'"
+    engine = load(bundle_folder, device="cpu").engine
+    assert (engine.name, engine.reason) == (
+        "torch",
+        "ctranslate2 is not installed (pip install 'pellucid[fast]')",
+    )
+
+
+def test_beside_onnxruntime_ctranslate2_stays_out(
+    bundle_folder: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The real one is not loaded here: the two would block each other when the tests end."""
+    monkeypatch.setitem(sys.modules, "onnxruntime", types.ModuleType("onnxruntime"))
+    assert "has loaded onnxruntime" in load(bundle_folder, device="cpu").engine.reason
+    with pytest.raises(ConfigError, match="cannot be used: this process has loaded onnxruntime"):
+        load(bundle_folder, engine="ctranslate2", device="cpu")
+
+
+def test_models_that_ctranslate2_cannot_express_go_to_torch(tmp_path: Path):
+    folder = saved(tmp_path / "rnn", kind="rnn", d_model=8, encoder_layers=1, decoder_layers=1)
+    engine = load(folder, device="cpu").engine
+    assert engine.name == "torch"
+    assert engine.reason.startswith(
+        "ctranslate2 cannot express this model: it knows Transformers only, not kind=rnn"
+    )
+    with pytest.raises(BundleError, match="knows Transformers only, not kind=rnn"):
+        load(folder, engine="ctranslate2", device="cpu")
