@@ -9,6 +9,7 @@ from pellucid.decoding.protocols import Translatable
 from pellucid.decoding.requests import ReadLine
 from pellucid.decoding.result import Hypothesis
 from pellucid.decoding.torch_engine import TorchEngine
+from pellucid.decoding.watch import SearchWatcher
 from pellucid.engines.ctranslate2_engine import Ctranslate2Engine
 
 _log = logging.getLogger("pellucid")
@@ -32,14 +33,18 @@ class AutoEngine(Engine):
         return self._fast.reason
 
     def search(
-        self, lines: Sequence[ReadLine], bundle: Translatable, settings: DecodingConfig
+        self,
+        lines: Sequence[ReadLine],
+        bundle: Translatable,
+        settings: DecodingConfig,
+        watcher: SearchWatcher | None = None,
     ) -> list[list[Hypothesis]]:
-        """By the faster engine that can do what ``settings`` and ``lines`` ask for."""
-        faults = self._fast.refusals(settings, lines)
+        """By the faster engine that can do what is asked for."""
+        faults = self._fast.refusals(settings, lines, watcher)
         if not faults:
-            return self._fast.search(lines, bundle, settings)
+            return self._fast.search(lines, bundle, settings, watcher)
         reason = f"ctranslate2 cannot do {'; '.join(faults)}"
         if reason not in self._told:
             self._told.add(reason)
             _log.info("engine torch: %s", reason)
-        return TorchEngine(reason).search(lines, bundle, settings)
+        return TorchEngine(reason).search(lines, bundle, settings, watcher)

@@ -9,6 +9,7 @@ from pellucid.decoding.engine import Engine
 from pellucid.decoding.protocols import Translatable
 from pellucid.decoding.requests import ReadLine
 from pellucid.decoding.result import Hypothesis
+from pellucid.decoding.watch import SearchWatcher
 from pellucid.engines.batches import balanced_batches
 from pellucid.engines.ctranslate2_search import Row, Search
 from pellucid.engines.refusals import line_refusals, setting_refusals
@@ -45,18 +46,31 @@ class Ctranslate2Engine(Engine):
         """Why it answers, and how it computes."""
         return f"{self._reason}; {self._workers.description}"
 
-    def refusals(self, settings: DecodingConfig, lines: Sequence[ReadLine] = ()) -> list[str]:
+    def refusals(
+        self,
+        settings: DecodingConfig,
+        lines: Sequence[ReadLine] = (),
+        watcher: SearchWatcher | None = None,
+    ) -> list[str]:
         """Everything asked for that it cannot do, in words; empty if it can do it."""
-        return setting_refusals(settings, len(self._targets)) + line_refusals(lines)
+        faults = setting_refusals(settings, len(self._targets)) + line_refusals(lines)
+        if watcher is not None and watcher.wants_steps:
+            faults.append("a search that is watched step by step")
+        return faults
 
     def search(
-        self, lines: Sequence[ReadLine], bundle: Translatable, settings: DecodingConfig
+        self,
+        lines: Sequence[ReadLine],
+        bundle: Translatable,
+        settings: DecodingConfig,
+        watcher: SearchWatcher | None = None,
     ) -> list[list[Hypothesis]]:
         """All lines at once, cut into batches for all workers.
 
-        Raises ConfigError naming everything in ``settings`` or ``lines`` that it cannot do.
+        A ``watcher`` can end the search between two batches, not within one. Raises ConfigError
+        naming everything that was asked for and that it cannot do.
         """
-        faults = self.refusals(settings, lines)
+        faults = self.refusals(settings, lines, watcher)
         if faults:
             raise ConfigError(
                 f"the engine ctranslate2 cannot do {'; '.join(faults)}",
@@ -74,10 +88,22 @@ class Ctranslate2Engine(Engine):
             for batch in balanced_batches(lengths, most, self._workers.count)
         ]
         search = Search(self._workers.model, self._targets, settings)
-        found = [(batch, search.start(batch)) for batch in batches]
-        scored = [(batch, search.start_scoring(batch, finish())) for batch, finish in found]
+        found = []
+        for batch in batches:
+            _ask(watcher)
+            found.append((batch, search.start(batch)))
+        scored = []
+        for batch, finish in found:
+            _ask(watcher)
+            scored.append((batch, search.start_scoring(batch, finish())))
         results: list[list[Hypothesis]] = [[] for _ in lines]
         for batch, finish_scoring in scored:
             for row, hypotheses in zip(batch, finish_scoring(), strict=True):
                 results[row.number] = hypotheses
         return results
+
+
+def _ask(watcher: SearchWatcher | None) -> None:
+    """Let ``watcher`` end the search."""
+    if watcher is not None:
+        watcher.before_step(0)

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 from engine_bundles import random_bundle, said, saved, sentences, tokenizer
 
-from pellucid.core.errors import ConfigError, PellucidError
+from pellucid.core.errors import CancelledError, ConfigError, PellucidError
 from pellucid.core.special import PAD_ID, START_ID
 from pellucid.decoding.config import DecodingConfig, SamplingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.scoring import score_ids
 from pellucid.decoding.translator import Translator
+from pellucid.decoding.watch import WatchedStep
 from pellucid.engines.load import choose_engine, load
 
 LINES = sentences(200)
@@ -190,6 +191,31 @@ def test_auto_turns_to_torch_for_what_the_other_cannot_do_and_says_so_once(
         assert said(found) == said(ours.translate(LINES[:20], settings))
     told = "engine torch: ctranslate2 cannot do banned=('chat',); sampling="
     assert sum(told in record.getMessage() for record in caplog.records) == 1
+
+
+class Impatient:
+    """Has enough at its third look."""
+
+    def __init__(self, *, wants_steps: bool = False) -> None:
+        self.wants_steps = wants_steps
+        self.looks = 0
+
+    def before_step(self, length: int) -> None:
+        self.looks += 1
+        if self.looks == 3:
+            raise CancelledError("enough")
+
+    def saw_step(self, step: WatchedStep) -> None:
+        raise AssertionError("nobody asked for steps")
+
+
+def test_who_watches_can_end_the_search_between_two_batches(fast):
+    settings = fast.settings.changed({"batch_tokens": 40})
+    with pytest.raises(CancelledError, match="enough"):
+        fast.translate(LINES[:40], settings, watcher=Impatient())
+    assert len(fast.translate(LINES[:40], settings)) == 40
+    with pytest.raises(ConfigError, match="cannot do a search that is watched step by step"):
+        fast.translate(LINES[0], watcher=Impatient(wants_steps=True))
 
 
 def test_int8_answers_and_says_so(tmp_path: Path):
