@@ -9,7 +9,10 @@ const title = byId("alternatives-title");
 const list = byId("alternatives-list");
 const note = byId("alternatives-note");
 const COUNT = 6;
-const MARGIN = 8;
+const MARGIN = 8; // pixels, as are those below
+const ROUND_THE_LIST = 56;
+const LEAST = 160;
+const MOST = 384;
 
 let pending = null;
 let anchor = null;
@@ -95,6 +98,7 @@ function describe(option, position, isCurrent) {
   const rest = word === undefined ? option.text : option.text.slice(word.start);
   const meter = make("span", { class: "meter", "aria-hidden": "true" }, make("span"));
   meter.firstChild.style.inlineSize = `${Math.max(option.probability * 100, 1)}%`;
+  const goesOn = rest === spelled ? "" : `${word?.start > 0 ? "… " : ""}${rest}`;
   return [
     make("bdi", { class: "option-word" }, spelled),
     make("span", { class: "option-sure" }, percent(option.probability)),
@@ -102,7 +106,7 @@ function describe(option, position, isCurrent) {
     make(
       "span",
       { class: "option-text", dir: "auto" },
-      isCurrent ? "as it stands" : `${word?.start > 0 ? "… " : ""}${rest}`,
+      isCurrent ? "as it stands" : goesOn,
     ),
   ];
 }
@@ -150,11 +154,15 @@ export function closeAlternatives({ isReturning = false } = {}) {
   onClose();
 }
 
+/** Below the word, or above it where there is more room. */
 function place() {
   const word = anchor.getBoundingClientRect();
+  const below = innerHeight - word.bottom;
+  const isBelow = below > 320 || below > word.top;
+  const room = (isBelow ? below : word.top) - 2 * MARGIN - ROUND_THE_LIST;
+  list.style.maxBlockSize = `${Math.min(Math.max(room, LEAST), MOST)}px`;
   const own = popover.getBoundingClientRect();
   const right = document.documentElement.clientWidth - own.width - MARGIN;
-  const isBelow = word.bottom + own.height + MARGIN < innerHeight || word.top < own.height + MARGIN;
   const top = isBelow ? word.bottom + MARGIN : word.top - own.height - MARGIN;
   popover.style.left = `${Math.max(MARGIN, Math.min(word.left, right)) + scrollX}px`;
   popover.style.top = `${top + scrollY}px`;

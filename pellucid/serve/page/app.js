@@ -45,6 +45,7 @@ function onType(event) {
   counter.classList.toggle("over", excess > 0);
   drawSource([]);
   drawThreads([], []);
+  byId("hint").hidden = text.trim() !== "";
   if (text.trim() === "") {
     stopAsking();
     finishEntry();

@@ -87,7 +87,7 @@ function showKind(capture, kind, overview, large) {
     );
   };
   const grid = smallMaps(layers, open);
-  overview.replaceChildren(make("p", { class: "note" }, kind.meaning), grid.element);
+  overview.replaceChildren(make("p", { class: "note" }, `${kind.meaning} Small maps: a column for each head, a row for each layer.`), grid.element);
   repaint = grid.paint;
   grid.paint();
   grid.choose(layerIndex, headIndex);

@@ -12,10 +12,14 @@ const SPECIAL = {
   "[UNK]": "unknown",
 };
 
+const BYTE = /^<0x([0-9A-Fa-f]{2})>$/;
+
 /** A token as people read it: `{text, isSpecial}`. */
 export function readable(token) {
   if (Object.hasOwn(SPECIAL, token)) return { text: SPECIAL[token], isSpecial: true };
-  const text = surface(token);
+  const byte = BYTE.exec(token);
+  const code = byte === null ? 0 : Number.parseInt(byte[1], 16);
+  const text = code > 0x20 && code < 0x7f ? String.fromCharCode(code) : surface(token);
   return { text: text.trim() === "" ? "␣" : text, isSpecial: false };
 }
 
