@@ -123,4 +123,8 @@ async function refusal(response) {
   }
 }
 
-const sentence = (text) => (/[.!?]$/.test(text) ? text : `${text}.`);
+function sentence(text) {
+  if (text === "") return "";
+  const capital = text[0].toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(capital) ? capital : `${capital}.`;
+}

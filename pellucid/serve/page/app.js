@@ -37,12 +37,8 @@ function onType(event) {
   closeAlternatives();
   hideNotice();
   const text = field.value;
-  const length = countOf(text);
+  const excess = drawCounter();
   byId("clear").hidden = text === "";
-  const counter = byId("counter");
-  counter.textContent = `${withCommas(length)} of ${withCommas(limits.max_text_chars)}`;
-  const excess = length - limits.max_text_chars;
-  counter.classList.toggle("over", excess > 0);
   drawSource([]);
   drawThreads([], []);
   byId("hint").hidden = text.trim() !== "";
@@ -61,6 +57,15 @@ function onType(event) {
     const isPaste = event?.inputType === "insertFromPaste";
     askSoon(requestFor(text), (settled) => onSettled(text, settled), { isPaste });
   }
+}
+
+/** Returns by how many characters the text is too long. */
+function drawCounter() {
+  const length = countOf(field.value);
+  const counter = byId("counter");
+  counter.textContent = `${withCommas(length)} of ${withCommas(limits.max_text_chars)}`;
+  counter.classList.toggle("over", length > limits.max_text_chars);
+  return length - limits.max_text_chars;
 }
 
 function requestFor(text) {
@@ -84,10 +89,10 @@ function onSettled(text, { answer, problem }) {
   const [translation] = answer.translations;
   const ways = (translation.n_best ?? []).map((way) => way.text);
   show({ ...readAnswer(text, translation), ways });
+  if (chosenModel() === null) start(); // the server was down when the page was opened
 }
 
 function askAgain() {
-  if (chosenModel() === null) start();
   const text = field.value;
   if (text.trim() === "" || countOf(text) > limits.max_text_chars) return;
   ask(requestFor(text), (settled) => onSettled(text, settled));
@@ -239,9 +244,10 @@ async function start() {
     const [models, given] = await Promise.all([getJson("/v1/models"), getJson("/v1/limits")]);
     Object.assign(limits, given);
     drawModels(models.models);
-    onType();
+    drawCounter();
+    if (own === null) onType();
   } catch (problem) {
-    showNotice(problem, start);
+    if (own === null) showNotice(problem, start);
   }
 }
 

@@ -1,0 +1,63 @@
+"""The real server in a process of its own, with two tiny models whose nonsense never changes."""
+
+import contextlib
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from pellucid.bundle import Bundle, save_bundle
+from pellucid.model import ModelConfig, build_model
+from pellucid.text.config import TokenizerConfig
+from pellucid.text.tokenizer import train_tokenizer
+
+LINES = (
+    "je suis étudiant",
+    "le petit chat noir ne dort pas sur la grande table rouge",
+    "où est la maison de mon père et de ma mère ?",
+    "une vieille dame lit le journal dans le train",
+)
+_TABLE = {"d_model": 32, "d_ff": 32, "heads": 2, "encoder_layers": 1, "decoder_layers": 2}
+
+
+def write_model(folder: Path, seed: int) -> Path:
+    """A bundle of random weights; its tokenizer spells what it does not know in bytes."""
+    tokenizer = train_tokenizer(LINES, TokenizerConfig(kind="bpe", vocabulary_size=340))
+    config = ModelConfig.parse(_TABLE)
+    size = tokenizer.vocabulary_size
+    model = build_model(config, size, size, seed=seed).eval()
+    for parameter in model.parameters():
+        parameter.data *= 2.0  # fresh weights hardly tell one word from another
+    settings = {
+        "model": config.to_table(),
+        "decoding": {"beam_size": 2, "max_length_extra": 6},
+        "data": {"source": ["train.fr"], "target": ["train.en"]},
+    }
+    bundle = Bundle(model, tokenizer, tokenizer, settings, manifest={})
+    save_bundle(folder, bundle, card="A model for tests.", details={"step": 1})
+    return folder
+
+
+@contextlib.contextmanager
+def serving(*arguments: str) -> Iterator[str]:
+    """``pellucid serve`` on a free port; gives its address and ends it afterwards."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pellucid", "serve", *arguments, "--port", "0"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        address = process.stdout.readline().strip()
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/?", address), "the server did not start"
+        yield address.rstrip("/")
+    finally:
+        process.send_signal(signal.SIGTERM)
+        try:
+            process.communicate(timeout=25)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
