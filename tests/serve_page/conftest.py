@@ -103,7 +103,8 @@ def visit(browser: Browser, server: str) -> Iterator[Callable[..., Watched]]:
 
     yield open_page
     for watched in opened:
-        watched.check()
+        if not watched.page.is_closed():
+            watched.check()
         watched.page.context.close()
 
 

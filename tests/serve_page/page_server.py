@@ -3,13 +3,24 @@
 import contextlib
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import uvicorn
+
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.model import ModelConfig, build_model
+from pellucid.serve.http.app import make_app
+from pellucid.serve.http.auth import KeyRing
+from pellucid.serve.http.guard import Policy
+from pellucid.serve.limits import Limits
+from pellucid.serve.metrics import Metrics
+from pellucid.serve.models import ModelPlace, open_model
+from pellucid.serve.service import Service
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizer import train_tokenizer
 
@@ -61,3 +72,23 @@ def serving(*arguments: str) -> Iterator[str]:
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
+
+
+@contextlib.contextmanager
+def serving_with_key(path: Path, key: str) -> Iterator[str]:
+    """The same application in a thread of this process, which starts sooner."""
+    service = Service(Limits(), Metrics())
+    service.put(open_model(ModelPlace("one", path)))
+    service.is_ready = True
+    listener = socket.create_server(("127.0.0.1", 0))
+    app = make_app(service, Policy(keys=KeyRing([key])))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="off"))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join()
+        listener.close()
+        service.stop(10.0)

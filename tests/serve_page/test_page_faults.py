@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from page_server import serving
+from page_server import serving_with_key
 from playwright.sync_api import Page, Route, expect
 from test_page_typing import SENTENCE, said
 
@@ -26,7 +26,7 @@ def refuse(page: Page, status: int, headers: dict[str, str] | None = None, **mor
 @pytest.mark.parametrize(
     ("status", "detail", "message"),
     [
-        (413, "the body is too large", "The text is too long for this server. The body is too large."),
+        (413, "too many bytes", "The text is too long for this server. Too many bytes."),
         (422, "text must be text", "The server cannot take this text. Text must be text."),
         (500, "", "Something went wrong in the server (500, request abc123)."),
         (504, "", "This took longer than the server allows. A shorter text may do."),
@@ -117,11 +117,10 @@ def test_an_answer_that_is_no_json_is_told(page):
     expect(page.locator("#notice-text")).to_have_text("The server’s answer could not be read.")
 
 
-def test_a_server_with_a_key_is_given_it_from_the_page(visit, bundles, translators, tmp_path):
-    """A real second server; the key stays in this tab."""
+def test_a_server_with_a_key_is_given_it_from_the_page(visit, bundles, translators):
+    """A second server; the key stays in this tab."""
     key = "a key that nobody guesses"
-    (tmp_path / "keys").write_text(key)
-    with serving(str(bundles["one"]), "--api-key-file", str(tmp_path / "keys")) as address:
+    with serving_with_key(bundles["one"], key) as address:
         watched = visit(address=address)
         page = watched.page
         expect(page.locator("#key")).to_be_visible()
@@ -138,3 +137,4 @@ def test_a_server_with_a_key_is_given_it_from_the_page(visit, bundles, translato
         expect(page.locator("#target")).to_have_text(said(translators, SENTENCE))
         assert page.evaluate("localStorage.length") == 0
         watched.check()
+        page.close()

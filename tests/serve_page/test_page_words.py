@@ -7,7 +7,8 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 _WORDS = """async ([text, tokens]) =>
-  (await import("/static/words.js")).toWords(text, tokens).map((word) => [word.text, word.tokens])"""
+  (await import("/static/words.js")).toWords(text, tokens)
+    .map((word) => [word.text, word.tokens])"""
 
 
 @pytest.mark.parametrize(

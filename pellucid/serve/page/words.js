@@ -7,7 +7,7 @@ const MARKS_ONLY = /^[\p{P}\p{S}]+$/u;
 const FAR = 40; // characters that unknown tokens may cover
 
 /** Whether a token steers the model or stands for something unknown, and spells no text. */
-export const isSilent = (token) => token === "" || NAMED.test(token);
+export const isSilent = (token) => token === "" || (NAMED.test(token) && !BYTE.test(token));
 
 /** The text that a token spells: without the marks of its tokenizer. */
 export function surface(token) {

@@ -1,0 +1,76 @@
+"""The tab that looks inside: heads and layers of the sentence on the page."""
+
+import pytest
+from playwright.sync_api import Page, expect
+from test_page_typing import OTHER, SENTENCE, said
+
+from pellucid.inspection.capture import inspect
+
+
+@pytest.fixture
+def inside(page: Page, translators) -> Page:
+    page.fill("#source", SENTENCE)
+    expect(page.locator("#target")).to_have_text(said(translators, SENTENCE))
+    page.click("#tab-inside")
+    expect(page.locator("table.heat")).to_be_visible()
+    return page
+
+
+def test_without_a_sentence_it_says_what_to_do(page):
+    page.click("#tab-inside")
+    expect(page.locator("#view-inside h2")).to_have_text("Nothing to look into yet")
+    page.get_by_role("button", name="Write a text").click()
+    expect(page.locator("#source")).to_be_focused()
+
+
+def test_every_head_is_there_and_its_numbers_are_the_model_s(inside, translators):
+    page = inside
+    capture = inspect(translators["one"], SENTENCE, said(translators, SENTENCE), ("*.weights",))
+    maps = page.locator(".small-maps button")
+    expect(maps).to_have_count(2 * (2 + 1))  # two layers of two heads and their mean
+    page.get_by_role("button", name="Layer 2, head 1", exact=True).click()
+    expect(page.locator(".large h3")).to_have_text("Layer 2, head 1")
+    weights = capture["decoder.layers.1.cross_attention.weights"][0]
+    shown = page.locator("table.heat tbody tr").evaluate_all(
+        "(rows) => rows.map((row) => [...row.querySelectorAll('td')].map((td) => td.textContent))"
+    )
+    assert shown == [[f"{weight:.2f}" for weight in row] for row in weights.tolist()]
+    columns = page.locator("table.heat thead th").all_text_contents()
+    assert len(columns) == len(capture.source_tokens)
+    assert columns[-1] == "end"
+    assert page.locator("table.heat tbody th").count() == len(capture.target_tokens)
+
+
+def test_each_kind_of_attention_can_be_chosen_and_walked_by_keyboard(inside):
+    page = inside
+    page.get_by_text("Source to itself").click()
+    expect(page.locator(".small-maps button")).to_have_count(3)  # one layer of the encoder
+    cell = page.locator("table.heat tbody td").first
+    cell.focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    lit = page.locator("table.heat tbody tr").nth(1).locator("td").nth(1)
+    expect(lit).to_be_focused()
+    expect(page.locator(".readout")).to_contain_text("takes from")
+    expect(page.locator(".readout b")).to_have_text(
+        f"{float(page.locator('.readout b').inner_text()):.3f}"
+    )
+    assert page.locator(".heat .lit").count() == 3  # the cell and both of its words
+    page.get_by_text("Translation to itself").click()
+    expect(page.locator("table.heat thead th").first).to_have_text("start")
+    page.get_by_role("button", name="Layer 1, head 1", exact=True).focus()
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".large h3")).to_have_text("Layer 2, head 1")
+
+
+def test_it_follows_the_text_and_tells_of_faults(inside, translators):
+    page = inside
+    page.click("#tab-translate")
+    page.fill("#source", OTHER)
+    expect(page.locator("#target")).to_have_text(said(translators, OTHER))
+    page.route("**/v1/inspect", lambda route: route.abort(), times=1)
+    page.click("#tab-inside")
+    expect(page.locator("#view-inside [role=alert]")).to_contain_text("cannot be reached")
+    page.get_by_role("button", name="Try again").last.click()
+    expect(page.locator("table.heat")).to_be_visible()
+    expect(page.locator(".pair .text").first).to_have_text(OTHER)
