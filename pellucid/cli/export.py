@@ -16,6 +16,7 @@ def export() -> None:
     Examples:
       pellucid export huggingface runs/en-de opus-en-de
       pellucid export ctranslate2 runs/en-de ct2-en-de --quantization int8
+      pellucid export onnx runs/en-de onnx-en-de
     """
 
 
@@ -47,4 +48,16 @@ def ctranslate2(bundle: str, out: Path, quantization: Quantization) -> None:
     from pellucid.interop.ctranslate2_export import export_ctranslate2
 
     export_ctranslate2(load_bundle(bundle), out, quantization)
+    click.echo(f"wrote {out}", err=True)
+
+
+@export.command()
+@click.argument("bundle")
+@click.argument("out", type=click.Path(path_type=Path))
+def onnx(bundle: str, out: Path) -> None:
+    """Write BUNDLE to the new folder OUT as ONNX graphs (needs pellucid[onnx])."""
+    from pellucid.bundle import load_bundle
+    from pellucid.interop.onnx_export import export_onnx
+
+    export_onnx(load_bundle(bundle), out)
     click.echo(f"wrote {out}", err=True)

@@ -145,7 +145,7 @@ def test_late_imports_only_where_start_up_counts_or_a_package_is_optional(path: 
     """Inside functions: anything in cli, lazily in pellucid/__init__.py, and optional packages."""
     if area_of(path) in ("cli", None):
         return
-    optional = {"matplotlib", "tensorboard", "torch.utils.tensorboard", "ctranslate2"}
+    optional = {"matplotlib", "tensorboard", "torch.utils.tensorboard", "ctranslate2", "onnx"}
     for function in functions_of(tree_of(path)):
         for line, name in imports_of(ast.Module(body=[function], type_ignores=[])):
             allowed = any(name == each or name.startswith(each + ".") for each in optional)

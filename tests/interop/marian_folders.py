@@ -1,38 +1,16 @@
-"""Marian models of transformers' own making, at toy size, with random weights; and bundles."""
+"""Marian models of transformers' own making, at toy size, with random weights."""
 
 import functools
 import io
 import json
-import random
 import warnings
 from pathlib import Path
 from typing import Any
 
 import sentencepiece
 import torch
+from small_bundles import ENGLISH, FRENCH, NEW_TOKENS, sentences
 from transformers import MarianConfig, MarianMTModel, MarianTokenizer
-
-from pellucid.bundle import Bundle
-from pellucid.core.special import PAD_ID, STOP_ID
-from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.greedy import greedy_search
-from pellucid.model import ModelConfig, build_model
-from pellucid.text.config import TokenizerConfig
-from pellucid.text.tokenizer import train_tokenizer
-
-FRENCH = (
-    "je suis étudiant le petit chat noir ne dort pas sur la grande table rouge nous parlons où est"
-    " maison de mon père et ma mère il pleut une vieille dame lit journal dans train"
-)
-ENGLISH = "a black cat sleeps on the red table we speak where is my house it rains"
-WORDS, OTHER_WORDS = FRENCH.split(), ENGLISH.split()
-NEW_TOKENS = 12
-
-
-def sentences(count: int, words: list[str] = WORDS) -> list[str]:
-    """Different numbers of words, drawn with a fixed seed."""
-    draw = random.Random(7)
-    return [" ".join(draw.choices(words, k=draw.randint(1, 9))) for _ in range(count)]
 
 
 @functools.cache
@@ -146,64 +124,3 @@ def marian_greedy(
         kept = [[id_ for id_ in row if id_ not in special] for row in found.tolist()]
         said += [[tokenizer._convert_id_to_token(id_) for id_ in row] for row in kept]
     return said
-
-
-def our_greedy(bundle: Bundle, texts: list[str]) -> list[list[str]]:
-    """The tokens of our greedy search, the stop left out."""
-    encoded = bundle.source_tokenizer.encode_batch(texts)
-    longest = max(map(len, encoded)) + 1
-    rows = [[*ids, STOP_ID] + [PAD_ID] * (longest - 1 - len(ids)) for ids in encoded]
-    settings = DecodingConfig(max_length=NEW_TOKENS)
-    with torch.inference_mode():
-        found = greedy_search(bundle.model, torch.tensor(rows), settings)
-    return [
-        [
-            token.replace("[UNK]", "<unk>")
-            for token in bundle.target_tokenizer.tokens(each.ids)
-            if token != "[STOP]"
-        ]
-        for each in found
-    ]
-
-
-@functools.cache
-def tokenizers(shared: bool) -> tuple[Any, Any]:
-    config = TokenizerConfig(kind="bpe", vocabulary_size=330)
-    source = train_tokenizer(sentences(300), config)
-    if shared:
-        return source, source
-    unigram = TokenizerConfig(kind="unigram", vocabulary_size=310)
-    return source, train_tokenizer(sentences(300, OTHER_WORDS), unigram)
-
-
-def small_bundle(
-    *, shared: bool = True, seed: int = 0, attention: float = 1.0, **changes: Any
-) -> Bundle:
-    """Two layers with random weights.
-
-    With 4 times as much ``attention`` to the source they say different things on different
-    sentences, but magnify every rounding too.
-    """
-    source, target = tokenizers(shared)
-    table = {
-        "d_model": 16,
-        "d_ff": 24,
-        "heads": 2,
-        "encoder_layers": 2,
-        "decoder_layers": 2,
-        "max_positions": 64,
-        "norm_eps": 1e-5,
-        "share_embeddings": shared,
-        **changes,
-    }
-    config = ModelConfig.parse(table)
-    model = build_model(config, source.vocabulary_size, target.vocabulary_size, seed=seed)
-    torch.manual_seed(seed)
-    for name, parameter in model.named_parameters():
-        parameter.data += 0.2 * torch.randn_like(parameter)
-        if "cross_attention." in name:
-            parameter.data *= attention
-        if name.endswith("norm.bias"):  # else it alone chooses the word
-            parameter.data *= 0.1
-    settings = {"model": config.to_table(), "decoding": {"beam_size": 2}}
-    return Bundle(model.eval().requires_grad_(False), source, target, settings, {})

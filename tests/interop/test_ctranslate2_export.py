@@ -6,7 +6,7 @@ from typing import Any
 
 import ctranslate2
 import pytest
-from marian_folders import NEW_TOKENS, our_greedy, sentences, small_bundle
+from small_bundles import NEW_TOKENS, our_greedy, sentences, small_bundle
 
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError, MissingExtraError, OutputExistsError

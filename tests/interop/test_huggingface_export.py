@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from marian_folders import marian_greedy, open_marian, our_greedy, sentences, small_bundle
+from marian_folders import marian_greedy, open_marian
+from small_bundles import our_greedy, sentences, small_bundle
 
 from pellucid.core.errors import BundleError, OutputExistsError
 from pellucid.interop.huggingface_export import export_huggingface

@@ -8,15 +8,8 @@ from typing import Any
 import pytest
 import safetensors.torch
 import torch
-from marian_folders import (
-    WORDS,
-    marian_folder,
-    marian_greedy,
-    open_marian,
-    our_greedy,
-    sentences,
-    small_bundle,
-)
+from marian_folders import marian_folder, marian_greedy, open_marian
+from small_bundles import WORDS, our_greedy, sentences, small_bundle
 
 from pellucid.bundle import load_bundle, model_tensors
 from pellucid.core.errors import (

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from commands import pellucid
-from marian_folders import small_bundle
+from small_bundles import small_bundle
 
 from pellucid.bundle import save_bundle
 

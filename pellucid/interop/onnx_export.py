@@ -1,0 +1,179 @@
+"""A bundle as ONNX graphs: an encoder, a decoder, and a decoder step with its past."""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pellucid import __version__
+from pellucid.bundle import Bundle, save_tokenizers
+from pellucid.core.errors import BundleError, MissingExtraError
+from pellucid.core.files import write_folder
+from pellucid.core.special import PAD_ID, START_ID, STOP_ID, UNK_ID
+from pellucid.interop.checks import SENTENCES, refuse_to_overwrite
+from pellucid.interop.onnx_graph import SINUSOIDS
+from pellucid.interop.onnx_parts import DECODER, ENCODER, STEP, decoder_graph, encoder_graph
+from pellucid.interop.onnx_readme import readme
+from pellucid.interop.switches import foreign_switches
+from pellucid.model import ModelConfig
+
+OPSET, IR_VERSION = 17, 8
+"""The oldest that has LayerNormalization (onnx 1.12, 2022), so that old runtimes open it too."""
+_LARGEST_FILE = (1 << 31) - (1 << 20)
+"""Bytes; protobuf, and so one ONNX file, ends at 2 GB."""
+_MOST_PIECES = 24
+"""Of a sentence of the self-check, which runs in plain NumPy."""
+_TOLERANCE = 1e-4
+"""Of the largest logit: both sides are float32; a wrong node gives differences as large as it."""
+
+
+def export_onnx(bundle: Bundle, out: Path) -> None:
+    """Write ``bundle`` to the new folder ``out`` as ONNX, with its tokenizers and a README.
+
+    The graphs are checked by ONNX's own checker and, on a few sentences, by its reference
+    interpreter: their logits must be ours.
+
+    Raises MissingExtraError without onnx, BundleError with every reason why the graphs cannot
+    express the model, OutputExistsError if ``out`` holds something, WriteError.
+    """
+    try:
+        import onnx
+        import onnx.reference
+    except ImportError:
+        raise MissingExtraError("onnx", "onnx", "exporting to ONNX") from None
+    refuse_to_overwrite(out)
+    config = bundle.model.config
+    faults = onnx_faults(config)
+    if faults:
+        raise BundleError("the ONNX graphs cannot express this model: " + "; ".join(faults))
+    named = bundle.model.named_parameters(remove_duplicate=False)
+    tensors = {name: tensor.detach().cpu().float() for name, tensor in named}
+    models = _models(onnx, config, tensors)
+    _prove(bundle, {name: onnx.reference.ReferenceEvaluator(each) for name, each in models.items()})
+    about = _about(bundle, models)
+
+    def fill(folder: Path) -> None:
+        for name, model in models.items():
+            (folder / f"{name}.onnx").write_bytes(model.SerializeToString())
+        (folder / "onnx.json").write_text(json.dumps(about, indent=2), encoding="utf-8")
+        (folder / "README.md").write_text(readme(bundle), encoding="utf-8")
+        save_tokenizers(folder, bundle.source_tokenizer, bundle.target_tokenizer)
+
+    write_folder(out, fill, details={"kind": "onnx"})
+
+
+def onnx_faults(config: ModelConfig) -> list[str]:
+    """Everything in ``config`` that the graphs have no nodes for."""
+    if config.kind != "transformer":
+        return [f"they are those of a Transformer, not of kind={config.kind}"]
+    faults = []
+    if config.positions not in ("sinusoidal", "learned"):
+        faults.append(
+            f"their positions are sinusoidal or learned, not positions={config.positions}"
+        )
+    return faults + foreign_switches(config)
+
+
+def _models(onnx: Any, config: ModelConfig, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+    """The three graphs, seen by ONNX's checker. Raises BundleError if one is too large."""
+    graphs = {
+        ENCODER: encoder_graph(onnx, config, tensors),
+        DECODER: decoder_graph(onnx, config, tensors, has_past=False),
+        STEP: decoder_graph(onnx, config, tensors, has_past=True),
+    }
+    models = {
+        name: graph.model(name, OPSET, IR_VERSION, f"pellucid {__version__}")
+        for name, graph in graphs.items()
+    }
+    large = [name for name, model in models.items() if model.ByteSize() > _LARGEST_FILE]
+    if large:
+        raise BundleError(f"one ONNX file holds at most 2 GB, too little for {', '.join(large)}")
+    for model in models.values():
+        onnx.checker.check_model(model, full_check=True)
+    return models
+
+
+def _prove(bundle: Bundle, evaluators: Mapping[str, Any]) -> None:
+    """See that the graphs give our logits, for whole prefixes and step by step."""
+    for text in SENTENCES:
+        source = [*bundle.source_tokenizer.encode(text)[:_MOST_PIECES], STOP_ID]
+        target = [START_ID, *bundle.target_tokenizer.encode(text)[:_MOST_PIECES]]
+        with torch.inference_mode():
+            device = next(bundle.model.parameters()).device
+            rows = (torch.tensor([ids], device=device) for ids in (source, target))
+            ours = bundle.model(*rows)[0].float().cpu().numpy()
+        whole, steps = _both_ways(evaluators, source, target)
+        largest = max(1.0, float(np.abs(ours).max()))
+        for way, theirs in (("the whole prefix", whole), ("single steps", steps)):
+            difference = float(np.abs(ours - theirs).max())
+            if not difference <= _TOLERANCE * largest:
+                raise BundleError(
+                    f"the self-check failed: on {text!r}, read by {way}, the logits differ by"
+                    f" {difference:g}, the largest being {largest:g}",
+                    hint="this is a defect of Pellucid, or the model holds numbers that are not"
+                    " finite",
+                )
+
+
+def _both_ways(
+    evaluators: Mapping[str, Any], source: list[int], target: list[int]
+) -> tuple[Any, Any]:
+    """The logits after each target id: all at once, and after two of them step by step."""
+    mask = np.ones((1, len(source)), dtype=np.int64)
+    feed = {"input_ids": np.array([source], dtype=np.int64), "attention_mask": mask}
+    [memory] = evaluators[ENCODER].run(None, feed)
+    feed = {"encoder_hidden_states": memory, "encoder_attention_mask": mask}
+    ids = np.array([target], dtype=np.int64)
+    whole = _run(evaluators[DECODER], {**feed, "input_ids": ids})["logits"][0]
+    begin = min(2, len(target))
+    outputs = _run(evaluators[DECODER], {**feed, "input_ids": ids[:, :begin]})
+    rows, past = [outputs["logits"][0]], _as_past(outputs)
+    for place in range(begin, len(target)):
+        token = ids[:, place : place + 1]
+        inputs = {"input_ids": token, "encoder_attention_mask": mask, **past}
+        outputs = _run(evaluators[STEP], inputs)
+        rows.append(outputs["logits"][0])
+        past |= _as_past(outputs)
+    return whole, np.concatenate(rows)
+
+
+def _run(evaluator: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
+    return dict(zip(evaluator.output_names, evaluator.run(None, dict(inputs)), strict=True))
+
+
+def _as_past(outputs: Mapping[str, Any]) -> dict[str, Any]:
+    """What a step gave back, under the names under which the next is fed."""
+    return {
+        name.replace("present", "past_key_values"): value
+        for name, value in outputs.items()
+        if name.startswith("present")
+    }
+
+
+def _about(bundle: Bundle, models: Mapping[str, Any]) -> dict[str, Any]:
+    """What a program needs to know to run the graphs."""
+    config = bundle.model.config
+    return {
+        "made_by": f"pellucid {__version__}",
+        "opset": OPSET,
+        "special_ids": {"pad": PAD_ID, "unk": UNK_ID, "start": START_ID, "stop": STOP_ID},
+        "never_said": [PAD_ID, START_ID],
+        "decoder_layers": config.decoder_layers,
+        "longest": config.max_positions if config.positions == "learned" else SINUSOIDS,
+        "graphs": {
+            f"{name}.onnx": {
+                "inputs": {each.name: _shape(each) for each in model.graph.input},
+                "outputs": {each.name: _shape(each) for each in model.graph.output},
+            }
+            for name, model in models.items()
+        },
+    }
+
+
+def _shape(value: Any) -> list[str | int]:
+    dimensions = value.type.tensor_type.shape.dim
+    return [each.dim_param or each.dim_value for each in dimensions]

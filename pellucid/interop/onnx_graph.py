@@ -1,0 +1,221 @@
+"""A Transformer's forward pass as ONNX graphs, node by node, in the order of the paper.
+
+Built by hand from ONNX's own helpers: the graph says what the equations say, its nodes carry our
+names, and no tracer decides what becomes of a branch.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+from pellucid.equations import sinusoidal_positions
+from pellucid.model import ModelConfig
+
+SINUSOIDS = 4096
+"""Places written out; ONNX Runtime's own sine of a large angle is not exact in float32."""
+
+Shape = Sequence[str | int]
+
+
+class Graph:
+    """Nodes and constants of one graph, each under a name that says what it is.
+
+    ``onnx`` is the package, which is optional and is imported by whoever exports.
+    """
+
+    def __init__(self, onnx: Any) -> None:
+        self._onnx = onnx
+        self._nodes: list[Any] = []
+        self._constants: dict[str, Any] = {}
+        self._inputs: list[Any] = []
+        self._outputs: list[Any] = []
+
+    def input(self, name: str, shape: Shape, *, ids: bool = False) -> str:
+        """Declare what is fed: ids (int64), or numbers (float32)."""
+        self._inputs.append(self._declare(name, shape, ids=ids))
+        return name
+
+    def output(self, value: str, name: str, shape: Shape) -> None:
+        """Declare that ``value`` is given back as ``name``."""
+        self._nodes.append(self._onnx.helper.make_node("Identity", [value], [name], name=name))
+        self._outputs.append(self._declare(name, shape, ids=False))
+
+    def constant(self, name: str, value: Tensor | npt.NDArray[Any]) -> str:
+        """A stored tensor; the same name stands for the same one."""
+        if name not in self._constants:
+            array = value.numpy() if isinstance(value, Tensor) else value
+            array = np.ascontiguousarray(array)
+            self._constants[name] = self._onnx.numpy_helper.from_array(array, name)
+        return name
+
+    def integers(self, *values: int) -> str:
+        """A small list of numbers, such as a shape or axes."""
+        name = "integers_" + "_".join(str(value).replace("-", "minus_") for value in values)
+        return self.constant(name, np.array(values, dtype=np.int64))
+
+    def add(
+        self, kind: str, inputs: Sequence[str], name: str, attributes: Mapping[str, Any] = {}
+    ) -> str:
+        """One node; its only output carries its name."""
+        made = self._onnx.helper.make_node(kind, list(inputs), [name], name=name, **attributes)
+        self._nodes.append(made)
+        return name
+
+    def model(self, name: str, opset: int, ir_version: int, producer: str) -> Any:
+        """The whole as ONNX stores it."""
+        helper = self._onnx.helper
+        constants = list(self._constants.values())
+        graph = helper.make_graph(self._nodes, name, self._inputs, self._outputs, constants)
+        return helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid("", opset)],
+            ir_version=ir_version,
+            producer_name=producer,
+        )
+
+    def _declare(self, name: str, shape: Shape, *, ids: bool) -> Any:
+        types = self._onnx.TensorProto
+        kind = types.INT64 if ids else types.FLOAT
+        return self._onnx.helper.make_tensor_value_info(name, kind, list(shape))
+
+
+class Blocks:
+    """The blocks of one model, written into one graph."""
+
+    def __init__(self, graph: Graph, config: ModelConfig, tensors: Mapping[str, Tensor]) -> None:
+        self.graph = graph
+        self.config = config
+        self.tensors = tensors
+
+    def embed(self, side: str, ids: str, start: str | None) -> str:
+        """√d · W[id] plus the row of its place, counted from ``start`` (or 0)."""
+        graph, name = self.graph, f"{side}_embedding"
+        x = graph.add("Gather", [self._stored(f"{name}.weight"), ids], f"{name}/tokens")
+        if self.config.scale_embeddings:
+            scale = np.array(math.sqrt(self.config.d_model), dtype=np.float32)
+            x = graph.add("Mul", [x, graph.constant("scale", scale)], f"{name}/scaled")
+        if self.config.positions == "learned":
+            table = self._stored("target_embedding.positions.learned")
+        else:
+            rows = sinusoidal_positions(SINUSOIDS, self.config.d_model).float()
+            table = graph.constant("sinusoids", rows)
+        length = self.axis_size(ids, 1, f"{name}/length")
+        first = start or graph.integers(0)
+        last = graph.add("Add", [first, length], f"{name}/end")
+        slice_ = [table, first, last, graph.integers(0)]
+        return graph.add("Add", [x, graph.add("Slice", slice_, f"{name}/positions")], f"{name}/sum")
+
+    def axis_size(self, value: str, axis: int, name: str) -> str:
+        """How long an axis of ``value`` is, as a list of one number."""
+        shape = self.graph.add("Shape", [value], f"{name}_shape")
+        return self.graph.add("Gather", [shape, self.graph.integers(axis)], name)
+
+    def mask(self, attention_mask: str) -> str:
+        """What may be looked at, as (batch, 1, 1, source)."""
+        kinds = {"to": 9}  # TensorProto.BOOL
+        is_real = self.graph.add("Cast", [attention_mask], "mask/is_real", kinds)
+        return self.graph.add("Unsqueeze", [is_real, self.graph.integers(1, 2)], "mask/may_attend")
+
+    def causal_mask(self, ids: str) -> str:
+        """No look ahead, as (length, length)."""
+        graph = self.graph
+        length = self.axis_size(ids, 1, "causal/length")
+        scalar = graph.add("Squeeze", [length], "causal/count")
+        zero, one = (graph.constant(f"number_{n}", np.array(n, dtype=np.int64)) for n in (0, 1))
+        places = graph.add("Range", [zero, scalar, one], "causal/places")
+        queries = graph.add("Unsqueeze", [places, graph.integers(1)], "causal/queries")
+        return graph.add("LessOrEqual", [places, queries], "causal/may_attend")
+
+    def project(self, x: str, name: str, part: str) -> str:
+        """Queries, keys or values of the rows ``x``, split into heads."""
+        config, graph = self.config, self.graph
+        widths = {"query": config.key_size, "key": config.key_size, "value": config.value_size}
+        first = list(widths).index(part) * config.heads * config.key_size
+        rows = slice(first, first + config.heads * widths[part])
+        weight = graph.constant(f"{name}.w_{part}", self.tensors[f"{name}.w_qkv"][rows].T)
+        x = graph.add("MatMul", [x, weight], f"{name}/{part}_product")
+        if f"{name}.b_qkv" in self.tensors:
+            bias = graph.constant(f"{name}.b_{part}", self.tensors[f"{name}.b_qkv"][rows])
+            x = graph.add("Add", [x, bias], f"{name}/{part}_sum")
+        shape = graph.integers(0, 0, config.heads, widths[part])
+        x = graph.add("Reshape", [x, shape], f"{name}/{part}_by_head")
+        return graph.add("Transpose", [x], f"{name}/{part}", {"perm": [0, 2, 1, 3]})
+
+    def attend(self, name: str, query: str, key: str, value: str, may_attend: str | None) -> str:
+        """softmax(Q Kᵀ / √dₖ) V of every head, merged and projected."""
+        config, graph = self.config, self.graph
+        turned = graph.add("Transpose", [key], f"{name}/key_turned", {"perm": [0, 1, 3, 2]})
+        scores = graph.add("MatMul", [query, turned], f"{name}/products")
+        root = np.array(1.0 / math.sqrt(config.key_size), dtype=np.float32)
+        scores = graph.add("Mul", [scores, graph.constant("one_by_root", root)], f"{name}/scores")
+        if may_attend is not None:
+            lowest = graph.constant("lowest", np.array(np.finfo(np.float32).min))
+            scores = graph.add("Where", [may_attend, scores, lowest], f"{name}/masked")
+        weights = graph.add("Softmax", [scores], f"{name}/weights", {"axis": -1})
+        heads = graph.add("MatMul", [weights, value], f"{name}/heads")
+        heads = graph.add("Transpose", [heads], f"{name}/heads_in_row", {"perm": [0, 2, 1, 3]})
+        shape = graph.integers(0, 0, config.heads * config.value_size)
+        merged = graph.add("Reshape", [heads, shape], f"{name}/merged")
+        return self._linear(merged, f"{name}.w_o", f"{name}.b_o", f"{name}/output")
+
+    def feed_forward(self, x: str, name: str) -> str:
+        """The two linear maps with a bend between them."""
+        name = f"{name}.feed_forward"
+        hidden = self._linear(x, f"{name}.inner.weight", f"{name}.inner.bias", f"{name}/inner")
+        hidden = self._bend(hidden, f"{name}/bend")
+        return self._linear(hidden, f"{name}.outer.weight", f"{name}.outer.bias", f"{name}/outer")
+
+    def enter(self, x: str, name: str) -> str:
+        """What a sublayer reads: with pre-norm, the normalized rows."""
+        return self.norm(x, f"{name}.norm") if self.config.norm == "pre" else x
+
+    def leave(self, x: str, output: str, name: str) -> str:
+        """The residual sum, with post-norm normalized."""
+        total = self.graph.add("Add", [x, output], f"{name}/residual")
+        return total if self.config.norm == "pre" else self.norm(total, f"{name}.norm")
+
+    def norm(self, x: str, name: str) -> str:
+        """LayerNorm with its gain and bias."""
+        stored = [self._stored(f"{name}.gain"), self._stored(f"{name}.bias")]
+        about = {"axis": -1, "epsilon": self.config.norm_eps}
+        return self.graph.add("LayerNormalization", [x, *stored], f"{name}/normalized", about)
+
+    def logits(self, x: str) -> str:
+        """The last linear map."""
+        tied = self.config.tie_output
+        weight = self._stored("target_embedding.weight" if tied else "output_weight")
+        turned = self.graph.add("Transpose", [weight], "output/turned", {"perm": [1, 0]})
+        x = self.graph.add("MatMul", [x, turned], "output/products")
+        if not self.config.output_bias:
+            return x
+        return self.graph.add("Add", [x, self._stored("output_bias")], "output/sum")
+
+    def _stored(self, name: str) -> str:
+        return self.graph.constant(name, self.tensors[name])
+
+    def _linear(self, x: str, weight: str, bias: str, name: str) -> str:
+        stored = self.graph.constant(weight, self.tensors[weight].T)
+        x = self.graph.add("MatMul", [x, stored], f"{name}_product")
+        if bias not in self.tensors:
+            return x
+        return self.graph.add("Add", [x, self._stored(bias)], f"{name}_sum")
+
+    def _bend(self, x: str, name: str) -> str:
+        graph = self.graph
+        match self.config.activation:
+            case "relu":
+                return graph.add("Relu", [x], name)
+            case "swish":
+                return graph.add("Mul", [x, graph.add("Sigmoid", [x], f"{name}/gate")], name)
+            case "gelu":  # x · (1 + erf(x / √2)) / 2
+                root, one, half = (
+                    graph.constant(f"number_{title}", np.array(value, dtype=np.float32))
+                    for title, value in (("root_half", math.sqrt(0.5)), ("one", 1), ("half", 0.5))
+                )
+                error = graph.add("Erf", [graph.add("Mul", [x, root], f"{name}/z")], f"{name}/erf")
+                gate = graph.add("Add", [error, one], f"{name}/gate")
+                return graph.add("Mul", [graph.add("Mul", [x, gate], f"{name}/twice"), half], name)

@@ -1,0 +1,165 @@
+"""Exported graphs say what the bundle says, under onnxruntime in a process of its own."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import onnx
+import onnx.reference
+import pytest
+from commands import pellucid
+from small_bundles import sentences, small_bundle
+from trained_model import unseen_sentences
+
+from pellucid.bundle import Bundle, save_bundle
+from pellucid.core.errors import BundleError, MissingExtraError, OutputExistsError
+from pellucid.decoding.load import load
+from pellucid.interop.onnx_export import export_onnx
+
+MODELS: dict[str, dict[str, Any]] = {
+    "the paper's": {},
+    "pre-norm": {"norm": "pre", "norm_eps": 1e-3, "activation": "gelu"},
+    "learned positions": {"positions": "learned", "shared": False},
+    "pre-norm and learned positions": {"norm": "pre", "positions": "learned"},
+    "every bias": {"attention_bias": True, "output_bias": True, "activation": "swish"},
+    "not scaled, not tied": {"scale_embeddings": False, "tie_output": False},
+    "heads of other widths": {"d_k": 6, "d_v": 10, "attention_bias": True},
+    "no encoder block": {"encoder_layers": 0, "norm": "pre", "shared": False},
+}
+
+
+def referee(texts: list[str], *pairs: Path) -> dict[str, dict[str, float]]:
+    script = Path(__file__).with_name("onnx_referee.py")
+    result = subprocess.run(
+        [sys.executable, str(script), *map(str, pairs)],
+        input="\n".join(texts),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    told: dict[str, dict[str, float]] = json.loads(result.stdout)
+    return told
+
+
+def test_onnxruntime_computes_our_logits_and_says_our_tokens(tmp_path: Path):
+    """With more attention they say different things, but magnify every rounding as well."""
+    pairs = []
+    for number, changes in enumerate(MODELS.values()):
+        for attention in (1.0, 4.0):
+            bundle = small_bundle(**changes, attention=attention)
+            pairs += [tmp_path / f"{kind}-{number}-{attention}" for kind in ("bundle", "onnx")]
+            save_bundle(pairs[-2], bundle, card="", details={})
+            export_onnx(bundle, pairs[-1])
+    told = iter(referee(sentences(60), *pairs).values())
+    for name, calm, lively in zip(MODELS, told, told, strict=True):
+        assert calm["logits_difference"] <= 2e-5, name
+        assert calm["equal"] == lively["equal"] == 60, name
+        assert lively["different_answers"] >= 3, name
+
+
+def test_a_trained_model_says_the_same_on_200_sentences(trained: Bundle, exported: Path):
+    assert trained.path is not None
+    export_onnx(trained, exported / "onnx")
+    [figures] = referee(unseen_sentences(), trained.path, exported / "onnx").values()
+    assert figures["equal"] == figures["sentences"] == 200
+    assert figures["logits_difference"] <= 1e-5
+    assert figures["different_answers"] > 50
+
+
+def test_the_program_in_the_readme_translates(trained: Bundle, tmp_path: Path):
+    export_onnx(trained, tmp_path / "onnx")
+    page = (tmp_path / "onnx" / "README.md").read_text()
+    found = re.search(r"```python\n(.*?)```", page, re.DOTALL)
+    assert found is not None
+    text = "le petit chat dort"
+    program = found[1].replace("A dog runs on the beach.", text)
+    result = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path / "onnx",
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert trained.path is not None
+    assert result.stdout == load(trained.path).translate(text, beam_size=1).text + "\n"
+
+
+def test_the_files_hold_all_weights_and_no_path(tmp_path: Path):
+    """A graph may name files for its weights, and runtimes have followed such names anywhere."""
+    export_onnx(small_bundle(), tmp_path / "out")
+    names = ("encoder_model", "decoder_model", "decoder_with_past_model")
+    for name in names:
+        model = onnx.load(tmp_path / "out" / f"{name}.onnx", load_external_data=False)
+        assert model.graph.initializer
+        for tensor in model.graph.initializer:
+            assert tensor.data_location == onnx.TensorProto.DEFAULT
+            assert not tensor.external_data
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {
+        *(f"{name}.onnx" for name in names),
+        "README.md",
+        "manifest.json",
+        "onnx.json",
+        "shared.spm",
+        "shared.spm.json",
+    }
+
+
+def test_every_input_and_output_is_told(tmp_path: Path):
+    export_onnx(small_bundle(), tmp_path / "out")
+    about = json.loads((tmp_path / "out" / "onnx.json").read_text())
+    step = about["graphs"]["decoder_with_past_model.onnx"]
+    assert step["inputs"]["past_key_values.1.decoder.key"] == ["batch", 2, "past", 8]
+    assert step["inputs"]["past_key_values.1.encoder.value"] == ["batch", 2, "source", 8]
+    assert step["outputs"]["present.0.decoder.value"] == ["batch", 2, "past + 1", 8]
+    assert about["special_ids"] == {"pad": 0, "unk": 1, "start": 2, "stop": 3}
+    for name, graph in about["graphs"].items():
+        model = onnx.load(tmp_path / "out" / name)
+        assert [each.name for each in model.graph.input] == list(graph["inputs"])
+        assert [each.name for each in model.graph.output] == list(graph["outputs"])
+
+
+def test_everything_the_graphs_cannot_express_is_told_at_once(tmp_path: Path):
+    bundle = small_bundle(positions="rotary", start_symbol="zero", norm_kind="rms")
+    with pytest.raises(BundleError) as caught:
+        export_onnx(bundle, tmp_path / "out")
+    assert str(caught.value) == (
+        "the ONNX graphs cannot express this model: their positions are sinusoidal or learned, not"
+        " positions=rotary; it has no norm_kind=rms; it has no start_symbol=zero"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_self_check_notices_a_wrong_node(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("pellucid.interop.onnx_graph.math.sqrt", lambda x: x**0.4)
+    with pytest.raises(BundleError, match="the self-check failed: on 'Hello, world!', read by the"):
+        export_onnx(small_bundle(), tmp_path / "out")
+
+
+def test_nothing_is_overwritten_by_an_onnx_export(tmp_path: Path):
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(OutputExistsError, match="already holds something"):
+        export_onnx(small_bundle(), tmp_path)
+
+
+def test_a_model_beyond_two_gigabytes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("pellucid.interop.onnx_export._LARGEST_FILE", 100)
+    with pytest.raises(BundleError, match="holds at most 2 GB, too little for encoder_model, dec"):
+        export_onnx(small_bundle(), tmp_path / "out")
+
+
+def test_a_missing_onnx_is_told_with_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingExtraError, match="exporting to ONNX needs onnx") as caught:
+        export_onnx(small_bundle(), tmp_path / "out")
+    assert caught.value.hint == "pip install 'pellucid[onnx]'"
+
+
+def test_the_command_writes_the_folder(tmp_path: Path):
+    save_bundle(tmp_path / "bundle", small_bundle(), card="", details={})
+    result = pellucid("export", "onnx", "bundle", "out", folder=tmp_path)
+    assert (result.code, result.err.splitlines()[-1]) == (0, "wrote out")
+    assert (tmp_path / "out" / "encoder_model.onnx").is_file()

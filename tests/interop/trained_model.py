@@ -1,0 +1,46 @@
+"""A model trained in the test, small and still able to say different things."""
+
+import functools
+from pathlib import Path
+
+from pellucid import phrasebook
+from pellucid.training.presets import read_config
+from pellucid.training.train import train
+
+_PAIRS, _HELD_OUT = 1500, 200
+SETTINGS = [
+    f"phrasebook.pairs={_PAIRS}",
+    f"phrasebook.held_out={_HELD_OUT}",
+    "tokenizer.vocabulary_size=500",
+    "model.d_model=48",
+    "model.d_ff=64",
+    "model.heads=2",
+    "model.encoder_layers=2",
+    "model.decoder_layers=2",
+    "model.norm=post",
+    "model.norm_eps=1e-5",
+    "training.batch_tokens=1024",
+    "training.max_steps=250",
+    "training.max_minutes=60",
+    "training.learning_rate=0.004",
+    "training.warmup_steps=40",
+    "training.schedule=inverse_root",
+    "training.average_decay=0.0",
+    "training.validate_every=250",
+    "training.threads=1",
+    "training.precision=fp32",
+]
+
+
+@functools.cache
+def trained_run(base: Path) -> Path:
+    """The folder of the run, trained once below ``base``."""
+    folder = base / "a trained model"
+    train(read_config("demo", SETTINGS), folder)
+    return folder
+
+
+def unseen_sentences() -> list[str]:
+    """200 French sentences that it was not trained on."""
+    splits = phrasebook.split(_PAIRS, _HELD_OUT, seed=0)
+    return [pair.source for pair in splits.test]
