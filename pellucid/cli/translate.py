@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from pellucid.cli.demand_options import demand_options
+from pellucid.cli.explain import asked_to_explain, explain_options, explained_lines
 from pellucid.cli.search_options import open_translator, search_options
 from pellucid.cli.translation_lines import json_line, n_best_lines, plain_line
 from pellucid.core.errors import InputMissingError, WriteError
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     type=click.IntRange(1),
     help="Lines read before translating.  [default: 1 on a terminal, else 1024]",
 )
+@explain_options
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object a line.")
 def translate(
     bundle: str,
@@ -64,7 +66,12 @@ def translate(
     lines = iterate_lines(sys.stdin.buffer if file == "-" else Path(file))
     requests = _columns(lines) if tab_separated else lines
     several = translator.settings.n_best > 1
+    asked = asked_to_explain(as_json=as_json)
     with opened(output) as out:
+        if asked is not None:
+            for line in explained_lines(translator, requests, asked):
+                out.write(line.encode())
+            return
         for number, translation in enumerate(translator.translate(requests)):
             if as_json:
                 out.write(json_line(number, translation).encode())

@@ -74,6 +74,28 @@ class Rules:
             log_probs[row, :, token] = values.clamp(min=IMPOSSIBLE_LOG_PROB)
         return log_probs
 
+    def why_not(self, sentence: int, ids: Sequence[int], token: int) -> str:
+        """Which rule leaves ``token`` out after ``ids``; empty if none does."""
+        length = len(ids)
+        prefix = self.demands.prefixes[sentence] if self.demands.prefixes else ()
+        said = (*ids, token)
+        ngram = said[length + 1 - self.no_repeat_ngram :] if self.no_repeat_ngram else ()
+        if length < len(prefix):
+            return "" if token == prefix[length] else "the prefix asks for another token"
+        if length >= self.limits[sentence]:
+            return "" if token == STOP_ID else "the longest translation allowed is reached"
+        if token in (PAD_ID, START_ID):
+            return "it is never part of a translation"
+        if token == STOP_ID and length < self.min_length:
+            return "the translation would be shorter than min_length"
+        if ngram and any(
+            said[place : place + len(ngram)] == ngram for place in range(length + 1 - len(ngram))
+        ):
+            return "it would say the same tokens in a row twice (no_repeat_ngram)"
+        if any(said[-len(sequence) :] == sequence for sequence in self.demands.banned):
+            return "it would say what is banned"
+        return ""
+
     def at_limit(self, sentences: Sequence[int], length: int) -> list[bool]:
         """Whether each row must stop after ``length`` tokens."""
         return [self.limits[sentence] <= length for sentence in sentences]

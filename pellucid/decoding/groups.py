@@ -1,7 +1,6 @@
 """One group of an open beam: its hypotheses, its candidates, and what becomes of them."""
 
 import dataclasses
-from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -10,10 +9,8 @@ from torch import Tensor
 from pellucid.core.special import STOP_ID
 from pellucid.decoding.candidates import best_candidates
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.must import Must, share_out
+from pellucid.decoding.must import Must, Verdict, share_out
 from pellucid.equations.search import length_penalty
-
-Verdict = Literal["goes on", "finished", "pruned"]
 
 
 @dataclasses.dataclass(frozen=True)

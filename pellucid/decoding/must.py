@@ -14,6 +14,8 @@ from pellucid.core.errors import ConfigError
 from pellucid.core.special import STOP_ID
 from pellucid.decoding.constraints import Demands
 
+Verdict = Literal["goes on", "finished", "pruned", "ruled out"]
+"""What becomes of a candidate."""
 _MOST_ORDERED = 5
 """Five phrases have 120 orders; six would have 720."""
 
@@ -96,14 +98,14 @@ def make_musts(demands: Demands, limits: Sequence[int]) -> list[Must | None]:
 
 def share_out(
     continuations: Sequence[tuple[int, ...]], size: int, must: Must, limit: int
-) -> list[tuple[Literal["goes on", "finished", "pruned"], str]]:
+) -> list[tuple[Verdict, str]]:
     """What becomes of each continuation, best first: the beam is divided among the banks.
 
     What no bank uses goes to the best of all others. A stop finishes only what holds every
     phrase, and only if it is among the ``size`` best that do.
     """
     left = [must.left(_without_stop(ids)) for ids in continuations]
-    verdicts: list[tuple[Literal["goes on", "finished", "pruned"], str]] = [
+    verdicts: list[tuple[Verdict, str]] = [
         ("pruned", "not among the best of those that hold as many of the words that must appear")
     ] * len(continuations)
     banks: dict[int, list[int]] = {}
@@ -112,13 +114,13 @@ def share_out(
         if ids[-1] == STOP_ID:
             complete += left[place] == 0
             if left[place]:
-                verdicts[place] = ("pruned", "a stop before every word that must appear")
+                verdicts[place] = ("ruled out", "a stop before every word that must appear")
             elif complete <= size:
                 verdicts[place] = ("finished", "")
             else:
                 verdicts[place] = ("pruned", "a stop, and not among the best")
         elif left[place] > limit - len(ids):
-            verdicts[place] = ("pruned", "the words that must appear would no longer fit")
+            verdicts[place] = ("ruled out", "the words that must appear would no longer fit")
         else:
             complete += left[place] == 0
             banks.setdefault(left[place], []).append(place)

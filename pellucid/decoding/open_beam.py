@@ -31,15 +31,25 @@ class Listener(Protocol):
         """What one group made of its candidates at one step, best first."""
         ...
 
-    def ruled_out(
-        self, sentence: int, live: Sequence[Node], logits: Tensor, allowed: Tensor
-    ) -> None:
-        """The model's logits after each live node, (node, vocabulary), and what rules left."""
+    def looked_ahead(self, sentence: int, group: int, step: "Outlook") -> None:
+        """What the model, and the rules after it, make of every continuation."""
         ...
 
-    def left(self, sentence: int, live: Sequence[Node], reason: str) -> None:
+    def left(self, sentence: int, group: int, live: Sequence[Node], reason: str) -> None:
         """The nodes that were live when the search left their group."""
         ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Outlook:
+    """What may follow the live nodes of one group."""
+
+    live: Sequence[Node]
+    logits: Float[Tensor, "live vocabulary"]
+    """The model's own."""
+    allowed: Float[Tensor, "live vocabulary"]
+    """log p, and -inf for what the rules leave out."""
+    rules: Rules
 
 
 @dataclasses.dataclass
@@ -87,9 +97,7 @@ def open_beam_search(
         allowed = rules.log_probs(logits, ids, [sentence.index for sentence in active])
         for row, sentence in enumerate(active):
             if listener is not None:
-                live = sentence.live
-                rows = [node.row for node in live]
-                listener.ruled_out(sentence.index, live, logits[row, rows], allowed[row, rows])
+                _tell(listener, sentence, logits[row], allowed[row], rules)
             _choose(sentence, allowed[row], settings, rules, listener)
         going = [row for row, sentence in enumerate(active) if sentence.live]
         for sentence in active:
@@ -133,6 +141,16 @@ def _parents(going: Sequence[_Sentence], rows: Sequence[int], beam_count: int) -
     return table
 
 
+def _tell(
+    listener: Listener, sentence: _Sentence, logits: Tensor, allowed: Tensor, rules: Rules
+) -> None:
+    for group in sentence.groups:
+        if group.live:
+            rows = [node.row for node in group.live]
+            outlook = Outlook(group.live, logits[rows], allowed[rows], rules)
+            listener.looked_ahead(sentence.index, group.number, outlook)
+
+
 def _choose(
     sentence: _Sentence,
     log_probs: Float[Tensor, "beam vocabulary"],
@@ -159,7 +177,7 @@ def _choose(
         if listener is not None:
             listener.considered(sentence.index, group.number, candidates)
             if reason:
-                listener.left(sentence.index, group.live, reason)
+                listener.left(sentence.index, group.number, group.live, reason)
         if reason:
             group.live = []
         next_row += len(group.live)

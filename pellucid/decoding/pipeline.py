@@ -74,13 +74,21 @@ def search_lines(
 ) -> list[list[Hypothesis]]:
     """What the search finds for each line, best first."""
     source = pad_sources([line.source_ids for line in lines], bundle.model)
-    has_musts = any(line.must_ids for line in lines)
-    demands = Demands(
-        banned=spell_banned(settings.banned, bundle.target_tokenizer),
-        prefixes=tuple(line.prefix_ids for line in lines),
-        musts=tuple(line.must_ids for line in lines),
-        continues_word=continuing_ids(bundle.target_tokenizer) if has_musts else frozenset(),
-    )
+    demands = make_demands(lines, bundle, settings)
     if isinstance(bundle.model, Ensemble):
         return search(bundle.model, source, settings, demands, watcher)
     return search(bundle.model, source, settings, demands, watcher)
+
+
+def make_demands(
+    lines: Sequence[ReadLine], bundle: Translatable, settings: DecodingConfig
+) -> Demands:
+    """What is asked of the translations of these lines, in ids."""
+    tokenizer = bundle.target_tokenizer
+    has_musts = any(line.must_ids for line in lines)
+    return Demands(
+        banned=spell_banned(settings.banned, tokenizer),
+        prefixes=tuple(line.prefix_ids for line in lines),
+        musts=tuple(line.must_ids for line in lines),
+        continues_word=continuing_ids(tokenizer) if has_musts else frozenset(),
+    )

@@ -152,3 +152,32 @@ def test_the_settings_of_a_run_may_hold_all_of_it():
     settings = DecodingConfig.parse(table)
     assert (settings.must, settings.banned) == (("a",), ("b",))
     assert DecodingConfig.parse(settings.to_table()) == settings
+
+
+def test_a_search_explains_itself_line_by_line(tiny_run: Path, tmp_path: Path):
+    references = tmp_path / "right.en"
+    references.write_text("i am a student\n\nthe cat\nan old lady\n", encoding="utf-8")
+    asked = ("translate", tiny_run, "--explain-search", "--max-length", 5)
+    result = pellucid(*asked, "--json", "--reference", references, stdin=TEXT)
+    assert result.code == 0, result.err
+    trees = [json.loads(line) for line in result.out.splitlines()]
+    assert trees[1] is None
+    found = translations(tiny_run, "--max-length", 5)
+    for tree, line, entry in zip(trees, LINES, found, strict=True):
+        if tree is not None:
+            assert tree["source"] == line
+            assert tree["translations"][0]["tokens"] == entry["tokens"]
+            assert tree["nodes"][tree["ends"][0]]["verdict"] == "finished"
+            assert tree["reference"]["verdict"] in ("found", "search error", "model error")
+    references.write_text("one\ntwo\n", encoding="utf-8")
+    short = pellucid(*asked, "--json", "--reference", references, stdin=TEXT)
+    assert short.code == 65
+    assert short.error_line == "error: each line needs a reference, got none for line 3"
+    references.write_text("one\n" * 9, encoding="utf-8")
+    long = pellucid(*asked, "--json", "--reference", references, stdin=TEXT)
+    assert long.error_line == "error: each reference needs a line, got more than 4 references"
+    plain = pellucid(*asked, stdin=TEXT)
+    assert plain.code == 2
+    assert "Error: --explain-search must go with --json." in plain.err
+    lonely = pellucid("translate", tiny_run, "--reference", references, stdin=TEXT)
+    assert "Error: --reference must go with --explain-search." in lonely.err

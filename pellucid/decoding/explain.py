@@ -1,0 +1,213 @@
+"""A search told in full: what it considered, what it dropped and why, and whose error it was."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from pellucid.core.errors import ConfigError, DataError
+from pellucid.core.special import STOP_ID
+from pellucid.decoding.batching import inference, pad_sources
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.constraints import Demands
+from pellucid.decoding.ensemble import Ensemble
+from pellucid.decoding.groups import Candidate, Node
+from pellucid.decoding.open_beam import Outlook, open_beam_search
+from pellucid.decoding.pipeline import make_demands, read_requests
+from pellucid.decoding.protocols import Translatable
+from pellucid.decoding.requests import ReadLine, Request, as_requests
+from pellucid.decoding.result import Hypothesis
+from pellucid.decoding.scoring import score_ids
+from pellucid.decoding.search_tree import ReferenceVerdict, SearchNode, SearchTree
+from pellucid.decoding.translator import Translator
+from pellucid.decoding.writing import write_hypothesis
+from pellucid.text.interface import Tokenizer
+
+
+def explain_search(
+    translator: Translator,
+    source: str | Request,
+    reference: str | None = None,
+    settings: DecodingConfig | None = None,
+) -> SearchTree:
+    """Search for the translation of one text and keep the tree.
+
+    With a ``reference``, say whether the search or the model is to blame if it was not found.
+    The search is the open one, which by law gives what the fast one gives.
+
+    Raises ConfigError for sampling, which has no tree, DataError for a source without a word,
+    and as ``translate``.
+    """
+    settings = settings or translator.settings
+    if settings.sampling is not None:
+        raise ConfigError("sampling drops nothing, so there is no search to explain")
+    bundle = translator.bundle
+    [line] = read_requests(as_requests([source], settings, 1), bundle, settings, 1)
+    if line.is_blank:
+        raise DataError("a search needs a source that holds a word, got none")
+    recorder = _Recorder(bundle.target_tokenizer, settings)
+    with inference(bundle.model):
+        demands = make_demands([line], bundle, settings)
+        hypotheses = _search(bundle, line, settings, demands, recorder)
+    translations = tuple(write_hypothesis(line, each, bundle) for each in hypotheses)
+    verdict = None
+    if reference is not None:
+        verdict = _judge(bundle, line, reference, hypotheses, recorder)
+    return SearchTree(
+        source=line.request.source,
+        source_tokens=translations[0].source_tokens,
+        settings=_plain(settings),
+        nodes=tuple(recorder.nodes),
+        translations=translations,
+        ends=tuple(recorder.number_of[(*each.ids, STOP_ID)] for each in hypotheses),
+        reference=verdict,
+    )
+
+
+def _plain(settings: DecodingConfig) -> dict[str, Any]:
+    """The settings as JSON can hold them, which knows no infinity."""
+    table = settings.to_table()
+    infinite = {name: str(value) for name, value in table.items() if value == math.inf}
+    return table | infinite
+
+
+def _search(
+    bundle: Translatable,
+    line: ReadLine,
+    settings: DecodingConfig,
+    demands: Demands,
+    recorder: "_Recorder",
+) -> list[Hypothesis]:
+    rows = pad_sources([line.source_ids], bundle.model)
+    if isinstance(bundle.model, Ensemble):
+        [found] = open_beam_search(bundle.model, rows, settings, demands, listener=recorder)
+    else:
+        [found] = open_beam_search(bundle.model, rows, settings, demands, listener=recorder)
+    return found
+
+
+class _Recorder:
+    """Turns what an open search tells of its one sentence into nodes."""
+
+    def __init__(self, tokenizer: Tokenizer, settings: DecodingConfig) -> None:
+        root = SearchNode(0, None, 0, "", 0, None, 0.0, 0.0, None, "goes on", "")
+        self.nodes = [root]
+        self.number_of: dict[tuple[int, ...], int] = {(): 0}
+        """By what was said; of several groups that said it, the one that got furthest."""
+        self._tokenizer = tokenizer
+        self.length_penalty = settings.length_penalty
+        self._beam = settings.beam_size // settings.diverse_groups
+        self._numbers: dict[tuple[int, int], int] = {}
+        """From (group, number in the group) to the number in the tree."""
+
+    def looked_ahead(self, sentence: int, group: int, step: Outlook) -> None:
+        """Note what the model would have said had the rules not left it out."""
+        log_probs = step.logits.double().log_softmax(dim=-1)
+        count = min(self._beam, log_probs.shape[-1])
+        for node, row, allowed in zip(step.live, log_probs, step.allowed, strict=True):
+            values, tokens = row.topk(count)
+            for value, token in zip(values.tolist(), tokens.tolist(), strict=True):
+                reason = step.rules.why_not(sentence, node.ids, token)
+                if reason and float(allowed[token]) == float("-inf") != value:
+                    self._add(group, node, token, value, "ruled out", reason)
+
+    def considered(self, sentence: int, group: int, candidates: Sequence[Candidate]) -> None:
+        """Note each candidate with its fate."""
+        del sentence  # there is one
+        for rank, candidate in enumerate(candidates):
+            node = candidate.node
+            number = len(self.nodes)
+            self._numbers[group, node.number] = number
+            self.nodes.append(
+                SearchNode(
+                    number=number,
+                    parent=self._numbers.get((group, node.parent or 0), 0),
+                    group=group,
+                    token=self._token(node.ids[-1]),
+                    length=len(node.ids),
+                    rank=rank,
+                    log_prob=node.log_probs[-1],
+                    total=node.total,
+                    score=candidate.score,
+                    verdict=candidate.verdict,
+                    reason=candidate.reason,
+                )
+            )
+            self._remember(node.ids, number)
+
+    def left(self, sentence: int, group: int, live: Sequence[Node], reason: str) -> None:
+        """Note which nodes went no further."""
+        del sentence
+        for node in live:
+            number = self._numbers[group, node.number]
+            changes: dict[str, Any] = {"verdict": "left", "reason": reason}
+            self.nodes[number] = dataclasses.replace(self.nodes[number], **changes)
+
+    def _add(
+        self, group: int, parent: Node, token: int, log_prob: float, verdict: Any, reason: str
+    ) -> None:
+        number = len(self.nodes)
+        self.nodes.append(
+            SearchNode(
+                number=number,
+                parent=self._numbers.get((group, parent.number), 0),
+                group=group,
+                token=self._token(token),
+                length=len(parent.ids) + 1,
+                rank=None,
+                log_prob=log_prob,
+                total=parent.total + log_prob,
+                score=None,
+                verdict=verdict,
+                reason=reason,
+            )
+        )
+        self._remember((*parent.ids, token), number)
+
+    def _remember(self, ids: tuple[int, ...], number: int) -> None:
+        known = self.number_of.get(ids)
+        if known is None or self.nodes[known].verdict not in ("goes on", "finished"):
+            self.number_of[ids] = number
+
+    def _token(self, token: int) -> str:
+        return self._tokenizer.tokens([token])[0]
+
+
+def _judge(
+    bundle: Translatable,
+    line: ReadLine,
+    reference: str,
+    hypotheses: Sequence[Hypothesis],
+    recorder: _Recorder,
+) -> ReferenceVerdict:
+    ids = tuple(bundle.target_tokenizer.encode(reference))
+    alpha = recorder.length_penalty
+    with inference(bundle.model):
+        [scored] = score_ids(bundle.model, [line.source_ids], [ids], alpha)
+    translation = dataclasses.replace(write_hypothesis(line, scored, bundle), text=reference)
+    lost_at, because, is_ruled_out = _lost(ids, recorder)
+    verdict: Literal["found", "ruled out", "search error", "model error"]
+    if any(each.ids == ids for each in hypotheses):
+        return ReferenceVerdict(translation, "found", None, "")
+    if is_ruled_out:
+        verdict = "ruled out"
+    elif scored.score > hypotheses[0].score:
+        verdict = "search error"
+    else:
+        verdict = "model error"
+    return ReferenceVerdict(translation, verdict, lost_at, because)
+
+
+def _lost(ids: tuple[int, ...], recorder: _Recorder) -> tuple[int | None, str, bool]:
+    """Where the search parted from these ids, why, and whether a rule made it."""
+    said = (*ids, STOP_ID)
+    for place in range(len(said)):
+        number = recorder.number_of.get(said[: place + 1])
+        if number is None:
+            return place, "not among the candidates that were looked at", False
+        node = recorder.nodes[number]
+        if node.verdict == "left":
+            return place + 1, node.reason, False
+        if node.verdict not in ("goes on", "finished"):
+            return place, node.reason, node.verdict == "ruled out"
+    return None, "it finished, and others that finished were better", False
