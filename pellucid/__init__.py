@@ -10,6 +10,9 @@ Names are imported when they are first used, so that ``import pellucid`` costs n
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pellucid.decoding.config import DecodingConfig as DecodingConfig
+    from pellucid.decoding.explain import explain_search as explain_search
+    from pellucid.decoding.requests import Request as Request
     from pellucid.decoding.result import Translation as Translation
     from pellucid.decoding.translator import Translator as Translator
     from pellucid.engines.load import load as load
@@ -24,11 +27,14 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Capture",
+    "DecodingConfig",
+    "Request",
     "RunConfig",
     "Translation",
     "Translator",
     "__version__",
     "evaluate",
+    "explain_search",
     "inspect",
     "load",
     "read_config",
@@ -42,6 +48,18 @@ def __getattr__(name: str) -> Any:
             from pellucid.engines.load import load
 
             return load
+        case "DecodingConfig":
+            from pellucid.decoding.config import DecodingConfig
+
+            return DecodingConfig
+        case "explain_search":
+            from pellucid.decoding.explain import explain_search
+
+            return explain_search
+        case "Request":
+            from pellucid.decoding.requests import Request
+
+            return Request
         case "Translation":
             from pellucid.decoding.result import Translation
 
