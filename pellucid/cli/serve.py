@@ -1,10 +1,13 @@
 """``pellucid serve``: models behind HTTP."""
 
+import contextlib
 import ipaddress
 import logging
 import os
 import socket
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +15,11 @@ import click
 
 from pellucid.cli.serve_options import given_limits, given_options, serve_options
 from pellucid.core.errors import ConfigError, InputMissingError, MissingExtraError
+from pellucid.serve import SHARED_FIGURES
 
 if TYPE_CHECKING:
     from pellucid.serve.models import ModelPlace
+    from pellucid.serve.process import ServerPlan
 
 _KEY_VARIABLE = "PELLUCID_API_KEY"
 
@@ -37,43 +42,58 @@ def serve(ctx: click.Context, bundles: tuple[str, ...]) -> None:
     """
     begun = time.monotonic()
     options = given_options(ctx)
-    limits = given_limits(options)
+    given_limits(options)
     keys = _read_keys(options["api_key_file"])
     _check_exposure(options["host"], has_key=bool(keys), is_open=options["insecure_no_auth"])
     listener = _listen(options["host"], options["port"])
-    try:
-        from pellucid.serve.http.auth import KeyRing
-        from pellucid.serve.http.guard import Policy
-        from pellucid.serve.process import ServerPlan
-        from pellucid.serve.supervisor import run_workers
-    except ModuleNotFoundError as error:
-        raise MissingExtraError(str(error.name), "serve", "pellucid serve") from None
-    policy = Policy(
-        keys=KeyRing(keys),
-        hosts=frozenset(name.lower() for name in (*options["allowed_host"], options["host"])),
-        origins=frozenset(origin.lower().rstrip("/") for origin in options["cors_origin"]),
-        log_text=options["log_text"],
-    )
-    plan = ServerPlan(
+    with _shared_figures(options["workers"]):
+        try:
+            import pellucid.serve.supervisor as supervisor
+        except ModuleNotFoundError as error:
+            raise MissingExtraError(str(error.name), "serve", "pellucid serve") from None
+        plan = _plan(bundles, options, keys)
+        _log_in_lines(quiet=ctx.find_root().obj["quiet"])
+
+        def announce() -> None:
+            for place in plan.places:
+                click.echo(f"serving {place.name} ({place.path})", err=True)
+            guarded = "with an API key" if keys else "without an API key"
+            seconds = time.monotonic() - begun
+            click.echo(f"ready after {seconds:.1f} s {guarded}; stop with Ctrl-C", err=True)
+            click.echo(_url_of(listener))
+
+        supervisor.run_workers(plan, listener, options["workers"], announce)
+
+
+def _plan(bundles: tuple[str, ...], options: dict[str, Any], keys: list[str]) -> "ServerPlan":
+    """Everything a worker needs. Raises ConfigError, and InputMissingError for a bundle."""
+    from pellucid.serve.http.auth import KeyRing
+    from pellucid.serve.http.guard import Policy
+    from pellucid.serve.process import ServerPlan
+
+    return ServerPlan(
         places=_places(bundles, options["languages"]),
-        limits=limits,
-        policy=policy,
+        limits=given_limits(options),
+        policy=Policy(
+            keys=KeyRing(keys),
+            hosts=frozenset(name.lower() for name in (*options["allowed_host"], options["host"])),
+            origins=frozenset(origin.lower().rstrip("/") for origin in options["cors_origin"]),
+            log_text=options["log_text"],
+        ),
         batch_wait_seconds=options["batch_wait_ms"] / 1000,
         threads=options["threads"],
     )
-    _log_in_lines(quiet=ctx.find_root().obj["quiet"])
-    url = _url_of(listener)
 
-    def announce() -> None:
-        for place in plan.places:
-            click.echo(f"serving {place.name} ({place.path})", err=True)
-        guarded = "with an API key" if policy.keys else "without an API key"
-        click.echo(
-            f"ready after {time.monotonic() - begun:.1f} s {guarded}; stop with Ctrl-C", err=True
-        )
-        click.echo(url)
 
-    run_workers(plan, listener, options["workers"], announce)
+@contextlib.contextmanager
+def _shared_figures(workers: int) -> Iterator[None]:
+    """A folder in which several workers add up their figures."""
+    if workers == 1:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="pellucid-figures-") as folder:
+        os.environ[SHARED_FIGURES] = folder
+        yield
 
 
 def _read_keys(path: str | None) -> list[str]:

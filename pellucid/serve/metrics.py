@@ -6,10 +6,9 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-SHARED_FOLDER = "PROMETHEUS_MULTIPROC_DIR"
-"""The variable by which prometheus_client finds the figures of all worker processes."""
+from pellucid.serve import SHARED_FIGURES
 
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _SENTENCES = (1, 2, 4, 8, 16, 32, 64, 128)
 
@@ -62,7 +61,7 @@ class Metrics:
 
     def text(self) -> bytes:
         """All figures in Prometheus' text format."""
-        folder = os.environ.get(SHARED_FOLDER)
+        folder = os.environ.get(SHARED_FIGURES)
         if folder is None or not Path(folder).is_dir():
             return generate_latest(self._registry)
         shared = CollectorRegistry()

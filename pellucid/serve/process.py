@@ -30,6 +30,8 @@ _ACCEPTED_AT_ONCE = 1
 """asyncio takes the backlog for the number of connections that it accepts in one go; with one,
 worker processes that share a socket share its connections."""
 _TURN_SECONDS = 0.02
+_LAST_TURNS = 50
+"""For requests that were cut off when the grace was over."""
 _SWITCH_SECONDS = 0.001
 """How long the thread that translates may hold up the one that answers; 0.005 is Python's own."""
 
@@ -44,6 +46,8 @@ class ServerPlan:
     batch_wait_seconds: float = 0.005
     threads: int | None = None
     """Of one operation of torch; None leaves the number to torch."""
+    accepts_early: bool = True
+    """Whether to listen while the models are read, and say so; not where others can answer."""
 
 
 def run_worker(plan: ServerPlan, listener: socket.socket, ready: Callable[[], None]) -> None:
@@ -90,10 +94,18 @@ class _Worker:
     async def serve(self) -> None:
         """From the first connection to the last answer."""
         self._handle_signals()
+        if not self._plan.accepts_early:
+            await asyncio.to_thread(self._read_models)
+            if self._failure is not None:
+                raise self._failure
         await self._server.startup(sockets=[self._listener])
         self._listener.listen(BACKLOG)
         ticking = asyncio.create_task(self._tick())
-        threading.Thread(target=self._read_models, name="pellucid-loader", daemon=True).start()
+        if self._plan.accepts_early:
+            reading = asyncio.create_task(asyncio.to_thread(self._read_models))
+            reading.add_done_callback(self._on_read)
+        else:
+            self._ready()
         await self._stopping.wait()
         await self._drain()
         ticking.cancel()
@@ -122,16 +134,19 @@ class _Worker:
 
     def _read_models(self) -> None:
         """At the start; a model that cannot be read ends the server."""
-        loop = self._server.servers[0].get_loop()
         try:
             for place in self._plan.places:
                 self._service.put(open_model(place))
         except Exception as error:
             self._failure = error
-            loop.call_soon_threadsafe(self._stopping.set)
-            return
-        self._service.is_ready = True
-        self._ready()
+        else:
+            self._service.is_ready = True
+
+    def _on_read(self, _reading: asyncio.Task[None]) -> None:
+        if self._failure is None:
+            self._ready()
+        else:
+            self._stopping.set()
 
     def _reload(self) -> None:
         """On SIGHUP; a model that cannot be read leaves the old one in place."""
@@ -169,9 +184,13 @@ class _Worker:
             server.close()
         for connection in list(state.connections):
             connection.shutdown()
-        for task in list(state.tasks):
-            task.cancel()
         await asyncio.sleep(_TURN_SECONDS)
         for connection in list(state.connections):
-            connection.transport.abort()
+            connection.transport.abort()  # who waits for it is told, and cancels the work
+        for _ in range(_LAST_TURNS):
+            if not state.tasks:
+                break
+            await asyncio.sleep(_TURN_SECONDS)
+        for task in list(state.tasks):
+            task.cancel()
         self._service.stop(1.0)

@@ -1,17 +1,15 @@
 """Several worker processes on one socket: those that die are replaced."""
 
+import dataclasses
 import logging
 import os
-import shutil
 import signal
 import socket
-import tempfile
 import time
 from collections.abc import Callable
 
 from prometheus_client.multiprocess import mark_process_dead
 
-from pellucid.serve.metrics import SHARED_FOLDER
 from pellucid.serve.process import ServerPlan, run_worker
 
 _LOG = logging.getLogger("pellucid.serve")
@@ -35,7 +33,8 @@ def run_workers(
     if count == 1:
         run_worker(plan, listener, announce)
     else:
-        _Supervisor(plan, listener, count, announce).run()
+        late = dataclasses.replace(plan, accepts_early=False)
+        _Supervisor(late, listener, count, announce).run()
 
 
 class _Supervisor:
@@ -57,17 +56,12 @@ class _Supervisor:
 
     def run(self) -> None:
         """Until all workers have ended. Raises SystemExit with the code of one that failed."""
-        folder = tempfile.mkdtemp(prefix="pellucid-metrics-")
-        os.environ[SHARED_FOLDER] = folder
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_stop)
         signal.signal(signal.SIGHUP, self._on_reload)
-        try:
-            for _ in range(self._count):
-                self._fork()
-            self._watch()
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        for _ in range(self._count):
+            self._fork()
+        self._watch()
         if self._failure:
             raise SystemExit(self._failure)
 

@@ -1,0 +1,111 @@
+"""The real server in a process, and clients that are slow, broken or hostile."""
+
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from served_models import LINES, translator, write_bundle
+from server_processes import (
+    ServerProcess,
+    read_all,
+    serving_process,
+    status_of,
+    wait_until,
+)
+
+BODY = json.dumps({"text": LINES[0]}).encode()
+HEAD = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+GOOD = HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(BODY) + BODY
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_bundle(tmp_path_factory.mktemp("served") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def server(bundle: Path) -> Iterator[ServerProcess]:
+    with serving_process(bundle, "--max-receipt-seconds", "0.5", "--max-idle-seconds", "1") as made:
+        yield made
+
+
+def test_it_answers_as_the_library_does(server: ServerProcess):
+    assert server.translate(LINES[0]) == translator().translate(LINES[0]).text
+    assert server.ask("GET", "/readyz") == (200, {"status": "ok"})
+
+
+@pytest.mark.parametrize(
+    ("data", "status"),
+    [
+        (b"", 0),
+        (b"GET / HTTP/1.1\r\nHost: local", 408),
+        (HEAD + b"Content-Length: 100\r\n\r\n{", 408),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n" + b"1\r\n \r\n" * 100_000, 411),
+        (HEAD + b"Content-Length: 1073741824\r\n\r\n", 413),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 20_000_000, 431),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\n" + b"A: b\r\n" * 10_000 + b"\r\n", 431),
+        (b"GET /" + b"x" * 65_536 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", 431),
+        (
+            b"GET /" + b"x" * 9_000 + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n",
+            414,
+        ),
+        (b"GET / HTTP/1.1\r\nConnection: close\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\nConnection: close\r\n\r\n", 400),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
+        (b"\x00" * 1000 + b"\r\n\r\n", 400),
+        (HEAD + b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n123456", 400),
+        (HEAD + b"Content-Length: 0x5\r\n\r\n12345", 400),
+        (GOOD.replace(b"\r\nHost", b"\r\nUpgrade: websocket\r\nHost"), 200),
+        (GOOD + b"rubbish after the end\r\n\r\n", 200),
+    ],
+)
+def test_broken_and_slow_requests_are_answered_and_closed(
+    server: ServerProcess, data: bytes, status: int
+):
+    """H3, H5. Who sends more than is read may see the connection end before the answer."""
+    answer = server.send(data)
+    assert status_of(answer) in ((status, 0) if len(data) > 60_000 else (status,)), answer[:200]
+    if answer and status != 200:
+        assert b"application/problem+json" in answer
+    assert server.translate(LINES[0])
+
+
+def test_a_half_closed_connection_harms_nobody(server: ServerProcess):
+    server.send(GOOD, half_close=True)
+    server.send(HEAD + b"Content-Length: 9\r\n\r\n{", half_close=True)
+    assert server.translate(LINES[0])
+
+
+def test_many_slow_clients_are_all_closed_and_a_good_one_is_served_meanwhile(server: ServerProcess):
+    """H5 at a small size; the kernel's sockets of this process are what limits it."""
+    before = server.open_files()
+    slow = []
+    for start in (b"", b"GET / HT", HEAD + b"Content-Length: 50\r\n\r\n{"):
+        for _ in range(15):
+            slow.append(server.connect())
+            slow[-1].sendall(start)
+    assert server.translate(LINES[0]) == translator().translate(LINES[0]).text
+    for each in slow:
+        read_all(each)
+        each.close()
+    wait_until(lambda: server.open_files() <= before)
+
+
+def test_a_client_that_does_not_read_is_cut_off(server: ServerProcess):
+    """A large answer, and nobody to take it."""
+    before = server.open_files()
+    body = json.dumps({"text": LINES[1], "only": ["*"]}).encode()
+    head = HEAD.replace(b"translate", b"inspect") + b"Content-Length: %d\r\n\r\n" % len(body)
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", server.port))
+        client.sendall((head + body) * 8)
+        wait_until(lambda: server.open_files() > before)
+        wait_until(lambda: server.open_files() <= before)
+
+
+def test_two_requests_in_one_packet_are_both_answered(server: ServerProcess):
+    answer = server.send(GOOD.replace(b"Connection: close\r\n", b"") + GOOD)
+    assert answer.count(b"HTTP/1.1 200 OK") == 2
