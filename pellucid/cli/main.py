@@ -13,13 +13,16 @@ from pellucid import __version__
 from pellucid.core.errors import PellucidError
 
 CommandName = Literal[
+    "ablate",
     "check",
     "compare",
     "demo",
+    "doctor",
     "evaluate",
     "export",
     "figures",
     "import",
+    "inspect",
     "score",
     "serve",
     "train",
@@ -61,6 +64,10 @@ class _Commands(click.Group):
 
 def _load(name: CommandName) -> click.Command:
     match name:
+        case "ablate":
+            from pellucid.cli.ablate import ablate
+
+            return ablate
         case "check":
             from pellucid.cli.check import check
 
@@ -73,6 +80,10 @@ def _load(name: CommandName) -> click.Command:
             from pellucid.cli.demo import demo
 
             return demo
+        case "doctor":
+            from pellucid.cli.doctor import doctor
+
+            return doctor
         case "evaluate":
             from pellucid.cli.evaluate import evaluate
 
@@ -89,6 +100,10 @@ def _load(name: CommandName) -> click.Command:
             from pellucid.cli.import_ import import_
 
             return import_
+        case "inspect":
+            from pellucid.cli.inspect_ import inspect
+
+            return inspect
         case "score":
             from pellucid.cli.score import score
 

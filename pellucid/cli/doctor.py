@@ -1,0 +1,84 @@
+"""``pellucid doctor``: what is installed, and whether the laws hold on this machine."""
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from pellucid.inspection.doctor import Installation
+    from pellucid.inspection.laws import LawResult
+
+
+@click.command()
+@click.argument("bundle", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def doctor(bundle: str | None, as_json: bool) -> int:
+    """Say what is installed and hold the laws of the architecture against tiny models, and BUNDLE.
+
+    Ends with exit code 1 if a law is broken.
+
+    \b
+    Examples:
+      pellucid doctor
+      pellucid doctor runs/en-de --json
+    """
+    from pellucid.bundle import load_bundle
+    from pellucid.inspection.doctor import examine_installation
+    from pellucid.inspection.laws import check_laws, tiny_models
+
+    models = {f"tiny {name}": model for name, model in tiny_models().items()}
+    if bundle is not None:
+        opened = load_bundle(bundle)
+        models[f"{bundle}: {opened.model.config.summary()}"] = opened.model
+    installation = examine_installation()
+    if not as_json:
+        click.echo(_describe(installation))
+    results = []
+    for subject, model in models.items():
+        if not as_json:
+            click.echo(f"\n{subject}")
+        for result in check_laws(model, subject):
+            results.append(result)
+            if not as_json:
+                click.echo(_line(result))
+    broken = [result for result in results if not result.holds]
+    if as_json:
+        click.echo(_as_json(installation, results))
+    elif broken:
+        click.echo(f"\n{len(broken)} of {len(results)} laws broken on this machine")
+    else:
+        click.echo(f"\nall {len(results)} laws hold on this machine")
+    return 1 if broken else 0
+
+
+def _describe(installation: "Installation") -> str:
+    versions = {**installation.versions}
+    lines = [f"{name:14} {version or 'missing'}" for name, version in versions.items()]
+    lines += [f"{'system':14} {installation.system}"]
+    lines += [f"{'device':14} {device}" for device in installation.devices]
+    lines += [f"{'threads':14} {count} {name}" for name, count in installation.threads.items()]
+    for extra in installation.extras:
+        missing = [name for name, version in extra.versions.items() if version is None]
+        state = "complete" if extra.is_complete else f"missing {', '.join(missing)}"
+        lines.append(f"{'extra ' + extra.name:14} {state}")
+    return "\n".join(lines)
+
+
+def _line(result: "LawResult") -> str:
+    sign = "holds " if result.holds else "BROKEN"
+    difference = "exactly" if result.difference == 0 else f"to {result.difference:.1e}"
+    return f"  {sign}  {result.law:36} {difference:14} {result.seconds * 1000:6.0f} ms"
+
+
+def _as_json(installation: "Installation", results: "list[LawResult]") -> str:
+    laws = [
+        {**dataclasses.asdict(each), "difference": None} if each.difference == float("inf")
+        else dataclasses.asdict(each)
+        for each in results
+    ]
+    return json.dumps(
+        {**dataclasses.asdict(installation), "laws": laws, "holds": all(r.holds for r in results)},
+        ensure_ascii=False,
+    )

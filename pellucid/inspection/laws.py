@@ -1,0 +1,188 @@
+"""The laws of docs/architecture.md, held against any model on any machine, in seconds."""
+
+import copy
+import dataclasses
+import time
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+
+from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID
+from pellucid.decoding.beam import beam_search
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.greedy import greedy_search
+from pellucid.inspection.sentence import at_rest
+from pellucid.model import ModelConfig, Seq2Seq, Trace, build_model
+from pellucid.model.config import known_settings
+
+TOLERANCE = 1e-9
+"""The most that two ways may differ in float64, measured in the largest logit. The laws' own tests
+hold tiny models to 1e-12; large ones add up more."""
+_FLOAT32_TOLERANCE = 1e-3
+_LENGTHS = (6, 2, 4)
+_TARGET_LENGTH = 5
+_TINY = {"d_model": 16, "d_ff": 24, "heads": 2, "encoder_layers": 2, "decoder_layers": 2}
+_TINY_KINDS = {"Transformer": "transformer", "rnn": "rnn", "rnn with attention": "rnn-attention"}
+_TINY_VOCABULARY = 31
+
+
+@dataclasses.dataclass(frozen=True)
+class LawResult:
+    """Whether a law holds for a model on this machine."""
+
+    law: str
+    subject: str
+    """The model it was held against."""
+    holds: bool
+    difference: float
+    """The largest difference between the two ways, in units of the largest number; 0 is exact."""
+    tolerance: float
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True)
+class _Batch:
+    """Random sentences, the longest first, with decoder inputs."""
+
+    source: Tensor
+    target: Tensor
+
+
+def tiny_models() -> dict[str, Seq2Seq]:
+    """A small random model of each kind, by the name of its kind."""
+    models = {}
+    for name, kind in _TINY_KINDS.items():
+        config = ModelConfig.parse({**known_settings(kind, _TINY), "kind": kind})
+        models[name] = build_model(config, _TINY_VOCABULARY, _TINY_VOCABULARY, seed=1).eval()
+    return models
+
+
+def check_laws(model: Seq2Seq, subject: str) -> Iterator[LawResult]:
+    """Hold every law against ``model``, one after another; the model is not changed.
+
+    All are checked in float64, on a copy; the last says how far the model's own numbers are from
+    those.
+    """
+    exact = copy.deepcopy(model).double()
+    batch = _random_batch(exact)
+    laws: dict[str, tuple[Callable[[Seq2Seq, _Batch], float], float]] = {
+        "fused = clear, watched = unwatched": (_watched, TOLERANCE),
+        "cached = full": (_cached, TOLERANCE),
+        "selected = alone": (_selected, TOLERANCE),
+        "batched = alone": (_batched, TOLERANCE),
+        "causal": (_causal, 0.0),
+        "one beam = greedy": (_one_beam, 0.0),
+    }
+    with torch.no_grad(), at_rest(exact), at_rest(model):
+        for law, (difference, tolerance) in laws.items():
+            yield _hold(law, subject, tolerance, lambda: difference(exact, batch))
+        yield _hold(
+            "own precision = float64",
+            subject,
+            _FLOAT32_TOLERANCE,
+            lambda: _apart(_run(model, batch), _run(exact, batch)),
+        )
+
+
+def _hold(law: str, subject: str, tolerance: float, difference: Callable[[], float]) -> LawResult:
+    began = time.perf_counter()
+    found = difference()
+    seconds = time.perf_counter() - began
+    return LawResult(law, subject, found <= tolerance, found, tolerance, seconds)
+
+
+def _random_batch(model: Seq2Seq) -> _Batch:
+    generator = torch.Generator().manual_seed(7)
+    device = next(model.parameters()).device
+    count = len(_LENGTHS)
+    source = torch.randint(
+        SPECIAL_COUNT,
+        max(model.source_vocabulary_size, SPECIAL_COUNT + 1),
+        (count, max(_LENGTHS)),
+        generator=generator,
+    )
+    for row, length in enumerate(_LENGTHS):
+        source[row, length - 1] = STOP_ID
+        source[row, length:] = PAD_ID
+    target = torch.randint(
+        SPECIAL_COUNT,
+        max(model.target_vocabulary_size, SPECIAL_COUNT + 1),
+        (count, _TARGET_LENGTH),
+        generator=generator,
+    )
+    target[:, 0] = START_ID
+    return _Batch(source.to(device), target.to(device))
+
+
+def _run(model: Seq2Seq, batch: _Batch) -> Tensor:
+    logits: Tensor = model(batch.source, batch.target)
+    return logits
+
+
+def _apart(got: Tensor, expected: Tensor) -> float:
+    """The largest difference, in units of the largest expected number; infinite for NaN."""
+    got, expected = got.double(), expected.double()
+    difference = float((got - expected).abs().max() / expected.abs().max().clamp(min=1e-300))
+    return difference if difference == difference else float("inf")
+
+
+def _watched(model: Seq2Seq, batch: _Batch) -> float:
+    """A trace that wants everything makes attention work in the open, by its equation."""
+    return _apart(model(batch.source, batch.target, Trace("*")), _run(model, batch))
+
+
+def _cached(model: Seq2Seq, batch: _Batch) -> float:
+    state = model.start(model.encode(batch.source))
+    steps = []
+    for position in range(_TARGET_LENGTH):
+        logits, state = model.step(batch.target[:, position : position + 1], state)
+        steps.append(logits[:, 0])
+    return _apart(torch.stack(steps, dim=1), _run(model, batch))
+
+
+def _selected(model: Seq2Seq, batch: _Batch) -> float:
+    """Two beams of each sentence change places in mid-sentence and go on as if alone."""
+    device = batch.source.device
+    state = model.start(model.encode(batch.source))
+    _, state = model.step(batch.target[:, :1], state)
+    rows = torch.arange(len(_LENGTHS), device=device).unsqueeze(1)
+    state = state.select(rows.expand(-1, 2))
+    _, state = model.step(batch.target[:, 1:3], state)  # two beams: the second and third word
+    state = state.select(torch.cat([2 * rows + 1, 2 * rows], dim=1))
+    logits, _ = model.step(batch.target[:, 3:5], state)
+    largest = 0.0
+    for beam, (first, second) in enumerate(((2, 3), (1, 4))):
+        prefix = batch.target[:, [0, first, second]]
+        alone = model(batch.source, prefix)[:, -1]
+        largest = max(largest, _apart(logits[:, beam], alone))
+    return largest
+
+
+def _batched(model: Seq2Seq, batch: _Batch) -> float:
+    together = _run(model, batch)
+    backwards = model(batch.source.flip(0), batch.target.flip(0)).flip(0)
+    largest = _apart(backwards, together)
+    for row, length in enumerate(_LENGTHS):
+        alone = model(batch.source[row : row + 1, :length], batch.target[row : row + 1])
+        largest = max(largest, _apart(alone[0], together[row]))
+    return largest
+
+
+def _causal(model: Seq2Seq, batch: _Batch) -> float:
+    before, largest = _run(model, batch), 0.0
+    for position in range(1, _TARGET_LENGTH):
+        changed = batch.target.clone()
+        changed[:, position] = STOP_ID
+        after = model(batch.source, changed)
+        largest = max(largest, _apart(after[:, :position], before[:, :position]))
+    return largest
+
+
+def _one_beam(model: Seq2Seq, batch: _Batch) -> float:
+    settings = DecodingConfig(beam_size=1, n_best=1, max_length=8)
+    greedy = greedy_search(model, batch.source, settings)
+    beams = [best for [best] in beam_search(model, batch.source, settings)]
+    same = [one.ids == other.ids and one.score == other.score for one, other in zip(
+        beams, greedy, strict=True)]
+    return 0.0 if all(same) else float("inf")
