@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from typing import TYPE_CHECKING
 
 import click
@@ -26,7 +27,7 @@ def doctor(bundle: str | None, as_json: bool) -> int:
     """
     from pellucid.bundle import load_bundle
     from pellucid.inspection.doctor import examine_installation
-    from pellucid.inspection.laws import check_laws, tiny_models
+    from pellucid.inspection.laws import check_kernels, check_laws, tiny_models
 
     models = {f"tiny {name}": model for name, model in tiny_models().items()}
     if bundle is not None:
@@ -35,11 +36,13 @@ def doctor(bundle: str | None, as_json: bool) -> int:
     installation = examine_installation()
     if not as_json:
         click.echo(_describe(installation))
+    checks = {"attention": check_kernels()}
+    checks |= {subject: check_laws(model, subject) for subject, model in models.items()}
     results = []
-    for subject, model in models.items():
+    for subject, found in checks.items():
         if not as_json:
             click.echo(f"\n{subject}")
-        for result in check_laws(model, subject):
+        for result in found:
             results.append(result)
             if not as_json:
                 click.echo(_line(result))
@@ -47,9 +50,9 @@ def doctor(bundle: str | None, as_json: bool) -> int:
     if as_json:
         click.echo(_as_json(installation, results))
     elif broken:
-        click.echo(f"\n{len(broken)} of {len(results)} laws broken on this machine")
+        click.echo(f"\n{len(broken)} of {len(results)} checks do not hold on this machine")
     else:
-        click.echo(f"\nall {len(results)} laws hold on this machine")
+        click.echo(f"\nall {len(results)} checks hold on this machine")
     return 1 if broken else 0
 
 
@@ -74,8 +77,10 @@ def _line(result: "LawResult") -> str:
 
 def _as_json(installation: "Installation", results: "list[LawResult]") -> str:
     laws = [
-        {**dataclasses.asdict(each), "difference": None} if each.difference == float("inf")
-        else dataclasses.asdict(each)
+        {
+            **dataclasses.asdict(each),
+            "difference": each.difference if math.isfinite(each.difference) else None,
+        }
         for each in results
     ]
     return json.dumps(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pellucid.core.errors import MissingExtraError
+from pellucid.core.errors import ConfigError, MissingExtraError
 from pellucid.core.files import write_file
 
 if TYPE_CHECKING:
@@ -57,14 +57,23 @@ def print_style() -> Iterator[None]:
 def save_picture(figure: "Figure", path: Path) -> None:
     """Write a figure in the format of its suffix; the same figure gives the same bytes.
 
-    Raises WriteError.
+    Raises WriteError, ConfigError for a suffix that names no format.
     """
+    check_picture(path)
     buffer = io.BytesIO()
     metadata = {"Date": None} if path.suffix == ".svg" else None
     figure.savefig(
         buffer, format=path.suffix.removeprefix("."), dpi=_DOTS_PER_INCH, metadata=metadata
     )
     write_file(path, buffer.getvalue())
+
+
+def check_picture(path: Path) -> None:
+    """Raise ConfigError unless the suffix of ``path`` names a format that can be drawn."""
+    if path.suffix not in (*PICTURE_SUFFIXES, ".pdf"):
+        raise ConfigError(
+            f"a picture must end in {', '.join(PICTURE_SUFFIXES)} or .pdf, got {path.name}"
+        )
 
 
 def _missing() -> MissingExtraError:

@@ -15,6 +15,7 @@ from pellucid.inspection.forward import run
 from pellucid.inspection.predictions import likeliest
 from pellucid.inspection.sentence import (
     Openable,
+    Opened,
     Prediction,
     Sentence,
     open_model,
@@ -133,16 +134,21 @@ def inspect(
     DataError if a side is not text or too long, and what ``load_bundle`` raises.
     """
     inside = open_model(opened)
-    model = inside.model
-    described = describe(model.config)
-    chosen = select(described, [only] if isinstance(only, str) else only)
-    sentence = read_sentence(inside, source, target)
+    patterns = [only] if isinstance(only, str) else only
+    select(describe(inside.model.config), patterns)  # a fault is told before anything is translated
+    return capture_of(inside, read_sentence(inside, source, target), patterns)
+
+
+def capture_of(opened: Opened, sentence: Sentence, only: Sequence[str]) -> Capture:
+    """The capture of a sentence that was read. Raises ConfigError if a pattern matches nothing."""
+    described = describe(opened.model.config)
+    chosen = select(described, only)
     trace = Trace(*{locate(name)[0] for name in chosen})
-    logits = run(inside, sentence, trace)
-    confidences, predictions = _judge(logits, sentence, inside.target_tokenizer)
+    logits = run(opened, sentence, trace)
+    confidences, predictions = _judge(logits, sentence, opened.target_tokenizer)
     return Capture(
         sentence=sentence,
-        config=model.config,
+        config=opened.model.config,
         entries=_entries(chosen, described, trace.values),
         confidences=confidences,
         predictions=predictions,

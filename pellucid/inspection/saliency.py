@@ -56,7 +56,11 @@ def saliency(
     ``inspect`` does.
     """
     inside = open_model(opened)
-    sentence = read_sentence(inside, source, target)
+    return saliency_of(inside, read_sentence(inside, source, target), method, steps)
+
+
+def saliency_of(opened: Opened, sentence: Sentence, method: Method, steps: int) -> Saliency:
+    """The saliency of a sentence that was read."""
     match method:
         case "gradient_x_input":
             places, weights = torch.ones(1), torch.ones(1)
@@ -65,12 +69,12 @@ def saliency(
             places, weights = torch.from_numpy((nodes + 1) / 2), torch.from_numpy(node_weights / 2)
         case _:
             assert_never(method)
-    with at_rest(inside.model):
-        embedding = _embedding(inside, sentence)
-        scores = _shares(inside, sentence, embedding, places, weights)
+    with at_rest(opened.model):
+        embedding = _embedding(opened, sentence)
+        scores = _shares(opened, sentence, embedding, places, weights)
         with torch.no_grad():
             ends = torch.tensor([1.0, 0.0]).to(embedding)[:, None, None] * embedding
-            with_source, without = _log_probabilities(inside, sentence, ends)
+            with_source, without = _log_probabilities(opened, sentence, ends)
     return Saliency(sentence, method, scores.cpu(), (with_source - without).cpu())
 
 

@@ -1,0 +1,90 @@
+"""``pellucid ablate``: what a translation loses without each head and each layer."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pellucid.cli.search_options import open_translator, search_options
+
+if TYPE_CHECKING:
+    from pellucid.inspection.ablation import AblationStudy
+
+
+@click.command()
+@click.argument("bundle")
+@click.argument("source", type=click.Path(path_type=Path))
+@click.argument("reference", type=click.Path(path_type=Path))
+@search_options
+@click.option(
+    "--lines", type=click.IntRange(1), metavar="N", help="Only the first N lines of both files."
+)
+@click.option(
+    "--picture",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Draw what BLEU loses as heat maps, as .svg, .png or .pdf.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def ablate(
+    bundle: str,
+    source: Path,
+    reference: Path,
+    lines: int | None,
+    picture: Path | None,
+    as_json: bool,
+) -> None:
+    """Translate SOURCE with each head of BUNDLE off, and each layer left out, one at a time.
+
+    Gives BLEU against REFERENCE and the loss of its tokens. The test set is translated once for
+    each part, so begin with a few hundred lines.
+
+    \b
+    Examples:
+      pellucid ablate runs/en-de test.en test.de --lines 200 --picture heads.svg
+      pellucid ablate runs/en-de test.en test.de --beam-size 1 --json
+    """
+    from pellucid.inspection.canvas import check_picture
+
+    if picture is not None:
+        check_picture(picture)
+
+    from pellucid.evaluation.metrics import check_lines
+    from pellucid.inspection.ablation import ablate as ablate_parts
+    from pellucid.text.lines import read_lines
+
+    sources, references = read_lines(source), read_lines(reference)
+    check_lines({"sources": sources, "references": references})
+    study = ablate_parts(
+        open_translator(bundle), sources[:lines], references[:lines], done=_show_progress
+    )
+    click.echo(json.dumps(study.to_dict(), ensure_ascii=False) if as_json else _table(study))
+    if picture is not None:
+        from pellucid.inspection.figures import draw_ablation
+
+        draw_ablation(study, picture)
+        click.echo(f"picture: {picture}", err=True)
+
+
+def _show_progress(done: int, count: int) -> None:
+    """One line that grows on a terminal; a line for every tenth part elsewhere."""
+    import sys
+
+    if sys.stderr.isatty():
+        click.echo(f"\r{done} of {count} parts", err=True, nl=done == count)
+    elif done == count or done % max(1, count // 10) == 0:
+        click.echo(f"{done} of {count} parts", err=True)
+
+
+def _table(study: "AblationStudy") -> str:
+    """The whole model first, then its parts, the one it misses most first."""
+    width = max([len(part.part) for part in study.parts] + [len("whole model")])
+    rows = [f"{'':{width}}    BLEU  change    loss  change"]
+    rows.append(f"{'whole model':{width}}  {study.bleu:6.2f}          {study.loss:6.3f}")
+    rows += [
+        f"{part.part:{width}}  {part.bleu:6.2f}  {part.bleu - study.bleu:+6.2f}"
+        f"  {part.loss:6.3f}  {part.loss - study.loss:+6.3f}"
+        for part in sorted(study.parts, key=lambda part: part.bleu)
+    ]
+    return "\n".join([*rows, f"{study.sentences:,} sentences, {study.signature}"])

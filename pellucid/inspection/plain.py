@@ -1,0 +1,76 @@
+"""A capture as plain values, for JSON."""
+
+import math
+from typing import Any
+
+from torch import Tensor
+
+from pellucid.inspection.capture import Capture
+from pellucid.inspection.entries import Entry
+from pellucid.inspection.lens import Lens
+from pellucid.inspection.sentence import Prediction
+
+Plain = dict[str, Any]
+
+
+def plain_capture(capture: Capture, *, with_values: bool) -> Plain:
+    """Words, ids, confidences, predictions, and what was captured; numbers only if asked for.
+
+    A score of -∞, which JSON cannot say, is None.
+    """
+    sentence = capture.sentence
+    return {
+        "source": sentence.source,
+        "text": sentence.text,
+        "source_tokens": list(sentence.source_tokens),
+        "source_ids": list(sentence.source_ids),
+        "target_input_tokens": list(sentence.target_input_tokens),
+        "target_tokens": list(sentence.target_tokens),
+        "target_ids": list(sentence.target_ids),
+        "confidences": list(capture.confidences),
+        "predictions": [[plain_prediction(word) for word in row] for row in capture.predictions],
+        "model": capture.config.model_dump(mode="json"),
+        "entries": [
+            plain_entry(capture.entry(name), with_values=with_values) for name in capture.names()
+        ],
+    }
+
+
+def plain_entry(entry: Entry, *, with_values: bool) -> Plain:
+    """One intermediate, with or without its numbers."""
+    described: Plain = {
+        "name": entry.name,
+        "axes": list(entry.axes),
+        "shape": list(entry.tensor.shape),
+        "equations": [f"EQ-{number:02}" for number in entry.equations],
+        "meaning": entry.meaning,
+    }
+    return {**described, "values": _finite(entry.tensor)} if with_values else described
+
+
+def plain_prediction(word: Prediction) -> Plain:
+    """A word that could come next."""
+    return {"token": word.token, "id": word.id, "probability": word.probability}
+
+
+def plain_lens(lens: Lens) -> list[Plain]:
+    """What each layer would say, first layer first."""
+    return [
+        {
+            "name": layer.name,
+            "confidences": list(layer.confidences),
+            "predictions": [[plain_prediction(word) for word in row] for row in layer.predictions],
+        }
+        for layer in lens.layers
+    ]
+
+
+def _finite(tensor: Tensor) -> Any:
+    values = tensor.double().tolist()
+    return values if bool(tensor.isfinite().all()) else _without_infinities(values)
+
+
+def _without_infinities(values: Any) -> Any:
+    if isinstance(values, list):
+        return [_without_infinities(each) for each in values]
+    return values if math.isfinite(values) else None

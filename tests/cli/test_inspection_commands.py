@@ -1,0 +1,151 @@
+"""``pellucid inspect``, ``ablate`` and ``doctor``, as a user runs them."""
+
+import json
+from pathlib import Path
+
+import pytest
+from commands import pellucid
+
+from pellucid.inspection.ablation import ablation_parts
+from pellucid.inspection.capture import Capture, inspect
+
+SENTENCE = "le chat dort"
+
+
+def test_inspect_shows_confidence_lens_and_heads(tiny_run: Path):
+    result = pellucid("inspect", tiny_run, SENTENCE, "--target", "the cat sleeps")
+    assert result.code == 0
+    lines = result.out.splitlines()
+    assert lines[:2] == [f"source  {SENTENCE}", "target  the cat sleeps"]
+    assert lines[3].split() == ["says", "p", "looked", "at", "might", "have", "said"]
+    assert [line.split()[0] for line in lines[4:8]] == ["the", "cat", "sleeps", "</s>"]
+    capture = inspect(tiny_run, SENTENCE, "the cat sleeps", only=("logits",))
+    shown = [float(line.split()[1]) for line in lines[4:8]]
+    assert shown == [round(p, 3) for p in capture.confidences]
+    assert "what each layer of the decoder would say" in lines
+    assert "heads that align best" in result.out
+    assert "\x1b" not in result.out  # colors are for terminals
+
+
+def test_inspect_lists_what_matches_a_pattern(tiny_run: Path):
+    result = pellucid("inspect", tiny_run, SENTENCE, "--only", "encoder.layers.0.*.heads.1.weights")
+    assert result.out.splitlines()[-1] == (
+        "encoder.layers.0.self_attention.heads.1.weights  (source token 4 x source token 4)"
+        "  EQ-52, EQ-53  Head 1 alone. How much each row looks at each key: softmax of the scores;"
+        " each row sums to one."
+    )
+
+
+def test_inspect_writes_json_with_the_numbers_that_were_asked_for(tiny_run: Path):
+    name = "decoder.layers.0.self_attention.heads.0.masked_scores"
+    result = pellucid(
+        "inspect", tiny_run, SENTENCE, "--target", "the cat", "--only", name, "--json", "--saliency"
+    )
+    found = json.loads(result.out)
+    assert found["target_tokens"] == ["the", "cat", "</s>"]
+    [entry] = found["entries"]
+    assert (entry["name"], entry["shape"], entry["equations"]) == (name, [3, 3], ["EQ-72"])
+    assert [row.count(None) for row in entry["values"]] == [2, 1, 0]  # what is ahead is hidden
+    assert len(found["lens"]) == 2
+    assert len(found["heads"]) == 4
+    assert len(found["saliency"]) == 3
+    assert [target for _, target in found["alignment"]] == [0, 1]
+    assert found["confidences"] == list(inspect(tiny_run, SENTENCE, "the cat").confidences)
+
+
+def test_inspect_saves_draws_and_reports(tiny_run: Path, tmp_path: Path):
+    result = pellucid(
+        *("inspect", tiny_run, SENTENCE, "--save", tmp_path / "c.safetensors"),
+        *("--attention", tmp_path / "a.svg", "--report", tmp_path / "r.html"),
+    )
+    assert result.code == 0, result.err
+    capture = Capture.load(tmp_path / "c.safetensors")
+    assert capture.names() == inspect(tiny_run, SENTENCE).names()
+    assert (tmp_path / "a.svg").read_text("utf-8").startswith("<?xml")
+    assert "<!doctype html>" in (tmp_path / "r.html").read_text("utf-8")[:100].lower()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "line"),
+    [
+        (
+            ("--only", "encoder.nothing"),
+            78,
+            "error: each pattern must match an intermediate of this model, got 'encoder.nothing'",
+        ),
+        (
+            ("--attention", "x.bmp"),
+            78,
+            "error: a picture must end in .png, .svg or .pdf, got x.bmp",
+        ),
+    ],
+)
+def test_what_cannot_be_looked_at_is_told(
+    arguments: tuple[str, ...], code: int, line: str, tiny_run: Path
+):
+    result = pellucid("inspect", tiny_run, SENTENCE, *arguments)
+    assert result.code == code
+    assert result.error_line.startswith(line)
+
+
+def test_nothing_that_is_shown_can_steer_a_terminal(tiny_run: Path):
+    result = pellucid("inspect", tiny_run, "le \x1b[2J chat", "--target", "the [bold]cat[/bold]")
+    assert result.code == 0
+    assert "\x1b" not in result.out
+    assert "le \\x1b[2J chat" in result.out
+    assert "the [bold]cat[/bold]" in result.out
+
+
+def test_ablate_gives_a_table_and_json_and_a_picture(tiny_run: Path, tmp_path: Path):
+    (tmp_path / "a").write_text("le chat dort\nle chien dort\nx\n")
+    (tmp_path / "b").write_text("the cat sleeps\nthe dog sleeps\ny\n")
+    files = (tmp_path / "a", tmp_path / "b", "--lines", 2, "--beam-size", 1)
+    result = pellucid("ablate", tiny_run, *files, "--picture", tmp_path / "p.svg")
+    assert result.code == 0, result.err
+    header, whole, *parts, last = result.out.splitlines()
+    assert header.split() == ["BLEU", "change", "loss", "change"]
+    assert whole.startswith("whole model")
+    assert last.startswith("2 sentences, nrefs:1|")
+    assert (tmp_path / "p.svg").exists()
+    study = json.loads(pellucid("ablate", tiny_run, *files, "--json").out)
+    config = inspect(tiny_run, SENTENCE, only=("logits",)).config
+    assert [part["part"] for part in study["parts"]] == ablation_parts(config)
+    assert {line.split()[0] for line in parts} == set(ablation_parts(config))
+    assert study["sentences"] == 2
+
+
+def test_doctor_says_what_is_installed_and_that_the_laws_hold(tiny_run: Path):
+    result = pellucid("doctor", tiny_run)
+    assert result.code == 0, result.out
+    assert result.out.splitlines()[0].startswith("python ")
+    assert result.out.count("  holds ") == 3 + 4 * 8
+    assert "BROKEN" not in result.out
+    assert result.out.splitlines()[-1] == "all 35 checks hold on this machine"
+
+
+def test_doctor_as_json():
+    found = json.loads(pellucid("doctor", "--json").out)
+    assert found["holds"] is True
+    assert len(found["laws"]) == 3 + 3 * 8
+    assert found["versions"]["torch"]
+    assert {extra["name"] for extra in found["extras"]} >= {"plot", "serve", "fast", "onnx"}
+
+
+def test_doctor_ends_with_1_if_a_law_is_broken(tiny_run: Path, tmp_path: Path):
+    """A bundle whose numbers are no numbers."""
+    import dataclasses
+
+    import torch
+
+    from pellucid.bundle import load_bundle, save_bundle
+
+    bundle = load_bundle(tiny_run)
+    with torch.no_grad():
+        bundle.model.output_weight[7] = float("nan")
+    save_bundle(tmp_path / "nan", dataclasses.replace(bundle), card="", details={})
+    result = pellucid("doctor", tmp_path / "nan")
+    assert result.code == 1
+    assert "BROKEN" in result.out
+    assert result.out.splitlines()[-1].endswith("checks do not hold on this machine")
+    found = json.loads(pellucid("doctor", tmp_path / "nan", "--json").out)
+    assert found["holds"] is False
