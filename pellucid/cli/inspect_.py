@@ -2,8 +2,9 @@
 
 import dataclasses
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -11,6 +12,21 @@ from pellucid.cli.look import CROSS_ATTENTION, Look, look_inside, show
 
 if TYPE_CHECKING:
     from pellucid.inspection.sentence import Opened, Sentence
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_KEY = "pellucid.inspect"
+
+
+def _remember(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+    ctx.meta.setdefault(_KEY, {})[parameter.name] = value
+
+
+def _file_option(name: str, text: str) -> Callable[[_Command], _Command]:
+    """A file that is to be written."""
+    kind = click.Path(path_type=Path)
+    return click.option(
+        name, type=kind, metavar="FILE", expose_value=False, callback=_remember, help=text
+    )
 
 
 @click.command()
@@ -23,24 +39,9 @@ if TYPE_CHECKING:
     metavar="PATTERN",
     help='Intermediates to list or save, such as "decoder.layers.0.*"; may be given again.',
 )
-@click.option(
-    "--save",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write the intermediates as safetensors.",
-)
-@click.option(
-    "--attention",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Draw heat maps of the attention, as .svg, .png or .pdf.",
-)
-@click.option(
-    "--report",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Write one HTML file that walks the sentence through the model.",
-)
+@_file_option("--save", "Write the intermediates as safetensors.")
+@_file_option("--attention", "Draw heat maps of the attention, as .svg, .png or .pdf.")
+@_file_option("--report", "Write one HTML file that walks the sentence through the model.")
 @click.option("--saliency", is_flag=True, help="Which source words each target word hangs on.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def inspect(
@@ -48,9 +49,6 @@ def inspect(
     sentence: str,
     target: str | None,
     only: tuple[str, ...],
-    save: Path | None,
-    attention: Path | None,
-    report: Path | None,
     saliency: bool,
     as_json: bool,
 ) -> None:
@@ -65,6 +63,8 @@ def inspect(
       pellucid inspect runs/demo "je suis étudiant" --report report.html
       pellucid inspect runs/demo "je suis étudiant" --only "decoder.layers.0.*" --json
     """
+    files: dict[str, Path | None] = click.get_current_context().meta[_KEY]
+    save, attention, report = files["save"], files["attention"], files["report"]
     from pellucid.inspection.canvas import check_picture
 
     if attention is not None:
@@ -75,9 +75,8 @@ def inspect(
 
     opened = open_model(bundle)
     read = read_sentence(opened, sentence, target)
-    # Nothing but words is shown if no pattern was given, so nothing but them need be kept.
-    keep_all = save is not None and not only
-    capture = capture_of(opened, read, ("*",) if keep_all else only or ("logits",))
+    # Without a pattern nothing but words is shown, so only a file needs the intermediates.
+    capture = capture_of(opened, read, ("*",) if save is not None and not only else only)
     look = look_inside(opened, capture, with_saliency=saliency)
     if as_json:
         click.echo(json.dumps(_plain(look, with_values=bool(only)), ensure_ascii=False))
