@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pellucid.core.errors import ConfigError
-from pellucid.inspection.capture import inspect
+from pellucid.inspection.capture import Capture, inspect
 from pellucid.inspection.sentence import Openable, Sentence
 
 
@@ -33,7 +33,14 @@ def rollout(opened: Openable, source: str, target: str | None = None) -> Rollout
     fetches of the encoder's rollout. Raises ConfigError for a model that is no Transformer, and
     as ``inspect`` does.
     """
-    capture = inspect(opened, source, target, only=("*attention.weights", "logits"))
+    return rollout_of(inspect(opened, source, target, only=("*attention.weights", "logits")))
+
+
+def rollout_of(capture: Capture) -> Rollout:
+    """The rollout of a capture that holds all attention weights.
+
+    Raises ConfigError for a model that is no Transformer.
+    """
     if capture.config.kind != "transformer":
         raise ConfigError(
             f"attention rollout needs a Transformer, got model.kind={capture.config.kind}",

@@ -153,10 +153,8 @@ def holds(content: dict[str, Any], step: dict[str, Any], head: int) -> bool | No
         case "dot":
             expected = matrix(how["left"]) @ matrix(how["right"]).T / how["divisor"]
         case "mask":
-            may_attend = torch.ones_like(matrix(how["left"]), dtype=torch.bool)
-            if "j" in json_text(step["symbols"][1]["letter"]):
-                may_attend = causal_mask(len(may_attend))
-            expected = matrix(how["left"]).masked_fill(~may_attend, -math.inf)
+            scores = matrix(how["left"])
+            expected = scores.masked_fill(~causal_mask(len(scores)), -math.inf)
         case "softmax":
             expected = matrix(how["left"]).softmax(-1)
         case "vocabulary softmax":
@@ -190,10 +188,6 @@ def normalized(rows: Tensor, how: dict[str, Any]) -> Tensor:
     if how["norm"] in ("layer", "rms"):
         squares = squares / rows.shape[-1]
     return rows / (squares + how["eps"]).sqrt()
-
-
-def json_text(tree: Any) -> str:
-    return tree if isinstance(tree, str) else "".join(map(json_text, tree[2:]))
 
 
 def test_confidences_and_predictions_are_softmaxes_of_the_logits(bundle: Bundle):

@@ -60,9 +60,12 @@ def test_json_holds_no_character_that_markup_needs():
     assert not set(embedded) & set("<>&\u2028\u2029")
 
 
-def test_the_page_names_no_address_but_that_of_mathml(bundle: Bundle):
+def test_the_page_names_no_address_but_those_of_namespaces(bundle: Bundle):
     page = make_report(bundle, SOURCE, TARGET)
-    assert set(re.findall(r"\w+://[^\s\"'`]+", page)) == {"http://www.w3.org/1998/Math/MathML"}
+    assert set(re.findall(r"\w+://[^\s\"'`]+", page)) == {
+        "http://www.w3.org/1998/Math/MathML",
+        "http://www.w3.org/2000/svg",
+    }
     found = Tags(page)
     assert not {"link", "img", "iframe", "object", "base", "form"} & set(found.tags)
     assert not {"src", "href", "srcset", "action"} & {name for name, _ in found.attributes}

@@ -1,14 +1,13 @@
-"""One server and one Chromium for all tests of the page; a fresh context for each."""
+"""One server for all tests of the page; a fresh context of the one Chromium for each."""
 
 import dataclasses
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from page_server import serving, write_model
-from playwright.sync_api import Browser, ConsoleMessage, Page, Request, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, Request
 
 import pellucid
 from pellucid.decoding.translator import Translator
@@ -66,17 +65,6 @@ def translators(bundles: dict[str, Path]) -> dict[str, Translator]:
 def server(bundles: dict[str, Path]) -> Iterator[str]:
     with serving(*(f"{name}={path}" for name, path in bundles.items())) as address:
         yield address
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    path = shutil.which("chromium") or shutil.which("google-chrome")
-    if path is None:
-        pytest.skip("no Chromium on this machine: apt-get install chromium")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture

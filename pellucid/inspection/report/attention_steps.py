@@ -4,7 +4,9 @@ import dataclasses
 import math
 
 from pellucid.inspection.report.mathml import (
+    TRANSPOSE,
     Node,
+    bound,
     call,
     fraction,
     leaf,
@@ -13,7 +15,6 @@ from pellucid.inspection.report.mathml import (
     sub,
     subsup,
     sup,
-    transposed,
     words,
 )
 from pellucid.inspection.report.steps import HEAD, Step, Symbol, formula_of, use
@@ -57,8 +58,10 @@ def attention_steps(place: AttentionPlace) -> tuple[Step, ...]:
     key = head_symbol("K", place, "key", "keys of this head")
     value = head_symbol("V", place, "value", "values of this head")
     scores = head_symbol("S", place, "scores", "scaled scores")
-    masked = head_symbol("M", place, "masked_scores", "scores with the mask laid over them")
-    masked = dataclasses.replace(masked, letter=subsup("S", HEAD, words("masked")))
+    masked = dataclasses.replace(
+        head_symbol("M", place, "masked_scores", "scores with the mask laid over them"),
+        letter=subsup("S", HEAD, words("masked")),
+    )
     weights = head_symbol("A", place, "weights", "attention weights")
     said = dataclasses.replace(
         head_symbol("H", place, "output", "what this head says"), letter=sub("head", HEAD)
@@ -68,8 +71,8 @@ def attention_steps(place: AttentionPlace) -> tuple[Step, ...]:
         _projection(place, key, place.memory, "What each row offers to be found by."),
         _projection(place, value, place.memory, "What each row has to say if it is looked at."),
         _scores(place, query, key, scores),
-        _mask(place, scores, masked),
-        _weights(masked, weights),
+        *([_mask(scores, masked)] if place.masked else []),
+        _weights(place, masked if place.masked else scores, weights),
         _said(place, weights, value, said),
         _mixed(place),
     )
@@ -81,7 +84,7 @@ def _projection(place: AttentionPlace, result: Symbol, rows: Symbol, meaning: st
     weight = Symbol(
         "W",
         subsup("W", HEAD, result.key),
-        f"learned matrix of this head for its {title.lower()}",
+        "learned by this head",
         matrix=f"parameters.{place.name}.heads.{HEAD}.{part}",
     )
     right: list[Node | str] = [use(rows), use(weight)]
@@ -126,7 +129,7 @@ def _scores(place: AttentionPlace, query: Symbol, key: Symbol, scores: Symbol) -
         f"root of the width of a key, √{key_size}",
         value=f"{math.sqrt(key_size):.4g}",
     )
-    product = row(use(query), transposed(use(key)))
+    product = row(use(query), bound("K", subsup("K", HEAD, TRANSPOSE)))
     meaning = (
         "Row i, column j: how well the query of word i fits the key of word j, as their dot"
         " product."
@@ -161,49 +164,44 @@ def _scores(place: AttentionPlace, query: Symbol, key: Symbol, scores: Symbol) -
     )
 
 
-def _mask(place: AttentionPlace, scores: Symbol, masked: Symbol) -> Step:
-    condition = Symbol(
-        "may",
-        words("may attend") if not place.masked else row(leaf("j"), "≤", leaf("i")),
-        "the mask: which key a query may look at",
-        value="a row may look at itself and at what was read before it"
-        if place.masked
-        else "every row may look at every row: a sentence alone needs no padding",
-    )
+def _mask(scores: Symbol, masked: Symbol) -> Step:
     cases: Node = [
         "mtable",
-        {"columnalign": "left"},
-        ["mtr", {}, ["mtd", {}, use(scores)], ["mtd", {}, row(words("where "), use(condition))]],
-        ["mtr", {}, ["mtd", {}, row("−", "∞")], ["mtd", {}, words("elsewhere")]],
+        {"columnalign": "left", "class": "cases"},
+        ["mtr", {}, ["mtd", {}, use(scores)], ["mtd", {}, words("if  "), row("j", "≤", "i")]],
+        ["mtr", {}, ["mtd", {}, row("−", "∞")], ["mtd", {}, words("else")]],
     ]
     return Step(
         name="masked_scores",
         title="Mask",
-        equations=(70, 72) if place.masked else (72,),
-        formula=formula_of(masked, leaf("{"), cases),
+        equations=(70, 72),
+        formula=formula_of(masked, cases),
         meaning=(
-            "What lies ahead is hidden: its score becomes −∞, so that a word is predicted from"
-            " earlier words only, in training as in use."
-            if place.masked
-            else "Nothing is hidden here, so the scores stay as they are."
+            "What lies ahead is hidden: a row i may look at itself and at what was read before it."
+            " Every other score becomes −∞, so that a word is predicted from earlier words only, in"
+            " training as in use."
         ),
-        symbols=(scores, condition, masked),
+        symbols=(scores, masked),
         how={"kind": "mask", "left": "S"},
     )
 
 
-def _weights(masked: Symbol, weights: Symbol) -> Step:
+def _weights(place: AttentionPlace, scores: Symbol, weights: Symbol) -> Step:
+    meaning = (
+        "Each row becomes shares that sum to 1: how much of its attention word i gives to word j."
+    )
+    if place.masked:
+        meaning += " A score of −∞ becomes exactly 0."
+    else:
+        meaning += " Nothing is hidden here: a sentence alone needs no padding."
     return Step(
         name="weights",
         title="Weights",
-        equations=(52, 53, 73),
-        formula=formula_of(weights, call("softmax", use(masked))),
-        meaning=(
-            "Each row becomes shares that sum to 1: how much of its attention word i gives to"
-            " word j. A score of −∞ becomes exactly 0."
-        ),
-        symbols=(masked, weights),
-        how={"kind": "softmax", "left": "M"},
+        equations=(52, 53, 73) if place.masked else (52, 53),
+        formula=formula_of(weights, call("softmax", use(scores))),
+        meaning=meaning,
+        symbols=(scores, weights),
+        how={"kind": "softmax", "left": scores.key},
     )
 
 

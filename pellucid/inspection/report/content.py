@@ -9,6 +9,12 @@ from torch import Tensor
 from pellucid.inspection.capture import Capture
 from pellucid.inspection.entries import Entry
 from pellucid.inspection.report.facts import model_facts
+from pellucid.inspection.report.glances import (
+    Glances,
+    glance_content,
+    glance_matrices,
+    plain_predictions,
+)
 from pellucid.inspection.report.matrices import (
     Axis,
     AxisKind,
@@ -42,9 +48,16 @@ _KINDS: dict[str, AxisKind] = {
 
 
 def report_content(
-    capture: Capture, model: Seq2Seq | None = None, *, budget: int = BUDGET
+    capture: Capture,
+    model: Seq2Seq | None = None,
+    glances: Glances | None = None,
+    *,
+    budget: int = BUDGET,
 ) -> dict[str, Any]:
-    """A report's data, ready for JSON; without the model it cannot show what the model learned."""
+    """A report's data, ready for JSON.
+
+    Without ``model`` it cannot show what was learned, without ``glances`` no more than the walk.
+    """
     shown = _shown_words(capture)
     vocabulary_size = capture["logits"].shape[-1]
     source_size = model.source_vocabulary_size if model else vocabulary_size
@@ -64,6 +77,8 @@ def report_content(
         needed = set(_needed(pages))
         matrices |= {name: matrix for name, matrix in learned.items() if name in needed}
         parameter_count = sum(each.numel() for each in model.parameters())
+    if glances is not None:
+        matrices |= glance_matrices(glances)
     encoded, limits = encode_matrices(matrices, budget)
     return {
         "format": FORMAT,
@@ -73,11 +88,10 @@ def report_content(
         "config": capture.config.model_dump(mode="json"),
         "pages": [dataclasses.asdict(page) for page in pages],
         "attention": _attentions(pages),
-        "predictions": [
-            [[word.token, word.probability] for word in row] for row in capture.predictions
-        ],
+        "predictions": plain_predictions(capture.predictions),
         "cut": _told(limits),
         "matrices": encoded,
+        **(glance_content(glances) if glances is not None else {}),
     }
 
 

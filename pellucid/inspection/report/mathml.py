@@ -9,6 +9,8 @@ from typing import Any
 
 Node = list[Any]
 
+TRANSPOSE: Node = ["mi", {"mathvariant": "normal"}, "⊤"]
+
 _OPERATORS = frozenset("=+−·×,()[]{}|/∈→↦⋅Σ√:;~∞≤≥…")
 
 
@@ -73,7 +75,7 @@ def call(function: str, *arguments: Node | str) -> Node:
 
 def transposed(base: Node | str) -> Node:
     """A matrix on its side."""
-    return sup(base, ["mo", {}, "⊤"])
+    return sup(base, TRANSPOSE)
 
 
 def bound(key: str, part: Node | str) -> Node:

@@ -8,8 +8,8 @@ from typing import Any, Literal
 import numpy as np
 from torch import Tensor
 
-Scale = Literal["signed", "share", "mask"]
-"""How a picture colors numbers: around 0, from 0 to 1, or as what may and may not be seen."""
+Scale = Literal["signed", "share", "part"]
+"""How a picture colors numbers: around 0, from 0 to 1, or from 0 to the largest of them."""
 
 AxisKind = Literal["words", "key", "value", "model", "inner", "weight", "vocabulary", "single"]
 """What decides how much of an axis is shown where space is short."""

@@ -16,6 +16,8 @@ SCRIPTS = (
     "steps.js",
     "overview.js",
     "heads.js",
+    "glances.js",
+    "beam.js",
     "report.js",
 )
 """The modules of the page, each after those it imports."""

@@ -3,10 +3,11 @@
 from pathlib import Path
 
 from pellucid.core.files import write_file
-from pellucid.inspection.capture import Capture, inspect
+from pellucid.inspection.capture import Capture, capture_of
 from pellucid.inspection.report.content import report_content
+from pellucid.inspection.report.glances import look_around
 from pellucid.inspection.report.page import render_page
-from pellucid.inspection.sentence import Openable, open_model
+from pellucid.inspection.sentence import Openable, open_model, read_sentence
 
 
 def make_report(opened: Openable, source: str, target: str | None = None) -> str:
@@ -15,8 +16,9 @@ def make_report(opened: Openable, source: str, target: str | None = None) -> str
     Raises DataError if a side is not text or too long, and what ``load_bundle`` raises.
     """
     inside = open_model(opened)
-    capture = inspect(inside.translator, source, target)
-    return render_page(report_content(capture, inside.model))
+    capture = capture_of(inside, read_sentence(inside, source, target), ("*",))
+    glances = look_around(inside, capture, with_search=target is None)
+    return render_page(report_content(capture, inside.model, glances))
 
 
 def write_report(

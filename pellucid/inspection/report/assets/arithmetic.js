@@ -4,7 +4,7 @@
 // computed here from the numbers in this file, and which row and column of each matrix was used.
 
 import { digits, percent } from "./dom.js";
-import { axisNoun } from "./matrices.js";
+import { axisNoun, plural } from "./matrices.js";
 
 const SHOWN_TERMS = 3;
 
@@ -76,7 +76,7 @@ function dotRule(how, matrices, row, column) {
 }
 
 function cutSum(length, axis, marks) {
-  const text = `a sum over ${length} ${axisNoun(axis)}s, of which this file holds a part`;
+  const text = `a sum over ${length} ${plural(axisNoun(axis))}, of which this file holds a part`;
   return { parts: [text], value: null, marks };
 }
 

@@ -43,6 +43,11 @@ export function onSchemeChange(listener) {
   onPaper.addEventListener("change", listener);
 }
 
+/** The colors for a matrix: one hue from 0 up, or two around 0. */
+export function huesOf(matrix) {
+  return matrix.scale === "signed" ? "signed" : "share";
+}
+
 /** Whether the page is dark now; paper never is. */
 export function isDark() {
   return darkScheme.matches && !onPaper.matches;
@@ -63,6 +68,7 @@ export function colorOf(value, scale, extent) {
 /** The strongest color stands for this: 1 for shares, else what 1 number in 100 exceeds. */
 export function extentOf(matrix) {
   if (matrix.scale === "share") return 1;
+  if (matrix.scale === "part") return matrix.all().reduce((most, each) => Math.max(most, each), 0);
   const sizes = matrix.all().filter(Number.isFinite).map(Math.abs).sort();
   if (sizes.length === 0) return 1;
   return sizes[Math.min(sizes.length - 1, Math.floor(0.99 * sizes.length))] || 1;

@@ -26,11 +26,44 @@ export function typeset(tree, head) {
     return document.createTextNode(tree.replaceAll("{head}", String(head)));
   }
   const [tag, attributes, ...children] = tree;
+  if (tag === "msqrt" && !drawsRoots()) return plainRoot(children, head);
   const element = document.createElementNS(MATHML, tag);
   for (const [name, value] of Object.entries(attributes)) {
     element.setAttribute(name, value);
   }
   element.append(...children.map((child) => typeset(child, head)));
+  return element;
+}
+
+let roots = null;
+
+/** Whether the browser has a font from which it can draw root signs. */
+function drawsRoots() {
+  if (roots === null) {
+    const probe = make("span", {});
+    const math = document.createElementNS(MATHML, "math");
+    const root = document.createElementNS(MATHML, "msqrt");
+    const inside = document.createElementNS(MATHML, "mi");
+    inside.textContent = "x";
+    root.append(inside);
+    math.append(root);
+    probe.append(math);
+    document.body.append(probe);
+    roots = root.getBoundingClientRect().width > inside.getBoundingClientRect().width + 2;
+    probe.remove();
+  }
+  return roots;
+}
+
+function plainRoot(children, head) {
+  const sign = typeset(["mo", { class: "root-sign", stretchy: "false" }, "√"], head);
+  return typesetAround("mrow", [sign, typesetAround("mrow", children.map((child) => typeset(child, head)), "under-root")]);
+}
+
+function typesetAround(tag, children, name = "") {
+  const element = document.createElementNS(MATHML, tag);
+  if (name) element.setAttribute("class", name);
+  element.append(...children);
   return element;
 }
 

@@ -1,6 +1,6 @@
 // Every head of every layer at a glance, and one of them large.
 
-import { make } from "./dom.js";
+import { digits, make, percent } from "./dom.js";
 import { colorOf, isDark, onSchemeChange } from "./colors.js";
 import { heatMap } from "./heatmap.js";
 
@@ -16,12 +16,42 @@ export function allHeads(context) {
     make(
       "p",
       { class: "about" },
-      "Dark is much attention. Rows look, columns are looked at. Choose one to see it large, with its",
-      " words.",
+      "The stronger the color, the more attention. Rows look, columns are looked at. Choose one to see",
+      " it large, with its words.",
     ),
     large,
-    ...sections,
-  ];
+    ranking(context),
+    make("div", { class: "kinds" }, ...sections),
+  ].filter(Boolean);
+}
+
+/** The heads of cross-attention that agree best with where the others look. */
+function ranking(context) {
+  const ranks = context.report.ranks ?? [];
+  if (ranks.length < 2) return null;
+  const list = make("ol", { class: "ranks" });
+  for (const rank of ranks) {
+    const [, layer, head] = /layers\.(\d+)\..*heads\.(\d+)\./.exec(rank.name);
+    list.append(
+      make(
+        "li",
+        {},
+        `layer ${layer}, head ${head}`,
+        make("span", { class: "shape" }, ` ${percent(rank.agreement)}, entropy ${digits(rank.entropy)} nats`),
+      ),
+    );
+  }
+  return make(
+    "details",
+    { class: "ranking" },
+    make("summary", {}, "Heads of cross-attention that align best"),
+    make(
+      "p",
+      { class: "about" },
+      "Mean weight on the source token at which all other heads together look most, for this sentence.",
+    ),
+    list,
+  );
 }
 
 function strip(context, place, large) {

@@ -1,8 +1,8 @@
 // A matrix as a picture that answers: hover, tap or arrow keys tell the row, the column, the value.
 
 import { digits, formula, make } from "./dom.js";
-import { colorOf, extentOf, gradient, isDeep, onSchemeChange } from "./colors.js";
-import { axisNoun } from "./matrices.js";
+import { colorOf, extentOf, gradient, huesOf, isDeep, onSchemeChange } from "./colors.js";
+import { axisNoun, plural } from "./matrices.js";
 
 const MOST_TABLE_CELLS = 60000;
 const repainting = new Set();
@@ -42,6 +42,7 @@ export function heatMap(matrix, options = {}) {
     legend(matrix, extent),
     table(matrix, options),
   );
+  figure.style.width = `min(100%, ${figureWidth(matrix, size)}px)`;
   return { element: figure, matrix, pick: cells.pick, mark: cells.mark };
 }
 
@@ -66,19 +67,26 @@ function caption(matrix, options) {
   );
 }
 
+/** As wide as the picture with its row labels, and wide enough for a caption. */
+function figureWidth(matrix, size) {
+  const longest = (matrix.rowWords ?? []).reduce((most, word) => Math.max(most, word.length), 0);
+  const labels = matrix.rowWords ? Math.min(176, longest * 7.5) + 24 : 10;
+  return Math.max(184, matrix.columns * size.width + labels);
+}
+
 function cellSize(matrix, small) {
   const wordRows = matrix.rowWords !== null;
   const wordColumns = matrix.columnWords !== null;
   const height = wordRows || matrix.rows === 1 ? (small ? 14 : 20) : matrix.rows > 40 ? 2 : 4;
   if (wordColumns) {
     const many = matrix.columns > 40;
-    const width = small || many ? 14 : matrix.columns <= 16 ? 40 : 24;
+    const width = small || many ? 14 : matrix.columns <= 16 ? 36 : 24;
     return { width, height: wordRows ? (small ? 14 : many ? 16 : 24) : height };
   }
   if (matrix.columns === 1) return { width: 48, height };
   const widths = small
-    ? [[16, 9], [32, 6], [64, 3], [128, 2.5], [256, 1.5], [Infinity, 1]]
-    : [[16, 24], [32, 16], [64, 10], [128, 6], [256, 3], [Infinity, 2]];
+    ? [[16, 8], [32, 5], [64, 3], [128, 2], [Infinity, 1]]
+    : [[16, 24], [32, 9], [64, 8], [128, 6], [256, 3], [Infinity, 2]];
   return { width: widths.find(([most]) => matrix.columns <= most)[1], height };
 }
 
@@ -121,14 +129,14 @@ function makeCells(matrix, size, extent, options) {
 }
 
 function showsNumbers(matrix, size) {
-  return size.width >= 38 && size.height >= 16 && matrix.rows <= 24;
+  return size.width >= 36 && size.height >= 16 && matrix.rows <= 24;
 }
 
 function paintCells(matrix, extent, canvas, numbers) {
   const context = canvas.getContext("2d");
   const image = context.createImageData(matrix.columns, matrix.rows);
   const values = matrix.all();
-  const scale = matrix.scale === "share" ? "share" : "signed";
+  const scale = huesOf(matrix);
   const written = [];
   for (let index = 0; index < values.length; index += 1) {
     const value = values[index];
@@ -151,7 +159,7 @@ function brief(value, scale) {
   if (scale === "share") return value < 0.005 ? "" : value.toFixed(2).replace(/^0/, "");
   const size = Math.abs(value);
   const text = size >= 100 ? size.toFixed(0) : size >= 10 ? size.toFixed(1) : size.toFixed(2);
-  return (value < 0 ? "−" : "") + text;
+  return (value < 0 && Number(text) !== 0 ? "−" : "") + text;
 }
 
 function listen(parts, options) {
@@ -265,13 +273,13 @@ function rowLabels(matrix, size) {
 
 function legend(matrix, extent) {
   const bar = make("span", { class: "bar" });
-  const scale = matrix.scale === "share" ? "share" : "signed";
+  const scale = huesOf(matrix);
   const paint = () => {
     bar.style.backgroundImage = gradient(scale);
   };
   paint();
   repainting.add(paint);
-  const ends = scale === "share" ? ["0", "1"] : [`−${digits(extent)}`, digits(extent)];
+  const ends = scale === "share" ? ["0", digits(extent)] : [`−${digits(extent)}`, digits(extent)];
   const hidden = matrix.all().includes(-Infinity)
     ? make("span", { class: "hidden-key" }, make("i", {}), "hidden, −∞")
     : null;
@@ -306,7 +314,7 @@ function fullTable(matrix, options) {
     for (const value of matrix.row(row)) line.append(make("td", {}, digits(value)));
     body.append(line);
   }
-  const name = `${options.meaning ?? matrix.name}: rows are ${axisNoun(matrix.rowAxis)}s, columns are ${axisNoun(matrix.columnAxis)}s`;
+  const name = `${options.meaning ?? matrix.name}: rows are ${plural(axisNoun(matrix.rowAxis))}, columns are ${plural(axisNoun(matrix.columnAxis))}`;
   return make(
     "div",
     { class: "table-scroll", tabindex: "0", role: "region", "aria-label": name },

@@ -15,7 +15,7 @@ export function makeInspector() {
   const show = (symbol, matrix, row, column, head, known, byKeyboard) => {
     const value = matrix.at(row, column);
     place.replaceChildren(
-      symbol ? formula(symbol.letter, head) : "",
+      symbol?.letter ? formula(symbol.letter, head) : "",
       make("span", { class: "where" }, "row ", make("b", {}, matrix.rowName(row))),
       make("span", { class: "where" }, "column ", make("b", {}, matrix.columnName(column))),
       make("output", { class: "value" }, digits(value)),
@@ -32,11 +32,15 @@ export function makeInspector() {
       spoken.textContent = `${matrix.rowName(row)}, ${matrix.columnName(column)}: ${digits(value)}`;
     }
   };
+  const say = (what, why) => {
+    place.replaceChildren(make("b", {}, what));
+    reason.replaceChildren(why);
+  };
   const clear = () => {
     place.replaceChildren(RESTING);
     reason.replaceChildren();
     element.dataset.computed = "";
     element.dataset.value = "";
   };
-  return { element, show, clear };
+  return { element, show, say, clear };
 }

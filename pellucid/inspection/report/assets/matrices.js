@@ -73,6 +73,7 @@ const AXES = {
   says: "token said",
   steps: "target position",
   candidates: "word",
+  "head and feature": "feature of all heads",
 };
 
 /** What an axis counts: its words, or numbered features. */
@@ -83,7 +84,12 @@ export function axisNoun(axis) {
 function axisSize(size, axis) {
   const noun = axisNoun(axis);
   if (noun === "learned" || noun.startsWith("log")) return `${size}`;
-  return `${size.toLocaleString("en-US")} ${noun}${size === 1 ? "" : "s"}`;
+  return `${size.toLocaleString("en-US")} ${size === 1 ? noun : plural(noun)}`;
+}
+
+/** `features of all heads`, `tokens read`, `key features`. */
+export function plural(noun) {
+  return noun.replace(/^(feature|token)(?= )/, "$1s").replace(/^((?!features|tokens).*)$/, "$1s");
 }
 
 function place(axis, words, index) {

@@ -7,6 +7,8 @@
 
 import { make } from "./dom.js";
 import { forgetPictures } from "./heatmap.js";
+import { beamPage } from "./beam.js";
+import { lensPage, rolloutPage, saliencyPage } from "./glances.js";
 import { allHeads } from "./heads.js";
 import { makeInspector } from "./inspector.js";
 import { openMatrices } from "./matrices.js";
@@ -72,6 +74,14 @@ function viewsOf(context) {
       draw: () => allHeads(context),
     });
   }
+  for (const [name, title, about, has, draw] of [
+    ["lens", "Logit lens", "What each layer of the decoder would say.", report.lens, lensPage],
+    ["rollout", "Rollout", "Which words each row is made of.", report.has_rollout, rolloutPage],
+    ["saliency", "Saliency", "Which source words each token hangs on.", report.lens, saliencyPage],
+    ["search", "Beam search", "How the sentence was found.", report.search, beamPage],
+  ]) {
+    if (has) views.push({ name, title, group: "At a glance", about, draw: () => draw(context) });
+  }
   return views;
 }
 
@@ -120,7 +130,12 @@ function show(context, views, state, main, nav) {
   forgetPictures();
   context.inspector.clear();
   const body = make("div", { class: "body" });
-  const draw = () => body.replaceChildren(...view.draw(state.head));
+  const draw = () => {
+    body.replaceChildren(...view.draw(state.head));
+    for (const wide of body.querySelectorAll(".formula")) {
+      if (wide.scrollWidth > wide.clientWidth) wide.setAttribute("tabindex", "0");
+    }
+  };
   if (view.headCount && state.head >= view.headCount) state.head = 0;
   main.replaceChildren(
     make(
@@ -128,12 +143,13 @@ function show(context, views, state, main, nav) {
       { class: "title" },
       make("h2", { tabindex: "-1" }, view.title),
       view.about ? make("p", { class: "lead" }, view.about) : null,
-      view.headCount > 1 ? headChoice(view, state, draw) : null,
     ),
+    view.headCount > 1 ? headChoice(view, state, draw) : "",
     body,
     pageLinks(views, state.at),
   );
   draw();
+  context.inspector.element.hidden = body.querySelector(".cells, .beam-board") === null;
   for (const link of nav.querySelectorAll("a")) {
     const isHere = link.getAttribute("href") === `#${view.name}`;
     if (isHere) link.setAttribute("aria-current", "page");
@@ -186,7 +202,7 @@ function settle(main, step) {
 
 function turnPage(event, views, state, go) {
   if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
-  if (event.target.closest("input, select, textarea, .cells, .table-scroll, .formula")) return;
+  if (event.target.closest("input, select, textarea, .cells, .beam-board, .table-scroll, .formula")) return;
   const next = event.key === "ArrowRight" ? 1 : event.key === "ArrowLeft" ? -1 : 0;
   const view = views[state.at + next];
   if (next === 0 || !view) return;

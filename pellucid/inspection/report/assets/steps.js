@@ -4,6 +4,8 @@ import { count, digits, formula, make, percent } from "./dom.js";
 import { explain } from "./arithmetic.js";
 import { heatMap } from "./heatmap.js";
 
+const SHOWN_WORDS = 5;
+
 /** All steps of `page` as seen by one head. */
 export function pageSteps(context, page, head) {
   return page.steps.map((step, index) => stepView(context, page, step, index, head));
@@ -25,7 +27,7 @@ function stepView(context, page, step, index, head) {
     make("p", { class: "about" }, step.meaning),
   );
   const math = formula(step.formula, head, "block");
-  section.append(make("div", { class: "formula", tabindex: "0", role: "group", "aria-label": `Formula: ${step.title}` }, math));
+  section.append(make("div", { class: "formula", role: "group", "aria-label": `Formula: ${step.title}` }, math));
   if (step.how.kind === "tokens") section.append(tokenTable(context.report, step.how.side));
   else if (step.how.kind === "predictions") section.append(predictionTable(context.report));
   else section.append(...pictures(context, step, head, math));
@@ -62,43 +64,40 @@ function pictures(context, step, head, math) {
     }
     context.inspector.show(symbol, matrix, row, column, head, known, byKeyboard);
   };
-  const operands = make("div", { class: "operands" });
-  const results = make("div", { class: "result" });
+  const frame = make("div", { class: "pictures" });
   for (const symbol of step.symbols) {
     const matrix = matrices.get(symbol.key);
     if (!matrix) continue;
     const map = heatMap(matrix, {
       letter: symbol.letter,
+      key: symbol.key,
       head,
       meaning: symbol.meaning,
       small: symbol !== result,
       onPick: (row, column, byKeyboard) => tell(symbol, row, column, byKeyboard),
       onLeave: clear,
     });
+    if (symbol === result) map.element.classList.add("result");
     maps.set(symbol.key, map);
-    (symbol === result ? results : operands).append(map.element);
+    frame.append(map.element);
   }
-  const legend = symbolList(step, matrices, head);
-  bindSymbols(math, legend, maps);
-  return [legend, operands, results].filter((part) => part.children.length > 0);
+  const others = symbolList(step, matrices, head);
+  bindSymbols(math, maps);
+  return [others, frame].filter((part) => part.children.length > 0);
 }
 
+/** The symbols of a step that no picture stands for. */
 function symbolList(step, matrices, head) {
-  const list = make("ul", { class: "symbols", "aria-label": "Symbols" });
+  const list = make("ul", { class: "symbols", "aria-label": "Other symbols" });
   for (const symbol of step.symbols) {
-    const matrix = matrices.get(symbol.key);
-    const detail = symbol.value ?? (matrix ? matrix.shape : "not kept in this file");
+    if (matrices.get(symbol.key)) continue;
     list.append(
       make(
         "li",
         {},
-        make(
-          "button",
-          { type: "button", class: "symbol", "data-symbol": symbol.key, disabled: !matrix },
-          formula(symbol.letter, head),
-        ),
+        make("span", { class: "letter" }, formula(symbol.letter, head)),
         make("span", { class: "meaning" }, symbol.meaning),
-        make("span", { class: "shape" }, detail),
+        make("span", { class: "shape" }, symbol.value ?? "not kept in this file"),
       ),
     );
   }
@@ -106,32 +105,22 @@ function symbolList(step, matrices, head) {
 }
 
 /** Pointing at a symbol, in the formula or in the list, lights its matrix, and the reverse. */
-function bindSymbols(math, legend, maps) {
-  const places = [...math.querySelectorAll("[data-symbol]"), ...legend.querySelectorAll("button")];
+function bindSymbols(math, maps) {
+  const places = [...math.querySelectorAll("[data-symbol]")];
   const light = (key, on) => {
     for (const place of places) {
       if (place.getAttribute("data-symbol") === key) place.classList.toggle("lit", on);
     }
     maps.get(key)?.element.classList.toggle("lit", on);
   };
-  for (const place of places) {
-    const key = place.getAttribute("data-symbol");
+  const listen = (place, key) => {
     place.addEventListener("pointerenter", () => light(key, true));
     place.addEventListener("pointerleave", () => light(key, false));
-    place.addEventListener("focus", () => light(key, true));
-    place.addEventListener("blur", () => light(key, false));
-    if (place.tagName === "BUTTON") {
-      place.addEventListener("click", () => {
-        const map = maps.get(key);
-        map?.element.scrollIntoView({ block: "nearest" });
-        map?.element.querySelector(".cells").focus({ focusVisible: true });
-      });
-    }
-  }
-  for (const [key, map] of maps) {
-    map.element.addEventListener("pointerenter", () => light(key, true));
-    map.element.addEventListener("pointerleave", () => light(key, false));
-  }
+    place.addEventListener("focusin", () => light(key, true));
+    place.addEventListener("focusout", () => light(key, false));
+  };
+  for (const place of places) listen(place, place.getAttribute("data-symbol"));
+  for (const [key, map] of maps) listen(map.element, key);
 }
 
 function tokenTable(report, side) {
@@ -161,37 +150,37 @@ function tokenTable(report, side) {
 }
 
 function predictionTable(report) {
-  const said = report.sentence.said_tokens;
+  const { sentence, words } = report;
   const table = make(
     "table",
     { class: "predictions" },
-    make("caption", {}, `The likeliest words at each of ${count(said.length, "position")}`),
+    make("caption", {}, `The likeliest words at each of ${count(words.says.length, "position")}`),
   );
-  report.predictions.forEach((words, row) => {
-    const line = make("tr", {}, make("th", { scope: "row" }, make("bdi", {}, report.words.steps[row])));
-    const inList = words.some(([token]) => token === said[row]);
-    const shown = words.slice(0, inList ? 6 : 5);
-    if (!shown.some(([token]) => token === said[row])) {
-      shown.push([said[row], report.sentence.confidences[row]]);
+  report.predictions.forEach((likeliest, row) => {
+    const line = make("tr", {}, make("th", { scope: "row" }, make("bdi", {}, words.steps[row])));
+    const shown = likeliest.slice(0, SHOWN_WORDS);
+    if (!shown.some(([, , id]) => id === sentence.said_ids[row])) {
+      shown.push([words.says[row], sentence.confidences[row], sentence.said_ids[row]]);
     }
-    for (const [token, probability] of shown) {
-      const bar = make("span", { class: "share", "aria-hidden": "true" });
-      bar.style.width = `${Math.max(1, 100 * probability)}%`;
-      const isSaid = token === said[row];
-      line.append(
-        make(
-          "td",
-          { class: isSaid ? "said" : null, title: digits(probability) },
-          make("bdi", {}, token),
-          make("span", { class: "chance" }, percent(probability)),
-          isSaid ? make("span", { class: "mark" }, "said") : null,
-          bar,
-        ),
-      );
+    for (const [word, probability, id] of shown) {
+      line.append(predictedWord(word, probability, id === sentence.said_ids[row]));
     }
     table.append(line);
   });
   return scrolling(table, "The likeliest words at each position");
+}
+
+function predictedWord(word, probability, isSaid) {
+  const bar = make("span", { class: "share", "aria-hidden": "true" });
+  bar.style.width = `${Math.max(1, 100 * probability)}%`;
+  return make(
+    "td",
+    { class: isSaid ? "said" : null, title: digits(probability) },
+    make("bdi", {}, word),
+    make("span", { class: "chance" }, percent(probability)),
+    isSaid ? make("span", { class: "mark" }, "said") : null,
+    bar,
+  );
 }
 
 /** A wide table in a frame that scrolls by itself and can be reached with the keyboard. */

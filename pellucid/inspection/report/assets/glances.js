@@ -1,0 +1,102 @@
+// Views of the whole sentence at once: the logit lens, rollout, and what each word hangs on.
+
+import { make, percent } from "./dom.js";
+import { heatMap } from "./heatmap.js";
+import { scrolling } from "./steps.js";
+
+/** What each decoder layer would say if it were the last. */
+export function lensPage(context) {
+  const { report } = context;
+  const layers = report.lens;
+  const head = make("tr", {}, make("th", { scope: "col" }, "position"));
+  for (const layer of layers) head.append(make("th", { scope: "col" }, layerName(layer.name)));
+  const table = make(
+    "table",
+    { class: "lens" },
+    make("caption", {}, "In each cell the word that layer finds likeliest, and its probability."),
+    make("thead", {}, head),
+  );
+  report.words.steps.forEach((step, row) => {
+    const line = make("tr", {}, make("th", { scope: "row" }, make("bdi", {}, step)));
+    for (const layer of layers) line.append(lensCell(report, layer, row));
+    table.append(line);
+  });
+  return [
+    make(
+      "p",
+      { class: "about" },
+      "Each layer's rows are read out as if no layer followed, through the last norm and the output",
+      " matrix (EQ-112, EQ-113). Framed: the word that the sentence says. Read a row from left to",
+      " right to see where the model makes up its mind.",
+    ),
+    scrolling(table, "What each layer would say"),
+  ];
+}
+
+function layerName(name) {
+  const parts = name.split(".");
+  return parts[1] === "layers" ? `layer ${parts[2]}` : "after attention";
+}
+
+function lensCell(report, layer, row) {
+  const [word, probability, id] = layer.predictions[row][0];
+  const others = layer.predictions[row]
+    .slice(1)
+    .map(([other, share]) => `${other} ${percent(share)}`)
+    .join(", ");
+  const isSaid = id === report.sentence.said_ids[row];
+  const cell = make(
+    "td",
+    { class: isSaid ? "said" : null },
+    make("bdi", {}, word),
+    make("span", { class: "chance" }, percent(probability)),
+    make("span", { class: "others" }, others),
+    isSaid ? make("span", { class: "for-ears" }, ", what the sentence says") : null,
+  );
+  cell.style.setProperty("--share", `${Math.round(100 * probability)}%`);
+  return cell;
+}
+
+/** Attention of all layers multiplied through. */
+export function rolloutPage(context) {
+  return [
+    make(
+      "p",
+      { class: "about" },
+      "The attention of all layers multiplied through, where half of every row stays what it was",
+      " (attention rollout, Abnar and Zuidema 2020). It tells which words a row is made of after",
+      " several layers of looking; it does not tell what was done with them.",
+    ),
+    picture(context, "rollout.source", "each target token, of the source"),
+    picture(context, "rollout.target", "each target token, of the target so far"),
+    picture(context, "rollout.encoder", "each row of the encoder, of the source"),
+  ].filter(Boolean);
+}
+
+/** Which source words the log-probability of each target token hangs on. */
+export function saliencyPage(context) {
+  return [
+    make(
+      "p",
+      { class: "about" },
+      "Blue speaks for the target token, orange against it: each source word's share, in nats, in the",
+      " gain of log p that the source brings over a source of zeros (integrated gradients, Sundararajan",
+      " et al. 2017).",
+    ),
+    picture(context, "saliency", "what each target token hangs on"),
+    picture(context, "saliency_gains", "gain of log p; the shares of a row sum to about this"),
+  ].filter(Boolean);
+}
+
+function picture(context, name, meaning) {
+  const matrix = context.matrix(name);
+  if (!matrix) return null;
+  const map = heatMap(matrix, {
+    meaning,
+    onPick: (row, column, byKeyboard) => {
+      context.inspector.show(null, matrix, row, column, 0, null, byKeyboard);
+    },
+    onLeave: () => context.inspector.clear(),
+  });
+  return make("section", { class: "glance" }, map.element);
+}

@@ -1,0 +1,111 @@
+"""What a report shows beside the walk: views of the whole sentence at once."""
+
+import dataclasses
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from pellucid.decoding.explain import explain_search
+from pellucid.decoding.search_tree import SearchTree
+from pellucid.inspection.capture import Capture
+from pellucid.inspection.heads import HeadRank, rank_heads
+from pellucid.inspection.lens import Lens, lens_of
+from pellucid.inspection.report.matrices import Axis, Matrix
+from pellucid.inspection.report.words import labeler, plain_prediction
+from pellucid.inspection.rollout import Rollout, rollout_of
+from pellucid.inspection.saliency import Saliency, saliency_of
+from pellucid.inspection.sentence import Opened, Prediction
+
+_LENS_WORDS = 3
+"""How many words each layer says for each row."""
+
+_SALIENCY_STEPS = 32
+"""Points of the integral, half of what ``saliency`` takes: the sums agree to three digits."""
+
+_RANKED = 8
+"""How many of the heads that align best are named."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Glances:
+    """Views of one sentence; None or nothing where the kind of model has no such thing."""
+
+    lens: Lens
+    rollout: Rollout | None
+    saliency: Saliency
+    heads: Sequence[HeadRank]
+    search: SearchTree | None
+    """None if the target was given, or the search has no tree."""
+
+
+def look_around(opened: Opened, capture: Capture, *, with_search: bool) -> Glances:
+    """Every view of a captured sentence, and of the search for it if asked for."""
+    is_transformer = capture.config.kind == "transformer"
+    return Glances(
+        lens=lens_of(opened, capture.sentence, _LENS_WORDS),
+        rollout=rollout_of(capture) if is_transformer else None,
+        saliency=saliency_of(opened, capture.sentence, "integrated_gradients", _SALIENCY_STEPS),
+        heads=rank_heads([capture])[:_RANKED] if capture.config.kind != "rnn" else [],
+        search=_explain(opened, capture) if with_search else None,
+    )
+
+
+def _explain(opened: Opened, capture: Capture) -> SearchTree | None:
+    """The search for the translation; sampling has no tree, nor has a source without a word."""
+    translator, source = opened.translator, capture.sentence.source
+    if translator.settings.sampling is not None or not source.strip():
+        return None
+    return explain_search(translator, source)
+
+
+def glance_matrices(glances: Glances) -> dict[str, Matrix]:
+    """Those views that are matrices, by their names in the report."""
+    source, said, read = (Axis(name, "words") for name in ("source", "says", "reads"))
+    matrices = {
+        "saliency": Matrix(glances.saliency.scores, said, source),
+        "saliency_gains": Matrix(
+            glances.saliency.gains.unsqueeze(-1), said, Axis("log p gained", "single")
+        ),
+    }
+    if glances.rollout is not None:
+        rollout = glances.rollout
+        matrices["rollout.encoder"] = Matrix(rollout.encoder, source, source, "part")
+        matrices["rollout.source"] = Matrix(rollout.decoder_source, said, source, "part")
+        matrices["rollout.target"] = Matrix(rollout.decoder_target, said, read, "part")
+    return matrices
+
+
+def glance_content(glances: Glances) -> dict[str, Any]:
+    """Those views that are words."""
+    return {
+        "lens": [
+            {
+                "name": layer.name,
+                "confidences": layer.confidences,
+                "predictions": plain_predictions(layer.predictions),
+            }
+            for layer in glances.lens.layers
+        ],
+        "ranks": [
+            {"name": rank.name, "agreement": rank.agreement, "entropy": rank.entropy}
+            for rank in glances.heads
+        ],
+        "has_rollout": glances.rollout is not None,
+        "search": None if glances.search is None else _plain_search(glances.search),
+    }
+
+
+def _plain_search(tree: SearchTree) -> dict[str, Any]:
+    """The tree as JSON, its tokens as they are written beside pictures."""
+    plain: dict[str, Any] = json.loads(tree.to_json())
+    label = labeler([node.token for node in tree.nodes])
+    for node in plain["nodes"]:
+        node["token"] = label(node["token"])
+    return plain
+
+
+def plain_predictions(rows: Iterable[Sequence[Prediction]]) -> list[list[list[Any]]]:
+    """Rows of words that could come next, as JSON."""
+    rows = list(rows)
+    label = labeler([word.token for row in rows for word in row])
+    return [[plain_prediction(word, label) for word in row] for row in rows]

@@ -1,0 +1,235 @@
+"""A report as Chromium shows it: what is pointed at is told, nothing is asked of the network."""
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from opened_reports import SOURCE, TARGET, data_of, matrix_of
+from playwright.sync_api import Browser, Page, Request
+
+from pellucid.bundle import load_bundle
+from pellucid.inspection.report.write import make_report
+
+HOSTILE = "le </script><img src=x onerror=alert(1)> chat"
+
+
+@dataclasses.dataclass
+class Watched:
+    """A page, and whatever it did that no report may do."""
+
+    page: Page
+    content: dict[str, Any]
+    faults: list[str] = dataclasses.field(default_factory=list)
+
+    def on_request(self, request: Request) -> None:
+        if not request.url.startswith("file:"):
+            self.faults.append(f"asked for {request.url}")
+
+
+@pytest.fixture(scope="module")
+def reports(tiny_run: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    bundle = load_bundle(tiny_run)
+    folder = tmp_path_factory.mktemp("reports")
+    pages = {
+        "own": make_report(bundle, SOURCE),
+        "given": make_report(bundle, SOURCE, TARGET),
+        "hostile": make_report(bundle, HOSTILE, HOSTILE),
+    }
+    for name, page in pages.items():
+        (folder / f"{name}.html").write_text(page, encoding="utf-8")
+    return {name: folder / f"{name}.html" for name in pages}
+
+
+@pytest.fixture
+def visit(browser: Browser, reports: dict[str, Path]) -> Iterator[Callable[..., Watched]]:
+    """Opens a report as ``visit(name, at=..., **context options)``; checks it at the end."""
+    opened: list[Watched] = []
+
+    def open_report(name: str, at: str = "", **options: Any) -> Watched:
+        context = browser.new_context(**options)
+        context.set_default_timeout(10_000)
+        content = data_of(reports[name].read_text("utf-8"))
+        watched = Watched(context.new_page(), content)
+        watched.page.on("console", lambda message: watched.faults.append(message.text))
+        watched.page.on("pageerror", lambda error: watched.faults.append(str(error)))
+        watched.page.on("dialog", lambda dialog: watched.faults.append(dialog.message))
+        watched.page.on("request", watched.on_request)
+        watched.page.goto(f"{reports[name].as_uri()}#{at}")
+        opened.append(watched)
+        return watched
+
+    yield open_report
+    for watched in opened:
+        assert watched.faults == []
+        watched.page.context.close()
+
+
+def views_of(page: Page) -> list[str]:
+    """The names of all pages of a report."""
+    links = page.locator("nav.parts a")
+    return [str(link.get_attribute("href"))[1:] for link in links.all()]
+
+
+def show(page: Page, name: str) -> None:
+    page.evaluate("name => document.querySelector(`nav.parts a[href='#${name}']`).click()", name)
+
+
+def test_every_page_opens_and_asks_for_nothing(visit: Callable[..., Watched]):
+    watched = visit("own")
+    names = views_of(watched.page)
+    assert {"overview", "output", "heads", "lens", "rollout", "saliency", "search"} <= set(names)
+    assert len(names) == len(watched.content["pages"]) + 6
+    for name in names:
+        show(watched.page, name)
+        assert watched.page.locator("main h2").count() == 1
+        assert watched.page.locator("main .body").inner_text().strip()
+
+
+def test_pointing_at_a_cell_tells_row_column_value_and_reason(visit: Callable[..., Watched]):
+    name = "decoder.layers.1.cross_attention"
+    watched = visit("given", at=f"{name}/weights")
+    cells = watched.page.locator("#step-weights .result .cells")
+    box = cells.bounding_box()
+    assert box
+    weights = matrix_of(watched.content, f"{name}.heads.0.weights")
+    rows, columns = weights.shape
+    row, column = 2, 1
+    cells.hover(
+        position={
+            "x": (column + 0.5) * box["width"] / columns,
+            "y": (row + 0.5) * box["height"] / rows,
+        }
+    )
+    told = watched.page.locator(".inspector").inner_text()
+    words = watched.content["words"]
+    assert f"target position {row} “{words['steps'][row]}”" in told
+    assert f"source token {column} “{words['source'][column]}”" in told
+    assert watched.page.locator(".inspector .value").inner_text() == f"{weights[row, column]:.4g}"
+    assert "sum of exp(score" in told
+
+
+def test_what_the_foot_line_computes_is_what_the_model_computed(visit: Callable[..., Watched]):
+    """In each step the first and the last cell of the result, for the last head."""
+    watched = visit("own", at="encoder.embedding")
+    page = watched.page
+    explained = 0
+    for part in watched.content["pages"]:
+        show(page, part["name"])
+        if part["head_count"] > 1:
+            page.locator(".heads input").last.check(force=True)
+        told = page.evaluate(
+            """() => [...document.querySelectorAll(".result .cells")].flatMap((cells) => {
+              const box = cells.getBoundingClientRect();
+              return [1, -1].map((side) => {
+                const at = (from, size) => (side > 0 ? from + 1 : from + size - 1);
+                cells.dispatchEvent(new PointerEvent("pointermove", {
+                  clientX: at(box.left, box.width), clientY: at(box.top, box.height) }));
+                const { computed, value } = document.querySelector(".inspector").dataset;
+                return [computed, value];
+              });
+            })"""
+        )
+        for computed, value in told:
+            if computed:
+                explained += 1
+                assert math.isclose(float(computed), float(value), rel_tol=2e-3, abs_tol=2e-3), (
+                    f"{part['name']}: {computed} is not {value}"
+                )
+    assert explained > 80
+
+
+def test_a_symbol_and_its_matrix_light_up_together(visit: Callable[..., Watched]):
+    page = visit("given", at="encoder.layers.0.self_attention/scores").page
+    step = page.locator("#step-scores")
+    step.locator("math [data-symbol=Q]").hover()
+    assert "queries of this head" in step.locator(".heat.lit figcaption").inner_text()
+    step.locator(".heat").nth(1).hover()
+    assert step.locator("math [data-symbol=K].lit").count() == 1
+
+
+def test_the_keyboard_alone_reaches_every_number_and_turns_pages(visit: Callable[..., Watched]):
+    name = "encoder.layers.0.self_attention"
+    watched = visit("given", at=name)
+    page = watched.page
+    page.locator("#step-scores .result .cells").focus()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    scores = matrix_of(watched.content, f"{name}.heads.0.scores")
+    assert float(page.locator(".inspector").get_attribute("data-value") or "nan") == pytest.approx(
+        float(scores[1, 1])
+    )
+    assert watched.content["words"]["source"][1] in page.locator(".for-ears").inner_text()
+    page.locator(".heads input").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator(f"[data-matrix='{name}.heads.1.scores']").count() > 0
+    page.locator("main h2").focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("main h2").inner_text() == "Encoder layer 0 · Feed-forward"
+    page.go_back()
+    assert page.locator("main h2").inner_text() == "Encoder layer 0 · Self-attention"
+
+
+def test_behind_each_picture_stands_a_table_of_its_numbers(visit: Callable[..., Watched]):
+    name = "decoder.layers.0.self_attention"
+    watched = visit("given", at=f"{name}/masked_scores")
+    result = watched.page.locator("#step-masked_scores .result")
+    result.locator("summary").click()
+    cells = result.locator("tbody td").all_inner_texts()
+    scores = matrix_of(watched.content, f"{name}.heads.0.masked_scores")
+    assert len(cells) == scores.numel()
+    assert cells[1] == "−∞"
+    assert cells[0].replace("−", "-") == f"{float(scores[0, 0]):.4g}"
+
+
+def test_a_search_can_be_watched_step_by_step(visit: Callable[..., Watched]):
+    watched = visit("own", at="search")
+    page = watched.page
+    nodes = watched.content["search"]["nodes"]
+    boxes = page.locator(".beam-board .beam-box:visible")
+    assert boxes.count() == len(nodes)
+    page.locator("input[type=range]").fill("1")
+    assert boxes.count() == sum(node["length"] <= 1 for node in nodes)
+    page.get_by_role("button", name="Forward").click()
+    assert boxes.count() == sum(node["length"] <= 2 for node in nodes)
+    pruned = next(node for node in nodes if node["verdict"] == "pruned" and node["length"] <= 2)
+    page.locator(".beam-board .beam-box").nth(pruned["number"]).hover()
+    assert pruned["reason"] in page.locator(".inspector").inner_text()
+
+
+def test_hostile_words_are_shown_and_do_nothing(visit: Callable[..., Watched]):
+    page = visit("hostile").page
+    assert HOSTILE in page.locator("h1").inner_text()
+    show(page, "encoder.embedding")
+    assert page.locator("img").count() == 0
+
+
+@pytest.mark.parametrize("at", ["overview", "decoder.layers.0.cross_attention", "lens", "search"])
+def test_a_phone_scrolls_pictures_but_never_the_page(visit: Callable[..., Watched], at: str):
+    page = visit("own", at=at, viewport={"width": 375, "height": 700}).page
+    assert page.evaluate("document.documentElement.scrollWidth") <= 375
+
+
+@pytest.mark.parametrize(
+    ("scheme", "names"),
+    [
+        ("light", ["overview", "decoder.layers.0.self_attention", "search"]),
+        ("dark", ["decoder.layers.0.feed_forward", "output", "heads", "lens"]),
+    ],
+)
+def test_axe_finds_nothing_to_blame(visit: Callable[..., Watched], scheme: str, names: list[str]):
+    watched = visit("own", color_scheme=scheme)
+    for name in names:
+        show(watched.page, name)
+        violations = Axe().run(watched.page).response["violations"]
+        serious = [
+            (each["id"], [node["html"][:200] for node in each["nodes"]][:3])
+            for each in violations
+            if each["impact"] in ("serious", "critical")
+        ]
+        assert serious == [], name
