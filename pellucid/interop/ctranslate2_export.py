@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from torch import Tensor
 
 from pellucid.bundle import Bundle, save_tokenizers
@@ -114,16 +116,16 @@ def _fill(specs: Any, config: ModelConfig, tensors: dict[str, Tensor]) -> Any:
         (spec.decoder, "decoder", spec.decoder.embeddings),
     ):
         side.scale_embeddings = config.scale_embeddings
-        side.position_encodings.encodings = positions.numpy()
+        side.position_encodings.encodings = _own(positions)
         name = "source" if ours == "encoder" else "target"
-        embeddings.weight = tensors[f"{name}_embedding.weight"].numpy()
+        embeddings.weight = _own(tensors[f"{name}_embedding.weight"])
         if config.norm == "pre":
             _norm(side.layer_norm, tensors, f"{ours}.last_norm")
         for index, layer in enumerate(side.layer):
             _layer(layer, tensors, f"{ours}.layers.{index}", config)
-    spec.decoder.projection.weight = tensors["output_weight"].numpy()
+    spec.decoder.projection.weight = _own(tensors["output_weight"])
     if config.output_bias:
-        spec.decoder.projection.bias = tensors["output_bias"].numpy()
+        spec.decoder.projection.bias = _own(tensors["output_bias"])
     return spec
 
 
@@ -141,18 +143,25 @@ def _layer(layer: Any, tensors: dict[str, Tensor], name: str, config: ModelConfi
         _linear(layer.attention.linear[2], tensors, f"{name}.cross_attention", "o")
     _norm(layer.ffn.layer_norm, tensors, f"{name}.feed_forward_norm.norm")
     for slot, ours in ((layer.ffn.linear_0, "inner"), (layer.ffn.linear_1, "outer")):
-        slot.weight = tensors[f"{name}.feed_forward.{ours}.weight"].numpy()
-        slot.bias = tensors[f"{name}.feed_forward.{ours}.bias"].numpy()
+        slot.weight = _own(tensors[f"{name}.feed_forward.{ours}.weight"])
+        slot.bias = _own(tensors[f"{name}.feed_forward.{ours}.bias"])
 
 
 def _linear(
     slot: Any, tensors: dict[str, Tensor], name: str, part: str, rows: slice = slice(None)
 ) -> None:
-    slot.weight = tensors[f"{name}.w_{part}"][rows].contiguous().numpy()
+    slot.weight = _own(tensors[f"{name}.w_{part}"][rows])
     if f"{name}.b_{part}" in tensors:
-        slot.bias = tensors[f"{name}.b_{part}"][rows].contiguous().numpy()
+        slot.bias = _own(tensors[f"{name}.b_{part}"][rows])
 
 
 def _norm(slot: Any, tensors: dict[str, Tensor], name: str) -> None:
-    slot.gamma = tensors[f"{name}.gain"].numpy()
-    slot.beta = tensors[f"{name}.bias"].numpy()
+    slot.gamma = _own(tensors[f"{name}.gain"])
+    slot.beta = _own(tensors[f"{name}.bias"])
+
+
+def _own(tensor: Tensor) -> npt.NDArray[np.float32]:
+    """A copy: CTranslate2 quantizes in place, and these are the numbers that the model computes
+    with."""
+    array: npt.NDArray[np.float32] = tensor.numpy().copy()
+    return array

@@ -22,6 +22,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "the paper's": {},
     "pre-norm": {"norm": "pre", "norm_eps": 1e-3},
     "learned positions": {"positions": "learned", "shared": False},
+    "pre-norm and learned positions": {"norm": "pre", "positions": "learned"},
     "every bias": {"attention_bias": True, "output_bias": True, "activation": "swish"},
     "not scaled, not tied": {"scale_embeddings": False, "tie_output": False, "activation": "gelu"},
 }
