@@ -5,7 +5,6 @@ import math
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from torch.nn import functional
 
 from pellucid.equations import (
     attention_scores,
@@ -19,6 +18,7 @@ from pellucid.equations.fused import fused_attention
 from pellucid.model.attention_positions import AttentionPositions
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import Dropout, DropoutSource
+from pellucid.model.linear import linear
 from pellucid.model.trace import UNWATCHED, Trace
 
 
@@ -83,7 +83,7 @@ class MultiHeadAttention(nn.Module):
         Float[Tensor, "row heads length value_size"],
     ]:
         """Queries, keys and values of the same rows, the first at ``start``, split into heads."""
-        packed = functional.linear(x, self.packed_weight, self.b_qkv)
+        packed = linear(x, self.packed_weight, self.b_qkv)
         widths = [self.query_width, self.query_width, self.value_width]
         query, key, value = (
             split_heads(part, self.heads) for part in torch.split(packed, widths, -1)
@@ -98,7 +98,7 @@ class MultiHeadAttention(nn.Module):
         """Queries alone, split into heads."""
         bias = None if self.b_qkv is None else self.b_qkv[: self.query_width]
         weight = self.packed_weight[: self.query_width]
-        return split_heads(functional.linear(x, weight, bias), self.heads)
+        return split_heads(linear(x, weight, bias), self.heads)
 
     def project_memory(
         self, memory: Float[Tensor, "sentence source d_model"]
@@ -108,7 +108,7 @@ class MultiHeadAttention(nn.Module):
     ]:
         """Keys and values alone, split into heads; computed once for a sentence (EQ-90)."""
         bias = None if self.b_qkv is None else self.b_qkv[self.query_width :]
-        packed = functional.linear(memory, self.packed_weight[self.query_width :], bias)
+        packed = linear(memory, self.packed_weight[self.query_width :], bias)
         key, value = torch.split(packed, [self.query_width, self.value_width], -1)
         return split_heads(key, self.heads), split_heads(value, self.heads)
 
@@ -139,7 +139,7 @@ class MultiHeadAttention(nn.Module):
             heads = positions.attend(scaled, key, value, may_attend, causal=causal)
         heads = trace.keep("heads", heads)
         merged = trace.keep("concatenation", merge_heads(heads))
-        return trace.keep("output", functional.linear(merged, self.w_o, self.b_o))
+        return trace.keep("output", linear(merged, self.w_o, self.b_o))
 
     def _weights_in_the_open(
         self,

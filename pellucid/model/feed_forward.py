@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import Dropout, DropoutSource
+from pellucid.model.linear import linear
 from pellucid.model.trace import UNWATCHED, Trace
 
 
@@ -28,9 +29,10 @@ class FeedForward(nn.Module):
         self, x: Float[Tensor, "*batch d_model"], trace: Trace = UNWATCHED
     ) -> Float[Tensor, "*batch d_model"]:
         """Each row through the same two linear maps."""
-        preactivation = trace.keep("preactivation", self.inner(x))
+        preactivation = trace.keep("preactivation", linear(x, self.inner.weight, self.inner.bias))
         hidden = trace.keep("hidden", self._bend(preactivation))
-        return trace.keep("output", self.outer(self.dropout(hidden)))
+        dropped: Tensor = self.dropout(hidden)
+        return trace.keep("output", linear(dropped, self.outer.weight, self.outer.bias))
 
     def _bend(self, x: Tensor) -> Tensor:
         match self.activation:
