@@ -140,10 +140,7 @@ def _show_saliency(console: "Console", saliency: "Saliency") -> None:
 
 
 def _describe(entry: "Entry") -> str:
-    sizes = zip(entry.axes, entry.tensor.shape, strict=True)
-    shape = " x ".join(f"{axis} {size}" for axis, size in sizes)
-    equations = ", ".join(f"EQ-{number:02}" for number in entry.equations)
-    return f"{entry.name}  ({shape})  {equations}  {entry.meaning}"
+    return f"{entry.name}  ({entry.shape_in_words})  {entry.equation_names}  {entry.meaning}"
 
 
 def _colored(token: str, probability: float, suffix: str = "") -> "Text":

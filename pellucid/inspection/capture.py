@@ -1,6 +1,7 @@
 """Everything that one sentence pair makes in a model, by name (EQ-115)."""
 
 import dataclasses
+import html
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -9,9 +10,10 @@ from torch import Tensor
 
 from pellucid.core.config import nearest_name
 from pellucid.core.errors import ConfigError
-from pellucid.inspection.capture_file import CaptureHeader, read_capture, write_capture
+from pellucid.inspection.capture_file import CaptureHeader, make_entry, read_capture, write_capture
 from pellucid.inspection.entries import Description, Entry, describe, locate, select
 from pellucid.inspection.forward import run
+from pellucid.inspection.notebook import html_table
 from pellucid.inspection.predictions import likeliest
 from pellucid.inspection.sentence import (
     Openable,
@@ -85,11 +87,15 @@ class Capture:
 
     def words(self, axis: str) -> tuple[str, ...] | None:
         """The tokens along an axis of this name; None if it counts something else."""
-        return {
-            "source token": self.source_tokens,
-            "target token": self.target_tokens,
-            "target input token": self.target_input_tokens,
-        }.get(axis)
+        return self.sentence.words(axis)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (name, entry.shape_in_words, entry.equation_names, entry.meaning)
+            for name, entry in self.entries.items()
+        ]
+        table = html_table(("name", "shape", "equations", "meaning"), rows)
+        return f"<p>{html.escape(self.sentence.source)} → {html.escape(self.text)}</p>{table}"
 
     def save(self, path: Path | str) -> None:
         """Write a safetensors file; everything but the tensors stands in its header.
@@ -149,14 +155,17 @@ def capture_of(opened: Opened, sentence: Sentence, only: Sequence[str]) -> Captu
     return Capture(
         sentence=sentence,
         config=opened.model.config,
-        entries=_entries(chosen, described, trace.values),
+        entries=_entries(chosen, described, trace.values, sentence),
         confidences=confidences,
         predictions=predictions,
     )
 
 
 def _entries(
-    chosen: Sequence[str], described: Mapping[str, Description], values: Mapping[str, Tensor]
+    chosen: Sequence[str],
+    described: Mapping[str, Description],
+    values: Mapping[str, Tensor],
+    sentence: Sentence,
 ) -> dict[str, Entry]:
     """Heads are views of the tensor of all heads if that was asked for too, else copies."""
     tensors: dict[str, Tensor] = {}
@@ -168,11 +177,7 @@ def _entries(
             value = values[inner_name]
             tensor = value if inner_name.endswith(".positions") else value[0]
             tensors[name] = _alone(tensor if head is None else tensor[head])
-    return {name: Entry(name, tensors[name], *_fields(described[name])) for name in chosen}
-
-
-def _fields(description: Description) -> tuple[tuple[str, ...], tuple[int, ...], str]:
-    return description.axes, description.equations, description.meaning
+    return {name: make_entry(name, tensors[name], described[name], sentence) for name in chosen}
 
 
 def _alone(tensor: Tensor) -> Tensor:

@@ -35,6 +35,12 @@ class CaptureHeader:
 _HEADER = pydantic.TypeAdapter(CaptureHeader)
 
 
+def make_entry(name: str, tensor: Tensor, described: Description, sentence: Sentence) -> Entry:
+    """A tensor with what it is, and the words along its axes."""
+    words = tuple(sentence.words(axis) for axis in described.axes)
+    return Entry(name, tensor, described.axes, described.equations, described.meaning, words)
+
+
 def write_capture(path: Path, header: CaptureHeader, entries: Mapping[str, Entry]) -> None:
     """Write tensors and header; heads that are part of a tensor of all heads, only once.
 
@@ -71,9 +77,7 @@ def read_capture(path: Path) -> tuple[CaptureHeader, dict[str, Entry]]:
         tensor = _tensor(name, tensors)
         if tensor is None or tensor.dim() != len(description.axes):
             raise CorruptError(f"{path} is not a readable capture: no tensor fits {name}")
-        entries[name] = Entry(
-            name, tensor, description.axes, description.equations, description.meaning
-        )
+        entries[name] = make_entry(name, tensor, description, header.sentence)
     return header, entries
 
 

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from pellucid.core.config import nearest_name
 from pellucid.core.errors import ConfigError
+from pellucid.inspection.notebook import html_matrix
 from pellucid.model import ModelConfig
 from pellucid.model.config import PositionKind
 
@@ -42,6 +43,24 @@ class Entry:
     """Numbers in docs/EQUATIONS.md."""
     meaning: str
     """One sentence."""
+    words: tuple[tuple[str, ...] | None, ...] = ()
+    """For each axis the tokens along it; None if it counts something else."""
+
+    @property
+    def equation_names(self) -> str:
+        """Such as ``EQ-52, EQ-53``."""
+        return ", ".join(f"EQ-{number:02}" for number in self.equations)
+
+    @property
+    def shape_in_words(self) -> str:
+        """Such as ``head 4 x target token 7 x source token 5``."""
+        sizes = zip(self.axes, self.tensor.shape, strict=True)
+        return " x ".join(f"{axis} {size}" for axis, size in sizes)
+
+    def _repr_html_(self) -> str:
+        caption = f"{self.name} ({self.shape_in_words}), {self.equation_names}. {self.meaning}"
+        words = (None, None, *self.words)
+        return html_matrix(self.tensor, words[-2], words[-1], caption)
 
 
 def describe(config: ModelConfig) -> dict[str, Description]:

@@ -61,6 +61,14 @@ class Sentence:
     target_input_tokens: tuple[str, ...]
     target_tokens: tuple[str, ...]
 
+    def words(self, axis: str) -> tuple[str, ...] | None:
+        """The tokens along an axis of this name; None if it counts something else."""
+        return {
+            "source token": self.source_tokens,
+            "target token": self.target_tokens,
+            "target input token": self.target_input_tokens,
+        }.get(axis)
+
     def tensors(self, model: Seq2Seq) -> tuple[Tensor, Tensor]:
         """Source and target input as a batch of one, where the model is."""
         device = next(model.parameters()).device
