@@ -3,9 +3,10 @@
     python benchmarks/capture_cost.py --rounds 60
 
 A copy of the package is made in which every call of a trace is cut out of ``pellucid/model``:
-``x = trace.keep("name", x)`` becomes ``x = x``, ``trace.wants(...)`` becomes ``False``. Two workers,
-one with each package, do the same work in turns, many rounds long; what is compared is the time of
-one round with the time of the round beside it. The result goes to ``results/capture_cost.md``.
+``x = trace.keep("name", x)`` becomes ``x = x``, ``trace.wants(...)`` becomes ``False``. Two
+workers, one with each package, do the same work in turns, many rounds long; what is compared is
+the time of one round with that of the round beside it. The result goes to
+``results/capture_cost.md``.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import machine
 
@@ -130,7 +132,9 @@ def _compare(
             found = _ask(workers[name], *_WORK[title])
             if round_ >= 2:  # the first rounds warm up
                 seconds[name].append(found)
-    ratios = [one / other for one, other in zip(seconds["as it is"], seconds["without"])]
+    ratios = [
+        one / other for one, other in zip(seconds["as it is"], seconds["without"], strict=True)
+    ]
     low, middle, high = statistics.quantiles(ratios, n=4)
     return (
         title,
@@ -177,40 +181,42 @@ def _work() -> None:
     import torch
 
     import pellucid
-    from pellucid.decoding.config import DecodingConfig
-    from pellucid.decoding.greedy import greedy_search
-    from pellucid.model import Trace, build_model
+    from pellucid.model import build_model
     from pellucid.training.presets import read_config
 
     torch.set_num_threads(1)
     model = build_model(read_config("tiny", []).model, 8000, 8000, seed=0)
-    settings = DecodingConfig(beam_size=1, max_length=20)
     print(json.dumps({"package": pellucid.__file__}), flush=True)
     for line in sys.stdin:
         kind, sentences, times = json.loads(line)
         source = torch.randint(4, 8000, (sentences, 20))
         target = torch.randint(4, 8000, (sentences, 20))
 
-        def once() -> None:
-            match kind:
-                case "forward":
-                    model(source, target)
-                case "watched":
-                    model(source, target, Trace("*"))
-                case "train":
-                    model.loss(source, target, target, 0.1).loss.backward()
-                    model.zero_grad()
-                case "search":
-                    greedy_search(model, source, settings)
-
         model.train(kind == "train")
         with torch.set_grad_enabled(kind == "train"):
-            once()
+            _once(kind, model, source, target)
             began = time.perf_counter()
             for _ in range(times):
-                once()
+                _once(kind, model, source, target)
             seconds = (time.perf_counter() - began) / times
         print(json.dumps(seconds), flush=True)
+
+
+def _once(kind: str, model: Any, source: Any, target: Any) -> None:
+    from pellucid.decoding.config import DecodingConfig
+    from pellucid.decoding.greedy import greedy_search
+    from pellucid.model import Trace
+
+    match kind:
+        case "forward":
+            model(source, target)
+        case "watched":
+            model(source, target, Trace("*"))
+        case "train":
+            model.loss(source, target, target, 0.1).loss.backward()
+            model.zero_grad()
+        case "search":
+            greedy_search(model, source, DecodingConfig(beam_size=1, max_length=20))
 
 
 if __name__ == "__main__":
