@@ -39,7 +39,7 @@ def score(bundle: str, source: str, target: str, as_json: bool) -> None:
 
     sources, targets = read_lines(Path(source)), read_lines(Path(target))
     check_lines({"source lines": sources, "target lines": targets})
-    translator = open_translator(bundle)
+    translator = open_translator(bundle, engine="torch")  # no search, no engine
     log_probs: list[float] = []
     token_count = 0
     for first in range(0, len(sources), _LINES_AT_A_TIME):

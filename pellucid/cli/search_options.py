@@ -1,9 +1,11 @@
 """The options that say how to search, the same for every command that does."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
+
+from pellucid.engines.names import ComputeType, Device, EngineName
 
 if TYPE_CHECKING:
     from pellucid.decoding.translator import Translator
@@ -12,6 +14,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 _KEY = "pellucid.search"
 SAMPLING_KEY = "pellucid.sampling"
 """Where a running command keeps the settings of sampling, in ``click.Context.meta``."""
+_ENGINE_KEY = "pellucid.engine"
 OTHERS_KEY = "pellucid.others"
 """Where it keeps the other bundles of an ensemble."""
 
@@ -61,29 +64,86 @@ _OPTIONS = [
 ]
 
 
-def search_options(command: _Command) -> _Command:
-    """Give a command the options ``--beam-size``, ``--n-best``, ``--length-penalty``, ..."""
-    for option in _OPTIONS:
+def _engine_option(
+    name: str, choices: tuple[str, ...], text: str
+) -> Callable[[_Command], _Command]:
+    def keep(ctx: click.Context, parameter: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            ctx.meta.setdefault(_ENGINE_KEY, {})[parameter.name] = value
+
+    return click.option(
+        name, type=click.Choice(choices), expose_value=False, callback=keep, help=text
+    )
+
+
+_ENGINE_OPTIONS = (
+    _engine_option("--device", get_args(Device), "Where to compute.  [default: auto]"),
+    _engine_option(
+        "--compute-type",
+        get_args(ComputeType),
+        "In which type ctranslate2 computes; auto is the faster one here.  [default: float32]",
+    ),
+    _engine_option(
+        "--engine",
+        get_args(EngineName),
+        "Who searches; auto is the fastest that can do what is asked.  [default: auto]",
+    ),
+)
+
+
+def engine_options(command: _Command) -> _Command:
+    """Give a command the options ``--engine``, ``--compute-type`` and ``--device``."""
+    for option in _ENGINE_OPTIONS:
         command = option(command)
     return command
 
 
-def open_translator(bundle: str, buffer_size: int | None = None) -> "Translator":
+def search_options(command: _Command) -> _Command:
+    """Give a command the options ``--beam-size``, ``--n-best``, ``--length-penalty``, ..."""
+    for option in _OPTIONS:
+        command = option(command)
+    return engine_options(command)
+
+
+def open_translator(
+    bundle: str, buffer_size: int | None = None, engine: EngineName = "auto"
+) -> "Translator":
     """The translator of ``bundle``, searching as the options of the running command say.
 
-    With ``--with`` it is an ensemble. Raises ConfigError for a value out of its range, and
-    whatever opening the bundles raises.
+    ``engine`` is for a command that has no option for it.
+
+    With ``--with`` it is an ensemble, which torch alone can search. Raises ConfigError for a
+    value out of its range, and whatever opening the bundles raises.
     """
-    from pellucid.decoding.load import load, load_ensemble
+    from pellucid.decoding.load import load_ensemble
     from pellucid.decoding.translator import Translator
+    from pellucid.engines.load import load
 
     ctx = click.get_current_context()
     changes = _asked(ctx)
     if buffer_size is not None:
         changes["stream_lines"] = buffer_size
     others: Sequence[str] = ctx.meta.get(OTHERS_KEY, ())
-    translator = load_ensemble([bundle, *others]) if others else load(bundle)
-    return Translator(translator.bundle, translator.settings.changed(changes))
+    asked: dict[str, Any] = dict(ctx.meta.get(_ENGINE_KEY, {}))
+    if others:
+        wrong = {"engine": "ctranslate2", "compute_type": "int8", "device": "cuda"}
+        names = [
+            f"--{name.replace('_', '-')} {each}"
+            for name, each in wrong.items()
+            if asked.get(name) == each
+        ]
+        if names:
+            raise click.UsageError(f"--with cannot be used with {' and '.join(names)}.", ctx)
+        translator = load_ensemble([bundle, *others])
+    else:
+        translator = load(
+            bundle,
+            asked.get("engine", engine),
+            asked.get("device", "auto"),
+            asked.get("compute_type", "float32"),
+        )
+    settings = translator.settings.changed(changes)
+    return Translator(translator.bundle, settings, translator.engine)
 
 
 def _asked(ctx: click.Context) -> dict[str, Any]:

@@ -24,6 +24,10 @@ class Engine(ABC):
         """Why it is this one that answers, in a few words."""
 
     @abstractmethod
+    def signature(self, settings: DecodingConfig) -> str:
+        """Who answers a call with ``settings``, for a score: ``torch``, ``ctranslate2/int8``."""
+
+    @abstractmethod
     def search(
         self,
         lines: Sequence[ReadLine],

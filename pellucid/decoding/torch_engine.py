@@ -31,6 +31,10 @@ class TorchEngine(Engine):
         """Why no other engine answers."""
         return self._reason
 
+    def signature(self, settings: DecodingConfig) -> str:  # noqa: ARG002  # the same for all
+        """Always ``torch``."""
+        return self.name
+
     def search(
         self,
         lines: Sequence[ReadLine],

@@ -32,6 +32,11 @@ class AutoEngine(Engine):
         """Why it is the faster one that answers, and how it computes."""
         return self._fast.reason
 
+    def signature(self, settings: DecodingConfig) -> str:
+        """That of the engine which such a call would go to."""
+        able = not self._fast.refusals(settings)
+        return self._fast.signature(settings) if able else TorchEngine().signature(settings)
+
     def search(
         self,
         lines: Sequence[ReadLine],

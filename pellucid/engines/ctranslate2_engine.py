@@ -46,6 +46,10 @@ class Ctranslate2Engine(Engine):
         """Why it answers, and how it computes."""
         return f"{self._reason}; {self._workers.description}"
 
+    def signature(self, settings: DecodingConfig) -> str:  # noqa: ARG002  # the same for all
+        """``ctranslate2/`` and the type in which it computes."""
+        return f"{self.name}/{self._workers.compute_type}"
+
     def refusals(
         self,
         settings: DecodingConfig,

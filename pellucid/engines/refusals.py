@@ -11,17 +11,24 @@ _KNOWN = frozenset(
         "beam_size",
         "n_best",
         "length_penalty",
+        "coverage_penalty",
         "patience",
         "max_length",
         "max_length_ratio",
         "max_length_extra",
+        "mbr",
+        "align",
+        "align_layer",
+        "align_head",
+        "replace_unknown",
         "max_source_tokens",
         "batch_tokens",
         "stream_lines",
         "cache_lines",
     }
 )
-"""The settings it follows; any other must be as it is when nobody asks for anything."""
+"""The settings it follows, or that concern what is found only after the search; any other must be
+as it is when nobody asks for anything."""
 POSITIONS = 2048
 """Places that a converted model can number, in tokens with the stop."""
 

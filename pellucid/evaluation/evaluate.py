@@ -70,7 +70,8 @@ def evaluate(
         "bleu_lc_tok": bleu_lc_tok(hypotheses, references, language),
     }
     manifest = translator.bundle.manifest if isinstance(translator.bundle, Bundle) else {}
-    origin = origin_signature(settings, manifest, sources, references)
+    engine = translator.engine.signature(settings)
+    origin = origin_signature(settings, manifest, sources, references, engine)
     token_count = sum(len(translation.token_log_probs) for translation in translations)
     return Evaluation(
         bleu=scores["bleu"].score,

@@ -22,13 +22,15 @@ def origin_signature(
     manifest: Mapping[str, Any],
     sources: Iterable[str],
     references: Iterable[str],
+    engine: str = "torch",
 ) -> str:
-    """Search, bundle, data and program behind a score, to follow a metric's signature.
+    """Search, engine, bundle, data and program behind a score, to follow a metric's signature.
 
-    search:beam_size=4,length_penalty=0.6|bundle:9f86…|source:60303…|reference:fd61…|pellucid:…
+    search:beam_size=4,length_penalty=0.6|engine:torch|bundle:9f86…|source:60303…|reference:fd61…|pellucid:…
     """
     parts = {
         "search": search_signature(settings),
+        "engine": engine,
         "bundle": bundle_hash(manifest),
         "source": lines_hash(sources),
         "reference": lines_hash(references),

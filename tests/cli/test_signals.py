@@ -68,7 +68,7 @@ def test_ctrl_c_while_translating_leaves_without_a_traceback(tiny_run: Path, tmp
     out.write_text("precious")
     (tmp_path / "lines").write_text("le chat dort\n" * 10 + "la lune\n" * 10)
     os.mkfifo(tmp_path / "pipe")
-    arguments = ["translate", tiny_run, tmp_path / "pipe", "-o", out]
+    arguments = ["-q", "translate", tiny_run, tmp_path / "pipe", "-o", out]
     with running(*arguments) as command, (tmp_path / "pipe").open("w") as pipe:
         pipe.write("le chat\n")
         pipe.flush()

@@ -17,10 +17,31 @@ LINES = "le chat dort\n\nje suis étudiant\n"
 def test_one_line_out_for_every_line_in(tiny_run: Path):
     """C3: NUL, tabs, lone carriage returns and the separators of Unicode end no line."""
     text = "a\x00b\nc\td\ne\rf\ng\u2028h\u2029i\u0085j\x0bk\x0cl\r\n🌾\nlast"
-    result = pellucid("translate", tiny_run, stdin=text.encode())
+    result = pellucid("-q", "translate", tiny_run, stdin=text.encode())
     assert result.code == 0
     assert result.out.count("\n") == 6
     assert result.err == ""
+
+
+def test_the_engine_that_answers_is_named(tiny_run: Path):
+    for name, told in (("auto", "ctranslate2: the fastest"), ("torch", "torch: it was asked for")):
+        result = pellucid("translate", tiny_run, "--engine", name, stdin=b"le chat\n")
+        assert f"INFO: engine {told}" in result.err
+    result = pellucid("translate", tiny_run, "--no-repeat-ngram", "2", stdin=b"le chat\n")
+    assert "INFO: engine torch: ctranslate2 cannot do no_repeat_ngram=2" in result.err
+    result = pellucid(
+        "translate", tiny_run, "--engine", "ctranslate2", "--ban", "cat", stdin=b"a\n"
+    )
+    assert result.code == 78
+    assert result.error_line == (
+        "error: the engine ctranslate2 cannot do banned=('cat',);"
+        " hint: take the engine auto or torch"
+    )
+    result = pellucid("translate", tiny_run, "--engine", "torch", "--compute-type", "int8")
+    assert (result.code, "is for the engine ctranslate2" in result.error_line) == (78, True)
+    result = pellucid("translate", tiny_run, "--with", tiny_run, "--engine", "ctranslate2")
+    assert result.code == 2
+    assert "--with cannot be used with --engine ctranslate2." in result.err
 
 
 def test_json_lines_hold_every_figure(tiny_run: Path):
@@ -72,7 +93,7 @@ def test_a_reader_that_leaves_early_ends_it_quietly(tiny_run: Path, tmp_path: Pa
     """C2: ``pellucid translate ... | head -1``, in a real shell."""
     (tmp_path / "lines").write_text("le chat dort\n" * 3000)
     command = (
-        f"'{sys.executable}' -m pellucid translate '{tiny_run}' '{tmp_path / 'lines'}'"
+        f"'{sys.executable}' -m pellucid -q translate '{tiny_run}' '{tmp_path / 'lines'}'"
         " --max-length 4 -b 1 --buffer-size 8 | head -1; echo ${PIPESTATUS[0]}"
     )
     result = subprocess.run(
@@ -111,7 +132,7 @@ def test_a_device_can_be_the_output_file(tiny_run: Path):
 def test_a_closed_stream_is_told_or_does_not_matter(
     stream: int, code: int, message: str, tiny_run: Path
 ):
-    result = pellucid("translate", tiny_run, stdin=b"chat\n", closed=(stream,))
+    result = pellucid("-q", "translate", tiny_run, stdin=b"chat\n", closed=(stream,))
     assert (result.code, result.err) == (code, message)
 
 

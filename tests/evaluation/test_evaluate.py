@@ -143,9 +143,9 @@ def test_the_data_hash_is_how_sha256sum_begins(tmp_path):
 def test_the_origin_names_search_bundle_data_and_program():
     manifest = {"files": {"a": {"sha256": "1"}, "README.md": {"sha256": "2"}}}
     card_only = {"files": {"a": {"sha256": "1"}, "README.md": {"sha256": "3"}}}
-    line = origin_signature(DecodingConfig(beam_size=3), manifest, ["a"], ["b"])
+    line = origin_signature(DecodingConfig(beam_size=3), manifest, ["a"], ["b"], "ctranslate2/int8")
     assert line == (
-        f"search:beam_size=3,length_penalty=0.6|bundle:{bundle_hash(card_only)}"
+        f"search:beam_size=3,length_penalty=0.6|engine:ctranslate2/int8|bundle:{bundle_hash(card_only)}"
         f"|source:{lines_hash(['a'])}|reference:{lines_hash(['b'])}|pellucid:{__version__}"
     )
 
