@@ -57,7 +57,10 @@ def ablate(
     sources, references = read_lines(source), read_lines(reference)
     check_lines({"sources": sources, "references": references})
     study = ablate_parts(
-        open_translator(bundle), sources[:lines], references[:lines], done=_show_progress
+        open_translator(bundle, engine="torch"),
+        sources[:lines],
+        references[:lines],
+        done=_show_progress,
     )
     click.echo(json.dumps(study.to_dict(), ensure_ascii=False) if as_json else _table(study))
     if picture is not None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pellucid.cli.search_options import open_translator, search_options
+from pellucid.cli.search_options import engine_options, open_translator, search_options
 
 if TYPE_CHECKING:
     from pellucid.evaluation.compare import Contest
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 @click.argument("source", type=click.Path(path_type=Path))
 @click.argument("reference", type=click.Path(path_type=Path))
 @search_options
+@engine_options
 @click.option(
     "--samples",
     type=click.IntRange(1),

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from pellucid.cli.search_options import open_translator, search_options
+from pellucid.cli.search_options import engine_options, open_translator, search_options
 
 _LANGUAGE_CODE_LENGTH = 2  # ISO 639-1
 
@@ -15,6 +15,7 @@ _LANGUAGE_CODE_LENGTH = 2  # ISO 639-1
 @click.argument("source")
 @click.argument("reference")
 @search_options
+@engine_options
 @click.option(
     "--language",
     help="Language of REFERENCE, such as de, for bleu_lc_tok.  [default: REFERENCE's suffix]",

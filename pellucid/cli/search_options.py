@@ -102,7 +102,7 @@ def search_options(command: _Command) -> _Command:
     """Give a command the options ``--beam-size``, ``--n-best``, ``--length-penalty``, ..."""
     for option in _OPTIONS:
         command = option(command)
-    return engine_options(command)
+    return command
 
 
 def open_translator(

@@ -10,7 +10,7 @@ import click
 
 from pellucid.cli.demand_options import demand_options
 from pellucid.cli.explain import asked_to_explain, explain_options, explained_lines
-from pellucid.cli.search_options import open_translator, search_options
+from pellucid.cli.search_options import engine_options, open_translator, search_options
 from pellucid.cli.translation_lines import json_line, n_best_lines, plain_line
 from pellucid.core.errors import InputMissingError, WriteError
 from pellucid.core.files import open_replacement, write_errors
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @click.argument("file", default="-")
 @click.option("-o", "--output", default="-", help="File to write.  [default: stdout]")
 @search_options
+@engine_options
 @demand_options
 @click.option(
     "--tab-separated",
