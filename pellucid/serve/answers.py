@@ -29,7 +29,7 @@ def answer_sentence(
         truncated=sentence.is_truncated,
         tokens=tokens,
         source_tokens=sentence.tokens,
-        confidences=_confidences(translation) if request.confidences else None,
+        confidences=confidences_of(translation) if request.confidences else None,
         alignment=_alignment(translation) if request.alignment else None,
         n_best=n_best,
     )
@@ -63,7 +63,8 @@ def wants_n_best(request: TranslateRequest) -> bool:
     return request.n_best is not None or request.alternatives > 0
 
 
-def _confidences(translation: Translation | None) -> list[float]:
+def confidences_of(translation: Translation | None) -> list[float]:
+    """p(token | those before it, source) of each token, the stop left out."""
     if translation is None:
         return []
     log_probs = translation.token_log_probs[: len(translation.tokens)]

@@ -5,15 +5,21 @@ import math
 from typing import Any
 
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.inspection.capture import Capture, inspect
+from pellucid.inspection.capture import Capture, capture_of, inspect
+from pellucid.inspection.report.content import BUDGET, report_content
+from pellucid.inspection.report.glances import look_around
+from pellucid.inspection.report.page import render_page
+from pellucid.inspection.sentence import open_model, read_sentence
 from pellucid.serve.faults import InvalidError
 from pellucid.serve.limits import Limits
 from pellucid.serve.models import LoadedModel
-from pellucid.serve.schema import InspectRequest
+from pellucid.serve.schema import InspectRequest, WalkRequest
 from pellucid.serve.strict_json import Fault
 
 _DIGITS = 6
 """Significant digits of a number that is told; float32 holds about 7."""
+_WALK_BYTES = 1_500_000
+"""For the matrices of a walk on the page, which travels; a file has room for more."""
 
 
 def look_inside(model: LoadedModel, request: InspectRequest, limits: Limits) -> str:
@@ -36,7 +42,30 @@ def look_inside(model: LoadedModel, request: InspectRequest, limits: Limits) -> 
     return json.dumps(_answer(model, capture, names), ensure_ascii=False, allow_nan=False)
 
 
-def _check_tokens(model: LoadedModel, request: InspectRequest, limits: Limits) -> None:
+def walk_through(model: LoadedModel, request: WalkRequest, limits: Limits) -> str:
+    """A sentence's walk through the model: data for the page, or a whole report as HTML.
+
+    Raises InvalidError if a side is too long.
+    """
+    _check_tokens(model, request, limits)
+    inside = open_model(model.bundle)
+    try:
+        sentence = read_sentence(inside, request.text, request.target)
+    except DataError as error:
+        raise InvalidError([Fault("text", str(error), "")]) from None
+    capture = capture_of(inside, sentence, ("*",))
+    glances = look_around(inside, capture, with_search=request.target is None)
+    is_file = request.format == "html"
+    budget = BUDGET if is_file else _WALK_BYTES
+    content = report_content(capture, inside.model, glances, budget=budget)
+    if is_file:
+        return render_page(content)
+    return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def _check_tokens(
+    model: LoadedModel, request: InspectRequest | WalkRequest, limits: Limits
+) -> None:
     sides = [("text", request.text, model.bundle.source_tokenizer)]
     if request.target is not None:
         sides.append(("target", request.target, model.bundle.target_tokenizer))

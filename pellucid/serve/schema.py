@@ -130,6 +130,10 @@ class Alternative(_Message):
     text: str
     tokens: list[str]
     score: float
+    confidences: list[float]
+    """p(token | those before it, source), one for each of tokens."""
+    alignment: list[tuple[int, int]]
+    """Pairs of an index into source_tokens and one into tokens."""
 
 
 class AlternativesResponse(_Message):
@@ -150,6 +154,18 @@ class InspectRequest(_Message):
     """What is written; the model's own translation if it is not given."""
     only: list[str] = ["*.weights"]
     """Names of what to tell; ``*`` stands for anything. See the names in an answer."""
+    model: str | None = None
+
+
+class WalkRequest(_Message):
+    """A sentence to be walked through the model, formula by formula."""
+
+    text: str
+    """One sentence to read."""
+    target: str | None = None
+    """What is written; the model's own translation if it is not given."""
+    format: Literal["json", "html"] = "json"
+    """Data for the page, or a report that is read without the server."""
     model: str | None = None
 
 
@@ -248,6 +264,14 @@ def faults_of_alternatives(request: AlternativesRequest, limits: Limits) -> list
         most = f"must hold at most {limits.max_new_tokens} tokens"
         faults.append(_beyond("prefix", most, len(request.prefix)))
     return faults + _above([("count", request.count, limits.max_n_best)])
+
+
+def faults_of_walk(request: WalkRequest, limits: Limits) -> list[Fault]:
+    """All that is beyond the limits; empty if nothing is."""
+    faults = _too_long("text", request.text, limits)
+    if request.target is not None:
+        faults += _too_long("target", request.target, limits)
+    return faults
 
 
 def faults_of_inspect(request: InspectRequest, limits: Limits) -> list[Fault]:

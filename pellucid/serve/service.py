@@ -9,7 +9,7 @@ from typing import Any, TypeVar, cast
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.result import Alternative as DecodedAlternative
 from pellucid.decoding.translator import Translator
-from pellucid.serve.answers import answer_sentence, answer_text
+from pellucid.serve.answers import answer_sentence, answer_text, confidences_of
 from pellucid.serve.batching import Batcher, Job, Outcome, Ticket
 from pellucid.serve.faults import (
     DeadlineError,
@@ -19,7 +19,7 @@ from pellucid.serve.faults import (
     UnknownModelError,
 )
 from pellucid.serve.limits import Limits
-from pellucid.serve.looking import look_inside
+from pellucid.serve.looking import look_inside, walk_through
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.reading import ReadText, read_texts
@@ -32,9 +32,11 @@ from pellucid.serve.schema import (
     SentenceAnswer,
     TranslateRequest,
     TranslateResponse,
+    WalkRequest,
     faults_of_alternatives,
     faults_of_inspect,
     faults_of_translate,
+    faults_of_walk,
 )
 from pellucid.serve.strict_json import Fault, shown
 
@@ -145,7 +147,10 @@ class Service:
         if not request.text.strip():
             raise InvalidError([Fault("text", "must hold a word", shown(request.text))])
         settings = model.settings.model_copy(
-            update={"max_source_tokens": model.source_limit(self.limits.max_source_tokens)}
+            update={
+                "max_source_tokens": model.source_limit(self.limits.max_source_tokens),
+                "align": True,
+            }
         )
         translator = Translator(model.bundle, settings)
 
@@ -164,6 +169,8 @@ class Service:
                     text=each.translation.text,
                     tokens=list(each.translation.tokens),
                     score=each.translation.score,
+                    confidences=confidences_of(each.translation),
+                    alignment=list(each.translation.alignment or ()),
                 )
                 for each in found
             ],
@@ -177,6 +184,15 @@ class Service:
         served = self.find(request.model)
         model = served.model
         return await self._alone(served.batcher, lambda: look_inside(model, request, self.limits))
+
+    async def walk(self, request: WalkRequest) -> str:
+        """A walk through the model, as JSON or HTML. Raises as ``translate`` does."""
+        faults = faults_of_walk(request, self.limits)
+        if faults:
+            raise InvalidError(faults)
+        served = self.find(request.model)
+        model = served.model
+        return await self._alone(served.batcher, lambda: walk_through(model, request, self.limits))
 
     def find(self, name: str | None) -> Served:
         """The model of this name, or the first. Raises UnknownModelError, UnavailableError."""

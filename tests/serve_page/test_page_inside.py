@@ -1,5 +1,7 @@
 """The tab that looks inside: heads and layers of the sentence on the page."""
 
+from pathlib import Path
+
 import pytest
 from playwright.sync_api import Page, expect
 from test_page_typing import OTHER, SENTENCE, said
@@ -28,8 +30,8 @@ def test_every_head_is_there_and_its_numbers_are_the_model_s(inside, translators
     capture = inspect(translators["one"], SENTENCE, said(translators, SENTENCE), ("*.weights",))
     maps = page.locator(".small-maps button")
     expect(maps).to_have_count(2 * (2 + 1))  # two layers of two heads and their mean
-    page.get_by_role("button", name="Layer 2, head 1", exact=True).click()
-    expect(page.locator(".large h3")).to_have_text("Layer 2, head 1")
+    page.get_by_role("button", name="Layer 1, head 0", exact=True).click()
+    expect(page.locator(".large h3")).to_have_text("Layer 1, head 0")
     weights = capture["decoder.layers.1.cross_attention.weights"][0]
     shown = page.locator("table.heat tbody tr").evaluate_all(
         "(rows) => rows.map((row) => [...row.querySelectorAll('td')].map((td) => td.textContent))"
@@ -58,9 +60,9 @@ def test_each_kind_of_attention_can_be_chosen_and_walked_by_keyboard(inside):
     assert page.locator(".heat .lit").count() == 3  # the cell and both of its words
     page.get_by_text("Translation to itself").click()
     expect(page.locator("table.heat thead th").first).to_have_text("start")
-    page.get_by_role("button", name="Layer 1, head 1", exact=True).focus()
+    page.get_by_role("button", name="Layer 0, head 0", exact=True).focus()
     page.keyboard.press("ArrowDown")
-    expect(page.locator(".large h3")).to_have_text("Layer 2, head 1")
+    expect(page.locator(".large h3")).to_have_text("Layer 1, head 0")
 
 
 def test_it_follows_the_text_and_tells_of_faults(inside, translators):
@@ -74,3 +76,34 @@ def test_it_follows_the_text_and_tells_of_faults(inside, translators):
     page.get_by_role("button", name="Try again").last.click()
     expect(page.locator("table.heat")).to_be_visible()
     expect(page.locator(".pair .text").first).to_have_text(OTHER)
+
+
+def test_the_walk_opens_in_the_page_and_can_be_kept_as_a_file(inside, translators, tmp_path):
+    page = inside
+    page.get_by_role("button", name="Open the walk").click()
+    walk = page.frame_locator(".walk iframe")
+    expect(walk.get_by_role("heading", name="Overview")).to_be_visible()
+    walk.get_by_role("link", name="Layer 0 · Cross-attention", exact=True).click()
+    expect(walk.get_by_role("heading", name="Cross-attention").first).to_be_visible()
+    expect(walk.locator("math").first).to_be_visible()
+    with page.expect_download() as kept:
+        page.get_by_role("button", name="Save it as a file").click()
+    html = Path(kept.value.path()).read_text(encoding="utf-8")
+    assert SENTENCE in html
+    assert kept.value.suggested_filename == "pellucid-walk.html"
+
+
+def test_only_the_page_itself_may_show_the_walk_in_a_frame(watched):
+    """S11: everything else says that nobody may frame it."""
+    request = watched.page.request
+    for path, ancestors, old in (
+        ("/", "'none'", "DENY"),
+        ("/static/app.js", "'none'", "DENY"),
+        ("/static/report/report.js", "'none'", "DENY"),
+        ("/static/walk.html", "'self'", "SAMEORIGIN"),
+    ):
+        headers = request.get(f"{watched.address}{path}").headers
+        policy = headers["content-security-policy"]
+        assert policy == f"default-src 'self'; frame-ancestors {ancestors}", path
+        assert headers["x-frame-options"] == old
+        assert headers["x-content-type-options"] == "nosniff"

@@ -33,6 +33,9 @@ def test_axe_finds_nothing_serious_anywhere(visit, translators, scheme):
     page.click("#tab-inside")
     expect(page.locator("table.heat")).to_be_visible()
     page.locator("table.heat td:not(.corner)").nth(3).hover()
+    page.get_by_role("button", name="Open the walk").click()
+    frame = page.frame_locator(".walk iframe")
+    expect(frame.get_by_role("heading", name="Overview")).to_be_visible()
     assert violations(page) == []
     page.click("#tab-translate")
     page.fill("#source", "é" * 5001)

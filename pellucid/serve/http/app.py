@@ -104,6 +104,8 @@ def _bounds(limits: Limits) -> dict[tuple[str, str], dict[str, int]]:
         ("AlternativesRequest", "count"): {"maximum": limits.max_n_best},
         ("InspectRequest", "text"): text,
         ("InspectRequest", "target"): text,
+        ("WalkRequest", "text"): text,
+        ("WalkRequest", "target"): text,
         ("InspectRequest", "only"): {"maxItems": limits.max_texts, "maxLength": 200},
         ("LibreRequest", "q"): text,
         ("LibreRequest", "alternatives"): {"maximum": limits.max_n_best - 1},

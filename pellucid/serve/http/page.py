@@ -9,8 +9,18 @@ from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+import pellucid.inspection.report
+
 FOLDER = Path(__file__).parents[1] / "page"
+REPORT_FOLDER = Path(pellucid.inspection.report.__file__).parent / "assets"
+"""What draws a walk through the model; the same files stand inside every report."""
 INDEX = "index.html"
+_FRAMED = "walk.html"
+"""The one file that our own page, and nobody else's, may show inside itself."""
+_FRAME_HEADERS = {
+    "content-security-policy": "default-src 'self'; frame-ancestors 'self'",
+    "x-frame-options": "SAMEORIGIN",
+}
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -32,22 +42,26 @@ class PageFile:
     tag: str
 
 
-def read_page(folder: Path = FOLDER) -> dict[str, PageFile]:
+def read_page() -> dict[str, PageFile]:
     """The files of the page by the address at which they are served."""
+    return _read_folder(FOLDER, "/static") | _read_folder(REPORT_FOLDER, "/static/report")
+
+
+def _read_folder(folder: Path, under: str) -> dict[str, PageFile]:
     files = {}
     for path in sorted(folder.iterdir()):
         media_type = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0]
         if not path.is_file() or path.suffix not in _TYPES or media_type is None:
             continue
         content = path.read_bytes()
-        address = "/" if path.name == INDEX else f"/static/{path.name}"
+        address = "/" if path.name == INDEX else f"{under}/{path.name}"
         tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
         files[address] = PageFile(content, media_type, tag)
     return files
 
 
 def make_page_routes(files: dict[str, PageFile]) -> APIRouter:
-    """``/`` and ``/static/NAME``, where a name is looked up and never a path."""
+    """``/``, ``/static/NAME`` and ``/static/report/NAME``, each looked up, never a path."""
     router = APIRouter(include_in_schema=False)
 
     @router.api_route("/", methods=["GET", "HEAD"])
@@ -58,6 +72,10 @@ def make_page_routes(files: dict[str, PageFile]) -> APIRouter:
     async def static(name: str, request: Request) -> Response:
         return _send(files, f"/static/{name}", request)
 
+    @router.api_route("/static/report/{name}", methods=["GET", "HEAD"])
+    async def report(name: str, request: Request) -> Response:
+        return _send(files, f"/static/report/{name}", request)
+
     return router
 
 
@@ -66,6 +84,8 @@ def _send(files: dict[str, PageFile], address: str, request: Request) -> Respons
     if file is None:
         raise HTTPException(404)
     headers = {"etag": file.tag, "cache-control": "no-cache", "content-type": file.media_type}
+    if address.endswith(f"/{_FRAMED}"):
+        headers |= _FRAME_HEADERS
     if request.headers.get("if-none-match") == file.tag:
         return Response(status_code=304, headers=headers)
     return Response(file.content, headers=headers)

@@ -23,6 +23,7 @@ from pellucid.serve.schema import (
     SentenceAnswer,
     TranslateRequest,
     TranslateResponse,
+    WalkRequest,
 )
 from pellucid.serve.service import Service
 
@@ -72,15 +73,6 @@ def make_routes(service: Service) -> APIRouter:
         answer = await while_connected(request.receive, service.alternatives(body))
         return _json(answer.model_dump_json())
 
-    @router.post(
-        "/v1/inspect", response_model=InspectResponse, responses=documented(404, 422, 429, 504)
-    )
-    async def inspect(body: InspectRequest, request: Request) -> Response:
-        """What the model computes for one sentence: attention weights, unless ``only`` names
-        something else.
-        """
-        return _json(await while_connected(request.receive, service.inspect(body)))
-
     @router.get("/v1/models", response_model=ModelsResponse, responses=documented())
     async def models() -> Response:
         """The models that are served; the first is used where none is named."""
@@ -91,8 +83,46 @@ def make_routes(service: Service) -> APIRouter:
         """What a request may ask for at most."""
         return _json(service.limits.model_dump_json())
 
+    add_looking(router, service)
     add_probes(router, service)
     return router
+
+
+def add_looking(router: APIRouter, service: Service) -> None:
+    """What a model computes on the way."""
+
+    @router.post(
+        "/v1/inspect", response_model=InspectResponse, responses=documented(404, 422, 429, 504)
+    )
+    async def inspect(body: InspectRequest, request: Request) -> Response:
+        """What the model computes for one sentence: attention weights, unless ``only`` names
+        something else.
+        """
+        return _json(await while_connected(request.receive, service.inspect(body)))
+
+    @router.post(
+        "/v1/walk",
+        response_class=Response,
+        responses={
+            **documented(404, 422, 429, 504),
+            200: {
+                "description": "The walk",
+                "content": {
+                    "application/json": {"schema": {"type": "object"}},
+                    "text/html": {"schema": {"type": "string"}},
+                },
+            },
+        },
+    )
+    async def walk(body: WalkRequest, request: Request) -> Response:
+        """One sentence walked through the model, formula by formula: data for the page's own
+        renderer, or with ``format`` ``html`` a report in one file.
+        """
+        text = await while_connected(request.receive, service.walk(body))
+        if body.format == "json":
+            return _json(text)
+        headers = {"content-disposition": 'attachment; filename="pellucid-walk.html"'}
+        return Response(text, media_type="text/html", headers=headers)
 
 
 def add_probes(router: APIRouter, service: Service) -> None:

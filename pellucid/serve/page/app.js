@@ -19,7 +19,7 @@ const SPEAK_AFTER_MS = 1200;
 const REMEMBER_AFTER_MS = 1500;
 
 const field = byId("source");
-const limits = { max_text_chars: 5000, max_beam_size: WAYS, max_n_best: WAYS };
+const limits = { max_text_chars: 5000, max_n_best: WAYS };
 let own = null; // what the model said: {text, truncated, sentences, ways}
 let shown = []; // the sentences on the page
 let clocks = [];
@@ -69,12 +69,10 @@ function drawCounter() {
 }
 
 function requestFor(text) {
-  const beam = Math.min(WAYS, limits.max_beam_size);
   return {
     text,
     model: chosenModel()?.name,
-    beam_size: beam,
-    n_best: Math.min(beam, limits.max_n_best),
+    n_best: Math.min(WAYS, limits.max_n_best),
     alignment: true,
     confidences: true,
   };
@@ -153,16 +151,10 @@ function takeWay(text) {
   byId("own").focus();
 }
 
-function takeAlternative(word, position, alternative) {
+function takeAlternative(word, alternative) {
   const old = shown[word.sentence];
-  const said = {
-    text: alternative.text,
-    tokens: alternative.tokens,
-    confidences: [...old.tokenConfidences.slice(0, position), alternative.probability],
-    alignment: old.pairs.filter(([, target]) => target < position),
-  };
   const isOwn = alternative.text === own.sentences[word.sentence].text;
-  const next = isOwn ? own.sentences[word.sentence] : saidOtherwise(old, said);
+  const next = isOwn ? own.sentences[word.sentence] : saidOtherwise(old, alternative);
   const sentences = shown.map((each, index) => (index === word.sentence ? next : each));
   const isAllOwn = joined(sentences) === own.text;
   showSentences(sentences, { note: isAllOwn ? "" : "Goes on from the word you chose." });
@@ -173,7 +165,7 @@ function openWord(word) {
   const sentence = shown[word.sentence];
   const [position] = sentence.words[word.index].tokens;
   openAlternatives(word.element, sentence, position, chosenModel()?.name, (alternative) =>
-    takeAlternative(word, position, alternative),
+    takeAlternative(word, alternative),
   );
 }
 

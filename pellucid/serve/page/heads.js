@@ -94,7 +94,7 @@ function showKind(capture, kind, overview, large) {
 }
 
 const titleOf = (layer, head, headCount) =>
-  `Layer ${layer + 1}, ${head === headCount ? "mean of all heads" : `head ${head + 1}`}`;
+  `Layer ${layer}, ${head === headCount ? "mean of all heads" : `head ${head}`}`;
 
 function mean(heads) {
   return heads[0].map((row, y) =>
@@ -140,7 +140,7 @@ function smallMaps(layers, open) {
     choose(row, column);
     buttons[row][column].button.focus();
   }
-  const headings = [...Array(headCount).keys()].map((head) => String(head + 1));
+  const headings = [...Array(headCount).keys()].map(String);
   const element = make(
     "div",
     { class: "small-maps", role: "group", "aria-label": "Heads, a row for each layer" },
@@ -148,7 +148,7 @@ function smallMaps(layers, open) {
     ...headings.map((text) => label(text, "head")),
     label("mean", "head"),
     ...buttons.flatMap((row, layer) => [
-      label(String(layer + 1), "layer"),
+      label(String(layer), "layer"),
       ...row.map(({ button }) => button),
     ]),
   );
