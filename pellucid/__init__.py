@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pellucid.evaluation.evaluate import evaluate as evaluate
     from pellucid.inspection.capture import Capture as Capture
     from pellucid.inspection.capture import inspect as inspect
+    from pellucid.inspection.report.write import write_report as write_report
     from pellucid.training.config import RunConfig as RunConfig
     from pellucid.training.presets import read_config as read_config
     from pellucid.training.train import train as train
@@ -39,6 +40,7 @@ __all__ = [
     "load",
     "read_config",
     "train",
+    "write_report",
 ]
 
 
@@ -92,6 +94,10 @@ def __getattr__(name: str) -> Any:
             from pellucid.training.train import train
 
             return train
+        case "write_report":
+            from pellucid.inspection.report.write import write_report
+
+            return write_report
     raise AttributeError(f"module 'pellucid' has no attribute {name!r}")
 
 

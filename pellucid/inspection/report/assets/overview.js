@@ -27,8 +27,7 @@ function sides(report) {
       make(
         "dd",
         { class: "note" },
-        "Each token is underlined as sure as the model was of it: thick is sure, thin and dotted is",
-        " a guess. Point at one for the number.",
+        "Each token with its probability: a thick blue line is sure, a thin orange one, broken, a guess.",
       ),
     ),
   );

@@ -22,12 +22,13 @@ export function renderReport(root, report, options = {}) {
   const views = viewsOf(context);
   const main = make("main", { class: "view", tabindex: "-1" });
   const nav = navigation(report, views);
-  const state = { at: 0, head: 0, keepsHash: options.hash !== false };
+  const state = { at: 0, head: 0, hasTurned: false, keepsHash: options.hash !== false };
   const go = (name, step = "") => {
     const index = Math.max(0, views.findIndex((view) => view.name === name));
     state.at = index;
     show(context, views, state, main, nav);
-    settle(main, step);
+    if (state.hasTurned || step) settle(main, step);
+    state.hasTurned = true;
   };
   root.classList.add("pellucid-report");
   root.replaceChildren(header(report), nav, main, inspector.element);
