@@ -12,10 +12,11 @@ import logging
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic
 
 import torch
 from torch import Tensor
+from typing_extensions import TypeVar
 
 from pellucid.core.config import read_toml, write_toml
 from pellucid.core.errors import (
@@ -27,7 +28,7 @@ from pellucid.core.errors import (
 )
 from pellucid.core.files import MANIFEST_NAME, read_manifest, verify_folder, write_folder
 from pellucid.core.tensors import fingerprint, load_tensors, save_tensors
-from pellucid.model import ModelConfig, Seq2Seq, build_unfilled, parameter_shapes
+from pellucid.model import ModelConfig, Seq2Seq, SequenceModel, build_unfilled, parameter_shapes
 from pellucid.text.tokenizer import Tokenizer, load_tokenizer
 
 BUNDLES_FOLDER = "bundles"
@@ -40,11 +41,17 @@ _TOKENIZER_NAMES = ("shared", "source", "target")
 _log = logging.getLogger("pellucid")
 
 
-@dataclasses.dataclass(frozen=True)
-class Bundle:
-    """A model, the tokenizers it was trained with, and how it came to be."""
+ModelT_co = TypeVar("ModelT_co", bound=SequenceModel, default=Seq2Seq, covariant=True)
 
-    model: Seq2Seq
+
+@dataclasses.dataclass(frozen=True)
+class Bundle(Generic[ModelT_co]):
+    """A model, the tokenizers it was trained with, and how it came to be.
+
+    ``Bundle`` by itself is one that translates, ``Bundle[SequenceModel]`` one of any kind.
+    """
+
+    model: ModelT_co
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     settings: dict[str, Any]
@@ -53,7 +60,9 @@ class Bundle:
     path: Path | None = None
 
 
-def save_bundle(path: Path, bundle: Bundle, *, card: str, details: Mapping[str, Any]) -> None:
+def save_bundle(
+    path: Path, bundle: Bundle[SequenceModel], *, card: str, details: Mapping[str, Any]
+) -> None:
     """Write ``bundle`` to the folder ``path`` in one step, with its model card.
 
     ``details`` (step, score, ...) go into the manifest. Raises WriteError.
@@ -78,11 +87,27 @@ def save_bundle(path: Path, bundle: Bundle, *, card: str, details: Mapping[str, 
 
 
 def load_bundle(path: Path | str, device: str = "cpu") -> Bundle:
-    """Open a bundle folder, or the best bundle of a run folder, ready for inference.
+    """Open a bundle that translates, or the best one of a run folder, ready for inference.
 
     Raises InputMissingError if there is none, CorruptError naming the file and the tensor that
-    differ from what was written, BundleError if the tensors are not those of the config.
+    differ from what was written, BundleError if the tensors are not those of the config or if the
+    model was trained on plain text.
     """
+    bundle = load_any_bundle(path, device)
+    if not isinstance(bundle.model, Seq2Seq):
+        kind = bundle.model.config.kind
+        command = {"encoder": "fill", "decoder": "continue", "skipgram": "vectors"}[kind]
+        raise BundleError(
+            f"{bundle.path} holds a model of kind {kind}, which does not translate",
+            hint=f"use it with pellucid {command}",
+        )
+    model: Seq2Seq = bundle.model
+    tokenizers = bundle.source_tokenizer, bundle.target_tokenizer
+    return Bundle(model, *tokenizers, bundle.settings, bundle.manifest, bundle.path)
+
+
+def load_any_bundle(path: Path | str, device: str = "cpu") -> Bundle[SequenceModel]:
+    """Open a bundle of any kind as ``load_bundle`` does. Raises as it does, save for the kind."""
     folder = find_bundle(Path(path))
     manifest = _verify(folder)
     if manifest.get("kind") != "bundle":
@@ -101,7 +126,7 @@ def load_bundle(path: Path | str, device: str = "cpu") -> Bundle:
     return Bundle(model, source_tokenizer, target_tokenizer, settings, manifest, folder)
 
 
-def _build(folder: Path, table: Any, source_size: int, target_size: int) -> Seq2Seq:
+def _build(folder: Path, table: Any, source_size: int, target_size: int) -> SequenceModel:
     """The model in ``folder``; its sizes are held to the file before memory is taken for them."""
     origin = folder / MODEL_FILE
     config = ModelConfig.parse(table, f"{folder / CONFIG_FILE}: model")
@@ -165,12 +190,12 @@ def find_bundle(path: Path) -> Path:
     return max(ranked)[2]
 
 
-def model_tensors(model: Seq2Seq) -> dict[str, Tensor]:
+def model_tensors(model: SequenceModel) -> dict[str, Tensor]:
     """The parameters by name, those used in several places under the first name only."""
     return dict(model.named_parameters())
 
 
-def load_model_tensors(model: Seq2Seq, tensors: Mapping[str, Tensor], origin: Path) -> None:
+def load_model_tensors(model: SequenceModel, tensors: Mapping[str, Tensor], origin: Path) -> None:
     """Fill ``model`` with ``tensors`` read from ``origin``.
 
     Raises BundleError listing every tensor that is missing, left over, of another shape or

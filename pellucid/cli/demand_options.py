@@ -46,6 +46,21 @@ ensemble_option = click.option(
     help="Another BUNDLE to ask as well (ensemble); may be given many times.",
 )
 
+_SAMPLING = [
+    click.option(
+        "--sample",
+        is_flag=True,
+        expose_value=False,
+        callback=_remember_sampling,
+        help="Draw at random.",
+    ),
+    _sampling("--temperature", float, "With --sample: below 1 the likely gains."),
+    _sampling("--top-k", int, "With --sample: only the k likeliest tokens."),
+    _sampling("--top-p", float, "With --sample: only the fewest that hold this share."),
+    _sampling("--epsilon", float, "With --sample: only tokens at least this likely."),
+    _sampling("--seed", int, "With --sample: the same seed draws the same translations."),
+]
+
 _OPTIONS = [
     _option("--min-length", int, "Shortest translation, in tokens."),
     _option("--coverage-penalty", float, "How much a source word that was not looked at costs."),
@@ -55,18 +70,7 @@ _OPTIONS = [
     _several("--ban", "banned", "A word or phrase that must not; may be given many times."),
     _option("--diverse-groups", int, "Parts of the beam that avoid one another's tokens."),
     _option("--diversity-strength", float, "How much they avoid them, in nats."),
-    click.option(
-        "--sample",
-        is_flag=True,
-        expose_value=False,
-        callback=_remember_sampling,
-        help="Draw translations at random.",
-    ),
-    _sampling("--temperature", float, "With --sample: below 1 the likely gains."),
-    _sampling("--top-k", int, "With --sample: only the k likeliest tokens."),
-    _sampling("--top-p", float, "With --sample: only the fewest that hold this share."),
-    _sampling("--epsilon", float, "With --sample: only tokens at least this likely."),
-    _sampling("--seed", int, "With --sample: the same seed draws the same translations."),
+    *_SAMPLING,
     _flag("--mbr", "Of beam-size candidates take the one most like all of them, by chrF."),
     _flag("--align", "Say which word comes from which, as 0-0 1-2."),
     _option("--align-layer", int, "The decoder layer that aligns.  [default: the last but one]"),
@@ -74,6 +78,13 @@ _OPTIONS = [
     _flag("--replace-unknown", "Put the aligned source word for an unknown one."),
     ensemble_option,
 ]
+
+
+def sampling_options(command: _Command) -> _Command:
+    """Give a command ``--sample`` and what goes with it."""
+    for option in reversed(_SAMPLING):
+        command = option(command)
+    return command
 
 
 def demand_options(command: _Command) -> _Command:

@@ -57,9 +57,7 @@ class Display:
                 source, reference, hypothesis = event["sample"]
                 best = "  (best)" if event["is_best"] else ""
                 self._say(
-                    f"step {event['step']:,}  {_minutes(event['seconds'])}"
-                    f"  BLEU {event['bleu']:.2f}  chrF {event['chrf']:.2f}"
-                    f"  exact {event['exact_match']:.1f}%  loss {event['loss']:.3f}{best}"
+                    f"step {event['step']:,}  {_minutes(event['seconds'])}  {_scores(event)}{best}"
                 )
                 self._say(f"    {source}  ->  {hypothesis}   (reference: {reference})")
             case "skipped":
@@ -83,6 +81,15 @@ class Display:
         else:
             sys.stderr.write(line + "\n")
             sys.stderr.flush()
+
+
+def _scores(event: dict[str, Any]) -> str:
+    if "bleu" not in event:
+        return f"loss {event['loss']:.3f}"
+    return (
+        f"BLEU {event['bleu']:.2f}  chrF {event['chrf']:.2f}"
+        f"  exact {event['exact_match']:.1f}%  loss {event['loss']:.3f}"
+    )
 
 
 def _minutes(seconds: float) -> str:

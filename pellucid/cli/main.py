@@ -16,17 +16,20 @@ CommandName = Literal[
     "ablate",
     "check",
     "compare",
+    "continue",
     "demo",
     "doctor",
     "evaluate",
     "export",
     "figures",
+    "fill",
     "import",
     "inspect",
     "score",
     "serve",
     "train",
     "translate",
+    "vectors",
 ]
 COMMAND_NAMES: tuple[CommandName, ...] = get_args(CommandName)
 
@@ -76,6 +79,10 @@ def _load(name: CommandName) -> click.Command:
             from pellucid.cli.compare import compare
 
             return compare
+        case "continue":
+            from pellucid.cli.continue_ import continue_
+
+            return continue_
         case "demo":
             from pellucid.cli.demo import demo
 
@@ -96,6 +103,10 @@ def _load(name: CommandName) -> click.Command:
             from pellucid.cli.figures import figures
 
             return figures
+        case "fill":
+            from pellucid.cli.fill import fill
+
+            return fill
         case "import":
             from pellucid.cli.import_ import import_
 
@@ -120,6 +131,10 @@ def _load(name: CommandName) -> click.Command:
             from pellucid.cli.translate import translate
 
             return translate
+        case "vectors":
+            from pellucid.cli.vectors import vectors
+
+            return vectors
         case _:
             assert_never(name)
 

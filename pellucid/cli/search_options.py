@@ -8,6 +8,7 @@ import click
 from pellucid.engines.names import ComputeType, Device, EngineName
 
 if TYPE_CHECKING:
+    from pellucid.decoding.config import DecodingConfig
     from pellucid.decoding.translator import Translator
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -33,16 +34,18 @@ length_penalty_option = click.option(
     help="Exponent of the length penalty; 0 is none.",
 )
 
+max_length_option = click.option(
+    "--max-length",
+    "--max-new-tokens",
+    type=int,
+    expose_value=False,
+    callback=remember,
+    help="Longest translation, in tokens.",
+)
+
 _OPTIONS = [
     length_penalty_option,
-    click.option(
-        "--max-length",
-        "--max-new-tokens",
-        type=int,
-        expose_value=False,
-        callback=remember,
-        help="Longest translation, in tokens.",
-    ),
+    max_length_option,
     click.option(
         "-n",
         "--n-best",
@@ -98,6 +101,14 @@ def engine_options(command: _Command) -> _Command:
     return command
 
 
+def continuation_options(command: _Command) -> _Command:
+    """Give a command the same options but for the length, which it counts in its own way."""
+    for option in _OPTIONS:
+        if option is not max_length_option:
+            command = option(command)
+    return command
+
+
 def search_options(command: _Command) -> _Command:
     """Give a command the options ``--beam-size``, ``--n-best``, ``--length-penalty``, ..."""
     for option in _OPTIONS:
@@ -144,6 +155,14 @@ def open_translator(
         )
     settings = translator.settings.changed(changes)
     return Translator(translator.bundle, settings, translator.engine)
+
+
+def asked_settings(settings: "DecodingConfig") -> "DecodingConfig":
+    """``settings`` with those that the options of the running command name.
+
+    Raises ConfigError for a value out of its range.
+    """
+    return settings.changed(_asked(click.get_current_context()))
 
 
 def _asked(ctx: click.Context) -> dict[str, Any]:

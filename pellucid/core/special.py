@@ -9,5 +9,8 @@ START_ID = 2
 STOP_ID = 3
 """What the decoder says after the last word (EQ-128)."""
 
+MASK_ID = START_ID
+"""What an encoder reads in place of a hidden word (EQ-137); it never reads a START."""
+
 SPECIAL_COUNT = 4
 """How many ids are taken before the first ordinary token."""

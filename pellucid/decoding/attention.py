@@ -95,5 +95,7 @@ def _weights_name(model: Seq2Seq, layer: int | None) -> str:
                 "aligning, coverage_penalty and replace_unknown need a model with attention;"
                 " this one is an rnn without it"
             )
+        case "encoder" | "decoder" | "skipgram":
+            raise ConfigError(f"a model of kind {config.kind} has no source to align with")
         case _:
             assert_never(config.kind)

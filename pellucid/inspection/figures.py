@@ -120,7 +120,7 @@ def _readable(stem: str) -> str:
 
 def _formula(config: ModelConfig) -> str:
     match config.kind:
-        case "transformer":
+        case "transformer" | "encoder" | "decoder" | "skipgram":
             return "softmax(QKᵀ/√dₖ), EQ-52" if config.scale_attention else "softmax(QKᵀ), EQ-61"
         case "rnn" | "rnn-attention":
             return {

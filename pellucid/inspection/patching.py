@@ -146,7 +146,7 @@ def _goes_on(name: str, config: ModelConfig) -> bool:
     if name == "probabilities":
         return False
     match config.kind:
-        case "transformer":
+        case "transformer" | "encoder" | "decoder" | "skipgram":
             return True
         case "rnn":  # the decoder reads the encoder's last state alone, which no name holds
             inside = name.startswith("encoder.layers") or name == "encoder.output"

@@ -182,6 +182,7 @@ def _build(
         "output_bias": bias,
     }
     model = build_unfilled(config, len(source_rows), len(target_rows))
+    assert isinstance(model, Seq2Seq)
     load_model_tensors(model, {name: ours[name] for name in model_tensors(model)}, folder)
     return model.eval().requires_grad_(False)
 

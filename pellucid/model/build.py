@@ -6,9 +6,12 @@ import torch
 
 from pellucid.core.errors import ConfigError
 from pellucid.model.config import ModelConfig
+from pellucid.model.decoder_only import DecoderOnly
+from pellucid.model.encoder_only import EncoderOnly
 from pellucid.model.initialization import initialize
 from pellucid.model.recurrent import RecurrentSeq2Seq
-from pellucid.model.seq2seq import Seq2Seq
+from pellucid.model.seq2seq import Seq2Seq, SequenceModel
+from pellucid.model.skipgram import SkipGram
 from pellucid.model.transformer import Transformer
 
 
@@ -18,9 +21,26 @@ def build_model(
     target_vocabulary_size: int,
     seed: int = 0,
 ) -> Seq2Seq:
-    """The model that ``config`` describes, its parameters drawn from ``seed``.
+    """The translator that ``config`` describes, its parameters drawn from ``seed``.
 
-    Raises ConfigError if a shared embedding is asked for vocabularies of different sizes.
+    Raises ConfigError if a shared embedding is asked for vocabularies of different sizes, or if
+    the kind learns from plain text.
+    """
+    model = build_any_model(config, source_vocabulary_size, target_vocabulary_size, seed)
+    if not isinstance(model, Seq2Seq):
+        raise ConfigError(f"model.kind={config.kind} learns from plain text and does not translate")
+    return model
+
+
+def build_any_model(
+    config: ModelConfig,
+    source_vocabulary_size: int,
+    target_vocabulary_size: int,
+    seed: int = 0,
+) -> SequenceModel:
+    """The model of any kind that ``config`` describes, its parameters drawn from ``seed``.
+
+    Raises ConfigError if one vocabulary is needed for both sides and they differ in size.
     """
     model = _construct(config, source_vocabulary_size, target_vocabulary_size)
     initialize(model, seed)
@@ -29,8 +49,8 @@ def build_model(
 
 def build_unfilled(
     config: ModelConfig, source_vocabulary_size: int, target_vocabulary_size: int
-) -> Seq2Seq:
-    """The same model with parameters that hold anything, to be filled from a file.
+) -> SequenceModel:
+    """The same model of any kind with parameters that hold anything, to be filled from a file.
 
     Raises ConfigError as ``build_model`` does.
     """
@@ -51,8 +71,9 @@ def parameter_shapes(
 
 def _construct(
     config: ModelConfig, source_vocabulary_size: int, target_vocabulary_size: int
-) -> Transformer | RecurrentSeq2Seq:
-    if config.share_embeddings and source_vocabulary_size != target_vocabulary_size:
+) -> SequenceModel:
+    sizes = source_vocabulary_size, target_vocabulary_size
+    if config.translates and config.share_embeddings and sizes[0] != sizes[1]:
         raise ConfigError(
             "model.share_embeddings needs one vocabulary for both sides, got"
             f" {source_vocabulary_size} source and {target_vocabulary_size} target tokens",
@@ -60,8 +81,14 @@ def _construct(
         )
     match config.kind:
         case "transformer":
-            return Transformer(config, source_vocabulary_size, target_vocabulary_size)
+            return Transformer(config, *sizes)
         case "rnn" | "rnn-attention":
-            return RecurrentSeq2Seq(config, source_vocabulary_size, target_vocabulary_size)
+            return RecurrentSeq2Seq(config, *sizes)
+        case "encoder":
+            return EncoderOnly(config, target_vocabulary_size)
+        case "decoder":
+            return DecoderOnly(config, target_vocabulary_size)
+        case "skipgram":
+            return SkipGram(config, target_vocabulary_size)
         case _:
             assert_never(config.kind)

@@ -1,13 +1,13 @@
 """What a model is made of; the defaults are the paper's base model."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, assert_never, get_args
+from collections.abc import Callable
+from typing import Any, Literal, assert_never
 
 from pydantic import Field, model_serializer, model_validator
 
 from pellucid.core.config import Config
+from pellucid.model.kinds import PAIR_KINDS, Kind, foreign_settings, known_settings
 
-Kind = Literal["transformer", "rnn", "rnn-attention"]
 PositionKind = Literal[
     "sinusoidal",
     "learned",
@@ -27,46 +27,6 @@ _WIDEST = 1 << 16
 _MOST_PLACES = 1 << 20
 """Beyond any model there is: a folder from a stranger must not make us build an absurd one."""
 
-_BLOCK_SETTINGS = (
-    "d_ff",
-    "heads",
-    "d_k",
-    "d_v",
-    "attention_dropout",
-    "activation_dropout",
-    "norm",
-    "norm_eps",
-    "norm_kind",
-    "norm_affine",
-    "positions",
-    "max_positions",
-    "start_position",
-    "position_hidden",
-    "relative_clip",
-    "embedding",
-    "start_symbol",
-    "projection",
-    "scale_attention",
-    "activation",
-    "attention_bias",
-)
-_OWNERS: dict[str, tuple[Kind, ...]] = {
-    **dict.fromkeys(_BLOCK_SETTINGS, ("transformer",)),
-    "cell": ("rnn", "rnn-attention"),
-    "attention": ("rnn-attention",),
-    "input_feeding": ("rnn-attention",),
-}
-"""The kinds that know a setting; one that is not listed is for all kinds."""
-
-_REASONS: dict[tuple[Kind, ...], str] = {
-    ("transformer",): "no other kind is made of its blocks",
-    ("rnn", "rnn-attention"): "no other kind has recurrent cells",
-    ("rnn-attention",): (
-        "the decoder of a plain rnn has nothing to look back at,"
-        " and that of a Transformer looks by scaled dot products"
-    ),
-}
-
 
 class ModelConfig(Config):
     """The sizes and switches of a model; a setting that another kind alone knows is refused.
@@ -76,19 +36,21 @@ class ModelConfig(Config):
 
     kind: Kind = "transformer"
     """Which system is built: the Transformer; ``rnn``, an encoder to one vector and a decoder
-    from it (EQ-133, 2014); or ``rnn-attention``, a bidirectional encoder and a decoder that looks
-    back at it (EQ-136, 2015)."""
+    from it (EQ-133, 2014); ``rnn-attention``, a bidirectional encoder and a decoder that looks
+    back at it (EQ-136, 2015). Or, on plain text: ``encoder``, blocks that fill masks (EQ-137, the
+    road to BERT); ``decoder``, blocks that continue a text (EQ-138, the road to GPT); and
+    ``skipgram``, word vectors from neighbors (EQ-17, Word2Vec)."""
     d_model: int = Field(512, ge=1, le=_WIDEST)
     """Width of every row that travels between the blocks (EQ-80). Embeddings and hidden states of
     recurrent kinds have it too; a bidirectional layer gives half of it to each direction."""
     d_ff: int = Field(2048, ge=1, le=_MOST_PLACES)
-    """Inner width of the feed-forward network (EQ-100); ``transformer`` alone."""
+    """Inner width of the feed-forward network (EQ-100); Not for recurrent kinds."""
     heads: int = Field(8, ge=1, le=_WIDEST)
-    """How many attentions run side by side in one layer (EQ-77); ``transformer`` alone."""
+    """How many attentions run side by side in one layer (EQ-77); Not for recurrent kinds."""
     d_k: int | None = Field(None, ge=1, le=_WIDEST)
-    """Width of a query or key in one head; by default d_model / heads. ``transformer`` alone."""
+    """Width of a query or key in one head; by default d_model / heads. Not for recurrent kinds."""
     d_v: int | None = Field(None, ge=1, le=_WIDEST)
-    """Width of a value in one head; by default d_model / heads. ``transformer`` alone."""
+    """Width of a value in one head; by default d_model / heads. Not for recurrent kinds."""
     encoder_layers: int = Field(6, ge=0, le=_MOST_LAYERS)
     """How many encoder blocks follow one another (EQ-105)."""
     decoder_layers: int = Field(6, ge=1, le=_MOST_LAYERS)
@@ -99,54 +61,54 @@ class ModelConfig(Config):
     recurrent kinds after embeddings and layers, never from word to word."""
     attention_dropout: float = Field(0.0, ge=0.0, lt=1.0)
     """Share of attention weights set to zero; not in the paper, 0.1 in its authors' code.
-    ``transformer`` alone."""
+    Not for recurrent kinds."""
     activation_dropout: float = Field(0.0, ge=0.0, lt=1.0)
     """Share of the feed-forward network's inner numbers set to zero; not in the paper.
-    ``transformer`` alone."""
+    Not for recurrent kinds."""
     norm: Literal["post", "pre"] = "post"
     """Normalize after the residual sum, as the paper does, or before each sublayer.
-    ``transformer`` alone."""
+    Not for recurrent kinds."""
     norm_eps: float = Field(1e-6, ge=0.0)
     """Added to the variance under the root, so that a constant row stays finite (ER-49).
-    ``transformer`` alone."""
+    Not for recurrent kinds."""
     norm_kind: Literal["layer", "rms", "l2", "l2_centered"] = "layer"
     """Which norm: the paper's LayerNorm (EQ-91), RMSNorm, or seed 002's division by the length,
-    plain or after centering (EQ-98, ER-33). ``transformer`` alone."""
+    plain or after centering (EQ-98, ER-33). Not for recurrent kinds."""
     norm_affine: bool = True
     """Let the norm learn a gain and, for ``layer``, a bias; ``l2`` and ``l2_centered`` never do.
-    ``transformer`` alone."""
+    Not for recurrent kinds."""
     positions: PositionKind = "sinusoidal"
     """How a row learns its place: by adding a sinusoid (EQ-24) or a learned row (EQ-30); by seed
     000's ``one_hot`` (EQ-21, projected back to d_model), ``joint`` (EQ-22) and ``summed`` (EQ-23)
     networks; inside self-attention by distances (``relative``, EQ-31), rotations (``rotary``) or
-    slopes (``alibi``); or not at all (EQ-20). ``transformer`` alone."""
+    slopes (``alibi``); or not at all (EQ-20). Not for recurrent kinds."""
     max_positions: int = Field(1024, ge=1, le=_MOST_PLACES)
     """The longest sequence, in tokens with the stop, that learned, one_hot, joint and summed
-    positions can number. ``transformer`` alone."""
+    positions can number. Not for recurrent kinds."""
     start_position: int = Field(0, ge=0, le=1)
     """The number of the first place in a sinusoid; the seeds disagree, the paper's code says 0
-    (ER-53). ``transformer`` alone."""
+    (ER-53). Not for recurrent kinds."""
     position_hidden: int | None = Field(None, ge=1, le=_MOST_PLACES)
     """Inner width of the networks behind joint and summed positions and the mlp embedding; by
-    default d_model. ``transformer`` alone."""
+    default d_model. Not for recurrent kinds."""
     relative_clip: int = Field(16, ge=1, le=_MOST_PLACES)
     """From how many places apart relative positions call all distances the same, in tokens
-    (Shaw et al. 2018, Table 3, where 16 is as good as 256). ``transformer`` alone."""
+    (Shaw et al. 2018, Table 3, where 16 is as good as 256). Not for recurrent kinds."""
     embedding: Literal["linear", "mlp"] = "linear"
     """What becomes of a word's row before its place is added: nothing, as in the paper, or seed
-    000's small network (EQ-28, ER-51). ``transformer`` alone."""
+    000's small network (EQ-28, ER-51). Not for recurrent kinds."""
     start_symbol: Literal["token", "zero"] = "token"
     """What the decoder reads first: the embedding of a start token, or seed 001's zero vector
-    (EQ-106, ER-44). ``transformer`` alone."""
+    (EQ-106, ER-44). Not for recurrent kinds."""
     projection: Literal["per_head", "two_stage"] = "per_head"
     """Project rows for each head at once, as the paper does, or through one narrow projection
-    that all heads share, as seed 003 has it (EQ-87, ER-22). ``transformer`` alone."""
+    that all heads share, as seed 003 has it (EQ-87, ER-22). Not for recurrent kinds."""
     scale_attention: bool = True
     """Divide dot products by the square root of d_k (EQ-51); False is Luong's plain dot product
-    (EQ-61, ER-67). ``transformer`` alone."""
+    (EQ-61, ER-67). Not for recurrent kinds."""
     activation: Literal["relu", "gelu", "swish"] = "relu"
-    """The bend inside the feed-forward network; the paper's is relu (EQ-99). ``transformer``
-    alone."""
+    """The bend inside the feed-forward network; the paper's is relu (EQ-99). Not for recurrent
+    kinds."""
     share_embeddings: bool = True
     """One embedding matrix for source and target, which needs a joint vocabulary (EQ-19)."""
     tie_output: bool = True
@@ -157,7 +119,7 @@ class ModelConfig(Config):
     """Add a bias to the last linear map (EQ-112; seed 001 has one, the paper none)."""
     attention_bias: bool = False
     """Add biases to the projections of attention; the paper has none, Marian has.
-    ``transformer`` alone."""
+    Not for recurrent kinds."""
     cell: Literal["lstm", "gru"] = "lstm"
     """What a recurrent layer is made of (EQ-131): Sutskever's LSTM or Cho's GRU; ``rnn`` and
     ``rnn-attention``."""
@@ -168,27 +130,39 @@ class ModelConfig(Config):
     """Let the decoder read, beside each word, what it said last (Luong et al. 2015, §3.3);
     ``rnn-attention`` alone."""
 
+    mask_rate: float = Field(0.15, gt=0.0, lt=1.0)
+    """Share of the tokens that an ``encoder`` must guess; of those 80% are hidden, 10% replaced and
+    10% left as they are (Devlin et al. 2019, §3.1)."""
+    window: int = Field(5, ge=1, le=_WIDEST)
+    """How many words on either side are neighbors (EQ-17); ``skipgram`` alone."""
+    negatives: int = Field(5, ge=0, le=_WIDEST)
+    """Words drawn against each true neighbor (Mikolov et al. 2013b, §2.2); 0 is the full softmax
+    of EQ-17. ``skipgram`` alone."""
+    subsample: float = Field(1e-3, ge=0.0)
+    """Words of a larger share of the text than this are thinned out (Mikolov et al. 2013b, §2.3,
+    and the value of word2vec.c); 0 keeps all. ``skipgram`` alone."""
+    pretrained_vectors: str | None = None
+    """A file in word2vec's text format, or a skipgram bundle, from which the embeddings start:
+    tokens that it names take its rows, scaled as a whole to the usual size. Read when a run
+    begins, never later."""
+
     @model_validator(mode="after")
     def _settings_fit(self) -> "ModelConfig":
-        faults = self._foreign_settings()
-        faults += self._transformer_faults() if self.kind == "transformer" else self._rnn_faults()
+        faults = foreign_settings(self.kind, self.model_fields_set)
+        match self.kind:
+            case "transformer" | "encoder" | "decoder":
+                faults += self._block_faults()
+            case "rnn" | "rnn-attention":
+                faults += self._rnn_faults()
+            case "skipgram":
+                pass
+            case _:
+                assert_never(self.kind)
         if faults:
             raise ValueError("; ".join(faults))
         return self
 
-    def _foreign_settings(self) -> list[str]:
-        faults = []
-        for owners, reason in _REASONS.items():
-            foreign = [name for name in self.model_fields_set if _OWNERS.get(name) == owners]
-            if foreign and self.kind not in owners:
-                verb = "is" if len(foreign) == 1 else "are"
-                faults.append(
-                    f"{' and '.join(sorted(foreign))} {verb} for model.kind={' or '.join(owners)},"
-                    f" not for {self.kind}: {reason}"
-                )
-        return faults
-
-    def _transformer_faults(self) -> list[str]:
+    def _block_faults(self) -> list[str]:
         has_free_widths = self.d_k is not None and self.d_v is not None
         if not has_free_widths and self.d_model % self.heads:
             nearest = max(1, round(self.d_model / self.heads)) * self.heads
@@ -230,6 +204,11 @@ class ModelConfig(Config):
         return known_settings(self.kind, serialize(self))
 
     @property
+    def translates(self) -> bool:
+        """True for kinds that learn from sentence pairs, False for those of plain text."""
+        return self.kind in PAIR_KINDS
+
+    @property
     def key_size(self) -> int:
         """Width of a query or key in one head, dₖ."""
         return self.d_k or self.d_model // self.heads
@@ -242,18 +221,28 @@ class ModelConfig(Config):
     @property
     def max_length(self) -> int | None:
         """The longest sequence that can be numbered, in tokens with the stop; None is no limit."""
-        is_numbered = self.kind == "transformer" and self.positions in _NUMBERED
+        is_numbered = "positions" in known_settings(self.kind, {"positions": None}) and (
+            self.positions in _NUMBERED
+        )
         return self.max_positions if is_numbered else None
 
     def summary(self) -> str:
         """The shape of the model in a line, for its card."""
         layers = f"{self.encoder_layers} encoder and {self.decoder_layers} decoder layers"
+        blocks = (
+            f"width {self.d_model}, feed-forward {self.d_ff}, {self.heads} heads,"
+            f" {self.norm}-norm, {self.positions} positions"
+        )
         match self.kind:
             case "transformer":
-                return (
-                    f"{layers}, width {self.d_model}, feed-forward {self.d_ff},"
-                    f" {self.heads} heads, {self.norm}-norm, {self.positions} positions"
-                )
+                return f"{layers}, {blocks}"
+            case "encoder":
+                return f"{self.encoder_layers} encoder layers, {blocks}"
+            case "decoder":
+                return f"{self.decoder_layers} decoder layers without cross-attention, {blocks}"
+            case "skipgram":
+                drawn = f"{self.negatives} negatives" if self.negatives else "full softmax"
+                return f"word vectors of size {self.d_model}, window {self.window}, {drawn}"
             case "rnn":
                 return f"{layers} of {self.cell} cells, width {self.d_model}, no attention"
             case "rnn-attention":
@@ -264,12 +253,3 @@ class ModelConfig(Config):
                 )
             case _:
                 assert_never(self.kind)
-
-
-def known_settings(kind: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    """``table`` without the settings that only other kinds know; strange names stay."""
-    return {name: value for name, value in table.items() if _knows(kind, name)}
-
-
-def _knows(kind: str, name: str) -> bool:
-    return kind in _OWNERS.get(name, get_args(Kind))

@@ -35,6 +35,12 @@ class DropoutSource:
         mask = np.multiply(random_bytes >= threshold, scale, dtype=np.float32)
         return torch.from_numpy(mask).view(shape)
 
+    def uniform(self, shape: torch.Size) -> Float[Tensor, "*shape"]:
+        """Float32 numbers from [0, 1), each a multiple of 2⁻²⁴."""
+        count = shape.numel()
+        words = self._bits.random_raw(-(-count // 2)).view(np.uint32)[:count]
+        return torch.from_numpy((words >> 8).astype(np.float32) * np.float32(2**-24)).view(shape)
+
     def state(self) -> dict[str, Any]:
         """Where the generator stands, as plain numbers and strings."""
         state = self._bits.state

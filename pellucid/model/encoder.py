@@ -31,12 +31,23 @@ class EncoderLayer(nn.Module):
         x: Float[Tensor, "sentence source d_model"],
         may_attend: Bool[Tensor, "sentence 1 1 source"] | None,
         trace: Trace = UNWATCHED,
+        *,
+        causal: bool = False,
     ) -> Float[Tensor, "sentence source d_model"]:
-        """The rows one block further."""
+        """The rows one block further; with ``causal`` each sees only those before it (EQ-138)."""
         inner = trace.under("self_attention")
-        attended = self.self_attention(
-            self.self_attention_norm.enter(x, inner), may_attend, trace=inner
-        )
+        entered = self.self_attention_norm.enter(x, inner)
+        attended = self.self_attention(entered, may_attend, causal=causal, trace=inner)
+        return self.finish(x, attended, trace)
+
+    def finish(
+        self,
+        x: Float[Tensor, "row length d_model"],
+        attended: Float[Tensor, "row length d_model"],
+        trace: Trace = UNWATCHED,
+    ) -> Float[Tensor, "row length d_model"]:
+        """What follows self-attention: Add & Norm, feed-forward, Add & Norm."""
+        inner = trace.under("self_attention")
         x = self.self_attention_norm.leave(x, attended, inner)
 
         inner = trace.under("feed_forward")

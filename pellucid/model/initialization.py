@@ -9,13 +9,13 @@ from pellucid.model.attention import MultiHeadAttention, TwoStageProjection
 from pellucid.model.attention_positions import AttentionPositions
 from pellucid.model.embedding import Embedding
 from pellucid.model.positions import Positions
-from pellucid.model.recurrent import RecurrentSeq2Seq
 from pellucid.model.recurrent_attention import RecurrentAttention
 from pellucid.model.recurrent_parts import TokenEmbedding
-from pellucid.model.transformer import Transformer
+from pellucid.model.seq2seq import SequenceModel
+from pellucid.model.skipgram import SkipGram
 
 
-def initialize(model: Transformer | RecurrentSeq2Seq, seed: int) -> None:
+def initialize(model: SequenceModel, seed: int) -> None:
     """Draw every parameter anew from ``seed``.
 
     Matrices get Xavier's uniform distribution (Glorot and Bengio, 2010), queries, keys and
@@ -54,15 +54,20 @@ def initialize(model: Transformer | RecurrentSeq2Seq, seed: int) -> None:
             nn.init.normal_(module.weight, std=module.weight.shape[1] ** -0.5, generator=generator)
             if isinstance(module, Embedding):
                 _draw_matrices([module.w_x, module.w_zx], generator)
+        elif isinstance(module, SkipGram):  # as word2vec.c begins
+            reach = 0.5 / module.config.d_model
+            nn.init.uniform_(module.w_in, -reach, reach, generator=generator)
+            nn.init.zeros_(module.w_out)
         elif isinstance(module, Positions):
             if module.learned is not None:
                 std = module.learned.shape[1] ** -0.5
                 nn.init.normal_(module.learned, std=std, generator=generator)
             _draw_matrices(list(module.matrices.values()), generator)
-    if not model.config.tie_output:
-        nn.init.xavier_uniform_(model.output_weight, generator=generator)
-    if model.output_bias is not None:
-        nn.init.zeros_(model.output_bias)
+    weight, bias = getattr(model, "output_weight", None), getattr(model, "output_bias", None)
+    if weight is not None and not model.config.tie_output:
+        nn.init.xavier_uniform_(weight, generator=generator)
+    if bias is not None:
+        nn.init.zeros_(bias)
 
 
 def _draw_matrices(matrices: Sequence[Tensor | None], generator: torch.Generator) -> None:

@@ -48,11 +48,6 @@ class RecurrentSeq2Seq(Seq2Seq):
             nn.Parameter(torch.zeros(target_vocabulary_size)) if config.output_bias else None
         )
 
-    @property
-    def max_length(self) -> int | None:
-        """A recurrent network numbers no places: no limit."""
-        return None
-
     def encode(
         self, source: Int[Tensor, "sentence source"], trace: Trace = UNWATCHED
     ) -> RecurrentMemory:

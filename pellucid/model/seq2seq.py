@@ -60,8 +60,8 @@ class State(Protocol):
         ...
 
 
-class Seq2Seq(nn.Module, ABC):
-    """A model that reads one sequence of ids and writes another."""
+class SequenceModel(nn.Module, ABC):
+    """Whatever learns from batches of ids: all that training, checkpoints and bundles know."""
 
     config: ModelConfig
     dropout_source: DropoutSource
@@ -69,9 +69,23 @@ class Seq2Seq(nn.Module, ABC):
     target_vocabulary_size: int
 
     @property
-    @abstractmethod
     def max_length(self) -> int | None:
         """The longest sequence it can number, in tokens with the stop; None is no limit."""
+        return self.config.max_length
+
+    @abstractmethod
+    def loss(
+        self,
+        source: Int[Tensor, "sentence source"],
+        target_input: Int[Tensor, "sentence target"],
+        labels: Int[Tensor, "sentence target"],
+        smoothing: float,
+    ) -> LossSums:
+        """The loss of a batch. Models of plain text find the same text on both sides."""
+
+
+class Seq2Seq(SequenceModel):
+    """A model that reads one sequence of ids and writes another."""
 
     @abstractmethod
     def encode(self, source: Int[Tensor, "sentence source"], trace: Trace = UNWATCHED) -> Memory:
@@ -85,16 +99,6 @@ class Seq2Seq(nn.Module, ABC):
         trace: Trace = UNWATCHED,
     ) -> Float[Tensor, "sentence target vocabulary"]:
         """The logits of every next token given the true prefix (teacher forcing, EQ-121)."""
-
-    @abstractmethod
-    def loss(
-        self,
-        source: Int[Tensor, "sentence source"],
-        target_input: Int[Tensor, "sentence target"],
-        labels: Int[Tensor, "sentence target"],
-        smoothing: float,
-    ) -> LossSums:
-        """The loss against ``labels``, PAD left out, without ever holding all logits."""
 
     @abstractmethod
     def start(self, memory: Memory) -> State:

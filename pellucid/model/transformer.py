@@ -3,7 +3,7 @@
 import dataclasses
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -14,6 +14,7 @@ from pellucid.model.dropout import DropoutSource
 from pellucid.model.embedding import Embedding
 from pellucid.model.encoder import Encoder
 from pellucid.model.losses import loss_sums
+from pellucid.model.masks import mask_for_heads
 from pellucid.model.positions import Positions
 from pellucid.model.seq2seq import LossSums, Memory, Seq2Seq, State, keep_distribution
 from pellucid.model.state import Places, TransformerState
@@ -54,17 +55,12 @@ class Transformer(Seq2Seq):
             nn.Parameter(torch.zeros(target_vocabulary_size)) if config.output_bias else None
         )
 
-    @property
-    def max_length(self) -> int | None:
-        """How many places positions with a table number; sinusoids and distances have no end."""
-        return self.config.max_length
-
     def encode(self, source: Int[Tensor, "sentence source"], trace: Trace = UNWATCHED) -> Memory:
         """Read source ids, each row ending in STOP and filled up with PAD."""
         inner = trace.under("encoder")
         x = self.source_embedding(source, trace=inner)
         may_attend = source != PAD_ID
-        states = self.encoder(x, _mask_for_heads(may_attend), inner)
+        states = self.encoder(x, mask_for_heads(may_attend), inner)
         return Memory(states, may_attend)
 
     def forward(
@@ -105,7 +101,7 @@ class Transformer(Seq2Seq):
         """Feed one token to each hypothesis; the logits of the next, and the state after it."""
         assert isinstance(state, TransformerState)
         x = self.target_embedding(ids.reshape(-1, 1), start=state.length)
-        mask = _mask_for_heads(state.memory_may_attend)
+        mask = mask_for_heads(state.memory_may_attend)
         layers, places = state.writable()
         hidden = self.decoder.step(x, layers, state.length, mask)
         logits = functional.linear(hidden.squeeze(1), self.output_weight, self.output_bias)
@@ -129,15 +125,6 @@ class Transformer(Seq2Seq):
         """
         inner = trace.under("decoder")
         x = self.target_embedding(target_input, trace=inner)
-        mask = _mask_for_heads(memory.may_attend)
+        mask = mask_for_heads(memory.may_attend)
         hidden: Tensor = self.decoder(x, memory.states, mask, inner, causal=causal)
         return hidden
-
-
-def _mask_for_heads(
-    may_attend: Bool[Tensor, "sentence source"],
-) -> Bool[Tensor, "sentence 1 1 source"] | None:
-    """One row for all heads and queries; None on a CPU if nothing is hidden, which is faster."""
-    if may_attend.device.type == "cpu" and bool(may_attend.all()):
-        return None
-    return may_attend[:, None, None, :]

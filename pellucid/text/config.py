@@ -83,6 +83,11 @@ class DataConfig(Config):
     """As ``source``, for validation."""
     valid_target: FileNames = ()
     """As ``target``, for validation."""
+    text: FileNames = ()
+    """Plain training text, one passage a line, for the kinds of model that need no pairs; takes
+    the place of ``source`` and ``target``."""
+    valid_text: FileNames = ()
+    """As ``text``, for validation."""
     format: PairFormat = "auto"
     """``auto`` goes by the suffix before any ``.gz``: ``.tsv``, ``.jsonl``, else plain text."""
     max_length: int = pydantic.Field(256, gt=0)
@@ -105,6 +110,8 @@ class DataConfig(Config):
                     f"{prefix}source and {prefix}target must name as many files,"
                     f" got {len(sources)} and {len(targets)}"
                 )
+            if getattr(self, f"{prefix}text") and (sources or targets):
+                faults.append(f"{prefix}text takes the place of {prefix}source and {prefix}target")
         if faults:
             raise ValueError("; ".join(faults))
         return self

@@ -21,11 +21,15 @@ Pairs = Generator[tuple[str, str], None, None]
 
 @dataclass(frozen=True)
 class PairFiles:
-    """Files that belong together; ``targets`` is empty where each source file holds both sides."""
+    """Files that belong together; ``targets`` is empty where each source file holds both sides.
+
+    With ``is_text`` they are plain text, and each line is its own partner.
+    """
 
     sources: tuple[Path, ...]
     targets: tuple[Path, ...] = ()
     format: PairFormat = "auto"
+    is_text: bool = False
 
     @property
     def all(self) -> tuple[Path, ...]:
@@ -45,11 +49,15 @@ class TextPairs:
 
 def training_files(config: DataConfig) -> PairFiles:
     """The files to train on."""
+    if config.text:
+        return PairFiles(tuple(map(Path, config.text)), is_text=True)
     return _files(config.source, config.target, config.format)
 
 
 def validation_files(config: DataConfig) -> PairFiles:
     """The files to validate on; none if the config names none."""
+    if config.valid_text:
+        return PairFiles(tuple(map(Path, config.valid_text)), is_text=True)
     return _files(config.valid_source, config.valid_target, config.format)
 
 
@@ -76,15 +84,7 @@ def iterate_pairs(files: PairFiles) -> Pairs:
     empty, is not UTF-8, has a line that is no pair, or has not as many lines as its partner.
     """
     for source, target in itertools.zip_longest(files.sources, files.targets):
-        match file_format(source.name, files.format):
-            case "tsv":
-                pairs = _iterate_tsv(source)
-            case "jsonl":
-                pairs = _iterate_jsonl(source)
-            case "plain" | "auto":
-                pairs = _iterate_plain(source, target)
-            case unknown:
-                assert_never(unknown)
+        pairs = _iterate_file(files, source, target)
         is_empty = True
         with contextlib.closing(pairs):
             for pair in pairs:
@@ -94,6 +94,21 @@ def iterate_pairs(files: PairFiles) -> Pairs:
             raise DataError(f"{source} is empty", hint="a corpus needs at least one sentence pair")
 
 
+def _iterate_file(files: PairFiles, source: Path, target: Path | None) -> Pairs:
+    if files.is_text:
+        return _iterate_text(source)
+    match file_format(source.name, files.format):
+        case "tsv":
+            return _iterate_tsv(source)
+        case "jsonl":
+            return _iterate_jsonl(source)
+        case "plain" | "auto":
+            assert target is not None
+            return _iterate_plain(source, target)
+        case unknown:
+            assert_never(unknown)
+
+
 def is_blank_pair(source: str, target: str) -> bool:
     """True if nothing can be learned from it: a side is empty or white space."""
     return not source.strip() or not target.strip()
@@ -101,6 +116,12 @@ def is_blank_pair(source: str, target: str) -> bool:
 
 def _files(sources: tuple[str, ...], targets: tuple[str, ...], given: PairFormat) -> PairFiles:
     return PairFiles(tuple(map(Path, sources)), tuple(map(Path, targets)), given)
+
+
+def _iterate_text(path: Path) -> Pairs:
+    with contextlib.closing(iterate_lines(path)) as lines:
+        for line in lines:
+            yield line, line
 
 
 def _iterate_plain(source: Path, target: Path) -> Pairs:

@@ -88,7 +88,7 @@ class _Recipe:
             )
         except OSError as error:
             raise InputMissingError(f"cannot read {error.filename}: {error.strerror}") from error
-        recipe = {
+        recipe: dict[str, object] = {
             "version": _VERSION,
             "sources": sources,
             "targets": targets,
@@ -96,6 +96,8 @@ class _Recipe:
             "tokenizers": [self.source_tokenizer.fingerprint, self.target_tokenizer.fingerprint],
             "max_length": self.max_length,
         }
+        if self.files.is_text:
+            recipe["is_text"] = True
         return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
 
     def fill(self, folder: Path) -> None:

@@ -1,8 +1,10 @@
 """The model card: what a bundle is, how good, and how to use it."""
 
 from pathlib import Path
+from typing import assert_never
 
 from pellucid import __version__
+from pellucid.model.kinds import Kind
 from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData
 from pellucid.training.progress import Progress
@@ -14,15 +16,16 @@ def model_card(
 ) -> str:
     """The card as Markdown, every figure with what is needed to repeat it."""
     model, training = config.model, config.training
-    search = f"beam {training.validate_beam_size}"
-    return f"""# A {model.kind} translation model
+    purpose = "translation model" if model.translates else "model of plain text"
+    items = "pairs" if model.translates else "passages"
+    return f"""# A {model.kind} {purpose}
 
 Trained with Pellucid {__version__}.{_origin(config)}
 
 ## Data
 
-- Training pairs: {len(data.rows):,} from {data.description} (fingerprint `{data.fingerprint}`)
-- Validation pairs: {len(data.valid_sources):,}
+- Training {items}: {len(data.rows):,} from {data.description} (fingerprint `{data.fingerprint}`)
+- Validation {items}: {len(data.valid_sources):,}
 - Tokenizer: {data.target_tokenizer.kind}, {data.source_tokenizer.vocabulary_size:,} source and
   {data.target_tokenizer.vocabulary_size:,} target tokens
 
@@ -36,23 +39,49 @@ Trained for {progress.step:,} updates ({progress.target_tokens:,} target tokens,
 
 | figure | value | signature |
 |---|---|---|
-| BLEU | {validation.bleu:.2f} | {validation.bleu_signature}, {search} |
-| chrF | {validation.chrf:.2f} | {validation.chrf_signature}, {search} |
-| exact match | {validation.exact_match:.2f}% | {search} |
-| cross-entropy | {validation.loss:.4f} nats a token | teacher forcing |
+{_scores(model.kind, validation, f"beam {training.validate_beam_size}")}
 
 ## Use
 
-```python
+{_use(model.kind)}
+"""
+
+
+def _scores(kind: Kind, validation: Validation, search: str) -> str:
+    rows = []
+    scores = validation.translations
+    if scores is not None:
+        rows = [
+            f"| BLEU | {scores.bleu.score:.2f} | {scores.bleu.signature}, {search} |",
+            f"| chrF | {scores.chrf.score:.2f} | {scores.chrf.signature}, {search} |",
+            f"| exact match | {scores.exact_match:.2f}% | {search} |",
+        ]
+    what = "cross-entropy" if kind != "skipgram" else "loss"
+    unit = "nats a token" if kind != "skipgram" else "nats a pair of neighbors"
+    return "\n".join([*rows, f"| {what} | {validation.loss:.4f} {unit} | validation text |"])
+
+
+def _use(kind: Kind) -> str:
+    folder = "path/to/this/folder"
+    match kind:
+        case "encoder":
+            return f'`pellucid fill {folder} "one [MASK] text"`.'
+        case "decoder":
+            return f'`pellucid continue {folder} "the beginning of a text"`.'
+        case "skipgram":
+            return f"`pellucid vectors nearest {folder} WORD`."
+        case "transformer" | "rnn" | "rnn-attention":
+            return f"""```python
 import pellucid
 
-translator = pellucid.load("path/to/this/folder")
+translator = pellucid.load("{folder}")
 [translation] = translator.translate(["..."])
 print(translation.text)
 ```
 
-or `echo "..." | pellucid translate path/to/this/folder`.
-"""
+or `echo "..." | pellucid translate {folder}`."""
+        case _:
+            assert_never(kind)
 
 
 def _origin(config: RunConfig) -> str:

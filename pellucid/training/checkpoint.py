@@ -23,7 +23,7 @@ from pellucid.bundle import load_model_tensors, model_tensors
 from pellucid.core.errors import BundleError, CorruptError, InputMissingError
 from pellucid.core.files import remove_folder, verify_folder, write_folder
 from pellucid.core.tensors import load_tensors, save_tensors
-from pellucid.model import Seq2Seq
+from pellucid.model import SequenceModel
 from pellucid.training.averaging import Average
 
 CHECKPOINTS_FOLDER = "checkpoints"
@@ -35,7 +35,7 @@ _log = logging.getLogger("pellucid")
 
 def save_checkpoint(
     folder: Path,
-    model: Seq2Seq,
+    model: SequenceModel,
     optimizer: torch.optim.Optimizer,
     average: Average,
     state: Mapping[str, Any],
@@ -60,7 +60,7 @@ def save_checkpoint(
 
 
 def load_checkpoint(
-    folder: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer, average: Average
+    folder: Path, model: SequenceModel, optimizer: torch.optim.Optimizer, average: Average
 ) -> dict[str, Any]:
     """Put model, optimizer, average and generators back; returns the rest of the state.
 
@@ -111,7 +111,7 @@ def _is_intact(folder: Path) -> bool:
     return True
 
 
-def _optimizer_tensors(model: Seq2Seq, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+def _optimizer_tensors(model: SequenceModel, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     tensors = {_GENERATOR_KEY: torch.get_rng_state()}
     for name, parameter in model_tensors(model).items():
         for key, value in optimizer.state.get(parameter, {}).items():
@@ -120,7 +120,7 @@ def _optimizer_tensors(model: Seq2Seq, optimizer: torch.optim.Optimizer) -> dict
 
 
 def _restore_optimizer(
-    model: Seq2Seq, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]
+    model: SequenceModel, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]
 ) -> None:
     torch.set_rng_state(tensors.pop(_GENERATOR_KEY))
     parameters = model_tensors(model)

@@ -50,7 +50,7 @@ class TrainingConfig(Config):
     validate_beam_size: int = Field(1, ge=1)
     """Beam size of the validation's translations; 1 is greedy."""
     best_by: Literal["bleu", "chrf", "loss"] = "bleu"
-    """Which validation figure decides what is best."""
+    """Which validation figure decides what is best; models of plain text go by the loss."""
     patience: int | None = Field(None, ge=1)
     """Stop after so many validations in a row without a new best."""
     keep_bundles: int = Field(1, ge=1)
@@ -136,19 +136,14 @@ class RunConfig(Config):
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:
-        faults = []
+        faults = self._pair_faults() if self.model.translates else self._text_faults()
         if self.tokenizer.kind == "marian" and self.training.init is None:
             faults.append(
                 "tokenizer.kind=marian comes with an imported model and cannot be trained"
                 " (begin with that model by --init)"
             )
-        if self.model.share_embeddings and not self.tokenizer.shared:
-            faults.append(
-                "model.share_embeddings needs tokenizer.shared=true"
-                " (or set model.share_embeddings=false)"
-            )
-        limit = self.model.max_positions
-        if self.model.positions == "learned" and self.data.max_length + 1 > limit:
+        limit = self.model.max_length
+        if limit is not None and self.data.max_length + 1 > limit:
             faults.append(
                 f"data.max_length={self.data.max_length} and a stop do not fit into"
                 f" model.max_positions={limit}"
@@ -156,3 +151,29 @@ class RunConfig(Config):
         if faults:
             raise ValueError("; ".join(faults))
         return self
+
+    def _pair_faults(self) -> list[str]:
+        faults = []
+        if self.model.share_embeddings and not self.tokenizer.shared:
+            faults.append(
+                "model.share_embeddings needs tokenizer.shared=true"
+                " (or set model.share_embeddings=false)"
+            )
+        if self.data.text or self.data.valid_text:
+            faults.append(
+                f"model.kind={self.model.kind} learns from pairs: name them by data.source and"
+                " data.target, not by data.text"
+            )
+        return faults
+
+    def _text_faults(self) -> list[str]:
+        kind = self.model.kind
+        faults = []
+        if self.data.source or self.data.valid_source:
+            faults.append(
+                f"model.kind={kind} learns from plain text: name it by data.text, not by"
+                " data.source and data.target"
+            )
+        if not self.tokenizer.shared:
+            faults.append(f"model.kind={kind} has one side: tokenizer.shared must be true")
+        return faults

@@ -2,7 +2,7 @@
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -68,7 +68,7 @@ def prepare_data(config: RunConfig, run: Path, given: Tokenizers | None = None) 
     Tokenizers that are ``given``, by the bundle that the run begins with, are not trained.
     Raises what reading the files raises; see ``pellucid.text.pairs``.
     """
-    if config.data.source:
+    if config.data.source or config.data.text:
         return _from_files(config, run, given)
     return _from_phrasebook(config, run, given)
 
@@ -92,7 +92,7 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
     cache = Path(config.data.cache) if config.data.cache else run / DATA_FOLDER
     store = build_store(cache, files, *tokenizers, config.data.max_length)
     rows = np.arange(len(store), dtype=np.int64)
-    if config.data.valid_source:
+    if config.data.valid_source or config.data.valid_text:
         pairs = read_pairs(validation_files(config.data))
         sources, references = pairs.sources, pairs.targets
     else:
@@ -115,10 +115,9 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
 def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> TrainingData:
     wanted = config.phrasebook
     splits = phrasebook.split(wanted.pairs, wanted.held_out, wanted.seed)
-    sources, targets = [pair.source for pair in splits.train], [p.target for p in splits.train]
+    sources, targets = _sides(splits.train, config)
     tokenizers = _tokenizers(run, lambda: given or _train(config, sources, targets))
-    valid_sources = [pair.source for pair in splits.valid]
-    valid_references = [pair.target for pair in splits.valid]
+    valid_sources, valid_references = _sides(splits.valid, config)
     return TrainingData(
         *tokenizers,
         store=_tokenize(sources, targets, tokenizers),
@@ -126,11 +125,21 @@ def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> 
         valid=_tokenize(valid_sources, valid_references, tokenizers),
         valid_sources=valid_sources,
         valid_references=valid_references,
-        description="Pellucid's own phrasebook, French to English",
+        description=(
+            "Pellucid's own phrasebook, French to English"
+            if config.model.translates
+            else "the English side of Pellucid's own phrasebook"
+        ),
         fingerprint=f"phrasebook-{wanted.pairs}-{wanted.held_out}-{wanted.seed}",
         sampling=config.tokenizer.sampling,
         seed=config.training.seed,
     )
+
+
+def _sides(pairs: Sequence[phrasebook.Pair], config: RunConfig) -> tuple[list[str], list[str]]:
+    """French and English; models of plain text find English on both sides."""
+    targets = [pair.target for pair in pairs]
+    return ([pair.source for pair in pairs] if config.model.translates else targets), targets
 
 
 def _tokenizers(run: Path, make: Callable[[], Tokenizers]) -> Tokenizers:

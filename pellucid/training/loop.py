@@ -11,7 +11,7 @@ import torch
 
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.core.errors import DivergedError
-from pellucid.model import Seq2Seq
+from pellucid.model import SequenceModel
 from pellucid.text.batching import Batch, BatchSampler
 from pellucid.training.averaging import Average
 from pellucid.training.bundles import remove_worse
@@ -44,7 +44,7 @@ class Run:
     folder: RunFolder
     journal: Journal
     data: TrainingData
-    model: Seq2Seq
+    model: SequenceModel
     optimizer: torch.optim.Optimizer
     average: Average
     sampler: BatchSampler
@@ -143,18 +143,14 @@ def _validate_and_keep(run: Run, meter: "_Meter") -> None:
         "seconds": round(run.progress.seconds, 3),
         "validation_seconds": round(validation.seconds, 3),
         "is_best": is_best,
-        "loss": validation.loss,
-        "bleu": validation.bleu,
-        "chrf": validation.chrf,
-        "exact_match": validation.exact_match,
-        "sample": validation.sample,
+        **validation.figures(),
     }
     run.journal.write("validation", figures)
 
 
 def _keep_bundle(run: Run, validation: Validation, score: float) -> None:
-    settings = run.config.to_table()
-    bundle = Bundle(run.model, run.data.source_tokenizer, run.data.target_tokenizer, settings, {})
+    tokenizers = run.data.source_tokenizer, run.data.target_tokenizer
+    bundle = Bundle[SequenceModel](run.model, *tokenizers, run.config.to_table(), {})
     step = run.progress.step
     save_bundle(
         run.folder.bundle_path(step),

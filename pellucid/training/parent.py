@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
-from pellucid.bundle import Bundle, load_bundle, load_model_tensors, model_tensors
+from pellucid.bundle import Bundle, load_any_bundle, load_model_tensors, model_tensors
 from pellucid.core.config import Config, nearest_name
 from pellucid.core.errors import ConfigError
-from pellucid.model import Seq2Seq
+from pellucid.model import SequenceModel
 from pellucid.model.config import ModelConfig
 from pellucid.text.config import TokenizerConfig
 from pellucid.training.config import RunConfig
@@ -22,12 +22,14 @@ FREE = {
 """What may differ from the parent: it changes no parameter and no vocabulary."""
 
 
-def parent_hash(bundle: Bundle) -> str:
+def parent_hash(bundle: Bundle[SequenceModel]) -> str:
     """What names a bundle for good: the SHA-256 that its manifest carries."""
     return str(bundle.manifest["sha256"])
 
 
-def begin_with(table: Mapping[str, Any], bundle: Bundle, chosen: Iterable[str]) -> dict[str, Any]:
+def begin_with(
+    table: Mapping[str, Any], bundle: Bundle[SequenceModel], chosen: Iterable[str]
+) -> dict[str, Any]:
     """The config ``table`` for a run that begins with ``bundle``.
 
     Model, tokenizer and search settings are the bundle's. ``chosen`` are the dotted names that the
@@ -64,7 +66,7 @@ def begin_with(table: Mapping[str, Any], bundle: Bundle, chosen: Iterable[str]) 
     return result
 
 
-def load_parent(config: RunConfig) -> Bundle | None:
+def load_parent(config: RunConfig) -> Bundle[SequenceModel] | None:
     """The bundle that ``config`` begins with, if any.
 
     Raises ConfigError if it is not the one, or not of the model, that ``config`` names; and
@@ -73,7 +75,7 @@ def load_parent(config: RunConfig) -> Bundle | None:
     wanted = config.training
     if wanted.init is None:
         return None
-    bundle = load_bundle(wanted.init)
+    bundle = load_any_bundle(wanted.init)
     faults = []
     if wanted.parent is not None and wanted.parent != parent_hash(bundle):
         faults.append(
@@ -94,12 +96,12 @@ def load_parent(config: RunConfig) -> Bundle | None:
     return bundle
 
 
-def copy_parameters(model: Seq2Seq, parent: Bundle) -> None:
+def copy_parameters(model: SequenceModel, parent: Bundle[SequenceModel]) -> None:
     """Let ``model`` begin where ``parent`` ended. Raises BundleError if they do not fit."""
     load_model_tensors(model, model_tensors(parent.model), parent.path or Path("the bundle"))
 
 
-def freeze(model: Seq2Seq, patterns: Iterable[str]) -> list[str]:
+def freeze(model: SequenceModel, patterns: Iterable[str]) -> list[str]:
     """Take the parameters that match a shell-style pattern out of training; their names.
 
     A matrix used in several places has several names, and any of them will do. Raises ConfigError
@@ -124,12 +126,12 @@ def freeze(model: Seq2Seq, patterns: Iterable[str]) -> list[str]:
     return frozen
 
 
-def learned_tensors(model: Seq2Seq) -> dict[str, torch.Tensor]:
+def learned_tensors(model: SequenceModel) -> dict[str, torch.Tensor]:
     """The parameters that training changes, by name."""
     return {name: each for name, each in model_tensors(model).items() if each.requires_grad}
 
 
-def _tokenizer_config(bundle: Bundle) -> TokenizerConfig:
+def _tokenizer_config(bundle: Bundle[SequenceModel]) -> TokenizerConfig:
     """The section as the run that trained the bundle had it; else what the tokenizers tell."""
     source, target = bundle.source_tokenizer, bundle.target_tokenizer
     sizes = (source.vocabulary_size, target.vocabulary_size)

@@ -5,10 +5,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pellucid.bundle import load_bundle
+from pellucid.bundle import load_any_bundle
 from pellucid.core.config import apply_overrides, nearest_name, read_toml
 from pellucid.core.errors import InputMissingError
-from pellucid.model.config import known_settings
+from pellucid.model.kinds import known_settings
 from pellucid.training.config import RunConfig
 from pellucid.training.parent import begin_with
 
@@ -41,7 +41,7 @@ def read_config(
         chosen = {each.partition("=")[0].strip() for each in overrides}
         if name not in preset_names():
             chosen |= {f"{section}.{key}" for section in own for key in _keys(own[section])}
-        table = begin_with(table, load_bundle(init), chosen)
+        table = begin_with(table, load_any_bundle(init), chosen)
     return RunConfig.parse(table, origin=name)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pellucid.model import Seq2Seq
+from pellucid.model import SequenceModel
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
 from pellucid.training.precision import Precision, autocast
@@ -29,7 +29,7 @@ class StepReport:
     """False if the loss or the gradient was not finite and nothing was changed."""
 
 
-def build_optimizer(model: Seq2Seq, config: TrainingConfig) -> torch.optim.Optimizer:
+def build_optimizer(model: SequenceModel, config: TrainingConfig) -> torch.optim.Optimizer:
     """Adam over all parameters that are not frozen, in one fused pass; matrices alone decay.
 
     Source: Kingma and Ba (2015); Loshchilov and Hutter (2019) for the decay.
@@ -48,7 +48,7 @@ def build_optimizer(model: Seq2Seq, config: TrainingConfig) -> torch.optim.Optim
 
 
 def update(
-    model: Seq2Seq,
+    model: SequenceModel,
     optimizer: torch.optim.Optimizer,
     batches: Sequence[Batch],
     config: TrainingConfig,

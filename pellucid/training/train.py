@@ -8,12 +8,13 @@ import numpy as np
 import torch
 
 from pellucid.core.errors import InputMissingError
-from pellucid.model import build_model
+from pellucid.model import SequenceModel, build_any_model
+from pellucid.model.skipgram import SkipGram
 from pellucid.text.batching import BatchSampler
 from pellucid.training.averaging import Average
 from pellucid.training.checkpoint import load_checkpoint, newest_intact
 from pellucid.training.config import RunConfig
-from pellucid.training.data import prepare_data
+from pellucid.training.data import TrainingData, prepare_data
 from pellucid.training.folder import RunFolder
 from pellucid.training.journal import Journal, Listener
 from pellucid.training.loop import Run, StopRequest, learn
@@ -21,6 +22,7 @@ from pellucid.training.parent import copy_parameters, freeze, learned_tensors, l
 from pellucid.training.precision import resolve_precision
 from pellucid.training.progress import Progress
 from pellucid.training.step import build_optimizer
+from pellucid.training.vectors import start_from_vectors
 
 _log = logging.getLogger("pellucid")
 
@@ -80,12 +82,14 @@ def _set_up_run(config: RunConfig, folder: RunFolder, journal: Journal) -> Run:
     given = None if parent is None else (parent.source_tokenizer, parent.target_tokenizer)
     data = prepare_data(config, folder.path, given)
     device = _device(config)
-    model = build_model(
+    model = build_any_model(
         config.model,
         data.source_tokenizer.vocabulary_size,
         data.target_tokenizer.vocabulary_size,
         seed=config.training.seed,
-    ).to(device)
+    )
+    _begin_from_data(model, data, config)
+    model = model.to(device)
     model.dropout_source.seed(config.training.seed)
     if parent is not None:
         copy_parameters(model, parent)
@@ -107,6 +111,16 @@ def _set_up_run(config: RunConfig, folder: RunFolder, journal: Journal) -> Run:
         progress=Progress(),
         precision=resolve_precision(config.training.precision, device),
     )
+
+
+def _begin_from_data(model: SequenceModel, data: TrainingData, config: RunConfig) -> None:
+    """What the first parameters take from the text or from earlier vectors."""
+    if isinstance(model, SkipGram):
+        ids, _ = data.store.target.gather(data.rows)
+        model.count(torch.from_numpy(ids))
+    if config.model.pretrained_vectors is not None:
+        tokenizers = data.source_tokenizer, data.target_tokenizer
+        start_from_vectors(model, tokenizers, Path(config.model.pretrained_vectors))
 
 
 def _resume(run: Run) -> None:

@@ -199,7 +199,9 @@ def test_every_command_and_option_is_explained():
     for name, section in sections.items():
         command = cli.get_command(context, name)
         assert command is not None
-        options = [p for p in command.params if isinstance(p, click.Option)]
+        inner = command.commands.values() if isinstance(command, click.Group) else ()
+        params = [param for each in (command, *inner) for param in each.params]
+        options = [p for p in params if isinstance(p, click.Option)]
         explained = set(re.findall(r"`(-[-\w]+)`", "".join(re.findall(r"^\| `-.*", section, re.M))))
         assert explained == {opt for option in options for opt in option.opts}, name
     for preset in preset_names():

@@ -59,7 +59,8 @@ def test_one_chosen_width_alone_leaves_the_other_to_be_divided(chosen: dict[str,
         ({"norm": "Post"}, "norm: input should be 'post' or 'pre', got 'Post'"),
         (
             {"kind": "lstm"},
-            "kind: input should be 'transformer', 'rnn' or 'rnn-attention', got 'lstm'",
+            "kind: input should be 'transformer', 'rnn', 'rnn-attention', 'encoder', 'decoder' or"
+            " 'skipgram', got 'lstm'",
         ),
         ({"head": 4}, "head is not a setting; did you mean heads?"),
     ],

@@ -15,10 +15,10 @@ def fault_of(**settings: object) -> str:
 
 def test_settings_of_another_kind_are_refused_all_at_once_with_the_reason():
     assert fault_of(kind="rnn", attention="dot", input_feeding=True, heads=8, d_model=2) == (
-        "model: heads is for model.kind=transformer, not for rnn: no other kind is made of its"
-        " blocks; attention and input_feeding are for model.kind=rnn-attention, not for rnn: the"
-        " decoder of a plain rnn has nothing to look back at, and that of a Transformer looks by"
-        " scaled dot products"
+        "model: heads is for model.kind=transformer or encoder or decoder, not for rnn: no other"
+        " kind is made of its blocks; attention and input_feeding are for model.kind=rnn-attention,"
+        " not for rnn: the decoder of a plain rnn has nothing to look back at, and that of a"
+        " Transformer looks by scaled dot products"
     )
     assert fault_of(cell="gru", heads=7) == (
         "model: cell is for model.kind=rnn or rnn-attention, not for transformer: no other kind"
@@ -26,8 +26,8 @@ def test_settings_of_another_kind_are_refused_all_at_once_with_the_reason():
         " the nearest that fits is 511"
     )
     assert fault_of(kind="rnn-attention", norm="pre", encoder_layers=1).startswith(
-        "model: norm is for model.kind=transformer, not for rnn-attention: no other kind is made"
-        " of its blocks; encoder_layers must equal"
+        "model: norm is for model.kind=transformer or encoder or decoder, not for rnn-attention:"
+        " no other kind is made of its blocks; encoder_layers must equal"
     )
 
 
@@ -76,9 +76,9 @@ def test_another_kind_takes_from_a_preset_what_it_knows():
 
 
 def test_settings_named_beside_another_kind_are_still_refused():
-    with pytest.raises(ConfigError, match=r"heads is for model\.kind=transformer, not"):
+    with pytest.raises(ConfigError, match=r"heads is for model\.kind=transformer or"):
         read_config("demo", ["model.heads=4", "model.kind=rnn"])
-    with pytest.raises(ConfigError, match=r"model\.kind: input should be 'transformer', 'rnn' or"):
+    with pytest.raises(ConfigError, match=r"model\.kind: input should be 'transformer', 'rnn',"):
         read_config("demo", ["model.kind=3"])
 
 

@@ -196,8 +196,8 @@ def test_unscaled_attention_is_luong_s():
         ({"relative_clip": 0}, "relative_clip: input should be greater than or equal to 1, got 0"),
         (
             {"kind": "rnn", "positions": "alibi", "norm_kind": "rms", "projection": "two_stage"},
-            "norm_kind and positions and projection are for model.kind=transformer, not for rnn:"
-            " no other kind is made of its blocks",
+            "norm_kind and positions and projection are for model.kind=transformer or encoder or"
+            " decoder, not for rnn: no other kind is made of its blocks",
         ),
     ],
 )

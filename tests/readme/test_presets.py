@@ -3,6 +3,7 @@
 import pytest
 
 from pellucid.core.errors import ConfigError
+from pellucid.model.kinds import TEXT_KINDS
 from pellucid.training.presets import preset_names, read_config
 
 FILES = ["data.source=a.en", "data.target=a.de", "data.valid_source=b.en", "data.valid_target=b.de"]
@@ -17,10 +18,11 @@ TRAINS_FROM_NOTHING = [name for name in preset_names() if name != "finetune"]
 
 @pytest.mark.parametrize("name", TRAINS_FROM_NOTHING)
 def test_a_preset_loads_with_data_and_ends_somewhere(name: str):
-    config = read_config(name, [] if name == "demo" else FILES)
+    files = ["data.text=a.en"] if name in TEXT_KINDS else FILES
+    config = read_config(name, [] if name == "demo" else files)
     training = config.training
     assert training.max_steps or training.max_minutes or training.max_epochs
-    assert bool(config.data.source) == (name != "demo")
+    assert bool(config.data.source or config.data.text) == (name != "demo")
 
 
 def test_the_preset_for_fine_tuning_wants_a_bundle_to_begin_with():

@@ -6,6 +6,7 @@ import pytest
 
 from pellucid.core.config import read_toml, write_toml
 from pellucid.core.errors import ConfigError, InputMissingError
+from pellucid.model.kinds import TEXT_KINDS
 from pellucid.training.config import RunConfig, TrainingConfig
 from pellucid.training.presets import preset_names, read_config
 
@@ -70,7 +71,8 @@ def test_a_seed_is_a_number_that_every_generator_takes(seed: int):
 @pytest.mark.parametrize("name", sorted({*preset_names()} - {"finetune"}))
 def test_every_preset_can_be_written_and_read_again(name: str, tmp_path: Path):
     """The config.toml of a run is itself a config."""
-    config = read_config(name, ["training.max_steps=3", "data.source=a", "data.target=b"])
+    data = ["data.text=a"] if name in TEXT_KINDS else ["data.source=a", "data.target=b"]
+    config = read_config(name, ["training.max_steps=3", *data])
     path = tmp_path / "config.toml"
     path.write_text(write_toml(config.to_table()), encoding="utf-8")
     assert read_config(str(path)) == config
@@ -94,7 +96,7 @@ def test_an_unknown_preset_gets_the_nearest_one_and_the_list():
 def test_a_name_near_to_no_preset_gets_advice():
     with pytest.raises(InputMissingError) as caught:
         read_config("x/y/z")
-    assert caught.value.hint.startswith("name a .toml file or a preset (presets: demo, ")
+    assert caught.value.hint.startswith("name a .toml file or a preset (presets: decoder, demo, ")
 
 
 def test_a_config_file_that_is_not_there_is_missing_input():
@@ -116,3 +118,38 @@ def test_the_optimizer_s_defaults_are_the_paper_s():
     assert (config.adam_betas, config.adam_eps) == ((0.9, 0.98), 1e-9)
     assert (config.warmup_steps, config.label_smoothing) == (4000, 0.1)
     assert (config.schedule, config.learning_rate) == ("inverse_root", None)
+
+
+@pytest.mark.parametrize("kind", TEXT_KINDS)
+def test_models_of_plain_text_take_text_and_no_pairs(kind: str):
+    settings = ["data.source=a", "data.target=b", "tokenizer.shared=false"]
+    with pytest.raises(ConfigError) as caught:
+        read_config(kind, settings)
+    for fault in (
+        f"model.kind={kind} learns from plain text: name it by data.text, not by data.source and"
+        " data.target",
+        f"model.kind={kind} has one side: tokenizer.shared must be true",
+    ):
+        assert fault in str(caught.value)
+
+
+def test_a_translator_takes_pairs_and_no_text():
+    with pytest.raises(ConfigError) as caught:
+        read_config("tiny", ["data.text=a"])
+    assert (
+        "model.kind=transformer learns from pairs: name them by data.source and data.target, not"
+        " by data.text"
+    ) in str(caught.value)
+    with pytest.raises(ConfigError) as caught:
+        read_config("tiny", ["data.text=a", "data.source=b", "data.target=c"])
+    assert "data: text takes the place of source and target" in str(caught.value)
+
+
+@pytest.mark.parametrize("positions", ["learned", "one_hot", "joint", "summed"])
+def test_passages_longer_than_positions_can_number_are_refused(positions: str):
+    settings = [f"model.positions={positions}", "model.max_positions=100"]
+    with pytest.raises(ConfigError) as caught:
+        read_config("tiny", [*settings, "data.source=a", "data.target=b"])
+    assert "data.max_length=256 and a stop do not fit into model.max_positions=100" in str(
+        caught.value
+    )

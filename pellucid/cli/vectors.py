@@ -1,0 +1,74 @@
+"""``pellucid vectors``: word vectors from plain text, and who is near whom."""
+
+import json
+from pathlib import Path
+
+import click
+
+
+@click.group()
+def vectors() -> None:
+    """Learn word vectors (Word2Vec) and look at them.
+
+    \b
+    Examples:
+      pellucid vectors train text.en --out runs/vectors
+      pellucid vectors nearest runs/vectors dog
+      pellucid vectors export runs/vectors vectors.txt
+    """
+
+
+@vectors.command()
+@click.argument("text", nargs=-1, required=True)
+@click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="Run folder.")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="SECTION.KEY=VALUE",
+    help="Change one setting of the preset skipgram; may be given many times.",
+)
+@click.pass_context
+def train(ctx: click.Context, text: tuple[str, ...], out: Path, overrides: tuple[str, ...]) -> int:
+    """Learn vectors from TEXT files, one passage a line, by skip-gram."""
+    from pellucid.cli.train import train as train_command
+
+    named = (f"data.text={json.dumps(list(text))}", *overrides)
+    code: int = ctx.invoke(train_command, config="skipgram", overrides=named, out=out)
+    return code
+
+
+@vectors.command()
+@click.argument("source")
+@click.argument("words", nargs=-1, required=True)
+@click.option("-n", "--count", type=click.IntRange(1), default=10, help="How many neighbors.")
+@click.option("--json", "as_json", is_flag=True, help="Write one JSON object a line.")
+def nearest(source: str, words: tuple[str, ...], count: int, as_json: bool) -> None:
+    """The words nearest to each of WORDS, with the cosines of the angles between them.
+
+    SOURCE is a skipgram bundle or run folder, or a file in word2vec's text format.
+    """
+    from pellucid.training.vectors import load_vectors
+
+    known = load_vectors(Path(source))
+    for word in words:
+        near = known.nearest(word, count)
+        if as_json:
+            entry = {"word": word, "nearest": [{"word": w, "cosine": c} for w, c in near]}
+            click.echo(json.dumps(entry, ensure_ascii=False))
+        else:
+            click.echo(word)
+            for other, cosine in near:
+                click.echo(f"  {cosine:.4f}  {other}")
+
+
+@vectors.command()
+@click.argument("source")
+@click.argument("file", type=click.Path(path_type=Path))
+def export(source: str, file: Path) -> None:
+    """Write the vectors of SOURCE to FILE in word2vec's text format."""
+    from pellucid.text.vectors import write_vectors
+    from pellucid.training.vectors import load_vectors
+
+    write_vectors(file, load_vectors(Path(source)))
+    click.echo(str(file))

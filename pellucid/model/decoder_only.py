@@ -1,0 +1,133 @@
+"""Decoder blocks alone, taught to say the next word: the road to GPT."""
+
+import dataclasses
+from typing import cast
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from pellucid.model.config import ModelConfig
+from pellucid.model.dropout import DropoutSource
+from pellucid.model.embedding import Embedding
+from pellucid.model.encoder import EncoderLayer
+from pellucid.model.losses import loss_sums
+from pellucid.model.normalization import Norm
+from pellucid.model.positions import Positions
+from pellucid.model.seq2seq import LossSums, SequenceModel, State
+from pellucid.model.trace import UNWATCHED, Trace
+
+
+@dataclasses.dataclass(frozen=True)
+class DecoderState:
+    """What each layer remembers of the words so far; a row is ``text · beam_count + beam``."""
+
+    keys: tuple[Float[Tensor, "row heads length key_size"], ...]
+    values: tuple[Float[Tensor, "row heads length value_size"], ...]
+    sentence_count: int
+    beam_count: int
+    length: int
+
+    def select(self, rows: Int[Tensor, "sentence beam"]) -> "DecoderState":
+        """Go on with these rows alone; those of one new text come from one old one."""
+        flat = rows.flatten()
+        return DecoderState(
+            keys=tuple(key.index_select(0, flat) for key in self.keys),
+            values=tuple(value.index_select(0, flat) for value in self.values),
+            sentence_count=rows.shape[0],
+            beam_count=rows.shape[1],
+            length=self.length,
+        )
+
+
+class DecoderOnly(SequenceModel):
+    """Masked self-attention and feed-forward, block after block; nothing to look across at.
+
+    EQ: 138.  Source: seed 004, Conclusion; two Add & Norm a block, as there is no encoder to
+    attend to (ER-70).  Searches take it as they take a translator; it reads no source.
+    """
+
+    def __init__(self, config: ModelConfig, vocabulary_size: int) -> None:
+        super().__init__()
+        self.config = config
+        self.source_vocabulary_size = self.target_vocabulary_size = vocabulary_size
+        self.dropout_source = DropoutSource()
+        positions = Positions(config)
+        self.embedding = Embedding(config, vocabulary_size, positions, self.dropout_source)
+        self.layers = nn.ModuleList(
+            EncoderLayer(config, self.dropout_source) for _ in range(config.decoder_layers)
+        )
+        self.last_norm = Norm(config) if config.norm == "pre" else nn.Identity()
+        self.output_weight = (
+            self.embedding.weight
+            if config.tie_output
+            else nn.Parameter(torch.empty(vocabulary_size, config.d_model))
+        )
+        self.output_bias = (
+            nn.Parameter(torch.zeros(vocabulary_size)) if config.output_bias else None
+        )
+
+    def forward(
+        self, ids: Int[Tensor, "text length"], trace: Trace = UNWATCHED
+    ) -> Float[Tensor, "text length vocabulary"]:
+        """The logits of every next word given the words before it, the first being START."""
+        logits = functional.linear(self._decode(ids, trace), self.output_weight, self.output_bias)
+        return trace.keep("logits", logits)
+
+    def loss(
+        self,
+        source: Int[Tensor, "text length"],  # noqa: ARG002  # every model is asked so
+        target_input: Int[Tensor, "text length"],
+        labels: Int[Tensor, "text length"],
+        smoothing: float,
+    ) -> LossSums:
+        """Guess every next word (EQ-118, labels shifted by one)."""
+        hidden = self._decode(target_input, UNWATCHED)
+        return loss_sums(hidden, self.output_weight, self.output_bias, labels, smoothing)
+
+    def encode(self, source: Int[Tensor, "text source"]) -> int:
+        """How many texts are asked for; what stands in ``source`` is not read."""
+        return source.shape[0]
+
+    def start(self, memory: int) -> DecoderState:
+        """Texts that have not begun."""
+        config, weight = self.config, self.output_weight
+        empty_keys = weight.new_empty(memory, config.heads, 0, config.key_size)
+        empty_values = weight.new_empty(memory, config.heads, 0, config.value_size)
+        count = len(self.layers)
+        return DecoderState((empty_keys,) * count, (empty_values,) * count, memory, 1, 0)
+
+    def step(
+        self, ids: Int[Tensor, "text beam"], state: State
+    ) -> tuple[Float[Tensor, "text beam vocabulary"], DecoderState]:
+        """Feed one word to each text; the logits of the next, and the state after it."""
+        assert isinstance(state, DecoderState)
+        x = self.embedding(ids.reshape(-1, 1), start=state.length)
+        all_keys, all_values = [], []
+        for index, module in enumerate(self.layers):
+            layer = cast(EncoderLayer, module)
+            attention = layer.self_attention
+            entered = layer.self_attention_norm.enter(x)
+            query, key, value = attention.project_all(entered, start=state.length)
+            keys = torch.cat([state.keys[index], key], dim=2)
+            values = torch.cat([state.values[index], value], dim=2)
+            x = layer.finish(x, attention.attend(query, keys, values))
+            all_keys.append(keys)
+            all_values.append(values)
+        hidden: Tensor = self.last_norm(x)
+        logits = functional.linear(hidden.squeeze(1), self.output_weight, self.output_bias)
+        new_state = dataclasses.replace(
+            state, keys=tuple(all_keys), values=tuple(all_values), length=state.length + 1
+        )
+        return logits.view(*ids.shape, -1), new_state
+
+    def _decode(
+        self, ids: Int[Tensor, "text length"], trace: Trace
+    ) -> Float[Tensor, "text length d_model"]:
+        inner = trace.under("decoder")
+        x = self.embedding(ids, trace=inner)
+        for index, layer in enumerate(self.layers):
+            x = layer(x, None, inner.under(f"layers.{index}"), causal=True)
+        hidden: Tensor = self.last_norm(x)
+        return inner.keep("output", hidden)

@@ -1,0 +1,117 @@
+"""Word vectors from neighbors alone (Word2Vec), under the same trainer as everything else."""
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from pellucid.core.special import PAD_ID, STOP_ID
+from pellucid.equations import keep_probability, noise_distribution
+from pellucid.equations.fused import fused_linear_cross_entropy
+from pellucid.model.config import ModelConfig
+from pellucid.model.dropout import DropoutSource
+from pellucid.model.seq2seq import LossSums, SequenceModel
+
+_SHARED_NOISE = 256
+"""Noise words drawn for a whole batch, so that they meet all its words in one product."""
+_ROWS = 4096
+"""Centers that meet the noise at a time, which bounds the memory of an evaluation."""
+
+
+class SkipGram(SequenceModel):
+    """W_in, whose rows are the word vectors, and W_out, which guesses the neighbors.
+
+    EQ: 17.  Source: seed 000, §2.2; Mikolov et al. (2013b).
+
+    With ``negatives`` > 0 each pair is told from noise. In training the noise words are drawn
+    once for a batch and weighted, so that the expected loss is that of so many drawn for each
+    pair; in evaluation that expectation itself is computed, over the whole vocabulary.
+    """
+
+    def __init__(self, config: ModelConfig, vocabulary_size: int) -> None:
+        super().__init__()
+        self.config = config
+        self.source_vocabulary_size = self.target_vocabulary_size = vocabulary_size
+        self.dropout_source = DropoutSource()
+        self.w_in = nn.Parameter(torch.empty(vocabulary_size, config.d_model))
+        self.w_out = nn.Parameter(torch.empty(vocabulary_size, config.d_model))
+        self.counts = nn.Parameter(torch.ones(vocabulary_size), requires_grad=False)
+        """How often each word occurs; learned from, not learned."""
+
+    def count(self, ids: Int[Tensor, " token"]) -> None:
+        """Take note of how often each word occurs in the training text."""
+        counts = torch.bincount(ids, minlength=self.source_vocabulary_size)
+        self.counts.data = counts.to(self.counts)
+
+    def loss(
+        self,
+        source: Int[Tensor, "sentence length"],  # noqa: ARG002  # every model is asked so
+        target_input: Int[Tensor, "sentence length"],  # noqa: ARG002
+        labels: Int[Tensor, "sentence length"],
+        smoothing: float,
+    ) -> LossSums:
+        """How surprising the neighbors are, summed over (center, context) pairs, in nats."""
+        ids = labels.masked_fill(labels == STOP_ID, PAD_ID)
+        if self.training and self.config.subsample > 0:
+            ids = self._thin_out(ids)
+        near = _neighbors(ids, self.config.window)
+        pair_count = int(near.sum())
+        if self.config.negatives:
+            noise, weights = self._noise()
+            loss = self.noise_contrast(ids, near, noise, weights)
+            return LossSums(loss, loss.detach(), pair_count)
+        sentence, center, context = near.nonzero(as_tuple=True)
+        loss, likelihood = fused_linear_cross_entropy(
+            self.w_in[ids[sentence, center]], self.w_out, None, ids[sentence, context], smoothing
+        )
+        return LossSums(loss, likelihood, pair_count)
+
+    def noise_contrast(
+        self,
+        ids: Int[Tensor, "sentence length"],
+        near: Bool[Tensor, "sentence length length"],
+        noise: Int[Tensor, " drawn"],
+        weights: Float[Tensor, " drawn"],
+    ) -> Float[Tensor, ""]:
+        """``negative_sampling_loss`` over all pairs, each against all ``noise``, weighted."""
+        vectors, contexts = self.w_in[ids], self.w_out[ids]  # (sentence, length, size)
+        agreement = vectors @ contexts.transpose(1, 2)  # (sentence, center, context)
+        loss = functional.softplus(-agreement[near]).sum()
+        neighbor_counts = near.sum(dim=2)
+        is_center = neighbor_counts > 0
+        against = self.w_out[noise]
+        all_centers = torch.split(vectors[is_center], _ROWS)
+        all_counts = torch.split(neighbor_counts[is_center], _ROWS)
+        for centers, counts in zip(all_centers, all_counts, strict=True):
+            repulsion = functional.softplus(centers @ against.transpose(0, 1))  # (center, drawn)
+            loss = loss + counts.to(loss.dtype) @ (repulsion @ weights.to(loss.dtype))
+        return loss
+
+    def _noise(self) -> tuple[Int[Tensor, " drawn"], Float[Tensor, " drawn"]]:
+        """Noise words and how much each counts; together as much as ``negatives`` words."""
+        wanted = self.config.negatives
+        chances = noise_distribution(self.counts.detach())
+        if not self.training:
+            return torch.arange(len(chances), device=chances.device), wanted * chances
+        ladder = chances.cpu().double().cumsum(0)
+        draws = self.dropout_source.uniform(torch.Size([_SHARED_NOISE])).double()
+        drawn = torch.searchsorted(ladder, draws * ladder[-1]).clamp(max=len(ladder) - 1)
+        return drawn.to(chances.device), torch.full_like(chances[drawn], wanted / _SHARED_NOISE)
+
+    def _thin_out(self, ids: Int[Tensor, "sentence length"]) -> Int[Tensor, "sentence length"]:
+        """Leave out frequent words before neighbors are taken; those that stay move together."""
+        kept_share = keep_probability(self.counts.clamp(min=1.0), self.config.subsample)
+        draws = self.dropout_source.uniform(ids.shape).to(ids.device)
+        is_kept = (draws < kept_share[ids]) & (ids != PAD_ID)
+        order = torch.argsort((~is_kept).int(), dim=1, stable=True)
+        return ids.masked_fill(~is_kept, PAD_ID).gather(1, order)
+
+
+def _neighbors(
+    ids: Int[Tensor, "sentence length"], window: int
+) -> Bool[Tensor, "sentence length length"]:
+    """Which places hold words at most ``window`` apart: the pairs of ``skipgram_pairs``."""
+    places = torch.arange(ids.shape[1], device=ids.device)
+    distance = (places[:, None] - places).abs()
+    is_word = ids != PAD_ID
+    return ((distance > 0) & (distance <= window)) & is_word[:, :, None] & is_word[:, None, :]

@@ -1,0 +1,72 @@
+"""Vectors that were learned before: taken out of a skip-gram bundle, and put under a new model."""
+
+import logging
+from pathlib import Path
+
+import torch
+
+from pellucid.bundle import Bundle, load_any_bundle
+from pellucid.core.errors import BundleError, ConfigError
+from pellucid.core.special import SPECIAL_COUNT
+from pellucid.model import SequenceModel
+from pellucid.model.skipgram import SkipGram
+from pellucid.text.interface import Tokenizer
+from pellucid.text.vectors import WordVectors, read_vectors
+
+_log = logging.getLogger("pellucid")
+
+
+def load_vectors(path: Path) -> WordVectors:
+    """The vectors of a skip-gram bundle or run folder, or of a file in word2vec's text format.
+
+    Raises InputMissingError, DataError, and BundleError for a bundle of another kind.
+    """
+    return bundle_vectors(load_any_bundle(path)) if path.is_dir() else read_vectors(path)
+
+
+def bundle_vectors(bundle: Bundle[SequenceModel]) -> WordVectors:
+    """A row for every ordinary token, the special ones left out. Raises BundleError."""
+    if not isinstance(bundle.model, SkipGram):
+        kind = bundle.model.config.kind
+        raise BundleError(
+            f"{bundle.path} holds a model of kind {kind}; word vectors are those of a skipgram"
+        )
+    size = bundle.target_tokenizer.vocabulary_size
+    words = bundle.target_tokenizer.tokens(range(SPECIAL_COUNT, size))
+    return WordVectors(tuple(words), bundle.model.w_in[SPECIAL_COUNT:].detach().cpu().numpy())
+
+
+def start_from_vectors(
+    model: SequenceModel, tokenizers: tuple[Tokenizer, Tokenizer], path: Path
+) -> None:
+    """Begin the embeddings of ``model`` with the vectors in ``path``, token by token.
+
+    The rows are scaled as a whole to the deviation that embeddings begin with, d_model^-0.5.
+    Raises ConfigError if the sizes differ or no token has a vector, and as ``load_vectors``.
+    """
+    vectors = load_vectors(path)
+    if vectors.matrix.shape[1] != model.config.d_model:
+        raise ConfigError(
+            f"model.pretrained_vectors must have the size d_model={model.config.d_model},"
+            f" got {vectors.matrix.shape[1]} in {path}"
+        )
+    place = {word: index for index, word in enumerate(vectors.words)}
+    rows = torch.from_numpy(vectors.matrix)
+    rows = rows * (model.config.d_model**-0.5 / rows.std().clamp(min=1e-12))
+    for name, tokenizer in zip(("source", "target"), tokenizers, strict=True):
+        weight = _embedding_of(model, name)
+        tokens = tokenizer.tokens(range(tokenizer.vocabulary_size))
+        known = [index for index, token in enumerate(tokens) if token in place]
+        if not known:
+            raise ConfigError(f"no {name} token has a vector in {path}")
+        with torch.no_grad():
+            weight[known] = rows[[place[tokens[index]] for index in known]].to(weight)
+        _log.info("%d of %d %s tokens begin with a vector", len(known), len(tokens), name)
+
+
+def _embedding_of(model: SequenceModel, side: str) -> torch.Tensor:
+    if isinstance(model, SkipGram):
+        return model.w_in
+    embedding = getattr(model, f"{side}_embedding", None) or getattr(model, "embedding")  # noqa: B009
+    weight: torch.Tensor = embedding.weight
+    return weight
