@@ -5,33 +5,12 @@ import signal
 import sys
 import traceback
 from pathlib import Path
-from typing import Literal, assert_never, get_args
 
 import click
 
 from pellucid import __version__
+from pellucid.cli.commands import COMMAND_NAMES, load_command
 from pellucid.core.errors import PellucidError
-
-CommandName = Literal[
-    "ablate",
-    "check",
-    "compare",
-    "continue",
-    "demo",
-    "doctor",
-    "evaluate",
-    "export",
-    "figures",
-    "fill",
-    "import",
-    "inspect",
-    "score",
-    "serve",
-    "train",
-    "translate",
-    "vectors",
-]
-COMMAND_NAMES: tuple[CommandName, ...] = get_args(CommandName)
 
 INTERNAL_ERROR = 70
 """Exit code of a defect in Pellucid itself (sysexits.h, EX_SOFTWARE)."""
@@ -48,7 +27,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         for name in COMMAND_NAMES:
             if name == cmd_name:
-                return _load(name)
+                return load_command(name)
         return None
 
     def resolve_command(
@@ -63,80 +42,6 @@ class _Commands(click.Group):
             if nearest:
                 raise click.UsageError(f"{error.message} Did you mean {nearest}?", ctx) from None
             raise
-
-
-def _load(name: CommandName) -> click.Command:
-    match name:
-        case "ablate":
-            from pellucid.cli.ablate import ablate
-
-            return ablate
-        case "check":
-            from pellucid.cli.check import check
-
-            return check
-        case "compare":
-            from pellucid.cli.compare import compare
-
-            return compare
-        case "continue":
-            from pellucid.cli.continue_ import continue_
-
-            return continue_
-        case "demo":
-            from pellucid.cli.demo import demo
-
-            return demo
-        case "doctor":
-            from pellucid.cli.doctor import doctor
-
-            return doctor
-        case "evaluate":
-            from pellucid.cli.evaluate import evaluate
-
-            return evaluate
-        case "export":
-            from pellucid.cli.export import export
-
-            return export
-        case "figures":
-            from pellucid.cli.figures import figures
-
-            return figures
-        case "fill":
-            from pellucid.cli.fill import fill
-
-            return fill
-        case "import":
-            from pellucid.cli.import_ import import_
-
-            return import_
-        case "inspect":
-            from pellucid.cli.inspect_ import inspect
-
-            return inspect
-        case "score":
-            from pellucid.cli.score import score
-
-            return score
-        case "serve":
-            from pellucid.cli.serve import serve
-
-            return serve
-        case "train":
-            from pellucid.cli.train import train
-
-            return train
-        case "translate":
-            from pellucid.cli.translate import translate
-
-            return translate
-        case "vectors":
-            from pellucid.cli.vectors import vectors
-
-            return vectors
-        case _:
-            assert_never(name)
 
 
 @click.group(

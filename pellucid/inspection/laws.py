@@ -18,7 +18,7 @@ from pellucid.equations import attention, causal_mask
 from pellucid.equations.fused import fused_attention
 from pellucid.inspection.sentence import at_rest
 from pellucid.model import ModelConfig, Seq2Seq, Trace, build_model
-from pellucid.model.config import known_settings
+from pellucid.model.kinds import known_settings
 
 TOLERANCE = 1e-9
 """The most that two ways may differ in float64, measured in the largest logit. The laws' own tests
