@@ -1,8 +1,9 @@
 """``pellucid translate``: one sentence a line in, one translation a line out."""
 
 import contextlib
+import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -11,12 +12,14 @@ import click
 from pellucid.cli.demand_options import demand_options
 from pellucid.cli.explain import asked_to_explain, explain_options, explained_lines
 from pellucid.cli.search_options import engine_options, open_translator, search_options
+from pellucid.cli.shards import shard_of_run, write_shards
 from pellucid.cli.translation_lines import json_line, n_best_lines, plain_line
 from pellucid.core.errors import InputMissingError, WriteError
 from pellucid.core.files import open_replacement, write_errors
 
 if TYPE_CHECKING:
     from pellucid.decoding.requests import Request
+    from pellucid.decoding.result import Translation
 
 
 @click.command()
@@ -49,7 +52,8 @@ def translate(
     """Translate FILE, or stdin, with BUNDLE: a bundle folder or a run folder.
 
     Every line in gives one line out, an empty one an empty one. With --n-best each line gives
-    several, as NUMBER ||| TRANSLATION ||| SCORE.
+    several, as NUMBER ||| TRANSLATION ||| SCORE. Under torchrun the lines are shared out among
+    the processes, and written in order by the first.
 
     \b
     Examples:
@@ -66,22 +70,29 @@ def translate(
     translator = open_translator(bundle, buffer_size)
     lines = iterate_lines(sys.stdin.buffer if file == "-" else Path(file))
     requests = _columns(lines) if tab_separated else lines
-    several = translator.settings.n_best > 1
     asked = asked_to_explain(as_json=as_json)
+    render = _renderer(as_json=as_json, several=translator.settings.n_best > 1)
+    if "RANK" in os.environ and shard_of_run(file, explains=asked is not None):
+        write_shards(translator, requests, render, lambda: opened(output))
+        return
     with opened(output) as out:
         if asked is not None:
             for line in explained_lines(translator, requests, asked):
                 out.write(line.encode())
             return
         for number, translation in enumerate(translator.translate(requests)):
-            if as_json:
-                out.write(json_line(number, translation).encode())
-            elif several:
-                out.writelines(line.encode() for line in n_best_lines(number, translation))
-            else:
-                out.write(plain_line(translation).encode())
+            out.write(render(number, translation))
             if buffer_size is not None:
                 out.flush()
+
+
+def _renderer(*, as_json: bool, several: bool) -> Callable[[int, "Translation"], bytes]:
+    """What is written for a translation, given its number."""
+    if as_json:
+        return lambda number, translation: json_line(number, translation).encode()
+    if several:
+        return lambda number, each: "".join(n_best_lines(number, each)).encode()
+    return lambda _, translation: plain_line(translation).encode()
 
 
 def _columns(lines: Iterable[str]) -> Iterator["Request"]:
