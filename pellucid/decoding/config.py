@@ -110,7 +110,7 @@ class DecodingConfig(Config):
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
-        faults = [*_too_small(self), *_not_in_range(self), *contradictions(self)]
+        faults = [*_too_small(self), *_too_large(self), *_not_in_range(self), *contradictions(self)]
         if faults:
             raise ValueError("; ".join(faults))
         return self
@@ -170,6 +170,18 @@ _AT_LEAST = {
     "stream_lines": 1,
     "cache_lines": 0,
 }
+_MOST_TOKENS, _MOST_LINES = 1 << 17, 1 << 24
+_AT_MOST = {
+    "beam_size": 1000,
+    "max_length": _MOST_TOKENS,
+    "max_length_ratio": 1000,
+    "max_length_extra": _MOST_TOKENS,
+    "max_source_tokens": _MOST_TOKENS,
+    "batch_tokens": _MOST_LINES,
+    "stream_lines": _MOST_LINES,
+    "cache_lines": _MOST_LINES,
+}
+"""Beyond any use: a bundle from a stranger must not ask for a search that never ends."""
 _NOT_NEGATIVE = ("max_length_ratio", "coverage_penalty", "diversity_strength")
 
 
@@ -179,6 +191,15 @@ def _too_small(settings: DecodingConfig) -> list[str]:
         f"{name} must be at least {_AT_LEAST[name]}, got {value}"
         for name, value in values.items()
         if value is not None and value < _AT_LEAST[name]
+    ]
+
+
+def _too_large(settings: DecodingConfig) -> list[str]:
+    values = {name: getattr(settings, name) for name in _AT_MOST}
+    return [
+        f"{name} must be at most {_AT_MOST[name]}, got {value}"
+        for name, value in values.items()
+        if value is not None and math.isfinite(value) and value > _AT_MOST[name]
     ]
 
 

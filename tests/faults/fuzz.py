@@ -91,7 +91,7 @@ def sentencepiece_cases(folder: Path, count: int) -> Iterator[Case]:
 def folder_cases(folder: Path, count: int) -> Iterator[Case]:
     """Every file of a bundle and of a Marian folder in turn."""
     bundle, marian = folder / "bundle", folder / "marian"
-    save_bundle(bundle, _bundle(), card="", details={"step": 1, "score": 1.0})
+    save_bundle(bundle, tiny_bundle(), card="", details={"step": 1, "score": 1.0})
     export_huggingface(load_bundle(bundle), marian)
     paths = [*sorted(bundle.iterdir()), *sorted(marian.iterdir())]
     paths = [path for path in paths if path.name not in ("README.md",)]
@@ -144,7 +144,7 @@ def _seal_itself(file: Path) -> None:
         return
 
 
-def _bundle() -> Bundle:
+def tiny_bundle() -> Bundle:
     tokenizer = train_sentencepiece(CORPUS, TokenizerConfig(kind="bpe", vocabulary_size=300))
     sizes = {"d_model": 8, "d_ff": 8, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
     config = ModelConfig.parse({**sizes, "norm_eps": 1e-5})

@@ -10,11 +10,15 @@ from pathlib import Path
 
 import pytest
 import tiny_runs
+from fuzz import tiny_bundle
 from sealing import reseal
 
 from pellucid.bundle import load_bundle
-from pellucid.core.errors import PellucidError
+from pellucid.core.errors import PellucidError, UnsafeFormatError
 from pellucid.core.files import manifest_text
+from pellucid.decoding.load import load
+from pellucid.interop.huggingface_export import export_huggingface
+from pellucid.interop.huggingface_import import read_huggingface
 from pellucid.text.tokenizer import load_tokenizer
 
 PICKLE = b"\x80\x02cos\nsystem\nX\x05\x00\x00\x00false\x85R."
@@ -107,6 +111,46 @@ def test_a_hostile_tokenizer_is_a_named_error(
     with pytest.raises(PellucidError, match=r"source\."):
         load_tokenizer(tmp_path, "source")
     assert no_code == []
+
+
+@pytest.fixture(scope="module")
+def marian(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Marian folder; each test puts back what it took."""
+    folder = tmp_path_factory.mktemp("hostile") / "marian"
+    export_huggingface(tiny_bundle(), folder)
+    return folder
+
+
+READ_BY_IMPORT = ("config.json", "vocab.json", "source.spm", "target.spm", "model.safetensors")
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_file_in_a_marian_folder_is_a_named_error(
+    name: str, marian: Path, no_code: list[str]
+):
+    weights = marian / "model.safetensors"
+    for path in (marian / each for each in READ_BY_IMPORT):
+        content = path.read_bytes()
+        path.write_bytes(HOSTILE[name])
+        with pytest.raises(PellucidError):
+            read_huggingface(marian)
+        path.write_bytes(content)
+    aside = weights.rename(weights.with_suffix(".aside"))
+    (marian / "pytorch_model.bin").write_bytes(HOSTILE[name])
+    with pytest.raises(UnsafeFormatError, match=r"pytorch_model\.bin"):
+        read_huggingface(marian)
+    (marian / "pytorch_model.bin").unlink()
+    aside.rename(weights)
+    read_huggingface(marian)
+    assert no_code == []
+
+
+def test_a_search_that_would_never_end_is_refused(bundle: Path):
+    change_config(bundle, "beam_size = ", "max_length = 1000000000\nbeam_size = 1000000")
+    with pytest.raises(PellucidError) as caught:
+        load(bundle)
+    assert "max_length must be at most 131072, got 1000000000" in str(caught.value)
+    assert "beam_size must be at most 1000, got 1000000" in str(caught.value)
 
 
 def change_config(bundle: Path, line: str, by: str) -> None:

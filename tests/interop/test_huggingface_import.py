@@ -135,10 +135,12 @@ def test_export_and_import_give_the_same_parameters(shared: bool, tmp_path: Path
         assert again.source_tokenizer.encode(text) == bundle.source_tokenizer.encode(text)
 
 
-def test_weights_in_pytorch_s_format_are_read(opus: Path, damaged: Path):
+@pytest.mark.parametrize("as_archive", [True, False])
+def test_weights_in_pytorch_s_format_are_read(as_archive: bool, opus: Path, damaged: Path):
+    """OPUS-MT's oldest models are from before PyTorch wrote archives."""
     tensors = safetensors.torch.load_file(damaged / "model.safetensors")
     tensors["lm_head.weight"] = tensors["model.shared.weight"].clone()
-    torch.save(tensors, damaged / "pytorch_model.bin")
+    torch.save(tensors, damaged / "pytorch_model.bin", _use_new_zipfile_serialization=as_archive)
     (damaged / "model.safetensors").unlink()
     before, after = read_huggingface(opus), read_huggingface(damaged)
     for name, tensor in model_tensors(before.model).items():
