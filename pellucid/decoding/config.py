@@ -172,7 +172,7 @@ _AT_LEAST = {
 }
 _MOST_TOKENS, _MOST_LINES = 1 << 17, 1 << 24
 _AT_MOST = {
-    "beam_size": 1000,
+    "beam_size": 10_000,
     "max_length": _MOST_TOKENS,
     "max_length_ratio": 1000,
     "max_length_extra": _MOST_TOKENS,

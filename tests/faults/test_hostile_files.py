@@ -150,7 +150,7 @@ def test_a_search_that_would_never_end_is_refused(bundle: Path):
     with pytest.raises(PellucidError) as caught:
         load(bundle)
     assert "max_length must be at most 131072, got 1000000000" in str(caught.value)
-    assert "beam_size must be at most 1000, got 1000000" in str(caught.value)
+    assert "beam_size must be at most 10000, got 1000000" in str(caught.value)
 
 
 def change_config(bundle: Path, line: str, by: str) -> None:
