@@ -17,6 +17,9 @@ from pellucid.inspection.report.write import make_report
 HOSTILE = "le </script><img src=x onerror=alert(1)> chat"
 
 
+AXE_OPTIONS = {"runOnly": ["wcag2a", "wcag2aa"], "resultTypes": ["violations"]}
+
+
 @dataclasses.dataclass
 class Watched:
     """A page, and whatever it did that no report may do."""
@@ -218,15 +221,15 @@ def test_a_phone_scrolls_pictures_but_never_the_page(visit: Callable[..., Watche
 @pytest.mark.parametrize(
     ("scheme", "names"),
     [
-        ("light", ["overview", "decoder.layers.0.self_attention", "search"]),
-        ("dark", ["decoder.layers.0.feed_forward", "output", "heads", "lens"]),
+        ("light", ["decoder.layers.0.self_attention", "search"]),
+        ("dark", ["overview", "output", "heads", "lens"]),
     ],
 )
 def test_axe_finds_nothing_to_blame(visit: Callable[..., Watched], scheme: str, names: list[str]):
     watched = visit("own", color_scheme=scheme)
     for name in names:
         show(watched.page, name)
-        violations = Axe().run(watched.page).response["violations"]
+        violations = Axe().run(watched.page, options=AXE_OPTIONS).response["violations"]
         serious = [
             (each["id"], [node["html"][:200] for node in each["nodes"]][:3])
             for each in violations

@@ -55,6 +55,15 @@ def test_a_hostile_vocabulary_stays_text(bundle: Bundle):
     assert data_of(page)["words"]["candidates"][0] == HOSTILE
 
 
+@pytest.mark.parametrize(("source", "target"), [("", None), ("  ", None), (SOURCE, ""), ("", "")])
+def test_a_side_without_words_has_a_report_too(bundle: Bundle, source: str, target: str | None):
+    content = data_of(make_report(bundle, source, target))
+    assert content["sentence"]["source"] == source
+    assert len(content["pages"]) == 15
+    assert content["search"] is None
+    assert content["ranks"] == [] or content["sentence"]["target"]
+
+
 def test_json_holds_no_character_that_markup_needs():
     embedded = embed_json({"word": HOSTILE})
     assert not set(embedded) & set("<>&\u2028\u2029")

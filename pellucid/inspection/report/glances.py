@@ -5,8 +5,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from pellucid.core.special import STOP_ID
 from pellucid.decoding.explain import explain_search
-from pellucid.decoding.search_tree import SearchTree
 from pellucid.inspection.capture import Capture
 from pellucid.inspection.heads import HeadRank, rank_heads
 from pellucid.inspection.lens import Lens, lens_of
@@ -14,7 +14,7 @@ from pellucid.inspection.report.matrices import Axis, Matrix
 from pellucid.inspection.report.words import labeler, plain_prediction
 from pellucid.inspection.rollout import Rollout, rollout_of
 from pellucid.inspection.saliency import Saliency, saliency_of
-from pellucid.inspection.sentence import Opened, Prediction
+from pellucid.inspection.sentence import STOP_MARK, Opened, Prediction
 
 _LENS_WORDS = 3
 """How many words each layer says for each row."""
@@ -34,8 +34,8 @@ class Glances:
     rollout: Rollout | None
     saliency: Saliency
     heads: Sequence[HeadRank]
-    search: SearchTree | None
-    """None if the target was given, or the search has no tree."""
+    search: dict[str, Any] | None
+    """The tree as JSON; None if the target was given, or the search has no tree."""
 
 
 def look_around(opened: Opened, capture: Capture, *, with_search: bool) -> Glances:
@@ -45,17 +45,29 @@ def look_around(opened: Opened, capture: Capture, *, with_search: bool) -> Glanc
         lens=lens_of(opened, capture.sentence, _LENS_WORDS),
         rollout=rollout_of(capture) if is_transformer else None,
         saliency=saliency_of(opened, capture.sentence, "integrated_gradients", _SALIENCY_STEPS),
-        heads=rank_heads([capture])[:_RANKED] if capture.config.kind != "rnn" else [],
+        heads=_ranked(capture),
         search=_explain(opened, capture) if with_search else None,
     )
 
 
-def _explain(opened: Opened, capture: Capture) -> SearchTree | None:
+def _ranked(capture: Capture) -> list[HeadRank]:
+    """The heads that align best; none if nothing was said, which no head can align."""
+    if capture.config.kind == "rnn" or len(capture.target_tokens) < 2:
+        return []
+    return rank_heads([capture])[:_RANKED]
+
+
+def _explain(opened: Opened, capture: Capture) -> dict[str, Any] | None:
     """The search for the translation; sampling has no tree, nor has a source without a word."""
     translator, source = opened.translator, capture.sentence.source
     if translator.settings.sampling is not None or not source.strip():
         return None
-    return explain_search(translator, source)
+    plain: dict[str, Any] = json.loads(explain_search(translator, source).to_json())
+    [stop] = opened.target_tokenizer.tokens([STOP_ID])
+    label = labeler([node["token"] for node in plain["nodes"]])
+    for node in plain["nodes"]:
+        node["token"] = STOP_MARK if node["token"] == stop else label(node["token"])
+    return plain
 
 
 def glance_matrices(glances: Glances) -> dict[str, Matrix]:
@@ -91,17 +103,8 @@ def glance_content(glances: Glances) -> dict[str, Any]:
             for rank in glances.heads
         ],
         "has_rollout": glances.rollout is not None,
-        "search": None if glances.search is None else _plain_search(glances.search),
+        "search": glances.search,
     }
-
-
-def _plain_search(tree: SearchTree) -> dict[str, Any]:
-    """The tree as JSON, its tokens as they are written beside pictures."""
-    plain: dict[str, Any] = json.loads(tree.to_json())
-    label = labeler([node.token for node in tree.nodes])
-    for node in plain["nodes"]:
-        node["token"] = label(node["token"])
-    return plain
 
 
 def plain_predictions(rows: Iterable[Sequence[Prediction]]) -> list[list[list[Any]]]:
