@@ -53,11 +53,12 @@ class Rules:
 
         What is allowed keeps the model's own value: nothing is shared out anew. Row i belongs to
         input sentence ``sentences[i]``. PAD and START are never allowed; a forced prefix and a
-        forced STOP go before every other rule.
+        forced STOP go before every other rule. The result takes the place of ``logits``: they
+        are the largest tensor of a step, and fresh memory would cost more than the logarithm.
         """
         # bfloat16 and float16 cannot sum over a vocabulary
-        dtype = torch.float64 if logits.dtype == torch.float64 else torch.float32
-        log_probs = logits.log_softmax(dim=-1, dtype=dtype)
+        wide = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
+        log_probs: Tensor = torch.log_softmax(wide, dim=-1, out=wide)
         length = ids.shape[-1]
         forced = self._forced(sentences, length)
         kept = [(row, token, log_probs[row, :, token].clone()) for row, token in forced]

@@ -117,6 +117,6 @@ def _with_room(
     old: Float[Tensor, "row place heads size"], length: int
 ) -> Float[Tensor, "row more heads size"]:
     rows, _, heads, size = old.shape
-    new = old.new_zeros((rows, (length // _PLACES + 1) * _PLACES, heads, size))
+    new = old.new_empty((rows, (length // _PLACES + 1) * _PLACES, heads, size))
     new[:, :length] = old[:, :length]
     return new

@@ -104,7 +104,9 @@ class Transformer(Seq2Seq):
         mask = mask_for_heads(state.memory_may_attend)
         layers, places = state.writable()
         hidden = self.decoder.step(x, layers, state.length, mask)
-        logits = functional.linear(hidden.squeeze(1), self.output_weight, self.output_bias)
+        logits = functional.linear(hidden.squeeze(1), self.output_weight)
+        if self.output_bias is not None:
+            logits += self.output_bias  # in place: the product would first write the bias out
         new_state = dataclasses.replace(
             state, layers=layers, places=places, length=state.length + 1
         )
