@@ -72,7 +72,7 @@ def _plan(bundles: tuple[str, ...], options: dict[str, Any], keys: list[str]) ->
     from pellucid.serve.process import ServerPlan
 
     return ServerPlan(
-        places=_places(bundles, options["languages"]),
+        places=_places(bundles, options),
         limits=given_limits(options),
         policy=Policy(
             keys=KeyRing(keys),
@@ -146,22 +146,24 @@ def _url_of(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-def _places(bundles: tuple[str, ...], languages: tuple[str, ...]) -> "list[ModelPlace]":
+def _places(bundles: tuple[str, ...], options: dict[str, Any]) -> "list[ModelPlace]":
     """Where each model is. Raises ConfigError, and InputMissingError if there is none."""
     from pellucid.bundle import find_bundle
     from pellucid.serve.models import ModelPlace, name_places
 
     told: dict[str, tuple[str, str]] = {}
-    for each in languages:
-        name, _, pair = each.rpartition("=")
-        source, separator, target = pair.partition("-")
+    for each in options["languages"]:
+        name, _, codes = each.rpartition("=")
+        source, separator, target = codes.partition("-")
         if not (source and separator and target):
             raise ConfigError(f"--languages must look like NAME=en-de, got {each!r}")
         told[name] = (source, target)
     places = []
     for name, path in name_places(list(bundles)):
         find_bundle(path)
-        places.append(ModelPlace(name, path, told.get(name, told.get(""))))
+        pair = told.get(name, told.get(""))
+        engine, compute_type = options["engine"], options["compute_type"]
+        places.append(ModelPlace(name, path, pair, engine, compute_type))
     unknown = told.keys() - {place.name for place in places} - {""}
     if unknown:
         names = ", ".join(place.name for place in places)

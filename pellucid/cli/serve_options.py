@@ -1,10 +1,11 @@
 """The options of ``pellucid serve``; those for limits are the fields of ``Limits``."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
+from pellucid.engines.names import ComputeType, EngineName
 from pellucid.serve.limits import Limits
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -51,6 +52,8 @@ _OPTIONS = [
         "An idle model's wait for what arrives together.",
         click.FloatRange(0, 1000),
     ),
+    _option("--engine", "auto", "What searches.", click.Choice(get_args(EngineName))),
+    _option("--compute-type", "float32", "For ctranslate2.", click.Choice(get_args(ComputeType))),
     _several("--languages", "NAME=en-de", "Languages of a model whose bundle does not tell."),
     _option("--api-key-file", None, "File with one key, or sha256:HASH, a line."),
     _flag("--insecure-no-auth", "Let everybody in who reaches the address."),

@@ -7,10 +7,11 @@ from pathlib import Path
 
 from pellucid.bundle import Bundle
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.load import load
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
 from pellucid.decoding.watch import SearchWatcher
+from pellucid.engines.load import load
+from pellucid.engines.names import ComputeType, EngineName
 from pellucid.serve.languages import languages_of
 from pellucid.serve.schema import ModelEntry
 
@@ -23,6 +24,8 @@ class ModelPlace:
     path: Path
     languages: tuple[str, str] | None = None
     """Source and target, if they were told."""
+    engine: EngineName = "auto"
+    compute_type: ComputeType = "float32"
 
 
 class LoadedModel:
@@ -74,7 +77,7 @@ class LoadedModel:
             target_vocabulary_size=bundle.target_tokenizer.vocabulary_size,
             max_source_tokens=self.source_limit(max_source_tokens),
             beam_size=self.settings.beam_size,
-            engine="torch",
+            engine=self.translator.engine.name,
         )
 
 
@@ -83,7 +86,7 @@ Open = Callable[[ModelPlace], LoadedModel]
 
 def open_model(place: ModelPlace) -> LoadedModel:
     """Read a bundle. Raises what ``pellucid.load`` raises."""
-    translator = load(place.path)
+    translator = load(place.path, place.engine, compute_type=place.compute_type)
     assert isinstance(translator.bundle, Bundle)
     model = LoadedModel(place, translator, translator.bundle)
     model.translate(["a"], model.settings.having(beam_size=1, max_length=1))  # warms the kernels

@@ -1,0 +1,27 @@
+# A server that needs no rights: no root, no writable file system, no network of its own.
+#
+#   docker build -t pellucid .
+#   docker run --rm --read-only --tmpfs /tmp --cap-drop ALL --security-opt no-new-privileges \
+#     -p 127.0.0.1:8000:8000 -e PELLUCID_API_KEY -v "$PWD/runs/en-de:/models/en-de:ro" pellucid
+
+FROM python:3.12-slim AS build
+WORKDIR /build
+COPY pyproject.toml README.md LICENSE CHANGELOG.md constraints.txt ./
+COPY pellucid ./pellucid
+RUN python -m venv /opt/pellucid \
+ && /opt/pellucid/bin/pip install --no-cache-dir -c constraints.txt '.[serve,fast]'
+
+FROM python:3.12-slim
+RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin pellucid
+COPY --from=build /opt/pellucid /opt/pellucid
+ENV PATH=/opt/pellucid/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    XDG_CACHE_HOME=/tmp
+USER 10001:10001
+EXPOSE 8000
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \
+  CMD ["python", "-c", "import urllib.request as r; r.urlopen('http://127.0.0.1:8000/livez', timeout=2)"]
+ENTRYPOINT ["pellucid", "serve", "--host", "0.0.0.0"]
+CMD ["/models/en-de"]

@@ -1,0 +1,298 @@
+"""Requests that nobody honest would make: does the server stay up, small and polite?
+
+    python benchmarks/serve_hostile.py BUNDLE --cases 10000 --hand-made 2000
+
+First schemathesis, from the server's own OpenAPI document and with all of its checks; then raw
+bytes over sockets. An honest request comes after every hundred, and after all.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from serving import Client, Server, server, translation_body, write_result
+
+DOCUMENTED = {200, 400, 401, 403, 404, 405, 408, 411, 413, 414, 415, 421, 422, 429, 431, 503, 504}
+PATHS = ["/v1/translate", "/v1/alternatives", "/v1/inspect", "/translate"]
+_AT_ONCE = 32
+
+
+def head(path: str, *more: str, length: int | None = None, kind: str = "application/json") -> bytes:
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", f"Content-Type: {kind}", *more]
+    lines += [] if length is None else [f"Content-Length: {length}"]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "surrogatepass")
+
+
+def whole(path: str, body: bytes, *more: str) -> bytes:
+    return head(path, "Connection: close", *more, length=len(body)) + body
+
+
+def honest(draw: random.Random) -> bytes:
+    return json.dumps({"text": "".join(draw.choices("abc .,é", k=20))}).encode()
+
+
+def make(draw: random.Random) -> tuple[str, bytes]:
+    """One hostile request: its kind, its bytes."""
+    path = draw.choice(PATHS)
+    kind = draw.choice(KINDS)
+    match kind:
+        case "huge body, declared":
+            return kind, head(path, length=draw.choice([1 << 21, 1 << 30, 10**19]))
+        case "huge body, sent":
+            return kind, whole(path, b'{"text":"' + b"x" * draw.choice([1 << 20, 3 << 20]) + b'"}')
+        case "chunks":
+            return kind, head(path, "Transfer-Encoding: chunked") + b"1\r\n \r\n" * 20_000
+        case "wrong encoding":
+            body = honest(draw).decode()
+            return kind, whole(
+                path, body.encode(draw.choice(["utf-16", "utf-32", "latin-1"])) + b"\xff"
+            )
+        case "deep JSON":
+            depth = draw.choice([33, 1000, 100_000])
+            return kind, whole(path, draw.choice([b"[", b'{"text":']) * depth)
+        case "NUL":
+            return kind, whole(path, b'{"text":"a\x00b"}' + b"\x00" * draw.randrange(5))
+        case "escaped NUL":
+            return kind, whole(path, b'{"text":"a\\u0000b \\ud83d"}')
+        case "numbers":
+            number = draw.choice(
+                [b"NaN", b"-1", b"1e999", b"9" * 100_000, b"true", b'"8"', b"1e18"]
+            )
+            field = draw.choice(
+                [b"beam_size", b"n_best", b"alternatives", b"max_new_tokens", b"count"]
+            )
+            return kind, whole(path, b'{"text":"a","%s":%s}' % (field, number))
+        case "header flood":
+            return kind, head(
+                path, *(f"X-{n}: y" for n in range(draw.choice([101, 5000]))), length=0
+            )
+        case "large header":
+            return kind, head(path, "X: " + "y" * draw.choice([40_000, 500_000]), length=0)
+        case "long address":
+            return kind, whole("/" + "x" * draw.choice([9_000, 60_000]), b"{}")
+        case "slow body":
+            return kind, head(path, length=50) + b"{"
+        case "slow head":
+            return kind, head(path, length=5)[: draw.randrange(5, 60)]
+        case "nothing":
+            return kind, b""
+        case "half-closed":
+            return kind, whole(path, honest(draw))
+        case "cut off":
+            data = whole(path, honest(draw))
+            return kind, data[: draw.randrange(len(data))]
+        case "flipped bytes":
+            data = bytearray(whole(path, honest(draw)))
+            for _ in range(draw.randrange(1, 6)):
+                data[draw.randrange(len(data))] = draw.randrange(256)
+            return kind, bytes(data)
+        case "two lengths":
+            return kind, head(path, "Content-Length: 3", length=4) + b"{}  "
+        case "smuggling":
+            return kind, head(
+                path, "Transfer-Encoding: chunked", length=4
+            ) + b"0\r\n\r\nGET / HTTP/1.1\r\n\r\n"
+        case "gzip":
+            return kind, whole(path, b"\x1f\x8b" + draw.randbytes(50), "Content-Encoding: gzip")
+        case "form":
+            return kind, head(
+                path, "Connection: close", length=9, kind="application/x-www-form-urlencoded"
+            ) + b"q=%ff&q=1"
+        case "multipart":
+            return kind, head(
+                path, "Connection: close", length=4, kind="multipart/form-data; boundary=-"
+            ) + b"--\r\n"
+        case "other host":
+            return kind, whole(path, b"{}").replace(
+                b"localhost", draw.choice([b"evil.example", b"@", b"a:b:c"])
+            )
+        case "other origin":
+            return kind, whole(path, honest(draw), "Origin: https://evil.example")
+        case "traversal":
+            ways = [
+                "/static/../../etc/passwd",
+                "/static/%2e%2e/app.py",
+                "//etc/passwd",
+                "/..\\..\\x",
+                "/static/%00",
+            ]
+            return kind, whole(draw.choice(ways), b"{}").replace(b"POST", b"GET")
+        case "TLS":
+            return kind, b"\x16\x03\x01\x02\x00" + draw.randbytes(200) + b"\r\n\r\n"
+        case "methods":
+            return kind, whole(path, b"{}").replace(
+                b"POST", draw.choice([b"PUT", b"TRACE", b"CONNECT", b"X" * 500])
+            )
+        case "heavy but allowed":
+            body = {"text": ["x " * 400] * 2, "beam_size": 16, "n_best": 16}
+            return kind, whole("/v1/translate", json.dumps(body).encode())
+    raise AssertionError(kind)
+
+
+KINDS = [
+    "huge body, declared", "huge body, sent", "chunks", "wrong encoding", "deep JSON", "NUL",
+    "escaped NUL", "numbers", "header flood", "large header", "long address", "slow body",
+    "slow head", "nothing", "half-closed", "cut off", "flipped bytes", "two lengths", "smuggling",
+    "gzip", "form", "multipart", "other host", "other origin", "traversal", "TLS", "methods",
+    "heavy but allowed",
+]  # fmt: skip
+
+
+async def send(port: int, kind: str, data: bytes) -> int:
+    """The first status that comes back; 0 if the connection ends without one, -1 if it never."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        with contextlib.suppress(OSError):
+            writer.write(data)
+            await asyncio.wait_for(writer.drain(), 20)
+            if kind == "half-closed":
+                writer.write_eof()
+        try:
+            async with asyncio.timeout(60):
+                line = await reader.readline()
+                with contextlib.suppress(OSError):
+                    while await reader.read(1 << 16):
+                        pass
+        except TimeoutError:
+            return -1
+        except OSError:
+            return 0
+        match = re.match(rb"HTTP/1\.1 (\d{3}) ", line)
+        return int(match[1]) if match else 0
+    finally:
+        writer.close()
+        with contextlib.suppress(OSError):
+            await writer.wait_closed()
+
+
+async def attack(made: Server, count: int, seed: int) -> dict[str, Any]:
+    draw = random.Random(seed)
+    statuses: dict[str, Counter[int]] = {}
+    honest_statuses: Counter[int] = Counter()
+    room = asyncio.Semaphore(_AT_ONCE)
+
+    async def one(kind: str, data: bytes) -> None:
+        async with room:
+            statuses.setdefault(kind, Counter())[await send(made.port, kind, data)] += 1
+
+    for number in range(0, count, 100):
+        batch = [make(draw) for _ in range(min(100, count - number))]
+        await asyncio.gather(*(one(kind, data) for kind, data in batch))
+        client = Client(made.port)
+        status, _ = await client.post("/v1/translate", translation_body("hello"))
+        client.close()
+        honest_statuses[status] += 1
+    total: Counter[int] = sum(statuses.values(), Counter())
+    return {
+        "requests": sum(total.values()),
+        "statuses (0: closed without one, -1: never closed)": {
+            str(k): v for k, v in sorted(total.items())
+        },
+        "500s": total[500],
+        "undocumented": sorted(set(total) - DOCUMENTED - {0}),
+        "honest requests in between": {str(k): v for k, v in honest_statuses.items()},
+    }
+
+
+def schemathesis(made: Server, cases: int, seed: int) -> dict[str, Any]:
+    """Run schemathesis until it has made ``cases`` requests; what it found."""
+    before = requests_of(made)
+    runs, code, failures = 0, 0, []
+    examples = max(5, cases // 24)
+    while requests_of(made) - before < cases and runs < 20:
+        with tempfile.TemporaryDirectory() as folder:
+            result = subprocess.run(
+                [
+                    sys.executable, "-m", "schemathesis.cli", "run",
+                    f"http://127.0.0.1:{made.port}/openapi.json",
+                    "--checks", "all", "--seed", str(seed + runs),
+                    "--max-examples", str(examples), "--continue-on-failure", "--no-color",
+                    "--exclude-path", "/metrics",
+                ],
+                capture_output=True, text=True, cwd=folder,
+            )  # fmt: skip
+        runs += 1
+        code = max(code, result.returncode)
+        failures += re.findall(r"^_+ (.+?) _+$|^- (.+)$", result.stdout, re.M)
+        if result.returncode:
+            Path("schemathesis.out").write_text(result.stdout)
+    found = sorted({(a or b).strip() for a, b in failures})
+    return {
+        "requests": requests_of(made) - before,
+        "runs": runs,
+        "worst exit code": code,
+        "failures": found[:20],
+    }
+
+
+def requests_of(made: Server) -> int:
+    with urllib.request.urlopen(f"http://127.0.0.1:{made.port}/metrics", timeout=30) as answer:
+        text = answer.read().decode()
+    return int(sum(map(float, re.findall(r"^pellucid_requests_total\{.*\} (\S+)$", text, re.M))))
+
+
+def statuses_of(made: Server) -> dict[str, int]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{made.port}/metrics", timeout=30) as answer:
+        text = answer.read().decode()
+    found: Counter[str] = Counter()
+    for status, number in re.findall(
+        r"^pellucid_requests_total\{.*status=\"(\d+)\"\} (\S+)$", text, re.M
+    ):
+        found[status] += int(float(number))
+    return dict(sorted(found.items()))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("bundle")
+    parser.add_argument("--cases", type=int, default=10_000)
+    parser.add_argument("--hand-made", type=int, default=2_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--engine", default="auto", choices=["auto", "torch", "ctranslate2"])
+    options = parser.parse_args()
+    figures: dict[str, Any] = {"engine": options.engine}
+    receipt = ["--max-receipt-seconds", "1"]
+    with server(options.bundle, "--engine", options.engine, *receipt) as made:
+        asyncio.run(attack(made, 60, options.seed))
+        figures["resident MB before"], files = made.resident_mb(), made.open_files()
+        begun = time.monotonic()
+        figures["hand-made"] = asyncio.run(attack(made, options.hand_made, options.seed + 1))
+        figures["hand-made"]["seconds"] = round(time.monotonic() - begun)
+        figures["resident MB after hand-made"] = made.resident_mb()
+        begun = time.monotonic()
+        figures["schemathesis"] = schemathesis(made, options.cases, options.seed)
+        figures["schemathesis"]["seconds"] = round(time.monotonic() - begun)
+        figures["all answers by status"] = statuses_of(made)
+        figures["resident MB at the end"] = made.resident_mb()
+        time.sleep(6)
+        figures["open files more than before"] = made.open_files() - files
+        client = Client(made.port)
+
+        async def last() -> int:
+            status, _ = await client.post("/v1/translate", translation_body("hello"))
+            client.close()
+            return status
+
+        figures["the next honest request"] = asyncio.run(last())
+        figures["process alive"] = made.process.poll() is None
+    write_result(
+        "serve_hostile",
+        "Hostile requests",
+        figures,
+        ["The receipt deadline was set to 1 s, so that slow requests do not take the whole time."],
+    )
+
+
+if __name__ == "__main__":
+    main()
