@@ -12,6 +12,7 @@ from pellucid.decoding.pipeline import read_requests, search_lines
 from pellucid.decoding.protocols import Translatable
 from pellucid.decoding.requests import ReadLine, as_requests
 from pellucid.decoding.result import Alternative
+from pellucid.decoding.watch import SearchWatcher
 from pellucid.decoding.writing import write_translations
 from pellucid.text.interface import Tokenizer
 
@@ -22,11 +23,12 @@ def find_alternatives(
     source: str,
     prefix_tokens: Sequence[str],
     count: int,
+    watcher: SearchWatcher | None = None,
 ) -> list[Alternative]:
     """The ``count`` likeliest tokens after a prefix, and the best translation with each.
 
     Fewer are given where the vocabulary holds no more. Raises DataError for an unknown token or
-    a source without a word, ConfigError for a count below 1.
+    a source without a word, ConfigError for a count below 1, and what the watcher raises.
     """
     if count < 1:
         raise ConfigError(f"count must be at least 1, got {count}")
@@ -41,7 +43,7 @@ def find_alternatives(
             for token, _ in likely
         ]
         wanted = settings.changed({"n_best": 1, "sampling": None, "mbr": False})
-        found = search_lines(lines, bundle, wanted)
+        found = search_lines(lines, bundle, wanted, watcher)
         written = write_translations(lines, found, bundle, wanted)
     tokens = bundle.target_tokenizer.tokens([token for token, _ in likely])
     return [

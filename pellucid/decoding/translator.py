@@ -146,15 +146,19 @@ class Translator:
         ]
 
     def alternatives(
-        self, source: str, prefix_tokens: Sequence[str] = (), count: int = 5
+        self,
+        source: str,
+        prefix_tokens: Sequence[str] = (),
+        count: int = 5,
+        watcher: SearchWatcher | None = None,
     ) -> list[Alternative]:
         """The ``count`` likeliest tokens after a prefix, and the best translation with each.
 
         ``prefix_tokens`` are pieces as in ``Translation.tokens``. Fewer are given where the
         model sees no more. Raises DataError for an unknown token or a source without a word,
-        ConfigError for a count below 1.
+        ConfigError for a count below 1, and what the watcher raises.
         """
-        return find_alternatives(self.bundle, self.settings, source, prefix_tokens, count)
+        return find_alternatives(self.bundle, self.settings, source, prefix_tokens, count, watcher)
 
     def _stream(self, texts: Iterator[str | Request], task: "_Task") -> Iterator[Translation]:
         while lines := list(itertools.islice(texts, task.settings.stream_lines)):

@@ -8,19 +8,17 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from pellucid.core.errors import CancelledError, DataError
+from pellucid.core.errors import CancelledError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.result import Translation
 from pellucid.decoding.watch import SearchWatcher, WatchedStep
 from pellucid.serve.faults import (
     EngineError,
-    InvalidError,
     OverloadedError,
     ServiceError,
     UnavailableError,
 )
 from pellucid.serve.metrics import Metrics
-from pellucid.serve.strict_json import Fault
 
 _LOG = logging.getLogger("pellucid.serve")
 
@@ -52,6 +50,8 @@ class Job:
 
 Outcome = Any
 """A Translation, what lone work gave, or the ServiceError that came of it."""
+LoneWork = Callable[[SearchWatcher], object]
+"""Done by itself between two batches; it may hand the watcher to a search."""
 Deliver = Callable[[Sequence[tuple[int, Outcome]]], None]
 """Called by the batcher's thread with the index of each job that is done, and what came of it."""
 
@@ -62,7 +62,7 @@ class Ticket:
     def __init__(
         self,
         jobs: Sequence[Job],
-        settings: DecodingConfig | Callable[[], object],
+        settings: DecodingConfig | LoneWork,
         deadline: float,
         deliver: Deliver,
     ) -> None:
@@ -240,15 +240,13 @@ class Batcher:
 
     def _outcomes(self, batch: Batch) -> Sequence[Outcome]:
         settings = batch[0][0].settings
+        watch = _Watch(batch, self.tick, self.let_short_pass)
         if isinstance(settings, DecodingConfig):
-            texts = [job.text for _, job in batch]
-            return self.translate(texts, settings, _Watch(batch, self.tick, self.let_short_pass))
+            return self.translate([job.text for _, job in batch], settings, watch)
         try:
-            return [settings()]
+            return [settings(watch)]
         except ServiceError as error:
             return [error]
-        except DataError as error:  # says what of the request cannot be, in our own words
-            return [InvalidError([Fault("body", str(error), "")])]
 
     def tick(self) -> None:
         """Show that the thread is alive."""

@@ -31,6 +31,13 @@ class UnknownModelError(ServiceError):
     title = "Unknown model"
 
 
+class UnknownPlaceError(ServiceError):
+    """The model has no such token, or no such intermediate."""
+
+    status = 404
+    title = "Unknown place"
+
+
 class OverloadedError(ServiceError):
     """More requests wait than may wait."""
 

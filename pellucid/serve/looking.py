@@ -10,7 +10,7 @@ from pellucid.inspection.report.content import BUDGET, report_content
 from pellucid.inspection.report.glances import look_around
 from pellucid.inspection.report.page import render_page
 from pellucid.inspection.sentence import open_model, read_sentence
-from pellucid.serve.faults import InvalidError
+from pellucid.serve.faults import InvalidError, UnknownPlaceError
 from pellucid.serve.limits import Limits
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import InspectRequest, WalkRequest
@@ -25,13 +25,14 @@ _WALK_BYTES = 1_500_000
 def look_inside(model: LoadedModel, request: InspectRequest, limits: Limits) -> str:
     """The answer to a request, as JSON.
 
-    Raises InvalidError if a name matches nothing or more would be told than may be.
+    Raises UnknownPlaceError if a name matches nothing, InvalidError if a side is too long or more
+    would be told than may be.
     """
     _check_tokens(model, request, limits)
     try:
         capture = inspect(model.bundle, request.text, request.target, tuple(request.only))
     except ConfigError as error:
-        raise InvalidError([Fault("only", str(error), "")]) from None
+        raise UnknownPlaceError(str(error)) from None
     except DataError as error:
         raise InvalidError([Fault("text", str(error), "")]) from None
     names = _without_twins(capture.names())

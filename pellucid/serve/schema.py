@@ -115,8 +115,8 @@ class AlternativesRequest(_Message):
     """One sentence to translate."""
     prefix: list[str] = []
     """The tokens of the translation before that place, as an answer gave them."""
-    count: int = Field(default=5, ge=1)
-    """How many tokens to give, likeliest first."""
+    count: int | None = Field(default=None, ge=1)
+    """How many tokens to give, likeliest first; five if it is not given and that many may be."""
     model: str | None = None
 
 

@@ -6,17 +6,20 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, TypeVar, cast
 
+from pellucid.core.errors import DataError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.result import Alternative as DecodedAlternative
 from pellucid.decoding.translator import Translator
+from pellucid.decoding.watch import SearchWatcher
 from pellucid.serve.answers import answer_sentence, answer_text, confidences_of
-from pellucid.serve.batching import Batcher, Job, Outcome, Ticket
+from pellucid.serve.batching import Batcher, Job, LoneWork, Outcome, Ticket
 from pellucid.serve.faults import (
     DeadlineError,
     InvalidError,
     ServiceError,
     UnavailableError,
     UnknownModelError,
+    UnknownPlaceError,
 )
 from pellucid.serve.limits import Limits
 from pellucid.serve.looking import look_inside, walk_through
@@ -38,9 +41,11 @@ from pellucid.serve.schema import (
     faults_of_translate,
     faults_of_walk,
 )
-from pellucid.serve.strict_json import Fault, shown
+from pellucid.serve.strict_json import shown
 
 _Found = TypeVar("_Found")
+_ALTERNATIVES = 5
+"""Tokens given where nobody said how many."""
 
 
 class Served:
@@ -137,27 +142,28 @@ class Service:
     async def alternatives(self, request: AlternativesRequest) -> AlternativesResponse:
         """The likeliest tokens at one place, each with the best translation that has it there.
 
-        Raises as ``translate`` does, InvalidError for a token that the model does not know.
+        Raises as ``translate`` does, UnknownPlaceError for a token that the model does not know.
+        A text without a word has no alternatives.
         """
         faults = faults_of_alternatives(request, self.limits)
         if faults:
             raise InvalidError(faults)
         served = self.find(request.model)
         model = served.model
-        if not request.text.strip():
-            raise InvalidError([Fault("text", "must hold a word", shown(request.text))])
-        settings = model.settings.model_copy(
-            update={
-                "max_source_tokens": model.source_limit(self.limits.max_source_tokens),
-                "align": True,
-            }
-        )
+        limit = model.source_limit(self.limits.max_inspect_tokens)
+        settings = model.settings.model_copy(update={"max_source_tokens": limit, "align": True})
         translator = Translator(model.bundle, settings)
 
-        def work() -> list[DecodedAlternative]:
-            return translator.alternatives(request.text, request.prefix, request.count)
+        count = request.count or min(_ALTERNATIVES, self.limits.max_n_best)
 
-        found = await self._alone(served.batcher, work)
+        def work(watcher: SearchWatcher) -> list[DecodedAlternative]:
+            try:
+                return translator.alternatives(request.text, request.prefix, count, watcher)
+            except DataError as error:  # a token that no answer can have given
+                raise UnknownPlaceError(str(error)) from None
+
+        is_blank = not request.text.strip() or not model.source_ids([request.text])[0]
+        found = [] if is_blank else await self._alone(served.batcher, work)
         return AlternativesResponse(
             model=model.place.name,
             source_tokens=list(found[0].translation.source_tokens) if found else [],
@@ -183,7 +189,7 @@ class Service:
             raise InvalidError(faults)
         served = self.find(request.model)
         model = served.model
-        return await self._alone(served.batcher, lambda: look_inside(model, request, self.limits))
+        return await self._alone(served.batcher, lambda _: look_inside(model, request, self.limits))
 
     async def walk(self, request: WalkRequest) -> str:
         """A walk through the model, as JSON or HTML. Raises as ``translate`` does."""
@@ -192,7 +198,9 @@ class Service:
             raise InvalidError(faults)
         served = self.find(request.model)
         model = served.model
-        return await self._alone(served.batcher, lambda: walk_through(model, request, self.limits))
+        return await self._alone(
+            served.batcher, lambda _: walk_through(model, request, self.limits)
+        )
 
     def find(self, name: str | None) -> Served:
         """The model of this name, or the first. Raises UnknownModelError, UnavailableError."""
@@ -230,10 +238,9 @@ class Service:
             async for index, translation in self._work(served.batcher, jobs, settings):
                 yield index, answer_sentence(sentences[index], translation, request)
 
-    async def _alone(self, batcher: Batcher, work: Callable[[], _Found]) -> _Found:
+    async def _alone(self, batcher: Batcher, work: Callable[[SearchWatcher], _Found]) -> _Found:
         """Have the batcher's thread do one thing between two batches."""
-        ticket_work: Callable[[], object] = work
-        async for _, found in self._work(batcher, [Job(0, "", 0)], ticket_work):
+        async for _, found in self._work(batcher, [Job(0, "", 0)], work):
             return cast(_Found, found)
         raise AssertionError("one job has one outcome")
 
@@ -241,7 +248,7 @@ class Service:
         self,
         batcher: Batcher,
         jobs: Sequence[Job],
-        settings: DecodingConfig | Callable[[], object],
+        settings: DecodingConfig | LoneWork,
     ) -> AsyncIterator[tuple[int, Any]]:
         """Hand jobs to the batcher; what comes of them, as it comes."""
         loop = asyncio.get_running_loop()

@@ -9,6 +9,8 @@ from typing import Any
 
 _LONGEST_NUMBER = 40
 """Characters; a double has 25 at most. Longer ones cost quadratic time and fit nowhere."""
+_EXACT = 2**53
+"""Below this every integer is a double of its own."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _SHOWN = 40
 """Characters of a wrong value that are told back."""
@@ -112,11 +114,14 @@ def _integer(digits: str) -> int | _Wrong:
     return int(digits)
 
 
-def _float(digits: str) -> float | _Wrong:
+def _float(digits: str) -> float | int | _Wrong:
+    """A number; JSON knows no integers, so ``5.0`` is 5."""
     if len(digits) > _LONGEST_NUMBER:
         return _Wrong(f"must be a number of at most {_LONGEST_NUMBER} digits", digits)
     number = float(digits)
-    return number if math.isfinite(number) else _Wrong("must be a finite number", digits)
+    if not math.isfinite(number):
+        return _Wrong("must be a finite number", digits)
+    return int(number) if number.is_integer() and abs(number) < _EXACT else number
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.result import Translation
-from pellucid.serve.batching import Batcher, Job, Outcome, Ticket
+from pellucid.serve.batching import Batcher, Job, LoneWork, Outcome, Ticket
 from pellucid.serve.faults import EngineError, OverloadedError, UnavailableError
 from pellucid.serve.metrics import Metrics
 
@@ -88,7 +88,7 @@ def make(engine: Engine):
 def ask(
     batcher: Batcher,
     *texts: str,
-    settings: DecodingConfig | Callable[[], object] = GREEDY,
+    settings: DecodingConfig | LoneWork = GREEDY,
     tokens: int = 3,
     deadline: float = LATER,
 ) -> tuple[Client, Ticket]:
@@ -263,8 +263,8 @@ def test_short_ones_are_answered_before_the_long_one_is(make):
 def test_other_work_is_done_between_two_batches(make, engine: Engine):
     batcher = make()
     hold(batcher, engine)
-    client, _ = ask(batcher, "", settings=lambda: threading.current_thread().name)
-    failing, _ = ask(batcher, "", settings=lambda: 1 / 0)
+    client, _ = ask(batcher, "", settings=lambda _: threading.current_thread().name)
+    failing, _ = ask(batcher, "", settings=lambda _: 1 / 0)
     engine.gate.set()
     assert client.wait(1) == ["pellucid-batcher"]
     assert isinstance(failing.wait(1)[0], EngineError)

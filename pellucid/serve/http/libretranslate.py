@@ -6,14 +6,14 @@ import pydantic
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
-from pellucid.serve.faults import InvalidError
+from pellucid.serve.faults import UnknownModelError
 from pellucid.serve.http.routes import documented
 from pellucid.serve.http.waiting import while_connected
 from pellucid.serve.languages import UNKNOWN, language_name
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TranslateRequest
 from pellucid.serve.service import Service
-from pellucid.serve.strict_json import Fault, shown
+from pellucid.serve.strict_json import shown
 
 _AUTO = "auto"
 
@@ -90,15 +90,16 @@ def make_libretranslate_routes(service: Service) -> APIRouter:
 
 
 def choose_model(service: Service, source: str, target: str) -> LoadedModel:
-    """The first model for a pair of languages. Raises InvalidError, UnavailableError."""
+    """The first model for a pair of languages. Raises UnknownModelError, UnavailableError."""
     service.find(None)
     models = service.loaded()
     for model in models:
         if model.target_language == target and source in (_AUTO, model.source_language):
             return model
     known = ", ".join(f"{m.source_language}-{m.target_language}" for m in models)
-    rule = f"and target must be one of the pairs {known}, got {shown(source)} and {shown(target)}"
-    raise InvalidError([Fault("source", rule, shown(source))])
+    raise UnknownModelError(
+        f"no model translates from {shown(source)} to {shown(target)}; there are: {known}"
+    )
 
 
 def languages_of_models(models: list[LoadedModel]) -> list[dict[str, Any]]:

@@ -1,0 +1,80 @@
+"""The OpenAPI document is true: schemathesis finds no answer that it does not tell of (H1).
+
+A few cases of each route run here; ``benchmarks/serve_hostile.py`` runs ten thousand.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, given, settings
+from schemathesis.specs.openapi.checks import positive_data_acceptance
+from served_models import make_service
+from starlette.testclient import TestClient
+
+from pellucid.serve.http.app import make_app
+from pellucid.serve.http.auth import KeyRing
+from pellucid.serve.http.docs import docs_page
+from pellucid.serve.http.guard import Policy
+from pellucid.serve.limits import Limits
+
+COUNTS_TOKENS = {"/v1/inspect", "/v1/translate"}
+"""Routes that may refuse a text for its tokens, which no schema can tell of."""
+
+
+@pytest.fixture(scope="module")
+def described() -> Iterator[schemathesis.BaseSchema]:
+    limits = Limits(max_new_tokens=8, max_texts=3, max_text_chars=40, max_beam_size=4, max_n_best=4)
+    service = make_service(limits)
+    policy = Policy(keys=KeyRing([]), hosts=frozenset({"*"}))
+    yield schemathesis.openapi.from_asgi("/openapi.json", make_app(service, policy))
+    service.stop(10.0)
+
+
+def check(operation: schemathesis.APIOperation) -> None:
+    excluded = [positive_data_acceptance] if operation.path in COUNTS_TOKENS else []
+
+    @given(case=operation.as_strategy())
+    @settings(
+        max_examples=8,
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        derandomize=True,
+        database=None,
+    )
+    def ask(case: schemathesis.Case) -> None:
+        case.call_and_validate(excluded_checks=excluded)
+
+    ask()
+
+
+def test_every_answer_is_as_documented(described: schemathesis.BaseSchema):
+    operations = [result.ok() for result in described.get_all_operations()]
+    assert len(operations) >= 11
+    for operation in operations:
+        check(operation)
+
+
+def test_the_page_about_the_interface_loads_nothing_and_tells_of_every_route(client: TestClient):
+    document = client.get("/openapi.json").json()
+    page = client.get("/docs")
+    assert page.headers["content-type"].startswith("text/html")
+    for path in document["paths"]:
+        assert path in page.text
+    for forbidden in (
+        "<script",
+        "<style",
+        "<link",
+        "<img",
+        "src=",
+        "style=",
+        "http://",
+        "https://",
+    ):
+        assert forbidden not in page.text
+
+
+def test_what_stands_in_the_document_cannot_break_the_page(client: TestClient):
+    document = client.get("/openapi.json").json()
+    document["paths"]["/v1/models"]["get"]["description"] = "<script>alert(1)</script>"
+    assert "<script" not in docs_page(document)
