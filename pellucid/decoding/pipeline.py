@@ -20,6 +20,16 @@ from pellucid.decoding.spelling import continuing_ids, spell_banned
 from pellucid.decoding.watch import SearchWatcher
 from pellucid.decoding.writing import blank_translation, write_translations
 
+_DONE_AFTERWARDS = (
+    "mbr",
+    "coverage_penalty",
+    "align",
+    "align_layer",
+    "align_head",
+    "replace_unknown",
+)
+"""Settings that no engine needs to know: they are about what it found."""
+
 
 def source_limit(bundle: Translatable, settings: DecodingConfig) -> int:
     """The most tokens of a source, without the stop, that are read."""
@@ -59,11 +69,12 @@ def translate_lines(
 
 
 def _searching(settings: DecodingConfig) -> DecodingConfig:
-    """The same settings with as many hypotheses as are to be ranked anew."""
-    if not (settings.mbr or settings.coverage_penalty):
-        return settings
-    count = max(settings.n_best, settings.beam_size)
-    return settings.model_copy(update={"n_best": count})
+    """What the engine is to find: without that which is done with it afterwards."""
+    is_ranked_anew = settings.mbr or settings.coverage_penalty
+    count = max(settings.n_best, settings.beam_size) if is_ranked_anew else settings.n_best
+    later = DecodingConfig()
+    changes = {name: getattr(later, name) for name in _DONE_AFTERWARDS}
+    return settings.model_copy(update={"n_best": count, **changes})
 
 
 def search_lines(
