@@ -94,6 +94,15 @@ class DecodingConfig(Config):
     replace_unknown: bool = False
     """Put the aligned source word in the place of an unknown one. Luong et al. (2015),
     arXiv:1410.8206."""
+    use_cache: bool = True
+    """Keep keys and values of the words already said (EQ-130); False computes the whole prefix
+    anew at every step, with the same answer, and is slow. ``transformer`` alone."""
+    mask_at_inference: bool = True
+    """Hide later words from earlier ones while translating, as in training; False is seed 001's
+    reading (EQ-84, ER-36) and needs use_cache=false, as no cache can know what comes."""
+    repredict: bool = False
+    """Say all words anew at every step, as seed 001's example does (EQ-124, ER-37); with the mask
+    it is greedy search. ``transformer`` alone."""
     max_source_tokens: int = 1024
     """Longer sources are cut, with a warning."""
     batch_tokens: int = 8192

@@ -35,7 +35,38 @@ def contradictions(settings: "DecodingConfig") -> list[str]:
         faults.append("mbr must have beam_size above 1 to choose from, got beam_size=1")
     if settings.mbr and settings.coverage_penalty:
         faults.append("mbr ranks by expected chrF, so coverage_penalty would change nothing")
-    return faults + contradicting_phrases(settings.prefix, settings.must, settings.banned)
+    return (
+        faults
+        + _seed_faults(settings)
+        + contradicting_phrases(settings.prefix, settings.must, settings.banned)
+    )
+
+
+def _seed_faults(settings: "DecodingConfig") -> list[str]:
+    """What seed 001's ways of decoding cannot be combined with."""
+    faults = []
+    if not settings.mask_at_inference and settings.use_cache and not settings.repredict:
+        faults.append(
+            "mask_at_inference=false needs use_cache=false: without the mask a word depends on"
+            " those after it, which no cache can know"
+        )
+    if not settings.repredict:
+        return faults
+    changed = {
+        "beam_size": settings.beam_size > 1,
+        "sampling": settings.sampling is not None,
+        "min_length": settings.min_length > 0,
+        "no_repeat_ngram": settings.no_repeat_ngram > 0,
+        "prefix": settings.prefix != "",
+        "must": settings.must != (),
+        "banned": settings.banned != (),
+    }
+    asked = [name for name, is_changed in changed.items() if is_changed]
+    if asked:
+        faults.append(
+            f"repredict says the likeliest word at every place and takes no {' or '.join(asked)}"
+        )
+    return faults
 
 
 def contradicting_phrases(prefix: str, must: Sequence[str], banned: Sequence[str]) -> list[str]:

@@ -1,0 +1,110 @@
+"""Decoding without a cache, and seed 001's re-predicting loop, with the mask and without."""
+
+import pytest
+import torch
+from small_bundle import SENTENCES, small_bundle
+from tiny_models import sources, tiny_model
+
+from pellucid.core.errors import ConfigError
+from pellucid.core.special import START_ID
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.constraints import NO_DEMANDS
+from pellucid.decoding.recompute import Recomputing
+from pellucid.decoding.search import search
+from pellucid.decoding.translator import Translator
+from pellucid.equations import most_likely
+
+MODELS = 40
+
+
+def found(seed: int, **settings: object) -> list[list[int]]:
+    """What random model number ``seed`` says to three sources."""
+    wanted = DecodingConfig.parse({"beam_size": 1, "max_length": 7, **settings})
+    with torch.inference_mode():
+        hypotheses = search(tiny_model(seed=seed), sources(5, 3, 4), wanted, NO_DEMANDS)
+    return [best[0].ids for best in hypotheses]
+
+
+@pytest.mark.parametrize("settings", [{}, {"beam_size": 3, "n_best": 3}, {"prefix": "un"}])
+def test_without_a_cache_the_translations_are_the_same(settings: dict[str, object]):
+    """Law: cached = full, over a whole search."""
+    bundle = small_bundle()
+    texts = list(SENTENCES[:6])
+    config = DecodingConfig.parse({"beam_size": 1, "max_length": 8, **settings})
+    cached = Translator(bundle, config).translate(texts)
+    anew = Translator(bundle, config.changed({"use_cache": False})).translate(texts)
+    for ours, theirs in zip(anew, cached, strict=True):
+        assert [each.tokens for each in ours.n_best] == [each.tokens for each in theirs.n_best]
+        assert ours.token_log_probs == pytest.approx(theirs.token_log_probs, abs=1e-9)
+
+
+def test_with_the_mask_re_predicting_is_greedy_search():
+    """EQ-124: 40 of 40 random models; no row can see what came after it (ER-37)."""
+    assert all(found(seed, repredict=True) == found(seed) for seed in range(MODELS))
+
+
+def test_without_the_mask_re_predicting_changes_what_was_said_before():
+    """EQ-84, ER-36: half of these models say something else than by appending, unmasked too."""
+    appended = [found(seed, use_cache=False, mask_at_inference=False) for seed in range(MODELS)]
+    anew = [found(seed, repredict=True, mask_at_inference=False) for seed in range(MODELS)]
+    differing = sum(ours != theirs for ours, theirs in zip(anew, appended, strict=True))
+    assert differing >= MODELS // 4
+
+
+def test_without_the_mask_each_word_is_the_likeliest_given_all_words_said():
+    """Appending, unmasked: the last row of the whole prefix decides, earlier words stay."""
+    model = tiny_model()
+    [ids] = found(0, use_cache=False, mask_at_inference=False)[:1]
+    memory = model.encode(sources(5, 3, 4)[:1])
+    for length in range(min(4, len(ids))):
+        prefix = torch.tensor([[START_ID, *ids[:length]]])
+        hidden = model.decode(memory, prefix, causal=False)
+        logits = hidden[0, -1] @ model.output_weight.T
+        logits[[0, START_ID]] = -torch.inf
+        assert most_likely(logits).item() == ids[length]
+
+
+def test_re_predicted_words_carry_the_log_probabilities_of_the_last_pass():
+    model = tiny_model(seed=3)
+    wanted = DecodingConfig(beam_size=1, max_length=5, repredict=True, mask_at_inference=False)
+    source = sources(5)
+    with torch.inference_mode():
+        [[only]] = search(model, source, wanted, NO_DEMANDS)
+        memory = model.encode(source)
+        prefix = torch.tensor([[[START_ID, *only.ids]]])
+        anew = Recomputing(model, mask_at_inference=False).logits(memory, prefix[:, :, :-1])
+    assert len(only.token_log_probs) == len(only.ids) + 1  # the stop's comes last
+    assert anew.shape[2] == len(only.ids)
+    assert all(-50 < each <= 0 for each in only.token_log_probs)
+
+
+@pytest.mark.parametrize(
+    ("settings", "fault"),
+    [
+        (
+            {"mask_at_inference": False},
+            "mask_at_inference=false needs use_cache=false: without the mask a word depends on"
+            " those after it, which no cache can know",
+        ),
+        (
+            {"repredict": True, "beam_size": 4, "min_length": 2, "prefix": "a"},
+            "repredict says the likeliest word at every place and takes no beam_size or min_length"
+            " or prefix",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_the_reason(settings: dict[str, object], fault: str):
+    with pytest.raises(ConfigError) as caught:
+        DecodingConfig.parse(settings)
+    assert fault in str(caught.value)
+
+
+@pytest.mark.parametrize("settings", [{"use_cache": False}, {"repredict": True}])
+def test_a_recurrent_model_has_no_mask_to_leave_off(settings: dict[str, object]):
+    wanted = DecodingConfig.parse({"beam_size": 1, **settings})
+    with pytest.raises(ConfigError) as caught:
+        search(tiny_model("additive"), sources(3), wanted, NO_DEMANDS)
+    assert str(caught.value) == (
+        "use_cache=false and repredict need a single model of kind transformer: no other has a"
+        " mask that could be left off"
+    )
