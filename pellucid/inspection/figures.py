@@ -19,6 +19,7 @@ MOST_PANELS = 150
 """Heat maps in one picture; more could be neither read nor drawn in reasonable time."""
 _INCHES_PER_WORD = 0.24
 _MARGIN = 1.1
+_LAYERS = "whole layers"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +75,7 @@ def draw_ablation(study: AblationStudy, path: Path) -> None:
     tables = _tables(study)
     if not tables:
         raise ConfigError("a picture of ablations needs a part that was off, got none")
-    largest = max(float(np.nanmax(np.abs(table))) for table, _ in tables.values()) or 1.0
+    heads = [table for title, (table, _) in tables.items() if title != _LAYERS]
     with print_style():
         height = max(table.shape[0] for table, _ in tables.values()) * 0.45 + 1.6
         width = sum(table.shape[1] * 0.7 + 1.6 for table, _ in tables.values())
@@ -83,15 +84,22 @@ def draw_ablation(study: AblationStudy, path: Path) -> None:
         ratios = {"width_ratios": [table.shape[1] + 1.5 for table, _ in tables.values()]}
         axes: Any = figure.subplots(1, len(tables), squeeze=False, gridspec_kw=ratios)[0]
         for axis, (title, (table, columns)) in zip(axes, tables.items(), strict=True):
-            image = axis.imshow(table, cmap="RdBu", vmin=-largest, vmax=largest, aspect="auto")
+            # A layer may be worth far more than a head: each has a scale of its own.
+            largest = _largest([table] if title == _LAYERS else heads)
+            axis.imshow(table, cmap="RdBu", vmin=-largest, vmax=largest, aspect="auto")
             axis.set_title(title)
             axis.set_xticks(range(table.shape[1]), columns)
             axis.set_yticks(range(table.shape[0]), [f"layer {n}" for n in range(len(table))])
             for (row, column), change in np.ndenumerate(table):
                 if not np.isnan(change):
-                    axis.text(column, row, f"{change:+.1f}", ha="center", va="center", fontsize=7)
-        figure.colorbar(image, ax=list(axes), label="change of BLEU", fraction=0.02)
+                    color = "white" if abs(change) > 0.7 * largest else "black"
+                    place = {"ha": "center", "va": "center", "fontsize": 7, "color": color}
+                    axis.text(column, row, f"{change:+.1f}", **place)
         save_picture(figure, path)
+
+
+def _largest(tables: Sequence[Any]) -> float:
+    return max(float(np.nanmax(np.abs(table))) for table in tables) or 1.0
 
 
 def _grid(capture: Capture) -> dict[str, list[_Panel]]:
@@ -152,7 +160,7 @@ def _tables(study: AblationStudy) -> dict[str, tuple[Any, list[str]]]:
         if mark:
             title, column, label = f"{side}, {kind.replace('_', '-')}", int(head), f"head {head}"
         elif layer:
-            title, column, label = "whole layers", ["encoder", "decoder"].index(side), side
+            title, column, label = _LAYERS, ["encoder", "decoder"].index(side), side
         else:
             title, column, label, layer = "attention", 0, "all", "0"
         changes.setdefault(title, {})[int(layer), column] = part.bleu - study.bleu
