@@ -107,6 +107,12 @@ def test_only_what_was_asked_for_is_kept_and_nothing_larger_behind_it(bundle: Bu
         assert held == tensor.numel() * tensor.element_size(), name
 
 
+def test_one_head_alone_holds_one_head(bundle: Bundle):
+    name = "decoder.layers.0.cross_attention.heads.1.weights"
+    tensor = inspect(bundle, SOURCE, TARGET, only=(name,))[name]
+    assert tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
+
+
 def test_without_a_target_the_models_own_translation_is_looked_into(tiny_run: Path):
     translator = pellucid.load(tiny_run)
     own = translator.translate(SOURCE)

@@ -49,6 +49,12 @@ def test_without_one_a_head_is_held_against_all_the_others():
     assert ranks[-1].agreement == 0.0
 
 
+def test_a_head_is_no_witness_of_its_own():
+    """Of two heads that contradict each other neither agrees with the other."""
+    ranks = rank_heads([capture_with(FORWARDS, BACKWARDS)])
+    assert [rank.agreement for rank in ranks] == [0.0, 0.0]
+
+
 def test_entropy_is_zero_for_one_token_and_log_2_for_two_alike():
     halves = [[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]]
     ranks = {rank.name: rank for rank in rank_heads([capture_with(FORWARDS, halves)])}
