@@ -60,7 +60,7 @@ def test_a_step_that_goes_wrong_breaks_what_hangs_on_steps(monkeypatch: pytest.M
 
 
 def test_padding_that_is_seen_breaks_the_law_of_batches(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("pellucid.model.transformer._mask_for_heads", lambda may_attend: None)
+    monkeypatch.setattr("pellucid.model.transformer.mask_for_heads", lambda may_attend: None)
     assert broken(tiny_model()) == ["batched = alone"]
 
 
