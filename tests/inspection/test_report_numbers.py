@@ -1,5 +1,6 @@
 """Every number of a report is the model's own, and every formula holds between its matrices."""
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,17 @@ from torch.nn import functional
 
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.special import START_ID, STOP_ID
+from pellucid.decoding.explain import explain_search
 from pellucid.equations import causal_mask, sinusoidal_positions
 from pellucid.inspection.capture import inspect
+from pellucid.inspection.heads import rank_heads
+from pellucid.inspection.lens import logit_lens
 from pellucid.inspection.report.content import report_content
+from pellucid.inspection.report.glances import look_around
 from pellucid.inspection.report.matrices import pack_numbers, unpack_numbers
+from pellucid.inspection.rollout import rollout
+from pellucid.inspection.saliency import saliency
+from pellucid.inspection.sentence import open_model
 from pellucid.model import Trace
 
 HALF_STEP = 2.0**-16
@@ -200,12 +208,41 @@ def test_confidences_and_predictions_are_softmaxes_of_the_logits(bundle: Bundle)
         assert best == pytest.approx(float(shares[row].max()))
 
 
-@pytest.mark.parametrize("budget", [400_000, 60_000])
+def test_views_at_a_glance_are_those_of_their_own_modules(bundle: Bundle):
+    inside = open_model(bundle)
+    capture = inspect(bundle, SOURCE, TARGET)
+    glances = look_around(inside, capture, with_search=True)
+    content = json.loads(json.dumps(report_content(capture, inside.model, glances)))
+    rolled = rollout(bundle, SOURCE, TARGET)
+    shares = saliency(bundle, SOURCE, TARGET, steps=16)
+    for name, expected in (
+        ("rollout.encoder", rolled.encoder),
+        ("rollout.source", rolled.decoder_source),
+        ("rollout.target", rolled.decoder_target),
+        ("saliency", shares.scores),
+    ):
+        found = matrix_of(content, name)
+        torch.testing.assert_close(found, expected.double(), rtol=1e-4, atol=1e-6)
+    ends = matrix_of(content, "saliency_ends")
+    torch.testing.assert_close(ends[:, 1], shares.gains.double(), rtol=1e-4, atol=1e-6)
+    lens = logit_lens(bundle, SOURCE, TARGET, count=1)
+    for layer, told in zip(lens.layers, content["lens"], strict=True):
+        for words, row in zip(layer.predictions, told["predictions"], strict=True):
+            assert row[0][1:] == [words[0].probability, words[0].id]
+    tree = explain_search(inside.translator, SOURCE)
+    for node, told in zip(tree.nodes, content["search"]["nodes"], strict=True):
+        assert (told["parent"], told["total"]) == (node.parent, node.total)
+        assert (told["verdict"], told["reason"]) == (node.verdict, node.reason)
+    assert [rank["name"] for rank in content["ranks"]] == [
+        rank.name for rank in rank_heads([capture])[: len(content["ranks"])]
+    ]
+
+
+@pytest.mark.parametrize("budget", [800_000, 450_000])
 def test_large_matrices_are_cut_to_the_budget_and_it_is_said(bundle: Bundle, budget: int):
     wide = random_bundle(bundle, d_model=64, d_ff=512)
     content = content_of(wide, budget=budget)
-    size = sum(len(entry["data"]) for entry in content["matrices"].values())
-    assert size <= budget
+    assert len(json.dumps(content, separators=(",", ":"))) <= budget
     assert "shown in part" in content["cut"]
     cut = [entry for entry in content["matrices"].values() if entry["shape"] != entry["of"]]
     assert cut

@@ -1,6 +1,7 @@
 """Everything a report shows, as data: words, steps and numbers, taken from one capture."""
 
 import dataclasses
+import json
 from collections.abc import Iterable
 from typing import Any
 
@@ -32,8 +33,11 @@ from pellucid.model import Seq2Seq
 FORMAT = 1
 """Rises when a report's data is no longer what older pages can show."""
 
-BUDGET = 4_600_000
-"""Bytes for matrices: with everything else a report stays under 5 MB."""
+BUDGET = 4_800_000
+"""Bytes for all data: with styles and scripts a report stays under 5 MB."""
+
+_ENTRY_BYTES = 150
+"""For what is told about a matrix beside its numbers and its name."""
 
 _SHOWN_PER_ROW = 5
 """How many of a row's likeliest words get a column among the logits."""
@@ -56,7 +60,8 @@ def report_content(
 ) -> dict[str, Any]:
     """A report's data, ready for JSON.
 
-    Without ``model`` it cannot show what was learned, without ``glances`` no more than the walk.
+    Matrices are cut so that all of it takes about ``budget`` bytes. Without ``model`` it cannot
+    show what was learned, without ``glances`` no more than the walk.
     """
     shown = _shown_words(capture)
     vocabulary_size = capture["logits"].shape[-1]
@@ -79,8 +84,7 @@ def report_content(
         parameter_count = sum(each.numel() for each in model.parameters())
     if glances is not None:
         matrices |= glance_matrices(glances)
-    encoded, limits = encode_matrices(matrices, budget)
-    return {
+    content = {
         "format": FORMAT,
         "sentence": _sentence(capture),
         "words": _words(capture, shown),
@@ -89,10 +93,11 @@ def report_content(
         "pages": [dataclasses.asdict(page) for page in pages],
         "attention": _attentions(pages),
         "predictions": plain_predictions(capture.predictions),
-        "cut": _told(limits),
-        "matrices": encoded,
         **(glance_content(glances) if glances is not None else {}),
     }
+    taken = len(json.dumps(content)) + sum(len(name) + _ENTRY_BYTES for name in matrices)
+    encoded, limits = encode_matrices(matrices, budget - taken)
+    return {**content, "cut": _told(limits), "matrices": encoded}
 
 
 def _needed(pages: Iterable[Page]) -> list[str]:
@@ -166,6 +171,7 @@ def _words(capture: Capture, shown: dict[int, str]) -> dict[str, list[str]]:
         "says": says,
         "steps": [f"{read} ▸ {said}" for read, said in zip(reads, says, strict=True)],
         "candidates": label_words(list(shown.values())),
+        "ends": ["shares summed", "gain of log p"],
     }
 
 
@@ -186,18 +192,18 @@ def _attentions(pages: Iterable[Page]) -> list[dict[str, Any]]:
 def _told(limits: Limits) -> str:
     """What was left out for size, in words; nothing if nothing was."""
     names = {
-        "weight": "learned matrices",
+        "weight": "rows and columns of a learned matrix",
         "inner": "hidden units",
         "model": "features of rows",
         "value": "features of values",
         "key": "features of keys",
         "words": "words",
     }
-    kept = [f"the first {count} {names[kind]}" for kind, count in limits.items()]
+    kept = [f"{count} {names[kind]}" for kind, count in limits.items()]
     if not kept:
         return ""
     return (
         "To keep this file small, large matrices are shown in part: at most "
-        + ", ".join(kept).replace("the first ", "")
-        + " in each direction. Each picture says so where it is cut."
+        + ", ".join(kept)
+        + ". Each picture says so where it is cut."
     )

@@ -5,6 +5,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import torch
+
 from pellucid.core.special import STOP_ID
 from pellucid.decoding.explain import explain_search
 from pellucid.inspection.capture import Capture
@@ -19,8 +21,10 @@ from pellucid.inspection.sentence import STOP_MARK, Opened, Prediction
 _LENS_WORDS = 3
 """How many words each layer says for each row."""
 
-_SALIENCY_STEPS = 32
-"""Points of the integral, half of what ``saliency`` takes: the sums agree to three digits."""
+_SALIENCY_STEPS = 16
+"""Points of the integral, a quarter of what ``saliency`` takes, and so a quarter of the time. For a
+sentence of 23 tokens in a model of 4+4 layers the shares of a row then miss its gain by 0.18 nats
+of 6.5 on average, instead of by 0.04; the report shows both."""
 
 _RANKED = 8
 """How many of the heads that align best are named."""
@@ -75,8 +79,10 @@ def glance_matrices(glances: Glances) -> dict[str, Matrix]:
     source, said, read = (Axis(name, "words") for name in ("source", "says", "reads"))
     matrices = {
         "saliency": Matrix(glances.saliency.scores, said, source),
-        "saliency_gains": Matrix(
-            glances.saliency.gains.unsqueeze(-1), said, Axis("log p gained", "single")
+        "saliency_ends": Matrix(
+            torch.stack([glances.saliency.scores.sum(-1), glances.saliency.gains], dim=-1),
+            said,
+            Axis("ends", "vocabulary"),
         ),
     }
     if glances.rollout is not None:

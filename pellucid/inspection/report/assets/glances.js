@@ -84,7 +84,13 @@ export function saliencyPage(context) {
       " et al. 2017).",
     ),
     picture(context, "saliency", "what each target token hangs on"),
-    picture(context, "saliency_gains", "gain of log p; the shares of a row sum to about this"),
+    make(
+      "p",
+      { class: "about" },
+      "The shares of a row should sum to its gain; what is missing is the error of an integral taken at",
+      " 16 points.",
+    ),
+    picture(context, "saliency_ends", "the sum of each row, and what it should be"),
   ].filter(Boolean);
 }
 

@@ -73,6 +73,7 @@ const AXES = {
   says: "token said",
   steps: "target position",
   candidates: "word",
+  ends: "total",
   "head and feature": "feature of all heads",
 };
 
