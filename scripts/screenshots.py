@@ -1,18 +1,24 @@
-"""Take the pictures that docs/inspection.md speaks of, in Chromium, into a folder of your own.
+"""Take pictures of a report or of the page, with a model of your own, in headless Chromium.
 
     python scripts/screenshots.py report runs/demo "je vois un chat noir dans le jardin" pictures
+    python scripts/screenshots.py page runs/demo "je vois un chat noir dans le jardin" pictures
 
 Pictures are not kept in the repository: they are made when somebody wants to look.
 """
 
 import argparse
+import contextlib
 import dataclasses
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 from pellucid.inspection.report.write import write_report
 
@@ -64,10 +70,16 @@ REPORT_SHOTS = (
 )
 
 
+Scheme = Literal["light", "dark"]
+SCHEMES: tuple[Scheme, ...] = ("light", "dark")
+WIDE: ViewportSize = {"width": 1280, "height": 800}
+PHONE: ViewportSize = {"width": 375, "height": 780}
+
+
 def main() -> int:
-    """Write the report, then every picture of it."""
+    """Write the report or start the server, then take every picture of it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["report"])
+    parser.add_argument("what", choices=["report", "page"])
     parser.add_argument("bundle")
     parser.add_argument("sentence")
     parser.add_argument("folder", type=Path)
@@ -76,15 +88,24 @@ def main() -> int:
     if path is None:
         sys.exit("pictures need Chromium on the path: apt-get install chromium")
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as name, sync_playwright() as playwright:
-        report = Path(name) / "report.html"
-        write_report(arguments.bundle, report, arguments.sentence)
+    with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        for shot in REPORT_SHOTS:
-            take(browser, report, shot, arguments.folder / f"report-{shot.name}.png")
-            sys.stdout.write(f"{shot.name}\n")
+        if arguments.what == "report":
+            take_report(browser, arguments.bundle, arguments.sentence, arguments.folder)
+        else:
+            take_page(browser, arguments.bundle, arguments.sentence, arguments.folder)
         browser.close()
     return 0
+
+
+def take_report(browser: Browser, bundle: str, sentence: str, folder: Path) -> None:
+    """Write a report, then every picture of it."""
+    with tempfile.TemporaryDirectory() as name:
+        report = Path(name) / "report.html"
+        write_report(bundle, report, sentence)
+        for shot in REPORT_SHOTS:
+            take(browser, report, shot, folder / f"report-{shot.name}.png")
+            sys.stdout.write(f"{shot.name}\n")
 
 
 def take(browser: Browser, report: Path, shot: Shot, path: Path) -> None:
@@ -101,6 +122,74 @@ def take(browser: Browser, report: Path, shot: Shot, path: Path) -> None:
         page.locator(shot.hover).hover(position={"x": 150, "y": 60})
     page.screenshot(path=path)
     context.close()
+
+
+def take_page(browser: Browser, bundle: str, sentence: str, folder: Path) -> None:
+    """Start a server, then take the page on wide screens, on a phone, and without a server."""
+    with serving(bundle) as address:
+        for scheme in SCHEMES:
+            take_wide(browser, address, sentence, folder, scheme)
+        take_phone(browser, address, sentence, folder)
+
+
+@contextlib.contextmanager
+def serving(bundle: str) -> Iterator[str]:
+    """``pellucid serve`` on a free port of this machine; gives its address."""
+    command = [sys.executable, "-m", "pellucid", "--quiet", "serve", bundle, "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - our own words
+        try:
+            assert process.stdout is not None
+            address = process.stdout.readline().strip()
+            if not address:
+                raise SystemExit("the server did not start; its words stand above")
+            yield address
+        finally:
+            process.send_signal(signal.SIGTERM)
+
+
+def translate(page: Page, address: str, text: str) -> None:
+    """Open the page and wait until the translation stands there."""
+    page.goto(address)
+    expect(page.locator("#counter")).not_to_be_empty()
+    page.fill("#source", text)
+    page.locator("#target .word").first.wait_for()
+    expect(page.locator("#result")).to_have_attribute("aria-busy", "false")
+
+
+def take_wide(browser: Browser, address: str, text: str, folder: Path, scheme: Scheme) -> None:
+    """Alignment, alternatives and the look inside, side by side."""
+    page = browser.new_page(viewport=WIDE, color_scheme=scheme, reduced_motion="reduce")
+    translate(page, address, text)
+    words = page.locator("#target .word")
+    words.nth(max(words.count() - 2, 0)).hover()
+    save(page, folder, f"page-{scheme}")
+    words.nth(words.count() // 2).click()
+    page.locator("[role=option]").first.wait_for()
+    save(page, folder, f"page-alternatives-{scheme}")
+    page.keyboard.press("Escape")
+    page.click("#tab-inside")
+    page.get_by_role("button", name="Open the walk").click()
+    page.frame_locator(".walk iframe").locator("h2").first.wait_for()
+    save(page, folder, f"page-inside-{scheme}", full_page=True)
+    page.close()
+
+
+def take_phone(browser: Browser, address: str, text: str, folder: Path) -> None:
+    """The page on a phone, and what it says when the server is gone."""
+    page = browser.new_page(viewport=PHONE, device_scale_factor=2, has_touch=True, is_mobile=True)
+    translate(page, address, text)
+    save(page, folder, "page-phone")
+    page.route("**/v1/translate", lambda route: route.abort())
+    page.fill("#source", text + " ")
+    page.locator("#notice").wait_for()
+    save(page, folder, "page-without-server")
+    page.close()
+
+
+def save(page: Page, folder: Path, name: str, *, full_page: bool = False) -> None:
+    """Save what is seen, or all of the page, and say so."""
+    page.screenshot(path=folder / f"{name}.png", full_page=full_page)
+    sys.stdout.write(f"{name}\n")
 
 
 if __name__ == "__main__":

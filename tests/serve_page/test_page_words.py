@@ -140,6 +140,7 @@ def test_text_of_any_script_stays_as_it_is(page: Page, text: str, direction: str
         assert page.locator(place).evaluate(read) == direction
     assert page.title() == "Pellucid"
     assert page.locator("main img, main script").count() == 0
+    page.fill("#source", f"{text}\n")
     sizes = page.evaluate(
         "['#source', '#under'].map((at) => document.querySelector(at).scrollHeight)"
     )

@@ -40,7 +40,7 @@ function onType(event) {
   const excess = drawCounter();
   byId("clear").hidden = text === "";
   drawSource([]);
-  drawThreads([], []);
+  lightUp(null, null);
   byId("hint").hidden = text.trim() !== "";
   if (text.trim() === "") {
     stopAsking();
