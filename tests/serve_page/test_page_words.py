@@ -3,7 +3,6 @@
 import json
 from typing import Any
 
-import pytest
 from playwright.sync_api import Page, Route, expect
 
 _WORDS = """async ([text, tokens]) =>
@@ -11,32 +10,31 @@ _WORDS = """async ([text, tokens]) =>
     .map((word) => [word.text, word.tokens])"""
 
 
-@pytest.mark.parametrize(
-    ("text", "tokens", "words"),
-    [
-        (
-            "nous n'avons pas vendu l'école",
-            "▁nous ▁n ' av ons ▁pas ▁vendu ▁l ' école",
-            "nous:0 n:1 ':2 avons:3,4 pas:5 vendu:6 l:7 ':8 école:9",
-        ),
-        ("Ein Hund läuft.", "Ein Hund läuft .", "Ein:0 Hund:1 läuft:2 .:3"),
-        ("ÉCOLE fermée", "école ferm ##ée", "ÉCOLE:0 fermée:1,2"),
-        ("low est", "lo@@ w e@@ st</w>", "low:0,1 est:2,3"),
-        ("مرحبا بالعالم", "▁مرحبا ▁بال عالم", "مرحبا:0 بالعالم:1,2"),
-        ("我是学生。", "▁我 是 学生 。", "我:0 是:1 学生:2 。:3"),
-        ("学生です", "▁学生 です", "学生:0 です:1"),
-        ("a 😀 b", "▁a ▁ <0xF0> <0x9F> <0x98> <0x80> ▁b", "a:0 😀:2,3,4,5 b:6"),
-        ("le Zébulon dort", "▁le <unk> ▁dort", "le:0 Zébulon:1 dort:2"),
-        ("le Zébulon", "le [UNK]", "le:0 Zébulon:1"),
-        ("nothing fits", "▁quite ▁another", "nothing fits:0,1"),
-        ("", "", ""),
-    ],
-    ids=["french", "words", "wordpiece", "bpe", "arabic", "chinese", "japanese", "emoji", "unknown",
-         "unknown at the end", "lost", "empty"],
-)  # fmt: skip
-def test_tokens_are_found_in_the_text(page: Page, text: str, tokens: str, words: str):
-    found = page.evaluate(_WORDS, [text, tokens.split()])
-    assert " ".join(f"{word}:{','.join(map(str, ids))}" for word, ids in found) == words
+CUT = (
+    (
+        "nous n'avons pas vendu l'école",
+        "▁nous ▁n ' av ons ▁pas ▁vendu ▁l ' école",
+        "nous:0 n:1 ':2 avons:3,4 pas:5 vendu:6 l:7 ':8 école:9",
+    ),
+    ("Ein Hund läuft.", "Ein Hund läuft .", "Ein:0 Hund:1 läuft:2 .:3"),
+    ("ÉCOLE fermée", "école ferm ##ée", "ÉCOLE:0 fermée:1,2"),
+    ("low est", "lo@@ w e@@ st</w>", "low:0,1 est:2,3"),
+    ("مرحبا بالعالم", "▁مرحبا ▁بال عالم", "مرحبا:0 بالعالم:1,2"),
+    ("我是学生。", "▁我 是 学生 。", "我:0 是:1 学生:2 。:3"),
+    ("学生です", "▁学生 です", "学生:0 です:1"),
+    ("a 😀 b", "▁a ▁ <0xF0> <0x9F> <0x98> <0x80> ▁b", "a:0 😀:2,3,4,5 b:6"),
+    ("le Zébulon dort", "▁le <unk> ▁dort", "le:0 Zébulon:1 dort:2"),
+    ("le Zébulon", "le [UNK]", "le:0 Zébulon:1"),
+    ("nothing fits", "▁quite ▁another", "nothing fits:0,1"),
+    ("", "", ""),
+)
+"""A text, its tokens as many kinds of tokenizers write them, and the words with their tokens."""
+
+
+def test_tokens_of_every_kind_are_found_in_the_text(page: Page):
+    for text, tokens, words in CUT:
+        found = page.evaluate(_WORDS, [text, tokens.split()])
+        assert " ".join(f"{word}:{','.join(map(str, ids))}" for word, ids in found) == words
 
 
 def answer(**sentence: Any) -> dict[str, Any]:
@@ -64,6 +62,8 @@ MAISONS = answer(
 
 
 def give(page: Page, body: dict[str, Any]) -> None:
+    """From now on, this is the answer."""
+
     def fulfill(route: Route) -> None:
         route.fulfill(body=json.dumps(body), content_type="application/json")
 
@@ -116,32 +116,33 @@ def test_what_was_cut_is_said(page):
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "direction"),
-    [
-        ("Où est l’élève naïf, à Łódź? – Ça va!", "ltr"),
-        ("ذهب الولد إلى المدرسة (اليوم)", "rtl"),
-        ("我在学校。学生です。", "ltr"),
-        ("👩‍👩‍👧 😀🏳️‍🌈 ok", "ltr"),
-        ("<script>document.title = 'x'</script><img src=x onerror=alert(1)>", "ltr"),
-    ],
-    ids=["diacritics", "arabic", "chinese and japanese", "emoji", "markup"],
+SCRIPTS = (
+    ("Où est l’élève naïf, à Łódź? – Ça va!", "ltr"),
+    ("ذهب الولد إلى المدرسة (اليوم)", "rtl"),
+    ("我在学校。学生です。", "ltr"),
+    ("👩‍👩‍👧 😀🏳️‍🌈 ok", "ltr"),
+    ("<script>document.title = 'x'</script><img src=x onerror=alert(1)>", "ltr"),
 )
-def test_text_of_any_script_stays_as_it_is(page: Page, text: str, direction: str):
-    body = answer(
-        source=text, text=text, tokens=text.split(), source_tokens=text.split(),
-        confidences=[0.2] * len(text.split()), alignment=[[0, 0]],
-    )  # fmt: skip
-    give(page, body)
-    page.fill("#source", text)
-    expect(page.locator("#target")).to_have_text(text)
+"""Diacritics, right to left, no spaces, emoji, markup; and which way they run."""
+
+
+def test_text_of_any_script_stays_as_it_is(page: Page):
     read = "(element) => getComputedStyle(element).direction"
-    for place in ("#source", "#target", "#under"):
-        assert page.locator(place).evaluate(read) == direction
-    assert page.title() == "Pellucid"
-    assert page.locator("main img, main script").count() == 0
-    page.fill("#source", f"{text}\n")
-    sizes = page.evaluate(
-        "['#source', '#under'].map((at) => document.querySelector(at).scrollHeight)"
-    )
-    assert sizes[0] == sizes[1]  # what lights up lies exactly under the letters
+    for text, direction in SCRIPTS:
+        parts = text.split()
+        body = answer(
+            source=text, text=text, tokens=parts, source_tokens=parts,
+            confidences=[0.2] * len(parts), alignment=[[0, 0]],
+        )  # fmt: skip
+        give(page, body)
+        page.fill("#source", text)
+        expect(page.locator("#target")).to_have_text(text)
+        for place in ("#source", "#target", "#under"):
+            assert page.locator(place).evaluate(read) == direction, text
+        assert page.title() == "Pellucid"
+        assert page.locator("main img, main script").count() == 0
+        page.fill("#source", f"{text}\n")
+        sizes = page.evaluate(
+            "['#source', '#under'].map((at) => document.querySelector(at).scrollHeight)"
+        )
+        assert sizes[0] == sizes[1], text  # what lights up lies exactly under the letters

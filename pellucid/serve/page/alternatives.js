@@ -12,7 +12,7 @@ const COUNT = 6;
 const MARGIN = 8; // pixels, as are those below
 const ROUND_THE_LIST = 56;
 const LEAST = 160;
-const MOST = 384;
+const MOST = 432;
 
 let pending = null;
 let anchor = null;
