@@ -94,7 +94,8 @@ def open_beam_search(
         ids = _table(active, source, state.beam_count)
         last = ids[:, :, -1] if length else torch.full_like(ids.sum(dim=-1), START_ID)
         logits, state = model.step(last, state)
-        allowed = rules.log_probs(logits, ids, [sentence.index for sentence in active])
+        seen = logits if listener is None else logits.clone()  # the rules write in place
+        allowed = rules.log_probs(seen, ids, [sentence.index for sentence in active])
         for row, sentence in enumerate(active):
             if listener is not None:
                 _tell(listener, sentence, logits[row], allowed[row], rules)
