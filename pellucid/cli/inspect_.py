@@ -98,7 +98,8 @@ def _draw(opened: "Opened", sentence: "Sentence", only: tuple[str, ...], path: P
     from pellucid.inspection.capture import capture_of
     from pellucid.inspection.figures import draw_attention
 
-    draw_attention(capture_of(opened, sentence, only or (CROSS_ATTENTION,)), path)
+    default = () if opened.model.config.kind == "rnn" else (CROSS_ATTENTION,)
+    draw_attention(capture_of(opened, sentence, only or default), path)
     click.echo(f"picture: {path}", err=True)
 
 

@@ -38,6 +38,8 @@ def draw_attention(capture: Capture, path: Path) -> None:
     WriteError, ConfigError if the capture holds no weights or too many.
     """
     grid = _grid(capture)
+    if capture.config.kind == "rnn":
+        raise ConfigError("a picture of attention needs attention, and a plain rnn has none")
     count = sum(len(panels) for panels in grid.values())
     if not 0 < count <= MOST_PANELS:
         raise ConfigError(

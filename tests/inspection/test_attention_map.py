@@ -87,6 +87,12 @@ def test_a_capture_without_weights_and_one_with_too_many_are_told(tmp_path: Path
         draw_attention(many, tmp_path / "x.png")
 
 
+def test_a_plain_rnn_has_nothing_to_draw(tmp_path: Path):
+    with pytest.raises(ConfigError) as caught:
+        draw_attention(captured(variant="lstm"), tmp_path / "x.png")
+    assert str(caught.value) == ("a picture of attention needs attention, and a plain rnn has none")
+
+
 def test_a_picture_that_cannot_be_written_is_told(tmp_path: Path):
     capture = captured("decoder.layers.0.cross_attention.heads.0.weights")
     with pytest.raises(WriteError, match=r"cannot write .*x\.png: No such file or directory"):
