@@ -52,7 +52,7 @@ def compare(
     sources, references = read_lines(source), read_lines(reference)
     check_lines({"sources": sources, "references": references})
     baseline, system = (
-        [each.text for each in open_translator(bundle).translate(sources, n_best=1)]
+        [each.text for each in open_translator(bundle, figures=False).translate(sources, n_best=1)]
         for bundle in (a, b)
     )
     contest = compare_lines(

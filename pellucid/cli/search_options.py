@@ -117,11 +117,16 @@ def search_options(command: _Command) -> _Command:
 
 
 def open_translator(
-    bundle: str, buffer_size: int | None = None, engine: EngineName = "auto"
+    bundle: str,
+    buffer_size: int | None = None,
+    engine: EngineName = "auto",
+    *,
+    figures: bool = True,
 ) -> "Translator":
     """The translator of ``bundle``, searching as the options of the running command say.
 
-    ``engine`` is for a command that has no option for it.
+    ``engine`` is for a command that has no option for it; without ``figures`` tokens need no
+    log-probabilities.
 
     With ``--with`` it is an ensemble, which torch alone can search. Raises ConfigError for a
     value out of its range, and whatever opening the bundles raises.
@@ -132,6 +137,8 @@ def open_translator(
 
     ctx = click.get_current_context()
     changes = _asked(ctx)
+    if not figures:
+        changes["token_log_probs"] = False
     if buffer_size is not None:
         changes["stream_lines"] = buffer_size
     others: Sequence[str] = ctx.meta.get(OTHERS_KEY, ())

@@ -67,7 +67,7 @@ def translate(
         raise InputMissingError("cannot read standard input: it is closed")
     if buffer_size is None and file == "-" and sys.stdin.isatty():
         buffer_size = 1
-    translator = open_translator(bundle, buffer_size)
+    translator = open_translator(bundle, buffer_size, figures=as_json)
     lines = iterate_lines(sys.stdin.buffer if file == "-" else Path(file))
     requests = _columns(lines) if tab_separated else lines
     asked = asked_to_explain(as_json=as_json)

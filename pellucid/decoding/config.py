@@ -103,6 +103,9 @@ class DecodingConfig(Config):
     repredict: bool = False
     """Say all words anew at every step, as seed 001's example does (EQ-124, ER-37); with the mask
     it is greedy search. ``transformer`` alone."""
+    token_log_probs: bool = True
+    """Give log p of each token. Without, the engine ctranslate2 need not read its translations
+    again; torch gives them anyway."""
     max_source_tokens: int = 1024
     """Longer sources are cut, with a warning."""
     batch_tokens: int = 8192

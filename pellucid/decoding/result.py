@@ -31,7 +31,8 @@ class Translation:
     tokens: tuple[str, ...]
     """The target pieces, without the stop."""
     token_log_probs: tuple[float, ...]
-    """log p(token | prefix, source) under the model before any penalty; the stop's comes last."""
+    """log p(token | prefix, source) under the model before any penalty; the stop's comes last.
+    Empty if the settings' ``token_log_probs`` is off and the engine had none at hand."""
     n_best: tuple["Translation", ...]
     """Best first, this one included; empty in the translations it holds."""
     source: str
@@ -50,9 +51,12 @@ class Translation:
 
     @property
     def perplexity(self) -> float:
-        """exp of the mean negative log-probability of a token, the stop included; 1 if empty."""
+        """exp of the mean negative log-probability of a token, the stop included; 1 if empty.
+
+        NaN where the log-probabilities were not asked for.
+        """
         if not self.token_log_probs:
-            return 1.0
+            return math.nan if self.tokens else 1.0
         mean = math.fsum(self.token_log_probs) / len(self.token_log_probs)
         return math.exp(min(-mean, 709.0))  # exp(710) is beyond a double
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
@@ -42,6 +42,7 @@ class Search:
         self._pieces = pieces
         self._ids = {piece: id_ for id_, piece in enumerate(pieces)}
         self._settings = settings
+        self._wants_log_probs = settings.token_log_probs or settings.coverage_penalty > 0
         # It keeps beam_size of those that finish, by log p / lengthᵝ. With β = α / 2 that is
         # nearest to our penalty (at 25 tokens the same), and with β = 0 it would end otherwise.
         self._exponent = settings.length_penalty / 2 or 1e-6
@@ -54,6 +55,12 @@ class Search:
                 self._read_beam(row, each.result()) for row, each in zip(rows, results, strict=True)
             ]
         heard: list[list[float]] = [[] for _ in rows]
+        if not self._wants_log_probs:
+            results = self._translate(rows)
+            return lambda: [
+                [self._read_greedy(row, each.result(), [])]
+                for row, each in zip(rows, results, strict=True)
+            ]
 
         def hear(step: Any) -> bool:
             heard[step.batch_id].append(step.log_prob)
@@ -74,7 +81,7 @@ class Search:
             (row, each)
             for row, candidates in zip(rows, kept, strict=True)
             for each in candidates
-            if each.log_probs is None
+            if self._needs_scoring(each)
         ]
         scores = iter(
             self._model.score_batch(
@@ -86,13 +93,30 @@ class Search:
             if unscored
             else ()
         )
+
+        def hypothesis(each: _Found) -> Hypothesis:
+            if self._needs_scoring(each):
+                log_probs = tuple(next(scores).result().log_probs)
+            elif each.log_probs is None:
+                return self._unread(each)
+            else:
+                log_probs = each.log_probs
+            return make_hypothesis([*each.ids, STOP_ID], log_probs, self._settings.length_penalty)
+
         return lambda: [
-            self._rank(
-                (each.ids, each.log_probs or tuple(next(scores).result().log_probs))
-                for each in candidates
-            )
-            for candidates in kept
+            self._rank([hypothesis(each) for each in candidates]) for candidates in kept
         ]
+
+    def _needs_scoring(self, each: _Found) -> bool:
+        wanted = self._wants_log_probs or each.total == -math.inf
+        return each.log_probs is None and wanted
+
+    def _unread(self, each: _Found) -> Hypothesis:
+        """With the score of the search itself, which shares PAD's and START's part out anew."""
+        if not math.isfinite(each.total):
+            return make_hypothesis([STOP_ID], [each.total], 0.0)  # it says what is wrong
+        penalty = length_penalty(len(each.ids) + 1, self._settings.length_penalty)
+        return Hypothesis(each.ids, each.total / penalty, ())
 
     def _translate(
         self,
@@ -124,8 +148,9 @@ class Search:
         ids = self._ids_of(result.hypotheses[0])
         if PAD_ID in ids or START_ID in ids:  # rare; to rule them out makes all others slower
             [again] = self._translate([row], ruling_out=(PAD_ID, START_ID))
-            return _cut(self._ids_of(again.result().hypotheses[0]), row, 0.0)
-        found = _cut(ids, row, 0.0)
+            result, log_probs = again.result(), []
+            ids = self._ids_of(result.hypotheses[0])
+        found = _cut(ids, row, result.scores[0] * len(ids) ** self._exponent)
         if found.total == -math.inf or len(log_probs) != len(ids):
             return found
         return dataclasses.replace(found, log_probs=tuple(log_probs))
@@ -150,13 +175,7 @@ class Search:
         )
         return ranked[: self._settings.n_best]
 
-    def _rank(
-        self, scored: Iterable[tuple[tuple[int, ...], tuple[float, ...]]]
-    ) -> list[Hypothesis]:
-        hypotheses = [
-            make_hypothesis([*ids, STOP_ID], log_probs, self._settings.length_penalty)
-            for ids, log_probs in scored
-        ]
+    def _rank(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
         hypotheses.sort(key=lambda each: -each.score)
         return hypotheses[: self._settings.n_best]
 

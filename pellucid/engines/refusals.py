@@ -21,6 +21,7 @@ _KNOWN = frozenset(
         "align_layer",
         "align_head",
         "replace_unknown",
+        "token_log_probs",
         "max_source_tokens",
         "batch_tokens",
         "stream_lines",

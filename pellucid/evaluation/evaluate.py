@@ -60,7 +60,8 @@ def evaluate(
     language_code(language)  # a fault found now costs nothing; after translating, minutes
     settings = translator.settings.having(beam_size=beam_size, n_best=1)
     began = time.perf_counter()
-    translations = translator.translate(list(sources), beam_size=settings.beam_size, n_best=1)
+    text_only = settings.model_copy(update={"token_log_probs": False})
+    translations = translator.translate(list(sources), text_only)
     seconds = time.perf_counter() - began
     hypotheses = [translation.text for translation in translations]
     scores = {
@@ -72,7 +73,7 @@ def evaluate(
     manifest = translator.bundle.manifest if isinstance(translator.bundle, Bundle) else {}
     engine = translator.engine.signature(settings)
     origin = origin_signature(settings, manifest, sources, references, engine)
-    token_count = sum(len(translation.token_log_probs) for translation in translations)
+    token_count = sum(len(each.tokens) + 1 for each in translations if each.source.strip())
     return Evaluation(
         bleu=scores["bleu"].score,
         chrf=scores["chrf"].score,

@@ -12,7 +12,9 @@ from pellucid.decoding.config import DecodingConfig
 _HASH_LENGTH = 12
 """Hexadecimal digits kept of a SHA-256: 48 bits tell any files of one project apart."""
 _ALWAYS_NAMED = ("beam_size", "length_penalty")
-_WITHOUT_EFFECT = frozenset(("n_best", "batch_tokens", "stream_lines", "cache_lines", "align"))
+_WITHOUT_EFFECT = frozenset(
+    ("n_best", "batch_tokens", "stream_lines", "cache_lines", "token_log_probs", "align")
+)
 """Settings that change neither the best translation nor its score."""
 _CARD = "README.md"
 

@@ -1,6 +1,7 @@
 """CTranslate2 gives what our own search gives: tokens, scores, log-probabilities, n-best."""
 
 import logging
+import math
 import threading
 from pathlib import Path
 
@@ -78,6 +79,20 @@ def test_what_a_beam_is_stopped_at_is_scored_with_the_stop_it_was_given(fast, ou
         for each, like in zip(one.n_best, forced, strict=True):
             assert each.token_log_probs == pytest.approx(like.token_log_probs, abs=5e-4)
             assert each.score == pytest.approx(like.score, abs=5e-4)
+
+
+@pytest.mark.parametrize("beam_size", [1, 4])
+def test_without_log_probabilities_the_answers_and_scores_are_the_same(fast, beam_size: int):
+    settings = fast.settings.changed({"beam_size": beam_size, "max_length": 30})
+    full = fast.translate(LINES, settings)
+    bare = fast.translate(LINES, settings.changed({"token_log_probs": False}))
+    assert said(full) == said(bare)
+    assert sum(not each.token_log_probs for each in bare) > 100
+    assert all(len(each.tokens) == 30 for each in bare if each.token_log_probs), "cut short"
+    for one, other in zip(full, bare, strict=True):
+        # the beam rules PAD and START out and shares their part of p, large here, out anew
+        assert one.score == pytest.approx(other.score, abs=5e-4 if beam_size == 1 else 1.0)
+    assert any(math.isnan(each.perplexity) for each in bare)
 
 
 def test_lengths_follow_each_source_as_the_settings_say(fast, ours):
