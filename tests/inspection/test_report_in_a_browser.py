@@ -236,3 +236,12 @@ def test_axe_finds_nothing_to_blame(visit: Callable[..., Watched], scheme: str, 
             if each["impact"] in ("serious", "critical")
         ]
         assert serious == [], name
+
+
+def test_paper_is_light_whatever_the_screen_was(visit: Callable[..., Watched]):
+    page = visit("given", at="encoder.layers.0.feed_forward", color_scheme="dark").page
+    ground = "getComputedStyle(document.querySelector('.pellucid-report')).backgroundColor"
+    assert page.evaluate(ground) == "rgb(20, 22, 26)"
+    page.emulate_media(media="print")
+    assert page.evaluate(ground) == "rgb(251, 250, 247)"
+    assert page.locator(".inspector").is_hidden()
