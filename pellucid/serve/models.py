@@ -39,6 +39,11 @@ class LoadedModel:
         told = place.languages or languages_of(bundle.settings, place.name)
         self.source_language, self.target_language = told
 
+    @property
+    def has_attention(self) -> bool:
+        """Whether target tokens can be aligned with source tokens."""
+        return self.bundle.model.config.kind != "rnn"
+
     def source_limit(self, limits_tokens: int) -> int:
         """Tokens of a sentence that are read at most, the stop not counted."""
         most = self.bundle.model.max_length

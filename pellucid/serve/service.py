@@ -151,7 +151,9 @@ class Service:
         served = self.find(request.model)
         model = served.model
         limit = model.source_limit(self.limits.max_inspect_tokens)
-        settings = model.settings.model_copy(update={"max_source_tokens": limit, "align": True})
+        settings = model.settings.model_copy(
+            update={"max_source_tokens": limit, "align": model.has_attention}
+        )
         translator = Translator(model.bundle, settings)
 
         count = request.count or min(_ALTERNATIVES, self.limits.max_n_best)
@@ -298,6 +300,6 @@ def search_settings(
             "max_length": None if asked is None else min(asked, most),
             "max_length_extra": min(own.max_length_extra, most),
             "max_source_tokens": model.source_limit(limits.max_source_tokens),
-            "align": request.alignment,
+            "align": request.alignment and model.has_attention,
         }
     )

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from page_server import serving, write_model
+from page_server import RECURRENT, serving, write_model
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request
 
 import pellucid
@@ -53,7 +53,9 @@ class Watched:
 @pytest.fixture(scope="session")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("page")
-    return {name: write_model(folder / name, seed) for seed, name in enumerate(("one", "two"))}
+    recurrent = write_model(folder / "recurrent", 0, RECURRENT)
+    both = {name: write_model(folder / name, seed) for seed, name in enumerate(("one", "two"))}
+    return {**both, "recurrent": recurrent}
 
 
 @pytest.fixture(scope="session")

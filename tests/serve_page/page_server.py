@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import uvicorn
@@ -33,10 +33,13 @@ LINES = (
 _TABLE = {"d_model": 32, "d_ff": 32, "heads": 2, "encoder_layers": 1, "decoder_layers": 2}
 
 
-def write_model(folder: Path, seed: int) -> Path:
+RECURRENT = {"kind": "rnn", "d_model": 32, "encoder_layers": 1, "decoder_layers": 1}
+
+
+def write_model(folder: Path, seed: int, table: Mapping[str, object] = _TABLE) -> Path:
     """A bundle of random weights; its tokenizer spells what it does not know in bytes."""
     tokenizer = train_tokenizer(LINES, TokenizerConfig(kind="bpe", vocabulary_size=340))
-    config = ModelConfig.parse(_TABLE)
+    config = ModelConfig.parse(dict(table))
     size = tokenizer.vocabulary_size
     model = build_model(config, size, size, seed=seed).eval()
     for parameter in model.parameters():

@@ -107,3 +107,15 @@ def test_only_the_page_itself_may_show_the_walk_in_a_frame(watched):
         assert policy == f"default-src 'self'; frame-ancestors {ancestors}", path
         assert headers["x-frame-options"] == old
         assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_model_without_attention_has_its_walk_all_the_same(page, translators):
+    expect(page.locator("#model")).to_be_enabled()
+    page.select_option("#model", "recurrent")
+    page.fill("#source", SENTENCE)
+    expect(page.locator("#target")).to_have_text(said(translators, SENTENCE, "recurrent"))
+    page.click("#tab-inside")
+    expect(page.get_by_text("This kind of model has no attention")).to_be_visible()
+    page.get_by_role("button", name="Open the walk").click()
+    walk = page.frame_locator(".walk iframe")
+    expect(walk.get_by_role("heading", name="Overview")).to_be_visible()

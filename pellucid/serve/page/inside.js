@@ -3,6 +3,7 @@
 import { postJson } from "./api.js";
 import { byId, make } from "./dom.js";
 import { drawHeads } from "./heads.js";
+import { chosenModel } from "./models.js";
 import { isInside, onInside, showTranslate } from "./tabs.js";
 import { drawWalk } from "./walk.js";
 
@@ -41,7 +42,10 @@ async function draw() {
   view.replaceChildren(...heading(), status);
   view.setAttribute("aria-busy", "true");
   try {
-    const capture = await postJson("/v1/inspect", body, request.signal);
+    const hasAttention = chosenModel()?.kind !== "rnn";
+    const capture = hasAttention
+      ? await postJson("/v1/inspect", body, request.signal)
+      : { names: [] };
     view.replaceChildren(...heading(), drawHeads(capture), drawWalk({ text: source, target: text, model }));
     drawn = JSON.stringify(body);
   } catch (problem) {
