@@ -1,8 +1,8 @@
 # A server that needs no rights: no root, no writable file system, no network of its own.
 #
-#   docker build -t pellucid .
+#   docker build -t pellucid-serve .
 #   docker run --rm --read-only --tmpfs /tmp --cap-drop ALL --security-opt no-new-privileges \
-#     -p 127.0.0.1:8000:8000 -e PELLUCID_API_KEY -v "$PWD/runs/en-de:/models/en-de:ro" pellucid
+#     -p 127.0.0.1:8000:8000 -e PELLUCID_API_KEY -v "$PWD/runs/en-de:/models/en-de:ro" pellucid-serve
 
 FROM python:3.12-slim AS build
 WORKDIR /build
