@@ -98,11 +98,14 @@ def _bare(argument: str) -> str:
 
 def _base_bundle(tiny: Bundle, folder: Path) -> Bundle:
     """Random weights that stop after ``BASE_TOKENS``: its position outweighs all else there."""
-    config = ModelConfig(norm="pre", positions="learned", max_positions=256, tie_output=False)
+    config = ModelConfig(
+        norm="pre", positions="learned", max_positions=256, tie_output=False, output_bias=True
+    )
     size = tiny.source_tokenizer.vocabulary_size
     model = build_model(config, size, tiny.target_tokenizer.vocabulary_size, seed=0)
     stop = model.get_parameter("output_weight").data[STOP_ID]
-    stop *= 10 / stop.norm()
+    stop *= 10 / stop.norm()  # at its position the logit is 10 · √512 = 226, elsewhere some ±30
+    model.get_parameter("output_bias").data[STOP_ID] -= 100
     model.get_parameter("target_embedding.positions.learned").data[BASE_TOKENS] += 100 * stop
     settings = {"model": config.to_table()}
     bundle = Bundle(model, tiny.source_tokenizer, tiny.target_tokenizer, settings, {})
