@@ -1,18 +1,19 @@
 """A bundle as CTranslate2 wants it, converted once and kept beside the bundle.
 
-.ctranslate2/NAME-KEY-TYPE/   the converted model, with a manifest of its own
+.ctranslate2/NAME-KEY-TYPE/   the converted model, with a manifest and a proof that it is ours
 .ctranslate2/.lock            held while one process converts or opens
 
 KEY is made of the bundle's hash and of the versions of both programs. A bundle that lies where
-nothing can be written, or in no folder of ours, is kept in the user's cache folder instead.
+nothing can be written, or in no folder of ours, is kept in the user's cache folder instead. What
+this user's program has not made is never opened (``pellucid.engines.proof``).
 """
 
 import contextlib
-import fcntl
 import hashlib
 import json
 import logging
 import os
+import tempfile
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -22,11 +23,12 @@ from pellucid.bundle import Bundle, model_tensors
 from pellucid.core.errors import CorruptError, InputMissingError, WriteError
 from pellucid.core.files import remove_folder, remove_leftovers, verify_folder
 from pellucid.core.tensors import fingerprint
+from pellucid.engines.locking import locked_folder
+from pellucid.engines.proof import is_proven, own_folder, own_secret, prove
 from pellucid.interop.ctranslate2_export import export_ctranslate2
 from pellucid.interop.quantization import Quantization
 
 CACHE_FOLDER = ".ctranslate2"
-_LOCK_FILE = ".lock"
 _KEY_LENGTH = 16  # 64 bits: chance hits are out of the question
 
 _log = logging.getLogger("pellucid")
@@ -36,52 +38,87 @@ _log = logging.getLogger("pellucid")
 def converted(bundle: Bundle, quantization: Quantization) -> Iterator[Path]:
     """The folder of the converted model, which stays as it is while the block lasts.
 
-    It is made if it is not there, or if it is damaged; others who want it wait meanwhile.
-    Raises WriteError if neither place can be written, and as ``export_ctranslate2`` does.
+    It is made if it is not there, if it is damaged, or if this user's program has not made it;
+    others who want it wait meanwhile. Where nothing can be kept it is made for this block alone.
+    Raises WriteError if that cannot be written either, and as ``export_ctranslate2`` does.
     """
+    secret = own_secret()
     key = _key(bundle)
     name = "imported" if bundle.path is None else bundle.path.resolve().name
-    faults = []
     with contextlib.ExitStack() as stack:
-        for place in _places(bundle):
+        for place in _places(bundle) if secret is not None else []:
+            assert secret is not None
             folder = place / f"{name}-{key}-{quantization}"
             try:
-                stack.enter_context(_locked(place))
+                stack.enter_context(locked_folder(place))
             except OSError as error:
-                if not _is_whole(folder):
-                    faults.append(f"cannot write {place}: {error.strerror}")
+                _log.debug("cannot write %s: %s", place, error.strerror)
+                if not _is_ours(folder, secret):
                     continue
             else:
-                _fill(folder, bundle, quantization)
+                if _is_of_another_user(folder):
+                    _log.info("%s is another user's and is left alone", folder)
+                    continue
+                _fill(folder, bundle, quantization, secret)
             yield folder
             return
-    raise WriteError(
-        f"a converted model must be kept somewhere: {'; '.join(faults)}",
-        hint="let XDG_CACHE_HOME name a folder that you may write, or take the engine torch",
-    )
+        yield stack.enter_context(_converted_for_now(bundle, quantization))
 
 
-def _fill(folder: Path, bundle: Bundle, quantization: Quantization) -> None:
-    """Make ``folder`` unless it is there and whole. The caller holds the lock."""
+@contextlib.contextmanager
+def _converted_for_now(bundle: Bundle, quantization: Quantization) -> Iterator[Path]:
+    """A conversion that is gone with the block. Raises WriteError."""
+    try:
+        place = tempfile.TemporaryDirectory(prefix="pellucid-", ignore_cleanup_errors=True)
+    except OSError as error:
+        raise WriteError(
+            f"a converted model must be kept somewhere: {error.strerror}",
+            hint="let XDG_CACHE_HOME name a folder that you may write, or take the engine torch",
+        ) from error
+    with place:
+        folder = Path(place.name) / "model"
+        _log.info(
+            "converting the model for CTranslate2 (%s), for this time alone: nothing can be kept"
+            " (let XDG_CACHE_HOME name a folder that you may write)",
+            quantization,
+        )
+        export_ctranslate2(bundle, folder, quantization)
+        yield folder
+
+
+def _fill(folder: Path, bundle: Bundle, quantization: Quantization, secret: bytes) -> None:
+    """Make ``folder`` unless it is there, whole and ours. The caller holds the lock."""
     remove_leftovers(folder.parent)
-    if _is_whole(folder):
+    if _is_ours(folder, secret):
         return
-    if folder.exists():
+    if folder.exists() or folder.is_symlink():
         remove_folder(folder)
     _remove_outdated(folder, bundle)
     _log.info("converting the model for CTranslate2 (%s), once, into %s", quantization, folder)
     export_ctranslate2(bundle, folder, quantization)
+    prove(folder, secret)
 
 
-def _is_whole(folder: Path) -> bool:
+def _is_ours(folder: Path, secret: bytes) -> bool:
+    """Whether a conversion is there, whole, and made by this user's program; says if not."""
     try:
-        verify_folder(folder)
+        files = verify_folder(folder)["files"]
     except InputMissingError:
         return False
     except CorruptError as error:
         _log.warning("a converted model is damaged and will be made again: %s", error)
         return False
-    return True
+    if is_proven(folder, secret, frozenset(files)):
+        return True
+    _log.warning("a converted model was not made here and will be made again: %s", folder)
+    return False
+
+
+def _is_of_another_user(folder: Path) -> bool:
+    try:
+        return folder.lstat().st_uid != os.geteuid()
+    except OSError:
+        return False
 
 
 def _remove_outdated(folder: Path, bundle: Bundle) -> None:
@@ -112,18 +149,6 @@ def _key(bundle: Bundle) -> str:
 
 def _places(bundle: Bundle) -> list[Path]:
     """Where a conversion may be kept, the best place first."""
-    home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    own = Path(home).expanduser() / "pellucid" / CACHE_FOLDER
-    return [own] if bundle.path is None else [bundle.path.resolve().parent / CACHE_FOLDER, own]
-
-
-@contextlib.contextmanager
-def _locked(place: Path) -> Iterator[None]:
-    """Hold the place alone; waits for whoever holds it. Raises OSError if it cannot be made."""
-    place.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(place / _LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+    places = [] if bundle.path is None else [bundle.path.resolve().parent]
+    own = own_folder()
+    return [place / CACHE_FOLDER for place in (*places, *([own] if own else []))]
