@@ -51,9 +51,10 @@ def compare(
 
     sources, references = read_lines(source), read_lines(reference)
     check_lines({"sources": sources, "references": references})
+    translators = (open_translator(bundle, figures=False) for bundle in (a, b))
     baseline, system = (
-        [each.text for each in open_translator(bundle, figures=False).translate(sources, n_best=1)]
-        for bundle in (a, b)
+        [each.text for each in translator.translate(sources, translator.settings.best_alone())]
+        for translator in translators
     )
     contest = compare_lines(
         baseline, system, references, samples=samples, most_changed=most_changed

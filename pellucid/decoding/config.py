@@ -147,6 +147,13 @@ class DecodingConfig(Config):
         }
         return self.changed({name: value for name, value in changes.items() if value is not None})
 
+    def best_alone(self) -> "DecodingConfig":
+        """These settings where the first translation of a line is all that counts.
+
+        A search gives one then; sampling goes on drawing ``n_best``, to take the best of them.
+        """
+        return self.having(n_best=1 if self.sampling is None else None)
+
     def changed(self, changes: Mapping[str, Any]) -> "DecodingConfig":
         """These settings with those of a table in place of their own.
 

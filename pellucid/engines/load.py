@@ -46,7 +46,8 @@ def load(
     bundle = _open(Path(path), place)
     settings = DecodingConfig.parse(bundle.settings.get("decoding", {}), f"{path}: decoding")
     chosen = choose_engine(bundle, engine, compute_type)
-    _log.info("engine %s: %s", chosen.name, chosen.reason)
+    if engine != "torch":  # that it was asked for is no news
+        _log.info("engine %s: %s", chosen.name, chosen.reason)
     return Translator(bundle, settings, chosen)
 
 

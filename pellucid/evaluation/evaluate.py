@@ -52,13 +52,14 @@ def evaluate(
 
     ``language`` is that of the references, a code such as ``de``: ``bleu_lc_tok`` takes its rules
     (English ones if None, and the signature says so). ``beam_size`` goes before the translator's.
+    Of several translations of a line the first one counts.
 
     Raises DataError if the line counts differ or there is no line, ConfigError for a language
     that is not a code or a beam size out of its range.
     """
     check_lines({"sources": sources, "references": references})
     language_code(language)  # a fault found now costs nothing; after translating, minutes
-    settings = translator.settings.having(beam_size=beam_size, n_best=1)
+    settings = translator.settings.having(beam_size=beam_size).best_alone()
     began = time.perf_counter()
     text_only = settings.model_copy(update={"token_log_probs": False})
     translations = translator.translate(list(sources), text_only)

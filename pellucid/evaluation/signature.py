@@ -13,9 +13,11 @@ _HASH_LENGTH = 12
 """Hexadecimal digits kept of a SHA-256: 48 bits tell any files of one project apart."""
 _ALWAYS_NAMED = ("beam_size", "length_penalty")
 _WITHOUT_EFFECT = frozenset(
-    ("n_best", "batch_tokens", "stream_lines", "cache_lines", "token_log_probs", "align")
+    ("batch_tokens", "stream_lines", "cache_lines", "token_log_probs", "align")
 )
 """Settings that change neither the best translation nor its score."""
+_SAMPLES = "n_best"
+"""How many samples are drawn, of which the best is taken; a search finds the same best anyway."""
 _CARD = "README.md"
 
 
@@ -47,10 +49,11 @@ def search_signature(settings: DecodingConfig) -> str:
     Settings that are not numbers appear as their hash, so that no text can break the line.
     """
     table, plain = settings.model_dump(), DecodingConfig().model_dump()
+    silent = _WITHOUT_EFFECT if settings.sampling is not None else _WITHOUT_EFFECT | {_SAMPLES}
     shown = [
         name
         for name in table
-        if name in _ALWAYS_NAMED or (table[name] != plain[name] and name not in _WITHOUT_EFFECT)
+        if name in _ALWAYS_NAMED or (table[name] != plain[name] and name not in silent)
     ]
     return ",".join(f"{name}={_short(table[name])}" for name in shown)
 

@@ -161,7 +161,8 @@ def _measure(
     """BLEU in percent, and the mean loss of a reference token in nats."""
     bundle = _Changed(model, opened.source_tokenizer, opened.target_tokenizer)
     translator = Translator(bundle, opened.translator.settings)
-    hypotheses = [each.text for each in translator.translate(list(sources), n_best=1)]
+    settings = translator.settings.best_alone()
+    hypotheses = [each.text for each in translator.translate(list(sources), settings)]
     log_probs = [
         log_prob
         for scored in translator.score(sources, references)

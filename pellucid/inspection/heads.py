@@ -1,7 +1,6 @@
 """Which head aligns best: the heads of cross-attention, ranked."""
 
 import dataclasses
-import math
 from collections.abc import Iterable, Sequence
 
 import torch
@@ -33,8 +32,9 @@ def rank_heads(
 
     ``alignments`` are links for each capture, from a person or another model. Without them a
     head is held against the others: the consensus links each target token with the source token
-    at which all other heads together look most. The stop's row counts in neither. Raises
-    DataError if no capture holds weights of cross-attention or the counts differ.
+    at which all other heads together look most. The stop's row counts in neither. None is
+    ranked where no target token was said, or linked. Raises DataError if a capture holds no
+    weights of cross-attention or the counts differ.
     """
     if alignments is not None and len(alignments) != len(captures):
         raise DataError(
@@ -51,7 +51,7 @@ def rank_heads(
             others = weights if is_only_one else total - weights
             aligned = _strongest(others) if gold is None else gold
             sums.setdefault(name, _Sums()).add(weights, aligned)
-    ranks = [each.rank(name) for name, each in sums.items()]
+    ranks = [each.rank(name) for name, each in sums.items() if each.aligned_rows]
     return sorted(ranks, key=lambda rank: -rank.agreement)
 
 
@@ -78,20 +78,20 @@ class _Sums:
 
     def __init__(self) -> None:
         self._aligned, self._entropy = 0.0, 0.0
-        self._aligned_rows, self._rows = 0, 0
+        self.aligned_rows, self._rows = 0, 0
 
     def add(self, weights: Tensor, aligned: Tensor) -> None:
         has_link = aligned.any(-1)
         self._aligned += float((weights * aligned)[has_link].sum())
-        self._aligned_rows += int(has_link.sum())
+        self.aligned_rows += int(has_link.sum())
         self._entropy += float(torch.special.entr(weights).sum())
         self._rows += len(weights)
 
     def rank(self, name: str) -> HeadRank:
         return HeadRank(
             name=name,
-            agreement=self._aligned / self._aligned_rows if self._aligned_rows else math.nan,
-            entropy=self._entropy / self._rows if self._rows else math.nan,
+            agreement=self._aligned / self.aligned_rows,
+            entropy=self._entropy / self._rows,
         )
 
 

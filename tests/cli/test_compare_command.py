@@ -12,7 +12,7 @@ FEW = ("--samples", 20, "--max-length", 8)
 def test_two_models_are_compared_for_people_and_programs(tiny_run, tmp_path):
     (tmp_path / "a.fr").write_text(SOURCES)
     (tmp_path / "a.en").write_text(REFERENCES)
-    said = pellucid("compare", tiny_run, tiny_run, "a.fr", "a.en", *FEW, folder=tmp_path)
+    said = pellucid("-q", "compare", tiny_run, tiny_run, "a.fr", "a.en", *FEW, folder=tmp_path)
     assert (said.code, said.err) == (0, "")
     bleu, chrf, words, differ = said.out.splitlines()
     assert bleu.startswith("bleu  A ")

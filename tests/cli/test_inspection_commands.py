@@ -54,6 +54,16 @@ def test_inspect_writes_json_with_the_numbers_that_were_asked_for(tiny_run: Path
     assert found["confidences"] == pytest.approx(expected)
 
 
+def test_inspect_of_an_empty_translation_writes_json_without_nan(tiny_run: Path):
+    result = pellucid("inspect", tiny_run, SENTENCE, "--target", "", "--json", "--only", "logits")
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"JSON knows no {constant}")
+
+    found = json.loads(result.out, parse_constant=refuse)
+    assert (found["target_tokens"], found["heads"]) == (["</s>"], [])
+
+
 def test_inspect_saves_draws_and_reports(tiny_run: Path, tmp_path: Path):
     result = pellucid(
         *("inspect", tiny_run, SENTENCE, "--only", "decoder.layers.1.cross_attention.*.weights"),
@@ -106,6 +116,7 @@ def test_ablate_gives_a_table_and_json_and_a_picture(tiny_run: Path, tmp_path: P
     files = (tmp_path / "a", tmp_path / "b", "--lines", 2, "--beam-size", 1, "--max-length", 5)
     result = pellucid("ablate", tiny_run, *files)
     assert result.code == 0, result.err
+    assert "engine" not in result.err, "nobody chose one"
     header, whole, *parts, last = result.out.splitlines()
     assert header.split() == ["BLEU", "change", "loss", "change"]
     assert whole.startswith("whole model")

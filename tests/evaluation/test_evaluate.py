@@ -11,7 +11,7 @@ from evaluated_bundle import SOURCES, evaluated_bundle
 from pellucid import __version__
 from pellucid.bundle import load_bundle, save_bundle
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.config import DecodingConfig, SamplingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.evaluate import evaluate
 from pellucid.evaluation.metrics import bleu, bleu_lc_tok, chrf, ter
@@ -158,6 +158,22 @@ def test_search_names_every_setting_that_changes_the_answer():
     assert search_signature(other) == (
         "beam_size=4,length_penalty=0.6,patience=inf,max_length=20,min_length=2"
     )
+
+
+def test_the_number_of_samples_is_named_and_drawn_and_that_of_a_search_is_neither():
+    """The best of thirty samples is likelier than a single one."""
+    sampling = SamplingConfig(seed=3)
+    settings = DecodingConfig(beam_size=1, n_best=30, max_length=8, sampling=sampling)
+    assert "n_best=30," in search_signature(settings)
+    sampler = Translator(evaluated_bundle(), settings)
+    said = [each.text for each in sampler.translate(SOURCES)]
+    single = [each.text for each in sampler.translate(SOURCES, n_best=1)]
+    assert said != single
+    result = evaluate(sampler, SOURCES, said)
+    assert result.exact_match == 100
+    assert "n_best=30," in result.signatures["bleu"]
+    searcher = Translator(evaluated_bundle(), DecodingConfig(n_best=3, mbr=True, max_length=8))
+    assert "n_best" not in evaluate(searcher, SOURCES, said).signatures["bleu"]
 
 
 def test_text_in_a_setting_cannot_break_the_signature():

@@ -74,6 +74,14 @@ def test_every_head_of_a_model_is_ranked_and_a_recurrent_one_has_one():
     assert len(rank_heads([inspect(tiny_bundle("additive"), "a b c", "c a")])) == 1
 
 
+def test_where_nothing_was_said_or_linked_no_head_is_ranked():
+    """Not one with the agreement NaN, which no JSON can carry."""
+    nothing = inspect(tiny_bundle(), "a b c", "")
+    assert rank_heads([nothing]) == []
+    assert rank_heads([capture_with(FORWARDS, BACKWARDS)], [[]]) == []
+    assert rank_heads([nothing, inspect(tiny_bundle(), "a b c", "c a")]) != []
+
+
 def test_without_cross_attention_there_is_nothing_to_rank():
     capture = inspect(tiny_bundle("lstm"), "a b", "c d")
     with pytest.raises(DataError, match="ranking heads needs weights of cross-attention"):

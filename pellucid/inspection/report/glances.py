@@ -55,8 +55,8 @@ def look_around(opened: Opened, capture: Capture, *, with_search: bool) -> Glanc
 
 
 def _ranked(capture: Capture) -> list[HeadRank]:
-    """The heads that align best; none if nothing was said, which no head can align."""
-    if capture.config.kind == "rnn" or len(capture.target_tokens) < 2:
+    """The heads that align best; none if there are none, or nothing was said to align."""
+    if capture.config.kind == "rnn":
         return []
     return rank_heads([capture])[:_RANKED]
 
