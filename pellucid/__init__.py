@@ -4,7 +4,24 @@
     [translation] = translator.translate(["je suis étudiant"], beam_size=5)
     translation.text, translation.score, translation.tokens, translation.token_log_probs
 
-Names are imported when they are first used, so that ``import pellucid`` costs nothing.
+load .................. a Translator from a bundle, a run folder or a Marian folder
+Translator ............ translates, scores given translations, names alternatives
+Translation ........... a text with its score, tokens, alignment and n-best list
+Request ............... a text with demands of its own: a prefix, words it must hold
+DecodingConfig ........ how translations are searched for, or drawn
+read_config ........... a RunConfig from a preset or a TOML file
+RunConfig ............. everything that decides a training run
+train ................. train a model into a run folder
+Seq2SeqTranslator ..... fit, predict, score: an estimator in scikit-learn's shape
+evaluate .............. BLEU, chrF, TER and more, each with its signature
+explain_search ........ the tree of a search, and why it chose what it chose
+inspect ............... a Capture: every intermediate of a forward pass by name
+Capture ............... those intermediates, with their axes, equations and meaning
+write_report .......... one sentence walked through the model, as an HTML file
+
+From transformers: ``pellucid.load(path)`` is what ``from_pretrained`` and ``pipeline`` are there,
+tokenizers included. Names are imported when they are first used, so that ``import pellucid`` costs
+nothing.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -15,6 +32,7 @@ if TYPE_CHECKING:
     from pellucid.decoding.requests import Request as Request
     from pellucid.decoding.result import Translation as Translation
     from pellucid.decoding.translator import Translator as Translator
+    from pellucid.engines.estimator import Seq2SeqTranslator as Seq2SeqTranslator
     from pellucid.engines.load import load as load
     from pellucid.evaluation.evaluate import evaluate as evaluate
     from pellucid.inspection.capture import Capture as Capture
@@ -31,6 +49,7 @@ __all__ = [
     "DecodingConfig",
     "Request",
     "RunConfig",
+    "Seq2SeqTranslator",
     "Translation",
     "Translator",
     "__version__",
@@ -42,6 +61,9 @@ __all__ = [
     "train",
     "write_report",
 ]
+
+_LOADERS = ("AutoModel", "AutoModelForSeq2SeqLM", "MarianMTModel", "from_pretrained", "pipeline")
+"""How those who know transformers would call ``load``."""
 
 
 def __getattr__(name: str) -> Any:
@@ -94,11 +116,16 @@ def __getattr__(name: str) -> Any:
             from pellucid.training.train import train
 
             return train
+        case "Seq2SeqTranslator":
+            from pellucid.engines.estimator import Seq2SeqTranslator
+
+            return Seq2SeqTranslator
         case "write_report":
             from pellucid.inspection.report.write import write_report
 
             return write_report
-    raise AttributeError(f"module 'pellucid' has no attribute {name!r}")
+    instead = "; pellucid.load(path) gives a translator" if name in _LOADERS else ""
+    raise AttributeError(f"module 'pellucid' has no attribute {name!r}{instead}")
 
 
 def __dir__() -> list[str]:

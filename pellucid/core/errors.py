@@ -13,6 +13,7 @@
     |-- DivergedError ............ exit 75   training left the finite numbers
     |-- MissingExtraError ........ exit  1   an optional package is not installed
     |-- CancelledError ........... exit 130  somebody asked for the work to be stopped
+    |-- NotFittedError ........... exit  1   an estimator is asked before it has learned
     '-- ShapeError ............... exit 70   tensors do not fit together
 
 Each says what must hold, what was got, and (``hint``) what to do about it.
@@ -102,6 +103,10 @@ class CancelledError(PellucidError):
     """The work was stopped before its end because somebody asked for that."""
 
     exit_code = 130
+
+
+class NotFittedError(PellucidError, ValueError):
+    """An estimator is asked before it has learned; a ValueError, as scikit-learn's is."""
 
 
 class ShapeError(PellucidError, ValueError):

@@ -1,0 +1,133 @@
+"""A translator that is trained and asked as scikit-learn's estimators are."""
+
+import json
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, Final, Self
+
+from pellucid.core.errors import DataError, NotFittedError, list_faults
+from pellucid.core.files import write_file
+from pellucid.decoding.translator import Translator
+from pellucid.engines.load import load
+from pellucid.engines.names import EngineName
+from pellucid.evaluation.evaluate import evaluate
+from pellucid.evaluation.metrics import check_lines
+from pellucid.training.presets import read_config
+from pellucid.training.train import train
+
+
+class _Unchanged:
+    """What stands for a parameter that nobody named; None is a value."""
+
+
+_UNCHANGED: Final = _Unchanged()
+
+
+class Seq2SeqTranslator:
+    """Learns to translate from pairs of lines; scikit-learn's shape, without scikit-learn.
+
+    translator = pellucid.Seq2SeqTranslator("tiny", ["training.max_minutes=5"]).fit(X, y)
+    translator.predict(["le chat dort"]), translator.score(X_test, y_test)
+
+    ``preset`` is the name of a preset or a TOML file, ``overrides`` are as those of ``pellucid
+    train --set``. ``folder`` becomes the run folder, which every command reads; without one the run
+    lies in a temporary folder and goes with the estimator. ``engine`` is that of ``pellucid.load``.
+    Nothing is checked before ``fit``; ``translator_`` and ``folder_`` are there after it.
+    """
+
+    translator_: Translator
+    folder_: Path
+
+    def __init__(
+        self,
+        preset: str = "tiny",
+        overrides: Sequence[str] = (),
+        folder: Path | str | None = None,
+        engine: EngineName = "auto",
+    ) -> None:
+        self.preset = preset
+        self.overrides = overrides
+        self.folder = folder
+        self.engine = engine
+
+    def fit(self, X: Iterable[str], y: Iterable[str]) -> Self:  # noqa: N803  # scikit-learn's name
+        """Train on the pairs of ``X`` and ``y``; text for validation can be named by overrides.
+
+        Raises DataError naming every line that is none, OutputExistsError if ``folder`` holds
+        something, and as ``read_config`` and ``train`` do.
+        """
+        sources, targets = _lines(X, "X"), _lines(y, "y")
+        check_lines({"X": sources, "y": targets})
+        with tempfile.TemporaryDirectory(prefix="pellucid-") as text:
+            names = {"source": sources, "target": targets}
+            for name, lines in names.items():
+                content = "".join(f"{line}\n" for line in lines)
+                write_file(Path(text, name), content.encode())
+            data = [f"data.{name}={json.dumps(str(Path(text, name)))}" for name in names]
+            config = read_config(self.preset, [*self.overrides, *data])
+            folder = Path(self.folder or self._temporary_folder())
+            train(config, folder)
+        self.translator_ = load(folder, self.engine)
+        self.folder_ = folder
+        return self
+
+    def predict(self, X: Iterable[str]) -> list[str]:  # noqa: N803
+        """The translation of each line. Raises NotFittedError before ``fit``."""
+        translator = self._fitted()
+        return [each.text for each in translator.translate(_lines(X, "X"))]
+
+    def score(self, X: Iterable[str], y: Iterable[str]) -> float:  # noqa: N803
+        """BLEU of ``predict(X)`` against ``y`` in percent: cased, detokenized sacreBLEU.
+
+        Raises NotFittedError before ``fit``, DataError if the counts differ.
+        """
+        return evaluate(self._fitted(), _lines(X, "X"), _lines(y, "y")).bleu
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  # nothing is nested
+        """The arguments of the constructor, as they were given."""
+        names = ("preset", "overrides", "folder", "engine")
+        return {name: getattr(self, name) for name in names}
+
+    def set_params(
+        self,
+        *,
+        preset: str | _Unchanged = _UNCHANGED,
+        overrides: Sequence[str] | _Unchanged = _UNCHANGED,
+        folder: Path | str | _Unchanged | None = _UNCHANGED,
+        engine: EngineName | _Unchanged = _UNCHANGED,
+    ) -> Self:
+        """Change some of them; what was learned stays until the next ``fit``."""
+        given = {"preset": preset, "overrides": overrides, "folder": folder, "engine": engine}
+        for name, value in given.items():
+            if not isinstance(value, _Unchanged):
+                setattr(self, name, value)
+        return self
+
+    def _temporary_folder(self) -> str:
+        """A new folder that is removed with the estimator, or when the program ends."""
+        folder = tempfile.mkdtemp(prefix="pellucid-")
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return folder
+
+    def _fitted(self) -> Translator:
+        if not hasattr(self, "translator_"):
+            raise NotFittedError("this Seq2SeqTranslator has learned nothing yet", hint="call fit")
+        return self.translator_
+
+
+def _lines(texts: Iterable[str], name: str) -> list[str]:
+    """``texts`` as lines of a file. Raises DataError naming every one that is none."""
+    if isinstance(texts, str):
+        raise DataError(f"{name} must be a list of lines, got one string")
+    lines = list(texts)
+    faults = [
+        f"{name}[{number}] must be one line of text, got {line!r:.60}"
+        for number, line in enumerate(lines)
+        if not isinstance(line, str) or "\n" in line
+    ]
+    if faults:
+        raise DataError(list_faults(faults))
+    return lines

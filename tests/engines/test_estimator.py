@@ -1,0 +1,98 @@
+"""The estimator: it learns, it says what it learned, and it keeps to scikit-learn's manners."""
+
+from pathlib import Path
+
+import pytest
+
+from pellucid import Seq2SeqTranslator
+from pellucid.core.errors import DataError, NotFittedError, OutputExistsError
+from pellucid.engines.load import load
+
+PAIRS = [
+    ("le chat dort ici", "the cat sleeps here"),
+    ("le chien dort ici", "the dog sleeps here"),
+    ("le chat mange ici", "the cat eats here"),
+    ("le chien mange ici", "the dog eats here"),
+] * 5  # of each, one may be held out for validation
+X, Y = [source for source, _ in PAIRS], [target for _, target in PAIRS]
+SETTINGS = [
+    "tokenizer.kind=word",
+    "model.d_model=16",
+    "model.d_ff=16",
+    "model.heads=2",
+    "model.encoder_layers=1",
+    "model.decoder_layers=1",
+    "model.dropout=0.0",
+    "training.max_steps=100",
+    "training.warmup_steps=10",
+    "training.learning_rate=2e-2",
+    "training.average_last=1",
+    "training.validate_every=100",
+    "training.save_every=100",
+    "training.threads=1",
+    "decoding.max_length=6",
+]
+
+
+def test_it_learns_what_it_is_shown_and_scores_it_by_bleu(tmp_path: Path):
+    folder = tmp_path / "a run"
+    translator = Seq2SeqTranslator("tiny", SETTINGS, folder, "torch")
+    assert translator.fit(X, Y) is translator
+    assert translator.predict(X) == Y
+    assert translator.score(X, Y) == pytest.approx(100)
+    assert translator.score(X, ["the cat sleeps there"] * len(X)) < 99
+    assert translator.folder_ == folder
+    assert [each.text for each in load(folder, engine="torch").translate(X)] == Y
+    with pytest.raises(OutputExistsError, match="already holds something"):
+        translator.fit(X, Y)
+    assert translator.predict(tuple(X[:1])) == Y[:1], "what was learned stays"
+
+
+def test_without_a_folder_the_run_goes_with_the_estimator():
+    translator = Seq2SeqTranslator("tiny", [*SETTINGS, "training.max_steps=2"], engine="torch")
+    folder = translator.fit(iter(X), iter(Y)).folder_
+    assert (folder / "config.toml").is_file()
+    assert len(translator.predict(X)) == len(X)
+    del translator
+    assert not folder.exists()
+
+
+def test_before_fit_there_is_nothing_to_ask():
+    for ask in (lambda one: one.predict(X), lambda one: one.score(X, Y)):
+        with pytest.raises(NotFittedError, match="has learned nothing yet") as caught:
+            ask(Seq2SeqTranslator())
+        assert caught.value.hint == "call fit"
+        assert isinstance(caught.value, ValueError)
+
+
+def test_parameters_are_kept_as_given_and_can_be_copied_and_changed():
+    """What scikit-learn's ``clone`` and its searches over parameters do."""
+    overrides = ["training.max_steps=1"]
+    one = Seq2SeqTranslator("demo", overrides, "out", "torch")
+    parameters = one.get_params(deep=False)
+    assert parameters == {
+        "preset": "demo",
+        "overrides": overrides,
+        "folder": "out",
+        "engine": "torch",
+    }
+    copy = Seq2SeqTranslator(**parameters)
+    assert copy.get_params()["overrides"] is overrides
+    assert copy.set_params(folder=None, preset="tiny") is copy
+    assert copy.get_params() == {**parameters, "folder": None, "preset": "tiny"}
+    with pytest.raises(TypeError, match="beam"):
+        copy.set_params(beam=4)
+
+
+def test_what_is_no_line_is_named_before_anything_is_trained(tmp_path: Path):
+    translator = Seq2SeqTranslator(folder=tmp_path / "run")
+    with pytest.raises(DataError) as caught:
+        translator.fit(["a", None, "b\nc"], ["a", "b", "c"])
+    assert str(caught.value) == (
+        "X[1] must be one line of text, got None; X[2] must be one line of text, got 'b\\nc'"
+    )
+    with pytest.raises(DataError, match="y must be a list of lines, got one string"):
+        translator.fit(["a"], "a")
+    with pytest.raises(DataError, match="as many X as y, got 2 X and 1 y"):
+        translator.fit(["a", "b"], ["a"])
+    assert not (tmp_path / "run").exists()
