@@ -77,7 +77,7 @@ def _row(
         return row
     minutes = options.minutes if corpus == "multi30k" else options.phrasebook_minutes
     chosen = [*settings, f"training.max_minutes={minutes}", f"training.seed={options.seed}"]
-    chosen += _data(corpus, options)
+    chosen += ["training.log_every=10", *_data(corpus, options)]
     if corpus == "phrasebook":
         chosen.append("training.max_steps=1000000")
     if name == VECTORS:
@@ -139,6 +139,8 @@ def _learned(run: Path) -> dict[str, Any]:
     start = next(event for event in events if event["event"] == "start")
     trained = [event for event in events if event["event"] == "train"]
     validated = [event for event in events if event["event"] == "validation"]
+    if not trained:
+        raise SystemExit(f"{run} ended before its first ten updates: give it more minutes")
     seconds = trained[-1]["seconds"] - sum(event["validation_seconds"] for event in validated)
     best = max(validated, key=lambda event: event["bleu"])
     return {
