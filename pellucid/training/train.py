@@ -59,14 +59,17 @@ def train(
     Raises OutputExistsError, LockedError, ConfigError, DataError, WriteError, DivergedError.
     """
     _set_up_torch(config)
-    with RunFolder(out, config, resume=resume) as folder:
-        journal = Journal(folder.journal_path, listener)
-        run = _set_up_run(config, folder, journal)
-        if resume:
-            _resume(run)
-        journal.write("start", _about(run))
-        reason = learn(run, should_stop)
-        journal.write("end", {"reason": reason, **run.progress.state()})
+    try:
+        with RunFolder(out, config, resume=resume) as folder:
+            journal = Journal(folder.journal_path, listener)
+            run = _set_up_run(config, folder, journal)
+            if resume:
+                _resume(run)
+            journal.write("start", _about(run))
+            reason = learn(run, should_stop)
+            journal.write("end", {"reason": reason, **run.progress.state()})
+    finally:
+        torch.set_flush_denormal(False)  # whoever called may need numbers that small
     return TrainingResult(out, reason, run.progress)
 
 
