@@ -67,6 +67,11 @@ class MultiHeadAttention(nn.Module):
         return self.attend(query, key, value, may_attend, causal=causal, trace=trace)
 
     @property
+    def needs_order(self) -> bool:
+        """Whether it goes by where keys stand, so that they must be given in order."""
+        return self.positions is not None and self.positions.kind in ("relative", "alibi")
+
+    @property
     def packed_weight(self) -> Float[Tensor, "packed d_model"]:
         """All heads' W^Q, then W^K, then W^V, transposed."""
         if self.two_stage is not None:

@@ -9,7 +9,7 @@ from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import DropoutSource
 from pellucid.model.feed_forward import FeedForward
 from pellucid.model.normalization import Norm
-from pellucid.model.state import LayerCache
+from pellucid.model.state import Ancestry, LayerCache
 from pellucid.model.sublayer import AddAndNorm
 from pellucid.model.trace import UNWATCHED, Trace
 
@@ -56,42 +56,58 @@ class DecoderLayer(nn.Module):
         self,
         x: Float[Tensor, "row 1 d_model"],
         cache: LayerCache,
-        place: int,
+        ancestry: Ancestry,
         memory_may_attend: Bool[Tensor, "sentence 1 1 source"] | None,
     ) -> Float[Tensor, "row 1 d_model"]:
-        """The newest row alone one block further; its key and value fill the ``place`` (EQ-130)."""
+        """The newest row alone one block further; its key and value are kept (EQ-130)."""
         query, key, value = self.self_attention.project_all(
-            self.self_attention_norm.enter(x), start=place
+            self.self_attention_norm.enter(x), start=ancestry.place
         )
-        keys, values = cache.write(place, key, value)
-        attended = self.self_attention.attend(query, keys, values)
+        cache.write(ancestry.first_slot, key, value)
+        attended = self._attend_to_ancestors(query, cache, ancestry)
         x = self.self_attention_norm.leave(x, attended, UNWATCHED)
 
         query = self.cross_attention.project_query(self.cross_attention_norm.enter(x))
-        attended = self._attend_from_beams(query, cache, memory_may_attend)
+        memory = cache.memory_keys, cache.memory_values
+        attended = _attend_from_beams(self.cross_attention, query, *memory, memory_may_attend)
         x = self.cross_attention_norm.leave(x, attended, UNWATCHED)
         return self._feed(x, UNWATCHED)
 
-    def _attend_from_beams(
+    def _attend_to_ancestors(
         self,
         query: Float[Tensor, "row heads 1 key_size"],
         cache: LayerCache,
-        memory_may_attend: Bool[Tensor, "sentence 1 1 source"] | None,
+        ancestry: Ancestry,
     ) -> Float[Tensor, "row 1 d_model"]:
-        """Cross-attention in which the beams of a sentence are so many queries to one memory."""
-        sentences = cache.memory_keys.shape[0]
-        _, heads, _, key_size = query.shape
-        query = query.view(sentences, -1, heads, key_size).transpose(1, 2)
-        attended = self.cross_attention.attend(
-            query, cache.memory_keys, cache.memory_values, memory_may_attend
-        )  # (sentence, beam, d_model)
-        return attended.reshape(-1, 1, attended.shape[-1])
+        """Self-attention; beams read the slots of their sentence together, if order is nothing."""
+        attention, may_attend = self.self_attention, ancestry.may_attend
+        if may_attend is not None and attention.needs_order:
+            own = ancestry.in_order(cache.keys), ancestry.in_order(cache.values)
+            return attention.attend(query, *own)
+        keys, values = cache.keys[:, : ancestry.end], cache.values[:, : ancestry.end]
+        return _attend_from_beams(
+            attention, query, keys.transpose(1, 2), values.transpose(1, 2), may_attend
+        )
 
     def _feed(
         self, x: Float[Tensor, "row length d_model"], trace: Trace
     ) -> Float[Tensor, "row length d_model"]:
         fed = self.feed_forward(self.feed_forward_norm.enter(x, trace), trace)
         return self.feed_forward_norm.leave(x, fed, trace)
+
+
+def _attend_from_beams(
+    attention: MultiHeadAttention,
+    query: Float[Tensor, "row heads 1 key_size"],
+    keys: Float[Tensor, "sentence heads key key_size"],
+    values: Float[Tensor, "sentence heads key value_size"],
+    may_attend: Bool[Tensor, "sentence 1 #beam key"] | None,
+) -> Float[Tensor, "row 1 d_model"]:
+    """Attention in which the beams of a sentence are so many queries to the same keys."""
+    _, heads, _, key_size = query.shape
+    query = query.view(keys.shape[0], -1, heads, key_size).transpose(1, 2)
+    attended = attention.attend(query, keys, values, may_attend)  # (sentence, beam, d_model)
+    return attended.reshape(-1, 1, attended.shape[-1])
 
 
 class Decoder(nn.Module):
@@ -126,13 +142,13 @@ class Decoder(nn.Module):
         self,
         x: Float[Tensor, "row 1 d_model"],
         caches: tuple[LayerCache, ...],
-        place: int,
+        ancestry: Ancestry,
         memory_may_attend: Bool[Tensor, "sentence 1 1 source"] | None,
     ) -> Float[Tensor, "row 1 d_model"]:
-        """All blocks, the newest row alone; each cache's ``place`` is filled."""
+        """All blocks, the newest row alone; each cache's next slots are filled."""
         for layer, cache in zip(self.layers, caches, strict=True):
             assert isinstance(layer, DecoderLayer)
-            x = layer.step(x, cache, place, memory_may_attend)
+            x = layer.step(x, cache, ancestry, memory_may_attend)
         output: Tensor = self.last_norm(x)
         return output
 

@@ -8,46 +8,74 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 _PLACES = 8
-"""Room is made for so many tokens at a time; of 4, 8, 16 and 32, 8 was fastest for beams of 5."""
+"""Room is made for so many tokens at a time; of 4, 8, 16 and 32, 8 was fastest when beams were
+still copied at every step."""
 
 
 @dataclasses.dataclass(frozen=True)
 class LayerCache:
     """What one decoder layer need not compute again.
 
-    The beams of a sentence share the keys and values of its source. Of the places for target
-    tokens, the state's ``length`` first are filled.
+    The beams of a sentence share the keys and values of its source, and the slots for target
+    tokens: a slot is filled once, and each hypothesis knows which slots are its own. So nothing
+    is copied when beams change places.
     """
 
     memory_keys: Float[Tensor, "sentence heads source key_size"]
     memory_values: Float[Tensor, "sentence heads source value_size"]
-    keys: Float[Tensor, "row place heads key_size"]
-    values: Float[Tensor, "row place heads value_size"]
+    keys: Float[Tensor, "sentence slot heads key_size"]
+    values: Float[Tensor, "sentence slot heads value_size"]
 
-    def with_room(self, length: int) -> "LayerCache":
-        """The same in tensors of its own, with places free after the first ``length``."""
-        keys, values = (_with_room(each, length) for each in (self.keys, self.values))
+    def with_room(self, taken: int, slots: int) -> "LayerCache":
+        """The same in tensors of its own, with as many ``slots`` of which some are ``taken``."""
+        keys, values = (_with_room(each, taken, slots) for each in (self.keys, self.values))
         return LayerCache(self.memory_keys, self.memory_values, keys, values)
 
     def write(
         self,
-        place: int,
+        first: int,
         key: Float[Tensor, "row heads 1 key_size"],
         value: Float[Tensor, "row heads 1 value_size"],
-    ) -> tuple[
-        Float[Tensor, "row heads length key_size"], Float[Tensor, "row heads length value_size"]
-    ]:
-        """Fill ``place``; the keys and values up to it, as attention wants them."""
-        self.keys[:, place] = key.squeeze(2)
-        self.values[:, place] = value.squeeze(2)
-        keys, values = self.keys[:, : place + 1], self.values[:, : place + 1]
-        return keys.transpose(1, 2), values.transpose(1, 2)
+    ) -> None:
+        """Fill a slot for each beam of a sentence, from the ``first`` on."""
+        sentences = self.keys.shape[0]
+        end = first + key.shape[0] // sentences
+        self.keys[:, first:end] = key.view(sentences, -1, *key.shape[1::2])
+        self.values[:, first:end] = value.view(sentences, -1, *value.shape[1::2])
+
+
+@dataclasses.dataclass(frozen=True)
+class Ancestry:
+    """Which slots the newest tokens take, and which ones they may look at."""
+
+    first_slot: int
+    slots: Int[Tensor, "sentence beam length"]
+    """Where the tokens of each hypothesis stand, in order, the newest last."""
+    may_attend: Bool[Tensor, "sentence 1 beam slot"] | None
+    """The same as a mask; None if there is one beam, to which all slots belong."""
+
+    @property
+    def end(self) -> int:
+        """How many slots are taken."""
+        return self.first_slot + self.slots.shape[1]
+
+    @property
+    def place(self) -> int:
+        """Where the newest tokens stand in their sentences."""
+        return self.slots.shape[2] - 1
+
+    def in_order(
+        self, cached: Float[Tensor, "sentence slot heads size"]
+    ) -> Float[Tensor, "row heads length size"]:
+        """Each hypothesis's own keys or values, copied together."""
+        sentences = torch.arange(cached.shape[0], device=cached.device)[:, None, None]
+        return cached[sentences, self.slots].flatten(0, 1).transpose(1, 2)
 
 
 class Places:
-    """Which places of a cache's tensors are taken, so that states may share the tensors.
+    """Which slots of a cache's tensors are taken, so that states may share the tensors.
 
-    A state sees the first places only. Whoever goes on from it first writes the next place;
+    A state sees the first slots only. Whoever goes on from it first writes the next ones;
     whoever comes second, or while gradients are recorded, gets tensors of its own.
     """
 
@@ -55,12 +83,12 @@ class Places:
         self._taken = taken if torch.is_inference_mode_enabled() else -1
         self._lock = threading.Lock()
 
-    def take(self, place: int) -> bool:
-        """Whether ``place`` may be written by the caller, who is the only one to be told so."""
+    def take(self, first: int, count: int) -> bool:
+        """Whether ``count`` slots may be written by the caller, the only one to be told so."""
         with self._lock:
-            if self._taken != place or not torch.is_inference_mode_enabled():
+            if self._taken != first or not torch.is_inference_mode_enabled():
                 return False
-            self._taken += 1
+            self._taken += count
             return True
 
 
@@ -71,52 +99,72 @@ class TransformerState:
     layers: tuple[LayerCache, ...]
     places: Places
     memory_may_attend: Bool[Tensor, "sentence source"]
-    beam_count: int
-    length: int
+    slots: Int[Tensor, "sentence beam length"]
+    """Where the tokens of each hypothesis stand in the caches, in order."""
+    taken: int
+    """How many slots the caches have filled, for whatever hypotheses."""
 
     @property
     def sentence_count(self) -> int:
         """How many source sentences are being translated."""
-        return self.memory_may_attend.shape[0]
+        return self.slots.shape[0]
+
+    @property
+    def beam_count(self) -> int:
+        """How many hypotheses each of them has."""
+        return self.slots.shape[1]
+
+    @property
+    def length(self) -> int:
+        """How many tokens have been fed so far."""
+        return self.slots.shape[2]
 
     def writable(self) -> tuple[tuple[LayerCache, ...], Places]:
-        """Caches whose place ``length`` is free and the caller's alone."""
-        if self.length < self.layers[0].keys.shape[1] and self.places.take(self.length):
+        """Caches whose next slots, one for each beam, are free and the caller's alone."""
+        count = self.beam_count
+        if self.taken + count <= self.layers[0].keys.shape[1] and self.places.take(
+            self.taken, count
+        ):
             return self.layers, self.places
-        layers = tuple(layer.with_room(self.length) for layer in self.layers)
-        return layers, Places(self.length + 1)
+        room = self.taken + _PLACES * count
+        layers = tuple(layer.with_room(self.taken, room) for layer in self.layers)
+        return layers, Places(self.taken + count)
+
+    def ancestry(self) -> Ancestry:
+        """That of one token more for every hypothesis."""
+        end = self.taken + self.beam_count
+        newest = torch.arange(self.taken, end, device=self.slots.device)[None, :, None]
+        slots = torch.cat([self.slots, newest.expand(self.sentence_count, -1, -1)], dim=-1)
+        if slots.shape[2] == end:
+            return Ancestry(self.taken, slots, None)
+        nothing = torch.zeros((*slots.shape[:2], end), dtype=torch.bool, device=slots.device)
+        return Ancestry(self.taken, slots, nothing.scatter(2, slots, True)[:, None])
 
     def select(self, rows: Int[Tensor, "sentence beam"]) -> "TransformerState":
         """Go on with these rows alone; those of one new sentence come from one old one."""
-        flat = rows.flatten()
+        slots = self.slots.flatten(0, 1)[rows]
         sentences = rows[:, 0] // self.beam_count
-        same_sentences = rows.shape[0] == self.sentence_count and torch.equal(
+        if rows.shape[0] == self.sentence_count and torch.equal(
             sentences, torch.arange(self.sentence_count, device=rows.device)
-        )
+        ):
+            return dataclasses.replace(self, slots=slots)
         layers = tuple(
             LayerCache(
-                memory_keys=layer.memory_keys if same_sentences else layer.memory_keys[sentences],
-                memory_values=(
-                    layer.memory_values if same_sentences else layer.memory_values[sentences]
-                ),
-                keys=layer.keys.index_select(0, flat),
-                values=layer.values.index_select(0, flat),
+                memory_keys=layer.memory_keys[sentences],
+                memory_values=layer.memory_values[sentences],
+                keys=layer.keys.index_select(0, sentences),
+                values=layer.values.index_select(0, sentences),
             )
             for layer in self.layers
         )
-        return TransformerState(
-            layers=layers,
-            places=Places(self.length),
-            memory_may_attend=self.memory_may_attend[sentences],
-            beam_count=rows.shape[1],
-            length=self.length,
-        )
+        may_attend = self.memory_may_attend[sentences]
+        return TransformerState(layers, Places(self.taken), may_attend, slots, self.taken)
 
 
 def _with_room(
-    old: Float[Tensor, "row place heads size"], length: int
-) -> Float[Tensor, "row more heads size"]:
-    rows, _, heads, size = old.shape
-    new = old.new_empty((rows, (length // _PLACES + 1) * _PLACES, heads, size))
-    new[:, :length] = old[:, :length]
+    old: Float[Tensor, "sentence slot heads size"], taken: int, slots: int
+) -> Float[Tensor, "sentence more heads size"]:
+    sentences, _, heads, size = old.shape
+    new = old.new_empty((sentences, slots, heads, size))
+    new[:, :taken] = old[:, :taken]
     return new

@@ -91,8 +91,12 @@ class Transformer(Seq2Seq):
             layers=self.decoder.start(memory.states),
             places=Places(0),
             memory_may_attend=memory.may_attend,
-            beam_count=1,
-            length=0,
+            slots=torch.empty(
+                (memory.may_attend.shape[0], 1, 0),
+                dtype=torch.long,
+                device=memory.may_attend.device,
+            ),
+            taken=0,
         )
 
     def step(
@@ -103,12 +107,13 @@ class Transformer(Seq2Seq):
         x = self.target_embedding(ids.reshape(-1, 1), start=state.length)
         mask = mask_for_heads(state.memory_may_attend)
         layers, places = state.writable()
-        hidden = self.decoder.step(x, layers, state.length, mask)
+        ancestry = state.ancestry()
+        hidden = self.decoder.step(x, layers, ancestry, mask)
         logits = functional.linear(hidden.squeeze(1), self.output_weight)
         if self.output_bias is not None:
             logits += self.output_bias  # in place: the product would first write the bias out
         new_state = dataclasses.replace(
-            state, layers=layers, places=places, length=state.length + 1
+            state, layers=layers, places=places, slots=ancestry.slots, taken=ancestry.end
         )
         return logits.view(*ids.shape, -1), new_state
 
