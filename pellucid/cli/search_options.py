@@ -84,7 +84,8 @@ _ENGINE_OPTIONS = (
     _engine_option(
         "--compute-type",
         get_args(ComputeType),
-        "In which type ctranslate2 computes; auto is the faster one here.  [default: float32]",
+        "float32, int8 or auto (the faster of the two here) for ctranslate2; float32 or bfloat16"
+        " for torch.  [default: float32]",
     ),
     _engine_option(
         "--engine",
@@ -144,11 +145,15 @@ def open_translator(
     others: Sequence[str] = ctx.meta.get(OTHERS_KEY, ())
     asked: dict[str, Any] = dict(ctx.meta.get(_ENGINE_KEY, {}))
     if others:
-        wrong = {"engine": "ctranslate2", "compute_type": "int8", "device": "cuda"}
+        able = {
+            "engine": ("auto", "torch"),
+            "compute_type": ("auto", "float32"),
+            "device": ("auto", "cpu"),
+        }
         names = [
-            f"--{name.replace('_', '-')} {each}"
-            for name, each in wrong.items()
-            if asked.get(name) == each
+            f"--{name.replace('_', '-')} {value}"
+            for name, value in asked.items()
+            if value not in able[name]
         ]
         if names:
             raise click.UsageError(f"--with cannot be used with {' and '.join(names)}.", ctx)

@@ -53,7 +53,12 @@ _OPTIONS = [
         click.FloatRange(0, 1000),
     ),
     _option("--engine", "auto", "What searches.", click.Choice(get_args(EngineName))),
-    _option("--compute-type", "float32", "For ctranslate2.", click.Choice(get_args(ComputeType))),
+    _option(
+        "--compute-type",
+        "float32",
+        "In which type to compute.",
+        click.Choice(get_args(ComputeType)),
+    ),
     _several("--languages", "NAME=en-de", "Languages of a model whose bundle does not tell."),
     _option("--api-key-file", None, "File with one key, or sha256:HASH, a line."),
     _flag("--insecure-no-auth", "Let everybody in who reaches the address."),

@@ -9,6 +9,7 @@ from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.errors import ConfigError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.ensemble import Ensemble
+from pellucid.decoding.torch_engine import TorchEngine
 from pellucid.decoding.translator import Translator
 from pellucid.model.linear import narrow
 from pellucid.text.interface import Tokenizer
@@ -36,10 +37,11 @@ def load(
     its parts do not fit, ConfigError if it cannot be kept in bfloat16.
     """
     bundle = load_bundle(path, device)
-    if precision == "bf16":
-        narrow(bundle.model)
     settings = DecodingConfig.parse(bundle.settings.get("decoding", {}), f"{path}: decoding")
-    return Translator(bundle, settings)
+    if precision == "fp32":
+        return Translator(bundle, settings)
+    narrow(bundle.model)
+    return Translator(bundle, settings, TorchEngine(compute_type="bfloat16"))
 
 
 def load_ensemble(paths: Sequence[Path | str], device: str = "cpu") -> Translator:

@@ -1,6 +1,7 @@
 """The engine that can do everything: our own searches over our own model."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 
@@ -18,8 +19,14 @@ from pellucid.decoding.workers import run_tasks, worker_count
 class TorchEngine(Engine):
     """Searches with PyTorch, in batches of lines of like length."""
 
-    def __init__(self, reason: str = "it was asked for") -> None:
+    def __init__(
+        self,
+        reason: str = "it was asked for",
+        compute_type: Literal["float32", "bfloat16"] = "float32",
+    ) -> None:
+        """``compute_type`` is what the matrices of the model's blocks were rounded to."""
         self._reason = reason
+        self._compute_type = compute_type
 
     @property
     def name(self) -> str:
@@ -32,8 +39,9 @@ class TorchEngine(Engine):
         return self._reason
 
     def signature(self, settings: DecodingConfig) -> str:  # noqa: ARG002  # the same for all
-        """Always ``torch``."""
-        return self.name
+        """``torch``, or ``torch/bfloat16``."""
+        is_wide = self._compute_type == "float32"
+        return self.name if is_wide else f"{self.name}/{self._compute_type}"
 
     def search(
         self,

@@ -20,6 +20,7 @@ from pellucid.engines.names import ComputeType, Device, EngineName
 from pellucid.engines.workers import onnxruntime_is_loaded, open_workers
 from pellucid.interop.ctranslate2_export import ctranslate2_faults
 from pellucid.interop.huggingface_import import read_huggingface
+from pellucid.model.linear import narrow
 
 _log = logging.getLogger("pellucid")
 
@@ -34,8 +35,9 @@ def load(
 
     ``engine`` is who searches: ``torch`` can do everything, ``ctranslate2`` is fast, ``auto``
     takes the fast one for all that it can do and logs which and why. ``device`` ``auto`` is a
-    GPU if there is one. ``compute_type`` is for ctranslate2: ``float32`` says what torch says,
-    ``int8`` rounds the weights, ``auto`` is the faster one of the two on this machine.
+    GPU if there is one. ``compute_type`` of ctranslate2: ``float32`` says what torch says,
+    ``int8`` rounds the weights, ``auto`` is the faster one of the two on this machine; of torch:
+    ``float32``, or ``bfloat16`` for the matrices of a Transformer's blocks.
 
     Raises ConfigError naming every argument that is not known, InputMissingError if there is no
     model, CorruptError if it was damaged, BundleError if its parts do not fit or the engine
@@ -44,6 +46,8 @@ def load(
     _check(path, engine, device, compute_type)
     place = torch.device("cuda" if _takes_gpu(device) else "cpu").type
     bundle = _open(Path(path), place)
+    if compute_type == "bfloat16":
+        narrow(bundle.model)
     settings = DecodingConfig.parse(bundle.settings.get("decoding", {}), f"{path}: decoding")
     chosen = choose_engine(bundle, engine, compute_type)
     if engine != "torch":  # that it was asked for is no news
@@ -56,9 +60,12 @@ def choose_engine(
 ) -> Engine:
     """The engine asked for, or with ``auto`` the fastest that can search ``bundle``.
 
+    ``bfloat16`` says of the bundle that it was narrowed, and is torch's.
     Raises BundleError, MissingExtraError, ConfigError or WriteError if ctranslate2 was asked for
     and cannot be had; with ``auto`` that is its reason for torch.
     """
+    if compute_type == "bfloat16":
+        return TorchEngine("bfloat16 was asked for", compute_type)
     match engine:
         case "torch":
             return TorchEngine()
@@ -134,6 +141,8 @@ def _check(path: object, engine: str, device: str, compute_type: str) -> None:
         faults.append("device=cuda needs a GPU that torch can use, and there is none")
     if engine == "torch" and compute_type == "int8":
         faults.append("compute_type=int8 is for the engine ctranslate2, not for torch")
+    if engine == "ctranslate2" and compute_type == "bfloat16":
+        faults.append("compute_type=bfloat16 is for the engine torch, not for ctranslate2")
     if engine == "ctranslate2" and device == "cuda":
         faults.append("the engine ctranslate2 is used on CPUs only, got device=cuda")
     if faults:

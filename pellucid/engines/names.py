@@ -3,5 +3,5 @@
 from typing import Literal
 
 EngineName = Literal["auto", "torch", "ctranslate2"]
-ComputeType = Literal["auto", "float32", "int8"]
+ComputeType = Literal["auto", "float32", "int8", "bfloat16"]
 Device = Literal["auto", "cpu", "cuda"]

@@ -59,7 +59,7 @@ def open_workers(bundle: Bundle, compute_type: ComputeType) -> Workers:
 
 
 def _open(bundle: Bundle, compute_type: ComputeType) -> Workers:
-    assert compute_type != "auto"
+    assert compute_type in ("float32", "int8")
     try:
         import ctranslate2
     except ImportError:

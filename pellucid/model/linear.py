@@ -38,7 +38,7 @@ def narrow(model: nn.Module) -> None:
         raise ConfigError(
             "only the matrices of a Transformer's blocks can be kept in bfloat16, and this model"
             " has none",
-            hint="take the precision fp32",
+            hint="take float32",
         )
     for parameter in found:
         parameter.data = parameter.data.to(torch.bfloat16)

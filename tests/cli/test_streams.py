@@ -43,6 +43,12 @@ def test_the_engine_that_answers_is_named_if_it_was_not_chosen(tiny_run: Path):
     result = pellucid("translate", tiny_run, "--with", tiny_run, "--engine", "ctranslate2")
     assert result.code == 2
     assert "--with cannot be used with --engine ctranslate2." in result.err
+    result = pellucid("translate", tiny_run, "--with", tiny_run, "--compute-type", "bfloat16")
+    assert result.code == 2
+    assert "--with cannot be used with --compute-type bfloat16." in result.err
+    result = pellucid("translate", tiny_run, "--compute-type", "bfloat16", stdin=b"le chat\n")
+    assert result.code == 0
+    assert "INFO: engine torch: bfloat16 was asked for" in result.err
 
 
 def test_json_lines_hold_every_figure(tiny_run: Path):

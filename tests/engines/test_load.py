@@ -5,6 +5,7 @@ import types
 from pathlib import Path
 
 import pytest
+import torch
 from engine_bundles import random_bundle, said, saved, sentences
 
 import pellucid
@@ -43,12 +44,14 @@ def test_all_wrong_arguments_are_named_at_once(tmp_path: Path):
     assert str(caught.value) == (
         "engine must be one of auto, torch, ctranslate2, got 'ctranslate'; did you mean"
         " ctranslate2?; device must be one of auto, cpu, cuda, got 'gpu'; did you mean cpu?;"
-        " compute_type must be one of auto, float32, int8, got 'int4'; did you mean int8?"
+        " compute_type must be one of auto, float32, int8, bfloat16, got 'int4'; did you mean int8?"
     )
     with pytest.raises(ConfigError, match="path must be a str or a Path, got None; engine must"):
         load(None, engine=3)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="compute_type=int8 is for the engine ctranslate2"):
         load(tmp_path, engine="torch", compute_type="int8")
+    with pytest.raises(ConfigError, match="compute_type=bfloat16 is for the engine torch, not"):
+        load(tmp_path, engine="ctranslate2", compute_type="bfloat16")
     with pytest.raises(ConfigError, match="used on CPUs only, got device=cuda"):
         load(tmp_path, engine="ctranslate2", device="cuda")
     with pytest.raises(InputMissingError, match="there is no folder nowhere"):
@@ -89,3 +92,23 @@ def test_models_that_ctranslate2_cannot_express_go_to_torch(tmp_path: Path):
     )
     with pytest.raises(BundleError, match="knows Transformers only, not kind=rnn"):
         load(folder, engine="ctranslate2", device="cpu")
+
+
+def test_in_bfloat16_it_is_torch_that_searches_and_the_signature_says_so(
+    bundle_folder: Path, tmp_path: Path
+):
+    narrow = load(bundle_folder, device="cpu", compute_type="bfloat16")
+    assert (narrow.engine.name, narrow.engine.reason) == ("torch", "bfloat16 was asked for")
+    assert narrow.engine.signature(narrow.settings) == "torch/bfloat16"
+    found = {each.dtype for each in narrow.bundle.model.parameters()}
+    assert found == {torch.float32, torch.bfloat16}
+    wide = load(bundle_folder, engine="torch", device="cpu")
+    assert wide.engine.signature(wide.settings) == "torch"
+    texts = [[each.text for each in one.translate(LINES)] for one in (narrow, wide)]
+    same = sum(mine == other for mine, other in zip(*texts, strict=True))
+    assert same >= len(LINES) // 2
+    scores = [[each.score for each in one.translate(LINES)] for one in (narrow, wide)]
+    assert scores[0] != scores[1], "else nothing was rounded"
+    rnn = saved(tmp_path / "rnn", kind="rnn", d_model=8, encoder_layers=1, decoder_layers=1)
+    with pytest.raises(ConfigError, match="only the matrices of a Transformer's blocks can be"):
+        load(rnn, device="cpu", compute_type="bfloat16")
