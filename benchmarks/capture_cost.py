@@ -13,7 +13,6 @@ import argparse
 import ast
 import json
 import os
-import shlex
 import shutil
 import statistics
 import subprocess
@@ -150,7 +149,7 @@ def _report(rows: list, calls: int, watched: float, rounds: int) -> str:
     lines = [
         "# What watching costs when nobody watches",
         "",
-        f"`{shlex.join(['python', *sys.argv])}`, {about['date']}, commit {about['commit']}",
+        f"`{machine.command()}`, {about['date']}, commit {about['commit']}",
         f"{about['cpu']}, {about['cores']} cores, load {about['load_before']},"
         f" Python {about['python']}, torch {about['versions']['torch']}",
         "",

@@ -10,7 +10,6 @@ machine disturb less. --made-up PAIRS adds a corpus of so many generated pairs, 
 import argparse
 import json
 import os
-import shlex
 import statistics
 import subprocess
 import sys
@@ -32,7 +31,7 @@ _REPEATED_TO = 400_000
 
 def main() -> None:
     options = _parse_options()
-    results: dict[str, Any] = {"command": shlex.join(sys.argv), "machine": machine.describe()}
+    results: dict[str, Any] = {"command": machine.command(), "machine": machine.describe()}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         for corpus, names in CORPORA.items():

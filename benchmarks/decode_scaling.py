@@ -13,8 +13,6 @@ import itertools
 import json
 import os
 import resource
-import shlex
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +31,7 @@ def main() -> None:
     runs = [_run(options, text, count) for count in options.lines]
     result = {
         "benchmark": "decode_scaling",
-        "command": shlex.join(["python", *sys.argv]),
+        "command": machine.command(),
         "machine": about,
         "runs": runs,
     }

@@ -179,7 +179,7 @@ def _write(
 ) -> None:
     result = {
         "benchmark": "decode_speed",
-        "command": shlex.join(["python", *sys.argv]),
+        "command": machine.command(),
         "counted": (__doc__ or "").split("\n\n")[-1].replace("\n", " ").strip(),
         "machine": about,
         "rounds": rounds,

@@ -3,12 +3,20 @@
 import datetime
 import os
 import platform
+import shlex
 import subprocess
+import sys
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[1]
+
+
+def command() -> str:
+    """What was typed, with the folders that only one machine has left out."""
+    words = [Path(word).name if Path(word).is_absolute() else word for word in sys.argv]
+    return shlex.join(["python", *words])
 
 
 def describe(packages: tuple[str, ...] = ("torch", "numpy", "sentencepiece")) -> dict[str, Any]:

@@ -11,7 +11,6 @@ the test files, beam 5; by length means by the number of words of the source sen
 
 import argparse
 import json
-import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -56,7 +55,7 @@ def main() -> None:
                 rows.append(_row(corpus, name, settings, options))
     result = {
         "benchmark": "road",
-        "command": shlex.join(["python", *sys.argv]),
+        "command": machine.command(),
         "counted": " ".join((__doc__ or "").split("\n\n")[-1].split()),
         "machine": about,
         "rows": rows,

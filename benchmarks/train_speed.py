@@ -56,7 +56,7 @@ def main() -> None:
                 print(json.dumps(rounds[-1]), flush=True)
     result = {
         "benchmark": "train_speed",
-        "command": shlex.join(["python", *sys.argv]),
+        "command": machine.command(),
         "counted": (__doc__ or "").split("\n\n")[-1].replace("\n", " ").strip(),
         "machine": before,
         "peers": {} if options.only == "pellucid" else _peer_versions(options.joeynmt),
