@@ -113,6 +113,8 @@ def test_the_search_is_to_blame_for_what_the_model_likes_better():
         best, found = wide.translate(source), greedy.translate(source)
         if "[UNK]" in (*best.tokens, *found.tokens) or best.score <= found.score:
             continue
+        if best.tokens == found.tokens:  # scores of the same may differ by rounding
+            continue
         errors += 1
         blame = explain_search(greedy, source, best.text).reference
         assert blame.verdict == "search error"
