@@ -2,15 +2,21 @@
 
     python benchmarks/road.py --data ../shared/data/multi30k --work /tmp/road --minutes 20
 
-Each system trains for the same wall-clock time on all cores, one after the other, alone: first on
-the phrasebook (French to English), then on Multi30k (English to German). A system whose result lies
-in --work is not trained again, so that a long table can be made in parts. What is counted: tokens/s
-are real target tokens a second of training, validation left out; BLEU is cased sacreBLEU (13a) on
-the test files, beam 5; by length means by the number of words of the source sentence.
+Each system trains for the same wall-clock time on the cores this process may use (`taskset` makes
+them fewer): first on the phrasebook (French to English), then on Multi30k (English to German). A
+system whose result lies in --work is not trained again, so that a long table can be made in parts;
+--table writes the page from what lies there and trains nothing.
+
+What is counted: tokens/s are real target tokens a second of training, validation left out;
+processor minutes are what the run got of its cores, validation included; BLEU is cased sacreBLEU
+(13a) on the test files, beam 5; by length means by the number of words of the source sentence. The
+skip-gram vectors are trained beforehand, outside the time.
 """
 
 import argparse
 import json
+import os
+import resource
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -52,7 +58,9 @@ def main() -> None:
     for corpus in options.corpora:
         for name, settings in SYSTEMS.items():
             if not options.only or name in options.only:
-                rows.append(_row(corpus, name, settings, options))
+                rows += _row(corpus, name, settings, options)
+    if not rows:
+        raise SystemExit(f"nothing in {options.work} yet: run without --table first")
     result = {
         "benchmark": "road",
         "command": machine.command(),
@@ -67,13 +75,14 @@ def main() -> None:
 
 def _row(
     corpus: str, name: str, settings: Sequence[str], options: argparse.Namespace
-) -> dict[str, Any]:
-    """Train one system unless it was trained before; its figures."""
+) -> list[dict[str, Any]]:
+    """Train one system unless it was trained before; no row where --table forbids it."""
     slug = f"{corpus}-{name.replace(', ', '-').replace(' ', '-')}"
     kept = options.work / f"{slug}.json"
     if kept.exists():
-        row: dict[str, Any] = json.loads(kept.read_text(encoding="utf-8"))
-        return row
+        return [json.loads(kept.read_text(encoding="utf-8"))]
+    if options.table:
+        return []
     minutes = options.minutes if corpus == "multi30k" else options.phrasebook_minutes
     chosen = [*settings, f"training.max_minutes={minutes}", f"training.seed={options.seed}"]
     chosen += ["training.log_every=10", *_data(corpus, options)]
@@ -82,12 +91,25 @@ def _row(
     if name == VECTORS:
         chosen.append(f'model.pretrained_vectors="{_vectors(corpus, options)}"')
     run = options.work / slug
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     _train(PRESETS[corpus], chosen, run)
-    row = {"corpus": corpus, "system": name, "settings": list(settings), "seed": options.seed}
-    row |= {"minutes": minutes, **_learned(run), **_scores(corpus, run, options)}
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    row: dict[str, Any] = {
+        "corpus": corpus,
+        "system": name,
+        "settings": list(settings),
+        "seed": options.seed,
+    }
+    row |= {"minutes": minutes, "cores": len(os.sched_getaffinity(0))}
+    row |= {
+        "processor_minutes": round(used / 60, 1),
+        **_learned(run),
+        **_scores(corpus, run, options),
+    }
     kept.write_text(json.dumps(row, indent=1), encoding="utf-8")
     print(json.dumps(row), flush=True)
-    return row
+    return [row]
 
 
 def _train(preset: str, settings: Sequence[str], run: Path) -> None:
@@ -197,9 +219,19 @@ def _page(result: dict[str, Any]) -> str:
         labels = list(rows[0]["by_length"])
         counts = ", ".join(f"{each}: {rows[0]['by_length'][each]['sentences']}" for each in labels)
         parts.append(
-            f"\n## {corpus}, {rows[0]['minutes']:g} minutes each, seed {rows[0]['seed']}\n"
+            f"\n## {corpus}, {rows[0]['minutes']:g} minutes each on {_cores(rows)}, "
+            f"seed {rows[0]['seed']}\n"
         )
-        head = ["system", "parameters", "tokens/s", "updates", "valid loss", "BLEU", "exact"]
+        head = [
+            "system",
+            "parameters",
+            "processor min",
+            "tokens/s",
+            "updates",
+            "valid loss",
+            "BLEU",
+            "exact",
+        ]
         head += [f"BLEU {label} words" for label in labels]
         parts.append(f"| {' | '.join(head)} |")
         parts.append(f"|{'---|' * len(head)}")
@@ -207,6 +239,7 @@ def _page(result: dict[str, Any]) -> str:
             cells = [
                 row["system"],
                 f"{row['parameters']:,}",
+                f"{row['processor_minutes']:.1f}",
                 f"{row['tokens_per_second']:,.0f}",
                 f"{row['steps']:,}",
                 f"{row['validation_loss']:.3f}",
@@ -219,6 +252,11 @@ def _page(result: dict[str, Any]) -> str:
     return "\n".join(parts) + "\n"
 
 
+def _cores(rows: Sequence[dict[str, Any]]) -> str:
+    counts = sorted({row["cores"] for row in rows})
+    return " or ".join(map(str, counts)) + (" core" if counts == [1] else " cores")
+
+
 def _parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--data", type=Path, required=True, help="folder of Multi30k")
@@ -228,6 +266,7 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument("--corpora", nargs="+", choices=list(PRESETS), default=list(PRESETS))
     parser.add_argument("--only", nargs="*", choices=list(SYSTEMS), default=[])
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--table", action="store_true", help="only write the page, train nothing")
     return parser.parse_args()
 
 
