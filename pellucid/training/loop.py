@@ -21,6 +21,7 @@ from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData
 from pellucid.training.folder import RunFolder
 from pellucid.training.journal import Journal
+from pellucid.training.objective import Objective
 from pellucid.training.precision import Precision
 from pellucid.training.progress import Progress
 from pellucid.training.schedule import learning_rate
@@ -48,6 +49,7 @@ class Run:
     optimizer: torch.optim.Optimizer
     average: Average
     sampler: BatchSampler
+    objective: Objective
     progress: Progress
     precision: Precision
 
@@ -98,7 +100,8 @@ def _one_update(run: Run) -> tuple[StepReport, float]:
     progress.step += 1
     share_done = progress.share_done(config)
     rate = learning_rate(config, run.config.model.d_model, progress.step, share_done)
-    report = update(run.model, run.optimizer, _next_batches(run), config, rate, run.precision)
+    batches = _next_batches(run)
+    report = update(run.model, run.optimizer, batches, run.objective, config, rate, run.precision)
     progress.target_tokens += report.token_count
     if report.applied:
         progress.skipped_in_a_row = 0

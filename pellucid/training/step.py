@@ -10,6 +10,7 @@ from torch import Tensor
 from pellucid.model import SequenceModel
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
+from pellucid.training.objective import Objective
 from pellucid.training.precision import Precision, autocast
 
 
@@ -18,7 +19,7 @@ class StepReport:
     """Figures of one update."""
 
     loss: float
-    """Mean smoothed cross-entropy per target token, in nats."""
+    """Mean of the objective per target token, in nats; by default smoothed cross-entropy."""
     negative_log_likelihood: float
     """Mean cross-entropy per target token, in nats."""
     token_count: int
@@ -51,11 +52,12 @@ def update(
     model: SequenceModel,
     optimizer: torch.optim.Optimizer,
     batches: Sequence[Batch],
+    objective: Objective,
     config: TrainingConfig,
     rate: float,
     precision: Precision = "fp32",
 ) -> StepReport:
-    """Change the parameters once by the gradient of the mean loss over all tokens of ``batches``.
+    """Change the parameters once by the gradient of the objective's mean over all tokens.
 
     Several batches give what one batch of all their sentences would (law: accumulated = one
     large batch). If the loss or the gradient is not finite, parameters and optimizer stay
@@ -66,9 +68,7 @@ def update(
     loss_sum, likelihood_sum, token_count = 0.0, 0.0, 0
     for batch in batches:
         with autocast(precision, batch.source.device.type):
-            sums = model.loss(
-                batch.source, batch.target_input, batch.labels, config.label_smoothing
-            )
+            sums = objective(model, batch)
         sums.loss.backward()  # type: ignore[no-untyped-call]
         loss_sum += sums.loss.item()
         likelihood_sum += sums.negative_log_likelihood.item()

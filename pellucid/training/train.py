@@ -18,6 +18,7 @@ from pellucid.training.data import TrainingData, prepare_data
 from pellucid.training.folder import RunFolder
 from pellucid.training.journal import Journal, Listener
 from pellucid.training.loop import Run, StopRequest, learn
+from pellucid.training.objective import build_objective
 from pellucid.training.parent import copy_parameters, freeze, learned_tensors, load_parent
 from pellucid.training.precision import resolve_precision
 from pellucid.training.progress import Progress
@@ -111,6 +112,7 @@ def _set_up_run(config: RunConfig, folder: RunFolder, journal: Journal) -> Run:
             config.training.batch_tokens,
             config.training.seed,
         ),
+        objective=build_objective(config.training),
         progress=Progress(),
         precision=resolve_precision(config.training.precision, device),
     )

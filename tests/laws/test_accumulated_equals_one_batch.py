@@ -6,6 +6,7 @@ from tiny_models import tiny_model
 
 from pellucid.text.batching import collate_pairs
 from pellucid.training.config import TrainingConfig
+from pellucid.training.objective import build_objective
 from pellucid.training.step import build_optimizer, update
 
 PAIRS = [
@@ -27,7 +28,14 @@ def test_several_batches_change_the_model_as_one_of_all_their_sentences(
     several = [collate_pairs(*zip(*[next(rows) for _ in range(cut)], strict=True)) for cut in cuts]
     one = [collate_pairs(*zip(*PAIRS, strict=True))]
     reports = [
-        update(model, build_optimizer(model, config), batches, config, rate=0.1)
+        update(
+            model,
+            build_optimizer(model, config),
+            batches,
+            build_objective(config),
+            config,
+            rate=0.1,
+        )
         for model, batches in zip(models, [several, one], strict=True)
     ]
     assert reports[0].token_count == reports[1].token_count == 11 + len(PAIRS)
@@ -42,7 +50,9 @@ def test_the_gradient_is_clipped_to_the_limit_and_its_true_norm_reported():
     model = tiny_model(dropout=0.0)
     config = TrainingConfig(max_steps=1, clip_norm=0.01)
     batch = collate_pairs(*zip(*PAIRS, strict=True))
-    report = update(model, build_optimizer(model, config), [batch], config, rate=0.1)
+    report = update(
+        model, build_optimizer(model, config), [batch], build_objective(config), config, rate=0.1
+    )
     clipped = torch.stack([each.grad.norm() for each in model.parameters()]).norm().item()
     assert report.gradient_norm > 0.01
     assert clipped == pytest.approx(0.01, rel=1e-9)
@@ -53,7 +63,7 @@ def test_an_update_that_is_not_finite_changes_nothing():
     config = TrainingConfig(max_steps=1)
     optimizer = build_optimizer(model, config)
     batch = collate_pairs(*zip(*PAIRS, strict=True))
-    update(model, optimizer, [batch], config, rate=0.1)
+    update(model, optimizer, [batch], build_objective(config), config, rate=0.1)
     parameters = [each.detach().clone() for each in model.parameters()]
     moments = [optimizer.state[each]["exp_avg"].clone() for each in model.parameters()]
 
@@ -61,7 +71,7 @@ def test_an_update_that_is_not_finite_changes_nothing():
         return gradient * torch.nan
 
     model.target_embedding.weight.register_hook(poison)
-    report = update(model, optimizer, [batch], config, rate=0.1)
+    report = update(model, optimizer, [batch], build_objective(config), config, rate=0.1)
     assert not report.applied
     for before, each in zip(parameters, model.parameters(), strict=True):
         assert torch.equal(before, each)
@@ -76,7 +86,9 @@ def test_an_update_in_bfloat16_is_the_one_in_float32_within_its_tolerance():
     for precision in ("fp32", "bf16"):
         model = tiny_model(dropout=0.0).float()
         optimizer = build_optimizer(model, config)
-        reports.append(update(model, optimizer, [batch], config, 0.1, precision))
+        reports.append(
+            update(model, optimizer, [batch], build_objective(config), config, 0.1, precision)
+        )
         assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
     full, half = reports
     assert half.loss == pytest.approx(full.loss, rel=2e-2)

@@ -7,6 +7,7 @@ from tiny_models import tiny_model
 from pellucid.core.special import PAD_ID
 from pellucid.text.batching import collate_pairs
 from pellucid.training.config import TrainingConfig
+from pellucid.training.objective import build_objective
 from pellucid.training.step import build_optimizer, update
 
 PAIRS = [([5, 6], [7]), ([8], [4, 5, 6, 7, 8]), ([9, 10, 11], [12, 4])]
@@ -20,7 +21,15 @@ def test_an_update_in_bfloat16_is_the_one_in_float32_within_its_tolerance(varian
     for precision in ("fp32", "bf16"):
         model = tiny_model(variant, dropout=0.0).float()
         reports.append(
-            update(model, build_optimizer(model, config), [batch], config, 0.1, precision)
+            update(
+                model,
+                build_optimizer(model, config),
+                [batch],
+                build_objective(config),
+                config,
+                0.1,
+                precision,
+            )
         )
     full, half = reports
     assert half.applied
@@ -35,7 +44,7 @@ def test_a_few_updates_on_three_pairs_learn_them(variant: str):
     batch = collate_pairs(*zip(*PAIRS, strict=True))
     optimizer = build_optimizer(model, config)
     for _ in range(60):
-        update(model, optimizer, [batch], config, rate=0.03)
+        update(model, optimizer, [batch], build_objective(config), config, rate=0.03)
     model.eval()
     said = model(batch.source, batch.target_input).argmax(-1)
     real = batch.labels != PAD_ID

@@ -9,6 +9,7 @@ from pellucid.equations import shift_right
 from pellucid.model import ModelConfig, Seq2Seq, build_model
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training.config import TrainingConfig
+from pellucid.training.objective import build_objective
 from pellucid.training.schedule import learning_rate
 from pellucid.training.step import build_optimizer, update
 
@@ -25,6 +26,7 @@ MODEL = {
     "norm": "pre",
 }
 TRAINING = TrainingConfig(max_steps=350, warmup_steps=50, learning_rate=1e-2, label_smoothing=0.0)
+OBJECTIVE = build_objective(TRAINING)
 
 
 def pairs(task: str, count: int, generator: torch.Generator) -> tuple[list[list[int]], ...]:
@@ -44,7 +46,14 @@ def trained(task: str) -> Seq2Seq:
     steps = TRAINING.max_steps or 0
     for step in range(1, steps + 1):
         batch = collate_pairs(*pairs(task, 64, generator))
-        update(model, optimizer, [batch], TRAINING, learning_rate(TRAINING, 32, step, step / steps))
+        update(
+            model,
+            optimizer,
+            [batch],
+            OBJECTIVE,
+            TRAINING,
+            learning_rate(TRAINING, 32, step, step / steps),
+        )
     return model.eval()
 
 
@@ -84,7 +93,7 @@ def test_one_sentence_is_learned_by_heart():
     batch = collate_pairs([source], [labels])
     assert torch.equal(batch.target_input, shift_right(batch.labels, START_ID))
     for _ in range(40):
-        report = update(model, optimizer, [batch], TRAINING, rate=1e-2)
+        report = update(model, optimizer, [batch], OBJECTIVE, TRAINING, rate=1e-2)
     assert report.loss < 0.01
     with torch.inference_mode():
         said = say(model.eval(), torch.tensor([[*source, STOP_ID]]), 5)
