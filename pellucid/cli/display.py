@@ -56,6 +56,7 @@ class Display:
             case "validation":
                 source, reference, hypothesis = event["sample"]
                 best = "  (best)" if event["is_best"] else ""
+                best += "  (rate lowered)" if event["rate_lowered"] else ""
                 self._say(
                     f"step {event['step']:,}  {_minutes(event['seconds'])}  {_scores(event)}{best}"
                 )

@@ -25,12 +25,20 @@ class TrainingConfig(Config):
     """Stop after this many minutes of training and validating, over all resumed parts."""
     learning_rate: float | None = Field(None, gt=0)
     """The highest rate, reached at the end of the warm-up; by default what the paper's formula
-    gives there, (d_model · warmup_steps)^-0.5."""
+    gives there, (d_model · warmup_steps)^-0.5. ``paper`` takes none."""
     warmup_steps: int = Field(4000, ge=1)
     """Updates over which the rate rises linearly."""
-    schedule: Literal["inverse_root", "cosine", "linear", "constant"] = "inverse_root"
-    """How the rate falls after the warm-up; ``inverse_root`` is the paper's eq. (3). ``cosine``
-    and ``linear`` fall towards zero at ``max_steps``, or at ``max_minutes`` by the clock."""
+    schedule: Literal["paper", "inverse_root", "cosine", "linear", "plateau", "constant"] = (
+        "inverse_root"
+    )
+    """How the rate falls after the warm-up. ``paper`` is eq. (3) as it stands, ``inverse_root``
+    the same curve with a peak of one's own. ``cosine`` and ``linear`` fall towards zero at
+    ``max_steps``, or at ``max_minutes`` by the clock; ``plateau`` falls when validation no longer
+    gets better."""
+    plateau_patience: int = Field(3, ge=1)
+    """With ``plateau``: validations in a row without a new best before the rate falls."""
+    plateau_factor: float = Field(0.5, gt=0, lt=1)
+    """With ``plateau``: what the rate is multiplied by then."""
     adam_betas: tuple[float, float] = (0.9, 0.98)
     """Decay of Adam's two running means."""
     adam_eps: float = Field(1e-9, gt=0)
@@ -91,6 +99,11 @@ class TrainingConfig(Config):
             faults.append("one of max_steps, max_minutes and max_epochs must be set")
         if self.schedule in ("cosine", "linear") and not (self.max_steps or self.max_minutes):
             faults.append(f"schedule={self.schedule!r} needs max_steps or max_minutes")
+        if self.schedule == "paper" and self.learning_rate is not None:
+            faults.append(
+                "schedule='paper' is eq. (3) and takes no learning_rate"
+                " (schedule='inverse_root' is its curve with a peak of your own)"
+            )
         if self.init == "":
             faults.append("init must name the bundle to begin with (--init BUNDLE)")
         elif (self.init is None) != (self.parent is None):

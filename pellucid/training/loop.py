@@ -99,7 +99,8 @@ def _one_update(run: Run) -> tuple[StepReport, float]:
     config, progress = run.config.training, run.progress
     progress.step += 1
     share_done = progress.share_done(config)
-    rate = learning_rate(config, run.config.model.d_model, progress.step, share_done)
+    width, lowered = run.config.model.d_model, progress.rate_reductions
+    rate = learning_rate(config, width, progress.step, share_done, lowered)
     batches = _next_batches(run)
     report = update(run.model, run.optimizer, batches, run.objective, config, rate, run.precision)
     progress.target_tokens += report.token_count
@@ -139,6 +140,7 @@ def _validate_and_keep(run: Run, meter: "_Meter") -> None:
         validation = validate(run.model, run.data, run.config, run.progress.step)
         score = validation.score(run.config.training.best_by)
         is_best = run.progress.note_score(score)
+        lowered = run.progress.note_plateau(run.config.training)
         _keep_bundle(run, validation, score)
     meter.tick()
     figures = {
@@ -146,6 +148,7 @@ def _validate_and_keep(run: Run, meter: "_Meter") -> None:
         "seconds": round(run.progress.seconds, 3),
         "validation_seconds": round(validation.seconds, 3),
         "is_best": is_best,
+        "rate_lowered": lowered,
         **validation.figures(),
     }
     run.journal.write("validation", figures)

@@ -26,6 +26,10 @@ class Progress:
     validations_since_best: int = 0
     validated_step: int = 0
     """The step of the last validation."""
+    rate_reductions: int = 0
+    """How often the schedule ``plateau`` has lowered the rate."""
+    validations_at_this_rate: int = 0
+    """Validations in a row without a new best since the rate was last lowered."""
 
     def state(self) -> dict[str, Any]:
         """As plain values."""
@@ -42,10 +46,21 @@ class Progress:
         best = -math.inf if self.best_score is None else self.best_score
         if score > best:
             self.best_score, self.best_step = score, self.step
-            self.validations_since_best = 0
+            self.validations_since_best = self.validations_at_this_rate = 0
             return True
         self.validations_since_best += 1
+        self.validations_at_this_rate += 1
         return False
+
+    def note_plateau(self, config: TrainingConfig) -> bool:
+        """Lower the rate if the schedule ``plateau`` says so by now; True if it does."""
+        if config.schedule != "plateau":
+            return False
+        if self.validations_at_this_rate < config.plateau_patience:
+            return False
+        self.rate_reductions += 1
+        self.validations_at_this_rate = 0
+        return True
 
     def reason_to_stop(self, config: TrainingConfig, epoch: int) -> str | None:
         """Which limit has been reached, if any."""

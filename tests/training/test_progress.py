@@ -4,8 +4,10 @@ import json
 
 import pytest
 
+from pellucid.evaluation.metrics import Score
 from pellucid.training.config import TrainingConfig
 from pellucid.training.progress import Progress
+from pellucid.training.validation import TranslationScores, Validation
 
 
 def config(**settings: object) -> TrainingConfig:
@@ -51,6 +53,51 @@ def test_a_run_ends_at_the_limit_that_is_reached(
     progress: Progress, settings: dict[str, object], epoch: int, reason: str | None
 ):
     assert progress.reason_to_stop(config(**settings), epoch) == reason
+
+
+def test_the_rate_is_lowered_after_so_many_validations_without_a_new_best():
+    """Patience 2: scores 1, 0, 0 lower it once; the count begins anew, and a best resets it."""
+    progress = Progress()
+    plateau = config(schedule="plateau", plateau_patience=2)
+    lowered = []
+    for score in (1.0, 0.0, 0.0, 0.0, 2.0, 0.0, 1.0, 0.0, 0.0):
+        progress.note_score(score)
+        lowered.append(progress.note_plateau(plateau))
+    assert lowered == [False, False, True, False, False, False, True, False, True]
+    assert progress.rate_reductions == 3
+    assert progress.validations_since_best == 4
+
+
+def test_other_schedules_know_no_plateau():
+    progress = Progress(validations_at_this_rate=9)
+    assert not progress.note_plateau(config(schedule="constant", plateau_patience=2))
+    assert progress.rate_reductions == 0
+
+
+def test_the_progress_of_an_older_checkpoint_is_read():
+    older = Progress(step=3).state()
+    del older["rate_reductions"], older["validations_at_this_rate"]
+    assert Progress.from_state(older) == Progress(step=3)
+
+
+def validation(loss: float, bleu: float, chrf: float) -> Validation:
+    scores = TranslationScores(Score(bleu, "b"), Score(chrf, "c"), exact_match=0.0)
+    return Validation(loss, seconds=0.1, sample=("", "", ""), translations=scores)
+
+
+@pytest.mark.parametrize(("best_by", "best"), [("loss", 3), ("bleu", 1), ("chrf", 2)])
+def test_a_run_is_stopped_by_the_figure_asked_for_whose_direction_is_known(best_by: str, best: int):
+    """The lowest loss comes last, the highest BLEU first, the highest chrF in between."""
+    progress = Progress()
+    wanted = config(best_by=best_by, patience=2)
+    figures = [(3.0, 9.0, 1.0), (2.0, 8.0, 6.0), (1.0, 7.0, 5.0), (1.5, 6.0, 4.0), (1.5, 5.0, 3.0)]
+    for step, each in enumerate(figures, start=1):
+        progress.step = step
+        progress.note_score(validation(*each).score(wanted.best_by))
+        if progress.reason_to_stop(wanted, epoch=0):
+            break
+    assert (progress.step, progress.best_step) == (best + 2, best)
+    assert progress.reason_to_stop(wanted, epoch=0) == "patience"
 
 
 def test_the_share_that_is_done_goes_by_the_nearer_limit():

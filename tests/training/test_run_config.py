@@ -39,6 +39,14 @@ def test_impossible_combinations_of_training_are_told_all_at_once():
     )
 
 
+def test_the_paper_s_schedule_takes_no_rate_of_one_s_own():
+    training = {"max_steps": 1, "schedule": "paper", "learning_rate": 0.1}
+    assert fault_of(training=training) == (
+        "x: training: schedule='paper' is eq. (3) and takes no learning_rate"
+        " (schedule='inverse_root' is its curve with a peak of your own)"
+    )
+
+
 def test_parts_that_do_not_fit_together_are_told_all_at_once():
     assert fault_of(
         tokenizer={"shared": False}, model={"positions": "learned", "max_positions": 256}

@@ -24,7 +24,20 @@ def test_the_peak_is_what_is_set_or_what_the_formula_gives_there():
     assert peak_rate(config(learning_rate=0.5), d_model=16) == 0.5
 
 
-@pytest.mark.parametrize("schedule", ["inverse_root", "linear", "cosine", "constant"])
+@pytest.mark.parametrize("step", [1, 9, 10, 11, 40, 1000])
+def test_paper_is_equation_3_to_the_last_bit(step: int):
+    expected = transformer_learning_rate(step, d_model=16, warmup_steps=10)
+    assert learning_rate(config(schedule="paper"), 16, step, progress=0.5) == expected
+
+
+def test_the_paper_s_peak_by_hand():
+    """d_model = 16, warm-up 25: (16 · 25)^(-1/2) = 1/20 at step 25, half of it at step 100."""
+    paper = config(schedule="paper", warmup_steps=25)
+    assert learning_rate(paper, 16, 25, progress=0.0) == pytest.approx(0.05)
+    assert learning_rate(paper, 16, 100, progress=0.0) == pytest.approx(0.025)
+
+
+@pytest.mark.parametrize("schedule", ["inverse_root", "linear", "cosine", "plateau", "constant"])
 def test_every_schedule_rises_linearly_to_the_peak(schedule: str):
     wanted = config(schedule=schedule, learning_rate=1.0)
     for step in range(1, 11):
@@ -50,6 +63,14 @@ def test_every_schedule_falls_as_its_name_says(
 ):
     wanted = config(schedule=schedule, learning_rate=1.0)
     assert learning_rate(wanted, 16, step, progress) == pytest.approx(rate, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("step", "reductions", "rate"), [(40, 0, 1.0), (40, 1, 0.25), (40, 3, 1 / 64), (5, 1, 0.125)]
+)
+def test_a_plateau_multiplies_the_rate_at_each_reduction(step: int, reductions: int, rate: float):
+    wanted = config(schedule="plateau", learning_rate=1.0, plateau_factor=0.25)
+    assert learning_rate(wanted, 16, step, 0.9, reductions) == rate
 
 
 def test_no_rate_is_ever_below_zero():
