@@ -21,6 +21,8 @@ from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData
 from pellucid.training.folder import RunFolder
 from pellucid.training.journal import Journal
+from pellucid.training.noise import NoiseMeter
+from pellucid.training.norms import parameter_norm, update_norm
 from pellucid.training.objective import Objective
 from pellucid.training.precision import Precision
 from pellucid.training.progress import Progress
@@ -184,6 +186,7 @@ class _Meter:
         self._loss = 0.0
         self._likelihood = 0.0
         self._since = progress.seconds
+        self._noise = NoiseMeter()
 
     def tick(self) -> None:
         """Bring the run's clock up to now."""
@@ -198,6 +201,7 @@ class _Meter:
             self._tokens += report.token_count
             self._loss += report.loss * report.token_count
             self._likelihood += report.negative_log_likelihood * report.token_count
+            self._noise.add(report.two_sizes)
 
     def figures(self, run: Run, report: StepReport, rate: float) -> dict[str, Any]:
         """Means since the last call; then counting starts anew."""
@@ -211,6 +215,9 @@ class _Meter:
             "negative_log_likelihood": self._likelihood / tokens,
             "learning_rate": rate,
             "gradient_norm": report.gradient_norm,
+            "gradient_noise_scale": self._noise.scale(),
+            "parameter_norm": parameter_norm(run.optimizer),
+            "update_norm": update_norm(run.optimizer) if report.applied else 0.0,
             "target_tokens": progress.target_tokens,
             "tokens_per_second": round(self._tokens / elapsed, 1),
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,

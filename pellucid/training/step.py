@@ -10,6 +10,8 @@ from torch import Tensor
 from pellucid.model import SequenceModel
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
+from pellucid.training.noise import TwoBatchSizes
+from pellucid.training.norms import joint_norm
 from pellucid.training.objective import Objective
 from pellucid.training.precision import Precision, autocast
 
@@ -28,6 +30,8 @@ class StepReport:
     """The 2-norm before clipping, of the gradient of the mean loss."""
     applied: bool
     """False if the loss or the gradient was not finite and nothing was changed."""
+    two_sizes: TwoBatchSizes | None = None
+    """The gradients of the first batch and of all, if there were several."""
 
 
 def build_optimizer(model: SequenceModel, config: TrainingConfig) -> torch.optim.Optimizer:
@@ -66,6 +70,7 @@ def update(
     model.train()
     optimizer.zero_grad(set_to_none=True)
     loss_sum, likelihood_sum, token_count = 0.0, 0.0, 0
+    first: tuple[Tensor, int] | None = None
     for batch in batches:
         with autocast(precision, batch.source.device.type):
             sums = objective(model, batch)
@@ -73,8 +78,9 @@ def update(
         loss_sum += sums.loss.item()
         likelihood_sum += sums.negative_log_likelihood.item()
         token_count += sums.token_count
-    gradients = [each.grad for each in model.parameters() if each.grad is not None]
-    norm = _scale_and_clip(gradients, 1.0 / max(1, token_count), config.clip_norm)
+        if first is None and len(batches) > 1:
+            first = joint_norm(_gradients(model)), token_count
+    norm = _scale_and_clip(_gradients(model), 1.0 / max(1, token_count), config.clip_norm)
     finite = math.isfinite(norm) and math.isfinite(loss_sum)
     if finite:
         for group in optimizer.param_groups:
@@ -86,13 +92,31 @@ def update(
         token_count=token_count,
         gradient_norm=norm,
         applied=finite,
+        two_sizes=_two_sizes(first, norm, token_count),
+    )
+
+
+def _gradients(model: SequenceModel) -> list[Tensor]:
+    return [each.grad for each in model.parameters() if each.grad is not None]
+
+
+def _two_sizes(
+    first: tuple[Tensor, int] | None, norm: float, token_count: int
+) -> TwoBatchSizes | None:
+    """The first batch's summed gradient beside the norm of all batches' mean gradient."""
+    if first is None or first[1] == 0:
+        return None
+    return TwoBatchSizes(
+        small_square=(float(first[0]) / first[1]) ** 2,
+        small_tokens=first[1],
+        large_square=norm**2,
+        large_tokens=token_count,
     )
 
 
 def _scale_and_clip(gradients: list[Tensor], scale: float, clip_norm: float) -> float:
     """Scale summed gradients to a mean and shorten them to ``clip_norm``; the norm before that."""
-    norms = torch._foreach_norm(gradients)
-    norm = float(torch.stack([each.double() for each in norms]).norm()) * scale
+    norm = float(joint_norm(gradients)) * scale
     if clip_norm > 0.0 and norm > clip_norm:
         scale *= clip_norm / norm
     torch._foreach_mul_(gradients, scale)

@@ -46,6 +46,23 @@ def test_several_batches_change_the_model_as_one_of_all_their_sentences(
         torch.testing.assert_close(left.grad, right.grad, rtol=1e-10, atol=1e-14)
 
 
+def test_of_several_batches_the_first_and_all_are_told_as_two_sizes_of_a_batch():
+    """The first batch's figures are those of an update by it alone; one batch has one size."""
+    config = TrainingConfig(max_steps=1)
+    first, second = (collate_pairs(*zip(*part, strict=True)) for part in (PAIRS[:1], PAIRS[1:]))
+    reports = []
+    for batches in ([first, second], [first]):
+        model = tiny_model(dropout=0.0)
+        parts = build_optimizer(model, config), batches, build_objective(config), config
+        reports.append(update(model, *parts, rate=0.1))
+    both, alone = reports
+    assert alone.two_sizes is None
+    assert both.two_sizes is not None
+    assert (both.two_sizes.small_tokens, both.two_sizes.large_tokens) == (2, 15)
+    assert both.two_sizes.small_square == pytest.approx(alone.gradient_norm**2, rel=1e-12)
+    assert both.two_sizes.large_square == pytest.approx(both.gradient_norm**2, rel=1e-12)
+
+
 def test_the_gradient_is_clipped_to_the_limit_and_its_true_norm_reported():
     model = tiny_model(dropout=0.0)
     config = TrainingConfig(max_steps=1, clip_norm=0.01)
