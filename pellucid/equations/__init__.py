@@ -125,6 +125,11 @@ from pellucid.equations.recurrent import (
     rnn_cell,
     unroll,
 )
+from pellucid.equations.regularization import (
+    distillation_loss,
+    r_drop_loss,
+    symmetric_divergence,
+)
 from pellucid.equations.relative import (
     alibi_attention_weights,
     alibi_bias,
@@ -205,6 +210,7 @@ __all__ = [
     "cosine_learning_rate",
     "coverage_penalty",
     "cross_entropy",
+    "distillation_loss",
     "distribution_cross_entropy",
     "dot_product_attention",
     "dot_product_variance",
@@ -265,6 +271,7 @@ __all__ = [
     "position_shift",
     "project_columns",
     "project_qkv",
+    "r_drop_loss",
     "reduce_losses",
     "relative_attention",
     "relative_attention_weights",
@@ -300,6 +307,7 @@ __all__ = [
     "softmax_jacobian",
     "split_heads",
     "summed_positions",
+    "symmetric_divergence",
     "to_columns",
     "transformer_learning_rate",
     "two_stage_weights",

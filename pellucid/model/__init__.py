@@ -2,7 +2,14 @@
 
 from pellucid.model.build import build_any_model, build_model, build_unfilled, parameter_shapes
 from pellucid.model.config import ModelConfig
-from pellucid.model.seq2seq import LossSums, Memory, Seq2Seq, SequenceModel, State
+from pellucid.model.seq2seq import (
+    LossSums,
+    Memory,
+    PredictsTokens,
+    Seq2Seq,
+    SequenceModel,
+    State,
+)
 from pellucid.model.trace import UNWATCHED, Trace
 
 __all__ = [
@@ -10,6 +17,7 @@ __all__ = [
     "LossSums",
     "Memory",
     "ModelConfig",
+    "PredictsTokens",
     "Seq2Seq",
     "SequenceModel",
     "State",

@@ -65,6 +65,9 @@ class ModelConfig(Config):
     activation_dropout: float = Field(0.0, ge=0.0, lt=1.0)
     """Share of the feed-forward network's inner numbers set to zero; not in the paper.
     Not for recurrent kinds."""
+    layer_drop: float = Field(0.0, ge=0.0, lt=1.0)
+    """Probability that training skips a block, each time anew (Fan et al. 2020, LayerDrop); not in
+    the paper. Not for recurrent kinds."""
     norm: Literal["post", "pre"] = "post"
     """Normalize after the residual sum, as the paper does, or before each sublayer.
     Not for recurrent kinds."""

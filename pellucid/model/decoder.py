@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.attention_positions import AttentionPositions
 from pellucid.model.config import ModelConfig
-from pellucid.model.dropout import DropoutSource
+from pellucid.model.dropout import DropoutSource, LayerDrop
 from pellucid.model.feed_forward import FeedForward
 from pellucid.model.normalization import Norm
 from pellucid.model.state import Ancestry, LayerCache
@@ -121,6 +121,7 @@ class Decoder(nn.Module):
         self.layers = nn.ModuleList(
             DecoderLayer(config, source) for _ in range(config.decoder_layers)
         )
+        self.layer_drop = LayerDrop(config.layer_drop, source)
         self.last_norm = Norm(config) if config.norm == "pre" else nn.Identity()
 
     def forward(
@@ -133,7 +134,7 @@ class Decoder(nn.Module):
         causal: bool = True,
     ) -> Float[Tensor, "sentence target d_model"]:
         """All blocks, whole target prefixes at once."""
-        for index, layer in enumerate(self.layers):
+        for index, layer in self.layer_drop.kept(self.layers):
             inner = trace.under(f"layers.{index}")
             x = layer(x, memory, memory_may_attend, inner, causal=causal)
         return trace.keep("output", self.last_norm(x))

@@ -9,13 +9,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pellucid.model.config import ModelConfig
-from pellucid.model.dropout import DropoutSource
+from pellucid.model.dropout import DropoutSource, LayerDrop
 from pellucid.model.embedding import Embedding
 from pellucid.model.encoder import EncoderLayer
 from pellucid.model.losses import loss_sums
 from pellucid.model.normalization import Norm
 from pellucid.model.positions import Positions
-from pellucid.model.seq2seq import LossSums, SequenceModel, State
+from pellucid.model.seq2seq import LastRows, LossSums, SequenceModel, State
 from pellucid.model.trace import UNWATCHED, Trace
 
 
@@ -58,6 +58,7 @@ class DecoderOnly(SequenceModel):
         self.layers = nn.ModuleList(
             EncoderLayer(config, self.dropout_source) for _ in range(config.decoder_layers)
         )
+        self.layer_drop = LayerDrop(config.layer_drop, self.dropout_source)
         self.last_norm = Norm(config) if config.norm == "pre" else nn.Identity()
         self.output_weight = (
             self.embedding.weight
@@ -85,6 +86,15 @@ class DecoderOnly(SequenceModel):
         """Guess every next word (EQ-118, labels shifted by one)."""
         hidden = self._decode(target_input, UNWATCHED)
         return loss_sums(hidden, self.output_weight, self.output_bias, labels, smoothing)
+
+    def last_rows(
+        self,
+        source: Int[Tensor, "text source"],  # noqa: ARG002  # every model is asked so
+        target_input: Int[Tensor, "text length"],
+    ) -> LastRows:
+        """What the logits of every next token are made of."""
+        hidden = self._decode(target_input, UNWATCHED)
+        return LastRows(hidden, self.output_weight, self.output_bias)
 
     def encode(self, source: Int[Tensor, "text source"]) -> int:
         """How many texts are asked for; what stands in ``source`` is not read."""
@@ -127,7 +137,7 @@ class DecoderOnly(SequenceModel):
     ) -> Float[Tensor, "text length d_model"]:
         inner = trace.under("decoder")
         x = self.embedding(ids, trace=inner)
-        for index, layer in enumerate(self.layers):
+        for index, layer in self.layer_drop.kept(self.layers):
             x = layer(x, None, inner.under(f"layers.{index}"), causal=True)
         hidden: Tensor = self.last_norm(x)
         return inner.keep("output", hidden)

@@ -1,12 +1,15 @@
 """Dropout whose masks cost little on a CPU, from a generator that can be saved and restored."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
+
+from pellucid.core.special import SPECIAL_COUNT, UNK_ID
 
 _LEVELS = 256
 """A mask is drawn from bytes, so a rate is a multiple of 1/256."""
@@ -41,6 +44,10 @@ class DropoutSource:
         words = self._bits.random_raw(-(-count // 2)).view(np.uint32)[:count]
         return torch.from_numpy((words >> 8).astype(np.float32) * np.float32(2**-24)).view(shape)
 
+    def happens(self, rate: float) -> bool:
+        """True with probability ``rate``; of rate 0 nothing is drawn."""
+        return rate > 0.0 and self.uniform(torch.Size((1,))).item() < rate
+
     def state(self) -> dict[str, Any]:
         """Where the generator stands, as plain numbers and strings."""
         state = self._bits.state
@@ -58,6 +65,18 @@ class DropoutSource:
             "has_uint32": state["has_uint32"],
             "uinteger": state["uinteger"],
         }
+
+
+def drop_words(
+    ids: Int[Tensor, "sentence length"], rate: float, source: DropoutSource
+) -> Int[Tensor, "sentence length"]:
+    """Every ordinary token with probability ``rate`` as an unknown one; the others stay.
+
+    Source: Bowman et al. (2016), arXiv:1511.06349; Sennrich et al. (2016), arXiv:1606.02891, who
+    set the row of the embedding to zero instead.
+    """
+    is_dropped = (source.uniform(ids.shape) < rate).to(ids.device) & (ids >= SPECIAL_COUNT)
+    return ids.masked_fill(is_dropped, UNK_ID)
 
 
 class Dropout(nn.Module):
@@ -83,3 +102,22 @@ class Dropout(nn.Module):
     def extra_repr(self) -> str:
         """The rate, for printing."""
         return f"rate={self.rate}"
+
+
+class LayerDrop(nn.Module):
+    """In training, leave out whole blocks of a stack, each with the same probability.
+
+    Source: Fan et al. (2020), arXiv:1909.11556, §3.1; unlike stochastic depth (Huang et al. 2016),
+    what is left is not scaled.
+    """
+
+    def __init__(self, rate: float, source: DropoutSource) -> None:
+        super().__init__()
+        self.rate = rate
+        self.source = source
+
+    def kept(self, layers: Iterable[nn.Module]) -> Iterator[tuple[int, nn.Module]]:
+        """The blocks that this pass goes through, with their numbers; in evaluation all."""
+        for index, layer in enumerate(layers):
+            if not (self.training and self.source.happens(self.rate)):
+                yield index, layer

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.attention_positions import AttentionPositions
 from pellucid.model.config import ModelConfig
-from pellucid.model.dropout import DropoutSource
+from pellucid.model.dropout import DropoutSource, LayerDrop
 from pellucid.model.feed_forward import FeedForward
 from pellucid.model.normalization import Norm
 from pellucid.model.sublayer import AddAndNorm
@@ -66,6 +66,7 @@ class Encoder(nn.Module):
         self.layers = nn.ModuleList(
             EncoderLayer(config, source) for _ in range(config.encoder_layers)
         )
+        self.layer_drop = LayerDrop(config.layer_drop, source)
         self.last_norm = Norm(config) if config.norm == "pre" else nn.Identity()
 
     def forward(
@@ -75,6 +76,6 @@ class Encoder(nn.Module):
         trace: Trace = UNWATCHED,
     ) -> Float[Tensor, "sentence source d_model"]:
         """All blocks, the whole sentence at once."""
-        for index, layer in enumerate(self.layers):
+        for index, layer in self.layer_drop.kept(self.layers):
             x = layer(x, may_attend, trace.under(f"layers.{index}"))
         return trace.keep("output", self.last_norm(x))

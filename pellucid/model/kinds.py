@@ -18,6 +18,7 @@ _BLOCK_SETTINGS = (
     "d_v",
     "attention_dropout",
     "activation_dropout",
+    "layer_drop",
     "norm",
     "norm_eps",
     "norm_kind",

@@ -12,7 +12,7 @@ from pellucid.model.losses import loss_sums
 from pellucid.model.recurrent_attention import AttendedMemory
 from pellucid.model.recurrent_parts import RecurrentDecoder, RecurrentEncoder, TokenEmbedding
 from pellucid.model.recurrent_state import RecurrentMemory, RecurrentState
-from pellucid.model.seq2seq import LossSums, Memory, Seq2Seq, State, keep_distribution
+from pellucid.model.seq2seq import LastRows, LossSums, Memory, Seq2Seq, State, keep_distribution
 from pellucid.model.trace import UNWATCHED, Trace
 
 
@@ -83,6 +83,15 @@ class RecurrentSeq2Seq(Seq2Seq):
         """The loss against ``labels``, PAD left out, without ever holding all logits."""
         hidden = self._decode(source, target_input, UNWATCHED)
         return loss_sums(hidden, self.output_weight, self.output_bias, labels, smoothing)
+
+    def last_rows(
+        self,
+        source: Int[Tensor, "sentence source"],
+        target_input: Int[Tensor, "sentence target"],
+    ) -> LastRows:
+        """What the logits of every next token are made of."""
+        hidden = self._decode(source, target_input, UNWATCHED)
+        return LastRows(hidden, self.output_weight, self.output_bias)
 
     def start(self, memory: Memory) -> RecurrentState:
         """A decoder that has said nothing, one beam for each sentence."""

@@ -33,6 +33,15 @@ class LossSums:
     token_count: int
 
 
+@dataclasses.dataclass(frozen=True)
+class LastRows:
+    """All logits of a batch before they are multiplied out: hidden weightᵀ + bias."""
+
+    hidden: Float[Tensor, "sentence target d_model"]
+    weight: Float[Tensor, "vocabulary d_model"]
+    bias: Float[Tensor, " vocabulary"] | None
+
+
 @runtime_checkable
 class State(Protocol):
     """A decoder in mid-sentence, as a value: a step returns a new one."""
@@ -82,6 +91,19 @@ class SequenceModel(nn.Module, ABC):
         smoothing: float,
     ) -> LossSums:
         """The loss of a batch. Models of plain text find the same text on both sides."""
+
+
+@runtime_checkable
+class PredictsTokens(Protocol):
+    """A model that says every next token of a known text at once, with or without a source."""
+
+    def last_rows(
+        self,
+        source: Int[Tensor, "sentence source"],
+        target_input: Int[Tensor, "sentence target"],
+    ) -> LastRows:
+        """What the logits of every next token are made of (teacher forcing, EQ-121)."""
+        ...
 
 
 class Seq2Seq(SequenceModel):

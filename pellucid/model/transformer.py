@@ -16,7 +16,7 @@ from pellucid.model.encoder import Encoder
 from pellucid.model.losses import loss_sums
 from pellucid.model.masks import mask_for_heads
 from pellucid.model.positions import Positions
-from pellucid.model.seq2seq import LossSums, Memory, Seq2Seq, State, keep_distribution
+from pellucid.model.seq2seq import LastRows, LossSums, Memory, Seq2Seq, State, keep_distribution
 from pellucid.model.state import Places, TransformerState
 from pellucid.model.trace import UNWATCHED, Trace
 
@@ -84,6 +84,15 @@ class Transformer(Seq2Seq):
         """The loss against ``labels``, PAD left out, without ever holding all logits."""
         hidden = self.decode(self.encode(source), target_input, UNWATCHED)
         return loss_sums(hidden, self.output_weight, self.output_bias, labels, smoothing)
+
+    def last_rows(
+        self,
+        source: Int[Tensor, "sentence source"],
+        target_input: Int[Tensor, "sentence target"],
+    ) -> LastRows:
+        """What the logits of every next token are made of."""
+        hidden = self.decode(self.encode(source), target_input, UNWATCHED)
+        return LastRows(hidden, self.output_weight, self.output_bias)
 
     def start(self, memory: Memory) -> TransformerState:
         """A decoder that has said nothing, one beam for each sentence."""

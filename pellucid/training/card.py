@@ -85,12 +85,19 @@ or `echo "..." | pellucid translate {folder}`."""
 
 
 def _origin(config: RunConfig) -> str:
-    """Which bundle the run began with, if any."""
+    """Which bundles the run began with and learned from, if any."""
     training = config.training
+    taught = ""
+    if training.teacher is not None:
+        taught = (
+            f"\nTaught word by word by the bundle `{Path(training.teacher).name}`, whose manifest"
+            f" has the SHA-256\n`{training.teacher_manifest}`, with weight"
+            f" {training.teacher_weight:g} and temperature {training.teacher_temperature:g}."
+        )
     if training.init is None:
-        return ""
+        return taught
     frozen = f" Frozen: {', '.join(f'`{each}`' for each in training.freeze)}."
     return (
         f"\nFine-tuned from the bundle `{Path(training.init).name}`, whose manifest has the SHA-256"
-        f"\n`{training.parent}`.{frozen if training.freeze else ''}"
+        f"\n`{training.parent}`.{frozen if training.freeze else ''}{taught}"
     )

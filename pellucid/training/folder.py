@@ -45,11 +45,13 @@ MAY_CHANGE = frozenset(
         "warmup_steps",
         "clip_norm",
         "init",
+        "teacher",
     )
 )
 """Settings that a resumed run may set anew: they decide when it ends, what it keeps, and how to go
 on from the last good checkpoint after a run that left the finite numbers. The bundle a run began
-with may lie elsewhere, as long as it is the same (``training.parent``)."""
+with, or learns from, may lie elsewhere, as long as it is the same (``training.parent``,
+``training.teacher_manifest``)."""
 
 _log = logging.getLogger("pellucid")
 

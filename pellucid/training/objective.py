@@ -3,7 +3,12 @@
 import dataclasses
 from typing import Protocol
 
-from pellucid.model import LossSums, SequenceModel
+import torch
+
+from pellucid.core.special import PAD_ID
+from pellucid.equations.fused_views import LossTerms, TeacherRows, fused_linear_loss_of_views
+from pellucid.model import LossSums, PredictsTokens, SequenceModel
+from pellucid.model.dropout import drop_words
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
 
@@ -28,6 +33,97 @@ class CrossEntropy:
         return model.loss(batch.source, batch.target_input, batch.labels, self.smoothing)
 
 
-def build_objective(config: TrainingConfig) -> Objective:
-    """The objective that ``config`` names."""
-    return CrossEntropy(config.label_smoothing)
+@dataclasses.dataclass(frozen=True)
+class WithoutSomeWords:
+    """Another objective, over inputs some of whose words the model does not get to see."""
+
+    rate: float
+    """Probability that an input token is replaced by an unknown one."""
+    objective: Objective
+
+    def __call__(self, model: SequenceModel, batch: Batch) -> LossSums:
+        """What it costs to say the labels all the same; in evaluation nothing is hidden."""
+        return self.objective(model, _hide_words(model, batch, self.rate))
+
+
+@dataclasses.dataclass(frozen=True)
+class Teacher:
+    """A model that is not trained, and how much it is listened to."""
+
+    model: SequenceModel
+    share: float
+    temperature: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Views:
+    """One or two passes over a batch, taught the labels, agreement, and what a teacher says.
+
+    The law of its parts: ``fused_linear_loss_of_views``. The teacher reads every word.
+    """
+
+    smoothing: float
+    r_drop: float
+    """α of R-Drop; above 0 the batch is read twice, under different masks."""
+    word_dropout: float
+    teacher: Teacher | None
+
+    def __call__(self, model: SequenceModel, batch: Batch) -> LossSums:
+        """The sums over the batch's tokens, each counted once however many passes there are."""
+        assert isinstance(model, PredictsTokens)
+        views = 2 if self.r_drop > 0 else 1
+        is_real = batch.labels != PAD_ID
+        labels = batch.labels[is_real]
+        read = _hide_words(model, _repeat(batch, views), self.word_dropout)
+        rows = model.last_rows(read.source, read.target_input)
+        hidden = rows.hidden.view(views, *is_real.shape, -1)[:, is_real]
+        terms = LossTerms(self.smoothing, self.r_drop, self._taught(batch, is_real))
+        loss, likelihood = fused_linear_loss_of_views(hidden, rows.weight, rows.bias, labels, terms)
+        return LossSums(loss, likelihood, labels.shape[0])
+
+    def _taught(self, batch: Batch, is_real: torch.Tensor) -> TeacherRows | None:
+        if self.teacher is None:
+            return None
+        assert isinstance(self.teacher.model, PredictsTokens)
+        with torch.no_grad():
+            rows = self.teacher.model.last_rows(batch.source, batch.target_input)
+        return TeacherRows(
+            hidden=rows.hidden[is_real],
+            weight=rows.weight,
+            bias=rows.bias,
+            share=self.teacher.share,
+            temperature=self.teacher.temperature,
+        )
+
+
+def build_objective(config: TrainingConfig, teacher: SequenceModel | None = None) -> Objective:
+    """The objective that ``config`` names; ``teacher`` is the model behind ``training.teacher``."""
+    if teacher is None and config.r_drop == 0:
+        plain = CrossEntropy(config.label_smoothing)
+        return WithoutSomeWords(config.word_dropout, plain) if config.word_dropout else plain
+    listened_to = None
+    if teacher is not None:
+        listened_to = Teacher(teacher, config.teacher_weight, config.teacher_temperature)
+    return Views(config.label_smoothing, config.r_drop, config.word_dropout, listened_to)
+
+
+def _repeat(batch: Batch, views: int) -> Batch:
+    """The same sentences so many times, one copy after another."""
+    if views == 1:
+        return batch
+    return Batch(
+        source=batch.source.repeat(views, 1),
+        target_input=batch.target_input.repeat(views, 1),
+        labels=batch.labels.repeat(views, 1),
+        target_token_count=views * batch.target_token_count,
+    )
+
+
+def _hide_words(model: SequenceModel, batch: Batch, rate: float) -> Batch:
+    """Inputs with some words unknown, drawn from the model's own source; labels stay."""
+    if rate == 0 or not model.training:
+        return batch
+    source, target_input = (
+        drop_words(each, rate, model.dropout_source) for each in (batch.source, batch.target_input)
+    )
+    return dataclasses.replace(batch, source=source, target_input=target_input)

@@ -16,7 +16,7 @@ from pellucid.text.config import TokenizerConfig
 from pellucid.training.config import RunConfig
 
 FREE = {
-    "model": ("dropout", "attention_dropout", "activation_dropout"),
+    "model": ("dropout", "attention_dropout", "activation_dropout", "layer_drop"),
     "tokenizer": ("sampling",),
 }
 """What may differ from the parent: it changes no parameter and no vocabulary."""
@@ -36,13 +36,13 @@ def begin_with(
     user set by hand: dropout, sampling and the search are taken from ``table`` then. Raises
     ConfigError naming every other setting of model and tokenizer that contradicts the bundle.
     """
-    own: dict[str, Config] = {"model": bundle.model.config, "tokenizer": _tokenizer_config(bundle)}
+    own: dict[str, Config] = {"model": bundle.model.config, "tokenizer": tokenizer_config(bundle)}
     result, faults = dict(table), []
     for section, config in own.items():
         settings = config.to_table()
         merged = dict(settings)
-        for name in sorted(_names(chosen, section)):
-            value = _section(table, section).get(name)
+        for name in sorted(chosen_names(chosen, section)):
+            value = section_of(table, section).get(name)
             if name in FREE[section] or name not in type(config).model_fields:
                 merged[name] = value  # a misspelt name is told of with all other faults
             elif value != settings.get(name):
@@ -55,13 +55,15 @@ def begin_with(
             + "; ".join(faults),
             hint="leave these settings out, or train without --init",
         )
-    searched = _section(table, "decoding")
-    by_hand = {name: searched[name] for name in _names(chosen, "decoding") if name in searched}
+    searched = section_of(table, "decoding")
+    by_hand = {
+        name: searched[name] for name in chosen_names(chosen, "decoding") if name in searched
+    }
     result["decoding"] = {**searched, **bundle.settings.get("decoding", {}), **by_hand}
     result["training"] = {
-        **_section(table, "training"),
+        **section_of(table, "training"),
         "init": str(bundle.path),
-        "parent": _section(table, "training").get("parent", parent_hash(bundle)),
+        "parent": section_of(table, "training").get("parent", parent_hash(bundle)),
     }
     return result
 
@@ -131,7 +133,7 @@ def learned_tensors(model: SequenceModel) -> dict[str, torch.Tensor]:
     return {name: each for name, each in model_tensors(model).items() if each.requires_grad}
 
 
-def _tokenizer_config(bundle: Bundle[SequenceModel]) -> TokenizerConfig:
+def tokenizer_config(bundle: Bundle[SequenceModel]) -> TokenizerConfig:
     """The section as the run that trained the bundle had it; else what the tokenizers tell."""
     source, target = bundle.source_tokenizer, bundle.target_tokenizer
     sizes = (source.vocabulary_size, target.vocabulary_size)
@@ -141,11 +143,13 @@ def _tokenizer_config(bundle: Bundle[SequenceModel]) -> TokenizerConfig:
     return TokenizerConfig.parse(table, f"{bundle.path}: tokenizer")
 
 
-def _names(chosen: Iterable[str], section: str) -> set[str]:
+def chosen_names(chosen: Iterable[str], section: str) -> set[str]:
+    """The settings of one section among dotted names."""
     return {name for each in chosen for head, _, name in [each.partition(".")] if head == section}
 
 
-def _section(table: Mapping[str, Any], name: str) -> dict[str, Any]:
+def section_of(table: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """A section of a config's table; empty if there is none."""
     section = table.get(name, {})
     return section if isinstance(section, dict) else {}
 

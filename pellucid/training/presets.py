@@ -11,6 +11,7 @@ from pellucid.core.errors import InputMissingError
 from pellucid.model.kinds import known_settings
 from pellucid.training.config import RunConfig
 from pellucid.training.parent import begin_with
+from pellucid.training.teacher import taught_by
 
 
 def preset_names() -> list[str]:
@@ -30,18 +31,22 @@ def read_config(
 
     An override of ``model.kind`` takes from the config's ``[model]`` what the new kind knows.
     With ``init``, or ``training.init``, model, tokenizer and search are those of that bundle; a
-    preset's own give way, what a file or an override says otherwise is an error.
+    preset's own give way, what a file or an override says otherwise is an error. In the same way
+    ``training.teacher`` decides the tokenizer.
     Raises InputMissingError if there is neither, ConfigError naming every fault at once.
     """
     own = _read(name)
     table = apply_overrides(_for_kind(own, overrides), overrides)
     training = table.get("training")
     init = init or (training.get("init") if isinstance(training, dict) else None)
+    teacher = training.get("teacher") if isinstance(training, dict) else None
+    chosen = {each.partition("=")[0].strip() for each in overrides}
+    if name not in preset_names():
+        chosen |= {f"{section}.{key}" for section in own for key in _keys(own[section])}
     if init:
-        chosen = {each.partition("=")[0].strip() for each in overrides}
-        if name not in preset_names():
-            chosen |= {f"{section}.{key}" for section in own for key in _keys(own[section])}
         table = begin_with(table, load_any_bundle(init), chosen)
+    if teacher:
+        table = taught_by(table, load_any_bundle(teacher), chosen)
     return RunConfig.parse(table, origin=name)
 
 

@@ -23,6 +23,7 @@ from pellucid.training.parent import copy_parameters, freeze, learned_tensors, l
 from pellucid.training.precision import resolve_precision
 from pellucid.training.progress import Progress
 from pellucid.training.step import build_optimizer
+from pellucid.training.teacher import check_tokenizers, given_tokenizers, load_teacher
 from pellucid.training.vectors import start_from_vectors
 
 _log = logging.getLogger("pellucid")
@@ -83,8 +84,10 @@ def _set_up_torch(config: RunConfig) -> None:
 
 def _set_up_run(config: RunConfig, folder: RunFolder, journal: Journal) -> Run:
     parent = load_parent(config)
-    given = None if parent is None else (parent.source_tokenizer, parent.target_tokenizer)
-    data = prepare_data(config, folder.path, given)
+    teacher = load_teacher(config)
+    data = prepare_data(config, folder.path, given_tokenizers(parent, teacher))
+    if teacher is not None:
+        check_tokenizers(teacher, (data.source_tokenizer, data.target_tokenizer))
     device = _device(config)
     model = build_any_model(
         config.model,
@@ -112,7 +115,9 @@ def _set_up_run(config: RunConfig, folder: RunFolder, journal: Journal) -> Run:
             config.training.batch_tokens,
             config.training.seed,
         ),
-        objective=build_objective(config.training),
+        objective=build_objective(
+            config.training, None if teacher is None else teacher.model.to(device)
+        ),
         progress=Progress(),
         precision=resolve_precision(config.training.precision, device),
     )

@@ -1,0 +1,195 @@
+"""The fast twin of training's richer losses: several passes, a teacher, and never all logits."""
+
+import dataclasses
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional
+
+_CHUNK_ROWS = 1024
+"""Rows of logits held at once, those of all passes together, as in ``fused``."""
+
+
+@dataclasses.dataclass(frozen=True)
+class TeacherRows:
+    """What another model says at the same places, and how much it counts."""
+
+    hidden: Float[Tensor, "row teacher_size"]
+    weight: Float[Tensor, "vocabulary teacher_size"]
+    bias: Float[Tensor, " vocabulary"] | None
+    share: float
+    """w: the part of the loss that comes from the teacher."""
+    temperature: float
+    """T: both distributions are softened by it."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LossTerms:
+    """What the loss is made of."""
+
+    smoothing: float
+    """ε of the smoothed labels."""
+    r_drop: float = 0.0
+    """α: how much two passes are to agree; used if there are two."""
+    teacher: TeacherRows | None = None
+
+
+def fused_linear_loss_of_views(
+    hidden: Float[Tensor, "view row d_model"],
+    weight: Float[Tensor, "vocabulary d_model"],
+    bias: Float[Tensor, " vocabulary"] | None,
+    labels: Int[Tensor, " row"],
+    terms: LossTerms,
+) -> tuple[Float[Tensor, ""], Float[Tensor, ""]]:
+    """Summed loss of one or two passes, and their mean plain cross-entropy, chunk by chunk.
+
+        L = Σᵢ mean over passes of [(1 - w) CE(qᵢ, pᵢ) + w D(zᵢ, z′ᵢ)] + α/4 Σᵢ J(pᵢ, p′ᵢ)
+
+    Twin of ``smoothed_cross_entropy``, ``r_drop_loss`` and ``distillation_loss`` over the last
+    linear map. The gradients are computed in the same pass, from
+
+        ∂CE/∂z = p - q,   ∂D/∂z = T (softmax(z / T) - softmax(z′ / T)),
+        ∂J/∂z = p ∘ (log p - log p′ - KL(p ‖ p′)) + p - p′
+
+    Only the first of the two results carries a gradient; none reaches the teacher.
+
+    EQ: 112, 113, 118, 119, 120.  Source: Liang et al. (2021); Hinton et al. (2015).
+    Symbols: w, T, α, ε as in ``TeacherRows`` and ``LossTerms``; z′ᵢ the teacher's logits.
+    Law: tests/laws/test_fused_views_equal_clear.py.
+    """
+    device = hidden.device.type
+    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
+    loss: Tensor
+    with torch.autocast(device, enabled=False):
+        loss, negative_log_likelihood = _LossOfViews.apply(  # type: ignore[no-untyped-call]
+            hidden, weight, bias, labels, terms, dtype
+        )
+    return loss, negative_log_likelihood
+
+
+class _LossOfViews(torch.autograd.Function):
+    """Computes its gradients going forward, while a chunk of logits is at hand.
+
+    Matrix products are made in ``dtype``, everything else in the dtype of ``hidden``.
+    """
+
+    @staticmethod
+    def forward(ctx, hidden, weight, bias, labels, terms, dtype):  # type: ignore[no-untyped-def]
+        needs_gradient = any(ctx.needs_input_grad)
+        views, row_count, _ = hidden.shape
+        narrow_hidden, narrow_weight = hidden.to(dtype), weight.to(dtype)
+        to_hidden = torch.empty_like(hidden) if needs_gradient else None
+        to_weight = torch.zeros_like(weight) if needs_gradient else None
+        to_bias = torch.zeros_like(bias) if needs_gradient and bias is not None else None
+        loss = torch.zeros((), dtype=hidden.dtype, device=hidden.device)
+        likelihood = torch.zeros_like(loss)
+        teacher = _narrow(terms.teacher, dtype)
+        step = max(1, _CHUNK_ROWS // views)
+        for first in range(0, row_count, step):
+            rows = slice(first, min(first + step, row_count))
+            logits = _logits(narrow_hidden[:, rows], narrow_weight, bias, hidden.dtype)
+            taught = None if teacher is None else _teacher_log_p(teacher, rows, hidden.dtype)
+            chunk = _Chunk(functional.log_softmax(logits, dim=-1), labels[rows], terms)
+            loss += chunk.loss(taught)
+            likelihood += chunk.likelihood
+            if to_hidden is not None and to_weight is not None:
+                wide = chunk.gradient(taught)  # (view, row, vocabulary)
+                narrow = wide.to(dtype)
+                to_hidden[:, rows] = (narrow @ narrow_weight).to(hidden.dtype)
+                to_weight += narrow.flatten(0, 1).T @ narrow_hidden[:, rows].flatten(0, 1)
+                if to_bias is not None:
+                    to_bias += wide.sum(dim=(0, 1))
+        if needs_gradient:
+            ctx.save_for_backward(to_hidden, to_weight, to_bias)
+        ctx.mark_non_differentiable(likelihood)
+        return loss, likelihood
+
+    @staticmethod
+    def backward(ctx, loss_gradient, _):  # type: ignore[no-untyped-def]
+        hidden, weight, bias = ctx.saved_tensors
+        scaled_bias = None if bias is None else bias * loss_gradient
+        return hidden * loss_gradient, weight * loss_gradient, scaled_bias, None, None, None
+
+
+class _Chunk:
+    """Some rows of log-probabilities of all passes: what they cost, and the gradient of that."""
+
+    def __init__(self, log_p: Tensor, labels: Tensor, terms: LossTerms) -> None:
+        self._log_p = log_p  # (view, row, vocabulary)
+        self._labels = labels
+        self._terms = terms
+        self._views = log_p.shape[0]
+        self._share = 0.0 if terms.teacher is None else terms.teacher.share
+        chosen = log_p.gather(2, labels.expand(self._views, -1).unsqueeze(2))
+        self.likelihood = -chosen.sum() / self._views
+        self._soft: Tensor | None = None
+
+    def loss(self, taught: Tensor | None) -> Tensor:
+        """The chunk's part of the sum; ``taught`` are the teacher's softened log-probabilities."""
+        smoothing = self._terms.smoothing
+        loss = (1.0 - smoothing) * self.likelihood
+        if smoothing:
+            loss = loss - smoothing * self._log_p.mean(dim=2).sum() / self._views
+        loss = (1.0 - self._share) * loss
+        if self._views > 1 and self._terms.r_drop:
+            there, back = self._divergences()
+            loss = loss + self._terms.r_drop / 4 * (there + back).sum()
+        if taught is not None and self._terms.teacher is not None:
+            heat = self._terms.teacher.temperature
+            apart = (taught.exp() * (taught - self._softened(heat))).sum() / self._views
+            loss = loss + self._share * heat**2 * apart
+        return loss
+
+    def gradient(self, taught: Tensor | None) -> Tensor:
+        """Of the loss with respect to the logits of each pass; (view, row, vocabulary)."""
+        terms, kept = self._terms, (1.0 - self._share) / self._views
+        p = self._log_p.exp()
+        gradient = p * kept
+        if terms.smoothing:
+            gradient -= kept * terms.smoothing / p.shape[2]
+        index = self._labels.expand(self._views, -1).unsqueeze(2)
+        right = torch.full_like(index, -kept * (1.0 - terms.smoothing), dtype=p.dtype)
+        gradient.scatter_add_(2, index, right)
+        if self._views > 1 and terms.r_drop:
+            there, back = self._divergences()
+            ratio, apart = self._log_p[0] - self._log_p[1], p[0] - p[1]
+            part = terms.r_drop / 4
+            gradient[0] += part * (p[0] * (ratio - there.unsqueeze(1)) + apart)
+            gradient[1] -= part * (p[1] * (ratio + back.unsqueeze(1)) + apart)
+        if taught is not None and terms.teacher is not None:
+            heat = terms.teacher.temperature
+            soft = p if heat == 1.0 else self._softened(heat).exp()
+            gradient += self._share * heat / self._views * (soft - taught.exp())
+        return gradient
+
+    def _divergences(self) -> tuple[Tensor, Tensor]:
+        """KL from the first pass to the second and from the second to the first, row by row."""
+        first, second = self._log_p[0], self._log_p[1]
+        ratio = first - second
+        return (first.exp() * ratio).sum(dim=1), -(second.exp() * ratio).sum(dim=1)
+
+    def _softened(self, temperature: float) -> Tensor:
+        if temperature == 1.0:
+            return self._log_p
+        if self._soft is None:
+            self._soft = functional.log_softmax(self._log_p / temperature, dim=-1)
+        return self._soft
+
+
+def _logits(hidden: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
+    logits = functional.linear(hidden, weight).to(dtype)
+    return logits if bias is None else logits.add_(bias)
+
+
+def _narrow(teacher: TeacherRows | None, dtype: torch.dtype) -> TeacherRows | None:
+    if teacher is None:
+        return None
+    narrow = {name: getattr(teacher, name).to(dtype) for name in ("hidden", "weight")}
+    return dataclasses.replace(teacher, **narrow)
+
+
+def _teacher_log_p(teacher: TeacherRows, rows: slice, dtype: torch.dtype) -> Tensor:
+    """The teacher's softened log-probabilities at ``rows``; (row, vocabulary)."""
+    logits = _logits(teacher.hidden[rows], teacher.weight, teacher.bias, dtype)
+    return functional.log_softmax(logits / teacher.temperature, dim=-1)

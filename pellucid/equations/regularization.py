@@ -1,0 +1,73 @@
+"""What training may ask for besides the right words: agreement with itself, or with a teacher."""
+
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pellucid.core.errors import ConfigError
+from pellucid.equations.losses import Reduction, kl_divergence, reduce_losses
+from pellucid.equations.losses import smoothed_cross_entropy as smoothed
+from pellucid.equations.shapes import Number, require_same_size
+from pellucid.equations.softmax import log_softmax, softmax
+
+
+def symmetric_divergence(
+    first: Float[Tensor, "*batch vocabulary"], second: Float[Tensor, "*batch vocabulary"]
+) -> Float[Tensor, "*batch"]:
+    """How far two distributions are from each other, whichever one asks, row by row, in nats.
+
+        J = KL(p ‖ q) + KL(q ‖ p) = Σᵥ (pᵥ - qᵥ) (log pᵥ - log qᵥ)
+
+    EQ: 119.  Source: Kullback and Leibler (1951); Liang et al. (2021), eq. (2), has half of it.
+    Symbols: softmax(first) = p, softmax(second) = q.
+    Raises: ShapeError if the two differ in the size of the vocabulary.
+    """
+    require_same_size("vocabulary", ("first", first, -1), ("second", second, -1))
+    p, q = log_softmax(first), log_softmax(second)
+    return ((p.exp() - q.exp()) * (p - q)).sum(dim=-1)
+
+
+def r_drop_loss(
+    first: Float[Tensor, "row vocabulary"],
+    second: Float[Tensor, "row vocabulary"],
+    labels: Int[Tensor, " row"],
+    smoothing: Number,
+    alpha: Number,
+    reduction: Reduction = "sum",
+) -> Float[Tensor, ""]:
+    """Two passes under different dropout masks, each taught the labels, both to say the same.
+
+        L = Σᵢ {½ [CE(qᵢ, pᵢ) + CE(qᵢ, p′ᵢ)] + α/4 [KL(pᵢ ‖ p′ᵢ) + KL(p′ᵢ ‖ pᵢ)]}
+
+    EQ: none.  Source: Liang et al. (2021), eqs. (1) to (4).
+    Symbols: softmax(first) = p, softmax(second) = p′, smoothing = ε of q, alpha = α.
+    Raises: ConfigError if alpha is negative, and what ``smoothed_cross_entropy`` raises.
+    Differs: half of the paper's loss, so that a token weighs what it does in one pass; α is theirs.
+    """
+    if alpha < 0:
+        raise ConfigError(f"alpha must not be negative, got {alpha}")
+    right = [smoothed(each, labels, smoothing, reduction) for each in (first, second)]
+    apart = reduce_losses(symmetric_divergence(first, second), reduction)
+    return (right[0] + right[1]) / 2 + alpha / 4 * apart
+
+
+def distillation_loss(
+    logits: Float[Tensor, "*batch vocabulary"],
+    teacher: Float[Tensor, "*batch vocabulary"],
+    temperature: Number = 1.0,
+) -> Float[Tensor, "*batch"]:
+    """How far a student is from its teacher at each word, in nats.
+
+        D = T² KL(softmax(zₜ / T) ‖ softmax(z / T))
+
+    EQ: 119.  Source: Hinton et al. (2015), §2 and §2.1; Kim and Rush (2016), §3.1, for words.
+    Symbols: logits = z, teacher = zₜ, temperature = T.
+    Raises: ConfigError unless T > 0, ShapeError if the vocabularies differ in size.
+
+    Softening divides the gradient by about T²; the factor keeps its size. Hinton et al. write the
+    cross-entropy, whose gradient is the same; this one is 0 for a student that says what its
+    teacher does.
+    """
+    if not temperature > 0:
+        raise ConfigError(f"temperature must be above 0, got {temperature}")
+    require_same_size("vocabulary", ("logits", logits, -1), ("teacher", teacher, -1))
+    return temperature**2 * kl_divergence(softmax(teacher / temperature), logits / temperature)

@@ -1,0 +1,120 @@
+"""R-Drop and distillation: by hand, by their properties, and against torch."""
+
+import math
+
+import pytest
+import torch
+from equation_checks import close
+from torch.nn import functional
+
+from pellucid.core.errors import ConfigError, ShapeError
+from pellucid.equations import (
+    distillation_loss,
+    kl_divergence,
+    r_drop_loss,
+    smoothed_cross_entropy,
+    softmax,
+    symmetric_divergence,
+)
+
+HALVES, QUARTERS = torch.tensor([[0.5, 0.5], [0.75, 0.25]], dtype=torch.float64).log()
+"""p = (½, ½) and q = (¾, ¼): p - q = (-¼, ¼), log p - log q = (log ⅔, log 2)."""
+
+
+def test_two_words_by_hand():
+    """EQ-119: J = -¼ log ⅔ + ¼ log 2 = ¼ log 3."""
+    close(symmetric_divergence(HALVES, QUARTERS), math.log(3) / 4)
+
+
+def test_divergence_both_ways_is_the_sum_of_the_two():
+    """EQ-119: whichever comes first, and 0 for logits that differ by a constant."""
+    first, second = torch.randn(2, 3, 7)
+    expected = kl_divergence(softmax(first), second) + kl_divergence(softmax(second), first)
+    close(symmetric_divergence(first, second), expected)
+    close(symmetric_divergence(second, first), expected)
+    close(symmetric_divergence(first, first + 5), torch.zeros(3))
+
+
+def test_r_drop_by_hand():
+    """Label 0, α = 4, no smoothing: ½ (log 2 + log 4/3) + ¼ log 3."""
+    loss = r_drop_loss(HALVES[None], QUARTERS[None], torch.tensor([0]), 0.0, 4)
+    close(loss, (math.log(2) + math.log(4 / 3)) / 2 + math.log(3) / 4)
+
+
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_r_drop_is_half_the_paper_s_loss(reduction):
+    """Liang et al. (2021), eq. (4), with torch's own losses: L = NLL + α · ½ (KL + KL)."""
+    first, second = torch.randn(2, 5, 7)
+    labels = torch.tensor([1, 6, 2, 0, 3])
+    right = sum(
+        functional.cross_entropy(each, labels, reduction=reduction) for each in (first, second)
+    )
+    p, q = first.log_softmax(-1), second.log_softmax(-1)
+    apart = sum(
+        functional.kl_div(*pair, reduction="none", log_target=True).sum(-1)
+        for pair in ((p, q), (q, p))
+    )
+    apart = apart.sum() if reduction == "sum" else apart.mean()
+    paper = right + 5 / 2 * apart
+    close(r_drop_loss(first, second, labels, 0.0, 5, reduction), paper / 2)
+
+
+def test_passes_that_agree_are_one_pass():
+    """The loss of a token is then what it is without R-Drop, and so is its gradient."""
+    logits = torch.randn(5, 7, requires_grad=True)
+    labels = torch.tensor([1, 6, 2, 0, 3])
+    twice, once = (
+        r_drop_loss(logits, logits, labels, 0.1, 5),
+        smoothed_cross_entropy(logits, labels, 0.1),
+    )
+    close(twice, once)
+    close(torch.autograd.grad(twice, logits)[0], torch.autograd.grad(once, logits)[0])
+
+
+def test_a_negative_alpha_is_refused():
+    with pytest.raises(ConfigError) as caught:
+        r_drop_loss(HALVES[None], QUARTERS[None], torch.tensor([0]), 0.0, -1)
+    assert str(caught.value) == "alpha must not be negative, got -1"
+
+
+def test_distillation_by_hand():
+    """EQ-119: teacher (¾, ¼), student (½, ½): ¾ log 3/2 + ¼ log ½."""
+    expected = 0.75 * math.log(1.5) + 0.25 * math.log(0.5)
+    close(distillation_loss(HALVES, QUARTERS), expected)
+
+
+def test_a_softened_teacher_by_hand():
+    """EQ-119: T = 2 turns odds of 9 to 1 into 3 to 1, and the result counts four times."""
+    teacher = torch.tensor([0.9, 0.1]).log()
+    expected = 4 * (0.75 * math.log(1.5) + 0.25 * math.log(0.5))
+    close(distillation_loss(HALVES, teacher, 2), expected)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 3.0])
+def test_the_gradient_is_the_difference_of_the_softened_distributions(temperature):
+    """Hinton et al. (2015), eq. (2), times T²: T (softmax(z / T) - softmax(zₜ / T))."""
+    logits, teacher = torch.randn(2, 7, requires_grad=True), torch.randn(2, 7)
+    loss = distillation_loss(logits, teacher, temperature).sum()
+    expected = temperature * (softmax(logits / temperature) - softmax(teacher / temperature))
+    close(torch.autograd.grad(loss, logits)[0], expected)
+
+
+def test_a_student_like_its_teacher_has_nothing_to_learn():
+    logits = torch.randn(2, 7, requires_grad=True)
+    loss = distillation_loss(logits, logits.detach() + 3, 2.0).sum()
+    close(loss, 0.0)
+    close(torch.autograd.grad(loss, logits)[0], torch.zeros(2, 7))
+
+
+@pytest.mark.parametrize("temperature", [0.0, -1.0, math.nan])
+def test_a_temperature_that_is_none_is_refused(temperature):
+    with pytest.raises(ConfigError, match="temperature must be above 0, got"):
+        distillation_loss(HALVES, QUARTERS, temperature)
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_vocabularies_that_differ_are_named():
+    with pytest.raises(ShapeError, match="logits and teacher must have the same vocabulary"):
+        distillation_loss(torch.zeros(4), torch.zeros(5))
+    with pytest.raises(ShapeError, match="first and second must have the same vocabulary"):
+        symmetric_divergence(torch.zeros(4), torch.zeros(5))
