@@ -27,14 +27,13 @@ from pellucid.core.errors import (
     list_faults,
 )
 from pellucid.core.files import MANIFEST_NAME, read_manifest, verify_folder, write_folder
+from pellucid.core.layout import BUNDLES_FOLDER as BUNDLES_FOLDER
+from pellucid.core.layout import CONFIG_FILE as CONFIG_FILE
 from pellucid.core.tensors import fingerprint, load_tensors, save_tensors
 from pellucid.model import ModelConfig, Seq2Seq, SequenceModel, build_unfilled, parameter_shapes
 from pellucid.text.tokenizer import Tokenizer, load_tokenizer
 
-BUNDLES_FOLDER = "bundles"
-"""Where a run folder keeps its bundles."""
 MODEL_FILE = "model.safetensors"
-CONFIG_FILE = "config.toml"
 CARD_FILE = "README.md"
 _TOKENIZER_NAMES = ("shared", "source", "target")
 

@@ -4,7 +4,7 @@ from typing import Literal, assert_never, get_args
 
 import click
 
-LearningName = Literal["check", "demo", "train", "vectors"]
+LearningName = Literal["check", "demo", "plot", "runs", "train", "vectors"]
 UsingName = Literal["compare", "continue", "evaluate", "fill", "score", "serve", "translate"]
 OpeningName = Literal["ablate", "doctor", "figures", "inspect"]
 MovingName = Literal["export", "import"]
@@ -15,7 +15,7 @@ COMMAND_NAMES: tuple[CommandName, ...] = tuple(sorted(get_args(CommandName)))
 def load_command(name: CommandName) -> click.Command:
     """The command of that name."""
     match name:
-        case "check" | "demo" | "train" | "vectors":
+        case "check" | "demo" | "plot" | "runs" | "train" | "vectors":
             return _learning(name)
         case "compare" | "continue" | "evaluate" | "fill" | "score" | "serve" | "translate":
             return _using(name)
@@ -37,6 +37,14 @@ def _learning(name: LearningName) -> click.Command:
             from pellucid.cli.demo import demo
 
             return demo
+        case "plot":
+            from pellucid.cli.plot import plot
+
+            return plot
+        case "runs":
+            from pellucid.cli.runs import runs
+
+            return runs
         case "train":
             from pellucid.cli.train import train
 

@@ -22,11 +22,11 @@ from torch import Tensor
 from pellucid.bundle import load_model_tensors, model_tensors
 from pellucid.core.errors import BundleError, CorruptError, InputMissingError
 from pellucid.core.files import remove_folder, verify_folder, write_folder
+from pellucid.core.layout import CHECKPOINTS_FOLDER as CHECKPOINTS_FOLDER
 from pellucid.core.tensors import load_tensors, save_tensors
 from pellucid.model import SequenceModel
 from pellucid.training.averaging import Average
 
-CHECKPOINTS_FOLDER = "checkpoints"
 _STATE_FILE = "state.json"
 _GENERATOR_KEY = "torch_generator"
 

@@ -17,18 +17,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pellucid.bundle import BUNDLES_FOLDER
 from pellucid.core.config import read_toml, write_toml
 from pellucid.core.errors import ConfigError, LockedError, OutputExistsError
 from pellucid.core.files import remove_leftovers, write_errors, write_file
-from pellucid.training.checkpoint import CHECKPOINTS_FOLDER
+from pellucid.core.layout import (
+    BUNDLES_FOLDER,
+    CHECKPOINTS_FOLDER,
+    CONFIG_FILE,
+    JOURNAL_FILE,
+    LOCK_FILE,
+)
+from pellucid.core.layout import DATA_FOLDER as DATA_FOLDER
+from pellucid.core.layout import TOKENIZER_FOLDER as TOKENIZER_FOLDER
 from pellucid.training.config import RunConfig
-from pellucid.training.journal import JOURNAL_FILE
-
-CONFIG_FILE = "config.toml"
-DATA_FOLDER = "data"
-TOKENIZER_FOLDER = "tokenizer"
-_LOCK_FILE = ".lock"
 
 MAY_CHANGE = frozenset(
     f"training.{key}"
@@ -78,7 +79,7 @@ class RunFolder:
         with write_errors(self.path):
             (self.path / CHECKPOINTS_FOLDER).mkdir(parents=True, exist_ok=True)
             (self.path / BUNDLES_FOLDER).mkdir(exist_ok=True)
-            self._lock = _lock(self.path / _LOCK_FILE)
+            self._lock = _lock(self.path / LOCK_FILE)
         try:
             for folder in (self.path, self.path / CHECKPOINTS_FOLDER, self.path / BUNDLES_FOLDER):
                 remove_leftovers(folder)
@@ -110,7 +111,7 @@ class RunFolder:
         """Remove what this process made, so that the corrected command finds the folder free."""
         for name in (TOKENIZER_FOLDER, DATA_FOLDER, CHECKPOINTS_FOLDER, BUNDLES_FOLDER):
             shutil.rmtree(self.path / name, ignore_errors=True)
-        for name in (CONFIG_FILE, _LOCK_FILE):
+        for name in (CONFIG_FILE, LOCK_FILE):
             (self.path / name).unlink(missing_ok=True)
 
     def checkpoint_path(self, step: int) -> Path:
@@ -123,9 +124,9 @@ class RunFolder:
 
 
 def _refuse_if_used(path: Path) -> None:
-    if (path / _LOCK_FILE).is_file():
+    if (path / LOCK_FILE).is_file():
         with write_errors(path):
-            os.close(_lock(path / _LOCK_FILE))  # a run in progress is another error
+            os.close(_lock(path / LOCK_FILE))  # a run in progress is another error
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise OutputExistsError(
             f"{path} already holds something",

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.core.files import write_errors
+from pellucid.core.layout import JOURNAL_FILE as JOURNAL_FILE
 
 Event = dict[str, Any]
 """``event`` says what kind it is; the other keys are figures with their units in the docs."""
-JOURNAL_FILE = "journal.jsonl"
 
 Listener = Callable[[Event], None]
 """Hears every event as it happens; a command shows them to its user."""

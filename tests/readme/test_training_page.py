@@ -48,7 +48,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_every_command_works_in_the_order_it_is_given(workplace: Path):
     found = commands()
-    assert {"check", "train", "evaluate"} <= {command[0] for command in found}
+    assert {"check", "train", "evaluate", "runs", "plot"} <= {command[0] for command in found}
     assert [command for command in found if "--resume" in command]
     for command in found:
         if command[0] == "train":

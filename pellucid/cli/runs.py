@@ -1,0 +1,94 @@
+"""``pellucid runs``: which runs there are, how far each has come, and how good it is."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from pellucid.training.runs import RunSummary
+
+_NAME_WIDTH = 15
+"""What the other columns leave of 80; a longer name gets a line of its own."""
+_HEADINGS = ("MODEL", "SIZE", "STEP", "MINUTES", "BEST", "BUNDLE", "STATE")
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path), default=Path("runs"), metavar="[DIR]")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def runs(folder: Path, as_json: bool) -> None:
+    """List the runs below DIR (./runs unless given), the best first.
+
+    \b
+    Examples:
+      pellucid runs
+      pellucid runs runs/en-de --json
+    """
+    from pellucid.training.runs import by_score, find_runs, summarize
+
+    summaries = by_score([summarize(run) for run in find_runs(folder)])
+    if as_json:
+        click.echo(json.dumps({"runs": [each.to_dict() for each in summaries]}, ensure_ascii=False))
+        return
+    if not summaries:
+        click.echo(f"no runs below {folder}", err=True)
+        return
+    for line in _table(summaries, folder):
+        click.echo(line)
+    for summary in summaries:
+        for fault in summary.faults:
+            click.echo(f"{summary.path}: {fault}", err=True)
+
+
+def _table(summaries: "list[RunSummary]", folder: Path) -> list[str]:
+    names = ["RUN", *(_name(each.path, folder) for each in summaries)]
+    rows = [_HEADINGS, *(_cells(each) for each in summaries)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    name_width = min(max(map(len, names)), _NAME_WIDTH)
+    lines = []
+    for name, row in zip(names, rows, strict=True):
+        if len(name) > name_width:
+            lines.append(name)
+            name = ""
+        cells = [
+            cell.ljust(width) if heading in ("MODEL", "BEST", "STATE") else cell.rjust(width)
+            for cell, width, heading in zip(row, widths, _HEADINGS, strict=True)
+        ]
+        lines.append(" ".join([name.ljust(name_width), *cells]).rstrip())
+    return lines
+
+
+def _name(path: Path, folder: Path) -> str:
+    return str(path) if path == folder else str(path.relative_to(folder))
+
+
+def _cells(summary: "RunSummary") -> tuple[str, ...]:
+    best = ""
+    if summary.figure is not None and summary.best is not None:
+        name = {"bleu": "BLEU", "chrf": "chrF"}.get(summary.figure, summary.figure)
+        best = f"{name} {summary.best:.{3 if summary.figure == 'loss' else 2}f}"
+    ended = summary.reason if summary.state in ("finished", "stopped") else None
+    return (
+        summary.kind or "",
+        "" if summary.parameters is None else _short(summary.parameters),
+        f"{summary.step:,}",
+        f"{summary.minutes:,.1f}",
+        best,
+        "" if summary.bundle is None else _step_of(summary.bundle),
+        ended or summary.state,
+    )
+
+
+def _short(count: int) -> str:
+    """Three digits and a unit."""
+    for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if count >= size:
+            shown = f"{count / size:.3g}"
+            return f"{shown}{unit}"
+    return str(count)
+
+
+def _step_of(bundle: str) -> str:
+    digits = bundle.removeprefix("step-")
+    return f"{int(digits):,}" if digits.isdecimal() else bundle

@@ -1,0 +1,206 @@
+"""The curves of training runs as one picture: loss, validation scores, rate, gradient."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from pellucid.core.errors import InputMissingError, list_faults
+from pellucid.inspection.canvas import check_picture, new_figure, print_style, save_picture
+from pellucid.training.history import History, number, read_history
+from pellucid.training.journal import Event
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Horizontal = Literal["steps", "minutes", "tokens"]
+_HORIZONTAL_LABELS = {
+    "steps": "updates",
+    "minutes": "minutes",
+    "tokens": "millions of target tokens",
+}
+_COLUMNS, _PANEL_WIDTH, _PANEL_HEIGHT, _LEGEND_LINE = 3, 3.6, 2.5, 0.2
+_MEDIAN_SHARE = 20
+"""A running median is over so small a part of the curve: 1/20."""
+_COLORS, _STYLES = 10, ("-", "--", ":", "-.")
+
+
+@dataclasses.dataclass(frozen=True)
+class Panel:
+    """One pair of axes."""
+
+    title: str
+    train: str | None = None
+    """The figure of ``train`` events drawn as a line."""
+    validation: str | None = None
+    """The figure of ``validation`` events drawn as a line with dots."""
+    lowest_is_best: bool = False
+    logarithmic: bool = False
+    noisy: bool = False
+    """Each value is that of one update: drawn thin, with a running median."""
+
+
+PANELS = (
+    Panel(
+        "loss in nats a token: dots validation, thin training",
+        train="negative_log_likelihood",
+        validation="loss",
+        lowest_is_best=True,
+        logarithmic=True,
+    ),
+    Panel("validation BLEU", validation="bleu"),
+    Panel("validation chrF", validation="chrf"),
+    Panel("learning rate", train="learning_rate"),
+    Panel(
+        "gradient norm, and its running median", train="gradient_norm", logarithmic=True, noisy=True
+    ),
+    Panel("gradient noise scale in tokens", train="gradient_noise_scale", logarithmic=True),
+    Panel("target tokens a second", train="tokens_per_second"),
+)
+
+
+def draw_runs(runs: Sequence[Path], path: Path, horizontal: Horizontal = "steps") -> None:
+    """Draw the journals of run folders into one picture; panels without a figure are left out.
+
+    Raises InputMissingError naming every folder without a journal or with an empty one,
+    ConfigError for a suffix that names no format, MissingExtraError without matplotlib, WriteError.
+    """
+    check_picture(path)
+    histories = _read(runs)
+    with print_style():
+        save_picture(_draw(histories, horizontal), path)
+
+
+def _read(runs: Sequence[Path]) -> dict[str, History]:
+    histories, faults = {}, []
+    for run in runs:
+        try:
+            history = read_history(run)
+        except InputMissingError as error:
+            faults.append(str(error))
+            continue
+        if history.train or history.validations:
+            histories[str(run)] = history
+        else:
+            faults.append(f"{run} has learned nothing yet")
+    if faults:
+        raise InputMissingError(
+            list_faults(faults), hint="name run folders; pellucid runs lists them"
+        )
+    return histories
+
+
+def _draw(histories: dict[str, History], horizontal: Horizontal) -> "Figure":
+    panels = [panel for panel in PANELS if any(_has(each, panel) for each in histories.values())]
+    columns = min(_COLUMNS, len(panels))
+    rows = -(-len(panels) // columns)
+    height = rows * _PANEL_HEIGHT + _LEGEND_LINE * (len(histories) + 1)
+    figure = new_figure(columns * _PANEL_WIDTH, height)
+    grid: Any = figure.subplots(rows, columns, squeeze=False, sharex=True)
+    all_axes = list(grid.flat)
+    for axes, panel in zip(all_axes, panels, strict=False):
+        for place, history in enumerate(histories.values()):
+            _draw_run(axes, panel, history, horizontal, place)
+        _finish(axes, panel, horizontal)
+    for axes in all_axes[len(panels) :]:
+        axes.remove()
+    figure.legend(
+        [_sample(place) for place in range(len(histories))],
+        [_label(name, history) for name, history in histories.items()],
+        loc="outside lower center",
+    )
+    return figure
+
+
+def _draw_run(
+    axes: Any, panel: Panel, history: History, horizontal: Horizontal, place: int
+) -> None:
+    style = {"color": f"C{place % _COLORS}", "linestyle": _STYLES[place // _COLORS % len(_STYLES)]}
+    if panel.train is not None:
+        x, y = _curve(history.train, panel.train, history, horizontal)
+        thin = panel.noisy or panel.validation is not None
+        axes.plot(x, y, linewidth=0.8 if thin else 1.3, alpha=0.45 if thin else 1.0, **style)
+        if panel.noisy:
+            axes.plot(x, _running_median(y), **style)
+    if panel.validation is not None:
+        x, y = _curve(history.validations, panel.validation, history, horizontal)
+        axes.plot(x, y, marker="o", markersize=3, **style)
+        if len(y):
+            best = int(np.argmin(y) if panel.lowest_is_best else np.argmax(y))
+            axes.plot(x[best], y[best], marker="*", markersize=10, color=style["color"])
+
+
+def _finish(axes: Any, panel: Panel, horizontal: Horizontal) -> None:
+    axes.set_title(panel.title)
+    axes.set_xlabel(_HORIZONTAL_LABELS[horizontal])
+    axes.tick_params(labelbottom=True)
+    axes.grid(True)
+    axes.locator_params(axis="x", nbins=6)
+    axes.xaxis.set_major_formatter("{x:,.10g}")
+    if panel.logarithmic:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(_log_locator())
+        axes.minorticks_off()
+    axes.yaxis.set_major_formatter("{x:,.6g}")
+
+
+def _curve(
+    events: list[Event], key: str, history: History, horizontal: Horizontal
+) -> tuple[Any, Any]:
+    """Where the figure ``key`` was, and what it was, for the events that have it."""
+    having = [event for event in events if number(event, key) is not None]
+    y = np.array([event[key] for event in having], dtype=float)
+    steps = np.array([event["step"] for event in having], dtype=float)
+    match horizontal:
+        case "steps":
+            return steps, y
+        case "minutes":
+            return np.array([number(event, "seconds") or 0.0 for event in having]) / 60.0, y
+        case "tokens":
+            counted = [each for each in history.train if number(each, "target_tokens") is not None]
+            if not counted:
+                return steps, y
+            known = [each["step"] for each in counted]
+            tokens = [each["target_tokens"] / 1e6 for each in counted]
+            return np.interp(steps, known, tokens), y
+
+
+def _running_median(values: Any) -> Any:
+    """At each place the median of its neighborhood; at the ends, of what there is of it."""
+    half = len(values) // (2 * _MEDIAN_SHARE)
+    return np.array(
+        [np.median(values[max(0, place - half) : place + half + 1]) for place in range(len(values))]
+    )
+
+
+def _has(history: History, panel: Panel) -> bool:
+    kept = ((history.train, panel.train), (history.validations, panel.validation))
+    return any(
+        key is not None and any(number(event, key) is not None for event in events)
+        for events, key in kept
+    )
+
+
+def _log_locator() -> Any:
+    """Marks between the powers of ten: a loss seldom spans more than one."""
+    from matplotlib.ticker import LogLocator
+
+    return LogLocator(subs=(1.0, 2.0, 3.0, 5.0))
+
+
+def _sample(place: int) -> Any:
+    from matplotlib.lines import Line2D
+
+    style: Any = _STYLES[place // _COLORS % len(_STYLES)]
+    return Line2D([], [], color=f"C{place % _COLORS}", linestyle=style)
+
+
+def _label(name: str, history: History) -> str:
+    """The run and its best validation: by BLEU, or by the loss if it does not translate."""
+    for key, title, best in (("bleu", "BLEU", max), ("loss", "loss", min)):
+        values = [value for each in history.validations if (value := number(each, key)) is not None]
+        if values:
+            return f"{name}: best {title} {best(values):.{2 if key == 'bleu' else 3}f}"
+    return name

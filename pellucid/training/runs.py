@@ -1,0 +1,211 @@
+"""The runs below a folder, and how each of them stands."""
+
+import dataclasses
+import fcntl
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pellucid.core.config import read_toml
+from pellucid.core.errors import ConfigError, CorruptError, InputMissingError
+from pellucid.core.files import read_manifest
+from pellucid.core.layout import (
+    BUNDLES_FOLDER,
+    CHECKPOINTS_FOLDER,
+    CONFIG_FILE,
+    DATA_FOLDER,
+    JOURNAL_FILE,
+    LOCK_FILE,
+    TOKENIZER_FOLDER,
+)
+from pellucid.training.history import LIMITS, History, number, read_history
+
+State = Literal["running", "finished", "stopped", "damaged"]
+FIGURES = ("bleu", "chrf", "loss")
+"""Validation figures by which runs are ordered; of a loss, the lowest is best."""
+_INSIDE_A_RUN = {CHECKPOINTS_FOLDER, BUNDLES_FOLDER, DATA_FOLDER, TOKENIZER_FOLDER}
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSummary:
+    """How one run stands."""
+
+    path: Path
+    state: State
+    reason: str | None
+    """Why it ended, if it says so."""
+    kind: str | None
+    """Of the model."""
+    parameters: int | None
+    step: int
+    minutes: float
+    figure: str | None
+    """Which validation figure decides what is best: one of ``FIGURES``."""
+    best: float | None
+    """Its best value."""
+    best_step: int | None
+    bundle: str | None
+    """The newest bundle that can be read."""
+    faults: tuple[str, ...]
+    """What is damaged, one sentence each."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {**dataclasses.asdict(self), "path": str(self.path), "faults": list(self.faults)}
+
+
+def find_runs(folder: Path) -> list[Path]:
+    """All run folders at or below ``folder``; links are not followed.
+
+    Raises InputMissingError if there is no such folder.
+    """
+    if not folder.is_dir():
+        raise InputMissingError(
+            f"there is no folder {folder}", hint="name a folder with runs in it"
+        )
+    runs = []
+    for path, names, files in os.walk(folder):
+        is_run = JOURNAL_FILE in files or (CONFIG_FILE in files and CHECKPOINTS_FOLDER in names)
+        if is_run:
+            runs.append(Path(path))
+        hidden = _INSIDE_A_RUN if is_run else set()
+        names[:] = sorted(name for name in names if name not in hidden and name[0] != ".")
+    return runs
+
+
+def summarize(run: Path) -> RunSummary:
+    """How the run in a folder stands, whatever state its files are in."""
+    faults: list[str] = []
+    table = _config(run, faults)
+    history = _history(run, faults)
+    bundle = _newest_bundle(run, faults)
+    figure = _figure(table, history)
+    best, best_step = _best(history, figure)
+    state, reason = _state(run, history, faults)
+    parameters = number(history.start or {}, "parameters")
+    return RunSummary(
+        path=run,
+        state=state,
+        reason=reason,
+        kind=_setting(table, "model", "kind"),
+        parameters=None if parameters is None else int(parameters),
+        step=int(history.last("step") or 0),
+        minutes=round((history.last("seconds") or 0.0) / 60.0, 2),
+        figure=figure,
+        best=best,
+        best_step=best_step,
+        bundle=bundle,
+        faults=tuple(faults),
+    )
+
+
+def by_score(summaries: Sequence[RunSummary]) -> list[RunSummary]:
+    """Ordered by figure, the best of each first; runs without a score come last."""
+
+    def place(summary: RunSummary) -> tuple[int, float, str]:
+        if summary.figure is None or summary.best is None:
+            return len(FIGURES), 0.0, str(summary.path)
+        worse = summary.best if summary.figure == "loss" else -summary.best
+        return FIGURES.index(summary.figure), worse, str(summary.path)
+
+    return sorted(summaries, key=place)
+
+
+def _config(run: Path, faults: list[str]) -> dict[str, Any]:
+    try:
+        return read_toml(run / CONFIG_FILE)
+    except (ConfigError, InputMissingError) as error:
+        faults.append(str(error))
+        return {}
+
+
+def _history(run: Path, faults: list[str]) -> History:
+    if not (run / JOURNAL_FILE).exists():  # it is written once the data are ready
+        return History()
+    try:
+        history = read_history(run)
+    except InputMissingError as error:
+        faults.append(str(error))
+        return History()
+    faults += history.faults
+    return history
+
+
+def _newest_bundle(run: Path, faults: list[str]) -> str | None:
+    """The newest bundle with a whole manifest and files of the right sizes."""
+    for folder in sorted((run / BUNDLES_FOLDER).glob("step-*"), reverse=True):
+        try:
+            files = read_manifest(folder)["files"]
+            wrong = [name for name in files if _size(folder / name) != files[name]["size"]]
+        except (CorruptError, InputMissingError) as error:
+            if folder.exists():  # a run that goes on removes its older bundles
+                faults.append(str(error))
+            continue
+        if not wrong:
+            return folder.name
+        if folder.exists():
+            faults.append(f"{folder} is damaged: {', '.join(wrong)}")
+    return None
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
+
+
+def _setting(table: dict[str, Any], section: str, key: str) -> str | None:
+    part = table.get(section)
+    value = part.get(key) if isinstance(part, dict) else None
+    return value if isinstance(value, str) else None
+
+
+def _figure(table: dict[str, Any], history: History) -> str | None:
+    wanted = _setting(table, "training", "best_by") or FIGURES[0]
+    seen = [
+        figure
+        for figure in (wanted, *FIGURES)
+        if any(number(event, figure) is not None for event in history.validations)
+    ]
+    return seen[0] if seen and seen[0] in FIGURES else None
+
+
+def _best(history: History, figure: str | None) -> tuple[float | None, int | None]:
+    if figure is None:
+        return None, None
+    sign = -1.0 if figure == "loss" else 1.0
+    scored = [
+        (sign * value, -int(event["step"]))
+        for event in history.validations
+        if (value := number(event, figure)) is not None
+    ]
+    best, step = max(scored)
+    return sign * best, -step
+
+
+def _state(run: Path, history: History, faults: list[str]) -> tuple[State, str | None]:
+    reason = None if history.end is None else str(history.end.get("reason"))
+    if _is_locked(run / LOCK_FILE):
+        return "running", None
+    if faults:
+        return "damaged", reason
+    return ("finished" if reason in LIMITS else "stopped"), reason
+
+
+def _is_locked(path: Path) -> bool:
+    """Whether a process works on the run: it holds the lock, and the kernel knows."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)  # which gives a lock that was free back at once
+    return False
