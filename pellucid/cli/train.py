@@ -24,6 +24,9 @@ import click
     metavar="BUNDLE",
     help="Begin with this bundle or run: fine-tune it.",
 )
+@click.option(
+    "--tensorboard", is_flag=True, help="Write event files for TensorBoard into the run folder."
+)
 @click.option("--resume", is_flag=True, help="Go on with the run in --out.")
 @click.pass_obj
 def train(
@@ -32,6 +35,7 @@ def train(
     overrides: tuple[str, ...],
     out: Path | None,
     init: Path | None,
+    tensorboard: bool,
     resume: bool,
 ) -> int:
     """Train a model by CONFIG, a .toml file or the name of a preset.
@@ -52,6 +56,8 @@ def train(
     from pellucid.training.presets import read_config
     from pellucid.training.train import train as train_model
 
+    if tensorboard:
+        overrides = (*overrides, "training.tensorboard=true")
     run_config = read_config(config, overrides, init)
     folder = out or Path("runs") / Path(config).stem
     stop = StopRequests()

@@ -83,6 +83,9 @@ class TrainingConfig(Config):
     """How many of the latest checkpoints are kept."""
     log_every: int = Field(50, ge=1)
     """Updates between lines of the journal."""
+    tensorboard: bool = False
+    """Write the journal's figures as TensorBoard's event files too, into ``tensorboard/`` in the
+    run folder (extra ``board``)."""
     seed: int = Field(1, ge=0, lt=2**63)
     """From it come the first parameters, the order of the data and every dropout mask."""
     threads: int | None = Field(None, ge=1)

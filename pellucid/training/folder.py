@@ -42,6 +42,7 @@ MAY_CHANGE = frozenset(
         "keep_checkpoints",
         "log_every",
         "save_every",
+        "tensorboard",
         "learning_rate",
         "warmup_steps",
         "clip_norm",

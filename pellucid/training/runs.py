@@ -11,6 +11,7 @@ from pellucid.core.config import read_toml
 from pellucid.core.errors import ConfigError, CorruptError, InputMissingError
 from pellucid.core.files import read_manifest
 from pellucid.core.layout import (
+    BOARD_FOLDER,
     BUNDLES_FOLDER,
     CHECKPOINTS_FOLDER,
     CONFIG_FILE,
@@ -24,7 +25,13 @@ from pellucid.training.history import LIMITS, History, number, read_history
 State = Literal["running", "finished", "stopped", "damaged"]
 FIGURES = ("bleu", "chrf", "loss")
 """Validation figures by which runs are ordered; of a loss, the lowest is best."""
-_INSIDE_A_RUN = {CHECKPOINTS_FOLDER, BUNDLES_FOLDER, DATA_FOLDER, TOKENIZER_FOLDER}
+_INSIDE_A_RUN = {
+    CHECKPOINTS_FOLDER,
+    BUNDLES_FOLDER,
+    DATA_FOLDER,
+    TOKENIZER_FOLDER,
+    BOARD_FOLDER,
+}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,6 +12,7 @@ from pellucid.model import SequenceModel, build_any_model
 from pellucid.model.skipgram import SkipGram
 from pellucid.text.batching import BatchSampler
 from pellucid.training.averaging import Average
+from pellucid.training.board import with_board
 from pellucid.training.checkpoint import load_checkpoint, newest_intact
 from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData, prepare_data
@@ -58,8 +59,11 @@ def train(
     every journal event; ``should_stop`` is asked after each update and ends the run with a
     checkpoint.
 
-    Raises OutputExistsError, LockedError, ConfigError, DataError, WriteError, DivergedError.
+    Raises OutputExistsError, LockedError, ConfigError, DataError, WriteError, DivergedError,
+    MissingExtraError.
     """
+    if config.training.tensorboard:
+        listener = with_board(out, listener)
     _set_up_torch(config)
     try:
         with RunFolder(out, config, resume=resume) as folder:
