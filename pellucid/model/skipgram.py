@@ -1,5 +1,7 @@
 """Word vectors from neighbors alone (Word2Vec), under the same trainer as everything else."""
 
+from collections.abc import Iterable
+
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -38,9 +40,11 @@ class SkipGram(SequenceModel):
         self.counts = nn.Parameter(torch.ones(vocabulary_size), requires_grad=False)
         """How often each word occurs; learned from, not learned."""
 
-    def count(self, ids: Int[Tensor, " token"]) -> None:
-        """Take note of how often each word occurs in the training text."""
-        counts = torch.bincount(ids, minlength=self.source_vocabulary_size)
+    def count(self, blocks: Iterable[Int[Tensor, " token"]]) -> None:
+        """Take note of how often each word occurs in the training text, given piece by piece."""
+        counts = torch.zeros(self.source_vocabulary_size, dtype=torch.int64)
+        for ids in blocks:
+            counts += torch.bincount(ids, minlength=self.source_vocabulary_size)
         self.counts.data = counts.to(self.counts)
 
     def loss(

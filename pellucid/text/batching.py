@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +10,25 @@ import torch
 
 from pellucid.core.errors import ConfigError, CorruptError, DataError
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.text.shuffling import Mixture, Shuffle
 from pellucid.text.store import TokenStore
 
 Indices = npt.NDArray[np.int64]
+
+_PLANNED_AT_ONCE = 1 << 20
+"""Pairs of an epoch that are planned together; of more, blocks are."""
+_BLOCK = 1 << 18
+"""Pairs in a block, at most: planned in a tenth of a second, some thousand batches."""
+_EPOCH = 1
+"""Sets the keys of an epoch's order apart from those of a mixture."""
+
+
+class Lengths(Protocol):
+    """How long each of many rows is; an array, or something that works it out when asked."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: Indices, /) -> npt.NDArray[np.integer[Any]]: ...
 
 
 class BatchSampler:
@@ -23,20 +39,24 @@ class BatchSampler:
     n * (longest side + 1) tokens on either side (the 1 is START or STOP) and costs at most
     ``batch_tokens``; a pair that alone costs more is a batch of its own.
 
-    The sequence depends on the lengths, the budget and the seed, and on nothing else.
+    Many pairs are put in an order first and then planned a block at a time, each a sample of
+    all of them; so memory does not grow with their number, and any place is found at once. With a
+    ``mixture`` an epoch is what that draws, and a pair may come twice or not at all.
+
+    The sequence depends on the lengths, the budget, the seed and the mixture, and on nothing else.
 
     Raises DataError if there are no pairs, ConfigError if the budget is not positive.
     """
 
     def __init__(
         self,
-        source_lengths: npt.ArrayLike,
-        target_lengths: npt.ArrayLike,
+        source_lengths: Lengths | Sequence[int],
+        target_lengths: Lengths | Sequence[int],
         batch_tokens: int,
         seed: int,
+        mixture: Mixture | None = None,
     ) -> None:
-        self._source = np.asarray(source_lengths, dtype=np.int64)
-        self._target = np.asarray(target_lengths, dtype=np.int64)
+        self._source, self._target = _as_lengths(source_lengths), _as_lengths(target_lengths)
         if not len(self._source) == len(self._target) > 0:
             raise DataError(
                 "batches need as many source as target lengths, at least one,"
@@ -46,9 +66,10 @@ class BatchSampler:
             raise ConfigError(f"batch_tokens must be positive, got {batch_tokens}")
         self._batch_tokens = batch_tokens
         self._seed = seed
-        self._epoch = 0
-        self._position = 0
-        self._batches = self.epoch_batches(0)
+        self._mixture = mixture
+        self._count = len(self._source) if mixture is None else len(mixture)
+        self._block_count = 1 if self._count <= _PLANNED_AT_ONCE else -(-self._count // _BLOCK)
+        self._go_to(0, 0)
 
     @property
     def epoch(self) -> int:
@@ -62,40 +83,48 @@ class BatchSampler:
 
     @property
     def epoch_batch_count(self) -> int:
-        """How many batches this epoch has."""
-        return len(self._batches)
+        """How many batches this epoch has; of many blocks, about how many, by the present one."""
+        return len(self._batches) * self._block_count
 
     def __iter__(self) -> Iterator[Indices]:
         return self
 
     def __next__(self) -> Indices:
         """The next batch; after the last of an epoch, the first of the next."""
-        batch = self._batches[self._position]
+        batch = self._batches[self._position - self._block_start]
         self._position += 1
-        if self._position == len(self._batches):
-            self._go_to(self._epoch + 1, 0)
+        if self._position - self._block_start == len(self._batches):
+            if self._block + 1 < self._block_count:
+                self._go_to(self._epoch, self._position, self._block + 1)
+            else:
+                self._go_to(self._epoch + 1, 0)
         return batch
 
     def epoch_batches(self, epoch: int) -> list[Indices]:
         """All batches of an epoch, in order, wherever the sampler stands."""
-        random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([self._seed, epoch])))
-        order = random.permutation(len(self._source))
-        order = order[_by_length(self._source[order], self._target[order])]
-        cuts = _cut(self._source[order] + 1, self._target[order] + 1, self._batch_tokens)
-        batches = np.split(order, cuts[1:-1])
-        return [batches[i] for i in random.permutation(len(batches))]
+        blocks = range(self._block_count)
+        return [batch for block in blocks for batch in self._block_batches(epoch, block)]
 
     def state(self) -> dict[str, int]:
-        """The place in the sequence, as plain numbers: epoch, position, seed."""
-        return {"epoch": self._epoch, "position": self._position, "seed": self._seed}
+        """The place in the sequence, as plain numbers: epoch, position, seed.
+
+        Where there are several blocks, also which one it is in and at which position that begins.
+        """
+        place = {"epoch": self._epoch, "position": self._position, "seed": self._seed}
+        if self._block_count > 1:
+            place |= {"block": self._block, "block_start": self._block_start}
+        return place
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go to a place given by ``state``; only that epoch's order is computed.
+        """Go to a place given by ``state``; only that epoch's order, or block, is computed.
 
         Raises CorruptError if it is no such place, ConfigError if it was made with another seed.
         """
         try:
             epoch, position, seed = (int(state[key]) for key in ("epoch", "position", "seed"))
+            block = start = 0
+            if self._block_count > 1:
+                block, start = int(state["block"]), int(state["block_start"])
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptError(f"not a place in the batches: {state!r}") from error
         if seed != self._seed:
@@ -105,17 +134,45 @@ class BatchSampler:
             )
         if epoch < 0:
             raise CorruptError(f"the epoch must not be negative, got {epoch}")
-        batches = self.epoch_batches(epoch)
-        if not 0 <= position < len(batches):
+        count = 0
+        if 0 <= block < self._block_count:
+            batches = self._block_batches(epoch, block)
+            count = len(batches)
+        if not 0 <= position - start < count:
             raise CorruptError(
-                f"epoch {epoch} has {len(batches)} batches, so batch {position} cannot be next",
+                f"epoch {epoch} has {start + count} batches, so batch {position} cannot be next",
                 hint="the data or batch_tokens differ from when the place was saved",
             )
         self._epoch, self._position, self._batches = epoch, position, batches
+        self._block, self._block_start = block, start
 
-    def _go_to(self, epoch: int, position: int) -> None:
+    def _go_to(self, epoch: int, position: int, block: int = 0) -> None:
         self._epoch, self._position = epoch, position
-        self._batches = self.epoch_batches(epoch)
+        self._block, self._block_start = block, position
+        self._batches = self._block_batches(epoch, block)
+
+    def _block_batches(self, epoch: int, block: int) -> list[Indices]:
+        key = [self._seed, epoch] if self._block_count == 1 else [self._seed, epoch, block]
+        random = np.random.Generator(np.random.PCG64(np.random.SeedSequence(key)))
+        if self._block_count == 1:
+            order = random.permutation(self._count)
+        else:
+            ends = [self._count * each // self._block_count for each in (block, block + 1)]
+            order = Shuffle.of(self._count, self._seed, epoch, _EPOCH).at(np.arange(*ends))
+        if self._mixture is not None:
+            order = self._mixture.at(epoch, order)
+        source, target = self._lengths_of(order)
+        by_length = _by_length(source, target)
+        cuts = _cut(source[by_length] + 1, target[by_length] + 1, self._batch_tokens)
+        batches = np.split(order[by_length], cuts[1:-1])
+        return [batches[i] for i in random.permutation(len(batches))]
+
+    def _lengths_of(self, rows: Indices) -> tuple[Indices, Indices]:
+        return self._source[rows].astype(np.int64), self._target[rows].astype(np.int64)
+
+
+def _as_lengths(given: Lengths | Sequence[int]) -> Lengths:
+    return np.asarray(given, dtype=np.int64) if isinstance(given, Sequence) else given
 
 
 def sorted_batches(lengths: npt.ArrayLike, batch_tokens: int) -> list[Indices]:

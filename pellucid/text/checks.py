@@ -20,7 +20,7 @@ _LARGEST_SLIP = 3
 _ALARM = 25.0
 """Nats. Over nine parallel corpora of 1,000 to 160,000 lines the right alignment reached 9, the
 alphabetical cmudict 20; a stretch of 100 lines slipped by one reached 40 to 400."""
-_BLOCK = 1 << 20
+_BLOCK = 1 << 18
 """Lines looked at together, to bound memory."""
 _MEDIAN_TO_DEVIATION = 1.4826
 """Of a normal distribution: 1 / Φ⁻¹(3/4)."""

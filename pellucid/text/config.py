@@ -1,5 +1,6 @@
 """Settings of tokenizers and of the training data."""
 
+import math
 from typing import Annotated, Any, Literal, Self
 
 import pydantic
@@ -30,7 +31,7 @@ class TokenizerConfig(Config):
     character_coverage: float = pydantic.Field(0.9995, ge=0.98, le=1.0)
     """Share of the training characters that become tokens, the rest is spelled in bytes
     (``bpe`` and ``unigram``; sentencepiece's own value)."""
-    training_lines: int = pydantic.Field(5_000_000, gt=100)
+    training_lines: int = pydantic.Field(1_000_000, gt=100)
     """Learn ``bpe`` or ``unigram`` from a random sample of so many lines if there are more
     (sentencepiece takes no sample below 101)."""
     sampling: float = pydantic.Field(0.0, ge=0.0, le=1.0)
@@ -93,12 +94,25 @@ class DataConfig(Config):
     max_length: int = pydantic.Field(256, gt=0)
     """Longest sentence on either side, in tokens without START and STOP; pairs beyond are
     dropped, counted and reported."""
+    weights: tuple[float, ...] = ()
+    """How the pairs of an epoch are shared out among the files of ``source`` (or ``text``): one
+    number for each, in proportion. Files with less than their share repeat evenly."""
+    temperature: float | None = pydantic.Field(None, ge=1.0)
+    """Or by their sizes: shares in proportion to size^(1/temperature). 1 leaves each pair its one
+    time, 5 (Arivazhagan et al. 2019) brings small files forward."""
+    workers: int | None = pydantic.Field(None, ge=1)
+    """Processes that tokenize a large corpus; by default one for each core, up to eight."""
     cache: str | None = None
     """Folder that keeps tokenized corpora for reuse; without it the run folder does."""
 
+    @pydantic.field_validator("weights", mode="before")
+    @classmethod
+    def _from_toml_array(cls, value: Any) -> Any:
+        return tuple(value) if isinstance(value, list) else value
+
     @pydantic.model_validator(mode="after")
     def _check_pairs(self) -> Self:
-        faults = []
+        faults = self._share_faults()
         for prefix in ("", "valid_"):
             sources: tuple[str, ...] = getattr(self, f"{prefix}source")
             targets: tuple[str, ...] = getattr(self, f"{prefix}target")
@@ -115,6 +129,20 @@ class DataConfig(Config):
         if faults:
             raise ValueError("; ".join(faults))
         return self
+
+    def _share_faults(self) -> list[str]:
+        faults = []
+        count = len(self.source or self.text)
+        if self.weights and len(self.weights) != count:
+            faults.append(
+                "weights must be one number for each file of source or text,"
+                f" got {len(self.weights)} for {count}"
+            )
+        if not all(0 < weight < math.inf for weight in self.weights):
+            faults.append(f"weights must be positive, got {list(self.weights)}")
+        if self.weights and self.temperature is not None:
+            faults.append("weights and temperature exclude each other")
+        return faults
 
     def holds_both_sides(self, names: tuple[str, ...]) -> bool:
         """True if these files hold source and target side by side."""

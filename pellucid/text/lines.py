@@ -4,7 +4,9 @@
 returns; on two parallel files that shifts one side against the other.
 """
 
+import contextlib
 import gzip
+import io
 import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -32,11 +34,22 @@ def iterate_lines(source: Path | BinaryIO, name: str = "<stdin>") -> Generator[s
     is not UTF-8, or naming the file if it is damaged gzip.
     """
     if not isinstance(source, Path):
-        yield from _decode_lines(source, name)
+        yield from decode_lines(source, name)
         return
+    with open_lines(source) as file:
+        yield from decode_lines(file, str(source))
+
+
+@contextlib.contextmanager
+def open_lines(source: Path) -> Iterator[BinaryIO]:
+    """The bytes of a file, unpacked if it is ``.gz``.
+
+    Raises InputMissingError if it cannot be read, DataError if it is damaged gzip, there and
+    while the block lasts.
+    """
     try:
         with _open(source) as file:
-            yield from _decode_lines(file, str(source))
+            yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise DataError(
             f"{source} is not whole gzip data: {error}", hint="unpack it by hand to see how far"
@@ -51,8 +64,26 @@ def _open(path: Path) -> BinaryIO:
     return path.open("rb")
 
 
-def _decode_lines(file: BinaryIO, name: str) -> Iterator[str]:
-    for number, raw in enumerate(file, start=1):
+def decode_block(block: bytes, name: str, first: int) -> list[str]:
+    """The lines of whole lines of UTF-8, numbered from ``first``. Raises as ``iterate_lines``."""
+    try:
+        text = (block.removeprefix(_BYTE_ORDER_MARK) if first == 1 else block).decode("utf-8")
+    except UnicodeDecodeError:
+        return list(decode_lines(io.BytesIO(block), name, first))  # raises, and says where
+    lines = text.split("\n")
+    if not lines[-1] and block.endswith(b"\n"):
+        lines.pop()
+        ended = len(lines)
+    else:
+        ended = len(lines) - 1  # the last line has no end
+    if "\r" in text:
+        lines[:ended] = [line.removesuffix("\r") for line in lines[:ended]]
+    return lines
+
+
+def decode_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[str]:
+    """The lines of a binary stream, numbered from ``first``. Raises as ``iterate_lines``."""
+    for number, raw in enumerate(file, start=first):
         line = raw
         if number == 1:
             line = line.removeprefix(_BYTE_ORDER_MARK)

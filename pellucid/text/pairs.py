@@ -3,7 +3,7 @@
 import contextlib
 import itertools
 import json
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, assert_never
@@ -96,12 +96,12 @@ def iterate_pairs(files: PairFiles) -> Pairs:
 
 def _iterate_file(files: PairFiles, source: Path, target: Path | None) -> Pairs:
     if files.is_text:
-        return _iterate_text(source)
+        return _iterate_columns(source, parse_text)
     match file_format(source.name, files.format):
         case "tsv":
-            return _iterate_tsv(source)
+            return _iterate_columns(source, parse_tsv)
         case "jsonl":
-            return _iterate_jsonl(source)
+            return _iterate_columns(source, parse_jsonl)
         case "plain" | "auto":
             assert target is not None
             return _iterate_plain(source, target)
@@ -118,12 +118,6 @@ def _files(sources: tuple[str, ...], targets: tuple[str, ...], given: PairFormat
     return PairFiles(tuple(map(Path, sources)), tuple(map(Path, targets)), given)
 
 
-def _iterate_text(path: Path) -> Pairs:
-    with contextlib.closing(iterate_lines(path)) as lines:
-        for line in lines:
-            yield line, line
-
-
 def _iterate_plain(source: Path, target: Path) -> Pairs:
     with (
         contextlib.closing(iterate_lines(source)) as source_lines,
@@ -132,14 +126,20 @@ def _iterate_plain(source: Path, target: Path) -> Pairs:
         for source_line in source_lines:
             target_line = next(target_lines, None)
             if target_line is None:
-                raise _count_mismatch(source, target)
+                raise count_mismatch(source, target)
             yield source_line, target_line
         if next(target_lines, None) is not None:
-            raise _count_mismatch(source, target)
+            raise count_mismatch(source, target)
 
 
-def _count_mismatch(source: Path, target: Path) -> DataError:
-    """Read both files once more, to count their lines and say where they part."""
+def _iterate_columns(path: Path, parse: Callable[[str, str, int], tuple[str, str]]) -> Pairs:
+    with contextlib.closing(iterate_lines(path)) as lines:
+        for number, line in enumerate(lines, start=1):
+            yield parse(line, str(path), number)
+
+
+def count_mismatch(source: Path, target: Path) -> DataError:
+    """What to raise for files of different line counts, which are read again to see where."""
     lengths = [np.fromiter(map(len, iterate_lines(path)), np.int64) for path in (source, target)]
     line = first_suspicious_line(*lengths)
     return DataError(
@@ -149,23 +149,26 @@ def _count_mismatch(source: Path, target: Path) -> DataError:
     )
 
 
-def _iterate_tsv(path: Path) -> Pairs:
-    with contextlib.closing(iterate_lines(path)) as lines:
-        for number, line in enumerate(lines, start=1):
-            columns = line.split("\t") if line.strip() else ["", ""]
-            if len(columns) != 2:
-                raise DataError(
-                    f"{path}, line {number}: a line must be source, tab, target,"
-                    f" got {len(columns)} columns",
-                    hint="keep two columns, for example: cut -f1,2" if len(columns) > 2 else "",
-                )
-            yield columns[0], columns[1]
+def parse_text(line: str, name: str, number: int) -> tuple[str, str]:  # noqa: ARG001
+    """Plain text is its own partner."""
+    return line, line
 
 
-def _iterate_jsonl(path: Path) -> Pairs:
-    with contextlib.closing(iterate_lines(path)) as lines:
-        for number, line in enumerate(lines, start=1):
-            yield _parse_json_pair(line, f"{path}, line {number}") if line.strip() else ("", "")
+def parse_tsv(line: str, name: str, number: int) -> tuple[str, str]:
+    """Both columns of a line; blank if it is. Raises DataError for any other count."""
+    columns = line.split("\t") if line.strip() else ["", ""]
+    if len(columns) != 2:
+        raise DataError(
+            f"{name}, line {number}: a line must be source, tab, target,"
+            f" got {len(columns)} columns",
+            hint="keep two columns, for example: cut -f1,2" if len(columns) > 2 else "",
+        )
+    return columns[0], columns[1]
+
+
+def parse_jsonl(line: str, name: str, number: int) -> tuple[str, str]:
+    """Both texts of a JSON object; blank if the line is. Raises DataError if it is none."""
+    return _parse_json_pair(line, f"{name}, line {number}") if line.strip() else ("", "")
 
 
 def _parse_json_pair(line: str, place: str) -> tuple[str, str]:

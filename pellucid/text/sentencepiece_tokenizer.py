@@ -41,6 +41,8 @@ _LONGEST_LINE = 1 << 30
 """Bytes. sentencepiece's own limit of 4,192 drops longer training lines silently."""
 _THREADED_FROM = 64
 """Texts; below that, starting threads costs more than it saves."""
+_thread_count: int | None = None
+"""Threads for many texts, in this process; None is as many as there are cores."""
 _TRAINING_THREADS = 2
 """Fixed, so that the number of cores cannot change the vocabulary."""
 _RANDOM_SEED = 1
@@ -155,7 +157,7 @@ class SentencePieceTokenizer(Tokenizer):
             elif len(texts) < _THREADED_FROM:
                 ids = [encode(text) for text in texts]
             else:
-                ids = encode(texts, num_threads=os.cpu_count() or 1)
+                ids = encode(texts, num_threads=_thread_count or os.cpu_count() or 1)
         except (RuntimeError, TypeError):
             for text in texts:
                 check_text(text)
@@ -170,6 +172,12 @@ class SentencePieceTokenizer(Tokenizer):
         for part in parts[1:]:
             ids += self._mark_ids + part[self._bare_count :]
         return ids
+
+
+def set_thread_count(count: int) -> None:
+    """Use so many threads in this process from now on, whatever the number of cores."""
+    global _thread_count
+    _thread_count = count
 
 
 def train_sentencepiece(texts: Iterable[str], config: TokenizerConfig) -> SentencePieceTokenizer:

@@ -1,8 +1,9 @@
 """Tokenized sentence pairs, in memory or mapped from disk.
 
 A store is a folder: ``source.ids`` and ``target.ids`` hold all tokens one after the other (little
-endian, 16 bits if the vocabulary allows, else 32), ``*.offsets`` where each sentence begins
-(64 bits, one more than there are pairs), ``store.json`` the counts, ``manifest.json`` the hashes.
+endian, 16 bits if the vocabulary allows, else 32), ``*.lengths`` how many each sentence has
+(16 bits if ``max_length`` allows), ``*.begins`` where every sixteenth sentence begins (64 bits),
+``store.json`` the counts, ``manifest.json`` the hashes.
 """
 
 import json
@@ -12,17 +13,19 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from pellucid.core.errors import CorruptError, DataError
-from pellucid.core.files import verify_folder
-
-Ids = npt.NDArray[np.integer[Any]]
-Offsets = npt.NDArray[np.int64]
+from pellucid.core.files import read_manifest, verify_files
+from pellucid.text.rows import IdRows, Ids
+from pellucid.text.verification import Verification
 
 STORE_NAME = "store.json"
-ID_TYPES = ("<u2", "<u4")
-OFFSET_TYPE = "<i8"
+SMALL, LARGE = "<u2", "<u4"
+"""Types of ids and lengths."""
+BEGIN_TYPE = "<i8"
+_SIDES = ("source", "target")
+_VERIFIED_AT_ONCE = 1 << 28
+"""Bytes of ids that are hashed before a store is opened: a fraction of a second."""
 
 
 @dataclass(frozen=True)
@@ -43,41 +46,14 @@ class StoreReport:
 
 
 @dataclass(frozen=True)
-class IdRows:
-    """Rows of ids laid out one after the other; row i is ``ids[offsets[i]:offsets[i + 1]]``."""
+class StoreLayout:
+    """What ``store.json`` says besides the report."""
 
-    ids: Ids
-    offsets: Offsets
-
-    @classmethod
-    def of(cls, rows: Sequence[Sequence[int]]) -> Self:
-        """Lay out rows that are in memory."""
-        offsets = np.zeros(len(rows) + 1, dtype=np.int64)
-        np.cumsum([len(row) for row in rows], out=offsets[1:])
-        ids = np.fromiter((id_ for row in rows for id_ in row), dtype=np.int64, count=offsets[-1])
-        return cls(ids, offsets)
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    @property
-    def lengths(self) -> Offsets:
-        """How many ids each row has."""
-        return np.diff(self.offsets)
-
-    def row(self, index: int) -> Ids:
-        """The ids of one row, a view."""
-        return self.ids[self.offsets[index] : self.offsets[index + 1]]
-
-    def gather(self, indices: npt.ArrayLike) -> tuple[Offsets, Offsets]:
-        """The ids of several rows, int64, one after the other, and the length of each row."""
-        rows = np.asarray(indices, dtype=np.int64)
-        begins = self.offsets[rows]
-        lengths = self.offsets[rows + 1] - begins
-        ends = np.cumsum(lengths)
-        places = np.arange(ends[-1] if len(ends) else 0)
-        places += np.repeat(begins - (ends - lengths), lengths)
-        return self.ids[places].astype(np.int64), lengths
+    source_type: str
+    target_type: str
+    length_type: str
+    parts: tuple[int, ...] = ()
+    """Pairs kept of each source file; they follow one another."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +63,11 @@ class TokenStore:
     source: IdRows
     target: IdRows
     report: StoreReport
+    parts: tuple[int, ...]
+    """Pairs of each file; they follow one another."""
     folder: Path | None = None
+    verification: Verification | None = None
+    """Of the ids, where they are too many to be hashed at once."""
 
     @classmethod
     def from_pairs(cls, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Self:
@@ -97,36 +77,40 @@ class TokenStore:
                 f"there must be as many sources as targets, got {len(sources)} and {len(targets)}"
             )
         report = StoreReport(read=len(sources), kept=len(sources), empty=0, too_long=0)
-        return cls(IdRows.of(sources), IdRows.of(targets), report)
+        return cls(IdRows.of(sources), IdRows.of(targets), report, (len(sources),))
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Map a store from disk, after every byte was checked against its manifest.
+        """Map a store from disk.
 
-        Raises InputMissingError if there is none, CorruptError naming the file that differs.
+        All files must have their sizes, and all but the ids their hashes. The ids are hashed
+        too, before this returns if they are few, else in the background: ``confirm`` waits for
+        that. Raises InputMissingError if there is none, CorruptError naming the file that differs.
         """
-        verify_folder(folder)
-        path = folder / STORE_NAME
-        try:
-            about = json.loads(path.read_bytes())
-            source_type, target_type = about["source_type"], about["target_type"]
-            report = StoreReport(**{**about["report"], "slipped": _as_stretch(about["report"])})
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise CorruptError(f"{path} is damaged: {error!r}") from error
-        source = _map_rows(folder, "source", source_type, report.kept)
-        target = _map_rows(folder, "target", target_type, report.kept)
-        return cls(source, target, report, folder)
+        files = read_manifest(folder)["files"]
+        ids = [f"{side}.ids" for side in _SIDES]
+        is_large = sum(files[name]["size"] for name in ids if name in files) > _VERIFIED_AT_ONCE
+        verify_files(folder, files, hashed=files.keys() - ids if is_large else files.keys())
+        layout, report = _read_description(folder / STORE_NAME)
+        types = layout.source_type, layout.target_type
+        source, target = (
+            _map_rows(folder, side, id_type, layout, report.kept)
+            for side, id_type in zip(_SIDES, types, strict=True)
+        )
+        later = {folder / name: files[name]["sha256"] for name in ids}
+        verification = Verification(later) if is_large else None
+        return cls(source, target, report, layout.parts, folder, verification)
 
     def __len__(self) -> int:
         return len(self.source)
 
     @property
-    def source_lengths(self) -> Offsets:
+    def source_lengths(self) -> Ids:
         """Tokens of each source sentence."""
         return self.source.lengths
 
     @property
-    def target_lengths(self) -> Offsets:
+    def target_lengths(self) -> Ids:
         """Tokens of each target sentence."""
         return self.target.lengths
 
@@ -142,8 +126,9 @@ class TokenStore:
         """
         if self.folder is None:
             return
-        for name, rows in (("source", self.source), ("target", self.target)):
-            for array, suffix in ((rows.ids, "ids"), (rows.offsets, "offsets")):
+        for name, rows in zip(_SIDES, (self.source, self.target), strict=True):
+            arrays = {"ids": rows.ids, "lengths": rows.lengths, "begins": rows.begins}
+            for suffix, array in arrays.items():
                 path = self.folder / f"{name}.{suffix}"
                 size = path.stat().st_size if path.is_file() else 0
                 if size != array.nbytes:
@@ -152,37 +137,54 @@ class TokenStore:
                         hint="something changed the cache of a running job; start it again",
                     )
 
+    def raise_if_damaged(self) -> None:
+        """Raise CorruptError if damage has been found by now."""
+        if self.verification is not None:
+            self.verification.raise_if_damaged()
 
-def describe_store(source_type: str, target_type: str, report: StoreReport) -> bytes:
+    def confirm(self) -> None:
+        """Wait until every byte has been compared with the manifest.
+
+        Asked before anything learned is saved. Raises CorruptError naming the file that differs.
+        """
+        if self.verification is not None:
+            self.verification.wait()
+
+
+def describe_store(layout: StoreLayout, report: StoreReport) -> bytes:
     """The content of ``store.json``."""
-    about = {"source_type": source_type, "target_type": target_type, "report": asdict(report)}
-    return json.dumps(about, indent=2).encode()
+    return json.dumps({**asdict(layout), "report": asdict(report)}, indent=2).encode()
 
 
-def _as_stretch(report: dict[str, Any]) -> tuple[int, int] | None:
-    if report["slipped"] is None:
-        return None
-    first, last = report["slipped"]
-    return int(first), int(last)
+def _read_description(path: Path) -> tuple[StoreLayout, StoreReport]:
+    try:
+        about = json.loads(path.read_bytes())
+        report = about.pop("report")
+        slipped = None
+        if report["slipped"] is not None:
+            first, last = map(int, report["slipped"])
+            slipped = first, last
+        layout = StoreLayout(**{**about, "parts": tuple(map(int, about["parts"]))})
+        types = layout.source_type, layout.target_type, layout.length_type
+        if not {*types} <= {SMALL, LARGE}:
+            raise ValueError(f"types must be {SMALL} or {LARGE}, got {types}")
+        described = StoreReport(**{**report, "slipped": slipped})
+        if sum(layout.parts) != described.kept:
+            raise ValueError(f"parts of {sum(layout.parts)} pairs, not of {described.kept}")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptError(f"{path} is damaged: {error!r}") from error
+    return layout, described
 
 
-def _map_rows(folder: Path, name: str, id_type: str, count: int) -> IdRows:
-    if id_type not in ID_TYPES:
-        raise CorruptError(
-            f"{folder / STORE_NAME} is damaged: ids must be of type"
-            f" {' or '.join(ID_TYPES)}, got {id_type!r}"
-        )
-    ids = _map_file(folder / f"{name}.ids", id_type)
-    offsets = _map_file(folder / f"{name}.offsets", OFFSET_TYPE)
-    fits = (
-        len(offsets) == count + 1
-        and offsets[0] == 0
-        and offsets[-1] == len(ids)
-        and bool(np.all(np.diff(offsets) > 0))
+def _map_rows(folder: Path, name: str, id_type: str, layout: StoreLayout, count: int) -> IdRows:
+    rows = IdRows(
+        _map_file(folder / f"{name}.ids", id_type),
+        _map_file(folder / f"{name}.lengths", layout.length_type),
+        _map_file(folder / f"{name}.begins", BEGIN_TYPE),
     )
-    if not fits:
-        raise CorruptError(f"{folder / name}.offsets does not fit {name}.ids and {STORE_NAME}")
-    return IdRows(ids, offsets)
+    if len(rows) != count or not rows.fit_together():
+        raise CorruptError(f"{folder / name}.lengths does not fit {name}.ids and {STORE_NAME}")
+    return rows
 
 
 def _map_file(path: Path, data_type: str) -> Any:

@@ -1,60 +1,69 @@
 """Files of sentence pairs become a token store, once; the next run finds it again."""
 
 import contextlib
+import dataclasses
 import hashlib
-import itertools
 import json
 import logging
-from array import array
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 
 from pellucid.core.errors import CorruptError, DataError, InputMissingError
-from pellucid.core.files import sha256_of, write_file, write_folder
+from pellucid.core.files import write_file, write_folder
 from pellucid.text.checks import slipped_stretch
+from pellucid.text.chunks import TokenizedChunk
 from pellucid.text.config import file_format
 from pellucid.text.interface import Tokenizer
-from pellucid.text.pairs import PairFiles, is_blank_pair, iterate_pairs
+from pellucid.text.known_files import KnownFiles
+from pellucid.text.pairs import PairFiles
+from pellucid.text.rows import STRIDE, Ids
 from pellucid.text.store import (
-    ID_TYPES,
-    OFFSET_TYPE,
+    BEGIN_TYPE,
+    LARGE,
+    SMALL,
     STORE_NAME,
+    StoreLayout,
     StoreReport,
     TokenStore,
     describe_store,
 )
+from pellucid.text.tokenizing import Tokenizing
 
 _log = logging.getLogger("pellucid")
-_VERSION = 1
-_CHUNK = 16_384
-"""Pairs held in memory at a time; enough to keep all cores of the tokenizer busy."""
+_FORMAT = 2
+"""Of the files of a store; a store of another format is not found, and made anew."""
+_RECIPE_VERSION = 1
+"""Of what decides the pairs in it."""
+_TELL_EVERY = 1_000_000
+"""Pairs between two lines of progress."""
 
 
 def build_store(
     cache: Path,
     files: PairFiles,
-    source_tokenizer: Tokenizer,
-    target_tokenizer: Tokenizer,
+    tokenizers: tuple[Tokenizer, Tokenizer],
     max_length: int,
+    *,
+    workers: int | None = None,
 ) -> TokenStore:
     """The store of these files, from ``cache`` if it is there unchanged, else made now.
 
     It lies in a folder named by a hash over the files' bytes, the tokenizers and ``max_length``,
-    so nothing outdated is ever found. Memory does not grow with the corpus, save for 8 bytes
-    for each pair dropped. Pairs with a blank side and pairs with more than ``max_length``
-    tokens on a side are dropped, counted and reported by a logged warning, as is a stretch of
-    lines whose lengths look shifted.
+    so nothing outdated is ever found. Pairs with a blank side and pairs with more than
+    ``max_length`` tokens on a side are dropped, counted and reported by a logged warning, as is
+    a stretch of lines whose lengths look shifted. ``workers`` processes make it (one for each
+    core unless told otherwise, none for a small corpus), always the same bytes. Memory does not
+    grow with the corpus, save for one bit for each pair.
 
     Raises as ``iterate_pairs`` does, DataError if no pair is left, WriteError.
     """
-    recipe = _Recipe(files, source_tokenizer, target_tokenizer, max_length)
-    fingerprint = recipe.fingerprint()
-    folder = cache / f"store-{fingerprint[:32]}"
+    recipe = _Recipe(files, tokenizers, max_length, workers)
+    fingerprint = recipe.fingerprint(KnownFiles(cache))
+    folder = cache / f"store-{_FORMAT}-{fingerprint[:32]}"
     try:
         store = TokenStore.open(folder)
         _log.info("reusing the tokenized corpus in %s", folder)
@@ -69,31 +78,31 @@ def build_store(
     return store
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class _Recipe:
     files: PairFiles
-    source_tokenizer: Tokenizer
-    target_tokenizer: Tokenizer
+    tokenizers: tuple[Tokenizer, Tokenizer]
     max_length: int
+    workers: int | None
 
-    def fingerprint(self) -> str:
+    def fingerprint(self, known: KnownFiles) -> str:
         """SHA-256 over all that decides the content of the store."""
         for path in self.files.all:
             if not path.is_file():
                 raise InputMissingError(f"cannot read {path}: not a file")
         try:
             sources, targets = (
-                [[path.suffix, sha256_of(path)] for path in paths]
+                [[path.suffix, known.sha256_of(path)] for path in paths]
                 for paths in (self.files.sources, self.files.targets)
             )
         except OSError as error:
             raise InputMissingError(f"cannot read {error.filename}: {error.strerror}") from error
         recipe: dict[str, object] = {
-            "version": _VERSION,
+            "version": _RECIPE_VERSION,
             "sources": sources,
             "targets": targets,
             "formats": [file_format(path.name, self.files.format) for path in self.files.sources],
-            "tokenizers": [self.source_tokenizer.fingerprint, self.target_tokenizer.fingerprint],
+            "tokenizers": [tokenizer.fingerprint for tokenizer in self.tokenizers],
             "max_length": self.max_length,
         }
         if self.files.is_text:
@@ -102,51 +111,82 @@ class _Recipe:
 
     def fill(self, folder: Path) -> None:
         """Tokenize everything into ``folder``, chunk by chunk."""
-        read = empty = kept = 0
-        dropped = array("q")  # line numbers from 0, rising
+        types = [_type_for(tokenizer.vocabulary_size - 1) for tokenizer in self.tokenizers]
+        layout = StoreLayout(types[0], types[1], _type_for(self.max_length + 1))
+        tokenizing = Tokenizing(self.files, self.tokenizers, layout, self.max_length)
+        tally = _Tally([0] * len(self.files.sources))
         with (
-            _RowWriter(folder, "source", self.source_tokenizer) as sources,
-            _RowWriter(folder, "target", self.target_tokenizer) as targets,
-            contextlib.closing(iterate_pairs(self.files)) as pairs_read,
+            _RowWriter(folder, "source") as sources,
+            _RowWriter(folder, "target") as targets,
+            contextlib.closing(tokenizing.chunks(self.workers)) as chunks,
         ):
-            for chunk in _chunks(pairs_read):
-                lines = [i for i, pair in enumerate(chunk, start=read) if not is_blank_pair(*pair)]
-                pairs = [chunk[line - read] for line in lines]
-                source_rows = self.source_tokenizer.encode_batch([pair[0] for pair in pairs])
-                target_rows = self.target_tokenizer.encode_batch([pair[1] for pair in pairs])
-                fits = [
-                    0 < len(source) <= self.max_length and 0 < len(target) <= self.max_length
-                    for source, target in zip(source_rows, target_rows, strict=True)
-                ]
-                sources.append(list(itertools.compress(source_rows, fits)))
-                targets.append(list(itertools.compress(target_rows, fits)))
-                staying = set(itertools.compress(lines, fits))
-                dropped.extend(i for i in range(read, read + len(chunk)) if i not in staying)
-                read += len(chunk)
-                empty += len(chunk) - len(lines)
-                kept += len(staying)
-        if not kept:
+            for chunk in chunks:
+                for writer, (ids, lengths) in zip((sources, targets), chunk.sides, strict=True):
+                    writer.append(ids, lengths)
+                tally.add(chunk)
+        if not tally.kept:
             raise DataError(
-                f"none of the {read} pairs in {self.files.sources[0]} can be used:"
-                f" {empty} have a blank side, {read - empty} have more than"
+                f"none of the {tally.read} pairs in {self.files.sources[0]} can be used:"
+                f" {tally.empty} have a blank side, {tally.read - tally.empty} have more than"
                 f" {self.max_length} tokens (data.max_length)"
             )
-        slipped = _as_lines(slipped_stretch(sources.lengths(), targets.lengths()), dropped)
-        report = StoreReport(read, kept, empty, read - empty - kept, slipped)
-        about = describe_store(sources.id_type, targets.id_type, report)
-        write_file(folder / STORE_NAME, about)
+        written = [
+            np.memmap(folder / f"{side}.lengths", layout.length_type, "r")
+            for side in ("source", "target")
+        ]
+        slipped = tally.as_lines(slipped_stretch(*written))
+        report = StoreReport(
+            tally.read, tally.kept, tally.empty, tally.read - tally.empty - tally.kept, slipped
+        )
+        layout = dataclasses.replace(layout, parts=tuple(tally.parts))
+        write_file(folder / STORE_NAME, describe_store(layout, report))
+
+
+@dataclasses.dataclass
+class _Tally:
+    """What became of the pairs so far."""
+
+    parts: list[int]
+    """Pairs kept of each source file."""
+    read: int = 0
+    empty: int = 0
+    is_kept: list[npt.NDArray[np.uint8]] = dataclasses.field(default_factory=list)
+    """A bit for each pair of each chunk."""
+    counts: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+    """Pairs read and kept before each chunk."""
+
+    @property
+    def kept(self) -> int:
+        return sum(self.parts)
+
+    def add(self, chunk: TokenizedChunk) -> None:
+        self.counts.append((self.read, self.kept))
+        self.is_kept.append(np.packbits(chunk.is_kept))
+        if self.read // _TELL_EVERY != (self.read + len(chunk.is_kept)) // _TELL_EVERY:
+            _log.info("tokenized %d million pairs", (self.read + len(chunk.is_kept)) // _TELL_EVERY)
+        self.read += len(chunk.is_kept)
+        self.empty += chunk.empty
+        self.parts[chunk.part] += int(chunk.is_kept.sum())
+
+    def as_lines(self, stretch: tuple[int, int] | None) -> tuple[int, int] | None:
+        """Row numbers of the store, from 1, as line numbers of the files."""
+        return None if stretch is None else (self._line(stretch[0]), self._line(stretch[1]))
+
+    def _line(self, row: int) -> int:
+        chunk = int(np.searchsorted([kept for _, kept in self.counts], row - 1, side="right")) - 1
+        read, kept = self.counts[chunk]
+        places = np.flatnonzero(np.unpackbits(self.is_kept[chunk]))
+        return read + int(places[row - 1 - kept]) + 1
 
 
 class _RowWriter:
-    """Appends rows of ids to one side's two files."""
+    """Appends rows of ids to one side's three files."""
 
-    def __init__(self, folder: Path, name: str, tokenizer: Tokenizer) -> None:
-        self.id_type = ID_TYPES[0] if tokenizer.vocabulary_size <= 1 << 16 else ID_TYPES[1]
-        self._offsets_path = folder / f"{name}.offsets"
+    def __init__(self, folder: Path, name: str) -> None:
         self._ids = (folder / f"{name}.ids").open("xb")
-        self._offsets = self._offsets_path.open("xb")
-        self._end = 0
-        self._offsets.write(np.zeros(1, dtype=OFFSET_TYPE).tobytes())
+        self._lengths = (folder / f"{name}.lengths").open("xb")
+        self._begins = (folder / f"{name}.begins").open("xb")
+        self._count = self._end = 0
 
     def __enter__(self) -> Self:
         return self
@@ -157,36 +197,22 @@ class _RowWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._ids.close()
-        self._offsets.close()
+        for file in (self._ids, self._lengths, self._begins):
+            file.close()
 
-    def append(self, rows: list[list[int]]) -> None:
+    def append(self, ids: Ids, lengths: Ids) -> None:
         """Add rows at the end."""
-        ends = np.cumsum([len(row) for row in rows], dtype=OFFSET_TYPE) + self._end
-        ids = np.fromiter(itertools.chain.from_iterable(rows), dtype=self.id_type)
         self._ids.write(ids.tobytes())
-        self._offsets.write(ends.astype(OFFSET_TYPE).tobytes())
+        self._lengths.write(lengths.tobytes())
+        ends = np.cumsum(lengths, dtype=BEGIN_TYPE)
+        begins = self._end + ends - lengths
+        self._begins.write(begins[-self._count % STRIDE :: STRIDE].astype(BEGIN_TYPE).tobytes())
+        self._count += len(lengths)
         self._end += len(ids)
 
-    def lengths(self) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        """The length of every row written; after closing."""
-        return np.diff(np.fromfile(self._offsets_path, dtype=OFFSET_TYPE))
 
-
-def _chunks(pairs: Iterator[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
-    while chunk := list(itertools.islice(pairs, _CHUNK)):
-        yield chunk
-
-
-def _as_lines(stretch: tuple[int, int] | None, dropped: "array[int]") -> tuple[int, int] | None:
-    """Row numbers of the store, from 1, as line numbers of the files."""
-    if stretch is None:
-        return None
-    rows_before = np.asarray(dropped) - np.arange(len(dropped))  # rows kept before each drop
-    first, last = (
-        row + int(np.searchsorted(rows_before, row - 1, side="right")) for row in stretch
-    )
-    return first, last
+def _type_for(largest: int) -> str:
+    return SMALL if largest < 1 << 16 else LARGE
 
 
 def _warn(report: StoreReport, files: PairFiles, max_length: int) -> None:

@@ -2,20 +2,24 @@
 
 import dataclasses
 import logging
-from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
 
 from pellucid import phrasebook
 from pellucid.bundle import load_tokenizers, save_tokenizers
-from pellucid.core.errors import DataError
+from pellucid.core.errors import ConfigError, CorruptError, DataError
 from pellucid.core.files import read_manifest, verify_folder, write_folder
-from pellucid.text.batching import Batch, collate
+from pellucid.text.batching import Batch, BatchSampler, Lengths, collate, collate_pairs
+from pellucid.text.config import DataConfig
 from pellucid.text.doctor import warn_of_faults
 from pellucid.text.pairs import iterate_pairs, read_pairs, training_files, validation_files
+from pellucid.text.resampling import PlannedLengths, Resampling
+from pellucid.text.selection import SelectedLengths, Selection
+from pellucid.text.shuffling import Mixture
 from pellucid.text.store import TokenStore
 from pellucid.text.store_building import build_store
 from pellucid.text.tokenizer import Tokenizer, train_tokenizers
@@ -24,6 +28,10 @@ from pellucid.training.folder import DATA_FOLDER, TOKENIZER_FOLDER
 
 _HELD_OUT_SHARE = 0.02
 _MOST_HELD_OUT = 1000
+_PERMUTED_AT_ONCE = 1 << 20
+"""Pairs; of more, those held out are drawn one by one."""
+_ROWS_AT_ONCE = 8192
+_FIRST_DRAWING = "as tokenized"
 
 _log = logging.getLogger("pellucid")
 
@@ -35,8 +43,8 @@ class TrainingData:
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     store: TokenStore
-    rows: npt.NDArray[np.int64]
-    """Numbers of the pairs in ``store`` that are learned from."""
+    rows: Selection
+    """The pairs in ``store`` that are learned from."""
     valid: TokenStore
     valid_sources: list[str]
     valid_references: list[str]
@@ -44,18 +52,121 @@ class TrainingData:
     """Where the text is from, for people."""
     fingerprint: str
     """What decides the training pairs, hashed."""
-    sampling: float = 0.0
-    """How strongly the segmentation varies from epoch to epoch."""
-    seed: int = 0
+    drawing: "Drawing"
+
+    def sampler(self) -> BatchSampler:
+        """The batches of a run, from the first on, as places of ``rows``."""
+        return BatchSampler(
+            *self.drawing.planned(self.store, self.rows),
+            self.drawing.batch_tokens,
+            self.drawing.seed,
+            self.drawing.mixture,
+        )
 
     def batch(self, indices: npt.NDArray[np.int64], epoch: int) -> Batch:
-        """The pairs at these places of ``rows`` as a batch, segmented as in that epoch."""
-        if self.sampling == 0.0:
-            return collate(self.store, self.rows[indices])
-        return collate(_sampled(self, epoch), self.rows[indices])
+        """The pairs at these places of ``rows`` as a batch, segmented as in that epoch.
 
-    def __hash__(self) -> int:
-        return id(self)
+        The same whenever it is asked, in any thread. Raises CorruptError if the store is damaged,
+        as far as is known by now.
+        """
+        self.store.raise_if_damaged()
+        rows = self.rows[indices]
+        sides = self.drawing.resampling
+        if sides is None:
+            batch = collate(self.store, rows)
+        else:
+            batch = collate_pairs(
+                *(side.draw(rows, epoch, self.drawing.batch_tokens) for side in sides)
+            )
+        self._refuse_unknown(batch)
+        return batch
+
+    def fingerprints(self) -> dict[str, str]:
+        """What a checkpoint remembers of the data: from what, and how, batches are drawn."""
+        return {"pairs": self.fingerprint, "drawing": self.drawing.name}
+
+    def refuse_other(self, saved: Mapping[str, str]) -> None:
+        """Raise ConfigError unless a checkpoint that remembers this belongs to these data.
+
+        Checkpoints that are older than this memory are of the oldest way to draw.
+        """
+        if saved.get("pairs", self.fingerprint) != self.fingerprint:
+            raise ConfigError(
+                f"the training text is not the one this run began with ({saved['pairs'][:16]},"
+                f" now {self.fingerprint[:16]})",
+                hint="put the old files back, or start another run in a new --out",
+            )
+        drawn_by = saved.get("drawing", _FIRST_DRAWING)
+        if drawn_by != self.drawing.name:
+            raise ConfigError(
+                f"this run drew its batches in another way ({drawn_by}, now {self.drawing.name})",
+                hint="finish it with the version it began with, or start another in a new --out",
+            )
+
+    def target_ids(self) -> Iterator[npt.NDArray[np.int64]]:
+        """All target ids that are learned from, some thousand rows at a time."""
+        for start in range(0, len(self.rows), _ROWS_AT_ONCE):
+            places = np.arange(start, min(start + _ROWS_AT_ONCE, len(self.rows)))
+            yield self.store.target.gather(self.rows[places])[0]
+
+    def _refuse_unknown(self, batch: Batch) -> None:
+        """Damage that was not found yet must not lead into another's memory."""
+        for ids, tokenizer in (
+            (batch.source, self.source_tokenizer),
+            (batch.labels, self.target_tokenizer),
+        ):
+            if int(ids.max()) >= tokenizer.vocabulary_size:
+                self.store.confirm()
+                raise CorruptError(f"{self.store.folder} holds an id that {tokenizer.kind} lacks")
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawing:
+    """How batches are drawn from the pairs of a store."""
+
+    batch_tokens: int
+    seed: int
+    mixture: Mixture | None = None
+    """How often each file's pairs come, unless every pair comes once."""
+    resampling: tuple[Resampling, Resampling] | None = None
+    """The sides, where their segmentations vary from epoch to epoch."""
+
+    @classmethod
+    def of(
+        cls, config: RunConfig, store: TokenStore, rows: Selection, tokenizers: "Tokenizers"
+    ) -> Self:
+        """As the config has it."""
+        strength, seed = config.tokenizer.sampling, config.training.seed
+        longest = config.data.max_length
+        return cls(
+            config.training.batch_tokens,
+            seed,
+            _mixture(config.data, rows.sizes_of(store.parts), seed),
+            (
+                Resampling(tokenizers[0], store.source, strength, seed, longest),
+                Resampling(tokenizers[1], store.target, strength, seed, longest),
+            )
+            if strength
+            else None,
+        )
+
+    @property
+    def name(self) -> str:
+        """Of the way to draw; another name, another sequence of batches."""
+        return _FIRST_DRAWING if self.resampling is None else "resampled by the row"
+
+    def planned(self, store: TokenStore, rows: Selection) -> tuple[Lengths, Lengths]:
+        """The lengths to plan batches with, by place of ``rows``."""
+        lengths = [
+            SelectedLengths(side, rows) for side in (store.source_lengths, store.target_lengths)
+        ]
+        if self.resampling is None:
+            return lengths[0], lengths[1]
+        source, target = (
+            PlannedLengths(each, side.growth(), side.longest)
+            for each, side in zip(lengths, self.resampling, strict=True)
+        )
+        return source, target
 
 
 Tokenizers = tuple[Tokenizer, Tokenizer]
@@ -90,8 +201,10 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
         ),
     )
     cache = Path(config.data.cache) if config.data.cache else run / DATA_FOLDER
-    store = build_store(cache, files, *tokenizers, config.data.max_length)
-    rows = np.arange(len(store), dtype=np.int64)
+    store = build_store(
+        cache, files, tokenizers, config.data.max_length, workers=config.data.workers
+    )
+    rows = Selection.of_all(len(store))
     if config.data.valid_source or config.data.valid_text:
         pairs = read_pairs(validation_files(config.data))
         sources, references = pairs.sources, pairs.targets
@@ -107,8 +220,7 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
         valid_references=references,
         description=", ".join(str(path) for path in files.all),
         fingerprint=read_manifest(store.folder)["fingerprint"],
-        sampling=config.tokenizer.sampling,
-        seed=config.training.seed,
+        drawing=Drawing.of(config, store, rows, tokenizers),
     )
 
 
@@ -118,10 +230,12 @@ def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> 
     sources, targets = _sides(splits.train, config)
     tokenizers = _tokenizers(run, lambda: given or _train(config, sources, targets))
     valid_sources, valid_references = _sides(splits.valid, config)
+    store = _tokenize(sources, targets, tokenizers)
+    rows = Selection.of_all(len(store))
     return TrainingData(
         *tokenizers,
-        store=_tokenize(sources, targets, tokenizers),
-        rows=np.arange(len(sources), dtype=np.int64),
+        store=store,
+        rows=rows,
         valid=_tokenize(valid_sources, valid_references, tokenizers),
         valid_sources=valid_sources,
         valid_references=valid_references,
@@ -131,8 +245,7 @@ def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> 
             else "the English side of Pellucid's own phrasebook"
         ),
         fingerprint=f"phrasebook-{wanted.pairs}-{wanted.held_out}-{wanted.seed}",
-        sampling=config.tokenizer.sampling,
-        seed=config.training.seed,
+        drawing=Drawing.of(config, store, rows, tokenizers),
     )
 
 
@@ -191,28 +304,30 @@ def _fitting(store: TokenStore, max_length: int) -> TokenStore:
 
 def _hold_out(
     store: TokenStore, tokenizers: Tokenizers, seed: int
-) -> tuple[npt.NDArray[np.int64], list[str], list[str]]:
+) -> tuple[Selection, list[str], list[str]]:
     """Split off pairs to validate on, when no file of them was named."""
     count = min(_MOST_HELD_OUT, max(1, round(_HELD_OUT_SHARE * len(store))))
-    order = np.random.Generator(np.random.PCG64(seed)).permutation(len(store))
-    held_out, rows = np.sort(order[:count]), np.sort(order[count:])
+    random = np.random.Generator(np.random.PCG64(seed))
+    if len(store) <= _PERMUTED_AT_ONCE:
+        drawn = random.permutation(len(store))[:count]
+    else:
+        drawn = random.choice(len(store), count, replace=False)
+    held_out = np.sort(drawn)
     _log.warning("no validation files named: %d of %d pairs are held out", count, len(store))
     source_tokenizer, target_tokenizer = tokenizers
     pairs = [store.pair(int(index)) for index in held_out]
     sources = [source_tokenizer.decode(source.tolist()) for source, _ in pairs]
     references = [target_tokenizer.decode(target.tolist()) for _, target in pairs]
-    return rows, sources, references
+    return Selection(len(store), held_out), sources, references
 
 
-@lru_cache(maxsize=1)
-def _sampled(data: TrainingData, epoch: int) -> TokenStore:
-    """The whole store with a segmentation drawn for one epoch; the same whenever it is asked."""
-    sides = []
-    for tokenizer, rows in (
-        (data.source_tokenizer, data.store.source),
-        (data.target_tokenizer, data.store.target),
-    ):
-        texts = [tokenizer.decode(rows.row(index).tolist()) for index in range(len(rows))]
-        seed = data.seed * 1_000_003 + epoch
-        sides.append(tokenizer.sample_batch(texts, data.sampling, seed))
-    return TokenStore.from_pairs(*sides)
+def _mixture(config: DataConfig, sizes: list[int], seed: int) -> Mixture | None:
+    """What the config says of shares; files of which nothing is left have none."""
+    if not config.weights and config.temperature is None:
+        return None
+    if 0 in sizes:
+        names = config.source or config.text
+        raise DataError(f"no usable pair in {names[sizes.index(0)]}, so it cannot have a share")
+    if config.temperature is not None:
+        return Mixture.by_temperature(sizes, config.temperature, seed)
+    return Mixture.by_weights(sizes, config.weights, seed)

@@ -8,6 +8,7 @@ bundles/        to translate with; the best by its score
 journal.jsonl   what happened
 """
 
+import contextlib
 import fcntl
 import logging
 import os
@@ -31,7 +32,7 @@ from pellucid.core.layout import DATA_FOLDER as DATA_FOLDER
 from pellucid.core.layout import TOKENIZER_FOLDER as TOKENIZER_FOLDER
 from pellucid.training.config import RunConfig
 
-MAY_CHANGE = frozenset(
+MAY_CHANGE = frozenset(("data.workers", "tokenizer.training_lines")) | frozenset(
     f"training.{key}"
     for key in (
         "max_steps",
@@ -51,7 +52,8 @@ MAY_CHANGE = frozenset(
     )
 )
 """Settings that a resumed run may set anew: they decide when it ends, what it keeps, and how to go
-on from the last good checkpoint after a run that left the finite numbers. The bundle a run began
+on from the last good checkpoint after a run that left the finite numbers. The text has been
+tokenized by then, whoever did it and whatever the tokenizer learned from. The bundle a run began
 with, or learns from, may lie elsewhere, as long as it is the same (``training.parent``,
 ``training.teacher_manifest``)."""
 
@@ -150,6 +152,8 @@ def _lock(path: Path) -> int:
 
 
 def _refuse_other_config(config: RunConfig, saved: dict[str, Any]) -> None:
+    with contextlib.suppress(ConfigError):  # then it is compared as it stands
+        saved = RunConfig.parse(saved).to_table()  # settings that are new since have their defaults
     new, old = _flatten(config.to_table()), _flatten(saved)
     differing = sorted(key for key in new.keys() | old.keys() if new.get(key) != old.get(key))
     forbidden = [key for key in differing if key not in MAY_CHANGE]

@@ -61,6 +61,7 @@ class Run:
             "step": self.progress.step,
             "progress": self.progress.state(),
             "sampler": self.sampler.state(),
+            "data": self.data.fingerprints(),
             "dropout": self.model.dropout_source.state(),
             "precision": self.precision,
             "threads": torch.get_num_threads(),
@@ -137,6 +138,7 @@ def _next_batches(run: Run) -> list[Batch]:
 def _validate_and_keep(run: Run, meter: "_Meter") -> None:
     """Validate the averaged parameters and write them as a bundle."""
     meter.tick()
+    run.data.store.confirm()  # nothing learned from damaged data is kept
     run.average.before_validation()
     with run.average.applied():
         validation = validate(run.model, run.data, run.config, run.progress.step)
@@ -171,6 +173,7 @@ def _keep_bundle(run: Run, validation: Validation, score: float) -> None:
 
 def _save(run: Run, meter: "_Meter") -> None:
     meter.tick()
+    run.data.store.confirm()
     path = run.folder.checkpoint_path(run.progress.step)
     save_checkpoint(path, run.model, run.optimizer, run.average, run.state())
     remove_old(run.folder.path, run.config.training.keep_checkpoints)

@@ -10,7 +10,6 @@ import torch
 from pellucid.core.errors import InputMissingError
 from pellucid.model import SequenceModel, build_any_model
 from pellucid.model.skipgram import SkipGram
-from pellucid.text.batching import BatchSampler
 from pellucid.training.averaging import Average
 from pellucid.training.board import with_board
 from pellucid.training.checkpoint import load_checkpoint, newest_intact
@@ -113,12 +112,7 @@ def _set_up_run(config: RunConfig, folder: RunFolder, journal: Journal) -> Run:
         model=model,
         optimizer=build_optimizer(model, config.training),
         average=Average(config.training, learned_tensors(model)),
-        sampler=BatchSampler(
-            data.store.source_lengths[data.rows],
-            data.store.target_lengths[data.rows],
-            config.training.batch_tokens,
-            config.training.seed,
-        ),
+        sampler=data.sampler(),
         objective=build_objective(
             config.training, None if teacher is None else teacher.model.to(device)
         ),
@@ -130,8 +124,7 @@ def _set_up_run(config: RunConfig, folder: RunFolder, journal: Journal) -> Run:
 def _begin_from_data(model: SequenceModel, data: TrainingData, config: RunConfig) -> None:
     """What the first parameters take from the text or from earlier vectors."""
     if isinstance(model, SkipGram):
-        ids, _ = data.store.target.gather(data.rows)
-        model.count(torch.from_numpy(ids))
+        model.count(torch.from_numpy(ids) for ids in data.target_ids())
     if config.model.pretrained_vectors is not None:
         tokenizers = data.source_tokenizer, data.target_tokenizer
         start_from_vectors(model, tokenizers, Path(config.model.pretrained_vectors))
@@ -143,6 +136,7 @@ def _resume(run: Run) -> None:
         _log.warning("no checkpoint in %s yet: beginning anew", run.folder.path)
         return
     state = load_checkpoint(folder, run.model, run.optimizer, run.average)
+    run.data.refuse_other(state.get("data", {}))
     run.progress = Progress.from_state(state["progress"])
     run.sampler.restore(state["sampler"])
     run.model.dropout_source.restore(state["dropout"])

@@ -357,4 +357,4 @@ def test_every_file_of_a_run_is_explained(run: Path):
 def test_every_setting_that_may_change_on_resuming_is_named():
     text = (DOCS / "file-formats.md").read_text(encoding="utf-8")
     resuming = text.partition("### Resuming")[2].partition("\n## ")[0]
-    assert set(re.findall(r"`(training\.\w+)`", resuming)) == MAY_CHANGE
+    assert set(re.findall(r"`((?:training|data|tokenizer)\.\w+)`", resuming)) == MAY_CHANGE

@@ -226,7 +226,7 @@ def test_noise_shared_by_a_batch_is_the_equation_with_that_noise_for_every_pair(
 def test_in_evaluation_the_noise_is_its_own_expectation():
     """All that can be drawn, each by its chance: nothing is random, and training comes near it."""
     model = skipgram(negatives=2)
-    model.count(torch.tensor([4] * 5 + [5] * 3 + [6, 7]))
+    model.count([torch.tensor([4] * 5 + [5]), torch.tensor([5] * 2 + [6, 7])])
     labels = text([4, 5, 6, 7, 4])
     expected = model.loss(labels, labels, labels, 0.0).loss
     pairs = torch.tensor(skipgram_pairs([4, 5, 6, 7, 4], 2))
@@ -243,7 +243,7 @@ def test_in_evaluation_the_noise_is_its_own_expectation():
 
 def test_noise_words_come_as_often_as_the_noise_distribution_says():
     model = skipgram()
-    model.count(torch.tensor([4] * 81 + [5] * 16 + [6]))
+    model.count([torch.tensor([4] * 81 + [5] * 16 + [6])])
     assert model.counts[4:7].tolist() == [81, 16, 1]
     model.train()
     drawn = torch.cat([model._noise()[0] for _ in range(200)])
@@ -256,7 +256,7 @@ def test_noise_words_come_as_often_as_the_noise_distribution_says():
 def test_frequent_words_are_thinned_out_before_neighbors_are_taken():
     """A word of share f stays with √(t / f): 10% for f = 1, t = 0.01; what stays moves together."""
     model = skipgram(subsample=0.01).train()
-    model.count(torch.full((1000,), 4))
+    model.count([torch.full((1000,), 4)])
     ids = torch.full((50, 200), 4)
     thinned = model._thin_out(ids)
     share = (thinned == 4).double().mean().item()

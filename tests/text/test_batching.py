@@ -17,6 +17,7 @@ from pellucid.text.batching import (
     collate_sources,
     sorted_batches,
 )
+from pellucid.text.shuffling import Mixture
 from pellucid.text.store import TokenStore
 
 LENGTHS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=1, max_size=300)
@@ -197,6 +198,109 @@ def test_padding_loses_nothing(pairs):
     assert torch.equal(stored.source, batch.source)
     assert torch.equal(stored.target_input, batch.target_input)
     assert torch.equal(stored.labels, batch.labels)
+
+
+class TestManyPairs:
+    """Planned a block at a time."""
+
+    @pytest.fixture(autouse=True)
+    def _small_blocks(self, monkeypatch):
+        monkeypatch.setattr("pellucid.text.batching._PLANNED_AT_ONCE", 500)
+        monkeypatch.setattr("pellucid.text.batching._BLOCK", 300)
+
+    def test_every_pair_comes_once_an_epoch_and_within_the_budget(self):
+        source, target = make_lengths(2000)
+        sampler = BatchSampler(source, target, 400, seed=3)
+        batches = sampler.epoch_batches(1)
+        assert sorted(np.concatenate(batches)) == list(range(2000))
+        assert max(max(cost(source, each), cost(target, each)) for each in batches) <= 400
+        assert batches[0].tolist() != sampler.epoch_batches(2)[0].tolist()
+
+    def test_each_block_is_a_sample_of_all(self):
+        """The first 286 pairs of seven blocks: their numbers, 0 to 1999, have a mean near 1000.
+
+        The mean of 286 has a standard deviation of 577 / sqrt(286) = 34.
+        """
+        sampler = BatchSampler(*make_lengths(2000), 400, seed=3)
+        first = np.concatenate(sampler._block_batches(0, 0))
+        assert len(first) == 285
+        assert abs(first.mean() - 1000) < 4 * 34
+
+    def test_batches_come_as_planned_and_any_place_is_found_again(self):
+        lengths = make_lengths(2000)
+        unbroken = BatchSampler(*lengths, 400, seed=3)
+        planned = [*unbroken.epoch_batches(0), *unbroken.epoch_batches(1)]
+        for number, batch in enumerate(planned):
+            if number % 50 == 0:
+                resumed = BatchSampler(*lengths, 400, seed=3)
+                resumed.restore(unbroken.state())
+                assert resumed.state() == unbroken.state()
+                assert next(resumed).tolist() == batch.tolist()
+            assert next(unbroken).tolist() == batch.tolist()
+        assert (unbroken.epoch, unbroken.position) == (2, 0)
+
+    def test_the_number_of_batches_is_about_right(self):
+        sampler = BatchSampler(*make_lengths(2000), 400, seed=3)
+        count = len(sampler.epoch_batches(0))
+        assert abs(sampler.epoch_batch_count - count) < 0.1 * count
+
+    def test_only_the_block_of_the_place_is_planned_on_resuming(self, monkeypatch):
+        lengths = make_lengths(2000)
+        sampler = BatchSampler(*lengths, 400, seed=3)
+        for _ in range(200):
+            next(sampler)
+        resumed = BatchSampler(*lengths, 400, seed=3)
+        planned = []
+        plan = BatchSampler._block_batches
+        monkeypatch.setattr(
+            BatchSampler,
+            "_block_batches",
+            lambda self, *place: planned.append(place) or plan(self, *place),
+        )
+        resumed.restore(sampler.state())
+        assert planned == [(0, sampler.state()["block"])]
+        assert sampler.state()["block"] > 0
+
+    @pytest.mark.parametrize(
+        "change", [{"block": 7}, {"block": -1}, {"block_start": 0}, {"position": 0}]
+    )
+    def test_a_place_that_does_not_exist_is_refused(self, change):
+        sampler = BatchSampler(*make_lengths(2000), 400, seed=3)
+        while sampler.state()["block"] < 3:
+            next(sampler)
+        with pytest.raises(CorruptError, match=r"so batch \d+ cannot be next"):
+            sampler.restore({**sampler.state(), **change})
+
+    def test_a_place_without_a_block_is_refused(self):
+        sampler = BatchSampler(*make_lengths(2000), 400, seed=3)
+        with pytest.raises(CorruptError, match="not a place in the batches"):
+            sampler.restore({"epoch": 0, "position": 0, "seed": 3})
+
+
+@pytest.mark.parametrize("at_once", [10, 10_000])
+def test_corpora_come_in_their_shares_and_resume_where_they_were(monkeypatch, at_once):
+    monkeypatch.setattr("pellucid.text.batching._PLANNED_AT_ONCE", at_once)
+    monkeypatch.setattr("pellucid.text.batching._BLOCK", 300)
+    lengths = make_lengths(1000)
+
+    def fresh():
+        return BatchSampler(*lengths, 400, 3, Mixture.by_weights([100, 900], [1, 1], 3))
+
+    sampler = fresh()
+    numbers = np.concatenate(sampler.epoch_batches(0))
+    assert (numbers < 100).sum() == (numbers >= 100).sum() == 500
+    for _ in range(70):
+        next(sampler)
+    resumed = fresh()
+    resumed.restore(sampler.state())
+    assert [next(resumed).tolist() for _ in range(9)] == [next(sampler).tolist() for _ in range(9)]
+
+
+def test_the_order_of_a_small_corpus_is_that_of_the_first_version():
+    """Written down on 2026-11-21, before large corpora were planned by blocks."""
+    batches = BatchSampler(*make_lengths(2000), 400, seed=7).epoch_batches(1)
+    digest = hashlib.sha256(b"".join(each.astype("<i8").tobytes() for each in batches))
+    assert digest.hexdigest()[:16] == "5c78e3261e4574e6"
 
 
 def test_a_batch_moves_to_a_device_as_a_whole():

@@ -1,17 +1,26 @@
 """A store gives back what was tokenized, whole or not at all."""
 
+import hashlib
 import itertools
 import json
 import logging
+import os
 
 import numpy as np
 import pytest
 
-from pellucid.core.errors import CorruptError, DataError, InputMissingError, WriteError
-from pellucid.text import store_building
+from pellucid.core.errors import (
+    CorruptError,
+    DataError,
+    InputMissingError,
+    PellucidError,
+    WriteError,
+)
 from pellucid.text.config import TokenizerConfig
+from pellucid.text.known_files import KnownFiles
 from pellucid.text.pairs import PairFiles
-from pellucid.text.store import IdRows, StoreReport, TokenStore
+from pellucid.text.rows import IdRows
+from pellucid.text.store import StoreReport, TokenStore
 from pellucid.text.store_building import build_store
 from pellucid.text.tokenizer import train_tokenizer
 from pellucid.text.vocabulary import Vocabulary
@@ -35,7 +44,7 @@ def write_files(folder, sources=SOURCES, targets=TARGETS):
 
 
 def build(folder, files, max_length=4):
-    return build_store(folder / "cache", files, *TOKENIZERS, max_length)
+    return build_store(folder / "cache", files, TOKENIZERS, max_length)
 
 
 def rows(store):
@@ -65,7 +74,7 @@ def test_what_max_length_allows_is_kept(tmp_path):
 
 
 def test_chunks_do_not_show(tmp_path, monkeypatch):
-    monkeypatch.setattr(store_building, "_CHUNK", 2)
+    monkeypatch.setattr("pellucid.text.chunks.CHUNK", 2)
     chunked = build(tmp_path, write_files(tmp_path))
     assert rows(chunked) == EXPECTED
     assert chunked.report == StoreReport(read=6, kept=2, empty=2, too_long=2)
@@ -87,7 +96,7 @@ def test_an_unchanged_corpus_is_not_tokenized_again(tmp_path, caplog):
 
 def test_whatever_changes_the_store_makes_another_one(tmp_path):
     def folder_of(files, source, target, max_length):
-        return build_store(tmp_path / "cache", files, source, target, max_length).folder
+        return build_store(tmp_path / "cache", files, (source, target), max_length).folder
 
     files = write_files(tmp_path)
     source, target = TOKENIZERS
@@ -110,32 +119,171 @@ def test_the_same_corpus_gives_the_same_bytes_wherever_it_lies(tmp_path):
     assert first == second
     assert sorted(first) == [
         "manifest.json",
+        "source.begins",
         "source.ids",
-        "source.offsets",
+        "source.lengths",
         "store.json",
+        "target.begins",
         "target.ids",
-        "target.offsets",
+        "target.lengths",
     ]
 
 
-def test_the_number_of_cores_does_not_change_the_store(tmp_path, monkeypatch):
+@pytest.fixture(scope="module")
+def subwords():
     texts = [f"number {i} of many, {i * i}" for i in range(300)]
-    tokenizer = train_tokenizer(texts, TokenizerConfig(vocabulary_size=300))
-    files = write_files(tmp_path, texts, texts)
-    stores = []
-    for count in (1, 2, 5):
-        monkeypatch.setattr("os.cpu_count", lambda count=count: count)
-        cache = tmp_path / f"cache{count}"
-        stores.append(rows(build_store(cache, files, tokenizer, tokenizer, 100)))
-    assert stores[0] == stores[1] == stores[2]
-    assert len(stores[0]) == 300
+    return train_tokenizer(texts, TokenizerConfig(vocabulary_size=300)), texts
+
+
+def test_the_number_of_processes_and_cores_does_not_change_a_byte(tmp_path, monkeypatch, subwords):
+    """D12: in one process with 1 or 5 threads, and in 2 and 3 processes, chunk by chunk."""
+    tokenizer, texts = subwords
+    sources = [*texts, "", "x " * 200]
+    files = write_files(tmp_path, sources, sources[::-1])
+    monkeypatch.setattr("pellucid.text.chunks.CHUNK", 500)
+    made = []
+    for cores, workers in ((1, 1), (5, 1), (2, 2), (2, 3)):
+        monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
+        cache = tmp_path / f"cache-{cores}-{workers}"
+        store = build_store(cache, files, (tokenizer, tokenizer), 100, workers=workers)
+        made.append({path.name: path.read_bytes() for path in store.folder.iterdir()})
+    assert made[0] == made[1] == made[2] == made[3]
+    assert store.report == StoreReport(read=302, kept=298, empty=2, too_long=2)
+    assert store.parts == (298,)
+
+
+def test_what_a_process_finds_wrong_is_said_as_if_it_were_found_here(tmp_path, monkeypatch):
+    monkeypatch.setattr("pellucid.text.chunks.CHUNK", 10)
+    files = write_files(tmp_path, ["a b c"] * 20, ["x y"] * 20)
+    files.targets[0].write_bytes(b"x y\n" * 12 + b"x\xff\n" + b"x y\n" * 7)
+    with pytest.raises(DataError) as caught:
+        build_store(tmp_path / "cache", files, TOKENIZERS, 4, workers=2)
+    assert str(caught.value) == (
+        f"{files.targets[0]}, line 13, byte 2: not UTF-8 (0xff, invalid start byte)"
+    )
+    assert caught.value.hint == "convert the file, for example: iconv -f LATIN1 -t UTF-8"
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_a_process_that_ends_early_is_an_error_and_not_a_wait(tmp_path, monkeypatch):
+    monkeypatch.setattr("sys.executable", "/bin/false")
+    files = write_files(tmp_path)
+    with pytest.raises(PellucidError) as caught:
+        build_store(tmp_path / "cache", files, TOKENIZERS, 4, workers=2)
+    assert str(caught.value) == "a process that tokenizes ended early (exit code 1)"
+    assert caught.value.hint.endswith("data.workers=1 does without such processes")
+
+
+@pytest.mark.parametrize(
+    ("name", "lines"),
+    [
+        ("pairs.tsv", ["a b\tx", "", "c\ty x"]),
+        ("pairs.jsonl", ['{"source": "a b", "target": "x"}', "", '{"source":"c","target":"y x"}']),
+    ],
+)
+def test_files_of_pairs_are_tokenized_as_well(tmp_path, name, lines):
+    path = tmp_path / name
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    files = PairFiles((path, path))
+    store = build(tmp_path, files)
+    assert rows(store) == [([4, 5], [4]), ([6], [5, 4])] * 2
+    assert store.parts == (2, 2)
+
+
+def test_many_rows_are_found_where_they_are(tmp_path):
+    """More than one group of rows that are found by adding up lengths, and more than one chunk."""
+    random = np.random.default_rng(3)
+    sides = [
+        [" ".join(random.choice(list(words), random.integers(1, 5))) for _ in range(100)]
+        for words in ("abc", "xy")
+    ]
+    store = build(tmp_path, write_files(tmp_path, *sides))
+    expected = [
+        tuple(tokenizer.encode(text) for tokenizer, text in zip(TOKENIZERS, pair, strict=True))
+        for pair in zip(*sides, strict=True)
+    ]
+    assert rows(store) == expected
+    flat, lengths = store.source.gather(np.arange(99, -1, -1))
+    assert np.split(flat, np.cumsum(lengths)[:-1])[30].tolist() == expected[69][0]
+
+
+class TestALargeStore:
+    """Whose ids are hashed while work on them has begun."""
+
+    @pytest.fixture
+    def folder(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("pellucid.text.store._VERIFIED_AT_ONCE", 1)
+        return build(tmp_path, write_files(tmp_path)).folder
+
+    def test_is_opened_at_once_and_confirmed_later(self, folder):
+        store = TokenStore.open(folder)
+        store.confirm()
+        store.raise_if_damaged()
+        assert rows(store) == EXPECTED
+
+    def test_with_damaged_ids_is_opened_and_then_refused(self, folder):
+        path = folder / "target.ids"
+        path.write_bytes(path.read_bytes()[:-1] + b"\7")
+        store = TokenStore.open(folder)
+        with pytest.raises(CorruptError) as caught:
+            store.confirm()
+        assert str(caught.value).startswith(f"{path} should have SHA-256 ")
+        assert caught.value.hint == (
+            "nothing learned from it was saved; delete its folder and --resume"
+        )
+        with pytest.raises(CorruptError, match="should have SHA-256"):
+            store.raise_if_damaged()
+
+    @pytest.mark.parametrize("name", ["source.lengths", "target.begins", "store.json"])
+    def test_is_not_opened_with_anything_else_damaged(self, folder, name):
+        content = bytearray((folder / name).read_bytes())
+        content[0] ^= 1
+        (folder / name).write_bytes(content)
+        with pytest.raises(CorruptError, match=f"{name} should have SHA-256"):
+            TokenStore.open(folder)
+
+
+class TestKnownFiles:
+    """Large input files are not read again as long as nobody touched them."""
+
+    @pytest.fixture
+    def path(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("pellucid.text.known_files._WORTH_KNOWING", 1)
+        monkeypatch.setattr("pellucid.text.known_files._SETTLED", -1)
+        path = tmp_path / "corpus"
+        path.write_text("text", encoding="utf-8")
+        return path
+
+    def test_an_untouched_file_is_not_read_again(self, path, tmp_path, monkeypatch):
+        digest = KnownFiles(tmp_path / "cache").sha256_of(path)
+        assert digest == hashlib.sha256(b"text").hexdigest()
+        monkeypatch.setattr("pellucid.text.known_files.sha256_of", None)
+        assert KnownFiles(tmp_path / "cache").sha256_of(path) == digest
+
+    def test_a_change_is_noticed_even_if_it_is_dated_back(self, path, tmp_path):
+        KnownFiles(tmp_path / "cache").sha256_of(path)
+        times = path.stat().st_atime_ns, path.stat().st_mtime_ns
+        path.write_text("tixt", encoding="utf-8")
+        os.utime(path, ns=times)
+        digest = KnownFiles(tmp_path / "cache").sha256_of(path)
+        assert digest == hashlib.sha256(b"tixt").hexdigest()
+
+    def test_a_file_that_has_just_changed_is_not_trusted(self, path, tmp_path, monkeypatch):
+        monkeypatch.setattr("pellucid.text.known_files._SETTLED", 1 << 60)
+        KnownFiles(tmp_path / "cache").sha256_of(path)
+        assert not (tmp_path / "cache").exists()
+
+    @pytest.mark.parametrize("content", [b"", b"[1]", b'{"a": [1]}', b'{"a": [1, 2]}', b"\xff"])
+    def test_a_damaged_memory_is_no_memory(self, path, tmp_path, content):
+        (tmp_path / "inputs.json").write_bytes(content)
+        assert KnownFiles(tmp_path).sha256_of(path) == hashlib.sha256(b"text").hexdigest()
 
 
 def test_a_large_vocabulary_takes_32_bits(tmp_path):
     words = [f"w{i}" for i in range(70_000)]
     large = WordTokenizer("word", Vocabulary.of(words))
     files = write_files(tmp_path, ["w69999 w0"], ["x"])
-    store = build_store(tmp_path / "cache", files, large, TOKENIZERS[1], 10)
+    store = build_store(tmp_path / "cache", files, (large, TOKENIZERS[1]), 10)
     assert list(store.pair(0)[0]) == [70_003, 4]
     assert store.source.ids.dtype == np.dtype("<u4")
     assert store.target.ids.dtype == np.dtype("<u2")
@@ -173,7 +321,7 @@ def test_a_file_that_vanishes_while_it_is_hashed_is_named(tmp_path, monkeypatch)
         path.unlink()
         return path.open("rb")
 
-    monkeypatch.setattr(store_building, "sha256_of", vanish)
+    monkeypatch.setattr("pellucid.text.known_files.sha256_of", vanish)
     with pytest.raises(InputMissingError, match=r"cannot read .*s: No such file or directory"):
         build(tmp_path, files)
 
@@ -209,7 +357,10 @@ def test_shifted_sides_are_told_by_the_lines_of_the_files(tmp_path, caplog):
     assert TokenStore.open(store.folder).report == store.report
 
 
-FILES = ["source.ids", "source.offsets", "target.ids", "target.offsets", "store.json"]
+ARRAYS = [
+    f"{side}.{kind}" for side in ("source", "target") for kind in ("ids", "lengths", "begins")
+]
+FILES = [*ARRAYS, "store.json"]
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -252,21 +403,19 @@ def forge(folder, **changes):
     (folder / "manifest.json").write_bytes(manifest_text(manifest))
 
 
-OFFSETS = np.array([0, 2, 4], dtype="<i8")
-
-
 @pytest.mark.parametrize(
-    "offsets",
-    [OFFSETS[:-1], OFFSETS + 1, OFFSETS * 2, OFFSETS[[0, 2, 1]], OFFSETS[[0, 0, 2]]],
-    ids=["few", "late", "beyond", "falling", "empty row"],
+    ("lengths", "begins"),
+    [([2], [0]), ([2, 2], [1]), ([2, 4], [0]), ([2, 1], [0]), ([4, 0], [0]), ([2, 2], [0, 2])],
+    ids=["few", "late", "beyond", "short", "empty row", "too many begins"],
 )
-def test_offsets_that_do_not_fit_are_refused_before_anything_is_read(tmp_path, offsets):
+def test_lengths_that_do_not_fit_are_refused_before_anything_is_read(tmp_path, lengths, begins):
     folder = build(tmp_path, write_files(tmp_path)).folder
-    forge(folder, source_offsets=offsets.astype("<i8").tobytes())
+    source_lengths = np.array(lengths, dtype="<u2").tobytes()
+    forge(folder, source_lengths=source_lengths, source_begins=np.array(begins, "<i8").tobytes())
     with pytest.raises(CorruptError) as caught:
         TokenStore.open(folder)
     assert str(caught.value) == (
-        f"{folder / 'source'}.offsets does not fit source.ids and store.json"
+        f"{folder / 'source'}.lengths does not fit source.ids and store.json"
     )
 
 
@@ -281,17 +430,21 @@ def test_ids_of_an_odd_size_are_refused(tmp_path, content, size):
     )
 
 
+def described(**changes):
+    types = {"source_type": "<u2", "target_type": "<u2", "length_type": "<u2"}
+    report = {"read": 6, "kept": 2, "empty": 2, "too_long": 2, "slipped": None}
+    return json.dumps({**types, "report": report, **changes}).encode()
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
         (b"{", "is damaged: JSONDecodeError"),
         (b"{}", "is damaged: KeyError"),
-        (b'{"source_type": 1, "target_type": 1, "report": {"slipped": null}}', "TypeError"),
-        (
-            b'{"source_type": "<f8", "target_type": "<u2", "report":'
-            b' {"read": 6, "kept": 2, "empty": 2, "too_long": 2, "slipped": null}}',
-            "is damaged: ids must be of type <u2 or <u4, got '<f8'",
-        ),
+        (b'{"report": {"slipped": null}}', "is damaged: KeyError"),
+        (described(parts=[2], source_type="<f8"), "types must be <u2 or <u4, got .*<f8"),
+        (described(parts=[3]), "parts of 3 pairs, not of 2"),
+        (described(parts=[2], more=1), "is damaged: TypeError"),
     ],
 )
 def test_a_forged_description_is_refused(tmp_path, content, message):
@@ -306,7 +459,7 @@ def test_a_store_that_is_not_there_is_named(tmp_path):
         TokenStore.open(tmp_path / "none")
 
 
-@pytest.mark.parametrize("name", FILES[:4])
+@pytest.mark.parametrize("name", ARRAYS)
 def test_a_file_cut_short_under_a_running_job_is_noticed_before_it_is_read(tmp_path, name):
     store = build(tmp_path, write_files(tmp_path))
     store.check_files()

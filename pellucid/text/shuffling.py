@@ -1,0 +1,136 @@
+"""Orders of any number of pairs that need no memory: a permutation as a formula."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid.core.errors import ConfigError
+
+Indices = npt.NDArray[np.int64]
+_Words = npt.NDArray[np.uint64]
+
+_ROUNDS = 8
+"""Four for each half; four in all are enough that no simple test tells the order from chance
+(Luby and Rackoff 1988), the others are for the small domains."""
+_WEYL = np.uint64(0x9E3779B97F4A7C15)
+"""2^64 divided by the golden ratio, the step of SplitMix64 (Steele et al. 2014)."""
+_MIXERS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+"""The multipliers of SplitMix64."""
+_NO_TURN = np.uint64(0)
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """A permutation of the numbers below ``count`` drawn by a key; any part of it is had alone.
+
+    A number is written as (left, right) of a rectangle with at least ``count`` cells, and each
+    half is moved in turn by an amount that the other half and the key decide, modulo its size
+    (a generalized Feistel network). What lands outside of ``count`` is moved again.
+
+    Source: Black and Rogaway (2002), §3.3 and §3.1 (cycle walking).
+    """
+
+    count: int
+    keys: tuple[int, ...]
+    """One of 64 bits for each round."""
+
+    @classmethod
+    def of(cls, count: int, *key: int) -> Self:
+        """The permutation that belongs to a key of any few numbers, none negative."""
+        words = np.random.SeedSequence(key).generate_state(_ROUNDS, np.uint64)
+        return cls(count, tuple(int(word) for word in words))
+
+    def at(self, places: Indices, turns: Indices | int = 0) -> Indices:
+        """Which numbers stand at these places; each turn is a permutation of its own."""
+        turn = np.asarray(turns).astype(np.uint64)
+        numbers = self._moved(places.astype(np.uint64), turn)
+        while (outside := np.flatnonzero(numbers >= np.uint64(self.count))).size:
+            turn_there = turn[outside] if turn.ndim else turn
+            numbers[outside] = self._moved(numbers[outside], turn_there)
+        return numbers.astype(np.int64)
+
+    def _moved(self, numbers: _Words, turn: _Words) -> _Words:
+        width = math.isqrt(self.count - 1) + 1
+        sizes = np.uint64(-(-self.count // width)), np.uint64(width)
+        halves = list(np.divmod(numbers, sizes[1]))
+        for number, key in enumerate(self.keys):
+            side = number % 2
+            moved_by = mixed(halves[1 - side], np.uint64(key), turn)
+            halves[side] = (halves[side] + moved_by % sizes[side]) % sizes[side]
+        moved: _Words = halves[0] * sizes[1] + halves[1]
+        return moved
+
+
+def mixed(words: _Words, key: np.uint64, turn: _Words | np.uint64 = _NO_TURN) -> _Words:
+    """Words that look random, made of words, a key and a turn.
+
+    Source: SplitMix64's finalizer, Steele et al. (2014).
+    """
+    with np.errstate(over="ignore"):
+        result: _Words = (words ^ key) + turn * _WEYL
+        result = (result ^ (result >> np.uint64(30))) * _MIXERS[0]
+        result = (result ^ (result >> np.uint64(27))) * _MIXERS[1]
+        result ^= result >> np.uint64(31)
+        return result
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """What an epoch is made of where several corpora are drawn in shares of their own.
+
+    Each corpus is an endless stream: all its pairs in an order drawn by the seed, then all
+    of them in another. An epoch takes ``draws`` pairs of each, from where the last one stopped; so
+    a corpus drawn often repeats evenly, and of one drawn seldom every pair still has its turn.
+    """
+
+    sizes: tuple[int, ...]
+    """Pairs of each corpus; their numbers follow one another."""
+    draws: tuple[int, ...]
+    """Pairs that an epoch takes of each."""
+    seed: int
+
+    @classmethod
+    def by_weights(cls, sizes: Sequence[int], weights: Sequence[float], seed: int) -> Self:
+        """Shares in proportion to ``weights``; an epoch is as long as all corpora together.
+
+        Raises ConfigError unless there is one weight for each corpus.
+        """
+        if len(sizes) != len(weights):
+            raise ConfigError(
+                f"there must be one weight for each corpus, got {len(weights)} for {len(sizes)}"
+            )
+        exact = np.asarray(weights, np.float64) / sum(weights) * sum(sizes)
+        draws = np.floor(exact).astype(np.int64)
+        by_remainder = np.argsort(draws - exact, kind="stable")
+        draws[by_remainder[: sum(sizes) - int(draws.sum())]] += 1
+        return cls(tuple(sizes), tuple(max(1, int(each)) for each in draws), seed)
+
+    @classmethod
+    def by_temperature(cls, sizes: Sequence[int], temperature: float, seed: int) -> Self:
+        """Shares in proportion to size^(1/temperature): 1 leaves them, large ones even them out.
+
+        Source: Arivazhagan et al. (2019), §4.1; they used 5.
+        """
+        return cls.by_weights(sizes, [size ** (1 / temperature) for size in sizes], seed)
+
+    def __len__(self) -> int:
+        """How many pairs an epoch takes."""
+        return sum(self.draws)
+
+    def at(self, epoch: int, places: Indices) -> Indices:
+        """The pair numbers at these places of an epoch, from 0; not in a random order."""
+        ends = np.cumsum(self.draws)
+        corpora = np.searchsorted(ends, places, side="right")
+        numbers = np.empty_like(places)
+        first = 0
+        for corpus, (size, drawn) in enumerate(zip(self.sizes, self.draws, strict=True)):
+            here = np.flatnonzero(corpora == corpus)
+            drawn_before = epoch * drawn + places[here] - (ends[corpus] - drawn)
+            turns, within = np.divmod(drawn_before, size)
+            numbers[here] = first + Shuffle.of(size, self.seed, corpus).at(within, turns)
+            first += size
+        return numbers

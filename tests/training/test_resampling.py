@@ -1,0 +1,137 @@
+"""Segmentations vary with the epoch, are the same in any company, and keep to the budget."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from pellucid import phrasebook
+from pellucid.core.errors import ConfigError
+from pellucid.text.config import TokenizerConfig
+from pellucid.text.resampling import Growth, Resampling
+from pellucid.text.rows import IdRows
+from pellucid.text.tokenizer import train_tokenizer
+from pellucid.training.data import prepare_data
+from pellucid.training.presets import read_config
+
+TEXTS = [pair.target for pair in phrasebook.split(300, 20, 7).train]
+FREE = 1 << 40
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_tokenizer(TEXTS, TokenizerConfig(vocabulary_size=400))
+
+
+@pytest.fixture(scope="module")
+def side(tokenizer):
+    return Resampling(tokenizer, IdRows.of(tokenizer.encode_batch(TEXTS)), 0.3, 5, 10**6)
+
+
+def test_the_text_stays_and_its_segmentation_varies(tokenizer, side):
+    rows = np.arange(len(TEXTS))
+    drawn = side.draw(rows, 1, FREE)
+    assert [tokenizer.decode(ids) for ids in drawn] == TEXTS
+    plain = tokenizer.encode_batch(TEXTS)
+    assert sum(ids != usual for ids, usual in zip(drawn, plain, strict=True)) > 250
+    again, later = side.draw(rows, 1, FREE), side.draw(rows, 2, FREE)
+    assert again == drawn
+    assert sum(ids != before for ids, before in zip(later, drawn, strict=True)) > 200
+
+
+def test_neither_neighbors_nor_order_nor_thread_change_a_segmentation(side):
+    rows = np.arange(100)
+    drawn = side.draw(rows, 3, FREE)
+    assert side.draw(rows[::-1], 3, FREE)[::-1] == drawn
+    assert side.draw(np.array([42]), 3, FREE) == [drawn[42]]
+    elsewhere = []
+    thread = threading.Thread(target=lambda: elsewhere.extend(side.draw(rows, 3, FREE)))
+    thread.start()
+    side.draw(rows + 100, 3, FREE)  # at the same time
+    thread.join()
+    assert elsewhere == drawn
+
+
+def test_what_would_break_the_budget_or_be_too_long_keeps_its_usual_segmentation(tokenizer, side):
+    rows = np.arange(50)
+    free = side.draw(rows, 0, FREE)
+    plain = tokenizer.encode_batch(TEXTS[:50])
+    most = max(map(len, plain)) + 2
+    expected = [ids if len(ids) <= most else usual for ids, usual in zip(free, plain, strict=True)]
+    assert expected != free
+    assert side.draw(rows, 0, 50 * (most + 1)) == expected
+    short = Resampling(tokenizer, side.rows, 0.3, 5, longest=most)
+    assert short.draw(rows, 0, FREE) == expected
+    assert [short.draw(rows[i : i + 1], 0, 1)[0] for i in range(50)] == expected  # alone
+
+
+def test_planned_lengths_by_hand():
+    """9 tokens, a tenth more in the mean, 2.33 deviations of 0.5 times 3: 9.9 + 3.495."""
+    growth = Growth(mean=0.1, deviation=0.5)
+    assert growth.planned(np.array([9], dtype=np.uint16), 100).tolist() == [14]
+    assert growth.planned(np.array([9], dtype=np.uint16), 12).tolist() == [12]
+    assert growth.planned(np.array([13], dtype=np.uint16), 12).tolist() == [13]
+
+
+def test_few_sentences_grow_beyond_what_is_planned(side):
+    growth = side.growth()
+    assert growth == side.growth()
+    lengths = side.rows.lengths
+    drawn = np.array([len(ids) for ids in side.draw(np.arange(len(TEXTS)), 9, FREE)])
+    planned = growth.planned(lengths, 1000)
+    assert (drawn > planned).mean() < 0.04
+    assert drawn.sum() > lengths.sum() * (1 + growth.mean) * 0.95
+
+
+def config_of(folder, *settings):
+    pairs = phrasebook.split(300, 20, 7).train
+    for name, key in (("a.fr", "source"), ("a.en", "target")):
+        lines = [getattr(pair, key) for pair in pairs]
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return read_config(
+        "demo",
+        [
+            f"data.source={folder / 'a.fr'}",
+            f"data.target={folder / 'a.en'}",
+            "tokenizer.kind=bpe",
+            "tokenizer.vocabulary_size=420",
+            "training.batch_tokens=400",
+            *settings,
+        ],
+    )
+
+
+def test_batches_of_a_run_keep_to_the_budget_and_are_a_pure_function(tmp_path):
+    data = prepare_data(config_of(tmp_path, "tokenizer.sampling=0.2"), tmp_path / "run")
+    batches = data.sampler().epoch_batches(2)
+    made = [data.batch(indices, 2) for indices in batches]
+    assert max(max(each.source.numel(), each.labels.numel()) for each in made) <= 400
+    for number in (5, 0, 5):
+        again = data.batch(batches[number], 2)
+        assert again.source.tolist() == made[number].source.tolist()
+        assert again.labels.tolist() == made[number].labels.tolist()
+    assert data.batch(batches[0], 3).labels.tolist() != made[0].labels.tolist()
+    plain = prepare_data(config_of(tmp_path), tmp_path / "run")
+    tokens = sum(batch.target_token_count for batch in made)
+    assert tokens > 1.1 * (plain.store.target_lengths[plain.rows[np.arange(len(plain.rows))]]).sum()
+
+
+def test_a_checkpoint_of_other_data_or_another_way_to_draw_is_refused(tmp_path):
+    plain = prepare_data(config_of(tmp_path), tmp_path / "run")
+    drawn = prepare_data(config_of(tmp_path, "tokenizer.sampling=0.2"), tmp_path / "run")
+    plain.refuse_other({})  # older checkpoints say nothing of it
+    plain.refuse_other(plain.fingerprints())
+    drawn.refuse_other(drawn.fingerprints())
+    with pytest.raises(ConfigError) as caught:
+        drawn.refuse_other({})
+    assert str(caught.value) == (
+        "this run drew its batches in another way (as tokenized, now resampled by the row)"
+    )
+    assert caught.value.hint.startswith("finish it with the version it began with")
+    with pytest.raises(ConfigError) as caught:
+        plain.refuse_other({**plain.fingerprints(), "pairs": "0" * 64})
+    assert str(caught.value) == (
+        "the training text is not the one this run began with (0000000000000000,"
+        f" now {plain.fingerprint[:16]})"
+    )
+    assert caught.value.hint.startswith("put the old files back")
