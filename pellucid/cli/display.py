@@ -58,7 +58,7 @@ class Display:
                 best = "  (best)" if event["is_best"] else ""
                 best += "  (rate lowered)" if event["rate_lowered"] else ""
                 self._say(
-                    f"step {event['step']:,}  {_minutes(event['seconds'])}  {_scores(event)}{best}"
+                    f"step {event['step']:,}  {_clock(event['seconds'])}  {_scores(event)}{best}"
                 )
                 self._say(f"    {source}  ->  {hypothesis}   (reference: {reference})")
             case "skipped":
@@ -93,12 +93,16 @@ def _scores(event: dict[str, Any]) -> str:
     )
 
 
-def _minutes(seconds: float) -> str:
-    return f"{int(seconds // 60)}:{int(seconds % 60):02d}"
+def _clock(seconds: float) -> str:
+    """Minutes and seconds, from one hour on with hours before them."""
+    minutes, rest = divmod(int(seconds), 60)
+    if minutes < 60:
+        return f"{minutes}:{rest:02d}"
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
 
 
 def _time_left(event: dict[str, Any]) -> str:
     share = event["share_done"]
     if share <= 0.0:
         return ""
-    return f"{_minutes(event['seconds'] * (1.0 - share) / share)} left"
+    return f"{_clock(event['seconds'] * (1.0 - share) / share)} left"
