@@ -1,5 +1,6 @@
 """TensorBoard's event files say what the journal says, each step once, also after a resume."""
 
+import gc
 import importlib.util
 import subprocess
 import sys
@@ -36,7 +37,10 @@ def read() -> Reader:
             accumulator = EventAccumulator(str(folder))
             accumulator.Reload()
             tags = accumulator.Tags()["scalars"]
-            return {t: [(e.step, e.value) for e in accumulator.Scalars(t)] for t in tags}
+            values = {t: [(e.step, e.value) for e in accumulator.Scalars(t)] for t in tags}
+            del accumulator  # any file that it leaves open is closed here, where that is no error
+            gc.collect()
+            return values
 
     return shown
 
