@@ -1,6 +1,7 @@
 """Scores of a whole text, each with the signature that says how it was counted."""
 
 import dataclasses
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Literal, assert_never
 
@@ -14,6 +15,9 @@ from pellucid.evaluation.moses import language_code, moses_lc_tok
 
 MetricName = Literal["bleu", "bleu_lc_tok", "chrf", "ter"]
 
+References = Sequence[str | Sequence[str]]
+"""For each line the right answer, or all that are accepted."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Score:
@@ -25,7 +29,7 @@ class Score:
     """sacrebleu's: references, case, tokenization, smoothing, version."""
 
 
-def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+def bleu(hypotheses: Sequence[str], references: References) -> Score:
     """Cased BLEU over detokenized text, tokenized by sacrebleu's 13a rules; higher is better.
 
     Source: Papineni et al. (2002); Post (2018), arXiv:1804.08771.  Raises DataError.
@@ -34,7 +38,7 @@ def bleu(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
 
 
 def bleu_lc_tok(
-    hypotheses: Sequence[str], references: Sequence[str], language: str | None = None
+    hypotheses: Sequence[str], references: References, language: str | None = None
 ) -> Score:
     """BLEU over lower-cased, Moses-normalized and -tokenized text, as Multi30k papers report it.
 
@@ -45,7 +49,7 @@ def bleu_lc_tok(
     return corpus_score("bleu_lc_tok", hypotheses, references, language)
 
 
-def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+def chrf(hypotheses: Sequence[str], references: References) -> Score:
     """chrF2, the F-score of character n-grams; higher is better.
 
     Source: Popović (2015), WMT.  Raises DataError.
@@ -53,7 +57,7 @@ def chrf(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     return corpus_score("chrf", hypotheses, references)
 
 
-def ter(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+def ter(hypotheses: Sequence[str], references: References) -> Score:
     """Translation edit rate: edits and shifts per 100 reference words; lower is better.
 
     Source: Snover et al. (2006), AMTA.  Raises DataError.
@@ -61,29 +65,60 @@ def ter(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
     return corpus_score("ter", hypotheses, references)
 
 
-def exact_match(hypotheses: Sequence[str], references: Sequence[str]) -> float:
+def exact_match(hypotheses: Sequence[str], references: References) -> float:
     """Percent of lines that equal their reference, character for character.
 
     Raises DataError.
     """
     check_lines({"hypotheses": hypotheses, "references": references})
-    equal = sum(map(str.__eq__, hypotheses, references))
+    lines = zip(hypotheses, accepted(references), strict=True)
+    equal = sum(hypothesis in alternatives for hypothesis, alternatives in lines)
     return 100.0 * equal / len(references)
+
+
+def accepted(references: References) -> list[list[str]]:
+    """All that is accepted for each line, also where that is one text.
+
+    Raises DataError naming the line that accepts nothing.
+    """
+    lines = [[each] if isinstance(each, str) else list(each) for each in references]
+    for number, alternatives in enumerate(lines, start=1):
+        if not alternatives:
+            raise DataError(f"line {number} must have at least one accepted reference, has none")
+    return lines
 
 
 def corpus_score(
     name: MetricName,
     hypotheses: Sequence[str],
-    references: Sequence[str],
+    references: References,
     language: str | None = None,
 ) -> Score:
     """The named score; ``language`` matters to ``bleu_lc_tok`` only. Raises as that does."""
     check_lines({"hypotheses": hypotheses, "references": references})
     metric = make_metric(name)
     result = metric.corpus_score(
-        as_metric_reads(name, hypotheses, language), [as_metric_reads(name, references, language)]
+        as_metric_reads(name, hypotheses, language),
+        _columns(name, references, language),  # type: ignore[arg-type]  # None is allowed
     )
     return Score(float(result.score), metric_signature(name, metric, language))
+
+
+def references_signature(alternatives: Sequence[Sequence[str]]) -> str:
+    """How many references there are for each line, as sacrebleu says it."""
+    counts = set(map(len, alternatives))
+    return f"nrefs:{counts.pop() if len(counts) == 1 else 'var'}"
+
+
+def _columns(
+    name: MetricName, references: References, language: str | None
+) -> list[list[str | None]]:
+    """The references as sacrebleu takes them: the first of every line, the second, and so on.
+
+    None stands where a line has fewer.
+    """
+    read = [as_metric_reads(name, alternatives, language) for alternatives in accepted(references)]
+    return [list(column) for column in itertools.zip_longest(*read)]
 
 
 def make_metric(name: MetricName) -> BLEU | CHRF | TER:

@@ -24,6 +24,9 @@ class TokenizerConfig(Config):
     kind: TokenizerKind = "bpe"
     """``bpe`` and ``unigram`` (sentencepiece) lose nothing; the others are the textbook's, but for
     ``marian``, which comes with an imported model and is never trained."""
+    target_kind: TokenizerKind | None = None
+    """The kind on the target side where it is another, as letters are another thing than phones;
+    needs ``shared = false``."""
     vocabulary_size: int = pydantic.Field(8000, gt=SPECIAL_COUNT)
     """How many ids at most, the 4 special ones included; small corpora may give fewer."""
     shared: bool = True
@@ -45,21 +48,34 @@ class TokenizerConfig(Config):
     @pydantic.model_validator(mode="after")
     def _check_combinations(self) -> Self:
         faults = []
-        has_bytes = self.kind in SENTENCEPIECE_KINDS
-        if has_bytes and self.vocabulary_size < SMALLEST_BYTE_VOCABULARY:
+        kinds = {self.kind, self.target_kind or self.kind}
+        subword_kinds = kinds.intersection(SENTENCEPIECE_KINDS)
+        got = " and ".join(sorted(kinds))
+        if self.target_kind is not None and self.shared:
+            faults.append("target_kind needs shared = false")
+        if self.target_kind == "marian":
+            faults.append("target_kind must be a kind that can be trained, got marian")
+        if subword_kinds and self.vocabulary_size < SMALLEST_BYTE_VOCABULARY:
             faults.append(
-                f"vocabulary_size must be at least {SMALLEST_BYTE_VOCABULARY} for {self.kind}"
-                f" (special tokens and bytes), got {self.vocabulary_size}"
+                f"vocabulary_size must be at least {SMALLEST_BYTE_VOCABULARY} for"
+                f" {' and '.join(sorted(subword_kinds))} (special tokens and bytes),"
+                f" got {self.vocabulary_size}"
             )
-        if self.sampling and not has_bytes:
-            faults.append(f"sampling needs kind bpe or unigram, got {self.kind}")
-        if self.lowercase and self.kind != "wordpiece":
-            faults.append(f"lowercase needs kind wordpiece, got {self.kind}")
-        if not self.keep_spaces and self.kind != "character":
-            faults.append(f"keep_spaces = false needs kind character, got {self.kind}")
+        if self.sampling and kinds != subword_kinds:
+            faults.append(f"sampling needs kind bpe or unigram, got {got}")
+        if self.lowercase and "wordpiece" not in kinds:
+            faults.append(f"lowercase needs kind wordpiece, got {got}")
+        if not self.keep_spaces and "character" not in kinds:
+            faults.append(f"keep_spaces = false needs kind character, got {got}")
         if faults:
             raise ValueError("; ".join(faults))
         return self
+
+    @property
+    def for_target(self) -> "TokenizerConfig":
+        """The settings of the target side."""
+        kind = self.target_kind or self.kind
+        return self.model_copy(update={"kind": kind, "target_kind": None})
 
 
 def _as_names(value: Any) -> Any:

@@ -55,7 +55,7 @@ def train_tokenizers(
     if config.shared:
         both = train_tokenizer(itertools.chain(sources, targets), config)
         return both, both
-    return train_tokenizer(sources, config), train_tokenizer(targets, config)
+    return train_tokenizer(sources, config), train_tokenizer(targets, config.for_target)
 
 
 def load_tokenizer(folder: Path, name: str) -> Tokenizer:

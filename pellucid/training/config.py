@@ -71,7 +71,7 @@ class TrainingConfig(Config):
     """Updates between validations; each leaves a bundle."""
     validate_beam_size: int = Field(1, ge=1)
     """Beam size of the validation's translations; 1 is greedy."""
-    best_by: Literal["bleu", "chrf", "loss"] = "bleu"
+    best_by: Literal["bleu", "chrf", "exact_match", "loss"] = "bleu"
     """Which validation figure decides what is best; models of plain text go by the loss."""
     patience: int | None = Field(None, ge=1)
     """Stop after so many validations in a row without a new best."""

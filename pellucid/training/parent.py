@@ -138,7 +138,9 @@ def tokenizer_config(bundle: Bundle[SequenceModel]) -> TokenizerConfig:
     source, target = bundle.source_tokenizer, bundle.target_tokenizer
     sizes = (source.vocabulary_size, target.vocabulary_size)
     shared = source is target or bundle.model.config.share_embeddings  # Marian's cut differently
-    known = {"kind": target.kind, "shared": shared}
+    known: dict[str, object] = {"kind": source.kind, "shared": shared}
+    if target.kind != source.kind:
+        known["target_kind"] = target.kind
     table = {"vocabulary_size": max(sizes), **bundle.settings.get("tokenizer", {}), **known}
     return TokenizerConfig.parse(table, f"{bundle.path}: tokenizer")
 

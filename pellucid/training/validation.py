@@ -47,7 +47,12 @@ class Validation:
         """The figure that decides what is best; higher is better."""
         if self.translations is None or by == "loss":
             return -self.loss
-        return {"bleu": self.translations.bleu.score, "chrf": self.translations.chrf.score}[by]
+        scores = self.translations
+        return {
+            "bleu": scores.bleu.score,
+            "chrf": scores.chrf.score,
+            "exact_match": scores.exact_match,
+        }[by]
 
     def figures(self) -> dict[str, object]:
         """What the journal keeps of it."""

@@ -80,6 +80,7 @@ def test_evaluate_prints_one_json_object(tiny_run: Path, tmp_path: Path):
         "ter",
         "exact_match",
         "bleu_lc_tok",
+        "wer",
         "signatures",
         "sentences",
         "seconds",
@@ -88,6 +89,37 @@ def test_evaluate_prints_one_json_object(tiny_run: Path, tmp_path: Path):
     plain = pellucid("evaluate", tiny_run, *write_pair(tmp_path)).out
     assert plain.startswith("bleu ")
     assert "8 sentences in " in plain
+
+
+def test_evaluate_prints_the_figures_that_are_asked_for(tiny_run: Path, tmp_path: Path):
+    table = tmp_path / "references.tsv"
+    table.write_text("chat\ta\tb c d\nle\te f\n")
+    asked = pellucid("evaluate", tiny_run, table, "--metric", "per", "--metric", "wer")
+    assert asked.code == 0, asked.err
+    lines = [line.split() for line in asked.out.splitlines()]
+    assert [line[0] for line in lines] == ["per", "wer", "2"]
+    assert [line[2].split("|search")[0] for line in lines[:2]] == [
+        "nrefs:var|phone:token",
+        "nrefs:var|word:line",
+    ]
+    unasked = pellucid("evaluate", tiny_run, table).out.splitlines()
+    assert [line.split()[0] for line in unasked] == ["wer", "per", "exact_match", "2"]
+    as_text = pellucid("evaluate", tiny_run, table, "--no-pronunciations", "--json", "--metric=wer")
+    table_of_text = json.loads(as_text.out)
+    assert "|word:token|" in table_of_text["signatures"]["wer"]
+    assert table_of_text.keys() == {
+        "wer",
+        "signatures",
+        "sentences",
+        "seconds",
+        "tokens_per_second",
+    }
+
+
+def test_evaluate_wants_references_from_somewhere(tiny_run: Path, tmp_path: Path):
+    result = pellucid("evaluate", tiny_run, write_pair(tmp_path)[0])
+    assert result.code == 2
+    assert "Missing argument 'REFERENCE...'" in result.err
 
 
 def test_a_buffer_of_one_line_gives_the_same_lines(tiny_run: Path):

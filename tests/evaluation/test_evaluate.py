@@ -13,8 +13,9 @@ from pellucid.bundle import load_bundle, save_bundle
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.decoding.config import DecodingConfig, SamplingConfig
 from pellucid.decoding.translator import Translator
-from pellucid.evaluation.evaluate import evaluate
-from pellucid.evaluation.metrics import bleu, bleu_lc_tok, chrf, ter
+from pellucid.evaluation.error_rate import word_error_rate
+from pellucid.evaluation.evaluate import are_single_words, evaluate
+from pellucid.evaluation.metrics import Score, bleu, bleu_lc_tok, chrf, ter
 from pellucid.evaluation.signature import (
     bundle_hash,
     lines_hash,
@@ -22,6 +23,7 @@ from pellucid.evaluation.signature import (
     search_signature,
 )
 
+WER_OF_TEXT = "nrefs:1|case:mixed|tok:none|word:token"
 SETTINGS = DecodingConfig(beam_size=2, max_length=8)
 
 
@@ -52,6 +54,7 @@ def test_each_figure_is_that_of_its_metric(translator, hypotheses):
         "chrf": chrf(hypotheses, references),
         "ter": ter(hypotheses, references),
         "bleu_lc_tok": bleu_lc_tok(hypotheses, references, "fr"),
+        "wer": Score(word_error_rate(hypotheses, [[line] for line in references]), WER_OF_TEXT),
     }
     for name, score in expected.items():
         assert getattr(result, name) == score.score
@@ -59,6 +62,40 @@ def test_each_figure_is_that_of_its_metric(translator, hypotheses):
     assert result.exact_match == 60
     assert result.sentences == 5
     assert set(result.signatures) == {*expected, "exact_match"}
+    assert result.per is None
+
+
+def test_any_accepted_reference_counts(translator, hypotheses):
+    references = [["nothing like it", said] for said in hypotheses]
+    result = evaluate(translator, SOURCES, references)
+    assert (result.exact_match, result.wer) == (100, 0)
+    assert result.signatures["exact_match"].startswith("nrefs:2|")
+    assert result.signatures["bleu"].startswith("nrefs:2|")
+    only_wrong = evaluate(translator, SOURCES, [line[:1] for line in references])
+    assert only_wrong.signatures["wer"] != result.signatures["wer"]
+
+
+def test_of_pronunciations_wer_counts_words_and_per_phones(translator, hypotheses):
+    """One of five lines has one phone replaced: 20% of the words, one of all the phones."""
+    wrong = ["x", *hypotheses[1].split()[1:]]
+    references = [hypotheses[0], " ".join(wrong), *hypotheses[2:]]
+    result = evaluate(translator, SOURCES, references, pronunciations=True)
+    phone_count = sum(len(line.split()) for line in references)
+    assert (result.wer, result.per) == (pytest.approx(20), pytest.approx(100 / phone_count))
+    assert result.signatures["wer"].startswith("nrefs:1|word:line|search:")
+    assert result.signatures["per"].startswith("nrefs:1|phone:token|search:")
+
+
+def test_references_without_a_word_have_no_error_rate(translator):
+    result = evaluate(translator, ["il pleut"], [""])
+    assert (result.wer, result.per) == (None, None)
+    assert "wer" not in result.to_dict()
+
+
+def test_single_words_are_told_from_text():
+    assert are_single_words(["abbot", "a.d.", ""])
+    assert are_single_words(["a b b o t", "a"])
+    assert not are_single_words(["abbot", "a word"])
 
 
 def test_tokens_per_second_counts_each_stop(translator, hypotheses):
@@ -86,6 +123,7 @@ def test_the_result_becomes_one_json_object(translator, hypotheses):
         "ter",
         "exact_match",
         "bleu_lc_tok",
+        "wer",
         "signatures",
         "sentences",
         "seconds",

@@ -27,6 +27,33 @@ def test_the_scores_are_sacrebleus_own():
     assert ter(SAID, RIGHT).score == sacrebleu.corpus_ter(SAID, [RIGHT]).score
 
 
+def test_several_references_are_scored_as_sacrebleu_scores_them():
+    """The second line has one reference only, which no score may count twice."""
+    references = [[RIGHT[0], "A cat sat on the mat."], [RIGHT[1]]]
+    columns = [RIGHT, [references[0][1], None]]
+    assert bleu(SAID, references).score == sacrebleu.corpus_bleu(SAID, columns).score
+    assert chrf(SAID, references).score == sacrebleu.corpus_chrf(SAID, columns).score
+    assert ter(SAID, references).score == sacrebleu.corpus_ter(SAID, columns).score
+    assert bleu(SAID, references).signature.startswith("nrefs:var|")
+    assert bleu(SAID, [["a", "b"], ["c", "d"]]).signature.startswith("nrefs:2|")
+    assert bleu_lc_tok(SAID, references, "en").score > bleu_lc_tok(SAID, RIGHT, "en").score
+
+
+def test_a_list_of_one_reference_is_that_reference():
+    listed = [[line] for line in RIGHT]
+    assert [bleu(SAID, listed), chrf(SAID, listed)] == [bleu(SAID, RIGHT), chrf(SAID, RIGHT)]
+
+
+def test_any_reference_is_an_exact_match():
+    assert exact_match(["b", "c"], [["a", "b"], "d"]) == 50
+
+
+def test_a_line_that_accepts_nothing_is_named():
+    with pytest.raises(DataError) as caught:
+        bleu(["a", "b"], ["a", []])
+    assert str(caught.value) == "line 2 must have at least one accepted reference, has none"
+
+
 def test_bleu_by_hand():
     """5 of 6 words, 3 of 5 pairs, 2 of 4 triples, 1 of 3 quadruples; nothing is missing."""
     expected = 100 * (5 / 6 * 3 / 5 * 2 / 4 * 1 / 3) ** 0.25

@@ -4,6 +4,7 @@ import pytest
 
 from pellucid.core.errors import ConfigError
 from pellucid.text.config import DataConfig, TokenizerConfig, file_format
+from pellucid.text.tokenizer import train_tokenizers
 
 
 def test_the_defaults_are_shared_bpe_of_8000():
@@ -22,6 +23,34 @@ def test_all_faults_of_a_tokenizer_are_told_together():
         " lowercase needs kind wordpiece, got word;"
         " keep_spaces = false needs kind character, got word"
     )
+
+
+def test_the_target_may_have_a_kind_of_its_own():
+    letters_to_phones = {"kind": "character", "keep_spaces": False, "shared": False}
+    config = TokenizerConfig.parse({**letters_to_phones, "target_kind": "word"})
+    assert (config.kind, config.for_target.kind) == ("character", "word")
+    assert TokenizerConfig().for_target == TokenizerConfig()
+    with pytest.raises(ConfigError) as caught:
+        TokenizerConfig.parse(
+            {"kind": "word", "target_kind": "bpe", "vocabulary_size": 90, "sampling": 0.1}
+        )
+    assert str(caught.value) == (
+        "config: target_kind needs shared = false;"
+        " vocabulary_size must be at least 261 for bpe (special tokens and bytes), got 90;"
+        " sampling needs kind bpe or unigram, got bpe and word"
+    )
+    with pytest.raises(ConfigError, match="must be a kind that can be trained, got marian"):
+        TokenizerConfig.parse({"target_kind": "marian", "shared": False})
+
+
+def test_letters_and_phones_are_cut_each_in_their_own_way():
+    config = TokenizerConfig.parse(
+        {"kind": "character", "target_kind": "word", "keep_spaces": False, "shared": False}
+    )
+    letters, phones = train_tokenizers(["a b o"], ["AA B OW"], config)
+    assert letters.encode("abo") == letters.encode("a b o")
+    assert len(phones.encode("AA B OW")) == 3
+    assert phones.decode(phones.encode("OW B AA")) == "OW B AA"
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])

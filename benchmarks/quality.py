@@ -1,0 +1,159 @@
+"""How good a model gets, by real training through the command line, and how soon.
+
+    python benchmarks/quality.py --data ../shared/data --work /tmp/quality --experiment one-hour
+    python benchmarks/quality.py --data ../shared/data --work /tmp/quality --table
+
+Each experiment of `quality_experiments.py` is a preset, settings, a text and a number of minutes;
+with several --seeds it is run once for each. A run whose result lies in --work is not made again,
+and one that was interrupted goes on, so that a long table can be made in parts; --table writes the
+page from what lies there and trains nothing. --minutes shortens every run, for a trial.
+
+What is counted: minutes are the run's own clock, training and validating together; the whole
+command, with tokenizer and start-up, is given beside it. Tokens are real target tokens, stops
+included. Validation is greedy. The bundle that was best on validation text is tested, once, by
+`pellucid evaluate` with the search settings of its preset; nothing is chosen by test text.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import machine
+import quality_page
+from quality_experiments import EXPERIMENTS, Experiment, Test, prepare
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def main() -> None:
+    options = _parse_options()
+    options.work.mkdir(parents=True, exist_ok=True)
+    about = machine.describe()
+    for name in options.experiment:
+        experiment = EXPERIMENTS[name]
+        for variant, settings in experiment.variants:
+            if options.only and variant not in options.only:
+                continue
+            for seed in options.seeds:
+                _run(name, experiment, (variant, settings), seed, options)
+    rows = [
+        json.loads(path.read_text(encoding="utf-8"))
+        for path in sorted(options.work.glob("*.result.json"))
+    ]
+    if not rows:
+        raise SystemExit(f"nothing in {options.work} yet: name an --experiment")
+    result = {
+        "benchmark": "quality",
+        "command": machine.command(),
+        "counted": " ".join((__doc__ or "").split("\n\n")[-1].split()),
+        "machine": about,
+        "rows": rows,
+    }
+    (RESULTS / "quality.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+    (RESULTS / "quality.md").write_text(quality_page.page(result), encoding="utf-8")
+    print(RESULTS / "quality.md")
+
+
+def _run(
+    name: str,
+    experiment: Experiment,
+    variant: tuple[str, Sequence[str]],
+    seed: int,
+    options: argparse.Namespace,
+) -> None:
+    """Train and test once, unless that was done before."""
+    label, changed = variant
+    slug = "-".join(filter(None, (name, label.replace(" ", "-").replace(",", ""), f"seed{seed}")))
+    kept = options.work / f"{slug}.result.json"
+    if options.table or kept.exists():
+        return
+    minutes = options.minutes or experiment.minutes
+    text = prepare(experiment.text, options.data.resolve(), options.work.resolve())
+    own = [*experiment.settings, *changed]
+    chosen = [*own, f"training.max_minutes={minutes}", f"training.seed={seed}", *text.settings]
+    run = options.work / slug
+    about = machine.describe()
+    began = time.monotonic()
+    _train(experiment.preset, chosen, run)
+    row: dict[str, Any] = {
+        "experiment": name,
+        "variant": label,
+        "preset": experiment.preset,
+        "settings": own,
+        "minutes": minutes,
+        "seed": seed,
+        "command_minutes": round((time.monotonic() - began) / 60, 2),
+        "machine": about,
+        **_learned(run, experiment.goal),
+        "tests": {test.name: _test(run, test) for test in text.tests},
+    }
+    kept.write_text(json.dumps(row, indent=1), encoding="utf-8")
+    print(json.dumps({key: row[key] for key in ("experiment", "variant", "seed", "tests")}))
+
+
+def _train(preset: str, settings: Sequence[str], run: Path) -> None:
+    sets = [part for setting in settings for part in ("--set", setting)]
+    command = [sys.executable, "-m", "pellucid", "train", preset, *sets, "--out", str(run)]
+    subprocess.run([*command, "--resume"], check=True)
+
+
+def _learned(run: Path, goal: float | None) -> dict[str, Any]:
+    """What the journal says of a run."""
+    journal = (run / "journal.jsonl").read_text(encoding="utf-8")
+    events = [json.loads(line) for line in journal.splitlines() if line]
+    start = next(event for event in events if event["event"] == "start")
+    end = [event for event in events if event["event"] == "end"][-1]
+    validated = [event for event in events if event["event"] == "validation"]
+    validating = sum(event["validation_seconds"] for event in validated)
+    best = max(validated, key=lambda event: event["step"] == end["best_step"])
+    reached = [e["seconds"] / 60 for e in validated if goal is not None and e["bleu"] >= goal]
+    return {
+        "parameters": start["parameters"],
+        "precision": start["precision"],
+        "updates": end["step"],
+        "target_tokens": end["target_tokens"],
+        "tokens_per_second": round(end["target_tokens"] / max(1.0, end["seconds"] - validating), 1),
+        "resumed": len([event for event in events if event["event"] == "start"]) - 1,
+        "best": {
+            key: best[key] for key in ("step", "seconds", "loss", "bleu", "chrf", "exact_match")
+        },
+        "goal": goal,
+        "goal_minutes": round(reached[0], 2) if reached else None,
+        "curve": [[round(e["seconds"] / 60, 2), e["step"], round(e["bleu"], 2)] for e in validated],
+    }
+
+
+def _test(run: Path, test: Test) -> dict[str, Any]:
+    """The figures of the run's best bundle on a test set, each with its signature."""
+    files = list(map(str, test.files))
+    command = [sys.executable, "-m", "pellucid", "evaluate", str(run), *files, *test.options]
+    output = subprocess.run([*command, "--json"], check=True, stdout=subprocess.PIPE).stdout
+    figures = json.loads(output)
+    return {
+        "sentences": figures["sentences"],
+        **{name: round(figures[name], 2) for name in test.figures},
+        "signatures": {name: figures["signatures"][name] for name in test.figures},
+    }
+
+
+def _parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--data", type=Path, required=True, help="folder of the corpora")
+    parser.add_argument("--work", type=Path, required=True, help="where runs and results are kept")
+    parser.add_argument(
+        "--experiment", nargs="+", choices=list(EXPERIMENTS), default=[], help="which to run"
+    )
+    parser.add_argument("--only", nargs="*", default=[], help="variants, by name")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--minutes", type=float, help="in place of an experiment's own")
+    parser.add_argument("--table", action="store_true", help="only write the page, train nothing")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

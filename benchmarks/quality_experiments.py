@@ -1,0 +1,225 @@
+"""What `quality.py` can run: which preset, which settings, how long, on which text."""
+
+import dataclasses
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from pellucid.core.files import write_file
+from pellucid.text.lines import read_lines
+
+T = TypeVar("T")
+_HOLD_OUT_SEED = 20_000
+"""Fixed, so that every run and everybody holds out the same lines."""
+_VALIDATION_LINES = 500
+
+
+@dataclasses.dataclass(frozen=True)
+class Test:
+    """Text that is translated once, by the finished model."""
+
+    name: str
+    files: tuple[Path, ...]
+    """The source and its references, or one file that holds both."""
+    figures: tuple[str, ...]
+    """Which of the figures of ``pellucid evaluate`` are reported, the most important first."""
+    options: tuple[str, ...] = ()
+    """Further options of ``pellucid evaluate``."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Text:
+    """Files to learn from, and those to be tested on."""
+
+    settings: tuple[str, ...]
+    """The section ``data`` of the config."""
+    tests: tuple[Test, ...] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Experiment:
+    """One claim about quality."""
+
+    title: str
+    preset: str
+    text: str
+    """Which text, a name that ``prepare`` knows."""
+    minutes: float
+    """Of training and validating, as the run's own clock counts them."""
+    settings: tuple[str, ...] = ()
+    """What differs from the preset."""
+    variants: tuple[tuple[str, tuple[str, ...]], ...] = (("", ()),)
+    """Names of what is compared and the settings of each."""
+    goal: float | None = None
+    """Greedy validation BLEU whose minute is reported."""
+
+
+_LONG = (
+    "model.dropout=0.3",
+    "tokenizer.sampling=0.1",
+    "training.average_decay=0.998",
+    "training.weight_decay=0.05",
+)
+"""For half an hour and more: the text has been seen fifty times by then, and must not be learned
+by heart."""
+
+_LONG_RUNS = (
+    ("dropout 0.3 and BPE-dropout", _LONG),
+    ("and R-Drop", (*_LONG, "training.r_drop=3.0")),
+    ("and batches of 4096", (*_LONG, "training.batch_tokens=4096", "training.learning_rate=4e-3")),
+)
+"""Which of them is taken is decided by validation BLEU; ``--only`` runs one."""
+
+_AVERAGES_OF_TEN = ("training.average_decay=0", "training.average_last=10")
+
+EXPERIMENTS: dict[str, Experiment] = {
+    "time-to-quality": Experiment(
+        "Multi30k En-De, greedy BLEU on val against minutes",
+        "multi30k",
+        "multi30k-en-de-tuning",
+        10.0,
+        ("training.validate_every=250",),
+        goal=34.0,
+    ),
+    "one-hour": Experiment(
+        "Multi30k En-De, one hour",
+        "multi30k",
+        "multi30k-en-de",
+        60.0,
+        variants=_LONG_RUNS,
+        goal=34.0,
+    ),
+    "two-hours": Experiment(
+        "Multi30k En-De, two hours",
+        "multi30k",
+        "multi30k-en-de",
+        120.0,
+        variants=_LONG_RUNS,
+        goal=34.0,
+    ),
+    "en-fr": Experiment("Multi30k En-Fr, one hour", "multi30k", "multi30k-en-fr", 60.0, _LONG),
+    "scan": Experiment("SCAN, simple split, a held-out tenth", "scan", "scan", 30.0),
+    "cmudict": Experiment("CMUdict, letters to phones", "cmudict", "cmudict", 60.0),
+    "tatoeba": Experiment("Tatoeba De-En, two hours", "tatoeba", "tatoeba-de-en", 120.0),
+    "regularization": Experiment(
+        "Multi30k En-De: what each option changes, by itself",
+        "multi30k",
+        "multi30k-en-de-tuning",
+        20.0,
+        variants=(
+            ("preset", ()),
+            ("dropout 0.1", ("model.dropout=0.1",)),
+            ("dropout 0.3", ("model.dropout=0.3",)),
+            ("BPE-dropout 0.1", ("tokenizer.sampling=0.1",)),
+            ("R-Drop 1", ("training.r_drop=1.0",)),
+            ("R-Drop 5", ("training.r_drop=5.0",)),
+            ("word dropout 0.1", ("training.word_dropout=0.1",)),
+            ("layer drop 0.1", ("model.layer_drop=0.1",)),
+            ("no averaging", ("training.average_decay=0",)),
+            ("EMA 0.999", ("training.average_decay=0.999",)),
+            ("last 10 validations averaged", (*_AVERAGES_OF_TEN, "training.validate_every=100")),
+            ("post-norm", ("model.norm=post",)),
+            ("weight decay 0.05", ("training.weight_decay=0.05",)),
+            ("no label smoothing", ("training.label_smoothing=0",)),
+            ("batches of 4,096", ("training.batch_tokens=4096",)),
+            ("vocabulary of 4,000", ("tokenizer.vocabulary_size=4000",)),
+        ),
+    ),
+}
+
+
+def prepare(text: str, data: Path, work: Path) -> Text:
+    """The files of a text; what is held out from it is written under ``work``."""
+    match text:
+        case "multi30k-en-de" | "multi30k-en-fr":
+            language = text[-2:]
+            return _multi30k(data / "multi30k", language, _flickr(data / "multi30k", language))
+        case "multi30k-en-de-tuning":
+            return _multi30k(data / "multi30k", "de", ())
+        case "scan":
+            return _scan(data / "scan", _folder(work, "scan"))
+        case "cmudict":
+            return _cmudict(data / "cmudict", _folder(work, "cmudict"))
+        case "tatoeba-de-en":
+            return _tatoeba(data / "tatoeba_de_en")
+        case _:
+            raise SystemExit(f"no text is called {text}")
+
+
+def _folder(work: Path, name: str) -> Path:
+    folder = work / "text" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def _multi30k(folder: Path, language: str, tests: tuple[Test, ...]) -> Text:
+    settings = (
+        *_files("", folder / "train.en", folder / f"train.{language}"),
+        *_files("valid_", folder / "val.en", folder / f"val.{language}"),
+    )
+    return Text(settings, tests)
+
+
+def _flickr(folder: Path, language: str) -> tuple[Test, ...]:
+    files = folder / "test_2016_flickr.en", folder / f"test_2016_flickr.{language}"
+    figures = ("bleu", "bleu_lc_tok", "chrf")
+    return (Test("test_2016_flickr", files, figures, ("--language", language)),)
+
+
+def _scan(folder: Path, into: Path) -> Text:
+    """A tenth is the test; of the rest, 500 lines choose the best bundle."""
+    sides = {side: read_lines(folder / f"train.{side}") for side in ("in", "out")}
+    order = _shuffled(range(len(sides["in"])))
+    tenth = len(order) // 10
+    parts = {
+        "test": order[:tenth],
+        "valid": order[tenth : tenth + _VALIDATION_LINES],
+        "train": order[tenth + _VALIDATION_LINES :],
+    }
+    _write(into, sides, parts)
+    test = Test("held-out tenth", (into / "test.in", into / "test.out"), ("exact_match", "wer"))
+    return Text(_learned(into, ("in", "out")), (test,))
+
+
+def _cmudict(folder: Path, into: Path) -> Text:
+    """500 words of the training part choose the best bundle; no word of theirs is learned from."""
+    sides = {side: read_lines(folder / f"train.{side}") for side in ("graph", "phon")}
+    words = sides["graph"]
+    held_out = set(_shuffled(sorted(set(words)))[:_VALIDATION_LINES])
+    parts = {
+        "valid": [row for row, word in enumerate(words) if word in held_out],
+        "train": [row for row, word in enumerate(words) if word not in held_out],
+    }
+    _write(into, sides, parts)
+    test = Test("valid.refs.tsv", (folder / "valid.refs.tsv",), ("wer", "per"))
+    return Text(_learned(into, ("graph", "phon")), (test,))
+
+
+def _tatoeba(folder: Path) -> Text:
+    """What chooses the best bundle is held out by the training itself, so that valid is a test."""
+    files = folder / "valid.de", folder / "valid.en"
+    return Text(
+        _files("", folder / "train.de", folder / "train.en"),
+        (Test("valid", files, ("bleu", "chrf", "bleu_lc_tok"), ("--language", "en")),),
+    )
+
+
+def _files(prefix: str, source: Path, target: Path) -> tuple[str, ...]:
+    return f"data.{prefix}source={source}", f"data.{prefix}target={target}"
+
+
+def _learned(folder: Path, sides: tuple[str, str]) -> tuple[str, ...]:
+    train, valid = ([folder / f"{part}.{side}" for side in sides] for part in ("train", "valid"))
+    return (*_files("", *train), *_files("valid_", *valid))
+
+
+def _shuffled(items: Sequence[T]) -> list[T]:
+    return random.Random(_HOLD_OUT_SEED).sample(items, len(items))
+
+
+def _write(into: Path, sides: Mapping[str, list[str]], parts: Mapping[str, list[int]]) -> None:
+    for side, lines in sides.items():
+        for part, rows in parts.items():
+            text = "".join(f"{lines[row]}\n" for row in sorted(rows))
+            write_file(into / f"{part}.{side}", text.encode())

@@ -1,0 +1,128 @@
+"""The page of `quality.py`'s results."""
+
+import statistics
+from collections.abc import Sequence
+from typing import Any
+
+from quality_experiments import EXPERIMENTS
+
+Row = dict[str, Any]
+
+
+def page(result: dict[str, Any]) -> str:
+    """Everything that was run, as Markdown."""
+    parts = [
+        "# Quality\n",
+        "Written by `benchmarks/quality.py`; nothing here is edited by hand.\n",
+        f"{result['counted']}\n",
+        f"- Command: `{result['command']}`",
+    ]
+    for name, experiment in EXPERIMENTS.items():
+        rows = [row for row in result["rows"] if row["experiment"] == name]
+        if rows:
+            rows.sort(
+                key=lambda row: (
+                    [v for v, _ in experiment.variants].index(row["variant"]),
+                    row["seed"],
+                )
+            )
+            parts += [f"\n## {experiment.title}\n", *_section(rows)]
+    return "\n".join(parts) + "\n"
+
+
+def _section(rows: Sequence[Row]) -> list[str]:
+    first = rows[0]
+    changed = ", ".join(f"`{each}`" for each in first["settings"]) or "nothing changed"
+    if len({row["variant"] for row in rows}) > 1:
+        changed = "each with what its row names"
+    return [
+        f"Preset `{first['preset']}`, {changed}. {_machine(rows)}\n",
+        *_table([_cells(row) for row in rows]),
+        *_means(rows),
+        *_curves(rows),
+        *_signatures(rows),
+    ]
+
+
+def _cells(row: Row) -> dict[str, str]:
+    in_all = f" ({row['command_minutes']:.1f} in all)"
+    cells = {"variant": row["variant"]} if row["variant"] else {}
+    cells |= {
+        "seed": str(row["seed"]),
+        "minutes": f"{row['minutes']:g}" + ("" if row["resumed"] else in_all),
+        "parameters": f"{row['parameters']:,}",
+        "updates": f"{row['updates']:,}",
+        "tokens": f"{row['target_tokens'] / 1e6:.1f} M",
+        "tokens/s": f"{row['tokens_per_second']:,.0f} ({row['precision']})",
+        "valid loss": f"{row['best']['loss']:.3f}",
+        "valid BLEU": f"{row['best']['bleu']:.2f}",
+        "valid exact": f"{row['best']['exact_match']:.1f}%",
+    }
+    if row["goal"] is not None:
+        minutes = row["goal_minutes"]
+        cells[f"BLEU {row['goal']:g} after"] = f"{minutes:.1f} min" if minutes else "never"
+    for test, figures in row["tests"].items():
+        for name in figures["signatures"]:
+            cells[f"{test} {name}"] = f"{figures[name]:.2f}"
+    return cells
+
+
+def _table(rows: Sequence[dict[str, str]]) -> list[str]:
+    head = list(rows[0])
+    return [
+        f"| {' | '.join(head)} |",
+        f"|{'---|' * len(head)}",
+        *(f"| {' | '.join(row.get(name, '') for name in head)} |" for row in rows),
+    ]
+
+
+def _means(rows: Sequence[Row]) -> list[str]:
+    """Mean and spread over the seeds, of each variant that has several."""
+    lines = []
+    for variant in dict.fromkeys(row["variant"] for row in rows):
+        own = [row for row in rows if row["variant"] == variant]
+        if len(own) < 2:
+            continue
+        figures = {"valid BLEU": [row["best"]["bleu"] for row in own]}
+        for test, counted in own[0]["tests"].items():
+            for name in counted["signatures"]:
+                figures[f"{test} {name}"] = [row["tests"][test][name] for row in own]
+        told = "; ".join(f"{name} {_spread(values)}" for name, values in figures.items())
+        lines.append(f"\n{variant or 'Mean'} over {len(own)} seeds (lowest to highest): {told}.")
+    return lines
+
+
+def _spread(values: Sequence[float]) -> str:
+    deviation = statistics.stdev(values)
+    return (
+        f"{statistics.mean(values):.2f} ± {deviation:.2f} ({min(values):.2f} to {max(values):.2f})"
+    )
+
+
+def _curves(rows: Sequence[Row]) -> list[str]:
+    """Validation BLEU against minutes, where that was the question."""
+    lines = []
+    for row in rows:
+        if row["goal"] is not None:
+            points = ", ".join(f"{minutes:.1f}: {bleu:.1f}" for minutes, _, bleu in row["curve"])
+            lines.append(f"\nGreedy validation BLEU by minute, seed {row['seed']}: {points}.")
+    return lines
+
+
+def _signatures(rows: Sequence[Row]) -> list[str]:
+    lines = [
+        f"- {test} {name}, seed {row['seed']}: `{signature}`"
+        for row in rows
+        for test, figures in row["tests"].items()
+        for name, signature in figures["signatures"].items()
+    ]
+    return ["\nSignatures:\n", *lines] if lines else []
+
+
+def _machine(rows: Sequence[Row]) -> str:
+    told = {
+        f"{about['cores']} cores of {about['cpu']}, torch {about['versions']['torch']},"
+        f" commit {about['commit']}, {about['date'][:10]}"
+        for about in (row["machine"] for row in rows)
+    }
+    return "Made on " + "; and on ".join(sorted(told)) + "."

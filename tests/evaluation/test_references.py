@@ -1,0 +1,54 @@
+"""Test sets from files, with one or several accepted references."""
+
+import pytest
+
+from pellucid.core.errors import DataError
+from pellucid.evaluation.references import read_test_set
+
+
+def written(path, *lines):
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def test_each_file_of_references_gives_every_line_one(tmp_path):
+    source = written(tmp_path / "a", "un", "deux")
+    references = [written(tmp_path / "b", "one", "two"), written(tmp_path / "c", "an", "2")]
+    assert read_test_set(source, references) == (["un", "deux"], [["one", "an"], ["two", "2"]])
+    assert read_test_set(source, references[:1]) == (["un", "deux"], [["one"], ["two"]])
+
+
+def test_a_table_holds_the_source_and_all_that_is_accepted(tmp_path):
+    table = written(tmp_path / "refs.tsv", "abd\tEY B\tAE B", "abo\tAA B OW")
+    assert read_test_set(table) == (["abd", "abo"], [["EY B", "AE B"], ["AA B OW"]])
+
+
+def test_lines_without_a_reference_are_counted_and_the_first_named(tmp_path):
+    table = written(tmp_path / "refs.tsv", "abd\tEY B", "abo", "abb", "abc\tx")
+    with pytest.raises(DataError) as caught:
+        read_test_set(table)
+    assert str(caught.value) == (
+        f"{table}: a line must be source, tab, reference (and more behind tabs);"
+        " 2 of 4 have no tab, the first is line 2"
+    )
+
+
+def test_other_files_need_references(tmp_path):
+    source = written(tmp_path / "test.en", "one")
+    with pytest.raises(DataError) as caught:
+        read_test_set(source)
+    assert str(caught.value) == (
+        f"{source} must come with a file of references, or be a .tsv file that holds them"
+    )
+    assert caught.value.hint == (
+        "each line of it: source, tab, reference, and further references behind tabs"
+    )
+
+
+def test_files_of_unequal_length_are_told_by_their_counts(tmp_path):
+    source = written(tmp_path / "a", "un", "deux")
+    short = written(tmp_path / "b", "one")
+    with pytest.raises(DataError, match=r"got 2 sources and 1 references$"):
+        read_test_set(source, [short])
+    with pytest.raises(DataError, match=r"got 2 sources and 2 references 1 and 1 references 2$"):
+        read_test_set(source, [source, short])
