@@ -42,9 +42,9 @@ ERRATA_INTRODUCTION = """\
 <!-- Written by scripts/document_equations.py: from the tests and errata.toml. -->
 
 Where the seed documents are wrong, disagree, or leave out what a program needs; what is right; and
-the tests that settle it (they name their entry as `ER-05`). Where there is nothing to compute, the
-note here is all there is: documentation only. A seed is named by the first three digits of its
-file. The equations themselves stand in [EQUATIONS.md](EQUATIONS.md).
+the tests that settle it (they name their entry as `ER-05`). Every entry has a test, or else the
+reason why nothing can be tested. A seed is named by the first three digits of its file.
+The equations themselves stand in [EQUATIONS.md](EQUATIONS.md).
 """
 
 
@@ -235,7 +235,7 @@ def _equation(number: int, entry: dict[str, Any], found: Evidence) -> str:
 
 
 def errata_page() -> str:
-    """The whole of docs/ERRATA.md."""
+    """The whole of docs/ERRATA.md; refuses an entry without test and reason, or with both."""
     table = read_table("errata.toml", "ER", ERRATUM_COUNT)
     settled: dict[int, list[Place]] = {number: [] for number in table}
     for test in tests():
@@ -245,16 +245,21 @@ def errata_page() -> str:
     parts = [
         ERRATA_INTRODUCTION,
         f"Of {ERRATUM_COUNT} entries, **{len(tested)}** are settled by a test.\n",
-        f"- Documentation only: {_listed('ER', set(table) - tested)}\n",
+        f"- Not testable: {_listed('ER', set(table) - tested)}\n",
     ]
     for number, entry in table.items():
+        if (number in tested) == ("untested" in entry):
+            raise ValueError(
+                f"ER-{number:02} must have either a test that names it or, in docs/errata.toml, the"
+                f" reason why it is `untested`, got {'both' if number in tested else 'neither'}"
+            )
         lines = [
             f"## ER-{number:02} ({entry['kind']}; seed {entry['seed']})",
             "",
             f"- The seed says: {entry['says']}",
             f"- Right: {entry['right']}",
             f"- Pellucid: {entry['handles']}",
-            f"- Test: {_links(settled[number]) or 'documentation only'}",
+            f"- Test: {_links(settled[number]) or 'none, for this is ' + entry['untested']}",
         ]
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)

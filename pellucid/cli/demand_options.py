@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
-from pellucid.cli.search_options import OTHERS_KEY, SAMPLING_KEY, remember
+from pellucid.cli.search_options import OTHERS_KEY, SAMPLING_KEY, SEARCH_KEY, remember
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -25,6 +25,16 @@ def _option(name: str, kind: Any, text: str) -> Any:
 
 def _flag(name: str, text: str) -> Any:
     return click.option(name, is_flag=True, expose_value=False, callback=remember, help=text)
+
+
+def _switch(name: str, setting: str, text: str) -> Any:
+    """A flag that turns off what is on unless somebody asks."""
+
+    def turn_off(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
+        if value:
+            ctx.meta.setdefault(SEARCH_KEY, {})[setting] = False
+
+    return click.option(name, is_flag=True, expose_value=False, callback=turn_off, help=text)
 
 
 def _several(name: str, setting: str, text: str) -> Any:
@@ -77,6 +87,13 @@ _OPTIONS = [
     _option("--align-head", int, "The head that aligns.  [default: the mean of all]"),
     _flag("--replace-unknown", "Put the aligned source word for an unknown one."),
     ensemble_option,
+    _switch("--no-cache", "use_cache", "Compute the whole prefix anew at every step; slow."),
+    _switch(
+        "--no-mask-at-inference",
+        "mask_at_inference",
+        "With --no-cache or --repredict: let earlier words see later ones, as seed 001 does.",
+    ),
+    _flag("--repredict", "With --beam-size 1: say all words anew at every step."),
 ]
 
 

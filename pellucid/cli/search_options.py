@@ -12,9 +12,10 @@ if TYPE_CHECKING:
     from pellucid.decoding.translator import Translator
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_KEY = "pellucid.search"
+SEARCH_KEY = "pellucid.search"
+"""Where a running command keeps settings of the search, in ``click.Context.meta``."""
 SAMPLING_KEY = "pellucid.sampling"
-"""Where a running command keeps the settings of sampling, in ``click.Context.meta``."""
+"""Where it keeps those of sampling."""
 _ENGINE_KEY = "pellucid.engine"
 OTHERS_KEY = "pellucid.others"
 """Where it keeps the other bundles of an ensemble."""
@@ -23,7 +24,7 @@ OTHERS_KEY = "pellucid.others"
 def remember(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
     """Keep what an option says under its own name, which is that of a decoding setting."""
     if value is not None and value is not False and value != ():  # 0 is said, and meant
-        ctx.meta.setdefault(_KEY, {})[parameter.name] = value
+        ctx.meta.setdefault(SEARCH_KEY, {})[parameter.name] = value
 
 
 length_penalty_option = click.option(
@@ -182,7 +183,7 @@ def _asked(ctx: click.Context) -> dict[str, Any]:
 
     Raises click.UsageError if there are options of sampling and ``--sample`` is not.
     """
-    changes: dict[str, Any] = dict(ctx.meta.get(_KEY, {}))
+    changes: dict[str, Any] = dict(ctx.meta.get(SEARCH_KEY, {}))
     sampling: dict[str, Any] = dict(ctx.meta.get(SAMPLING_KEY, {}))
     wanted = sampling.pop("sample", False)
     if sampling and not wanted:

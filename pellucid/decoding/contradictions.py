@@ -50,6 +50,17 @@ def _seed_faults(settings: "DecodingConfig") -> list[str]:
             "mask_at_inference=false needs use_cache=false: without the mask a word depends on"
             " those after it, which no cache can know"
         )
+    read = {
+        "align": settings.align,
+        "replace_unknown": settings.replace_unknown,
+        "coverage_penalty": settings.coverage_penalty != 0,
+    }
+    if not settings.mask_at_inference and any(read.values()):
+        asked = " or ".join(name for name, is_asked in read.items() if is_asked)
+        faults.append(
+            f"mask_at_inference=false takes no {asked}, which reads the attention of a decoder"
+            " with its mask"
+        )
     if not settings.repredict:
         return faults
     changed = {
@@ -61,10 +72,10 @@ def _seed_faults(settings: "DecodingConfig") -> list[str]:
         "must": settings.must != (),
         "banned": settings.banned != (),
     }
-    asked = [name for name, is_changed in changed.items() if is_changed]
-    if asked:
+    names = [name for name, is_changed in changed.items() if is_changed]
+    if names:
         faults.append(
-            f"repredict says the likeliest word at every place and takes no {' or '.join(asked)}"
+            f"repredict says the likeliest word at every place and takes no {' or '.join(names)}"
         )
     return faults
 

@@ -15,6 +15,7 @@ from pellucid.decoding.groups import Candidate, Node
 from pellucid.decoding.open_beam import Outlook, open_beam_search
 from pellucid.decoding.pipeline import make_demands, read_requests
 from pellucid.decoding.protocols import Translatable
+from pellucid.decoding.recompute import Recomputing
 from pellucid.decoding.requests import ReadLine, Request, as_requests
 from pellucid.decoding.result import Hypothesis
 from pellucid.decoding.scoring import score_ids
@@ -35,12 +36,16 @@ def explain_search(
     With a ``reference``, say whether the search or the model is to blame if it was not found.
     The search is the open one, which by law gives what the fast one gives.
 
-    Raises ConfigError for sampling, which has no tree, DataError for a source without a word,
-    and as ``translate``.
+    Raises ConfigError for sampling and repredict, which have no tree, DataError for a source
+    without a word, and as ``translate``.
     """
     settings = settings or translator.settings
-    if settings.sampling is not None:
-        raise ConfigError("sampling drops nothing, so there is no search to explain")
+    for name, is_asked in (
+        ("sampling", settings.sampling is not None),
+        ("repredict", settings.repredict),
+    ):
+        if is_asked:
+            raise ConfigError(f"{name} drops nothing, so there is no search to explain")
     bundle = translator.bundle
     [line] = read_requests(as_requests([source], settings, 1), bundle, settings, 1)
     if line.is_blank:
@@ -79,7 +84,10 @@ def _search(
     recorder: "_Recorder",
 ) -> list[Hypothesis]:
     rows = pad_sources([line.source_ids], bundle.model)
-    if isinstance(bundle.model, Ensemble):
+    if not settings.use_cache:
+        anew = Recomputing(bundle.model, mask_at_inference=settings.mask_at_inference)
+        [found] = open_beam_search(anew, rows, settings, demands, listener=recorder)
+    elif isinstance(bundle.model, Ensemble):
         [found] = open_beam_search(bundle.model, rows, settings, demands, listener=recorder)
     else:
         [found] = open_beam_search(bundle.model, rows, settings, demands, listener=recorder)

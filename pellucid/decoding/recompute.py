@@ -16,6 +16,7 @@ from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.constraints import NO_DEMANDS, make_rules
 from pellucid.decoding.result import Hypothesis, make_hypothesis
+from pellucid.decoding.watch import SearchWatcher
 from pellucid.equations import most_likely
 from pellucid.model.seq2seq import Memory, State
 from pellucid.model.transformer import Transformer
@@ -112,7 +113,10 @@ class Recomputing:
 
 
 def repredict_search(
-    model: Recomputing, source: Int[Tensor, "sentence source"], settings: DecodingConfig
+    model: Recomputing,
+    source: Int[Tensor, "sentence source"],
+    settings: DecodingConfig,
+    watcher: SearchWatcher | None = None,
 ) -> list[Hypothesis]:
     """Say every word anew at every step, until one of them is STOP.
 
@@ -121,12 +125,17 @@ def repredict_search(
     EQ: 124.  Source: seed 001, Concrete Example; ER-37.
     With the mask this is greedy search, since no row can see what came after it; without, earlier
     words may change. Log-probabilities are those of the last pass. Raises PellucidError if one is
-    not finite.
+    not finite, ConfigError for a watcher that wants the steps, and as the watcher does.
     """
+    if watcher is not None and watcher.wants_steps:
+        raise ConfigError(
+            "repredict says all words anew at every step, so no step continues another: it cannot"
+            " be watched step by step"
+        )
     rules = make_rules(source, model, settings, NO_DEMANDS)
     memory = model.encode(source)
     return [
-        _repredict(model, _one_of(memory, row), limit, settings.length_penalty)
+        _repredict(model, _one_of(memory, row), limit, settings.length_penalty, watcher)
         for row, limit in enumerate(rules.limits)
     ]
 
@@ -135,9 +144,13 @@ def _one_of(memory: Memory, row: int) -> Memory:
     return Memory(memory.states[row : row + 1], memory.may_attend[row : row + 1])
 
 
-def _repredict(model: Recomputing, memory: Memory, limit: int, alpha: float) -> Hypothesis:
+def _repredict(
+    model: Recomputing, memory: Memory, limit: int, alpha: float, watcher: SearchWatcher | None
+) -> Hypothesis:
     prefix = torch.full((1, 1, 1), START_ID, device=memory.may_attend.device)
     while True:
+        if watcher is not None:
+            watcher.before_step(prefix.shape[-1] - 1)
         log_probs = model.logits(memory, prefix)[0, 0].log_softmax(dim=-1)  # (place, vocabulary)
         allowed = log_probs.clone()
         allowed[:, [PAD_ID, START_ID]] = -torch.inf

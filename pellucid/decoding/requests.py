@@ -93,6 +93,11 @@ def read_demands(
             raise ConfigError(
                 "must needs a beam of its own: it goes with neither sampling nor diverse_groups"
             )
+        if settings.repredict and (request.prefix or request.must):
+            raise ConfigError(
+                "repredict says the likeliest word at every place: a line can bring it neither a"
+                " prefix nor words that must appear"
+            )
         faults = contradicting_phrases(request.prefix, request.must, settings.banned)
         if faults:
             raise ConfigError("; ".join(faults))

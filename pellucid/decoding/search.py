@@ -25,7 +25,7 @@ def search(
     """The hypotheses of each sentence, best first. Raises as the searches and the watcher do."""
     if settings.repredict:
         anew = Recomputing(model, mask_at_inference=settings.mask_at_inference)
-        return [[only] for only in repredict_search(anew, source, settings)]
+        return [[only] for only in repredict_search(anew, source, settings, watcher)]
     if not settings.use_cache:
         slow = Recomputing(model, mask_at_inference=settings.mask_at_inference)
         cached_settings = settings.changed({"use_cache": True, "mask_at_inference": True})

@@ -78,12 +78,15 @@ class SkipGram(SequenceModel):
         weights: Float[Tensor, " drawn"],
     ) -> Float[Tensor, ""]:
         """``negative_sampling_loss`` over all pairs, each against all ``noise``, weighted."""
-        vectors, contexts = self.w_in[ids], self.w_out[ids]  # (sentence, length, size)
+        # One look-up for neighbors and noise: each one's gradient is as large as the vocabulary.
+        vectors = functional.embedding(ids, self.w_in)  # (sentence, length, size)
+        looked_up = functional.embedding(torch.cat([ids.flatten(), noise]), self.w_out)
+        contexts, against = looked_up.split([ids.numel(), len(noise)])
+        contexts = contexts.view_as(vectors)
         agreement = vectors @ contexts.transpose(1, 2)  # (sentence, center, context)
         loss = functional.softplus(-agreement[near]).sum()
         neighbor_counts = near.sum(dim=2)
         is_center = neighbor_counts > 0
-        against = self.w_out[noise]
         all_centers = torch.split(vectors[is_center], _ROWS)
         all_counts = torch.split(neighbor_counts[is_center], _ROWS)
         for centers, counts in zip(all_centers, all_counts, strict=True):

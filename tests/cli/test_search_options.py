@@ -45,6 +45,15 @@ def translations(run: Path, *options: object, stdin: bytes = TEXT) -> list[dict]
         (["--align", "--replace-unknown", "--coverage-penalty", 0.3], {
             "align": True, "replace_unknown": True, "coverage_penalty": 0.3,
         }),
+        (["--no-cache", "-b", 2, "--max-length", 5], {
+            "use_cache": False, "beam_size": 2, "max_length": 5,
+        }),
+        (["--no-cache", "--no-mask-at-inference", "-b", 1, "--max-length", 5], {
+            "use_cache": False, "mask_at_inference": False, "beam_size": 1, "max_length": 5,
+        }),
+        (["--repredict", "--no-mask-at-inference", "-b", 1, "--max-length", 5], {
+            "repredict": True, "mask_at_inference": False, "beam_size": 1, "max_length": 5,
+        }),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else "",
 )  # fmt: skip
@@ -106,6 +115,17 @@ def test_what_cannot_be_asked_together_is_refused(tiny_run: Path):
     assert both.error_line == (
         "error: decoding: sampling follows no beam, which must needs: ask for one of them;"
         " what is asked for cannot be banned, got must: 'chat' and banned: 'chat'"
+    )
+    unmasked = pellucid(
+        "translate", tiny_run, "--no-mask-at-inference", "--align", "--min-length", 9,
+        "--max-length", 3, stdin=TEXT,
+    )  # fmt: skip
+    assert unmasked.code == 78
+    assert unmasked.error_line == (
+        "error: decoding: min_length must be at most max_length, got min_length=9 and max_length=3;"
+        " mask_at_inference=false needs use_cache=false: without the mask a word depends on those"
+        " after it, which no cache can know; mask_at_inference=false takes no align, which reads"
+        " the attention of a decoder with its mask"
     )
 
 

@@ -29,6 +29,7 @@ def translator(**changes) -> Translator:
         {"beam_size": 4, "n_best": 3, "diverse_groups": 2, "diversity_strength": 2.0},
         {"beam_size": 6, "must": ("chat",)},
         {"beam_size": 3, "no_repeat_ngram": 1, "min_length": 3, "banned": ("le",), "prefix": "un"},
+        {"beam_size": 2, "use_cache": False, "mask_at_inference": False},
     ],
     ids=str,
 )

@@ -1,17 +1,22 @@
 """Decoding without a cache, and seed 001's re-predicting loop, with the mask and without."""
 
+import dataclasses
+
 import pytest
 import torch
 from small_bundle import SENTENCES, small_bundle
 from tiny_models import sources, tiny_model
 
-from pellucid.core.errors import ConfigError
+from pellucid.core.errors import CancelledError, ConfigError
 from pellucid.core.special import START_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.constraints import NO_DEMANDS
+from pellucid.decoding.explain import explain_search
 from pellucid.decoding.recompute import Recomputing
+from pellucid.decoding.requests import Request
 from pellucid.decoding.search import search
 from pellucid.decoding.translator import Translator
+from pellucid.decoding.watch import WatchedStep
 from pellucid.equations import most_likely
 
 MODELS = 40
@@ -87,6 +92,20 @@ def test_re_predicted_words_carry_the_log_probabilities_of_the_last_pass():
             " those after it, which no cache can know",
         ),
         (
+            {"mask_at_inference": False, "repredict": True, "align": True, "beam_size": 2},
+            "mask_at_inference=false takes no align, which reads the attention of a decoder with"
+            " its mask; repredict says the likeliest word at every place and takes no beam_size",
+        ),
+        (
+            {
+                "mask_at_inference": False,
+                "use_cache": False,
+                "replace_unknown": True,
+                "coverage_penalty": 0.1,
+            },
+            "takes no replace_unknown or coverage_penalty, which reads",
+        ),
+        (
             {"repredict": True, "beam_size": 4, "min_length": 2, "prefix": "a"},
             "repredict says the likeliest word at every place and takes no beam_size or min_length"
             " or prefix",
@@ -97,6 +116,43 @@ def test_what_makes_no_sense_is_refused_with_the_reason(settings: dict[str, obje
     with pytest.raises(ConfigError) as caught:
         DecodingConfig.parse(settings)
     assert fault in str(caught.value)
+
+
+@pytest.mark.parametrize("demand", [{"prefix": "un"}, {"must": ("un",)}])
+def test_a_line_cannot_ask_more_of_re_predicting_than_the_settings_can(demand: dict):
+    translator = Translator(small_bundle(), DecodingConfig(beam_size=1, repredict=True))
+    assert translator.translate("un chat").tokens
+    with pytest.raises(ConfigError, match="a line can bring it neither a prefix nor words that"):
+        translator.translate([Request("un chat", **demand)])
+
+
+def test_re_predicting_has_no_tree():
+    translator = Translator(small_bundle(), DecodingConfig(beam_size=1, repredict=True))
+    with pytest.raises(ConfigError, match="repredict drops nothing, so there is no search to"):
+        explain_search(translator, "un chat")
+
+
+def test_re_predicting_can_be_ended_and_not_watched_step_by_step():
+    @dataclasses.dataclass
+    class Impatient:
+        wants_steps: bool = False
+        lengths: list[int] = dataclasses.field(default_factory=list)
+
+        def before_step(self, length: int) -> None:
+            self.lengths.append(length)
+            if length == 2:
+                raise CancelledError("enough")
+
+        def saw_step(self, step: WatchedStep) -> None:
+            raise AssertionError(step)
+
+    wanted = DecodingConfig(beam_size=1, max_length=5, repredict=True, mask_at_inference=False)
+    impatient = Impatient()
+    with pytest.raises(CancelledError, match="enough"):
+        search(tiny_model(seed=3), sources(5), wanted, NO_DEMANDS, impatient)
+    assert impatient.lengths == [0, 1, 2]
+    with pytest.raises(ConfigError, match="cannot be watched step by step"):
+        search(tiny_model(), sources(5), wanted, NO_DEMANDS, Impatient(wants_steps=True))
 
 
 @pytest.mark.parametrize("settings", [{"use_cache": False}, {"repredict": True}])

@@ -60,6 +60,36 @@ def test_an_incomplete_table_is_refused(
         writer.read_table("errata.toml", "ER", 74)
 
 
+def test_an_erratum_has_a_test_or_a_reason_why_there_is_none(
+    writer: ModuleType, monkeypatch: pytest.MonkeyPatch
+):
+    entry = {"kind": "error", "seed": "000", "says": "1", "right": "2", "handles": "3"}
+    test = writer.Place("test_a", "tests/test_a.py", "ER-01.")
+    monkeypatch.setattr(writer, "tests", lambda: [test])
+    tables = {"settled": [{}], "explained": [{}, {"untested": "prose"}]}
+    for more in tables.values():
+        table = {number: entry | each for number, each in enumerate(more, start=1)}
+        monkeypatch.setattr(writer, "read_table", lambda *_, table=table: table)
+        assert "## ER-01 (error; seed 000)" in writer.errata_page()
+    assert "- Test: none, for this is prose" in writer.errata_page()
+    for table, got in (
+        ({1: entry | {"untested": "prose"}}, "both"),
+        ({1: entry, 2: entry}, "neit"),
+    ):
+        monkeypatch.setattr(writer, "read_table", lambda *_, table=table: table)
+        with pytest.raises(ValueError, match=f"must have either a test that names it or.*{got}"):
+            writer.errata_page()
+
+
+def test_bahdanau_is_cited_by_a_year_in_which_the_paper_was_there():
+    """ER-55: 2014 on arXiv, 2015 at ICLR; never seed 004's 2016."""
+    paths = [*ROOT.glob("pellucid/**/*.py"), *ROOT.glob("pellucid/**/*.toml"), ROOT / "README.md"]
+    text = "".join(path.read_text(encoding="utf-8") for path in paths)
+    years = re.findall(r"Bahdanau(?: et al\.)?[^()\d]{0,60}\(?(\d{4})\b", text)
+    assert len(years) > 5
+    assert set(years) <= {"2014", "2015"}
+
+
 def test_numbers_are_read_from_docstrings(writer: ModuleType):
     assert writer.numbers("EQ", "EQ-27, EQ-40 to EQ-42, ER-05; in the model (EQ-106, 121).") == {
         *(27, 40, 41, 42, 106, 121),
