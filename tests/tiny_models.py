@@ -51,6 +51,7 @@ RECURRENT = {
         "share_embeddings": False,
         "scale_embeddings": False,
     },
+    "reversed, fed the summary": {"kind": "rnn", "reverse_source": True, "feed_summary": True},
     "additive": {"kind": "rnn-attention"},
     "additive, not fed": {"kind": "rnn-attention", "input_feeding": False},
     "dot, gru": {"kind": "rnn-attention", "attention": "dot", "cell": "gru"},

@@ -133,6 +133,13 @@ class ModelConfig(Config):
     """Let the decoder read, beside each word, what it said last (Luong et al. 2015, §3.3);
     ``rnn-attention`` alone."""
 
+    reverse_source: bool = False
+    """Read the words of the source from the last to the first, so that the first are fresh when the
+    decoder begins (Sutskever et al. 2014, §3.3); ``rnn`` alone."""
+    feed_summary: bool = False
+    """Let the decoder read the encoder's last state beside every word, not only at the start (Cho
+    et al. 2014, §2.2); ``rnn`` alone."""
+
     mask_rate: float = Field(0.15, gt=0.0, lt=1.0)
     """Share of the tokens that an ``encoder`` must guess; of those 80% are hidden, 10% replaced and
     10% left as they are (Devlin et al. 2019, §3.1)."""

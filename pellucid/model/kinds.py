@@ -47,6 +47,8 @@ _OWNERS: dict[str, tuple[Kind, ...]] = {
     "cell": ("rnn", "rnn-attention"),
     "attention": ("rnn-attention",),
     "input_feeding": ("rnn-attention",),
+    "reverse_source": ("rnn",),
+    "feed_summary": ("rnn",),
     "mask_rate": ("encoder",),
     "window": ("skipgram",),
     "negatives": ("skipgram",),
@@ -66,6 +68,7 @@ _REASONS: dict[tuple[Kind, ...], str] = {
         "the decoder of a plain rnn has nothing to look back at,"
         " and that of a Transformer looks by scaled dot products"
     ),
+    ("rnn",): "no other kind has to put a whole sentence into one vector",
     ("encoder",): "no other kind learns by filling masks",
     ("skipgram",): "no other kind learns from neighbors alone",
 }

@@ -96,10 +96,10 @@ class RecurrentSeq2Seq(Seq2Seq):
     def start(self, memory: Memory) -> RecurrentState:
         """A decoder that has said nothing, one beam for each sentence."""
         assert isinstance(memory, RecurrentMemory)
-        attention = self.decoder.cross_attention
+        attention, summary = self.decoder.cross_attention, memory.last[-1].hidden
         return RecurrentState(
             layers=memory.last,
-            fed=torch.zeros_like(memory.last[-1].hidden),
+            fed=summary if self.config.feed_summary else torch.zeros_like(summary),
             memory=(
                 AttendedMemory(memory.states, memory.states, memory.may_attend)
                 if attention is None

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pellucid.core.special import PAD_ID
+from pellucid.equations import reverse_sequences
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.model.recurrent_attention import Look, RecurrentAttention
@@ -39,9 +40,10 @@ class TokenEmbedding(nn.Module):
 
 
 class RecurrentEncoder(nn.Module):
-    """Reads the source, forwards, or with attention in both directions.
+    """Reads the source forwards, with ``reverse_source`` backwards, with attention both ways.
 
-    EQ: 131, 134.  Source: Sutskever et al. (2014), §2; Bahdanau et al. (2015), §3.2.
+    EQ: 131, 134.  Source: Sutskever et al. (2014), §2 and §3.3; Bahdanau et al. (2015), §3.2.
+    Whichever way it reads, row i is about word i.
     """
 
     def __init__(self, config: ModelConfig, source: DropoutSource) -> None:
@@ -56,6 +58,7 @@ class RecurrentEncoder(nn.Module):
             for _ in range(config.encoder_layers)
         )
         self.dropout = Dropout(config.dropout, source)
+        self.reverse_source = config.reverse_source
 
     def forward(
         self,
@@ -67,17 +70,25 @@ class RecurrentEncoder(nn.Module):
         last = []
         for index, layer in enumerate(self.layers):
             assert isinstance(layer, RecurrentLayer)
-            hidden, state = layer.read(x, lengths)
+            hidden, state = layer.read(self._as_read(x, lengths), lengths)
             last.append(state)
+            hidden = self._as_read(hidden, lengths)
             x = self.dropout(trace.keep(f"layers.{index}.hidden", hidden))
         return trace.keep("output", x), tuple(last)
+
+    def _as_read(
+        self, x: Float[Tensor, "sentence source d_model"], lengths: Int[Tensor, " sentence"]
+    ) -> Float[Tensor, "sentence source d_model"]:
+        """In the order of reading; from that order, in the order of the words. STOP stays last."""
+        return reverse_sequences(x, lengths.to(x.device) - 1) if self.reverse_source else x
 
 
 class RecurrentDecoder(nn.Module):
     """Goes on from where the encoder ended; with attention it looks back before it speaks.
 
     EQ: 132, 135, 136.  Source: Sutskever et al. (2014), §2; Luong et al. (2015), §3 and §3.3.
-    With input feeding, what was said last enters the first layer beside the next word.
+    With input feeding, what was said last enters the first layer beside the next word; with
+    ``feed_summary`` it is the encoder's last state that enters beside every word.
     """
 
     def __init__(self, config: ModelConfig, source: DropoutSource) -> None:
@@ -86,7 +97,9 @@ class RecurrentDecoder(nn.Module):
             RecurrentAttention(config) if config.kind == "rnn-attention" else None
         )
         self.input_feeding = self.cross_attention is not None and config.input_feeding
-        first_size = 2 * config.d_model if self.input_feeding else config.d_model
+        self.feed_summary = config.feed_summary
+        is_fed = self.input_feeding or self.feed_summary
+        first_size = 2 * config.d_model if is_fed else config.d_model
         sizes = [first_size] + [config.d_model] * (config.decoder_layers - 1)
         self.layers = nn.ModuleList(
             RecurrentLayer(config.cell, size, config.d_model, bidirectional=False) for size in sizes
@@ -102,6 +115,8 @@ class RecurrentDecoder(nn.Module):
         """Read any number of words from ``state`` on; a row to predict from after each."""
         layers, fed, looks = state.layers, state.fed, list[Look]()
         spoken, heard = [], []
+        if self.feed_summary:
+            x = torch.cat([x, fed.unsqueeze(1).expand_as(x)], dim=-1)
         for words in torch.split(x, 1, dim=1) if self.input_feeding else [x]:
             if self.input_feeding:
                 words = torch.cat([words, fed.unsqueeze(1)], dim=-1)
@@ -114,7 +129,7 @@ class RecurrentDecoder(nn.Module):
                 hidden = looks[-1].output.view(hidden.shape)
             said = self.dropout(hidden)
             spoken.append(said)
-            fed = said[:, -1]
+            fed = fed if self.feed_summary else said[:, -1]
         for index, parts in enumerate(zip(*heard, strict=True)):
             if trace.wants(f"layers.{index}.hidden"):
                 trace.keep(f"layers.{index}.hidden", torch.cat(parts, dim=1))

@@ -27,7 +27,8 @@ class RecurrentState:
 
     layers: tuple[LayerState, ...]
     fed: Float[Tensor, "row d_model"]
-    """What it said last, before the softmax, for input feeding; zeros at the start."""
+    """What it reads beside the next word: with input feeding what it said last, before the softmax,
+    and zeros at the start; with ``feed_summary`` the encoder's last state, always."""
     memory: AttendedMemory
     beam_count: int
     length: int

@@ -98,15 +98,21 @@ def test_a_whole_model_is_its_equations_one_after_the_other(variant: str):
     model = tiny_model(variant)
     source, target = sources(5, 3), targets(2, 4)
     lengths = (source != PAD_ID).sum(1)
-    x = model.source_embedding.weight[source] * model.source_embedding.scale
+    read_ids = source.clone()
+    if model.config.reverse_source:
+        for row, length in enumerate(lengths.tolist()):  # the words, not the stop
+            read_ids[row, : length - 1] = source[row, : length - 1].flip(0)
+    x = model.source_embedding.weight[read_ids] * model.source_embedding.scale
     layers = []
     for layer in model.encoder.layers:
         x, last = read(layer, x, lengths)
         layers.append(last)
     words = model.target_embedding.weight[target] * model.target_embedding.scale
     attention, said, spoken = model.decoder.cross_attention, torch.zeros(2, 8).double(), []
+    summary = layers[-1].hidden
     for word in words.unbind(1):
         row = torch.cat([word, said], -1) if model.decoder.input_feeding else word
+        row = torch.cat([word, summary], -1) if model.config.feed_summary else row
         for index, layer in enumerate(model.decoder.layers):
             states = [each[:, -1] for each in unroll(layer, row.unsqueeze(1), layers[index])]
             layers[index] = LayerState(states[0], states[1] if len(states) > 1 else None)

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from pellucid.model import ModelConfig, Seq2Seq, build_model
+from pellucid.model import ModelConfig, Seq2Seq, Trace, build_model
 from pellucid.model.recurrent_layer import RecurrentLayer
 
 SIZES = {"d_model": 8, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
@@ -130,4 +130,24 @@ def test_input_feeding_widens_the_first_layer_alone():
     for feeding, sizes in ((True, [16, 8]), (False, [8, 8])):
         layers = model(input_feeding=feeding).decoder.layers
         assert [layer.network.input_size for layer in layers] == sizes
-    assert [layer.network.input_size for layer in model("rnn").decoder.layers] == [8, 8]
+    for settings, sizes in (({}, [8, 8]), ({"feed_summary": True}, [16, 8])):
+        layers = model("rnn", **settings).decoder.layers
+        assert [layer.network.input_size for layer in layers] == sizes
+
+
+def test_a_source_read_backwards_is_captured_in_the_order_of_its_words():
+    """Row i of every layer is about word i; the words are turned around, the stop is not."""
+    backwards = model("rnn", reverse_source=True, encoder_layers=1, decoder_layers=1)
+    forwards = model("rnn", encoder_layers=1, decoder_layers=1)
+    forwards.load_state_dict(backwards.state_dict())
+    source, turned = (
+        torch.tensor([[4, 5, 6, 3, 0], [7, 8, 9, 10, 3]]),
+        torch.tensor([[6, 5, 4, 3, 0], [10, 9, 8, 7, 3]]),
+    )
+    traces = Trace("encoder.layers.0.hidden"), Trace("encoder.layers.0.hidden")
+    read = backwards.encode(source, traces[0]), forwards.encode(turned, traces[1])
+    torch.testing.assert_close(read[0].last[0].hidden, read[1].last[0].hidden)
+    ours, theirs = (trace.values["encoder.layers.0.hidden"] for trace in traces)
+    for row, count in ((0, 3), (1, 4)):
+        torch.testing.assert_close(ours[row, :count].flip(0), theirs[row, :count])
+        torch.testing.assert_close(ours[row, count], theirs[row, count])

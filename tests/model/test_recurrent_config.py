@@ -20,6 +20,10 @@ def test_settings_of_another_kind_are_refused_all_at_once_with_the_reason():
         " not for rnn: the decoder of a plain rnn has nothing to look back at, and that of a"
         " Transformer looks by scaled dot products"
     )
+    assert fault_of(kind="rnn-attention", reverse_source=True, feed_summary=True) == (
+        "model: feed_summary and reverse_source are for model.kind=rnn, not for rnn-attention: no"
+        " other kind has to put a whole sentence into one vector"
+    )
     assert fault_of(cell="gru", heads=7) == (
         "model: cell is for model.kind=rnn or rnn-attention, not for transformer: no other kind"
         " has recurrent cells; d_model must be a multiple of heads, got d_model=512 and heads=7;"
@@ -44,9 +48,9 @@ def test_a_decoder_needs_as_many_layers_as_begin_beside_it_and_directions_halves
 @pytest.mark.parametrize(
     ("settings", "foreign"),
     [
-        ({}, {"cell", "attention", "input_feeding"}),
+        ({}, {"cell", "attention", "input_feeding", "reverse_source", "feed_summary"}),
         ({"kind": "rnn"}, {"heads", "d_ff", "positions", "attention", "input_feeding"}),
-        ({"kind": "rnn-attention", "cell": "gru"}, {"heads", "d_ff", "norm"}),
+        ({"kind": "rnn-attention", "cell": "gru"}, {"heads", "d_ff", "norm", "feed_summary"}),
     ],
 )
 def test_what_is_written_down_is_what_the_kind_knows_and_can_be_read_back(
