@@ -11,8 +11,8 @@ failure: the one that noticed it the last time, then those named after the modul
 quick ones first. The files on disk are never touched. A mutant that takes longer than a minute of
 processor time is lost in a loop, and so noticed. Tests that fail without a mutant are refused.
 
-Verdicts are kept in --cache and hold as long as the broken file, the others beside it and the test
-that noticed are what they were; of survivors, all tests.
+Verdicts are kept in --cache and hold as long as the broken file, those it imports and the test that
+noticed are what they were; of survivors, all tests.
 
 Mutants that nobody can notice stand in equivalent_mutants.toml with the reason. They count as
 survivors, and the share of those that can be noticed is given beside the share of all. One that is
@@ -62,9 +62,12 @@ def put_in_place(mutant: Mutant) -> None:
 
 
 def replace_code(old: object, new: object) -> None:
-    """Make one function do what another does, beneath the checks of shapes."""
+    """Make one function do what another does, beneath the checks of shapes.
+
+    Methods that ``dataclass`` generates are let alone.
+    """
     new = getattr(new, "__func__", new)
-    if isinstance(new, types.FunctionType):
+    if isinstance(new, types.FunctionType) and new.__code__.co_filename != "<string>":
         function = unwrap(getattr(old, "__func__", old))  # type: ignore[arg-type]
         function.__code__ = new.__code__
         function.__defaults__, function.__kwdefaults__ = new.__defaults__, new.__kwdefaults__

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import sys
 import tomllib
 from functools import cache
@@ -61,9 +62,24 @@ class Verdicts:
         return content
 
     def _place(self, mutant: Mutant) -> Path:
-        beside = "".join(_hash_of_file(path) for path in sorted(mutant.path.parent.glob("*.py")))
-        key = _hash(f"{mutant.path} {mutant.source} {beside}".encode())
+        used = "".join(_hash_of_file(path) for path in sorted(_used_by(mutant.path)))
+        key = _hash(f"{mutant.path} {mutant.source} {used}".encode())
         return self.folder / f"{key}.json"
+
+
+@cache
+def _used_by(path: Path) -> frozenset[Path]:
+    """A file and those in its folder whose code it imports, and they in turn."""
+    found, todo = {path}, [path]
+    while todo:
+        text = todo.pop().read_text(encoding="utf-8")
+        folder = ".".join(path.parent.parts)
+        for name in re.findall(rf"^from {re.escape(folder)}\.(\w+) import", text, re.MULTILINE):
+            used = path.with_name(f"{name}.py")
+            if used not in found:
+                found.add(used)
+                todo.append(used)
+    return frozenset(found)
 
 
 @cache

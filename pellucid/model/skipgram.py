@@ -81,7 +81,7 @@ class SkipGram(SequenceModel):
         # One look-up for neighbors and noise: each one's gradient is as large as the vocabulary.
         vectors = functional.embedding(ids, self.w_in)  # (sentence, length, size)
         looked_up = functional.embedding(torch.cat([ids.flatten(), noise]), self.w_out)
-        contexts, against = looked_up.split([ids.numel(), len(noise)])
+        contexts, against = torch.split(looked_up, [ids.numel(), len(noise)])
         contexts = contexts.view_as(vectors)
         agreement = vectors @ contexts.transpose(1, 2)  # (sentence, center, context)
         loss = functional.softplus(-agreement[near]).sum()
