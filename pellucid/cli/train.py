@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from pellucid.cli.kernels import keep_few_kernels
+
 
 @click.command()
 @click.argument("config")
@@ -51,6 +53,7 @@ def train(
       pellucid train finetune --init runs/en-de --set data.source=my.en \\
           --set data.target=my.de --out runs/mine
     """
+    keep_few_kernels()
     from pellucid.cli.display import Display
     from pellucid.cli.signals import EXIT_CODES, StopRequests
     from pellucid.training.presets import read_config

@@ -14,7 +14,7 @@ from pellucid.equations import (
     split_heads,
     two_stage_weights,
 )
-from pellucid.equations.fused import fused_attention
+from pellucid.equations.fused import for_attention, fused_attention
 from pellucid.model.attention_positions import AttentionPositions
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import Dropout, DropoutSource
@@ -88,7 +88,7 @@ class MultiHeadAttention(nn.Module):
         Float[Tensor, "row heads length value_size"],
     ]:
         """Queries, keys and values of the same rows, the first at ``start``, split into heads."""
-        packed = linear(x, self.packed_weight, self.b_qkv)
+        packed = for_attention(linear(x, self.packed_weight, self.b_qkv))
         widths = [self.query_width, self.query_width, self.value_width]
         query, key, value = (
             split_heads(part, self.heads) for part in torch.split(packed, widths, -1)
@@ -103,7 +103,7 @@ class MultiHeadAttention(nn.Module):
         """Queries alone, split into heads."""
         bias = None if self.b_qkv is None else self.b_qkv[: self.query_width]
         weight = self.packed_weight[: self.query_width]
-        return split_heads(linear(x, weight, bias), self.heads)
+        return split_heads(for_attention(linear(x, weight, bias)), self.heads)
 
     def project_memory(
         self, memory: Float[Tensor, "sentence source d_model"]
@@ -113,7 +113,7 @@ class MultiHeadAttention(nn.Module):
     ]:
         """Keys and values alone, split into heads; computed once for a sentence (EQ-90)."""
         bias = None if self.b_qkv is None else self.b_qkv[self.query_width :]
-        packed = linear(memory, self.packed_weight[self.query_width :], bias)
+        packed = for_attention(linear(memory, self.packed_weight[self.query_width :], bias))
         key, value = torch.split(packed, [self.query_width, self.value_width], -1)
         return split_heads(key, self.heads), split_heads(value, self.heads)
 

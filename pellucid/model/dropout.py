@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -13,6 +14,8 @@ from pellucid.core.special import SPECIAL_COUNT, UNK_ID
 
 _LEVELS = 256
 """A mask is drawn from bytes, so a rate is a multiple of 1/256."""
+_BFLOAT16_ONE = np.int16(0x3F80)
+"""The sixteen bits of 1.0."""
 
 
 class DropoutSource:
@@ -31,12 +34,23 @@ class DropoutSource:
 
     def keep_mask(self, shape: torch.Size, rate: float) -> Float[Tensor, "*shape"]:
         """A float32 mask of zeros (a share ``rate``, to 1/256) and 1 / (1 - share)."""
-        threshold = max(1, round(rate * _LEVELS))
-        count = shape.numel()
-        random_bytes = self._bits.random_raw(-(-count // 8)).view(np.uint8)[:count]
-        scale = np.float32(_LEVELS / (_LEVELS - threshold))
-        mask = np.multiply(random_bytes >= threshold, scale, dtype=np.float32)
+        is_kept, scale = self._draw(shape.numel(), rate)
+        mask = np.multiply(is_kept, np.float32(scale), dtype=np.float32)
         return torch.from_numpy(mask).view(shape)
+
+    def kept(self, shape: torch.Size, rate: float) -> tuple[Float[Tensor, "*shape"], float]:
+        """The same mask in bfloat16, of zeros and ones, and by what to scale what is left.
+
+        bfloat16 holds a one exactly, and the scale only to within 0.4 percent.
+        """
+        is_kept, scale = self._draw(shape.numel(), rate)
+        bits = np.multiply(is_kept, _BFLOAT16_ONE, dtype=np.int16)
+        return torch.from_numpy(bits).view(torch.bfloat16).view(shape), scale
+
+    def _draw(self, count: int, rate: float) -> tuple[npt.NDArray[np.bool_], float]:
+        threshold = max(1, round(rate * _LEVELS))
+        random_bytes = self._bits.random_raw(-(-count // 8)).view(np.uint8)[:count]
+        return random_bytes >= threshold, _LEVELS / (_LEVELS - threshold)
 
     def uniform(self, shape: torch.Size) -> Float[Tensor, "*shape"]:
         """Float32 numbers from [0, 1), each a multiple of 2⁻²⁴."""
@@ -97,6 +111,9 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu":
             return functional.dropout(x, self.rate)
+        if x.dtype is torch.bfloat16:
+            kept, scale = self.source.kept(x.shape, self.rate)
+            return x * kept * scale
         return (x * self.source.keep_mask(x.shape, self.rate)).to(x.dtype)
 
     def extra_repr(self) -> str:

@@ -12,6 +12,7 @@ from pellucid.equations import network_embedding
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.model.positions import Positions
+from pellucid.model.precision import stream_dtype
 from pellucid.model.trace import UNWATCHED, Trace
 
 
@@ -48,5 +49,5 @@ class Embedding(nn.Module):
             rows = network_embedding(rows, self.w_x, self.w_zx)
         rows = trace.keep("embedding", rows)
         placed = trace.keep("input", self.positions(rows, start, trace))
-        output: Tensor = self.dropout(placed)
+        output: Tensor = self.dropout(placed.to(stream_dtype(placed)))
         return output

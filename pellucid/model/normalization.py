@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from pellucid.equations import l2_centered_norm, l2_norm, rms_norm
 from pellucid.equations.fused import fused_layer_norm
 from pellucid.model.config import ModelConfig
+from pellucid.model.precision import widened
 
 
 class Norm(nn.Module):
@@ -33,10 +34,10 @@ class Norm(nn.Module):
             case "layer":
                 return fused_layer_norm(x, self.gain, self.bias, self.eps)
             case "rms":
-                return rms_norm(x, self.gain, self.eps)
+                return rms_norm(widened(x), self.gain, self.eps).to(x.dtype)
             case "l2":
-                return l2_norm(x, self.eps)
+                return l2_norm(widened(x), self.eps).to(x.dtype)
             case "l2_centered":
-                return l2_centered_norm(x, self.eps)
+                return l2_centered_norm(widened(x), self.eps).to(x.dtype)
             case _:
                 assert_never(self.kind)

@@ -24,6 +24,7 @@ from pellucid.training.precision import resolve_precision
 from pellucid.training.progress import Progress
 from pellucid.training.step import build_optimizer
 from pellucid.training.teacher import check_tokenizers, given_tokenizers, load_teacher
+from pellucid.training.torch_setup import torch_for_training
 from pellucid.training.vectors import start_from_vectors
 
 _log = logging.getLogger("pellucid")
@@ -63,29 +64,19 @@ def train(
     """
     if config.training.tensorboard:
         listener = with_board(out, listener)
-    _set_up_torch(config)
-    try:
-        with RunFolder(out, config, resume=resume) as folder:
-            journal = Journal(folder.journal_path, listener)
-            run = _set_up_run(config, folder, journal)
-            if resume:
-                _resume(run)
-            journal.write("start", _about(run))
-            reason = learn(run, should_stop)
-            journal.write("end", {"reason": reason, **run.progress.state()})
-    finally:
-        torch.set_flush_denormal(False)  # whoever called may need numbers that small
+    with torch_for_training(config), RunFolder(out, config, resume=resume) as folder:
+        journal = Journal(folder.journal_path, listener)
+        run = set_up_run(config, folder, journal)
+        if resume:
+            _resume(run)
+        journal.write("start", _about(run))
+        reason = learn(run, should_stop)
+        journal.write("end", {"reason": reason, **run.progress.state()})
     return TrainingResult(out, reason, run.progress)
 
 
-def _set_up_torch(config: RunConfig) -> None:
-    if config.training.threads is not None:
-        torch.set_num_threads(config.training.threads)
-    torch.set_flush_denormal(True)  # numbers below 1e-38 are zeros that cost a hundred times more
-    torch.manual_seed(config.training.seed)
-
-
-def _set_up_run(config: RunConfig, folder: RunFolder, journal: Journal) -> Run:
+def set_up_run(config: RunConfig, folder: RunFolder, journal: Journal) -> Run:
+    """A run before its first update, with its data prepared in ``folder``."""
     parent = load_parent(config)
     teacher = load_teacher(config)
     data = prepare_data(config, folder.path, given_tokenizers(parent, teacher))

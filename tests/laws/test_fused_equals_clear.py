@@ -1,5 +1,7 @@
 """Law: fused = clear, for values and gradients."""
 
+import math
+
 import pytest
 import torch
 from torch import Tensor
@@ -178,6 +180,15 @@ def test_linear_cross_entropy_survives_logits_that_overflow_a_naive_exp():
     assert loss == 0.0
     assert hidden.grad is not None
     assert hidden.grad.isfinite().all()
+
+
+def test_a_label_whose_probability_underflows_costs_what_its_logit_says():
+    """Logits ±1000: the wrong one of two words is 2000 nats away."""
+    hidden = torch.tensor([[1000.0], [-1000.0], [0.5]], requires_grad=True)
+    weight = torch.tensor([[1.0], [-1.0]])
+    labels = torch.tensor([1, 0, 0])
+    _, likelihood = fused_linear_cross_entropy(hidden, weight, None, labels, 0.0)
+    assert likelihood.item() == pytest.approx(2000.0 + 2000.0 + math.log1p(math.exp(-1.0)))
 
 
 def test_linear_cross_entropy_without_gradients_gives_the_same_sums():

@@ -117,3 +117,14 @@ def test_attention_dropout_hides_the_future_all_the_same():
         logits.append(model(source_ids, torch.tensor([[2, 7, last], [2, 8, last]])))
     assert torch.equal(logits[0][:, :2], logits[1][:, :2])
     assert not torch.equal(logits[0][:, 2], logits[1][:, 2])
+
+
+def test_in_bfloat16_the_same_numbers_are_dropped_and_the_others_scaled_as_exactly():
+    x = torch.randn(40, 50, generator=torch.Generator().manual_seed(1)).bfloat16()
+    wide, narrow = Dropout(0.1, source()).train(), Dropout(0.1, source()).train()
+    expected, got = wide(x.float()), narrow(x)
+    assert got.dtype == torch.bfloat16
+    assert torch.equal(got == 0.0, expected == 0.0)
+    torch.testing.assert_close(got.float(), expected, rtol=2**-8, atol=0)
+    ratio = (got.float() / expected)[expected != 0.0]
+    assert abs(ratio.mean().item() - 1.0) < 3e-4  # a scale in bfloat16 would be 3e-3 off
