@@ -30,15 +30,15 @@ from pellucid.cli.kernels import keep_few_kernels
     "--tensorboard", is_flag=True, help="Write event files for TensorBoard into the run folder."
 )
 @click.option("--resume", is_flag=True, help="Go on with the run in --out.")
-@click.pass_obj
+@click.option("--dry-run", is_flag=True, help="Try everything once, forecast, leave nothing.")
 def train(
-    obj: dict[str, bool],
     config: str,
     overrides: tuple[str, ...],
     out: Path | None,
     init: Path | None,
     tensorboard: bool,
     resume: bool,
+    dry_run: bool,
 ) -> int:
     """Train a model by CONFIG, a .toml file or the name of a preset.
 
@@ -50,21 +50,28 @@ def train(
       pellucid train tiny --set data.source=train.en --set data.target=train.de \\
           --set data.valid_source=valid.en --set data.valid_target=valid.de --out runs/en-de
       pellucid train demo --out runs/try --resume
+      pellucid train paper-base --set data.source=train.en --set data.target=train.de --dry-run
       pellucid train finetune --init runs/en-de --set data.source=my.en \\
           --set data.target=my.de --out runs/mine
     """
     keep_few_kernels()
     from pellucid.cli.display import Display
+    from pellucid.cli.rehearsal import show_rehearsal
     from pellucid.cli.signals import EXIT_CODES, StopRequests
     from pellucid.training.presets import read_config
     from pellucid.training.train import train as train_model
 
+    quiet = click.get_current_context().obj["quiet"]
+    if dry_run and resume:
+        raise click.UsageError("--dry-run begins anew; leave --resume out")
     if tensorboard:
         overrides = (*overrides, "training.tensorboard=true")
     run_config = read_config(config, overrides, init)
     folder = out or Path("runs") / Path(config).stem
+    if dry_run:
+        return show_rehearsal(run_config, folder, quiet=quiet)
     stop = StopRequests()
-    with Display(quiet=obj["quiet"]) as display:
+    with Display(quiet=quiet) as display:
         result = train_model(
             run_config, folder, resume=resume, listener=display.hear, should_stop=stop
         )

@@ -78,7 +78,7 @@ class RunFolder:
     def __enter__(self) -> Self:
         """Create or open the folder and take its lock."""
         if not self._resume:
-            _refuse_if_used(self.path)
+            refuse_if_used(self.path)
         with write_errors(self.path):
             (self.path / CHECKPOINTS_FOLDER).mkdir(parents=True, exist_ok=True)
             (self.path / BUNDLES_FOLDER).mkdir(exist_ok=True)
@@ -126,7 +126,8 @@ class RunFolder:
         return self.path / BUNDLES_FOLDER / f"step-{step:08d}"
 
 
-def _refuse_if_used(path: Path) -> None:
+def refuse_if_used(path: Path) -> None:
+    """Raise OutputExistsError if ``path`` holds anything, LockedError if a run is at work there."""
     if (path / LOCK_FILE).is_file():
         with write_errors(path):
             os.close(_lock(path / LOCK_FILE))  # a run in progress is another error
