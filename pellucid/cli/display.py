@@ -63,6 +63,13 @@ class Display:
                 self._say(f"    {source}  ->  {hypothesis}   (reference: {reference})")
             case "skipped":
                 self._say(f"step {event['step']:,}: not finite, update left out")
+            case "spike":
+                self._say(_spike(event))
+            case "rollback":
+                self._say(
+                    f"step {event['step']:,}: {event['reason']}; back to step"
+                    f" {event['to_step']:,} with {event['rate_factor']:g} of the learning rate"
+                )
             case "end":
                 self._say(f"stopped at step {event['step']:,}: {event['reason']}")
 
@@ -82,6 +89,20 @@ class Display:
         else:
             sys.stderr.write(line + "\n")
             sys.stderr.flush()
+
+
+def _spike(event: dict[str, Any]) -> str:
+    """What came in, and where to look first."""
+    done = "update left out" if event["skipped"] else "clipped"
+    line = (
+        f"step {event['step']:,}: gradient {event['gradient_norm']:.3g} where"
+        f" {event['usual_norm']:.3g} is usual, {done}; see spikes.jsonl"
+    )
+    for suspect in event["suspects"]:
+        first, last = suspect["lines"] or (None, None)
+        where = "" if first is None else f" (line {first:,}{'' if first == last else ' or later'})"
+        line += f"\n    worst pair{where}: {suspect['source']}  ->  {suspect['target']}"
+    return line
 
 
 def _scores(event: dict[str, Any]) -> str:

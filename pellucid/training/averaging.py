@@ -48,13 +48,21 @@ class Average:
             self._snapshots = [*self._snapshots[1 - self._last :], self._copy()]
 
     @contextlib.contextmanager
-    def applied(self) -> Iterator[None]:
-        """Within this context the parameters are the mean; afterwards they are as before."""
-        if not self._snapshots:
+    def applied(self, *, with_present: bool = False) -> Iterator[None]:
+        """Within this context the parameters are the mean; afterwards they are as before.
+
+        ``with_present`` counts the parameters of this moment as one more snapshot of the mean
+        over snapshots, without remembering it: so a last validation between two regular ones
+        leaves no trace in a run that is prolonged.
+        """
+        snapshots = self._snapshots
+        if with_present and self._decay == 0.0 and self._last > 1:
+            snapshots = [*snapshots[1 - self._last :], self._copy()]
+        if not snapshots:
             yield
             return
         current = self._copy()
-        self._fill(self._mean())
+        self._fill(self._mean(snapshots))
         try:
             yield
         finally:
@@ -84,9 +92,9 @@ class Average:
             for index in sorted(snapshots)
         ]
 
-    def _mean(self) -> dict[str, Tensor]:
+    def _mean(self, snapshots: list[dict[str, Tensor]]) -> dict[str, Tensor]:
         return {
-            name: torch.stack([snapshot[name] for snapshot in self._snapshots]).mean(dim=0)
+            name: torch.stack([snapshot[name] for snapshot in snapshots]).mean(dim=0)
             for name in self._parameters
         }
 

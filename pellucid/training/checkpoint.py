@@ -2,7 +2,7 @@
 
     checkpoints/step-00001200/
         model.safetensors      the parameters
-        optimizer.safetensors  Adam's running means and counts, and PyTorch's generator
+        optimizer.safetensors  Adam's running means and counts, and PyTorch's generators
         average.safetensors    the snapshots behind the averaged parameters
         state.json             step, clock, place in the data, dropout generator, best scores
         manifest.json          size and SHA-256 of each file
@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 
 from pellucid.bundle import load_model_tensors, model_tensors
-from pellucid.core.errors import BundleError, CorruptError, InputMissingError
+from pellucid.core.errors import BundleError, CorruptError, InputMissingError, list_faults
 from pellucid.core.files import remove_folder, verify_folder, write_folder
 from pellucid.core.layout import CHECKPOINTS_FOLDER as CHECKPOINTS_FOLDER
 from pellucid.core.tensors import load_tensors, save_tensors
@@ -29,6 +29,7 @@ from pellucid.training.averaging import Average
 
 _STATE_FILE = "state.json"
 _GENERATOR_KEY = "torch_generator"
+_CUDA_GENERATOR_KEY = "cuda_generator"
 
 _log = logging.getLogger("pellucid")
 
@@ -43,20 +44,35 @@ def save_checkpoint(
     """Write one checkpoint to ``folder`` in one step.
 
     Raises WriteError if the disk does not take it, CorruptError (and writes nothing) if a
-    parameter is not finite.
+    parameter, a mean of the optimizer or an averaged parameter is not finite.
     """
-    tensors = model_tensors(model)
-    broken = [name for name, tensor in tensors.items() if not bool(tensor.isfinite().all())]
+    broken = broken_tensors(model, optimizer, average)
     if broken:
-        raise CorruptError(f"not saved, as these are not finite: {', '.join(broken)}")
+        raise CorruptError(f"not saved, as these are not finite: {list_faults(broken)}")
 
     def fill(temporary: Path) -> None:
-        save_tensors(temporary / "model.safetensors", tensors)
+        save_tensors(temporary / "model.safetensors", model_tensors(model))
         save_tensors(temporary / "optimizer.safetensors", _optimizer_tensors(model, optimizer))
         save_tensors(temporary / "average.safetensors", average.state())
         (temporary / _STATE_FILE).write_text(json.dumps(dict(state)), encoding="utf-8")
 
     write_folder(folder, fill, details={"kind": "checkpoint", "step": state["step"]})
+
+
+def broken_tensors(
+    model: SequenceModel, optimizer: torch.optim.Optimizer, average: Average
+) -> list[str]:
+    """The names of all tensors of a checkpoint that hold NaN or infinity."""
+    tensors = {
+        **model_tensors(model),
+        **_optimizer_tensors(model, optimizer),
+        **{f"average of {name}": tensor for name, tensor in average.state().items()},
+    }
+    return [
+        name
+        for name, tensor in tensors.items()
+        if tensor.is_floating_point() and not bool(tensor.isfinite().all())
+    ]
 
 
 def load_checkpoint(
@@ -93,17 +109,25 @@ def newest_intact(run: Path) -> Path | None:
     return None
 
 
-def remove_old(run: Path, keep: int) -> None:
-    """Delete all but the ``keep`` latest checkpoints that are intact."""
+def remove_old(run: Path, keep: int, needed: Path | None = None) -> None:
+    """Delete all but the ``keep`` latest checkpoints that are intact, and ``needed``."""
     kept = 0
     for folder in checkpoints_of(run):
         if kept < keep:
-            kept += _is_intact(folder)
-        else:
+            kept += is_intact(folder)
+        elif folder != needed:
             remove_folder(folder)
 
 
-def _is_intact(folder: Path) -> bool:
+def remove_newer(folder: Path) -> None:
+    """Delete the checkpoints of the same run that are later than ``folder``."""
+    for other in checkpoints_of(folder.parent.parent):
+        if other.name > folder.name:
+            remove_folder(other)
+
+
+def is_intact(folder: Path) -> bool:
+    """Whether the checkpoint is there with all bytes as written."""
     try:
         verify_folder(folder)
     except (BundleError, InputMissingError):
@@ -113,6 +137,9 @@ def _is_intact(folder: Path) -> bool:
 
 def _optimizer_tensors(model: SequenceModel, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
     tensors = {_GENERATOR_KEY: torch.get_rng_state()}
+    device = next(model.parameters()).device
+    if device.type == "cuda":
+        tensors[_CUDA_GENERATOR_KEY] = torch.cuda.get_rng_state(device)
     for name, parameter in model_tensors(model).items():
         for key, value in optimizer.state.get(parameter, {}).items():
             tensors[f"{name}/{key}"] = value
@@ -123,6 +150,11 @@ def _restore_optimizer(
     model: SequenceModel, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]
 ) -> None:
     torch.set_rng_state(tensors.pop(_GENERATOR_KEY))
+    cuda_generator = tensors.pop(_CUDA_GENERATOR_KEY, None)
+    device = next(model.parameters()).device
+    if cuda_generator is not None and device.type == "cuda":
+        torch.cuda.set_rng_state(cuda_generator, device)
+    optimizer.state.clear()  # a run that goes back may have made more of it since
     parameters = model_tensors(model)
     for key, tensor in tensors.items():
         name, _, part = key.rpartition("/")

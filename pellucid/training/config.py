@@ -47,6 +47,8 @@ class TrainingConfig(Config):
     """Share of every matrix taken away per update and unit of rate (decoupled, as AdamW)."""
     clip_norm: float = Field(1.0, ge=0)
     """Longest gradient, as the 2-norm over all parameters per target token; 0 is no limit."""
+    skip_spikes: bool = False
+    """Leave out an update whose gradient is far longer than lately, instead of clipping it."""
     label_smoothing: float = Field(0.1, ge=0, lt=1)
     """Probability spread evenly over the vocabulary in the labels (§5.4)."""
     r_drop: float = Field(0.0, ge=0)

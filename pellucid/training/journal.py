@@ -22,7 +22,7 @@ class Journal:
     def __init__(self, path: Path, listener: Listener | None = None) -> None:
         self._path = path
         self._listener = listener
-        self._end_last_line()
+        end_last_line(path)
 
     def write(self, event: str, figures: Mapping[str, Any]) -> None:
         """Record an event with its figures. Raises WriteError if the disk does not take it."""
@@ -32,14 +32,15 @@ class Journal:
         if self._listener is not None:
             self._listener(entry)
 
-    def _end_last_line(self) -> None:
-        """Keep what a killed process left unfinished from swallowing the next event."""
-        if not self._path.exists() or self._path.stat().st_size == 0:
-            return
-        with write_errors(self._path), self._path.open("r+b") as file:
-            file.seek(-1, os.SEEK_END)
-            if file.read(1) != b"\n":
-                file.write(b"\n")
+
+def end_last_line(path: Path) -> None:
+    """Keep what a killed process left unfinished from swallowing the next line."""
+    if not path.exists() or path.stat().st_size == 0:
+        return
+    with write_errors(path), path.open("r+b") as file:
+        file.seek(-1, os.SEEK_END)
+        if file.read(1) != b"\n":
+            file.write(b"\n")
 
 
 def read_journal(path: Path) -> list[Event]:

@@ -1,101 +1,73 @@
 """The loop: update, look, save, until a limit is reached or someone asks to stop."""
 
-import dataclasses
-import logging
 import resource
 import time
 from collections.abc import Callable
 from typing import Any
 
-import torch
-
 from pellucid.bundle import Bundle, save_bundle
-from pellucid.core.errors import DivergedError
 from pellucid.model import SequenceModel
-from pellucid.text.batching import Batch, BatchSampler
-from pellucid.training.averaging import Average
+from pellucid.text.batching import Batch
 from pellucid.training.bundles import remove_worse
 from pellucid.training.card import model_card
 from pellucid.training.checkpoint import remove_old, save_checkpoint
-from pellucid.training.config import RunConfig
-from pellucid.training.data import TrainingData
-from pellucid.training.folder import RunFolder
-from pellucid.training.journal import Journal
+from pellucid.training.failures import go_back, may_apply, note_update, why_to_go_back
 from pellucid.training.noise import NoiseMeter
 from pellucid.training.norms import parameter_norm, update_norm
-from pellucid.training.objective import Objective
-from pellucid.training.precision import Precision
 from pellucid.training.progress import Progress
+from pellucid.training.run import Run as Run
 from pellucid.training.schedule import learning_rate
-from pellucid.training.step import StepReport, update
+from pellucid.training.spikes import Drawn
+from pellucid.training.step import StepReport, apply_gradient, find_gradient
 from pellucid.training.validation import Validation, validate
-
-MOST_SKIPPED_IN_A_ROW = 10
-"""So many updates in a row that are not finite end the run (reliability N2)."""
 
 StopRequest = Callable[[], str | None]
 """Says why to stop after the present update, or None to go on."""
-
-_log = logging.getLogger("pellucid")
-
-
-@dataclasses.dataclass
-class Run:
-    """All that changes while a model learns, and where it is recorded."""
-
-    config: RunConfig
-    folder: RunFolder
-    journal: Journal
-    data: TrainingData
-    model: SequenceModel
-    optimizer: torch.optim.Optimizer
-    average: Average
-    sampler: BatchSampler
-    objective: Objective
-    progress: Progress
-    precision: Precision
-
-    def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps besides tensors."""
-        return {
-            "step": self.progress.step,
-            "progress": self.progress.state(),
-            "sampler": self.sampler.state(),
-            "data": self.data.fingerprints(),
-            "dropout": self.model.dropout_source.state(),
-            "precision": self.precision,
-            "threads": torch.get_num_threads(),
-            "torch": torch.__version__,
-        }
 
 
 def learn(run: Run, should_stop: StopRequest) -> str:
     """Train until a limit of the config is reached or ``should_stop`` says so; the reason.
 
-    Whatever the reason, the last update is validated (unless asked to stop) and saved.
-    Raises DivergedError after ten updates in a row that were not finite; the last good
-    checkpoint stays as it is.
+    A new run saves before its first update: a disk that cannot take a checkpoint is found out at
+    once, and there is always one to go back to. Whatever the reason to stop, the last update is
+    validated (unless asked to stop) and saved.
+    Raises DivergedError if the run leaves the finite numbers for good; the last good checkpoint
+    stays as it is.
     """
-    config = run.config.training
     meter = _Meter(run.progress)
+    if run.progress.step == 0:
+        _save(run, meter, is_regular=True)
     while True:
         asked = should_stop()
-        reason = asked or run.progress.reason_to_stop(config, run.sampler.epoch)
-        if reason is not None:
+        reason = asked or run.progress.reason_to_stop(run.config.training, run.sampler.epoch)
+        if reason is None:
+            _advance(run, meter)
+        elif _went_back(run, meter, look_inside=True):
+            if asked is not None:
+                return reason
+        else:
             break
-        report, rate = _one_update(run)
-        meter.add(report)
-        step = run.progress.step
-        if step % config.log_every == 0:
-            run.journal.write("train", meter.figures(run, report, rate))
-        if step % config.validate_every == 0:
-            _validate_and_keep(run, meter)
-        if step % config.save_every == 0:
-            _save(run, meter)
     if asked is None and run.progress.validated_step != run.progress.step:
-        _validate_and_keep(run, meter)
-    _save(run, meter)
+        _validate_and_keep(run, meter, is_regular=False)
+    _save(run, meter, is_regular=False)
     return reason
+
+
+def _advance(run: Run, meter: "_Meter") -> None:
+    """One update and what is due after it."""
+    config = run.config.training
+    report, rate = _one_update(run)
+    meter.add(report)
+    step = run.progress.step
+    if step % config.log_every == 0:
+        run.journal.write("train", meter.figures(run, report, rate))
+    validates, saves = step % config.validate_every == 0, step % config.save_every == 0
+    if _went_back(run, meter, look_inside=validates or saves):
+        return
+    if validates:
+        _validate_and_keep(run, meter, is_regular=True)
+    if saves and run.progress.skipped_in_a_row == 0:  # those saved before are the good ones
+        _save(run, meter, is_regular=True)
 
 
 def _one_update(run: Run) -> tuple[StepReport, float]:
@@ -104,47 +76,55 @@ def _one_update(run: Run) -> tuple[StepReport, float]:
     share_done = progress.share_done(config)
     width, lowered = run.config.model.d_model, progress.rate_reductions
     rate = learning_rate(config, width, progress.step, share_done, lowered)
-    batches = _next_batches(run)
-    report = update(run.model, run.optimizer, batches, run.objective, config, rate, run.precision)
-    progress.target_tokens += report.token_count
-    if report.applied:
-        progress.skipped_in_a_row = 0
+    rate *= progress.rate_factor
+    drawn, batches = _next_batches(run)
+    report = find_gradient(run.model, run.optimizer, batches, run.objective, config, run.precision)
+    if may_apply(run, report):
+        report = apply_gradient(run.optimizer, report, rate)
         run.average.after_update()
-        return report, rate
-    progress.skipped_steps += 1
-    progress.skipped_in_a_row += 1
-    skipped = {"step": progress.step, "gradient_norm": str(report.gradient_norm)}
-    run.journal.write("skipped", skipped)
-    if progress.skipped_in_a_row >= MOST_SKIPPED_IN_A_ROW:
-        raise DivergedError(
-            f"loss or gradient was not finite for {MOST_SKIPPED_IN_A_ROW} updates in a row,"
-            f" up to step {progress.step}",
-            hint="lower training.learning_rate or raise training.warmup_steps, then --resume",
-        )
+    progress.target_tokens += report.token_count
+    note_update(run, report, drawn)
     return report, rate
 
 
-def _next_batches(run: Run) -> list[Batch]:
+def _next_batches(run: Run) -> tuple[list[Drawn], list[Batch]]:
     device = next(run.model.parameters()).device
-    batches = []
+    drawn, batches = [], []
     for _ in range(run.config.training.accumulate):
-        epoch = run.sampler.epoch
-        if run.sampler.position == 0:
+        epoch, position = run.sampler.epoch, run.sampler.position
+        if position == 0:
             run.data.store.check_files()  # a mapped file cut short would kill the process
-        batches.append(run.data.batch(next(run.sampler), epoch).to(device))
-    return batches
+        drawn.append(Drawn(epoch, position, next(run.sampler)))
+        batches.append(run.data.batch(drawn[-1].indices, epoch).to(device))
+    return drawn, batches
 
 
-def _validate_and_keep(run: Run, meter: "_Meter") -> None:
-    """Validate the averaged parameters and write them as a bundle."""
+def _went_back(run: Run, meter: "_Meter", *, look_inside: bool) -> bool:
+    """Return to the last good checkpoint if the run has left the finite numbers."""
+    why = why_to_go_back(run, look_inside=look_inside)
+    if why is None:
+        return False
+    meter.tick()
+    go_back(run, why)
+    meter.restart()
+    return True
+
+
+def _validate_and_keep(run: Run, meter: "_Meter", *, is_regular: bool) -> None:
+    """Validate the averaged parameters and write them as a bundle.
+
+    What is not regular, at the end of a run between two validations, decides nothing: prolonged,
+    the run goes on as if it had not ended there.
+    """
     meter.tick()
     run.data.store.confirm()  # nothing learned from damaged data is kept
-    run.average.before_validation()
-    with run.average.applied():
+    if is_regular:
+        run.average.before_validation()
+    with run.average.applied(with_present=not is_regular):
         validation = validate(run.model, run.data, run.config, run.progress.step)
         score = validation.score(run.config.training.best_by)
-        is_best = run.progress.note_score(score)
-        lowered = run.progress.note_plateau(run.config.training)
+        is_best = run.progress.note_score(score, is_regular=is_regular)
+        lowered = is_regular and run.progress.note_plateau(run.config.training)
         _keep_bundle(run, validation, score)
     meter.tick()
     figures = {
@@ -171,12 +151,17 @@ def _keep_bundle(run: Run, validation: Validation, score: float) -> None:
     remove_worse(run.folder.path, run.config.training.keep_bundles)
 
 
-def _save(run: Run, meter: "_Meter") -> None:
+def _save(run: Run, meter: "_Meter", *, is_regular: bool) -> None:
+    """Write a checkpoint; to a regular one the run may go back, whoever stopped it meanwhile."""
     meter.tick()
-    run.data.store.confirm()
+    if run.progress.step > 0:
+        run.data.store.confirm()  # before that nothing has been learned from it
+    if is_regular:
+        run.progress.good_step = run.progress.step
     path = run.folder.checkpoint_path(run.progress.step)
     save_checkpoint(path, run.model, run.optimizer, run.average, run.state())
-    remove_old(run.folder.path, run.config.training.keep_checkpoints)
+    good = run.folder.checkpoint_path(run.progress.good_step)
+    remove_old(run.folder.path, run.config.training.keep_checkpoints, needed=good)
 
 
 class _Meter:
@@ -185,11 +170,13 @@ class _Meter:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._last_tick = time.perf_counter()
-        self._tokens = 0
-        self._loss = 0.0
-        self._likelihood = 0.0
-        self._since = progress.seconds
         self._noise = NoiseMeter()
+        self.restart()
+
+    def restart(self) -> None:
+        """Begin to count anew."""
+        self._tokens, self._loss, self._likelihood = 0, 0.0, 0.0
+        self._since = self._progress.seconds
 
     def tick(self) -> None:
         """Bring the run's clock up to now."""
@@ -226,6 +213,5 @@ class _Meter:
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             "share_done": round(progress.share_done(run.config.training), 4),
         }
-        self._tokens, self._loss, self._likelihood = 0, 0.0, 0.0
-        self._since = progress.seconds
+        self.restart()
         return figures

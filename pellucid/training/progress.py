@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from typing import Any, Self
 
 from pellucid.training.config import TrainingConfig
@@ -18,8 +19,17 @@ class Progress:
     target_tokens: int = 0
     """Real target tokens learned from, stops included."""
     skipped_steps: int = 0
-    """Updates left out because something was not finite."""
+    """Updates left out because something was not finite, or as spikes."""
     skipped_in_a_row: int = 0
+    """Of the last updates, how many were left out because something was not finite."""
+    spikes: int = 0
+    """Updates whose gradient was far longer than lately."""
+    rollbacks: int = 0
+    """How often the run went back to a checkpoint because it had left the finite numbers."""
+    rate_factor: float = 1.0
+    """What these returns have left of the learning rate: each halves it."""
+    good_step: int = 0
+    """The step of the checkpoint that the run would go back to."""
     best_score: float | None = None
     """The best validation figure so far; higher is better, a loss counts negative."""
     best_step: int = 0
@@ -40,17 +50,24 @@ class Progress:
         """From what ``state`` gave."""
         return cls(**state)
 
-    def note_score(self, score: float) -> bool:
-        """Record a validation figure; True if it is the best so far, which NaN never is."""
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Become what ``state`` tells, in place: others hold on to this object."""
+        for field in dataclasses.fields(self):
+            setattr(self, field.name, state.get(field.name, field.default))
+
+    def note_score(self, score: float, *, is_regular: bool = True) -> bool:
+        """Record a validation figure; True if it is the best so far, which NaN never is.
+
+        Only regular ones are counted for patience and plateaus.
+        """
         self.validated_step = self.step
-        best = -math.inf if self.best_score is None else self.best_score
-        if score > best:
+        is_best = score > (-math.inf if self.best_score is None else self.best_score)
+        if is_best:
             self.best_score, self.best_step = score, self.step
-            self.validations_since_best = self.validations_at_this_rate = 0
-            return True
-        self.validations_since_best += 1
-        self.validations_at_this_rate += 1
-        return False
+        if is_regular:
+            self.validations_since_best = 0 if is_best else self.validations_since_best + 1
+            self.validations_at_this_rate = 0 if is_best else self.validations_at_this_rate + 1
+        return is_best
 
     def note_plateau(self, config: TrainingConfig) -> bool:
         """Lower the rate if the schedule ``plateau`` says so by now; True if it does."""

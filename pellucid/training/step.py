@@ -29,9 +29,14 @@ class StepReport:
     gradient_norm: float
     """The 2-norm before clipping, of the gradient of the mean loss."""
     applied: bool
-    """False if the loss or the gradient was not finite and nothing was changed."""
+    """False if nothing was changed, as loss or gradient was not finite or called a spike."""
     two_sizes: TwoBatchSizes | None = None
     """The gradients of the first batch and of all, if there were several."""
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether loss and gradient are numbers to go by."""
+        return math.isfinite(self.gradient_norm) and math.isfinite(self.loss)
 
 
 def build_optimizer(model: SequenceModel, config: TrainingConfig) -> torch.optim.Optimizer:
@@ -67,6 +72,22 @@ def update(
     large batch). If the loss or the gradient is not finite, parameters and optimizer stay
     exactly as they were.
     """
+    report = find_gradient(model, optimizer, batches, objective, config, precision)
+    return apply_gradient(optimizer, report, rate) if report.is_finite else report
+
+
+def find_gradient(
+    model: SequenceModel,
+    optimizer: torch.optim.Optimizer,
+    batches: Sequence[Batch],
+    objective: Objective,
+    config: TrainingConfig,
+    precision: Precision = "fp32",
+) -> StepReport:
+    """The first half of an update: the clipped gradient lies at the parameters, none has moved.
+
+    Whoever looks at the report may leave it at that.
+    """
     model.train()
     optimizer.zero_grad(set_to_none=True)
     loss_sum, likelihood_sum, token_count = 0.0, 0.0, 0
@@ -81,17 +102,12 @@ def update(
         if first is None and len(batches) > 1:
             first = joint_norm(_gradients(model)), token_count
     norm = _scale_and_clip(_gradients(model), 1.0 / max(1, token_count), config.clip_norm)
-    finite = math.isfinite(norm) and math.isfinite(loss_sum)
-    if finite:
-        for group in optimizer.param_groups:
-            group["lr"] = rate
-        optimizer.step()
     return StepReport(
         loss=loss_sum / max(1, token_count),
         negative_log_likelihood=likelihood_sum / max(1, token_count),
         token_count=token_count,
         gradient_norm=norm,
-        applied=finite,
+        applied=False,
         two_sizes=_two_sizes(first, norm, token_count),
     )
 
@@ -112,6 +128,14 @@ def _two_sizes(
         large_square=norm**2,
         large_tokens=token_count,
     )
+
+
+def apply_gradient(optimizer: torch.optim.Optimizer, report: StepReport, rate: float) -> StepReport:
+    """The second half: move the parameters along the gradient that lies there."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+    optimizer.step()
+    return dataclasses.replace(report, applied=True)
 
 
 def _scale_and_clip(gradients: list[Tensor], scale: float, clip_norm: float) -> float:

@@ -15,13 +15,16 @@ from pellucid.training.board import with_board
 from pellucid.training.checkpoint import load_checkpoint, newest_intact
 from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData, prepare_data
+from pellucid.training.failures import rate_begins_anew
 from pellucid.training.folder import RunFolder
 from pellucid.training.journal import Journal, Listener
-from pellucid.training.loop import Run, StopRequest, learn
+from pellucid.training.loop import StopRequest, learn
+from pellucid.training.memory import refuse_what_cannot_fit
 from pellucid.training.objective import build_objective
 from pellucid.training.parent import copy_parameters, freeze, learned_tensors, load_parent
 from pellucid.training.precision import resolve_precision
 from pellucid.training.progress import Progress
+from pellucid.training.run import Run
 from pellucid.training.step import build_optimizer
 from pellucid.training.teacher import check_tokenizers, given_tokenizers, load_teacher
 from pellucid.training.torch_setup import torch_for_training
@@ -59,8 +62,8 @@ def train(
     every journal event; ``should_stop`` is asked after each update and ends the run with a
     checkpoint.
 
-    Raises OutputExistsError, LockedError, ConfigError, DataError, WriteError, DivergedError,
-    MissingExtraError.
+    Raises OutputExistsError, LockedError, ConfigError (also for other training text or a model too
+    large for the memory there is), DataError, WriteError, DivergedError, MissingExtraError.
     """
     if config.training.tensorboard:
         listener = with_board(out, listener)
@@ -83,12 +86,9 @@ def set_up_run(config: RunConfig, folder: RunFolder, journal: Journal) -> Run:
     if teacher is not None:
         check_tokenizers(teacher, (data.source_tokenizer, data.target_tokenizer))
     device = _device(config)
-    model = build_any_model(
-        config.model,
-        data.source_tokenizer.vocabulary_size,
-        data.target_tokenizer.vocabulary_size,
-        seed=config.training.seed,
-    )
+    sizes = data.source_tokenizer.vocabulary_size, data.target_tokenizer.vocabulary_size
+    refuse_what_cannot_fit(config, *sizes, device)
+    model = build_any_model(config.model, *sizes, seed=config.training.seed)
     _begin_from_data(model, data, config)
     model = model.to(device)
     model.dropout_source.seed(config.training.seed)
@@ -128,10 +128,9 @@ def _resume(run: Run) -> None:
         return
     state = load_checkpoint(folder, run.model, run.optimizer, run.average)
     run.data.refuse_other(state.get("data", {}))
-    run.progress = Progress.from_state(state["progress"])
-    run.sampler.restore(state["sampler"])
-    run.model.dropout_source.restore(state["dropout"])
-    run.precision = state["precision"]
+    run.restore(state)
+    if state.get("pace", run.pace) != run.pace:
+        rate_begins_anew(run)
     if state["threads"] != torch.get_num_threads():
         _log.warning(
             "resuming with %d CPU threads, not %d: sums round differently",

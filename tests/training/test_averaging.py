@@ -27,6 +27,24 @@ def test_the_mean_spans_the_last_snapshots_and_the_parameters_come_back():
         assert w.item() == value
 
 
+def test_the_present_may_count_as_a_snapshot_that_is_not_remembered():
+    w = torch.tensor(0.0)
+    mean = average(w, average_last=2)
+    for value in (1.0, 3.0):
+        w.fill_(value)
+        mean.before_validation()
+    w.fill_(8.0)
+    with mean.applied(with_present=True):
+        assert w.item() == 5.5
+    assert w.item() == 8.0
+    assert value_inside(mean, w) == 2.0
+    moving = average(w, average_decay=0.5)
+    moving.after_update()
+    w.fill_(2.0)
+    with moving.applied(with_present=True):
+        assert w.item() == 8.0
+
+
 def test_the_parameters_come_back_after_an_error_too():
     w = torch.tensor(1.0)
     mean = average(w, average_last=2)

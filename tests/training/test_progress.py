@@ -28,6 +28,16 @@ def test_a_better_score_is_a_new_best_and_a_worse_or_equal_one_is_not():
     assert progress.validated_step == 7
 
 
+def test_a_score_between_two_regular_ones_may_be_the_best_but_uses_up_no_patience():
+    progress = Progress(step=5)
+    progress.note_score(1.0)
+    assert not progress.note_score(0.5, is_regular=False)
+    assert progress.validations_since_best == 0
+    progress.note_score(0.5)
+    assert progress.note_score(2.0, is_regular=False)
+    assert (progress.best_score, progress.validations_since_best) == (2.0, 1)
+
+
 def test_a_score_that_is_not_a_number_is_never_the_best():
     progress = Progress()
     assert not progress.note_score(float("nan"))

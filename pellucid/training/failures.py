@@ -1,0 +1,135 @@
+"""When numbers go wrong: updates are left out, spikes told of, and at worst the run goes back.
+
+All decisions follow from the loss and the gradient norm of an update and from what a checkpoint
+holds. So a run that was killed and resumed decides as the unbroken one, and all processes of one
+run decide alike.
+"""
+
+import logging
+from pathlib import Path
+
+from pellucid.core.errors import DivergedError
+from pellucid.training.checkpoint import (
+    broken_tensors,
+    checkpoints_of,
+    is_intact,
+    load_checkpoint,
+    remove_newer,
+    save_checkpoint,
+)
+from pellucid.training.run import Run
+from pellucid.training.spikes import Drawn, describe_spike, write_spike
+from pellucid.training.step import StepReport
+
+MOST_SKIPPED_IN_A_ROW = 10
+"""So many updates in a row that are not finite send the run back (reliability N2)."""
+MOST_ROLLBACKS = 3
+"""So often in one run; then it has diverged (reliability N2)."""
+RATE_PER_ROLLBACK = 0.5
+"""What each return leaves of the learning rate (reliability N2)."""
+_NEVER_TURNED_BACK = ("seconds", "skipped_steps", "spikes")
+"""Counts of what really happened, in the abandoned stretch too."""
+
+_log = logging.getLogger("pellucid")
+
+
+def may_apply(run: Run, report: StepReport) -> bool:
+    """Whether the parameters may follow this gradient: finite, and no spike to be skipped."""
+    return report.is_finite and not (run.config.training.skip_spikes and _is_spike(run, report))
+
+
+def note_update(run: Run, report: StepReport, drawn: list[Drawn]) -> None:
+    """Count an update and tell of one that was left out or whose gradient was a spike."""
+    progress = run.progress
+    if not report.is_finite:
+        progress.skipped_steps += 1
+        progress.skipped_in_a_row += 1
+        norm = str(report.gradient_norm)
+        run.journal.write("skipped", {"step": progress.step, "gradient_norm": norm})
+        return
+    progress.skipped_in_a_row = 0
+    if _is_spike(run, report):
+        progress.spikes += 1
+        progress.skipped_steps += not report.applied
+        _record_spike(run, report, drawn)
+    run.spikes.note(report.gradient_norm)
+
+
+def why_to_go_back(run: Run, *, look_inside: bool) -> str | None:
+    """What has gone wrong for good, if anything; ``look_inside`` searches every tensor for NaN."""
+    if run.progress.skipped_in_a_row >= MOST_SKIPPED_IN_A_ROW:
+        return f"loss or gradient was not finite for {MOST_SKIPPED_IN_A_ROW} updates in a row"
+    if look_inside:
+        broken = broken_tensors(run.model, run.optimizer, run.average)
+        if broken:
+            more = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
+            return f"{broken[0]}{more} are no longer finite"
+    return None
+
+
+def go_back(run: Run, reason: str) -> None:
+    """Return to the last good checkpoint with half the learning rate.
+
+    The checkpoint is written anew with the count of returns, and those after it are removed, so
+    that a run killed at any moment remembers or repeats this. Raises DivergedError after three
+    returns, or without a checkpoint to return to.
+    """
+    progress = run.progress
+    step, returns = progress.step, progress.rollbacks + 1
+    if returns > MOST_ROLLBACKS:
+        raise _diverged(
+            f"{reason}, up to step {step}, after {MOST_ROLLBACKS} returns to a checkpoint"
+        )
+    folder = _last_good(run)
+    if folder is None:
+        raise _diverged(f"{reason}, up to step {step}, with no checkpoint to go back to")
+    kept = {name: getattr(progress, name) for name in _NEVER_TURNED_BACK}
+    factor = progress.rate_factor * RATE_PER_ROLLBACK
+    run.restore(load_checkpoint(folder, run.model, run.optimizer, run.average))
+    progress.restore({**progress.state(), **kept, "rollbacks": returns, "rate_factor": factor})
+    save_checkpoint(folder, run.model, run.optimizer, run.average, run.state())
+    remove_newer(folder)
+    figures = {"step": step, "to_step": progress.step, "reason": reason, "rollbacks": returns}
+    run.journal.write("rollback", {**figures, "rate_factor": factor})
+
+
+def rate_begins_anew(run: Run) -> None:
+    """Forget earlier returns: whoever resumes with another rate has dealt with them."""
+    if run.progress.rollbacks:
+        _log.warning(
+            "the learning rate is as set: the halvings of %s returns to a checkpoint are forgotten",
+            run.progress.rollbacks,
+        )
+    run.progress.rollbacks, run.progress.rate_factor = 0, 1.0
+
+
+def _is_spike(run: Run, report: StepReport) -> bool:
+    return report.gradient_norm > run.spikes.limit
+
+
+def _record_spike(run: Run, report: StepReport, drawn: list[Drawn]) -> None:
+    figures = {
+        "step": run.progress.step,
+        "gradient_norm": report.gradient_norm,
+        "usual_norm": run.spikes.usual,
+        "limit": run.spikes.limit,
+        "skipped": not report.applied,
+    }
+    contents = describe_spike(run.model, run.data, drawn)
+    write_spike(run.folder.path, {**figures, **contents})
+    run.journal.write("spike", {**figures, "suspects": contents["suspects"][:1]})
+
+
+def _last_good(run: Run) -> Path | None:
+    """The checkpoint of the last regular save, or the next older one that is intact."""
+    wanted = run.folder.checkpoint_path(run.progress.good_step)
+    older = (each for each in checkpoints_of(run.folder.path) if each.name <= wanted.name)
+    return next((each for each in older if is_intact(each)), None)
+
+
+def _diverged(message: str) -> DivergedError:
+    return DivergedError(
+        message,
+        hint="lower training.learning_rate or training.clip_norm, or raise training.warmup_steps,"
+        " then --resume",
+    )

@@ -1,0 +1,91 @@
+"""Whether a model can be trained at all in the memory there is, asked before any is taken."""
+
+from pathlib import Path
+
+import torch
+
+from pellucid.core.errors import ConfigError
+from pellucid.model import ModelConfig
+from pellucid.model.build import parameter_shapes
+from pellucid.training.config import RunConfig, TrainingConfig
+
+_BYTES = 4
+"""Of a float32 number; parameters, gradients and optimizer are held in it."""
+_LEARNING_COPIES = 4
+"""A parameter, its gradient, and Adam's two running means."""
+_MEMORY_TABLE = Path("/proc/meminfo")
+_GROUP_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+"""What a container may use at most: version 2 of Linux's control groups, and version 1."""
+
+
+def refuse_what_cannot_fit(
+    config: RunConfig, source_size: int, target_size: int, device: str
+) -> None:
+    """Raise ConfigError if the parameters, and what training keeps for each, exceed free memory.
+
+    Activations come on top and are not counted: what passes may still be too large. No memory is
+    taken to find out.
+    """
+    free = free_memory(device)
+    most = _most_parameters(config.model, source_size + target_size)
+    if free is None or least_memory(config.training, most) <= free:
+        return  # counting exactly costs a second, as PyTorch imports its compiler for it
+    shapes = parameter_shapes(config.model, source_size, target_size)
+    count = sum(shape.numel() for shape in shapes.values())
+    needed = least_memory(config.training, count)
+    if needed > free:
+        raise ConfigError(
+            f"a model of {count:,} parameters takes at least {needed / 1e9:.1f} GB to train, and"
+            f" {free / 1e9:.1f} GB are free on {device}",
+            hint="lower model.d_model, model.d_ff, the number of layers or"
+            " tokenizer.vocabulary_size",
+        )
+
+
+def least_memory(config: TrainingConfig, parameter_count: int) -> int:
+    """Bytes that training keeps for so many parameters, activations left out."""
+    averages = config.average_last if config.average_last > 1 else int(config.average_decay > 0)
+    return _BYTES * parameter_count * (_LEARNING_COPIES + averages)
+
+
+def _most_parameters(config: ModelConfig, tokens: int) -> int:
+    """More parameters than any kind of model of these sizes has, at a glance.
+
+    A layer has four matrices for each of two attentions, or two recurrent networks of four gates
+    over two inputs each, and two or three to and from ``d_ff``. A vocabulary has an embedding and
+    an output matrix; positions have rows of their own.
+    """
+    heads = config.heads * max(config.d_k or 0, config.d_v or 0)
+    width = max(config.d_model, heads, config.position_hidden or 0)
+    rows = 2 * tokens + 4 * config.max_positions + 1000
+    layer = 40 * width**2 + 4 * width * (config.d_ff + config.relative_clip)
+    return rows * width + layer * (config.encoder_layers + config.decoder_layers + 2)
+
+
+def free_memory(device: str) -> int | None:
+    """Bytes that may still be taken on ``device``; None where the system does not tell."""
+    if device.startswith("cuda"):
+        return int(torch.cuda.mem_get_info(device)[0])
+    known = [_free_in_system(), *(_limit_of_group(path) for path in _GROUP_LIMITS)]
+    return min((each for each in known if each is not None), default=None)
+
+
+def _free_in_system() -> int | None:
+    """Memory that is available, and unused swap (Linux)."""
+    try:
+        lines = _MEMORY_TABLE.read_text().splitlines()
+        table = {line.partition(":")[0]: line.split() for line in lines}
+        return 1024 * (int(table["MemAvailable"][1]) + int(table["SwapFree"][1]))
+    except (OSError, ValueError, LookupError):
+        return None
+
+
+def _limit_of_group(path: Path) -> int | None:
+    """What is in use already is not taken off: most of that is files, which give way."""
+    try:
+        return int(path.read_text())
+    except (OSError, ValueError):  # there is no such group, or no limit ("max")
+        return None

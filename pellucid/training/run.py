@@ -1,0 +1,66 @@
+"""All that changes while a model learns, gathered in one value."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+
+from pellucid.model import SequenceModel
+from pellucid.text.batching import BatchSampler
+from pellucid.training.averaging import Average
+from pellucid.training.config import RunConfig
+from pellucid.training.data import TrainingData
+from pellucid.training.folder import RunFolder
+from pellucid.training.journal import Journal
+from pellucid.training.objective import Objective
+from pellucid.training.precision import Precision
+from pellucid.training.progress import Progress
+from pellucid.training.spikes import SpikeWatch
+
+
+@dataclasses.dataclass
+class Run:
+    """All that changes while a model learns, and where it is recorded."""
+
+    config: RunConfig
+    folder: RunFolder
+    journal: Journal
+    data: TrainingData
+    model: SequenceModel
+    optimizer: torch.optim.Optimizer
+    average: Average
+    sampler: BatchSampler
+    objective: Objective
+    progress: Progress
+    precision: Precision
+    spikes: SpikeWatch = dataclasses.field(default_factory=SpikeWatch)
+
+    @property
+    def pace(self) -> list[float | None]:
+        """The settings with which a diverged run may be resumed, as they are now."""
+        config = self.config.training
+        return [config.learning_rate, config.warmup_steps, config.clip_norm]
+
+    def state(self) -> dict[str, Any]:
+        """What a checkpoint keeps besides tensors."""
+        return {
+            "step": self.progress.step,
+            "progress": self.progress.state(),
+            "sampler": self.sampler.state(),
+            "dropout": self.model.dropout_source.state(),
+            "gradient_norms": self.spikes.state(),
+            "data": self.data.fingerprints(),
+            "pace": self.pace,
+            "precision": self.precision,
+            "threads": torch.get_num_threads(),
+            "torch": torch.__version__,
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go back to where ``state`` was taken; tensors are put back by ``load_checkpoint``."""
+        self.progress.restore(state["progress"])
+        self.sampler.restore(state["sampler"])
+        self.model.dropout_source.restore(state["dropout"])
+        self.spikes.restore(state.get("gradient_norms", ()))
+        self.precision = state["precision"]

@@ -1,0 +1,49 @@
+"""Objectives that go wrong at a certain point, as real ones do: by overflow, by bad data."""
+
+import dataclasses
+from collections.abc import Callable
+
+import torch
+
+from pellucid.model import LossSums, SequenceModel
+from pellucid.text.batching import Batch
+from pellucid.training.config import TrainingConfig
+from pellucid.training.objective import Objective, build_objective
+
+
+@dataclasses.dataclass
+class Faulty:
+    """An objective spoiled by ``fault``, which is told the number of the call, from 0."""
+
+    inner: Objective
+    fault: Callable[[SequenceModel, Batch, LossSums, int], LossSums]
+    calls: int = 0
+
+    def __call__(self, model: SequenceModel, batch: Batch) -> LossSums:
+        sums = self.fault(model, batch, self.inner(model, batch), self.calls)
+        self.calls += 1
+        return sums
+
+
+def build_faulty(
+    fault: Callable[[SequenceModel, Batch, LossSums, int], LossSums],
+) -> Callable[[TrainingConfig, SequenceModel | None], Faulty]:
+    """What takes the place of ``build_objective``."""
+    return lambda config, teacher: Faulty(build_objective(config, teacher), fault)
+
+
+def times(sums: LossSums, factor: float) -> LossSums:
+    return dataclasses.replace(sums, loss=sums.loss * factor)
+
+
+def cliff(height: float) -> Callable[[SequenceModel, Batch, LossSums, int], LossSums]:
+    """NaN as soon as a bias of the first layer is larger than ``height``, as an overflow would.
+
+    It depends on the parameters alone, so whoever comes there again falls again.
+    """
+
+    def fault(model: SequenceModel, batch: Batch, sums: LossSums, call: int) -> LossSums:
+        bias = model.encoder.layers[0].feed_forward.inner.bias
+        return times(sums, torch.nan) if bias.abs().max().item() > height else sums
+
+    return fault

@@ -1,0 +1,222 @@
+"""N2: a run that leaves the finite numbers goes back, more slowly, and nothing is forgotten."""
+
+import json
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import tiny_runs
+import torch
+from failing_objectives import build_faulty, cliff, times
+
+from pellucid.core.errors import DivergedError
+from pellucid.core.files import verify_folder
+from pellucid.core.tensors import load_tensors
+from pellucid.model import LossSums
+from pellucid.training.checkpoint import checkpoints_of, newest_intact
+from pellucid.training.config import RunConfig
+from pellucid.training.journal import read_journal
+from pellucid.training.presets import read_config
+from pellucid.training.train import train
+
+HEIGHT = 0.034
+"""At the full rate the largest bias climbs past this height at update 26; from where it was at
+update 13, half the rate does not bring it there before the end."""
+
+
+def config(*settings: str, steps: int = 36) -> RunConfig:
+    changed = [
+        "phrasebook.pairs=100",
+        "model.encoder_layers=1",
+        "model.decoder_layers=1",
+        "decoding.max_length=5",
+        "training.batch_tokens=128",
+        "training.accumulate=1",
+        "training.schedule=constant",
+        "training.warmup_steps=1",
+        "training.learning_rate=0.0015",
+        "training.validate_every=1000",
+        "training.save_every=13",
+        f"training.max_steps={steps}",
+    ]
+    return read_config("demo", [*tiny_runs.SETTINGS, *changed, *settings])
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that fell off the cliff once and went back; to be read."""
+    run = tmp_path_factory.mktemp("rollback") / "unbroken"
+    with pytest.MonkeyPatch.context() as patch:
+        plant(patch, cliff(HEIGHT))
+        train(config(), run)
+    return run
+
+
+def plant(monkeypatch: pytest.MonkeyPatch, fault: Callable[..., LossSums]) -> None:
+    monkeypatch.setattr("pellucid.training.train.build_objective", build_faulty(fault))
+
+
+def events(run: Path, name: str) -> list[dict[str, object]]:
+    return [event for event in read_journal(run / "journal.jsonl") if event["event"] == name]
+
+
+def progress_of(run: Path) -> dict[str, object]:
+    newest = newest_intact(run)
+    assert newest is not None
+    state: dict[str, object] = json.loads((newest / "state.json").read_text())
+    progress = state["progress"]
+    assert isinstance(progress, dict)
+    return progress
+
+
+def contents(run: Path) -> dict[str, object]:
+    """Every tensor and number of the last checkpoint but the clock."""
+    newest = newest_intact(run)
+    assert newest is not None
+    state = json.loads((newest / "state.json").read_text())
+    del state["progress"]["seconds"]
+    files = verify_folder(newest)["files"]
+    hashes = {name: each["sha256"] for name, each in files.items() if name != "state.json"}
+    return {"state": state, "step": newest.name, **hashes}
+
+
+def test_ten_updates_in_a_row_that_are_not_finite_lead_back_to_the_last_good_checkpoint(
+    unbroken: Path,
+):
+    skipped = [event["step"] for event in events(unbroken, "skipped")]
+    assert skipped == list(range(26, 36))
+    assert events(unbroken, "rollback") == [
+        {
+            "event": "rollback",
+            "step": 35,
+            "to_step": 13,  # saved after every thirteenth update, but after 26 all was not well
+            "reason": "loss or gradient was not finite for 10 updates in a row",
+            "rollbacks": 1,
+            "rate_factor": 0.5,
+        }
+    ]
+    rates = [event["learning_rate"] for event in events(unbroken, "train")]
+    assert rates == [0.0015] * 35 + [0.00075] * (36 - 13)
+    progress = progress_of(unbroken)
+    assert (progress["step"], progress["skipped_steps"], progress["good_step"]) == (36, 10, 26)
+    for tensor in load_tensors(checkpoints_of(unbroken)[0] / "model.safetensors").values():
+        assert bool(tensor.isfinite().all())
+
+
+def test_after_three_returns_the_run_has_diverged_and_the_good_checkpoint_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    plant(monkeypatch, lambda model, batch, sums, call: times(sums, torch.nan if call > 3 else 1))
+    with pytest.raises(DivergedError) as caught:
+        train(config("training.save_every=3"), tmp_path / "run")
+    assert str(caught.value) == (
+        "loss or gradient was not finite for 10 updates in a row, up to step 13, after 3 returns"
+        " to a checkpoint"
+    )
+    assert caught.value.exit_code == 75
+    assert caught.value.hint == (
+        "lower training.learning_rate or training.clip_norm, or raise training.warmup_steps,"
+        " then --resume"
+    )
+    returns = events(tmp_path / "run", "rollback")
+    assert [(event["step"], event["to_step"]) for event in returns] == [(14, 3), (13, 3), (13, 3)]
+    assert [event["rate_factor"] for event in returns] == [0.5, 0.25, 0.125]
+    good = tmp_path / "run" / "checkpoints" / "step-00000003"
+    assert good in checkpoints_of(tmp_path / "run")
+    verify_folder(good)
+
+
+def test_whoever_resumes_with_another_rate_begins_with_that_rate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+):
+    with monkeypatch.context() as patch:
+        plant(patch, lambda model, batch, sums, call: times(sums, torch.nan if call > 3 else 1))
+        with pytest.raises(DivergedError):
+            train(config(), tmp_path / "run")
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        slower = config("training.learning_rate=0.001")
+        result = train(slower, tmp_path / "run", resume=True)
+    assert "the halvings of 3 returns to a checkpoint are forgotten" in caplog.text
+    assert events(tmp_path / "run", "train")[-1]["learning_rate"] == 0.001
+    assert (result.progress.rollbacks, result.progress.rate_factor) == (0, 1.0)
+
+
+class Killed(BaseException):
+    """Ends the run as a kill does: nothing more is written."""
+
+
+@pytest.mark.parametrize(
+    ("event", "occurrence"),
+    [("skipped", 4), ("skipped", 9), ("rollback", 0), ("train", 38)],
+    ids=["in the streak", "before the return", "right after it", "later"],
+)
+def test_a_run_killed_around_a_return_ends_as_the_unbroken_one(
+    event: str, occurrence: int, unbroken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    plant(monkeypatch, cliff(HEIGHT))
+    count = 0
+
+    def kill(told: dict[str, object]) -> None:
+        nonlocal count
+        count += told["event"] == event
+        if count > occurrence:
+            raise Killed
+
+    with pytest.raises(Killed):
+        train(config(), tmp_path / "killed", listener=kill)
+    train(config(), tmp_path / "killed", resume=True)
+    assert contents(tmp_path / "killed") == contents(unbroken)
+
+
+def test_a_run_stopped_in_the_middle_of_a_streak_goes_back_where_the_unbroken_one_does(
+    unbroken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The checkpoint of the stop is newer, but the run would not have made it."""
+    plant(monkeypatch, cliff(HEIGHT))
+    asked = iter(range(100))
+    stop = lambda: "asked" if next(asked) == 29 else None  # noqa: E731
+    train(config(), tmp_path / "stopped", should_stop=stop)
+    assert progress_of(tmp_path / "stopped")["skipped_in_a_row"] == 4
+    train(config(), tmp_path / "stopped", resume=True)
+    assert contents(tmp_path / "stopped") == contents(unbroken)
+
+
+def test_parameters_that_are_no_longer_finite_are_noticed_before_they_are_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """N4: something outside the gradient spoiled one number in memory."""
+
+    def fault(model: object, batch: object, sums: LossSums, call: int) -> LossSums:
+        if call == 7:
+            with torch.no_grad():
+                model.encoder.layers[0].feed_forward.inner.bias[3] = torch.inf  # type: ignore[attr-defined]
+        return sums
+
+    plant(monkeypatch, fault)
+    result = train(config("training.save_every=3", steps=12), tmp_path / "run")
+    [back] = events(tmp_path / "run", "rollback")
+    name = "encoder.layers.0.feed_forward.inner.bias"
+    assert (back["step"], back["to_step"]) == (9, 6)
+    assert str(back["reason"]).startswith(name)
+    assert str(back["reason"]).endswith("are no longer finite")
+    assert result.progress.step == 12
+    for folder in checkpoints_of(tmp_path / "run"):
+        assert bool(load_tensors(folder / "model.safetensors")[name].isfinite().all())
+
+
+def test_a_damaged_checkpoint_is_passed_over_on_the_way_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    run = tmp_path / "run"
+
+    def fault(model: object, batch: object, sums: LossSums, call: int) -> LossSums:
+        if call == 9:
+            (run / "checkpoints" / "step-00000009" / "state.json").write_text("{}")
+        return times(sums, torch.nan) if 9 <= call < 19 else sums
+
+    plant(monkeypatch, fault)
+    result = train(config("training.save_every=3", steps=20), run)
+    [back] = events(run, "rollback")
+    assert (back["step"], back["to_step"]) == (19, 6)
+    assert result.progress.step == 20
