@@ -37,7 +37,7 @@ def _section(rows: Sequence[Row]) -> list[str]:
         changed = "each with what its row names"
     return [
         f"Preset `{first['preset']}`, {changed}. {_machine(rows)}\n",
-        *_table([_cells(row) for row in rows]),
+        *_table([_cells(row) | _gain(row, rows) for row in rows]),
         *_means(rows),
         *_curves(rows),
         *_signatures(rows),
@@ -65,6 +65,17 @@ def _cells(row: Row) -> dict[str, str]:
         for name in figures["signatures"]:
             cells[f"{test} {name}"] = f"{figures[name]:.2f}"
     return cells
+
+
+def _gain(row: Row, rows: Sequence[Row]) -> dict[str, str]:
+    """Validation BLEU beyond that of the first variant with the same seed, if there are several."""
+    variants = [variant for variant, _ in EXPERIMENTS[row["experiment"]].variants]
+    first = [
+        other for other in rows if other["variant"] == variants[0] and other["seed"] == row["seed"]
+    ]
+    if len(variants) == 1 or not first:
+        return {}
+    return {"gain": f"{row['best']['bleu'] - first[0]['best']['bleu']:+.2f}"}
 
 
 def _table(rows: Sequence[dict[str, str]]) -> list[str]:

@@ -93,10 +93,27 @@ def test_seeds_are_told_by_mean_and_spread():
     assert text.count("\n| ") == 3
 
 
-def _row(seed: int, wer: float) -> dict[str, object]:
+def test_what_an_option_gains_is_told_beside_the_same_seed():
+    """50.0 with the preset; 51.5 with less dropout: 1.5 more."""
+    import quality_page
+
+    rows = [
+        _row(1, 0.0, "regularization", "preset", 50.0),
+        _row(2, 0.0, "regularization", "preset", 60.0),
+        _row(1, 0.0, "regularization", "dropout 0.1", 51.5),
+    ]
+    text = quality_page.page({"rows": rows, "counted": "", "command": ""})
+    cells = [[cell.strip() for cell in line.split("|")] for line in text.splitlines()]
+    gains = {row[1]: row[-2] for row in cells if len(row) > 5 and row[2] == "1"}
+    assert gains == {"preset": "+0.00", "dropout 0.1": "+1.50"}
+
+
+def _row(
+    seed: int, wer: float, experiment: str = "cmudict", variant: str = "", bleu: float = 50.0
+) -> dict[str, object]:
     return {
-        "experiment": "cmudict",
-        "variant": "",
+        "experiment": experiment,
+        "variant": variant,
         "preset": "cmudict",
         "settings": [],
         "minutes": 60,
@@ -115,7 +132,7 @@ def _row(seed: int, wer: float) -> dict[str, object]:
         "updates": 10,
         "target_tokens": 100,
         "tokens_per_second": 5.0,
-        "best": {"loss": 1.0, "bleu": 50.0, "exact_match": 70.0},
+        "best": {"loss": 1.0, "bleu": bleu, "exact_match": 70.0},
         "goal": None,
         "goal_minutes": None,
         "curve": [],
