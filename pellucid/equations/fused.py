@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from pellucid.equations.masks import causal_mask, masked_softmax
+from pellucid.equations.positions import sinusoidal_positions
 from pellucid.equations.relative import alibi_bias, relative_distances
 
 _CHUNK_ROWS = 512
@@ -112,6 +113,26 @@ def fused_relative_attention(
     at_distance = weights.new_zeros(*weights.shape[:-1], key_table.shape[0])
     at_distance = at_distance.scatter_add(-1, rows, weights)
     return weights @ value + at_distance @ value_table
+
+
+def fused_rotary_positions(
+    x: Float[Tensor, "*batch length size"], start: int = 0
+) -> Float[Tensor, "*batch length size"]:
+    """``rotary_positions`` as one product of complex numbers, forwards and backwards.
+
+    EQ: none.  Source: Su et al. (2021), eq. (12): a pair of features is a complex number, and
+    turning it by nθᵢ is multiplying it by exp(i nθᵢ).
+    Law: tests/laws/test_fused_equals_clear.py.
+
+    Three times as fast on a CPU as taking every other feature. PyTorch has no complex bfloat16,
+    so narrower numbers are widened and narrowed again.
+    """
+    length, size = x.shape[-2:]
+    wide = x.double() if x.dtype is torch.float64 else x.float()
+    waves = sinusoidal_positions(length, size, start, wide.dtype, x.device)
+    turns = torch.complex(waves[:, 1::2].contiguous(), waves[:, ::2].contiguous())
+    pairs = torch.view_as_complex(wide.reshape(*x.shape[:-1], size // 2, 2))
+    return torch.view_as_real(pairs * turns).flatten(-2).to(x.dtype)
 
 
 def _with_causal(

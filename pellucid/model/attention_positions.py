@@ -17,6 +17,7 @@ from pellucid.equations.fused import (
     fused_alibi_attention,
     fused_attention,
     fused_relative_attention,
+    fused_rotary_positions,
 )
 from pellucid.model.config import ModelConfig
 
@@ -40,8 +41,13 @@ class AttentionPositions(nn.Module):
     def turn(
         self, x: Float[Tensor, "row heads length size"], start: int
     ) -> Float[Tensor, "row heads length size"]:
-        """Queries or keys, of which the first stands at ``start``, turned if they are rotary."""
-        return rotary_positions(x, start) if self.kind == "rotary" else x
+        """Queries or keys, of which the first stands at ``start``, turned if they are rotary.
+
+        In training by the fast twin; otherwise in real numbers, which every exported format knows.
+        """
+        if self.kind != "rotary":
+            return x
+        return fused_rotary_positions(x, start) if self.training else rotary_positions(x, start)
 
     def scores(
         self,

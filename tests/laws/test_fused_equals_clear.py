@@ -14,6 +14,7 @@ from pellucid.equations import (
     fused,
     layer_norm,
     relative_attention,
+    rotary_positions,
     smoothed_cross_entropy,
 )
 from pellucid.equations.fused import (
@@ -22,6 +23,7 @@ from pellucid.equations.fused import (
     fused_layer_norm,
     fused_linear_cross_entropy,
     fused_relative_attention,
+    fused_rotary_positions,
 )
 
 TOLERANCES = {torch.float64: 1e-12, torch.float32: 2e-6, torch.bfloat16: 2e-2}
@@ -218,3 +220,11 @@ def test_linear_cross_entropy_under_autocast_is_the_same_within_bfloat16():
         strict=True,
     ):
         torch.testing.assert_close(ours, theirs, rtol=4e-2, atol=4e-2)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("start", [0, 7])
+def test_rotary_positions_as_complex_numbers_turn_alike(start: int, dtype: torch.dtype) -> None:
+    heads = random(2, 5, 3, 6, dtype=dtype, seed=1)
+    x = heads.transpose(1, 2)  # as split into heads: not contiguous
+    assert_same(rotary_positions(x, start), fused_rotary_positions(x, start), [heads])
