@@ -1,5 +1,6 @@
 """Pellucid among the contenders of step_speed.py, through the functions that training calls."""
 
+import contextlib
 from typing import Any
 
 import numpy as np
@@ -10,12 +11,15 @@ from pellucid.model import ModelConfig, build_model
 from pellucid.model import transformer as transformer_module
 from pellucid.model.seq2seq import LossSums
 from pellucid.text.batching import collate
-from pellucid.text.store import IdRows, StoreReport, TokenStore
+from pellucid.text.store import TokenStore
+from pellucid.training.allocation import freed_memory_is_kept
 from pellucid.training.config import TrainingConfig
 from pellucid.training.objective import build_objective
 from pellucid.training.step import build_optimizer, update
 
 _RATE = 1e-3
+settings = contextlib.ExitStack()
+"""What training sets for its process; open until the process ends."""
 
 
 def pellucid_updater(
@@ -24,6 +28,7 @@ def pellucid_updater(
     """The next update at every call, as ``pellucid train`` makes it."""
     if system == "pellucid-whole-logits":
         transformer_module.loss_sums = _whole_logits  # type: ignore[assignment]
+    settings.enter_context(freed_memory_is_kept())
     store = _store(arrays)
     config = TrainingConfig(
         max_steps=1, label_smoothing=task["label_smoothing"], clip_norm=task["clip_norm"]
@@ -44,11 +49,10 @@ def pellucid_updater(
 
 def _store(arrays: dict[str, Any]) -> TokenStore:
     sides = [
-        IdRows(arrays[f"{side}_ids"].astype(np.int64), arrays[f"{side}_offsets"])
+        np.split(arrays[f"{side}_ids"], arrays[f"{side}_offsets"][1:-1])
         for side in ("source", "target")
     ]
-    count = len(sides[0])
-    return TokenStore(*sides, StoreReport(count, count, 0, 0), folder=None)
+    return TokenStore.from_pairs(*sides)
 
 
 def _whole_logits(

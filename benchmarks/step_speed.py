@@ -28,11 +28,11 @@ import numpy as np
 import step_report
 from step_operations import update_operations
 
+from pellucid.cli.kernels import KERNEL_BOUNDS
 from pellucid.model import ModelConfig
 from pellucid.text.batching import BatchSampler
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.lines import read_lines
-from pellucid.text.store import TokenStore
 from pellucid.text.tokenizer import train_tokenizers
 from pellucid.training.presets import read_config
 
@@ -48,7 +48,7 @@ def main() -> None:
     options = _parse_options()
     about = machine.describe(("torch", "numpy", "sentencepiece", "transformers"))
     options.work.mkdir(parents=True, exist_ok=True)
-    store = _prepare_store(options)
+    sides = _prepare_text(options)
     result: dict[str, Any] = {
         "benchmark": "step_speed",
         "command": machine.command(),
@@ -61,7 +61,7 @@ def main() -> None:
         "rounds": [],
     }
     for size in options.sizes:
-        result["models"][size] = _prepare_size(size, store, options)
+        result["models"][size] = _prepare_size(size, sides, options)
     for number in range(1, options.rounds + 1):
         for size in options.sizes:
             for contender in ["matrix-rate", *options.contenders]:
@@ -101,30 +101,32 @@ def _parse_options() -> argparse.Namespace:
     return options
 
 
-def _prepare_store(options: argparse.Namespace) -> TokenStore:
-    """The corpus as ids, one joint vocabulary for both sides."""
+def _prepare_text(options: argparse.Namespace) -> tuple[list[list[int]], list[list[int]]]:
+    """Both sides of the corpus as ids of one joint vocabulary."""
     sides = [list(read_lines(options.data / f"train.{each}")) for each in options.languages]
     wanted = TokenizerConfig(kind="bpe", vocabulary_size=VOCABULARY_SIZE)
     both, _ = train_tokenizers(*sides, wanted)
     options.vocabulary_size = both.vocabulary_size
-    return TokenStore.from_pairs(*(both.encode_batch(side) for side in sides))
+    source, target = (both.encode_batch(side) for side in sides)
+    return source, target
 
 
-def _prepare_size(size: str, store: TokenStore, options: argparse.Namespace) -> dict[str, Any]:
+def _prepare_size(
+    size: str, sides: tuple[list[list[int]], list[list[int]]], options: argparse.Namespace
+) -> dict[str, Any]:
     """Write the batches that every contender of this size takes; what they hold."""
     config = read_config(size, ["training.max_steps=1", "data.source=x", "data.target=x"])
     count = options.updates if size == "tiny" else options.base_updates
-    sampler = BatchSampler(store.source_lengths, store.target_lengths, BATCH_TOKENS, seed=1)
+    lengths = [np.array([len(row) for row in side]) for side in sides]
+    sampler = BatchSampler(*lengths, BATCH_TOKENS, seed=1)
     batches = [next(sampler) for _ in range(options.warm_up + count)]
-    np.savez(
-        options.work / f"{size}.npz",
-        source_ids=store.source.ids,
-        source_offsets=store.source.offsets,
-        target_ids=store.target.ids,
-        target_offsets=store.target.offsets,
-        pairs=np.concatenate(batches),
-        ends=np.cumsum([len(batch) for batch in batches]),
-    )
+    arrays = {}
+    for name, side, each in zip(("source", "target"), sides, lengths, strict=True):
+        arrays[f"{name}_ids"] = np.concatenate([np.array(row, dtype=np.int64) for row in side])
+        arrays[f"{name}_offsets"] = np.concatenate([[0], np.cumsum(each)])
+    arrays["pairs"] = np.concatenate(batches)
+    arrays["ends"] = np.cumsum([len(batch) for batch in batches])
+    np.savez(options.work / f"{size}.npz", allow_pickle=False, **arrays)
     task = {
         "model": config.model.to_table(),
         "vocabulary_size": options.vocabulary_size,
@@ -134,18 +136,18 @@ def _prepare_size(size: str, store: TokenStore, options: argparse.Namespace) -> 
         "threads": options.threads,
     }
     (options.work / f"{size}.json").write_text(json.dumps(task))
-    return {"task": task, **_count(config.model, store, batches[options.warm_up :], options)}
+    return {"task": task, **_count(config.model, lengths, batches[options.warm_up :], options)}
 
 
 def _count(
-    config: ModelConfig, store: TokenStore, batches: list[Any], options: argparse.Namespace
+    config: ModelConfig, lengths: list[Any], batches: list[Any], options: argparse.Namespace
 ) -> dict[str, Any]:
     """What the counted batches hold, and the operations they need."""
     padded, real, operations = 0, 0, 0.0
     for batch in batches:
-        source = int(store.source_lengths[batch].max()) + 1
-        target = int(store.target_lengths[batch].max()) + 1
-        tokens = int(store.target_lengths[batch].sum()) + len(batch)
+        source = int(lengths[0][batch].max()) + 1
+        target = int(lengths[1][batch].max()) + 1
+        tokens = int(lengths[1][batch].sum()) + len(batch)
         real += tokens
         padded += len(batch) * target
         shape = (len(batch), source, target, tokens)
@@ -163,6 +165,8 @@ def _run(contender: str, size: str, options: argparse.Namespace) -> dict[str, An
     script = Path(__file__).with_name("step_contenders.py")
     threads = str(options.threads)
     environment = {**os.environ, "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
+    if contender.startswith("pellucid"):
+        environment = {**KERNEL_BOUNDS, **environment}  # as `pellucid train` sets them
     done = subprocess.run(
         [sys.executable, str(script), contender, str(options.work / size)],
         stdout=subprocess.PIPE,

@@ -2,7 +2,7 @@
 
 import os
 
-_CAPACITY = "64"
+KERNEL_BOUNDS = {"LRU_CACHE_CAPACITY": "64", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "64"}
 """More than the layers of one model need for one batch. The defaults are 1,024 of each."""
 
 
@@ -12,5 +12,5 @@ def keep_few_kernels() -> None:
     PyTorch and oneDNN each keep the kernels they compiled for a shape of matrices, and nearly every
     batch has shapes of its own: a gigabyte and more in an hour. Compiling them anew costs little.
     """
-    for name in ("LRU_CACHE_CAPACITY", "ONEDNN_PRIMITIVE_CACHE_CAPACITY"):
-        os.environ.setdefault(name, _CAPACITY)
+    for name, capacity in KERNEL_BOUNDS.items():
+        os.environ.setdefault(name, capacity)
