@@ -13,20 +13,18 @@ thousandth of the pairs.
 """
 
 import argparse
-import dataclasses
 import json
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import machine
+from memory import Watch, memory_of
 
 from pellucid import phrasebook
 from pellucid.core.files import write_folder
@@ -248,74 +246,6 @@ def _time_to_plan(folder: Path, config: RunConfig) -> dict[str, float]:
         "first_seconds": round(first, 3),
         "restore_seconds": round(time.perf_counter() - began, 3),
     }
-
-
-@dataclasses.dataclass(frozen=True)
-class Memory:
-    """Of a process and its children, in MiB."""
-
-    anonymous: int
-    mapped: int
-    processes: int
-
-
-def memory_of(pid: int) -> Memory:
-    """What /proc says now."""
-    found = [figures for each in (pid, *_children_of(pid)) if (figures := _status(each))]
-    return Memory(
-        sum(figures["RssAnon"] for figures in found) // 1024,
-        sum(figures["RssFile"] for figures in found) // 1024,
-        len(found),
-    )
-
-
-def _children_of(pid: int) -> Iterator[int]:
-    try:
-        threads = list(Path(f"/proc/{pid}/task").iterdir())
-        children = [
-            int(word) for each in threads for word in (each / "children").read_text().split()
-        ]
-    except OSError:
-        return
-    for child in children:
-        yield child
-        yield from _children_of(child)
-
-
-def _status(pid: int) -> dict[str, int]:
-    try:
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    except OSError:
-        return {}
-    wanted = ("RssAnon", "RssFile")
-    figures = {
-        line.split(":")[0]: int(line.split()[1]) for line in lines if line.startswith(wanted)
-    }
-    return figures if len(figures) == len(wanted) else {}
-
-
-class Watch:
-    """Looks at the memory of a process tree again and again while the block lasts."""
-
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self._end = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-        self.most = Memory(0, 0, 0)
-
-    def __enter__(self) -> "Watch":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._end.wait(0.05):
-            now = memory_of(self._pid)
-            pairs = zip(dataclasses.astuple(self.most), dataclasses.astuple(now), strict=True)
-            self.most = Memory(*(max(pair) for pair in pairs))
 
 
 def report(results: dict[str, Any]) -> str:

@@ -46,13 +46,14 @@ def check(
       pellucid check train.en train.de --fix cleaned
     """
     from pellucid.text.doctor import examine
-    from pellucid.text.doctor_repair import repair
 
     diagnosis = examine(source, target, test=test)
     click.echo(
         json.dumps(diagnosis.to_dict(), ensure_ascii=False) if as_json else _report(diagnosis)
     )
     if fix is not None:
+        from pellucid.text.doctor_repair import repair
+
         done = repair(diagnosis, source, target, fix)
         click.echo(
             f"kept {done.kept_count:,} pairs in {done.source} and {done.target},"

@@ -1,8 +1,9 @@
 """The data doctor: what is wrong with a parallel corpus, before anything is trained on it."""
 
+import dataclasses
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,8 +12,10 @@ import numpy.typing as npt
 
 from pellucid.text.doctor_alignment import Misalignment, find_misalignment
 from pellucid.text.doctor_blocks import fetch_lines
+from pellucid.text.doctor_duplicates import repeated_pairs
 from pellucid.text.doctor_overlap import overlapping_rows
 from pellucid.text.doctor_scan import LINE_FAULTS, LineFault, SideScan, scan
+from pellucid.text.row_set import RowSet
 
 _log = logging.getLogger("pellucid")
 
@@ -32,21 +35,21 @@ _MOST_COPIES = 0.5
 """Share of copies from which on one file was probably given twice."""
 _SHORT_FORM = 200_000
 """Pairs looked at when training starts: less than a second."""
-_MIXER = np.int64(0x2545F4914F6CDD1D)
-"""Odd and irregular (the multiplier of xorshift64*): source and target hash must not cancel."""
+_BLOCK = 1 << 20
+"""Pairs compared together, to bound memory."""
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Finding:
     """One kind of fault and the pairs that have it."""
 
     kind: Kind
-    rows: _Rows
-    """Their rows, from 0, rising; of the test files for ``overlap``."""
+    rows: RowSet
+    """Their rows; of the test files for ``overlap``."""
     source_count: int | None = None
     """Source lines with it; None where the pair as a whole is at fault."""
     target_count: int | None = None
-    examples: dict[int, tuple[str, str]] = field(default_factory=dict)
+    examples: dict[int, tuple[str, str]] = dataclasses.field(default_factory=dict)
     """Source and target by line number, from 1, of the first few."""
 
     @property
@@ -57,11 +60,11 @@ class Finding:
     @property
     def first_lines(self) -> list[int]:
         """The first line numbers, from 1."""
-        lines: list[int] = (self.rows[:_FIRST_LINES] + 1).tolist()
+        lines: list[int] = (self.rows.first(_FIRST_LINES) + 1).tolist()
         return lines
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Diagnosis:
     """All that was found in a corpus."""
 
@@ -119,22 +122,30 @@ def examine(
 ) -> Diagnosis:
     """Look at every pair of two files, or at the first ``most_pairs`` or so.
 
-    ``test`` files are searched for lines that stand in the training files too. Memory is about
-    70 bytes a pair. Lines are compared by 64-bit hashes: with 10 million pairs, one corpus in
-    300,000 has a pair that is called a duplicate wrongly.
+    ``test`` files are searched for lines that stand in the training files too. The two sides
+    are read at the same time. Of more than a million pairs, what is known of each (28 bytes) lies
+    in the temporary folder, and memory is a bit for each pair and kind of fault. Lines are compared
+    by 64-bit hashes: with 10 million pairs, one corpus in 300,000 has a pair that is called a
+    duplicate wrongly.
 
-    Raises InputMissingError if a file cannot be read, DataError if it is damaged gzip.
+    Raises InputMissingError if a file cannot be read, DataError if it is damaged gzip, WriteError
+    if the temporary folder is full.
     """
-    sides = scan(source, most_pairs), scan(target, most_pairs)
+    with ThreadPoolExecutor(1) as beside:
+        other = beside.submit(scan, target, most_pairs)
+        sides = scan(source, most_pairs), other.result()
     if most_pairs is not None:
         fewest = min(most_pairs, *(side.line_count for side in sides))
         sides = sides[0].cut(fewest), sides[1].cut(fewest)
     findings = [_by_side(fault, *sides) for fault in LINE_FAULTS]
     findings += [_marks(*sides), *_pair_findings(*sides, findings[LINE_FAULTS.index("empty")])]
-    shown = [_with_examples(finding, source, target) for finding in findings]
+    shown = _with_examples(findings, source, target)
     if test is not None:
-        overlap = [overlapping_rows(*files) for files in zip((source, target), test, strict=True)]
-        shown.append(_with_examples(_union("overlap", *overlap), *test))
+        overlap = [
+            RowSet.of(overlapping_rows(*files))
+            for files in zip((source, target), test, strict=True)
+        ]
+        shown += _with_examples([_union("overlap", *overlap)], *test)
     return Diagnosis(
         sides[0].line_count,
         sides[1].line_count,
@@ -167,53 +178,69 @@ def _by_side(fault: LineFault, source: SideScan, target: SideScan) -> Finding:
     return _union(fault, source.faults[fault], target.faults[fault])
 
 
-def _union(kind: Kind, source: _Rows, target: _Rows) -> Finding:
-    return Finding(kind, np.union1d(source, target), len(source), len(target))
+def _union(kind: Kind, source: RowSet, target: RowSet) -> Finding:
+    return Finding(kind, RowSet.union((source, target)), len(source), len(target))
 
 
 def _marks(source: SideScan, target: SideScan) -> Finding:
-    rows = [np.zeros(int(side.has_byte_order_mark), np.int64) for side in (source, target)]
+    rows = [RowSet.of([0] * side.has_byte_order_mark) for side in (source, target)]
     return _union("byte_order_mark", *rows)
 
 
 def _pair_findings(source: SideScan, target: SideScan, empty: Finding) -> list[Finding]:
     """What can be said of pairs only; those with a blank side are left out."""
     shared = min(source.line_count, target.line_count)
-    full = np.ones(shared, dtype=np.bool_)
-    full[empty.rows[empty.rows < shared]] = False
-    hashes = source.hashes[:shared], target.hashes[:shared]
-    copies = np.flatnonzero((hashes[0] == hashes[1]) & full)
-    ratio = np.log(source.lengths[:shared].astype(np.float32) + _PADDING)
-    ratio -= np.log(target.lengths[:shared].astype(np.float32) + _PADDING)
-    usual = np.median(ratio[full]) if full.any() else 0.0
-    far = (np.abs(ratio - usual) > np.log(_LARGEST_RATIO)) & full
-    with np.errstate(over="ignore"):
-        duplicates = repeated_rows(hashes[0] * _MIXER + hashes[1])
+    usual = _usual_ratio(source, target, empty)
+    copies, far, full_repeats = RowSet(), RowSet(), RowSet()
+    repeats = repeated_pairs(source.hashes[:shared], target.hashes[:shared])
+    for start in range(0, shared, _BLOCK):
+        rows = np.arange(start, min(shared, start + _BLOCK))
+        full = ~empty.rows.mask(start, start + len(rows))
+        is_copy = source.hashes[rows] == target.hashes[rows]
+        copies.add(rows[is_copy & full])
+        is_far = np.abs(_log_ratio(source, target, rows) - usual) > np.log(_LARGEST_RATIO)
+        far.add(rows[is_far & full])
+        full_repeats.add(rows[repeats.mask(start, start + len(rows)) & full])
     return [
-        Finding("duplicate", duplicates[full[duplicates]]),
+        Finding("duplicate", full_repeats),
         Finding("source_equals_target", copies),
-        Finding("length_ratio", np.flatnonzero(far)),
+        Finding("length_ratio", far),
     ]
 
 
-def repeated_rows(hashes: npt.NDArray[np.int64]) -> _Rows:
-    """Rows, rising, whose hash stands in an earlier row too."""
-    ordered = np.sort(hashes)
-    repeated = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-    del ordered
-    candidates = np.flatnonzero(np.isin(hashes, repeated))
-    first = np.unique(hashes[candidates], return_index=True)[1]
-    return np.delete(candidates, first)
+def _log_ratio(source: SideScan, target: SideScan, rows: _Rows) -> npt.NDArray[np.float32]:
+    ratio = np.log(source.lengths[rows].astype(np.float32) + _PADDING)
+    ratio -= np.log(target.lengths[rows].astype(np.float32) + _PADDING)
+    return ratio
 
 
-def _with_examples(finding: Finding, source: Path, target: Path) -> Finding:
-    rows: Sequence[int] = finding.rows[:_EXAMPLES].tolist()
-    sources, targets = fetch_lines(source, rows), fetch_lines(target, rows)
-    examples = {
-        row + 1: (_readable(sources.get(row, b"")), _readable(targets.get(row, b"")))
-        for row in rows
-    }
-    return Finding(finding.kind, finding.rows, finding.source_count, finding.target_count, examples)
+def _usual_ratio(source: SideScan, target: SideScan, empty: Finding) -> float:
+    """The median over all full pairs, or over a million of them spread over the corpus."""
+    shared = min(source.line_count, target.line_count)
+    every = -(-shared // _BLOCK) or 1
+    full = [
+        np.flatnonzero(~empty.rows.mask(start, min(shared, start + _BLOCK)))[::every] + start
+        for start in range(0, shared, _BLOCK)
+    ]
+    rows = np.concatenate([np.empty(0, np.int64), *full])
+    return float(np.median(_log_ratio(source, target, rows))) if len(rows) else 0.0
+
+
+def _with_examples(findings: Sequence[Finding], source: Path, target: Path) -> list[Finding]:
+    """The findings with the first few pairs of each, for which the files are read once more."""
+    shown = [finding.rows.first(_EXAMPLES).tolist() for finding in findings]
+    wanted = {row for rows in shown for row in rows}
+    sources, targets = fetch_lines(source, wanted), fetch_lines(target, wanted)
+    return [
+        dataclasses.replace(
+            finding,
+            examples={
+                row + 1: (_readable(sources.get(row, b"")), _readable(targets.get(row, b"")))
+                for row in rows
+            },
+        )
+        for finding, rows in zip(findings, shown, strict=True)
+    ]
 
 
 def _readable(line: bytes) -> str:

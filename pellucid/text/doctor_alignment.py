@@ -21,7 +21,9 @@ at most; see ``_surprise``."""
 _ROUNDS = 2
 """Scores learned from files that part are half wrong; those learned again with the parting known
 place it better in small files."""
-_BLOCK = 1 << 20
+_TRIAL = 1 << 16
+"""Lines by which the best slip is chosen."""
+_BLOCK = 1 << 18
 """Lines looked at together, to bound memory."""
 
 
@@ -49,13 +51,12 @@ def find_misalignment(source: SideScan, target: SideScan) -> Misalignment | None
     longer = max(source.line_count, target.line_count)
     if not shared:
         return Misalignment(1, longer, surplus) if surplus else None
-    rows = np.arange(shared)
     if surplus:
         parting = 0
         scores = _learn(source, target, (0, surplus))
         for _ in range(_ROUNDS):
             parting = _parting(scores, surplus, shared)
-            scores = Likeness.learn(source, target, rows + surplus * (rows >= parting))
+            scores = Likeness.learn(source, target, surplus, parting)
         return Misalignment(parting + 1, longer, surplus)
     scores = _learn(source, target, range(-_LARGEST_SLIP, _LARGEST_SLIP + 1))
     for start in range(0, shared, _BLOCK):
@@ -72,9 +73,8 @@ def find_misalignment(source: SideScan, target: SideScan) -> Misalignment | None
 def _learn(source: SideScan, target: SideScan, slips: Iterable[int]) -> Likeness:
     """Scores learned at the slip, of these, that makes the two sides most alike."""
     shared = min(source.line_count, target.line_count)
-    rows = np.arange(shared)
-    sample = min(shared, _BLOCK)
-    learned = {slip: Likeness.learn(source, target, rows + slip) for slip in slips}
+    sample = min(shared, _TRIAL)
+    learned = {slip: Likeness.learn(source, target, slip) for slip in slips}
     best = max(learned, key=lambda slip: float(learned[slip].of(slip, 0, sample).sum()))
     return learned[best]
 
@@ -98,12 +98,13 @@ def _slipped_stretch(scores: Likeness, start: int, stop: int) -> Misalignment | 
     """The stretch of rows ``start`` to ``stop`` that gains most by a slip, if any gains enough."""
     if start == stop:
         return None
-    in_place = scores.of(0, start, stop)
+    window = scores.window(start, stop, reach=_LARGEST_SLIP)
+    in_place = window.of(0)
     slips = [slip for slip in range(-_LARGEST_SLIP, _LARGEST_SLIP + 1) if slip]
     height, first, last, slip = max(
-        (*_largest_sum(scores.of(slip, start, stop) - in_place), slip) for slip in slips
+        (*_largest_sum(window.of(slip) - in_place), slip) for slip in slips
     )
-    in_place[first:last] = scores.of(slip, start + first, start + last)
+    in_place[first:last] = window.of(slip)[first:last]
     away = scores.source.line_count // 2 + _LARGEST_SLIP + 1
     if height == 0.0 or _surprise(height, scores.of(away, start, stop) - in_place) < _ALARM:
         return None

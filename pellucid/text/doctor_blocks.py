@@ -1,8 +1,8 @@
 """Files as large blocks of whole lines."""
 
+import bisect
 import contextlib
 import gzip
-import itertools
 import zlib
 from collections.abc import Generator, Iterable
 from pathlib import Path
@@ -49,12 +49,20 @@ def iterate_raw_lines(path: Path) -> Generator[bytes, None, None]:
 
 def fetch_lines(path: Path, rows: Iterable[int]) -> dict[int, bytes]:
     """The lines at these rows, from 0. Raises as ``iterate_blocks`` does."""
-    wanted = set(rows)
-    if not wanted:
-        return {}
-    with contextlib.closing(iterate_raw_lines(path)) as lines:
-        until = itertools.islice(lines, max(wanted) + 1)
-        return {row: line for row, line in enumerate(until) if row in wanted}
+    wanted = sorted(set(rows))
+    found: dict[int, bytes] = {}
+    first = 0
+    with contextlib.closing(iterate_blocks(path)) as blocks:
+        for block in blocks:
+            if len(found) == len(wanted):
+                break
+            count = block.count(b"\n") + (not block.endswith(b"\n"))
+            here = wanted[len(found) : bisect.bisect_left(wanted, first + count)]
+            if here:
+                lines = _lines_of(block.removeprefix(BYTE_ORDER_MARK) if first == 0 else block)
+                found |= {row: lines[row - first] for row in here}
+            first += count
+    return found
 
 
 def _lines_of(block: bytes) -> list[bytes]:

@@ -43,10 +43,14 @@ class Likeness:
     """(source code, target code) for each counted trait"""
 
     @classmethod
-    def learn(cls, source: SideScan, target: SideScan, partners: Rows) -> Self:
-        """Learn from the source row that belongs to each target row, from the first on."""
-        rows = np.arange(0, len(partners), len(partners) // _SAMPLE + 1)
-        partners = partners[rows] % source.line_count
+    def learn(cls, source: SideScan, target: SideScan, slip: int, parting: int = 0) -> Self:
+        """Learn from pairs of rows: each target row, with the source row ``slip`` further on.
+
+        Before the target row ``parting`` rows belong together as they stand.
+        """
+        shared = min(source.line_count, target.line_count)
+        rows = np.arange(0, shared, shared // _SAMPLE + 1)
+        partners = (rows + slip * (rows >= parting)) % source.line_count
         logs = np.log1p(source.lengths[partners]), np.log1p(target.lengths[rows])
         centers = float(np.median(logs[0])), float(np.median(logs[1]))
         deviations = float(logs[0].std()) + 1e-3, float(logs[1].std()) + 1e-3
@@ -59,24 +63,64 @@ class Likeness:
 
     def of(self, slip: int, start: int, stop: int) -> Scores:
         """The scores of target rows ``start`` to ``stop``, each with the source row ``slip`` on."""
+        return self.window(start, stop, slip).of(0)
+
+    def window(self, start: int, stop: int, slip: int = 0, reach: int = 0) -> "Window":
+        """Target rows ``start`` to ``stop`` and the source rows ``slip`` on, and ``reach`` around.
+
+        After the last source row comes the first.
+        """
         rows = np.arange(start, stop)
-        partners = (rows + slip) % self.source.line_count
-        scores = self._of_lengths(self.source.lengths[partners], self.target.lengths[rows])
-        codes = _codes(self.source, partners), _codes(self.target, rows)
-        for table, source, target in zip(self.tables, *codes, strict=True):
-            scores += table[source, target]
+        around = np.arange(start + slip - reach, stop + slip + reach) % self.source.line_count
+        return Window(
+            self,
+            reach,
+            self._normalized(0, self.source.lengths[around]),
+            self._normalized(1, self.target.lengths[rows]),
+            [code * np.uint8(_CODES) for code in _codes(self.source, around)],
+            _codes(self.target, rows),
+        )
+
+    def _normalized(self, side: int, lengths: npt.NDArray[np.int32]) -> Scores:
+        """Log lengths in standard deviations from their center."""
+        logs = np.log1p(lengths, dtype=np.float32)
+        logs -= np.float32(self.centers[side])
+        logs /= np.float32(self.deviations[side])
+        normalized: Scores = np.clip(logs, -_LARGEST_MISFIT, _LARGEST_MISFIT)
+        return normalized
+
+
+@dataclass(frozen=True)
+class Window:
+    """Some target rows and the source rows about them, ready to be compared at several slips."""
+
+    scores: Likeness
+    reach: int
+    source_lengths: Scores
+    """Normalized, ``reach`` rows more at either end than there are target rows."""
+    target_lengths: Scores
+    source_codes: list[npt.NDArray[np.uint8]]
+    """Of each trait, times the number of codes; as many as ``source_lengths``."""
+    target_codes: list[npt.NDArray[np.uint8]]
+
+    def of(self, slip: int) -> Scores:
+        """The score of each target row with the source row ``slip`` on, ``reach`` at most."""
+        there = slice(self.reach + slip, self.reach + slip + len(self.target_lengths))
+        scores = self._of_lengths(self.source_lengths[there])
+        codes = zip(self.source_codes, self.target_codes, strict=True)
+        for table, (source, target) in zip(self.scores.tables, codes, strict=True):
+            scores += table.reshape(-1)[source[there] + target]  # (source code * 16 + target code)
         return scores
 
-    def _of_lengths(self, *lengths: npt.NDArray[np.int32]) -> Scores:
+    def _of_lengths(self, x: Scores) -> Scores:
         """log p(x, y) / (p(x) p(y)) of the bivariate normal distribution."""
-        x, y = (
-            np.clip((np.log1p(each) - center) / deviation, -_LARGEST_MISFIT, _LARGEST_MISFIT)
-            for each, center, deviation in zip(lengths, self.centers, self.deviations, strict=True)
-        )
-        r = self.correlation
+        y, r = self.target_lengths, self.scores.correlation
         rest = 1 - r * r
-        scores = (2 * r * x * y - r * r * (x * x + y * y)) / (2 * rest) - np.log(rest) / 2
-        floored: Scores = np.maximum(scores, -(_LARGEST_MISFIT**2) / 2).astype(np.float32)
+        scores = x * y
+        scores *= np.float32(r / rest)
+        scores -= np.float32(r * r / (2 * rest)) * (x * x + y * y)
+        scores -= np.float32(np.log(rest) / 2)
+        floored: Scores = np.maximum(scores, np.float32(-(_LARGEST_MISFIT**2) / 2), out=scores)
         return floored
 
 

@@ -1,7 +1,9 @@
 """Cleaned copies of a corpus, and a log of every line that was dropped."""
 
 import contextlib
+import itertools
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,6 +25,8 @@ DROPPING: tuple[Kind, ...] = (
     "too_long",
 )
 """Kinds of fault that cost a pair its place; the others are mended in it or left."""
+_BLOCK = 1 << 16
+"""Pairs looked up together."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,6 @@ def repair(diagnosis: Diagnosis, source: Path, target: Path, folder: Path) -> Re
     names = [path.name.removesuffix(".gz") for path in (source, target)]
     if names[0] == names[1]:
         names = [f"source-{names[0]}", f"target-{names[1]}"]
-    reasons = _reasons(diagnosis)
     counts = {"kept": 0, "dropped": 0}
 
     def fill(temporary: Path) -> None:
@@ -66,9 +69,10 @@ def repair(diagnosis: Diagnosis, source: Path, target: Path, folder: Path) -> Re
             contextlib.closing(iterate_raw_lines(source)) as sources,
             contextlib.closing(iterate_raw_lines(target)) as targets,
         ):
+            reasons = _reasons(diagnosis)
             for row, (source_line, target_line) in enumerate(zip(sources, targets, strict=True)):
                 mended = without_marks(source_line), without_marks(target_line)
-                why = reasons.get(row) or ([] if all(map(bytes.strip, mended)) else ["empty"])
+                why = next(reasons) or ([] if all(map(bytes.strip, mended)) else ["empty"])
                 counts["dropped" if why else "kept"] += 1
                 if why:
                     dropped.write(_log_entry(row, why, source_line, target_line))
@@ -88,12 +92,17 @@ def repair(diagnosis: Diagnosis, source: Path, target: Path, folder: Path) -> Re
     )
 
 
-def _reasons(diagnosis: Diagnosis) -> dict[int, list[Kind]]:
-    reasons: dict[int, list[Kind]] = {}
-    for kind in DROPPING:
-        for row in np.asarray(diagnosis.findings[kind].rows).tolist():
-            reasons.setdefault(row, []).append(kind)
-    return reasons
+def _reasons(diagnosis: Diagnosis) -> Iterator[list[Kind]]:
+    """For one row after the other why it is dropped; an empty list where it is not."""
+    for start in itertools.count(0, _BLOCK):
+        masks = [diagnosis.findings[kind].rows.mask(start, start + _BLOCK) for kind in DROPPING]
+        is_bad = np.logical_or.reduce(masks).tolist()
+        for place, bad in enumerate(is_bad):
+            yield (
+                [kind for kind, mask in zip(DROPPING, masks, strict=True) if mask[place]]
+                if (bad)
+                else []
+            )
 
 
 def _log_entry(row: int, reasons: list[Kind], source: bytes, target: bytes) -> bytes:

@@ -13,7 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.text.doctor_blocks import BYTE_ORDER_MARK, iterate_blocks
+from pellucid.text.doctor_columns import Column
 from pellucid.text.doctor_marks import MARKS, Mark, find_marks
+from pellucid.text.row_set import RowSet
 
 LineFault = Literal[Mark, "empty", "invalid_utf8", "crlf", "too_long"]
 LINE_FAULTS: tuple[LineFault, ...] = ("empty", "invalid_utf8", "crlf", "too_long", *MARKS)
@@ -78,8 +80,8 @@ class SideScan:
     """One of each line's bytes: equal, within this process, if the lines are."""
     traits: npt.NDArray[np.uint16]
     """See ``TRAITS``."""
-    faults: dict[LineFault, _Rows]
-    """Rows, from 0, of the lines with each fault."""
+    faults: dict[LineFault, RowSet]
+    """The lines with each fault."""
     has_byte_order_mark: bool
 
     @property
@@ -94,7 +96,7 @@ class SideScan:
             self.lengths[:line_count],
             self.hashes[:line_count],
             self.traits[:line_count],
-            {fault: rows[rows < line_count] for fault, rows in self.faults.items()},
+            {fault: rows.below(line_count) for fault, rows in self.faults.items()},
             self.has_byte_order_mark,
         )
 
@@ -102,36 +104,43 @@ class SideScan:
 def scan(path: Path, most_lines: int | None = None) -> SideScan:
     """Look at every line of a file (``.gz`` is unpacked), or at the first ``most_lines`` or so.
 
-    Raises InputMissingError if it cannot be read, DataError if it is damaged gzip.
+    Raises InputMissingError if it cannot be read, DataError if it is damaged gzip, WriteError if
+    the file is long and the temporary folder full.
     """
-    parts: list[SideScan] = []
+    lengths, hashes, traits = Column(np.int32), Column(np.int64), Column(np.uint16)
+    faults: dict[LineFault, RowSet] = {fault: RowSet() for fault in LINE_FAULTS}
     row = 0
     has_mark = False
-    with contextlib.closing(iterate_blocks(path)) as blocks:
+    with contextlib.ExitStack() as opened:
+        for column in (lengths, hashes, traits):
+            opened.callback(column.close)
+        blocks = opened.enter_context(contextlib.closing(iterate_blocks(path)))
         for block in blocks:
             if row == 0 and block.startswith(BYTE_ORDER_MARK):
                 has_mark = True
-            part = _scan_block(path, block.removeprefix(BYTE_ORDER_MARK) if row == 0 else block)
-            for rows in part.faults.values():
-                rows += row
-            parts.append(part)
-            row += part.line_count
+            part = _scan_block(block.removeprefix(BYTE_ORDER_MARK) if row == 0 else block)
+            for fault, rows in part.faults.items():
+                faults[fault].add(rows + row)
+            lengths.append(part.lengths)
+            hashes.append(part.hashes)
+            traits.append(part.traits)
+            row += len(part.lengths)
             if most_lines is not None and row >= most_lines:
                 break
-    return SideScan(
-        path,
-        np.concatenate([np.empty(0, np.int32), *(part.lengths for part in parts)]),
-        np.concatenate([np.empty(0, np.int64), *(part.hashes for part in parts)]),
-        np.concatenate([np.empty(0, np.uint16), *(part.traits for part in parts)]),
-        {
-            fault: np.concatenate([np.empty(0, np.int64), *(part.faults[fault] for part in parts)])
-            for fault in LINE_FAULTS
-        },
-        has_mark,
-    )
+        return SideScan(path, lengths.read(), hashes.read(), traits.read(), faults, has_mark)
 
 
-def _scan_block(path: Path, block: bytes) -> SideScan:
+@dataclass(frozen=True)
+class _BlockScan:
+    """As ``SideScan``, of some lines, whose rows are counted from the first of them."""
+
+    lengths: npt.NDArray[np.int32]
+    hashes: npt.NDArray[np.int64]
+    traits: npt.NDArray[np.uint16]
+    faults: dict[LineFault, _Rows]
+
+
+def _scan_block(block: bytes) -> _BlockScan:
     text = block if block.endswith(b"\n") else block + b"\n"
     bytes_ = np.frombuffer(text, np.uint8)
     faults: dict[LineFault, _Rows] = {}
@@ -154,7 +163,7 @@ def _scan_block(path: Path, block: bytes) -> SideScan:
     faults["empty"] = _blank_rows(lines, bytes_[starts])
     faults["too_long"] = np.flatnonzero(lengths > LONGEST_LINE)
     hashes = np.fromiter(map(hash, lines), np.int64, len(lines))
-    return SideScan(path, lengths, hashes, _traits(bytes_, starts, ends), faults, False)
+    return _BlockScan(lengths, hashes, _traits(bytes_, starts, ends), faults)
 
 
 def _character_counts(text: _Bytes, starts: _Rows) -> npt.NDArray[np.int32]:

@@ -1,5 +1,6 @@
 """The data doctor finds every planted fault, and nothing in good text."""
 
+import functools
 import gzip
 import logging
 import re
@@ -7,12 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from pellucid import phrasebook
-from pellucid.core.errors import DataError, InputMissingError
-from pellucid.text.doctor import examine, repeated_rows, warn_of_faults
+from pellucid.core.errors import DataError, InputMissingError, WriteError
+from pellucid.text.doctor import examine, warn_of_faults
 from pellucid.text.doctor_blocks import fetch_lines, iterate_blocks, iterate_raw_lines
+from pellucid.text.doctor_duplicates import repeated_pairs, repeated_rows
+from pellucid.text.doctor_repair import repair
 from pellucid.text.doctor_scan import scan
+from pellucid.text.row_set import RowSet
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 NEEDS_SHARED = pytest.mark.skipif(not SHARED.exists(), reason="the sample corpora are not here")
@@ -96,6 +102,55 @@ def test_repeated_rows_by_hand():
     assert repeated_rows(np.array([5, 3, 5, 5, 7, 3])).tolist() == [2, 3, 5]
     assert repeated_rows(np.array([5, 3])).tolist() == []
     assert repeated_rows(np.empty(0, np.int64)).tolist() == []
+
+
+def test_repeated_pairs_are_found_in_parts_as_in_one(monkeypatch):
+    random = np.random.default_rng(1)
+    source, target = random.integers(0, 40, (2, 5000)) * 0x9E3779B97F4A7C1
+    pairs = list(zip(source.tolist(), target.tolist(), strict=True))
+    seen: set[tuple[int, int]] = set()
+    expected = [row for row, pair in enumerate(pairs) if pair in seen or seen.add(pair)]
+    assert repeated_pairs(source, target).tolist() == expected
+    monkeypatch.setattr("pellucid.text.doctor_duplicates._TOGETHER", 512)
+    assert repeated_pairs(source, target).tolist() == expected
+
+
+def test_a_long_corpus_gives_what_a_short_one_gives(tmp_path, pairs, monkeypatch):
+    """What is known of each line lies on the disk and is looked at block by block, or neither."""
+    faulty = [("un\0chien", "a dog"), ("", "x"), ("Paris", "Paris"), ("non", "not at all " * 9)]
+    paths = write(tmp_path, [*faulty, *pairs, *faulty, *pairs[:30]])
+    whole = examine(*paths).to_dict()
+    monkeypatch.setattr("pellucid.text.doctor_blocks._BLOCK", 300)
+    monkeypatch.setattr("pellucid.text.doctor_columns._IN_MEMORY", 20)
+    monkeypatch.setattr("pellucid.text.doctor_duplicates._TOGETHER", 16)
+    monkeypatch.setattr("pellucid.text.doctor._BLOCK", 230)
+    monkeypatch.setattr("pellucid.text.row_set._BLOCK", 8)
+    assert examine(*paths).to_dict() == whole
+    assert whole["duplicate"]["count"] == 33  # 30, and all faulty pairs but the blank one
+    assert isinstance(scan(paths[0]).hashes, np.memmap)
+    done = repair(examine(*paths), *paths, tmp_path / "out")
+    assert (done.kept_count, done.dropped_count) == (len(pairs) + 1, 37)
+
+
+def test_a_full_temporary_folder_is_named(tmp_path, pairs, monkeypatch):
+    monkeypatch.setattr("pellucid.text.doctor_columns._IN_MEMORY", 20)
+    monkeypatch.setattr("tempfile.TemporaryFile", functools.partial(open, "/dev/full", "wb"))
+    with pytest.raises(WriteError, match=r"cannot write .*: No space left on device"):
+        examine(*write(tmp_path, pairs))
+
+
+@settings(max_examples=30)
+@given(st.sets(st.integers(0, 99)), st.sets(st.integers(0, 99)), st.integers(0, 110))
+def test_a_set_of_rows_is_a_set(one, other, row):
+    rows = RowSet.of(sorted(one))
+    both = RowSet.union((rows, RowSet.of(sorted(other))))
+    assert both.tolist() == sorted(one | other)
+    assert rows.tolist() == sorted(one)
+    assert len(both) == len(one | other)
+    assert both.first(3).tolist() == sorted(one | other)[:3]
+    assert rows.below(row).tolist() == sorted(each for each in one if each < row)
+    stop = row + 17
+    assert rows.mask(row, stop).tolist() == [each in one for each in range(row, stop)]
 
 
 def test_blank_pairs_are_no_duplicates_and_no_copies(tmp_path, pairs):
