@@ -200,7 +200,14 @@ def load_model_tensors(model: SequenceModel, tensors: Mapping[str, Tensor], orig
     Raises BundleError listing every tensor that is missing, left over, of another shape or
     no floating-point numbers.
     """
-    slots = model_tensors(model)
+    fill_tensors(model_tensors(model), tensors, origin)
+
+
+def fill_tensors(slots: Mapping[str, Tensor], tensors: Mapping[str, Tensor], origin: Path) -> None:
+    """Fill each of ``slots`` with the one of ``tensors``, read from ``origin``, that has its name.
+
+    Raises BundleError as ``load_model_tensors`` does.
+    """
     _check_tensors({name: slot.shape for name, slot in slots.items()}, tensors, origin)
     with torch.no_grad():
         for name, slot in slots.items():

@@ -21,9 +21,9 @@ def shard_of_run(file: str, *, explains: bool) -> bool:
     Raises InputMissingError if they are to read what only one of them can, ConfigError if the
     environment makes no sense, click.UsageError for what a shard cannot do.
     """
-    from pellucid.engines.sharding import shard_of_environment
+    from pellucid.core.world import world_of_environment
 
-    if shard_of_environment() is None:
+    if world_of_environment().is_alone:
         return False
     if file == "-":
         raise InputMissingError(
@@ -42,19 +42,19 @@ def write_shards(
     opened: Callable[[], AbstractContextManager[IO[bytes]]],
 ) -> None:
     """Translate this process's share; the first one writes everything, in order."""
-    from pellucid.engines.sharding import in_order, joined, shard_of_environment
+    from pellucid.core.world import joined, world_of_environment
+    from pellucid.engines.sharding import in_order
 
-    shard = shard_of_environment()
-    assert shard is not None
-    block_size = max(1, translator.settings.stream_lines // shard.count)
+    beginning = world_of_environment()
+    block_size = max(1, translator.settings.stream_lines // beginning.size)
 
     def work(first: int, block: "Sequence[str | Request]") -> bytes:
         found = translator.translate(list(block))
         return b"".join(render(first + index, each) for index, each in enumerate(found))
 
-    with joined():
-        blocks = in_order(shard, lines, block_size, work)
-        if shard.is_first:
+    with joined(beginning) as world:
+        blocks = in_order(world, lines, block_size, work)
+        if world.is_first:
             with opened() as out:
                 out.writelines(blocks)
         else:

@@ -9,10 +9,15 @@ EXIT_CODES = {"interrupted": 130, "terminated": 143}
 
 
 class StopRequests:
-    """Remembers the first signal; the second ends the process at once."""
+    """Remembers the first signal; the second ends the process at once, if it is heeded.
 
-    def __init__(self) -> None:
+    torchrun hands on to its processes what they may have got already, and ends by itself those
+    that take too long.
+    """
+
+    def __init__(self, *, heeds_second: bool = True) -> None:
         self._reason: str | None = None
+        self._heeds_second = heeds_second
         signal.signal(signal.SIGINT, self._hear)
         signal.signal(signal.SIGTERM, self._hear)
 
@@ -22,6 +27,7 @@ class StopRequests:
 
     def _hear(self, number: int, _frame: FrameType | None) -> None:
         reason = "interrupted" if number == signal.SIGINT else "terminated"
-        if self._reason is not None:
+        if self._reason is None:
+            self._reason = reason
+        elif self._heeds_second:
             sys.exit(EXIT_CODES[reason])
-        self._reason = reason

@@ -44,6 +44,8 @@ def train(
 
     Ctrl-C and SIGTERM save before they end it; --resume goes on from there.
 
+    Under torchrun, its processes share the batches of every update.
+
     \b
     Examples:
       pellucid train demo --set training.max_steps=100 --out runs/try
@@ -55,9 +57,12 @@ def train(
           --set data.target=my.de --out runs/mine
     """
     keep_few_kernels()
+    import logging
+
     from pellucid.cli.display import Display
     from pellucid.cli.rehearsal import show_rehearsal
     from pellucid.cli.signals import EXIT_CODES, StopRequests
+    from pellucid.core.world import world_of_environment
     from pellucid.training.presets import read_config
     from pellucid.training.train import train as train_model
 
@@ -68,10 +73,15 @@ def train(
         overrides = (*overrides, "training.tensorboard=true")
     run_config = read_config(config, overrides, init)
     folder = out or Path("runs") / Path(config).stem
+    world = world_of_environment()
     if dry_run:
+        if not world.is_alone:
+            raise click.UsageError("--dry-run is for one process, not for torchrun.")
         return show_rehearsal(run_config, folder, quiet=quiet)
-    stop = StopRequests()
-    with Display(quiet=quiet) as display:
+    if not world.is_first:
+        logging.getLogger("pellucid").setLevel(logging.ERROR)  # the first one has said it
+    stop = StopRequests(heeds_second=world.is_alone)
+    with Display(quiet=quiet or not world.is_first) as display:
         result = train_model(
             run_config, folder, resume=resume, listener=display.hear, should_stop=stop
         )
@@ -80,7 +90,10 @@ def train(
         if init is not None:
             changes += ["--init", str(init)]
         again = ["pellucid", "train", config, *changes, "--out", str(folder), "--resume"]
-        click.echo(f"saved; go on with: {shlex.join(again)}", err=True)
+        if world.is_first:
+            torchrun = "" if world.is_alone else "torchrun ... -m "
+            click.echo(f"saved; go on with: {torchrun}{shlex.join(again)}", err=True)
         return EXIT_CODES[result.reason]
-    click.echo(str(folder))
+    if world.is_first:
+        click.echo(str(folder))
     return 0

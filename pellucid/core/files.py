@@ -19,7 +19,7 @@ MANIFEST_NAME = "manifest.json"
 MANIFEST_VERSION = 1
 LARGEST_TABLE = 1 << 28
 """Bytes of a config, manifest or vocabulary; far more than any has, far less than memory."""
-_TEMPORARY_PREFIX = ".tmp-"
+TEMPORARY_PREFIX = ".tmp-"
 _CURRENT_FOLDER = -100  # AT_FDCWD of <fcntl.h>
 _RENAME_EXCHANGE = 2  # of <linux/fs.h>
 
@@ -58,7 +58,7 @@ def open_replacement(path: Path) -> Iterator[BinaryIO]:
 
     Raises WriteError; then, as after any error inside the block, the old file is unharmed.
     """
-    temporary = path.with_name(f"{_TEMPORARY_PREFIX}{uuid.uuid4().hex}")
+    temporary = path.with_name(f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
     with write_errors(path):
         try:
             with temporary.open("xb") as file:
@@ -79,7 +79,7 @@ def write_folder(path: Path, fill: Callable[[Path], None], *, details: dict[str,
     ``details``, everything is synced, and the folder is renamed into place; a folder that was
     there before is removed after that. Raises WriteError; an older folder is then unharmed.
     """
-    temporary = path.parent / f"{_TEMPORARY_PREFIX}{uuid.uuid4().hex}"
+    temporary = path.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
     with write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
@@ -157,7 +157,7 @@ def verify_files(
 
 def remove_leftovers(folder: Path) -> list[Path]:
     """Delete the temporary files and folders that a killed process left behind."""
-    leftovers = list(folder.glob(f"{_TEMPORARY_PREFIX}*")) if folder.is_dir() else []
+    leftovers = list(folder.glob(f"{TEMPORARY_PREFIX}*")) if folder.is_dir() else []
     for leftover in leftovers:
         if leftover.is_dir():
             shutil.rmtree(leftover, ignore_errors=True)
@@ -232,7 +232,7 @@ def _exchange(new: Path, old: Path) -> None:
         _CURRENT_FOLDER, os.fsencode(new), _CURRENT_FOLDER, os.fsencode(old), _RENAME_EXCHANGE
     ):
         return
-    aside = old.with_name(f"{_TEMPORARY_PREFIX}{uuid.uuid4().hex}")
+    aside = old.with_name(f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
     old.rename(aside)
     new.rename(old)
     aside.rename(new)
@@ -240,6 +240,6 @@ def _exchange(new: Path, old: Path) -> None:
 
 def remove_folder(folder: Path) -> None:
     """Delete a folder so that a half-deleted one is never taken for whole."""
-    doomed = folder.with_name(f"{_TEMPORARY_PREFIX}{uuid.uuid4().hex}")
+    doomed = folder.with_name(f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
     folder.rename(doomed)
     shutil.rmtree(doomed, ignore_errors=True)

@@ -1,11 +1,13 @@
 """Named tensors on disk, as safetensors: data that cannot run code."""
 
+import contextlib
 import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import safetensors
 import safetensors.torch
@@ -15,6 +17,8 @@ from torch import Tensor
 from pellucid.core.errors import CorruptError, InputMissingError
 from pellucid.core.files import read_plain
 
+Shape = tuple[int, ...]
+_METADATA = "__metadata__"
 _LONGEST_HEADER = 100_000_000
 """Bytes; the limit of safetensors itself."""
 
@@ -52,17 +56,36 @@ def read_metadata(path: Path) -> dict[str, str]:
 
     Raises InputMissingError if it cannot be read, CorruptError if it is not a safetensors file.
     """
+    with _reading(path):
+        return {str(key): str(value) for key, value in _header(path).get(_METADATA, {}).items()}
+
+
+def read_shapes(path: Path) -> dict[str, Shape]:
+    """The shapes of the tensors in a safetensors file, which stand in its header.
+
+    Raises InputMissingError if it cannot be read, CorruptError if it is not a safetensors file.
+    """
+    with _reading(path):
+        header = _header(path).items()
+        return {name: tuple(map(int, each["shape"])) for name, each in header if name != _METADATA}
+
+
+def _header(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        if size > _LONGEST_HEADER:
+            raise ValueError(f"a header of {size:,} bytes")
+        return dict(json.loads(file.read(size)))
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[None]:
     try:
-        with path.open("rb") as file:
-            size = int.from_bytes(file.read(8), "little")
-            if size > _LONGEST_HEADER:
-                raise ValueError(f"a header of {size:,} bytes")
-            metadata = json.loads(file.read(size)).get("__metadata__", {})
+        yield
     except OSError as error:
         raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, AttributeError) as error:
+    except (ValueError, AttributeError, TypeError, KeyError) as error:
         raise CorruptError(f"{path} is not a readable safetensors file: {error}") from error
-    return {str(key): str(value) for key, value in metadata.items()}
 
 
 def _as_os_error(error: safetensors.SafetensorError) -> OSError:

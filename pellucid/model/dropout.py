@@ -1,6 +1,6 @@
 """Dropout whose masks cost little on a CPU, from a generator that can be saved and restored."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,9 +28,9 @@ class DropoutSource:
     def __init__(self) -> None:
         self._bits = np.random.SFC64(0)
 
-    def seed(self, seed: int) -> None:
-        """Begin a new sequence of bytes."""
-        self._bits = np.random.SFC64(seed)
+    def seed(self, seed: int, stream: Sequence[int] = ()) -> None:
+        """Begin a new sequence of bytes, another for each ``stream``."""
+        self._bits = np.random.SFC64(np.random.SeedSequence(seed, spawn_key=tuple(stream)))
 
     def keep_mask(self, shape: torch.Size, rate: float) -> Float[Tensor, "*shape"]:
         """A float32 mask of zeros (a share ``rate``, to 1/256) and 1 / (1 - share)."""

@@ -97,6 +97,9 @@ class TrainingConfig(Config):
     start says that it pays. Parameters and optimizer are float32 in any case."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to train; ``auto`` takes an accelerator if there is one."""
+    sharding: Literal["none", "ddp", "fsdp"] = "none"
+    """What the processes of torchrun split among them: ``ddp`` the batches of an update, ``fsdp``
+    the model too. Of several processes ``none`` makes ``ddp``."""
     init: str | None = None
     """A bundle, or a run folder with one, to begin with (``--init``): its parameters, tokenizers
     and model settings; the optimizer begins anew."""

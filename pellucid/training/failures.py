@@ -17,6 +17,7 @@ from pellucid.training.checkpoint import (
     remove_newer,
     save_checkpoint,
 )
+from pellucid.training.fully_sharded import whole_model
 from pellucid.training.run import Run
 from pellucid.training.spikes import Drawn, describe_spike, write_spike
 from pellucid.training.step import StepReport
@@ -60,7 +61,9 @@ def why_to_go_back(run: Run, *, look_inside: bool) -> str | None:
     if run.progress.skipped_in_a_row >= MOST_SKIPPED_IN_A_ROW:
         return f"loss or gradient was not finite for {MOST_SKIPPED_IN_A_ROW} updates in a row"
     if look_inside:
-        broken = broken_tensors(run.model, run.optimizer, run.average)
+        here = broken_tensors(run.model, run.optimizer, run.average)
+        told = run.team.world.gather_values(here)  # of a model that is split each has a part
+        broken = list(dict.fromkeys(name for each in told for name in each))
         if broken:
             more = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
             return f"{broken[0]}{more} are no longer finite"
@@ -85,10 +88,15 @@ def go_back(run: Run, reason: str) -> None:
         raise _diverged(f"{reason}, up to step {step}, with no checkpoint to go back to")
     kept = {name: getattr(progress, name) for name in _NEVER_TURNED_BACK}
     factor = progress.rate_factor * RATE_PER_ROLLBACK
-    run.restore(load_checkpoint(folder, run.model, run.optimizer, run.average))
+    world = run.team.world
+    run.restore(
+        world.together(
+            lambda: load_checkpoint(folder, run.model, run.optimizer, run.average, run.team)
+        )
+    )
     progress.restore({**progress.state(), **kept, "rollbacks": returns, "rate_factor": factor})
-    save_checkpoint(folder, run.model, run.optimizer, run.average, run.state())
-    remove_newer(folder)
+    save_checkpoint(folder, run.model, run.optimizer, run.average, run.state(), run.team)
+    world.by_first(lambda: remove_newer(folder))
     figures = {"step": step, "to_step": progress.step, "reason": reason, "rollbacks": returns}
     run.journal.write("rollback", {**figures, "rate_factor": factor})
 
@@ -115,16 +123,24 @@ def _record_spike(run: Run, report: StepReport, drawn: list[Drawn]) -> None:
         "limit": run.spikes.limit,
         "skipped": not report.applied,
     }
-    contents = describe_spike(run.model, run.data, drawn)
-    write_spike(run.folder.path, {**figures, **contents})
-    run.journal.write("spike", {**figures, "suspects": contents["suspects"][:1]})
+    model = whole_model(run.model, run.team)
+
+    def record() -> None:
+        contents = describe_spike(model, run.data, drawn)
+        write_spike(run.folder.path, {**figures, **contents})
+        run.journal.write("spike", {**figures, "suspects": contents["suspects"][:1]})
+
+    run.team.world.by_first(record)
 
 
 def _last_good(run: Run) -> Path | None:
     """The checkpoint of the last regular save, or the next older one that is intact."""
     wanted = run.folder.checkpoint_path(run.progress.good_step)
     older = (each for each in checkpoints_of(run.folder.path) if each.name <= wanted.name)
-    return next((each for each in older if is_intact(each)), None)
+    world = run.team.world
+    found = world.by_first(lambda: next((each.name for each in older if is_intact(each)), None))
+    name = world.from_first(found)
+    return None if name is None else wanted.with_name(name)
 
 
 def _diverged(message: str) -> DivergedError:

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from pellucid.core.config import read_toml, write_toml
-from pellucid.core.errors import ConfigError, LockedError, OutputExistsError
+from pellucid.core.errors import ConfigError, InputMissingError, LockedError, OutputExistsError
 from pellucid.core.files import remove_leftovers, write_errors, write_file
 from pellucid.core.layout import (
     BUNDLES_FOLDER,
@@ -30,6 +30,7 @@ from pellucid.core.layout import (
 )
 from pellucid.core.layout import DATA_FOLDER as DATA_FOLDER
 from pellucid.core.layout import TOKENIZER_FOLDER as TOKENIZER_FOLDER
+from pellucid.core.world import World
 from pellucid.training.config import RunConfig
 
 MAY_CHANGE = frozenset(("data.workers", "tokenizer.training_lines")) | frozenset(
@@ -49,6 +50,7 @@ MAY_CHANGE = frozenset(("data.workers", "tokenizer.training_lines")) | frozenset
         "clip_norm",
         "init",
         "teacher",
+        "sharding",
     )
 )
 """Settings that a resumed run may set anew: they decide when it ends, what it keeps, and how to go
@@ -117,6 +119,23 @@ class RunFolder:
         for name in (CONFIG_FILE, LOCK_FILE):
             (self.path / name).unlink(missing_ok=True)
 
+    def check_seen(self, world: World) -> None:
+        """Raise ConfigError if this process does not find its own settings in the folder."""
+        path = self.path / CONFIG_FILE
+        who = f"process {world.rank} of {world.size} on {socket.gethostname()}"
+        try:
+            differing = _differing(self._config, read_toml(path))
+        except InputMissingError:
+            raise ConfigError(
+                f"{who} does not find the run folder {self.path} that the first one has made",
+                hint="choose an --out that lies on a disk of all machines",
+            ) from None
+        if differing:
+            raise ConfigError(
+                f"{who} was started with other settings than the first: {', '.join(differing)}",
+                hint="start all of them with the same command",
+            )
+
     def checkpoint_path(self, step: int) -> Path:
         """Where the checkpoint of ``step`` belongs."""
         return self.path / CHECKPOINTS_FOLDER / f"step-{step:08d}"
@@ -156,7 +175,7 @@ def _refuse_other_config(config: RunConfig, saved: dict[str, Any]) -> None:
     with contextlib.suppress(ConfigError):  # then it is compared as it stands
         saved = RunConfig.parse(saved).to_table()  # settings that are new since have their defaults
     new, old = _flatten(config.to_table()), _flatten(saved)
-    differing = sorted(key for key in new.keys() | old.keys() if new.get(key) != old.get(key))
+    differing = _differing(config, saved)
     forbidden = [key for key in differing if key not in MAY_CHANGE]
     if forbidden:
         changes = "; ".join(f"{key}: {old.get(key)} -> {new.get(key)}" for key in forbidden)
@@ -166,6 +185,12 @@ def _refuse_other_config(config: RunConfig, saved: dict[str, Any]) -> None:
         )
     for key in differing:
         _log.warning("resuming with %s = %s (was %s)", key, new.get(key), old.get(key))
+
+
+def _differing(config: RunConfig, saved: dict[str, Any]) -> list[str]:
+    """The dotted names of the settings in which a config is not as it was saved."""
+    new, old = _flatten(config.to_table()), _flatten(saved)
+    return sorted(key for key in new.keys() | old.keys() if new.get(key) != old.get(key))
 
 
 def _flatten(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:

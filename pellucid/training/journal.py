@@ -17,18 +17,23 @@ Listener = Callable[[Event], None]
 
 
 class Journal:
-    """Appends events to ``journal.jsonl`` and tells a listener about each."""
+    """Appends events to ``journal.jsonl`` and tells a listener about each.
 
-    def __init__(self, path: Path, listener: Listener | None = None) -> None:
+    Without a path it keeps nothing: of several processes one alone writes.
+    """
+
+    def __init__(self, path: Path | None, listener: Listener | None = None) -> None:
         self._path = path
         self._listener = listener
-        end_last_line(path)
+        if path is not None:
+            end_last_line(path)
 
     def write(self, event: str, figures: Mapping[str, Any]) -> None:
         """Record an event with its figures. Raises WriteError if the disk does not take it."""
         entry: Event = {"event": event, **figures}
-        with write_errors(self._path), self._path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+        if self._path is not None:
+            with write_errors(self._path), self._path.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(entry, ensure_ascii=False) + "\n")
         if self._listener is not None:
             self._listener(entry)
 

@@ -12,6 +12,7 @@ from pellucid.training.bundles import remove_worse
 from pellucid.training.card import model_card
 from pellucid.training.checkpoint import remove_old, save_checkpoint
 from pellucid.training.failures import go_back, may_apply, note_update, why_to_go_back
+from pellucid.training.fully_sharded import whole_model
 from pellucid.training.noise import NoiseMeter
 from pellucid.training.norms import parameter_norm, update_norm
 from pellucid.training.progress import Progress
@@ -38,7 +39,7 @@ def learn(run: Run, should_stop: StopRequest) -> str:
     if run.progress.step == 0:
         _save(run, meter, is_regular=True)
     while True:
-        asked = should_stop()
+        asked, run.progress.seconds = run.team.agree(should_stop(), run.progress.seconds)
         reason = asked or run.progress.reason_to_stop(run.config.training, run.sampler.epoch)
         if reason is None:
             _advance(run, meter)
@@ -78,7 +79,9 @@ def _one_update(run: Run) -> tuple[StepReport, float]:
     rate = learning_rate(config, width, progress.step, share_done, lowered)
     rate *= progress.rate_factor
     drawn, batches = _next_batches(run)
-    report = find_gradient(run.model, run.optimizer, batches, run.objective, config, run.precision)
+    report = find_gradient(
+        run.model, run.optimizer, batches, run.objective, config, run.precision, run.team
+    )
     if may_apply(run, report):
         report = apply_gradient(run.optimizer, report, rate)
         run.average.after_update()
@@ -88,15 +91,19 @@ def _one_update(run: Run) -> tuple[StepReport, float]:
 
 
 def _next_batches(run: Run) -> tuple[list[Drawn], list[Batch]]:
+    """What all processes together learn from in the next update, and this one's share of it."""
     device = next(run.model.parameters()).device
-    drawn, batches = [], []
+    drawn = []
     for _ in range(run.config.training.accumulate):
         epoch, position = run.sampler.epoch, run.sampler.position
         if position == 0:
             run.data.store.check_files()  # a mapped file cut short would kill the process
         drawn.append(Drawn(epoch, position, next(run.sampler)))
-        batches.append(run.data.batch(drawn[-1].indices, epoch).to(device))
-    return drawn, batches
+    shares = run.team.share([each.indices for each in drawn])
+    return drawn, [
+        share.taught(run.data.batch(share.indices, drawn[share.place].epoch)).to(device)
+        for share in shares
+    ]
 
 
 def _went_back(run: Run, meter: "_Meter", *, look_inside: bool) -> bool:
@@ -111,7 +118,7 @@ def _went_back(run: Run, meter: "_Meter", *, look_inside: bool) -> bool:
 
 
 def _validate_and_keep(run: Run, meter: "_Meter", *, is_regular: bool) -> None:
-    """Validate the averaged parameters and write them as a bundle.
+    """Let the first process validate the averaged parameters and write them as a bundle.
 
     What is not regular, at the end of a run between two validations, decides nothing: prolonged,
     the run goes on as if it had not ended there.
@@ -120,12 +127,19 @@ def _validate_and_keep(run: Run, meter: "_Meter", *, is_regular: bool) -> None:
     run.data.store.confirm()  # nothing learned from damaged data is kept
     if is_regular:
         run.average.before_validation()
+    world = run.team.world
     with run.average.applied(with_present=not is_regular):
-        validation = validate(run.model, run.data, run.config, run.progress.step)
-        score = validation.score(run.config.training.best_by)
-        is_best = run.progress.note_score(score, is_regular=is_regular)
-        lowered = is_regular and run.progress.note_plateau(run.config.training)
-        _keep_bundle(run, validation, score)
+        model = whole_model(run.model, run.team)
+        world.by_first(lambda: _validate(run, meter, model, is_regular=is_regular))
+    run.progress.restore(world.from_first(run.progress.state()))
+
+
+def _validate(run: Run, meter: "_Meter", model: SequenceModel, *, is_regular: bool) -> None:
+    validation = validate(model, run.data, run.config, run.progress.step)
+    score = validation.score(run.config.training.best_by)
+    is_best = run.progress.note_score(score, is_regular=is_regular)
+    lowered = is_regular and run.progress.note_plateau(run.config.training)
+    _keep_bundle(run, model, validation, score)
     meter.tick()
     figures = {
         "step": run.progress.step,
@@ -138,9 +152,9 @@ def _validate_and_keep(run: Run, meter: "_Meter", *, is_regular: bool) -> None:
     run.journal.write("validation", figures)
 
 
-def _keep_bundle(run: Run, validation: Validation, score: float) -> None:
+def _keep_bundle(run: Run, model: SequenceModel, validation: Validation, score: float) -> None:
     tokenizers = run.data.source_tokenizer, run.data.target_tokenizer
-    bundle = Bundle[SequenceModel](run.model, *tokenizers, run.config.to_table(), {})
+    bundle = Bundle[SequenceModel](model, *tokenizers, run.config.to_table(), {})
     step = run.progress.step
     save_bundle(
         run.folder.bundle_path(step),
@@ -159,9 +173,11 @@ def _save(run: Run, meter: "_Meter", *, is_regular: bool) -> None:
     if is_regular:
         run.progress.good_step = run.progress.step
     path = run.folder.checkpoint_path(run.progress.step)
-    save_checkpoint(path, run.model, run.optimizer, run.average, run.state())
+    run.team.require_equal(run.model)
+    save_checkpoint(path, run.model, run.optimizer, run.average, run.state(), run.team)
     good = run.folder.checkpoint_path(run.progress.good_step)
-    remove_old(run.folder.path, run.config.training.keep_checkpoints, needed=good)
+    keep = run.config.training.keep_checkpoints
+    run.team.world.by_first(lambda: remove_old(run.folder.path, keep, needed=good))
 
 
 class _Meter:
@@ -206,8 +222,8 @@ class _Meter:
             "learning_rate": rate,
             "gradient_norm": report.gradient_norm,
             "gradient_noise_scale": self._noise.scale(),
-            "parameter_norm": parameter_norm(run.optimizer),
-            "update_norm": update_norm(run.optimizer) if report.applied else 0.0,
+            "parameter_norm": parameter_norm(run.optimizer, run.team),
+            "update_norm": update_norm(run.optimizer, run.team) if report.applied else 0.0,
             "target_tokens": progress.target_tokens,
             "tokens_per_second": round(self._tokens / elapsed, 1),
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,

@@ -22,19 +22,19 @@ _GROUP_LIMITS = (
 
 
 def refuse_what_cannot_fit(
-    config: RunConfig, source_size: int, target_size: int, device: str
+    config: RunConfig, source_size: int, target_size: int, device: str, process_count: int = 1
 ) -> None:
     """Raise ConfigError if the parameters, and what training keeps for each, exceed free memory.
 
     Activations come on top and are not counted: what passes may still be too large. No memory is
-    taken to find out.
+    taken to find out. ``process_count`` processes share the model.
     """
     free = free_memory(device)
     most = _most_parameters(config.model, source_size + target_size)
     if free is None or least_memory(config.training, most) <= free:
         return  # counting exactly costs a second, as PyTorch imports its compiler for it
     shapes = parameter_shapes(config.model, source_size, target_size)
-    count = sum(shape.numel() for shape in shapes.values())
+    count = sum(shape.numel() for shape in shapes.values()) // process_count
     needed = least_memory(config.training, count)
     if needed > free:
         raise ConfigError(

@@ -5,6 +5,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pellucid.training.distributed import ALONE, Team
+from pellucid.training.fully_sharded import local
+
 
 def joint_norm(tensors: list[Tensor]) -> Tensor:
     """The 2-norm of all tensors together, as one number in float64."""
@@ -12,14 +15,14 @@ def joint_norm(tensors: list[Tensor]) -> Tensor:
     return norm
 
 
-def parameter_norm(optimizer: torch.optim.Optimizer) -> float:
-    """The 2-norm of everything that learns."""
-    parameters = [each for group in optimizer.param_groups for each in group["params"]]
+def parameter_norm(optimizer: torch.optim.Optimizer, team: Team = ALONE) -> float:
+    """The 2-norm of everything that learns; each process of ``team`` must ask for it."""
+    parameters = [local(each) for group in optimizer.param_groups for each in group["params"]]
     with torch.no_grad():
-        return float(joint_norm(parameters))
+        return float(team.whole_norm(joint_norm(parameters)))
 
 
-def update_norm(optimizer: torch.optim.Optimizer) -> float:
+def update_norm(optimizer: torch.optim.Optimizer, team: Team = ALONE) -> float:
     """The 2-norm of what the last update of AdamW added to the parameters.
 
         Δθ = -rate · (m̂ / (√v̂ + ε) + decay · θ)
@@ -32,19 +35,19 @@ def update_norm(optimizer: torch.optim.Optimizer) -> float:
     """
     with torch.no_grad():
         moves = [
-            _move(parameter, optimizer.state[parameter], group).norm().double()
+            _move(local(parameter), optimizer.state[parameter], group).norm().double()
             for group in optimizer.param_groups
             for parameter in group["params"]
             if parameter in optimizer.state
         ]
-    return float(torch.stack(moves).norm()) if moves else 0.0
+    return float(team.whole_norm(torch.stack(moves).norm())) if moves else 0.0
 
 
 def _move(parameter: Tensor, state: dict[str, Tensor], group: dict[str, Any]) -> Tensor:
     rate, decay, step = group["lr"], group["weight_decay"], float(state["step"])
     first, second = group["betas"]
-    mean = state["exp_avg"] / (1.0 - first**step)
-    root = (state["exp_avg_sq"] / (1.0 - second**step)).sqrt_()
+    mean = local(state["exp_avg"]) / (1.0 - first**step)
+    root = (local(state["exp_avg_sq"]) / (1.0 - second**step)).sqrt_()
     direction: Tensor = mean.div_(root.add_(group["eps"])).mul_(rate)
     if decay == 0.0:
         return direction

@@ -11,12 +11,14 @@ from pellucid.text.batching import BatchSampler
 from pellucid.training.averaging import Average
 from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData
+from pellucid.training.distributed import ALONE, Team
 from pellucid.training.folder import RunFolder
 from pellucid.training.journal import Journal
 from pellucid.training.objective import Objective
 from pellucid.training.precision import Precision
 from pellucid.training.progress import Progress
 from pellucid.training.spikes import SpikeWatch
+from pellucid.training.streams import restore_stream
 
 
 @dataclasses.dataclass
@@ -34,6 +36,7 @@ class Run:
     objective: Objective
     progress: Progress
     precision: Precision
+    team: Team = ALONE
     spikes: SpikeWatch = dataclasses.field(default_factory=SpikeWatch)
 
     @property
@@ -61,6 +64,6 @@ class Run:
         """Go back to where ``state`` was taken; tensors are put back by ``load_checkpoint``."""
         self.progress.restore(state["progress"])
         self.sampler.restore(state["sampler"])
-        self.model.dropout_source.restore(state["dropout"])
+        restore_stream(self.model, state, self.config.training.seed, self.team.world)
         self.spikes.restore(state.get("gradient_norms", ()))
         self.precision = state["precision"]

@@ -10,6 +10,8 @@ from torch import Tensor
 from pellucid.model import SequenceModel
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
+from pellucid.training.distributed import ALONE, Team
+from pellucid.training.fully_sharded import local
 from pellucid.training.noise import TwoBatchSizes
 from pellucid.training.norms import joint_norm
 from pellucid.training.objective import Objective
@@ -31,7 +33,8 @@ class StepReport:
     applied: bool
     """False if nothing was changed, as loss or gradient was not finite or called a spike."""
     two_sizes: TwoBatchSizes | None = None
-    """The gradients of the first batch and of all, if there were several."""
+    """The gradients of the first batch here and of all, if there were several; None if the model
+    is split."""
 
     @property
     def is_finite(self) -> bool:
@@ -83,15 +86,18 @@ def find_gradient(
     objective: Objective,
     config: TrainingConfig,
     precision: Precision = "fp32",
+    team: Team = ALONE,
 ) -> StepReport:
     """The first half of an update: the clipped gradient lies at the parameters, none has moved.
 
-    Whoever looks at the report may leave it at that.
+    Whoever looks at the report may leave it at that. Each process of ``team`` brings its share of
+    the batches; the gradient is that of all of them (law: several processes = one).
     """
     model.train()
     optimizer.zero_grad(set_to_none=True)
     loss_sum, likelihood_sum, token_count = 0.0, 0.0, 0
     first: tuple[Tensor, int] | None = None
+    may_compare = not team.is_sharded and (len(batches) > 1 or not team.world.is_alone)
     for batch in batches:
         with autocast(precision, batch.source.device.type):
             sums = objective(model, batch)
@@ -99,21 +105,24 @@ def find_gradient(
         loss_sum += sums.loss.item()
         likelihood_sum += sums.negative_log_likelihood.item()
         token_count += sums.token_count
-        if first is None and len(batches) > 1:
+        if first is None and may_compare:
             first = joint_norm(_gradients(model)), token_count
-    norm = _scale_and_clip(_gradients(model), 1.0 / max(1, token_count), config.clip_norm)
+    sums_here = loss_sum, likelihood_sum, float(token_count)
+    loss_sum, likelihood_sum, tokens = team.sum_gradients(model, sums_here)
+    norm = _scale_and_clip(_gradients(model), 1.0 / max(1.0, tokens), config.clip_norm, team)
     return StepReport(
-        loss=loss_sum / max(1, token_count),
-        negative_log_likelihood=likelihood_sum / max(1, token_count),
-        token_count=token_count,
+        loss=loss_sum / max(1.0, tokens),
+        negative_log_likelihood=likelihood_sum / max(1.0, tokens),
+        token_count=int(tokens),
         gradient_norm=norm,
         applied=False,
-        two_sizes=_two_sizes(first, norm, token_count),
+        two_sizes=_two_sizes(first, norm, int(tokens)),
     )
 
 
 def _gradients(model: SequenceModel) -> list[Tensor]:
-    return [each.grad for each in model.parameters() if each.grad is not None]
+    """What this process holds of them."""
+    return [local(each.grad) for each in model.parameters() if each.grad is not None]
 
 
 def _two_sizes(
@@ -138,9 +147,9 @@ def apply_gradient(optimizer: torch.optim.Optimizer, report: StepReport, rate: f
     return dataclasses.replace(report, applied=True)
 
 
-def _scale_and_clip(gradients: list[Tensor], scale: float, clip_norm: float) -> float:
+def _scale_and_clip(gradients: list[Tensor], scale: float, clip_norm: float, team: Team) -> float:
     """Scale summed gradients to a mean and shorten them to ``clip_norm``; the norm before that."""
-    norm = float(joint_norm(gradients)) * scale
+    norm = float(team.whole_norm(joint_norm(gradients))) * scale
     if clip_norm > 0.0 and norm > clip_norm:
         scale *= clip_norm / norm
     torch._foreach_mul_(gradients, scale)

@@ -1,5 +1,6 @@
 """Train a model by a config: prepare, resume if asked, learn, leave bundles behind."""
 
+import contextlib
 import dataclasses
 import logging
 from pathlib import Path
@@ -8,15 +9,18 @@ import numpy as np
 import torch
 
 from pellucid.core.errors import InputMissingError
+from pellucid.core.world import joined, local_rank, was_restarted, world_of_environment
 from pellucid.model import SequenceModel, build_any_model
 from pellucid.model.skipgram import SkipGram
 from pellucid.training.averaging import Average
 from pellucid.training.board import with_board
-from pellucid.training.checkpoint import load_checkpoint, newest_intact
+from pellucid.training.checkpoint import CHECKPOINTS_FOLDER, load_checkpoint, newest_intact
 from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData, prepare_data
+from pellucid.training.distributed import ALONE, Team, team_of
 from pellucid.training.failures import rate_begins_anew
 from pellucid.training.folder import RunFolder
+from pellucid.training.fully_sharded import check_can_be_sharded, local_tensors, shard_model
 from pellucid.training.journal import Journal, Listener
 from pellucid.training.loop import StopRequest, learn
 from pellucid.training.memory import refuse_what_cannot_fit
@@ -26,6 +30,7 @@ from pellucid.training.precision import resolve_precision
 from pellucid.training.progress import Progress
 from pellucid.training.run import Run
 from pellucid.training.step import build_optimizer
+from pellucid.training.streams import begin_stream
 from pellucid.training.teacher import check_tokenizers, given_tokenizers, load_teacher
 from pellucid.training.torch_setup import torch_for_training
 from pellucid.training.vectors import start_from_vectors
@@ -60,41 +65,57 @@ def train(
     With ``resume`` an earlier run in ``out`` goes on from its newest intact checkpoint, as if it
     had never stopped (law: resumed = unbroken); an empty folder begins anew. ``listener`` hears
     every journal event; ``should_stop`` is asked after each update and ends the run with a
-    checkpoint.
+    checkpoint. Under torchrun, all its processes together train the one model (law: several
+    processes = one), and what torchrun starts anew goes on by itself.
 
     Raises OutputExistsError, LockedError, ConfigError (also for other training text or a model too
     large for the memory there is), DataError, WriteError, DivergedError, MissingExtraError.
     """
+    check_can_be_sharded(config)
+    device = _device(config)
+    resume = resume or was_restarted()
     if config.training.tensorboard:
         listener = with_board(out, listener)
-    with torch_for_training(config), RunFolder(out, config, resume=resume) as folder:
-        journal = Journal(folder.journal_path, listener)
-        run = set_up_run(config, folder, journal)
+    with (
+        torch_for_training(config),
+        joined(world_of_environment(), device) as world,
+        contextlib.ExitStack() as stack,
+    ):
+        folder = RunFolder(out, config, resume=resume)
+        world.by_first(lambda: stack.enter_context(folder))
+        world.together(lambda: folder.check_seen(world))
+        journal = Journal(folder.journal_path, listener) if world.is_first else Journal(None)
+        run = set_up_run(config, folder, journal, team_of(config.training, world))
         if resume:
             _resume(run)
+        run.team.require_equal(run.model)
         journal.write("start", _about(run))
         reason = learn(run, should_stop)
         journal.write("end", {"reason": reason, **run.progress.state()})
     return TrainingResult(out, reason, run.progress)
 
 
-def set_up_run(config: RunConfig, folder: RunFolder, journal: Journal) -> Run:
+def set_up_run(config: RunConfig, folder: RunFolder, journal: Journal, team: Team = ALONE) -> Run:
     """A run before its first update, with its data prepared in ``folder``."""
+    device = _device(config)
     parent = load_parent(config)
     teacher = load_teacher(config)
-    data = prepare_data(config, folder.path, given_tokenizers(parent, teacher))
+    given = given_tokenizers(parent, teacher)
+    data = team.world.first_then_others(lambda: prepare_data(config, folder.path, given))
     if teacher is not None:
         check_tokenizers(teacher, (data.source_tokenizer, data.target_tokenizer))
-    device = _device(config)
     sizes = data.source_tokenizer.vocabulary_size, data.target_tokenizer.vocabulary_size
-    refuse_what_cannot_fit(config, *sizes, device)
+    refuse_what_cannot_fit(config, *sizes, device, team.world.size if team.is_sharded else 1)
     model = build_any_model(config.model, *sizes, seed=config.training.seed)
     _begin_from_data(model, data, config)
-    model = model.to(device)
-    model.dropout_source.seed(config.training.seed)
     if parent is not None:
         copy_parameters(model, parent)
     freeze(model, config.training.freeze)
+    if team.is_sharded:
+        shard_model(model, team.world, device)  # block by block: the whole may not fit there
+    else:
+        model = model.to(device)
+    begin_stream(model, config.training.seed, team.world)
     return Run(
         config=config,
         folder=folder,
@@ -102,13 +123,14 @@ def set_up_run(config: RunConfig, folder: RunFolder, journal: Journal) -> Run:
         data=data,
         model=model,
         optimizer=build_optimizer(model, config.training),
-        average=Average(config.training, learned_tensors(model)),
+        average=Average(config.training, local_tensors(learned_tensors(model))),
         sampler=data.sampler(),
         objective=build_objective(
             config.training, None if teacher is None else teacher.model.to(device)
         ),
         progress=Progress(),
-        precision=resolve_precision(config.training.precision, device),
+        precision=team.world.from_first(resolve_precision(config.training.precision, device)),
+        team=team,
     )
 
 
@@ -122,11 +144,16 @@ def _begin_from_data(model: SequenceModel, data: TrainingData, config: RunConfig
 
 
 def _resume(run: Run) -> None:
-    folder = newest_intact(run.folder.path)
-    if folder is None:
+    world = run.team.world
+    newest = world.by_first(lambda: newest_intact(run.folder.path))
+    name = world.from_first(newest and newest.name)
+    if name is None:
         _log.warning("no checkpoint in %s yet: beginning anew", run.folder.path)
         return
-    state = load_checkpoint(folder, run.model, run.optimizer, run.average)
+    folder = run.folder.path / CHECKPOINTS_FOLDER / name
+    state = world.together(
+        lambda: load_checkpoint(folder, run.model, run.optimizer, run.average, run.team)
+    )
     run.data.refuse_other(state.get("data", {}))
     run.restore(state)
     if state.get("pace", run.pace) != run.pace:
@@ -147,9 +174,13 @@ def _device(config: RunConfig) -> str:
             "training.device is cuda, but PyTorch sees no CUDA device",
             hint="use training.device=auto, or install a CUDA build of PyTorch",
         )
-    if wanted == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
-    return wanted
+    if wanted == "cpu" or not torch.cuda.is_available():
+        return "cpu"
+    if world_of_environment().is_alone:
+        return "cuda"
+    own = local_rank() % torch.cuda.device_count()
+    torch.cuda.set_device(own)
+    return f"cuda:{own}"
 
 
 def _about(run: Run) -> dict[str, object]:
@@ -163,6 +194,8 @@ def _about(run: Run) -> dict[str, object]:
         "target_vocabulary": run.data.target_tokenizer.vocabulary_size,
         "device": str(next(run.model.parameters()).device),
         "precision": run.precision,
+        "processes": run.team.world.size,
+        "splits_model": run.team.is_sharded,
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
         "numpy": np.__version__,

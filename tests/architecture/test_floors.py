@@ -142,10 +142,12 @@ def test_no_open_keyword_dictionaries(path: Path):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_late_imports_only_where_start_up_counts_or_a_package_is_optional(path: Path):
-    """Inside functions: anything in cli, lazily in pellucid/__init__.py, and optional packages."""
+    """Inside functions: anything in cli, lazily in pellucid/__init__.py, optional packages, and
+    parts of torch that take a second to load and that few runs need."""
     if area_of(path) in ("cli", None):
         return
     optional = {"matplotlib", "tensorboard", "torch.utils.tensorboard", "ctranslate2", "onnx"}
+    optional |= {f"torch.distributed.{part}" for part in ("device_mesh", "fsdp", "tensor")}
     for function in functions_of(tree_of(path)):
         for line, name in imports_of(ast.Module(body=[function], type_ignores=[])):
             allowed = any(name == each or name.startswith(each + ".") for each in optional)

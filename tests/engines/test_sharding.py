@@ -6,12 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from engine_bundles import saved, sentences
 
-from pellucid.core.errors import ConfigError
 from pellucid.engines.load import load
-from pellucid.engines.sharding import Shard, shard_of_environment
 
 
 def torchrun(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -54,17 +51,3 @@ def test_if_one_process_fails_both_end_and_nothing_is_written(tmp_path: Path):
     assert "is both" in result.stderr or "banned" in result.stderr
     assert (tmp_path / "out").read_text() == "precious"
     assert not list(tmp_path.glob(".tmp-*"))
-
-
-def test_what_torchrun_says_of_a_process_is_read_and_checked(monkeypatch: pytest.MonkeyPatch):
-    for name in ("RANK", "WORLD_SIZE"):
-        monkeypatch.delenv(name, raising=False)
-    assert shard_of_environment() is None
-    monkeypatch.setenv("RANK", "0")
-    monkeypatch.setenv("WORLD_SIZE", "1")
-    assert shard_of_environment() is None
-    monkeypatch.setenv("WORLD_SIZE", "3")
-    assert shard_of_environment() == Shard(0, 3)
-    monkeypatch.setenv("RANK", "3")
-    with pytest.raises(ConfigError, match="below WORLD_SIZE, got RANK=3 and WORLD_SIZE=3"):
-        shard_of_environment()

@@ -1,0 +1,195 @@
+"""The processes that ``torchrun`` has started together, and what they tell each other."""
+
+import contextlib
+import dataclasses
+import datetime
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from pellucid.core.errors import ConfigError, PellucidError
+
+_LONGEST_SUM = datetime.timedelta(minutes=30)
+"""For the slowest process at one sum or one block of lines; after that the run ends."""
+_LONGEST_TALK = datetime.timedelta(days=7)
+"""For what one process does while the others wait: tokenizing, validating, saving. One that dies
+is noticed at once, by its closed connections; this is for a machine that freezes."""
+
+_Result = TypeVar("_Result")
+
+
+@dataclasses.dataclass(frozen=True)
+class World:
+    """One process among those of a run; alone unless torchrun says otherwise.
+
+    Every method must be called by all processes, in the same order. A process on its own does
+    without torch.distributed. Raises PellucidError where another process is gone.
+    """
+
+    rank: int = 0
+    """Its number, from 0."""
+    size: int = 1
+    """How many they are."""
+    talk: dist.ProcessGroup | None = dataclasses.field(default=None, compare=False)
+    """Carries short messages over the CPU, with time to wait."""
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the one that writes."""
+        return self.rank == 0
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is no other."""
+        return self.size == 1
+
+    def gather(self, content: bytes) -> list[bytes]:
+        """What every process has to say, by rank."""
+        if self.is_alone:
+            return [content]
+        with lost_is_told():
+            size = torch.tensor([len(content)])
+            sizes = [torch.zeros_like(size) for _ in range(self.size)]
+            dist.all_gather(sizes, size, group=self.talk)
+            longest = max(int(each) for each in sizes)
+            own = torch.frombuffer(bytearray(content.ljust(longest + 1)), dtype=torch.uint8)
+            all_ = [torch.empty_like(own) for _ in range(self.size)]
+            dist.all_gather(all_, own, group=self.talk)
+        return [each.numpy().tobytes()[: int(size)] for each, size in zip(all_, sizes, strict=True)]
+
+    def gather_values(self, value: Any) -> list[Any]:
+        """What every process gave, plain values as JSON has them, by rank."""
+        return [json.loads(each) for each in self.gather(json.dumps(value).encode())]
+
+    def from_first(self, value: Any) -> Any:
+        """What the first process gave, plain values as JSON has them; the others' is ignored."""
+        if self.is_alone:
+            return value
+        told = self.gather(json.dumps(value).encode() if self.is_first else b"")
+        return json.loads(told[0])
+
+    def together(self, work: Callable[[], _Result]) -> _Result:
+        """Let every process do ``work``. If it fails in one, all of them raise: that one its own
+        error, the others PellucidError.
+        """
+        if self.is_alone:
+            return work()
+        failure: Exception | None = None
+        try:
+            result = work()
+        except Exception as error:  # told to the others first, then raised
+            failure = error
+        told = self.gather(b"" if failure is None else b"failed")
+        if failure is not None:
+            raise failure
+        failed = [rank for rank, said in enumerate(told) if said]
+        if failed:
+            raise PellucidError(
+                f"process {failed[0]} of {self.size} failed", hint="its own message says why"
+            )
+        return result
+
+    def by_first(self, work: Callable[[], _Result]) -> _Result | None:
+        """Let the first process do ``work`` while the others wait; they get None."""
+        return self.together(work if self.is_first else _nothing)
+
+    def first_then_others(self, work: Callable[[], _Result]) -> _Result:
+        """Let the first process do ``work``, and then the others, who find what it has left."""
+        first = self.by_first(work)
+        rest = self.together(_nothing if self.is_first else work)
+        result = first if self.is_first else rest
+        assert result is not None
+        return result
+
+    def sum(self, tensor: Tensor) -> Tensor:
+        """Make ``tensor``, on the device that was joined for, the sum of all processes'."""
+        if not self.is_alone:
+            with lost_is_told():
+                dist.all_reduce(tensor)
+        return tensor
+
+
+def _nothing() -> None:
+    return None
+
+
+def world_of_environment() -> World:
+    """What torchrun says of this process.
+
+    Raises ConfigError if it says something that makes no sense.
+    """
+    rank, size = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
+    if rank is None or size is None or size == "1":
+        return World()
+    if not (rank.isdecimal() and size.isdecimal() and int(rank) < int(size)):
+        raise ConfigError(
+            f"RANK must be a number below WORLD_SIZE, got RANK={rank} and WORLD_SIZE={size}",
+            hint="torchrun sets both; unset them to run alone",
+        )
+    return World(int(rank), int(size))
+
+
+def local_rank() -> int:
+    """The number of this process on its own machine, which is that of its accelerator."""
+    return int(os.environ.get("LOCAL_RANK", "0"))
+
+
+def was_restarted() -> bool:
+    """Whether torchrun has started these processes again after one of them failed."""
+    return os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0"
+
+
+@contextlib.contextmanager
+def joined(world: World, device: str = "cpu") -> Iterator[World]:
+    """Meet the other processes, and part from them at the end of the block.
+
+    Sums are made on ``device``. Raises PellucidError if a process does not come, or is lost
+    anywhere within the block.
+    """
+    if world.is_alone:
+        yield world
+        return
+    backend = "gloo" if device == "cpu" else "cpu:gloo,cuda:nccl"
+    try:
+        with lost_is_told():
+            dist.init_process_group(
+                backend, rank=world.rank, world_size=world.size, timeout=_LONGEST_SUM
+            )
+            talk = dist.new_group(backend="gloo", timeout=_LONGEST_TALK)
+            dist.barrier(group=talk)
+        try:
+            yield dataclasses.replace(world, talk=talk)
+        except RuntimeError as error:
+            if isinstance(error, dist.DistError) or "gloo" in str(error):
+                raise _lost(error) from error
+            raise
+    finally:
+        if dist.is_initialized():
+            dist.destroy_process_group()
+
+
+def this_machine() -> str:
+    """The name of the machine, for messages."""
+    return socket.gethostname()
+
+
+@contextlib.contextmanager
+def lost_is_told() -> Iterator[None]:
+    """Turn what torch.distributed raises, where another process is gone, into PellucidError."""
+    try:
+        yield
+    except (RuntimeError, ValueError) as error:  # what torch.distributed raises
+        raise _lost(error) from error
+
+
+def _lost(error: Exception) -> PellucidError:
+    return PellucidError(
+        f"the processes of this run lost each other: {str(error).partition(chr(10))[0]}",
+        hint="look for the message of the one that ended first",
+    )

@@ -1,0 +1,135 @@
+"""Law: several processes = one, in float64, whether they split the batches or the model too."""
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from processes import in_processes
+from tiny_models import TINY, tiny_model
+
+from pellucid.bundle import model_tensors
+from pellucid.core.special import PAD_ID
+from pellucid.core.world import joined, world_of_environment
+from pellucid.model import LossSums, SequenceModel, build_any_model
+from pellucid.model.config import ModelConfig
+from pellucid.model.kinds import known_settings
+from pellucid.text.batching import Batch, collate_pairs
+from pellucid.training.averaging import Average
+from pellucid.training.config import TrainingConfig
+from pellucid.training.distributed import Share, team_of
+from pellucid.training.fully_sharded import local_tensors, shard_model, whole_model
+from pellucid.training.objective import CrossEntropy
+from pellucid.training.step import apply_gradient, build_optimizer, find_gradient
+
+PAIRS = [
+    ([5, 6], [7]),
+    ([8], [4, 5, 6, 7, 8]),
+    ([9, 10, 11], [12, 4]),
+    ([4, 4], [11, 10, 9]),
+    ([6, 7, 8, 9], [5]),
+    ([12], [4, 4, 4]),
+    ([5], [6]),
+]
+UPDATES = [
+    [[0, 1], [2]],  # a batch for each
+    [[3, 4, 5]],  # one to be split, unevenly
+    [[6]],  # a sentence for one process, and none for the other
+    [[4, 5], [6], [1, 0]],
+]
+
+
+@dataclasses.dataclass(frozen=True)
+class Poisoned:
+    """Cross-entropy whose gradient is not finite for the batch that begins with a sentence."""
+
+    first: int
+
+    def __call__(self, model: SequenceModel, batch: Batch) -> LossSums:
+        sums = CrossEntropy(0.1)(model, batch)
+        source, _ = PAIRS[self.first]
+        if batch.source[0, : len(source)].tolist() == source and batch.target_token_count:
+            sums.loss.register_hook(lambda gradient: gradient * math.nan)
+        return sums
+
+
+def learn(sharding: str, variant: str) -> dict[str, Any]:
+    """Some updates of a tiny model, by as many processes as there are."""
+    config = TrainingConfig.parse(
+        {
+            "max_steps": 1,
+            "sharding": sharding,
+            "average_decay": 0.5,
+            "clip_norm": 0.5,
+            "adam_eps": 1e-3,  # a smaller one would blow up rounding where gradients are near zero
+        }
+    )
+    with joined(world_of_environment()) as world:
+        team = team_of(config, world)
+        model = tiny_model(variant, dropout=0.0)
+        if team.is_sharded:
+            shard_model(model, world, "cpu")
+        optimizer = build_optimizer(model, config)
+        average = Average(config, local_tensors(model_tensors(model)))
+        figures = []
+        for batches in UPDATES:
+            mine = [make(share) for share in team.share([np.array(each) for each in batches])]
+            report = find_gradient(model, optimizer, mine, Poisoned(3), config, "fp32", team)
+            if report.is_finite:
+                apply_gradient(optimizer, report, 0.1)
+                average.after_update()
+            figures.append([report.loss, report.negative_log_likelihood, report.gradient_norm])
+            figures[-1].append(report.token_count)
+        with average.applied():
+            averaged = parameters(whole_model(model, team)) if world.is_first else {}
+            if team.is_sharded and not world.is_first:
+                whole_model(model, team)
+        team.require_equal(model)
+        whole = whole_model(model, team)
+        held = sum(each.numel() for each in local_tensors(model_tensors(model)).values())
+        own = parameters(whole) if world.is_first else {}
+        return {"figures": figures, "held": held, "learned": own, "averaged": averaged}
+
+
+def make(share: Share) -> Batch:
+    pairs = [PAIRS[index] for index in share.indices]
+    return share.taught(collate_pairs(*zip(*pairs, strict=True)))
+
+
+def parameters(model: SequenceModel) -> dict[str, np.ndarray]:
+    return {name: each.detach().numpy().copy() for name, each in model_tensors(model).items()}
+
+
+@pytest.mark.parametrize("sharding", ["none", "fsdp"])
+@pytest.mark.parametrize("variant", ["paper", "biases, untied, unshared"])
+def test_two_processes_learn_what_one_learns(sharding: str, variant: str):
+    """One update is left out everywhere, as the gradient of one process is not finite."""
+    alone = learn(sharding, variant)
+    first, second = in_processes(learn, sharding, variant)
+    assert first["figures"] == second["figures"] or math.isnan(first["figures"][1][2])
+    for row, expected in zip(first["figures"], alone["figures"], strict=True):
+        assert row == pytest.approx(expected, rel=1e-11, nan_ok=True)
+    assert [math.isnan(row[2]) for row in first["figures"]] == [False, True, False, False]
+    for kind in ("learned", "averaged"):
+        assert first[kind].keys() == alone[kind].keys()
+        for name, expected in alone[kind].items():
+            np.testing.assert_allclose(first[kind][name], expected, rtol=1e-9, atol=1e-12)
+    held = [first["held"], second["held"]]
+    if sharding == "fsdp":
+        assert sum(held) == alone["held"]
+        assert max(held) < 0.6 * alone["held"]
+    else:
+        assert held == [alone["held"]] * 2
+
+
+@pytest.mark.parametrize("kind", ["transformer", "rnn-attention", "encoder", "decoder", "skipgram"])
+def test_a_sentence_that_teaches_nothing_has_no_loss_and_no_gradient(kind: str):
+    config = ModelConfig.parse({**known_settings(kind, {**TINY, "dropout": 0.0}), "kind": kind})
+    model = build_any_model(config, 13, 13).train()
+    batch = Share(0, np.array([1]), is_blank=True).taught(collate_pairs([[8, 9]], [[8, 9]]))
+    assert set(batch.labels.flatten().tolist()) == {PAD_ID}
+    sums = model.loss(batch.source, batch.target_input, batch.labels, 0.1)
+    sums.loss.backward()
+    assert (sums.loss.item(), sums.token_count) == (0.0, 0)
+    assert all(not each.grad.any() for each in model.parameters() if each.grad is not None)

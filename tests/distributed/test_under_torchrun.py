@@ -1,0 +1,93 @@
+"""torchrun's own agent: one process is killed, all begin anew; one signal, and all have saved."""
+
+import multiprocessing
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import tiny_runs
+from processes import PRELOADED, in_processes
+from test_runs_of_several import SETTINGS, losses, run
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+from pellucid.cli import main
+from pellucid.core.files import sha256_of
+from pellucid.training.checkpoint import checkpoints_of
+from pellucid.training.journal import JOURNAL_FILE, read_journal
+
+
+def torchrun(notes: Path, arguments: list[str]) -> None:
+    """``torchrun --standalone --nproc-per-node 2 --max-restarts 1 -m pellucid``, forking."""
+    errors = os.open(notes / "errors", os.O_WRONLY | os.O_CREAT)
+    os.dup2(errors, 2)
+    config = LaunchConfig(
+        min_nodes=1,
+        max_nodes=1,
+        nproc_per_node=2,
+        run_id="test",
+        rdzv_backend="c10d",
+        rdzv_endpoint="localhost:0",
+        max_restarts=1,
+        start_method="fork",
+    )
+    elastic_launch(config, pellucid)(notes, arguments)
+
+
+def pellucid(notes: Path, arguments: list[str]) -> None:
+    (notes / os.environ["RANK"]).write_text(str(os.getpid()))
+    sys.argv = ["pellucid", *arguments]
+    main()
+
+
+def newest_step(folder: Path) -> int:
+    return max((int(each.name.removeprefix("step-")) for each in checkpoints_of(folder)), default=0)
+
+
+def test_a_killed_process_and_a_signal_change_nothing(tmp_path: Path):
+    """Dropout is on; what is learned in the end is that of an unbroken run, to the last bit."""
+    out, notes = tmp_path / "run", tmp_path / "notes"
+    notes.mkdir()
+    settings = tiny_runs.set_options([*SETTINGS, "training.max_steps=100000"])
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    arguments = ["train", "demo", *settings, "--out", str(out)]
+    agent = context.Process(target=torchrun, args=(notes, arguments))
+    agent.start()
+
+    def wait_for(reached: Callable[[], bool]) -> None:
+        deadline = time.monotonic() + 120
+        while not reached():
+            running = agent.is_alive() and time.monotonic() < deadline
+            assert running, (notes / "errors").read_text()[-4000:]
+            time.sleep(0.02)
+
+    try:
+        wait_for(lambda: newest_step(out) >= 3)
+        os.kill(int((notes / "1").read_text()), signal.SIGKILL)
+        killed_at = newest_step(out)
+        wait_for(lambda: newest_step(out) > killed_at + 3)
+        os.kill(agent.pid, signal.SIGTERM)
+        agent.join(100)
+    finally:
+        agent.kill()
+        agent.join()
+    told = (notes / "errors").read_text()
+    assert "error: the processes of this run lost each other: " in told
+    assert "hint: look for the message of the one that ended first" in told
+    assert told.count("saved; go on with: torchrun ... -m pellucid train demo --set ") == 1
+    events = read_journal(out / JOURNAL_FILE)
+    assert [each["event"] for each in events].count("start") == 2
+    assert events[-1]["event"] == "end"
+    assert events[-1]["reason"] == "terminated"
+    assert newest_step(out) == events[-1]["step"]
+
+    steps = newest_step(out) + 2
+    assert in_processes(run, out, steps) == [("max_steps", steps)] * 2
+    assert in_processes(run, tmp_path / "unbroken", steps) == [("max_steps", steps)] * 2
+    assert losses(out)[-2:] == losses(tmp_path / "unbroken")[-2:]
+    broken, unbroken = (checkpoints_of(folder)[0] for folder in (out, tmp_path / "unbroken"))
+    for name in ("model.safetensors", "optimizer.safetensors", "average.safetensors"):
+        assert sha256_of(broken / name) == sha256_of(unbroken / name)
