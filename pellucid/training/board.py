@@ -4,6 +4,7 @@ Each time training begins or goes on, a file of its own is begun. It opens with 
 on older files no longer count, so that updates a killed run had not saved are not shown twice.
 """
 
+import contextlib
 import time
 from pathlib import Path
 from typing import Any
@@ -87,8 +88,16 @@ class Board:
             self._recorder(file).write(entry.SerializeToString())
 
     def _begin_file(self) -> Path:
-        """The path of a new file. Readers go by the order of names; clocks jump, counts do not."""
+        """Make a new file. Readers go by the order of names; clocks jump, counts do not.
+
+        Never one that is there: of processes that train together, the last one's file counts.
+        """
         with write_errors(self._folder):
             self._folder.mkdir(exist_ok=True)
-            count = sum(1 for _ in self._folder.glob("*tfevents*")) + 1
-        return self._folder / f"events.out.tfevents.{count:06d}"
+            count = sum(1 for _ in self._folder.glob("*tfevents*"))
+            while True:
+                count += 1
+                path = self._folder / f"events.out.tfevents.{count:06d}"
+                with contextlib.suppress(FileExistsError):
+                    path.open("xb").close()
+                    return path

@@ -94,6 +94,15 @@ def test_a_resumed_run_goes_on_in_the_same_folder(read: Reader, tmp_path: Path):
     assert [step for step, _ in shown["validation/bleu"]] == [4]
 
 
+def test_several_boards_of_one_run_show_each_step_once(read: Reader, tmp_path: Path):
+    """As when several processes train together, and each has one."""
+    boards = Board(tmp_path / "b"), Board(tmp_path / "b")
+    for event in (start(), trained(2, 1.5), trained(4, 1.0)):
+        for board in boards:
+            board.hear(event)
+    assert read(tmp_path / "b")["train/negative_log_likelihood"] == [(2, 1.5), (4, 1.0)]
+
+
 def test_the_listener_hears_as_before(read: Reader, tmp_path: Path):
     heard: list[Event] = []
     with_board(tmp_path, heard.append)(start())
