@@ -39,6 +39,8 @@ from mutation_results import Verdicts, equivalents, print_table, write_result
 SECONDS_PER_MUTANT = 60
 PYTEST_OPTIONS = ["-q", "-n0", "--tb=no", "-p", "no:cacheprovider", "-p", "no:cov", "-s"]
 KILLED, SURVIVED, UNABLE = 1, 0, 3
+MUTANT = "<mutant>"
+"""What code of a mutant says that it was written in; ``dataclass`` generates other methods."""
 
 
 def put_in_place(mutant: Mutant) -> None:
@@ -46,7 +48,7 @@ def put_in_place(mutant: Mutant) -> None:
     module = importlib.import_module(".".join(mutant.path.with_suffix("").parts))
     changed = {"__name__": module.__name__}
     try:
-        exec(compile(mutant.source, str(mutant.path), "exec"), changed)  # noqa: S102  our own
+        exec(compile(mutant.source, MUTANT, "exec"), changed)  # noqa: S102  our own
     except Exception:
         os._exit(KILLED)  # it cannot even be imported
     for name, new in changed.items():
@@ -62,12 +64,9 @@ def put_in_place(mutant: Mutant) -> None:
 
 
 def replace_code(old: object, new: object) -> None:
-    """Make one function do what another does, beneath the checks of shapes.
-
-    Methods that ``dataclass`` generates are let alone.
-    """
+    """Make one function do what a mutant's does, beneath the checks of shapes."""
     new = getattr(new, "__func__", new)
-    if isinstance(new, types.FunctionType) and new.__code__.co_filename != "<string>":
+    if isinstance(new, types.FunctionType) and new.__code__.co_filename == MUTANT:
         function = unwrap(getattr(old, "__func__", old))  # type: ignore[arg-type]
         function.__code__ = new.__code__
         function.__defaults__, function.__kwdefaults__ = new.__defaults__, new.__kwdefaults__
