@@ -4,7 +4,9 @@ from typing import Literal, assert_never, get_args
 
 import click
 
-LearningName = Literal["check", "demo", "plot", "runs", "train", "vectors"]
+LearningName = Literal[
+    "backtranslate", "check", "demo", "distill", "plot", "runs", "train", "vectors"
+]
 UsingName = Literal["compare", "continue", "evaluate", "fill", "score", "serve", "translate"]
 OpeningName = Literal["ablate", "doctor", "figures", "inspect"]
 MovingName = Literal["export", "import"]
@@ -15,7 +17,7 @@ COMMAND_NAMES: tuple[CommandName, ...] = tuple(sorted(get_args(CommandName)))
 def load_command(name: CommandName) -> click.Command:
     """The command of that name."""
     match name:
-        case "check" | "demo" | "plot" | "runs" | "train" | "vectors":
+        case "backtranslate" | "check" | "demo" | "distill" | "plot" | "runs" | "train" | "vectors":
             return _learning(name)
         case "compare" | "continue" | "evaluate" | "fill" | "score" | "serve" | "translate":
             return _using(name)
@@ -29,6 +31,10 @@ def load_command(name: CommandName) -> click.Command:
 
 def _learning(name: LearningName) -> click.Command:
     match name:
+        case "backtranslate":
+            from pellucid.cli.backtranslate import backtranslate
+
+            return backtranslate
         case "check":
             from pellucid.cli.check import check
 
@@ -37,6 +43,10 @@ def _learning(name: LearningName) -> click.Command:
             from pellucid.cli.demo import demo
 
             return demo
+        case "distill":
+            from pellucid.cli.distill import distill
+
+            return distill
         case "plot":
             from pellucid.cli.plot import plot
 

@@ -44,17 +44,19 @@ max_length_option = click.option(
     help="Longest translation, in tokens.",
 )
 
+n_best_option = click.option(
+    "-n",
+    "--n-best",
+    type=int,
+    expose_value=False,
+    callback=remember,
+    help="Translations kept for each sentence.",
+)
+
 _OPTIONS = [
     length_penalty_option,
     max_length_option,
-    click.option(
-        "-n",
-        "--n-best",
-        type=int,
-        expose_value=False,
-        callback=remember,
-        help="Translations kept for each sentence.",
-    ),
+    n_best_option,
     click.option(
         "-b",
         "--beam-size",
@@ -107,6 +109,14 @@ def continuation_options(command: _Command) -> _Command:
     """Give a command the same options but for the length, which it counts in its own way."""
     for option in _OPTIONS:
         if option is not max_length_option:
+            command = option(command)
+    return command
+
+
+def single_search_options(command: _Command) -> _Command:
+    """Give a command the same options but for --n-best: it writes one translation a line."""
+    for option in _OPTIONS:
+        if option is not n_best_option:
             command = option(command)
     return command
 

@@ -1,0 +1,72 @@
+"""What ``distill`` and ``backtranslate`` have in common: a long file, and someone who waits."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from pellucid.decoding.translator import Translator
+    from pellucid.training.synthesis import Finish, Progress
+
+_SECONDS_BETWEEN_LINES = 5.0
+
+
+class _Reporter:
+    """Tells on stderr how far it is, now and then."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._began = self._told = time.monotonic()
+        self.last: Progress | None = None
+
+    def __call__(self, progress: "Progress") -> None:
+        """Hear how far it is."""
+        is_first, self.last = self.last is None, progress
+        now = time.monotonic()
+        if is_first:
+            self._began = self._told = now
+            if progress.lines:
+                self._tell(f"going on after {counted(progress)}")
+        elif now - self._told >= _SECONDS_BETWEEN_LINES:
+            self._told = now
+            rate = (progress.lines - progress.lines_before) / (now - self._began)
+            self._tell(f"{counted(progress)}, {rate:,.0f} lines/s")
+
+    def _tell(self, text: str) -> None:
+        if not self._quiet:
+            click.echo(text, err=True)
+
+
+def counted(progress: "Progress") -> str:
+    """``12,288 of 29,000 lines``."""
+    of = "" if progress.total is None else f" of {progress.total:,}"
+    return f"{progress.lines:,}{of} lines"
+
+
+def write(
+    translator: "Translator", source: str, out: Path, finish: "Finish", *, quiet: bool
+) -> int:
+    """Write ``out`` to its end, or until a signal comes; the exit code.
+
+    Raises what ``write_translations`` raises.
+    """
+    from pellucid.cli.signals import EXIT_CODES, StopRequests
+    from pellucid.training.synthesis import write_translations
+
+    reporter = _Reporter(quiet=quiet)
+    stop = StopRequests()
+    reason = write_translations(
+        translator, Path(source), out, finish, listener=reporter, should_stop=stop
+    )
+    assert reporter.last is not None
+    if reason is not None:
+        click.echo(
+            f"{counted(reporter.last)} are done; the same command goes on after them", err=True
+        )
+        return EXIT_CODES[reason]
+    if not quiet:
+        click.echo(f"{counted(reporter.last)} are done", err=True)
+    click.echo(str(out))
+    return 0

@@ -1,0 +1,131 @@
+"""A file that takes hours to write: block by block, and gone on with after a kill."""
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+from pellucid.core.errors import ConfigError, CorruptError, LockedError, OutputExistsError
+from pellucid.core.files import LARGEST_TABLE, read_plain, sync_folder, write_errors, write_file
+
+
+class GrowingFile:
+    """``path``, which is there when it is whole and not before.
+
+    Until then its lines stand in ``NAME.partial``, and ``NAME.partial.json`` says how many of its
+    bytes are certain and what they are made from (``origin``). Whatever kills the process, the
+    certain blocks stay, and another ``GrowingFile`` of the same origin goes on after them.
+
+    Raises OutputExistsError if ``path`` or a strange ``NAME.partial`` is there, LockedError if
+    another process writes it, ConfigError naming every difference if it was begun with another
+    origin, CorruptError if certain bytes are gone, WriteError if the disk does not take it.
+    """
+
+    def __init__(self, path: Path, origin: Mapping[str, Any]) -> None:
+        self.path = path
+        self.line_count = 0
+        """How many lines are certain."""
+        self._origin = json.loads(json.dumps(dict(origin)))
+        self._partial = path.with_name(f"{path.name}.partial")
+        self._state = path.with_name(f"{path.name}.partial.json")
+        self._size = 0
+
+    def __enter__(self) -> Self:
+        """Begin, or go on; what a killed process left behind its last block is cut off."""
+        if self.path.exists():
+            if not self._partial.exists():
+                self._state.unlink(missing_ok=True)  # killed between its last two steps
+            raise OutputExistsError(
+                f"{self.path} is already there", hint="choose another --out, or remove it"
+            )
+        with write_errors(self._partial):
+            self._file: BinaryIO = self._partial.open("ab")
+        try:
+            self._lock()
+            self._find_place()
+            with write_errors(self._partial):
+                self._file.truncate(self._size)
+        except BaseException:
+            self._file.close()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Let go of it; a file that holds nothing yet is removed."""
+        if self._size == 0 and self._partial.exists() and not self.path.exists():
+            self._partial.unlink()
+            self._state.unlink(missing_ok=True)
+        self._file.close()
+
+    def append(self, content: bytes, line_count: int) -> None:
+        """Add a block of so many lines; it is certain when this returns. Raises WriteError."""
+        with write_errors(self._partial):
+            self._file.write(content)
+            self._file.flush()
+            os.fsync(self._file.fileno())
+        self._size += len(content)
+        self.line_count += line_count
+        self._note()
+
+    def finish(self) -> None:
+        """Give it its name. Raises WriteError."""
+        with write_errors(self.path):
+            os.fsync(self._file.fileno())
+            self._partial.rename(self.path)
+            sync_folder(self.path.parent)
+            self._state.unlink(missing_ok=True)
+
+    def _lock(self) -> None:
+        """The kernel gives the lock back when this process ends, however it ends."""
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LockedError(f"another process writes {self._partial}") from None
+
+    def _find_place(self) -> None:
+        size = os.fstat(self._file.fileno()).st_size
+        if not self._state.exists():
+            if size:
+                raise OutputExistsError(
+                    f"{self._partial} is in the way, and nothing tells what it is",
+                    hint="remove it, or choose another --out",
+                )
+            self._note()
+            return
+        try:
+            state = json.loads(read_plain(self._state, LARGEST_TABLE))
+            origin, certain, lines = state["origin"], int(state["bytes"]), int(state["lines"])
+            self._refuse_other(origin)
+        except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+            raise CorruptError(
+                f"{self._state} is damaged: {error!r}", hint=f"remove it and {self._partial}"
+            ) from error
+        if size < certain:
+            raise CorruptError(
+                f"{self._partial} should have {certain} bytes or more, has {size}",
+                hint=f"remove it and {self._state.name} to begin anew",
+            )
+        self._size, self.line_count = certain, lines
+
+    def _refuse_other(self, origin: dict[str, Any]) -> None:
+        own = self._origin
+        differing = sorted(k for k in origin.keys() | own.keys() if origin.get(k) != own.get(k))
+        if differing:
+            changes = "; ".join(f"{key}: {origin.get(key)} -> {own.get(key)}" for key in differing)
+            raise ConfigError(
+                f"{self.path} was begun otherwise: {changes}",
+                hint=f"repeat the command it was begun with, or remove {self._partial} and"
+                f" {self._state.name}",
+            )
+
+    def _note(self) -> None:
+        state = {"lines": self.line_count, "bytes": self._size, "origin": self._origin}
+        write_file(self._state, json.dumps(state).encode())

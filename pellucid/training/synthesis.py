@@ -1,0 +1,170 @@
+"""Training text made by a model: a teacher's translations, or sources for a target text."""
+
+import dataclasses
+import hashlib
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pellucid.bundle import Bundle
+from pellucid.core.errors import ConfigError, DataError, InputMissingError
+from pellucid.core.growing import GrowingFile
+from pellucid.core.special import UNK_ID
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.result import Translation
+from pellucid.decoding.translator import Translator
+from pellucid.evaluation.nearest import SentenceMetric, nearest, sentence_metric
+from pellucid.evaluation.signature import bundle_hash
+from pellucid.text.interface import Tokenizer
+from pellucid.text.lines import iterate_lines
+from pellucid.text.noise import add_noise
+
+_READ_AT_ONCE = 1 << 20
+
+
+@dataclasses.dataclass(frozen=True)
+class Finish:
+    """What becomes of a translation before it is written."""
+
+    reference: Path | None = None
+    """A file of references: of the n best, the one nearest to its line is taken."""
+    measure: SentenceMetric = "chrf"
+    """How near is measured."""
+    noise_seed: int | None = None
+    """Words are left out, blanked and moved; None leaves them alone."""
+    blank: str = "_"
+    """What a blanked word becomes."""
+    tag: str = ""
+    """Written before each line that is not empty, with a space between."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """How far a file has come."""
+
+    lines_before: int
+    """Lines that an earlier call had made."""
+    lines: int
+    """Lines that are there, those included."""
+    total: int | None
+    """Lines that there will be; None where counting means unpacking."""
+
+
+Listener = Callable[[Progress], None]
+
+
+def write_translations(
+    translator: Translator,
+    source: Path,
+    out: Path,
+    finish: Finish,
+    *,
+    listener: Listener,
+    should_stop: Callable[[], str | None],
+) -> str | None:
+    """Translate ``source`` into ``out``, line by line; None, or what ``should_stop`` said.
+
+    A blank line gives an empty one, so that the files stay parallel. ``out`` appears when it is
+    whole. Until then every block of ``stream_lines`` lines is kept, and the same call goes on after
+    the last one, after a kill too: what comes out is the same, byte for byte. ``listener`` hears of
+    the beginning and of every block.
+
+    Raises as ``GrowingFile`` and ``Translator.translate`` do, InputMissingError for what cannot be
+    read, and DataError if ``source`` and the references differ in their number of lines.
+    """
+    settings = translator.settings.changed({"token_log_probs": False})
+    digest, total = _measure(source)
+    origin = _origin(translator, settings, finish, digest)
+    block_size = settings.stream_lines
+    with GrowingFile(out, origin) as file:
+        before = file.line_count
+        listener(Progress(before, before, total))
+        pairs = itertools.islice(_lines(source, finish.reference), before, None)
+        while block := list(itertools.islice(pairs, block_size)):
+            reason = should_stop()
+            if reason is not None:
+                return reason
+            found = translator.translate([text for text, _ in block], settings)
+            references = [reference for _, reference in block]
+            made = _finished(found, references, finish, file.line_count)
+            file.append("".join(f"{line}\n" for line in made).encode(), len(block))
+            listener(Progress(before, file.line_count, total))
+        file.finish()
+    return None
+
+
+def check_tag(tag: str, tokenizer: Tokenizer) -> None:
+    """Raise ConfigError if ``tokenizer`` cannot carry ``tag`` to a model.
+
+    Source: Caswell et al. (2019), arXiv:1906.06442: a tag tells made sentences from real ones.
+    """
+    ids = tokenizer.encode(tag)
+    if not ids or UNK_ID in ids:
+        pieces = " ".join(tokenizer.tokens(ids))
+        raise ConfigError(
+            f"the tag must be made of tokens that the model knows, got {tag!r}, which it reads as"
+            f" {pieces or 'nothing'}",
+            hint="choose a tag of known words, or train a tokenizer on text that holds the tag",
+        )
+
+
+def _finished(
+    found: Sequence[Translation], references: Sequence[str | None], finish: Finish, first: int
+) -> Iterator[str]:
+    metric = sentence_metric(finish.measure)
+    for number, (translation, reference) in enumerate(
+        zip(found, references, strict=True), start=first
+    ):
+        texts = [each.text for each in translation.n_best] or [translation.text]
+        chosen = 0 if reference is None else nearest(texts, reference, metric)
+        text = texts[chosen].replace("\n", " ").replace("\r", " ")
+        if finish.noise_seed is not None:
+            text = add_noise(text, finish.noise_seed, number, finish.blank)
+        yield f"{finish.tag} {text}" if finish.tag and text else text
+
+
+def _lines(source: Path, reference: Path | None) -> Iterator[tuple[str, str | None]]:
+    if reference is None:
+        yield from ((line, None) for line in iterate_lines(source))
+        return
+    both = itertools.zip_longest(iterate_lines(source), iterate_lines(reference))
+    for number, (line, other) in enumerate(both, start=1):
+        if line is None or other is None:
+            shorter, longer = (source, reference) if line is None else (reference, source)
+            raise DataError(
+                f"{source} and {reference} must have as many lines, but {shorter} ends after"
+                f" {number - 1:,} and {longer} does not"
+            )
+        yield line, other
+
+
+def _origin(
+    translator: Translator, settings: DecodingConfig, finish: Finish, digest: str
+) -> dict[str, Any]:
+    """All that decides what is written."""
+    bundle = translator.bundle
+    reference = None if finish.reference is None else _measure(finish.reference)[0]
+    return {
+        "bundle": bundle_hash(bundle.manifest if isinstance(bundle, Bundle) else {}),
+        "source": digest,
+        "reference": reference,
+        "engine": translator.engine.signature(settings),
+        **{f"decoding.{name}": value for name, value in settings.model_dump().items()},
+        **{name: getattr(finish, name) for name in ("measure", "noise_seed", "blank", "tag")},
+    }
+
+
+def _measure(path: Path) -> tuple[str, int | None]:
+    """The SHA-256 of a file, and how many lines it has; not known where it is packed."""
+    digest, lines, last = hashlib.sha256(), 0, b"\n"
+    try:
+        with path.open("rb") as file:
+            while content := file.read(_READ_AT_ONCE):
+                digest.update(content)
+                lines += content.count(b"\n")
+                last = content[-1:]
+    except OSError as error:
+        raise InputMissingError(f"cannot read {path}: {error.strerror or error}") from error
+    total = None if path.suffix == ".gz" else lines + (last != b"\n")
+    return digest.hexdigest(), total

@@ -1,0 +1,157 @@
+"""``distill`` and ``backtranslate``: killed, stopped and gone on with; tags, noise, refusals."""
+
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from commands import Running, pellucid, running
+
+from pellucid import phrasebook
+from pellucid.engines.load import load
+from pellucid.text.noise import add_noise
+
+SEARCH = ("--beam-size", 1, "--max-length", 4)
+BLOCK = 1024
+
+
+@pytest.fixture(scope="module")
+def french(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four blocks and a bit, with an empty line in between."""
+    pairs = phrasebook.split(4 * BLOCK, 8, 0).train
+    lines = [pair.source for pair in pairs]
+    lines[5:5] = [""]
+    path = tmp_path_factory.mktemp("text") / "text.fr"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+def wait_for_line(command: Running, out: Path, line: int) -> None:
+    state = out.with_name(f"{out.name}.partial.json")
+    deadline = time.monotonic() + 250
+    while not state.exists() or json.loads(state.read_text())["lines"] < line:
+        assert command.result is None
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_killed_stopped_and_gone_on_with_it_is_the_same_byte_for_byte(
+    french: Path, tiny_run: Path, tmp_path: Path
+):
+    out, unbroken = tmp_path / "out.en", tmp_path / "unbroken.en"
+    arguments = ("distill", tiny_run, french, *SEARCH, "--out")
+    with running(*arguments, out) as command:
+        wait_for_line(command, out, BLOCK)
+        os.kill(command.pid, signal.SIGKILL)
+    assert not out.exists()
+    with running(*arguments, out) as command:
+        wait_for_line(command, out, 2 * BLOCK)
+        os.kill(command.pid, signal.SIGTERM)
+    result = command.result
+    assert result is not None
+    assert result.code == 143
+    assert "going on after " in result.err
+    assert result.err.splitlines()[-1].endswith(
+        "of 4,097 lines are done; the same command goes on after them"
+    )
+    result = pellucid(*arguments, out)
+    assert (result.code, result.out) == (0, f"{out}\n"), result.err
+    assert result.err.splitlines()[-1] == "4,097 of 4,097 lines are done"
+    assert pellucid("-q", *arguments, unbroken).err == ""
+    assert out.read_bytes() == unbroken.read_bytes()
+    lines = out.read_text().split("\n")
+    assert len(lines) == 4 * BLOCK + 2
+    assert lines[5] == ""
+    assert sorted(tmp_path.iterdir()) == [out, unbroken]
+
+
+@pytest.fixture
+def short(tmp_path: Path) -> Path:
+    path = tmp_path / "short.fr"
+    path.write_text("je suis étudiant\n\nvous partez\nle chat dort\n")
+    return path
+
+
+def test_the_nearest_to_the_reference_is_taken_from_the_whole_beam(
+    short: Path, tiny_run: Path, tmp_path: Path
+):
+    asked = load(tiny_run).translate(short.read_text().splitlines(), beam_size=3, n_best=3)
+    wanted = [each.n_best[-1].text if each.n_best else "" for each in asked]
+    reference = tmp_path / "reference"
+    reference.write_text("".join(f"{line}\n" for line in wanted))
+    out = tmp_path / "out"
+    for measure in ("chrf", "bleu"):
+        options = ("--reference", reference, "--measure", measure, "--beam-size", 3)
+        result = pellucid("distill", tiny_run, short, "--out", out, *options)
+        assert result.code == 0, result.err
+        assert out.read_text().splitlines() == wanted
+        out.unlink()
+
+
+def test_back_translations_are_drawn_spoiled_and_tagged_as_asked(
+    short: Path, tiny_run: Path, tmp_path: Path
+):
+    def made(*options: object) -> list[str]:
+        out = tmp_path / "out"
+        result = pellucid("backtranslate", tiny_run, short, "--out", out, *SEARCH[2:], *options)
+        assert result.code == 0, result.err
+        lines = out.read_text().splitlines()
+        out.unlink()
+        return lines
+
+    plain = made("--beam-size", 2)
+    noised = made("--beam-size", 2, "--noise", "--noise-seed", 4, "--blank", "#", "--tag", "i am")
+    assert noised == [
+        f"i am {add_noise(text, 4, number, '#')}" if text else ""
+        for number, text in enumerate(plain)
+    ]
+    drawn = made("--sample", "--seed", 1)
+    assert drawn == made("--sample", "--seed", 1)
+    assert drawn != made("--sample", "--seed", 2)
+    assert [not line for line in drawn] == [not line for line in plain]
+
+
+def test_a_tag_that_the_forward_model_cannot_read_is_refused(
+    short: Path, tiny_run: Path, tmp_path: Path
+):
+    arguments = ("backtranslate", tiny_run, short, "--out", tmp_path / "out", "--tag", "<bt>")
+    result = pellucid(*arguments, "--forward", tiny_run)
+    assert result.code == 78
+    assert result.error_line.startswith(
+        "error: the tag must be made of tokens that the model knows, got '<bt>', which it reads as"
+    )
+    assert not (tmp_path / "out").exists()
+    result = pellucid(*arguments, *SEARCH)
+    assert result.code == 0, result.err
+    assert "the forward model's tokenizer must be trained on text that holds it" in result.err
+    assert (tmp_path / "out").read_text().startswith("<bt> ")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--noise-seed", 1), "--noise-seed and --blank must go with --noise."),
+        (("--blank", "#"), "--noise-seed and --blank must go with --noise."),
+        (("--temperature", 2), "--temperature must go with --sample."),
+        (("--n-best", 2), "No such option"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(
+    options: tuple[object, ...], message: str, short: Path, tiny_run: Path, tmp_path: Path
+):
+    result = pellucid("backtranslate", tiny_run, short, "--out", tmp_path / "out", *options)
+    assert result.code == 2
+    assert message in result.err
+
+
+def test_what_is_there_is_kept(short: Path, tiny_run: Path, tmp_path: Path):
+    out = tmp_path / "out"
+    out.write_text("precious")
+    result = pellucid("distill", tiny_run, short, "--out", out)
+    assert result.code == 1
+    assert result.error_line == (
+        f"error: {out} is already there; hint: choose another --out, or remove it"
+    )
+    assert out.read_text() == "precious"
