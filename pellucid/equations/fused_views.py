@@ -124,6 +124,9 @@ class _Chunk:
         chosen = log_p.gather(2, labels.expand(self._views, -1).unsqueeze(2))
         self.likelihood = -chosen.sum() / self._views
         self._soft: Tensor | None = None
+        self._apart: _Agreement | None = None
+        if self._views > 1 and terms.r_drop:
+            self._apart = _Agreement(log_p)
 
     def loss(self, taught: Tensor | None) -> Tensor:
         """The chunk's part of the sum; ``taught`` are the teacher's softened log-probabilities."""
@@ -132,42 +135,32 @@ class _Chunk:
         if smoothing:
             loss = loss - smoothing * self._log_p.mean(dim=2).sum() / self._views
         loss = (1.0 - self._share) * loss
-        if self._views > 1 and self._terms.r_drop:
-            there, back = self._divergences()
-            loss = loss + self._terms.r_drop / 4 * (there + back).sum()
+        if self._apart is not None:
+            apart = self._apart.there.sum() + self._apart.back.sum()
+            loss = loss + self._terms.r_drop / 4 * apart
         if taught is not None and self._terms.teacher is not None:
             heat = self._terms.teacher.temperature
-            apart = (taught.exp() * (taught - self._softened(heat))).sum() / self._views
-            loss = loss + self._share * heat**2 * apart
+            surprise = (taught.exp() * (taught - self._softened(heat))).sum() / self._views
+            loss = loss + self._share * heat**2 * surprise
         return loss
 
     def gradient(self, taught: Tensor | None) -> Tensor:
         """Of the loss with respect to the logits of each pass; (view, row, vocabulary)."""
         terms, kept = self._terms, (1.0 - self._share) / self._views
-        p = self._log_p.exp()
+        p = self._log_p.exp() if self._apart is None else self._apart.p
         gradient = p * kept
         if terms.smoothing:
             gradient -= kept * terms.smoothing / p.shape[2]
         index = self._labels.expand(self._views, -1).unsqueeze(2)
         right = torch.full_like(index, -kept * (1.0 - terms.smoothing), dtype=p.dtype)
         gradient.scatter_add_(2, index, right)
-        if self._views > 1 and terms.r_drop:
-            there, back = self._divergences()
-            ratio, apart = self._log_p[0] - self._log_p[1], p[0] - p[1]
-            part = terms.r_drop / 4
-            gradient[0] += part * (p[0] * (ratio - there.unsqueeze(1)) + apart)
-            gradient[1] -= part * (p[1] * (ratio + back.unsqueeze(1)) + apart)
+        if self._apart is not None:
+            self._apart.add_gradient(gradient, terms.r_drop / 4)
         if taught is not None and terms.teacher is not None:
             heat = terms.teacher.temperature
             soft = p if heat == 1.0 else self._softened(heat).exp()
             gradient += self._share * heat / self._views * (soft - taught.exp())
         return gradient
-
-    def _divergences(self) -> tuple[Tensor, Tensor]:
-        """KL from the first pass to the second and from the second to the first, row by row."""
-        first, second = self._log_p[0], self._log_p[1]
-        ratio = first - second
-        return (first.exp() * ratio).sum(dim=1), -(second.exp() * ratio).sum(dim=1)
 
     def _softened(self, temperature: float) -> Tensor:
         if temperature == 1.0:
@@ -175,6 +168,26 @@ class _Chunk:
         if self._soft is None:
             self._soft = functional.log_softmax(self._log_p / temperature, dim=-1)
         return self._soft
+
+
+class _Agreement:
+    """How far two passes are from each other, both ways and row by row."""
+
+    def __init__(self, log_p: Tensor) -> None:
+        self.p = log_p.exp()  # (view, row, vocabulary)
+        self._ratio = log_p[0] - log_p[1]
+        self.there = torch.linalg.vecdot(self.p[0], self._ratio)
+        self.back = -torch.linalg.vecdot(self.p[1], self._ratio)
+
+    def add_gradient(self, gradient: Tensor, part: float) -> None:
+        """Add ``part`` times the gradient of KL(p ‖ p′) + KL(p′ ‖ p) in place; can be done once."""
+        first, second = self.p
+        self._ratio += 1.0
+        first_factor = self._ratio - self.there.unsqueeze(1)
+        self._ratio -= 2.0
+        second_factor = self._ratio.add_(self.back.unsqueeze(1)).neg_()
+        gradient[0].addcmul_(first, first_factor, value=part).sub_(second, alpha=part)
+        gradient[1].addcmul_(second, second_factor, value=part).sub_(first, alpha=part)
 
 
 def _logits(hidden: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
