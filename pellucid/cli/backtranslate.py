@@ -8,6 +8,7 @@ import click
 
 from pellucid.cli.demand_options import sampling_options
 from pellucid.cli.search_options import engine_options, open_translator, single_search_options
+from pellucid.cli.synthesis import asked_noise, noise_options, write
 
 if TYPE_CHECKING:
     from pellucid.text.interface import Tokenizer
@@ -19,11 +20,7 @@ if TYPE_CHECKING:
 @click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="File to write.")
 @single_search_options
 @sampling_options
-@click.option("--noise", is_flag=True, help="Leave out, blank and move words of what it said.")
-@click.option(
-    "--noise-seed", type=click.IntRange(0), help="Another seed draws other noise.  [default: 0]"
-)
-@click.option("--blank", default=None, help="What a blanked word becomes.  [default: _]")
+@noise_options
 @click.option("--tag", default="", help="Written before every made sentence, such as <bt>.")
 @click.option(
     "--forward", help="The bundle that will learn from it: TAG must be made of its tokens."
@@ -35,9 +32,6 @@ def backtranslate(
     reverse_bundle: str,
     target_text: str,
     out: Path,
-    noise: bool,
-    noise_seed: int | None,
-    blank: str | None,
     tag: str,
     forward: str | None,
 ) -> int:
@@ -52,17 +46,15 @@ def backtranslate(
       pellucid backtranslate runs/de-en news.de --out news.en --sample
       pellucid backtranslate runs/de-en news.de --out news.en --noise --tag "<bt>"
     """
-    from pellucid.cli.synthesis import write
     from pellucid.training.synthesis import Finish
 
-    if not noise and (noise_seed is not None or blank is not None):
-        raise click.UsageError("--noise-seed and --blank must go with --noise.")
+    noise_seed, blank = asked_noise()
     translator = open_translator(reverse_bundle, figures=False)
     if tag:
         _check_tag(tag, forward, translator.bundle.target_tokenizer)
     settings = translator.settings.having(n_best=1)
     translator = type(translator)(translator.bundle, settings, translator.engine)
-    finish = Finish(noise_seed=(noise_seed or 0) if noise else None, blank=blank or "_", tag=tag)
+    finish = Finish(noise_seed=noise_seed, blank=blank, tag=tag)
     return write(translator, target_text, out, finish, quiet=obj["quiet"])
 
 

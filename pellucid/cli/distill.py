@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pellucid.cli.search_options import engine_options, open_translator, search_options
+from pellucid.cli.synthesis import write
 
 if TYPE_CHECKING:
     from pellucid.evaluation.nearest import SentenceMetric
@@ -49,7 +50,6 @@ def distill(
       pellucid distill runs/en-de train.en --out distilled.de
       pellucid distill runs/en-de train.en --out near.de --reference train.de --beam-size 8
     """
-    from pellucid.cli.synthesis import write
     from pellucid.training.synthesis import Finish
 
     translator = open_translator(teacher, figures=False)

@@ -1,8 +1,9 @@
 """What ``distill`` and ``backtranslate`` have in common: a long file, and someone who waits."""
 
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -11,6 +12,55 @@ if TYPE_CHECKING:
     from pellucid.training.synthesis import Finish, Progress
 
 _SECONDS_BETWEEN_LINES = 5.0
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_NOISE_KEY = "pellucid.noise"
+"""Where a running command keeps what its options say of noise, in ``click.Context.meta``."""
+
+
+def _remember_noise(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+    if value is not None and value is not False:  # 0 is said, and meant
+        ctx.meta.setdefault(_NOISE_KEY, {})[parameter.name] = value
+
+
+def noise_options(command: _Command) -> _Command:
+    """Give a command ``--noise`` and what goes with it."""
+    for option in (
+        click.option(
+            "--blank",
+            expose_value=False,
+            callback=_remember_noise,
+            help="With --noise: what a blanked word becomes.  [default: _]",
+        ),
+        click.option(
+            "--noise-seed",
+            type=click.IntRange(0),
+            expose_value=False,
+            callback=_remember_noise,
+            help="With --noise: another seed draws other noise.  [default: 0]",
+        ),
+        click.option(
+            "--noise",
+            is_flag=True,
+            expose_value=False,
+            callback=_remember_noise,
+            help="Leave out, blank and move words of what it said.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def asked_noise() -> tuple[int | None, str]:
+    """The seed of the noise, None for none, and what a blanked word becomes.
+
+    Raises click.UsageError if there are options of noise and ``--noise`` is not.
+    """
+    ctx = click.get_current_context()
+    asked: dict[str, Any] = dict(ctx.meta.get(_NOISE_KEY, {}))
+    wanted = asked.pop("noise", False)
+    if asked and not wanted:
+        raise click.UsageError("--noise-seed and --blank must go with --noise.", ctx)
+    return (asked.get("noise_seed", 0) if wanted else None), asked.get("blank", "_")
 
 
 class _Reporter:
