@@ -8,7 +8,7 @@ LearningName = Literal[
     "backtranslate", "check", "demo", "distill", "plot", "runs", "train", "vectors"
 ]
 UsingName = Literal["compare", "continue", "evaluate", "fill", "score", "serve", "translate"]
-OpeningName = Literal["ablate", "doctor", "figures", "inspect"]
+OpeningName = Literal["ablate", "doctor", "figures", "inspect", "verify-resume"]
 MovingName = Literal["export", "import"]
 CommandName = Literal[LearningName, UsingName, OpeningName, MovingName]
 COMMAND_NAMES: tuple[CommandName, ...] = tuple(sorted(get_args(CommandName)))
@@ -21,7 +21,7 @@ def load_command(name: CommandName) -> click.Command:
             return _learning(name)
         case "compare" | "continue" | "evaluate" | "fill" | "score" | "serve" | "translate":
             return _using(name)
-        case "ablate" | "doctor" | "figures" | "inspect":
+        case "ablate" | "doctor" | "figures" | "inspect" | "verify-resume":
             return _opening(name)
         case "export" | "import":
             return _moving(name)
@@ -119,6 +119,10 @@ def _opening(name: OpeningName) -> click.Command:
             from pellucid.cli.inspect_ import inspect
 
             return inspect
+        case "verify-resume":
+            from pellucid.cli.verify_resume import verify_resume
+
+            return verify_resume
         case _:
             assert_never(name)
 

@@ -1,0 +1,239 @@
+"""Proof on one's own setup that a run killed at random moments ends as the unbroken one."""
+
+import dataclasses
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from pellucid.core.config import write_toml
+from pellucid.core.errors import PellucidError
+from pellucid.core.files import read_manifest, write_errors
+from pellucid.training.checkpoint import CHECKPOINTS_FOLDER, newest_intact
+from pellucid.training.config import RunConfig
+from pellucid.training.journal import JOURNAL_FILE, Event, read_journal
+
+_PAUSE = 0.005
+"""Seconds between two looks at the journal of a run in progress."""
+_SHORT_PAUSE = 0.0003
+"""The same while a checkpoint is awaited: a small one is written in milliseconds."""
+
+
+class Child(Protocol):
+    """A training run in a process of its own; ``subprocess.Popen`` is one."""
+
+    def poll(self) -> int | None:
+        """Its exit code, or None while it runs."""
+        ...
+
+    def kill(self) -> None:
+        """End it by SIGKILL."""
+        ...
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended."""
+        ...
+
+
+Start = Callable[[Path, Path], Child]
+"""Starts training by a config file into a run folder, going on with what is there."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Kill:
+    """One death of the run."""
+
+    after_step: int
+    """The last update that the journal tells of."""
+    inside_save: bool
+    """Whether a checkpoint was half written."""
+    goes_on_from: int | None
+    """The step of the checkpoint that is left; None if there is none yet."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """One thing that must be the same in both runs."""
+
+    what: str
+    is_same: bool
+    detail: str
+    """The common value, or where and how they differ first."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ResumeProof:
+    """What was done and what came of it."""
+
+    steps: int
+    kills: list[Kill]
+    comparisons: list[Comparison]
+
+    @property
+    def holds(self) -> bool:
+        """Whether the run was killed at all, and all is the same."""
+        return bool(self.kills) and all(each.is_same for each in self.comparisons)
+
+
+def start_command(config: Path, run: Path) -> subprocess.Popen[bytes]:
+    """``pellucid train --resume`` as a user would type it; what it says goes to stderr."""
+    command = [sys.executable, "-m", "pellucid", "-q", "train", str(config), "--out", str(run)]
+    more = ["--resume"] if run.exists() else []
+    return subprocess.Popen([*command, *more], stdout=subprocess.DEVNULL)  # noqa: S603 - our own
+
+
+def verify_resume(
+    config: RunConfig,
+    folder: Path,
+    *,
+    steps: int,
+    kills: int,
+    seed: int = 0,
+    start: Start = start_command,
+) -> ResumeProof:
+    """Train ``steps`` updates without a break, and again with so many kills; compare the two.
+
+    Every second kill waits for a checkpoint that is being written. All else is as ``config`` has
+    it, but for the limits, which become ``steps``, and for what is saved, validated and told
+    more often. Raises PellucidError if a run ends by an error of its own.
+    """
+    path, unbroken, broken = folder / "config.toml", folder / "unbroken", folder / "broken"
+    _write_config(path, _shortened(config, steps, folder))
+    _to_its_end(start(path, unbroken))
+    _write_config(path, _with_same_precision(_shortened(config, steps, folder), unbroken))
+    draw = random.Random(seed)  # noqa: S311 - moments to kill at are no secrets
+    deaths = []
+    for number in range(kills):
+        target = draw.randint(number * steps // kills, max(0, (number + 1) * steps // kills - 2))
+        death = _kill(start(path, broken), broken, target, inside_save=number % 2 == 1)
+        if death is None:
+            break  # it was done before the moment came
+        deaths.append(death)
+    _to_its_end(start(path, broken))
+    return ResumeProof(steps, deaths, compare_runs(unbroken, broken))
+
+
+def compare_runs(unbroken: Path, broken: Path) -> list[Comparison]:
+    """Every figure and every bit in which two runs of one config must agree."""
+    left, right = (read_journal(run / JOURNAL_FILE) for run in (unbroken, broken))
+    figures = {
+        "losses": ("train", ("loss", "negative_log_likelihood")),
+        "gradient norms": ("train", ("gradient_norm",)),
+        "learning rates": ("train", ("learning_rate",)),
+        "validations": ("validation", ("loss", "bleu", "chrf", "is_best")),
+    }
+    found = [
+        _compare_figures(what, *(_figures(each, *about) for each in (left, right)))
+        for what, about in figures.items()
+    ]
+    return [*found, *_compare_checkpoints(unbroken, broken)]
+
+
+def _shortened(config: RunConfig, steps: int, folder: Path) -> RunConfig:
+    table = config.to_table()
+    training = {**table["training"], "max_steps": steps, "log_every": 1}
+    for limit in ("max_minutes", "max_epochs", "patience"):
+        training.pop(limit, None)
+    training["save_every"] = max(1, steps // 8)
+    training["validate_every"] = max(1, steps // 2)
+    data = {**table["data"], "cache": table["data"].get("cache", str(folder / "data"))}
+    return RunConfig.parse({**table, "training": training, "data": data}, "config")
+
+
+def _with_same_precision(config: RunConfig, unbroken: Path) -> RunConfig:
+    """What ``auto`` has measured once stands for both runs: it might come out otherwise."""
+    used = read_journal(unbroken / JOURNAL_FILE)[0]["precision"]
+    table = config.to_table()
+    return RunConfig.parse({**table, "training": {**table["training"], "precision": used}})
+
+
+def _write_config(path: Path, config: RunConfig) -> None:
+    with write_errors(path):
+        path.write_text(write_toml(config.to_table()), encoding="utf-8")
+
+
+def _to_its_end(child: Child) -> None:
+    code = child.wait()
+    if code != 0:
+        raise PellucidError(
+            f"the training run that is to be compared ended with exit code {code}",
+            hint="see what it said above; pellucid train with the same settings says it too",
+        )
+
+
+def _kill(child: Child, run: Path, target: int, *, inside_save: bool) -> Kill | None:
+    """Kill the run at or after update ``target``; None if it ended before."""
+    while child.poll() is None and _last_step(run) < target:
+        time.sleep(_PAUSE)
+    while inside_save and child.poll() is None and not _is_saving(run):
+        time.sleep(_SHORT_PAUSE)
+    child.kill()
+    code = child.wait()
+    if code == 0:
+        return None
+    if code > 0:
+        _to_its_end(child)
+    newest = newest_intact(run)
+    left = None if newest is None else int(read_manifest(newest)["step"])
+    return Kill(_last_step(run), _is_saving(run), left)
+
+
+def _last_step(run: Path) -> int:
+    """The latest update that the journal tells of; -1 before there is a journal."""
+    path = run / JOURNAL_FILE
+    if not path.exists():
+        return -1
+    return max((event.get("step", 0) for event in read_journal(path)), default=-1)
+
+
+def _is_saving(run: Path) -> bool:
+    return any((run / CHECKPOINTS_FOLDER).glob(".tmp-*"))
+
+
+Figures = dict[int, list[tuple[Any, ...]]]
+"""For each step what was told of it, every time it was told."""
+
+
+def _figures(journal: Sequence[Event], kind: str, keys: Sequence[str]) -> Figures:
+    told: Figures = {}
+    for event in journal:
+        if event["event"] == kind:
+            told.setdefault(event["step"], []).append(tuple(event.get(key) for key in keys))
+    return told
+
+
+def _compare_figures(what: str, unbroken: Figures, broken: Figures) -> Comparison:
+    """Updates that were made twice count both times."""
+    for step in sorted(unbroken.keys() | broken.keys()):
+        expected = unbroken.get(step, ["nothing"])[0]
+        for got in broken.get(step, ["nothing"]):
+            if repr(got) != repr(expected):  # NaN is NaN here
+                return Comparison(what, False, f"at step {step}: {got}, not {expected}")
+    times = sum(map(len, broken.values()))
+    return Comparison(what, True, f"{len(unbroken)} the same ({times} with those made twice)")
+
+
+def _compare_checkpoints(unbroken: Path, broken: Path) -> list[Comparison]:
+    last = [newest_intact(run) or run for run in (unbroken, broken)]
+    files = [read_manifest(each)["files"] for each in last]
+    compared = []
+    for name in sorted(files[0].keys() | files[1].keys()):
+        if not name.endswith(".safetensors"):
+            continue
+        one, other = (each.get(name, {"sha256": "missing"})["sha256"] for each in files)
+        detail = f"SHA-256 {one}" if one == other else f"SHA-256 {other}, not {one}"
+        compared.append(Comparison(name.removesuffix(".safetensors"), one == other, detail))
+    states = [json.loads((each / "state.json").read_text(encoding="utf-8")) for each in last]
+    for state in states:
+        del state["progress"]["seconds"]  # the clock alone may differ
+    differing = [
+        key
+        for key in sorted(states[0].keys() | states[1].keys())
+        if states[0].get(key) != states[1].get(key)
+    ]
+    detail = f"{', '.join(differing)} differ" if differing else "places, counts, generators"
+    return [*compared, Comparison("state", not differing, detail)]

@@ -1,0 +1,72 @@
+"""T1, T6, T9: wherever a save is cut off, by a kill or by a power loss, a checkpoint is left."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from crash_points import die_at, lose_power
+
+from pellucid.bundle import model_tensors
+from pellucid.core.files import verify_folder
+from pellucid.core.tensors import load_tensors
+from pellucid.model import ModelConfig, Seq2Seq, build_model
+from pellucid.training.averaging import Average
+from pellucid.training.checkpoint import checkpoints_of, newest_intact, remove_old, save_checkpoint
+from pellucid.training.config import TrainingConfig
+from pellucid.training.step import build_optimizer
+
+TINY = {"d_model": 4, "d_ff": 4, "heads": 1, "encoder_layers": 1, "decoder_layers": 1}
+CONFIG = TrainingConfig(max_steps=1)
+BIAS = "encoder.layers.0.feed_forward.inner.bias"
+MOST_EVENTS = 400
+
+
+def save_and_tidy(run: Path, model: Seq2Seq, mark: float, step: int) -> None:
+    """What a run does after an update: save, then remove what is older than the last one."""
+    with torch.no_grad():
+        model_tensors(model)[BIAS].fill_(mark)
+    average = Average(CONFIG, model_tensors(model))
+    folder = run / "checkpoints" / f"step-{step:08d}"
+    save_checkpoint(folder, model, build_optimizer(model, CONFIG), average, {"step": step})
+    remove_old(run, keep=1)
+
+
+def sizes(run: Path) -> dict[int, int]:
+    return {each.stat().st_ino: each.stat().st_size for each in run.rglob("*") if each.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("step", "power_is_lost"),
+    [(2, False), (1, False), (2, True)],
+    ids=["killed", "killed while one is made anew", "power lost"],
+)
+def test_wherever_a_save_is_cut_off_the_newest_whole_checkpoint_is_found(
+    step: int, power_is_lost: bool, tmp_path: Path
+):
+    """At every single dealing with the disk; a rename whose folder was not synced is undone."""
+    model = build_model(ModelConfig.parse(TINY), 5, 5)
+    save_and_tidy(tmp_path / "before", model, mark=1.0, step=1)
+    found = []
+    for event in range(MOST_EVENTS):
+        run = shutil.copytree(tmp_path / "before", tmp_path / str(event))
+        long_there = sizes(run)
+        death = die_at(event, run, lambda run=run: save_and_tidy(run, model, 2.0, step))
+        if power_is_lost:
+            death.synced.update(long_there)
+            rename = death.unsynced_rename
+            if rename is not None and rename[1].exists() and not rename[0].exists():
+                rename[1].rename(rename[0])
+            lose_power(death, run)
+        else:
+            for folder in checkpoints_of(run):
+                verify_folder(folder)  # none is ever half there under its own name
+        newest = newest_intact(run)
+        assert newest is not None, f"nothing is left after event {event}"
+        found.append(load_tensors(newest / "model.safetensors")[BIAS][0].item())
+        if death.finished:
+            break
+    assert death.finished
+    assert len(found) > 20
+    assert set(found) == {1.0, 2.0}
+    assert found == sorted(found)  # once the new one is there it stays

@@ -1,0 +1,145 @@
+"""``verify-resume`` holds where resuming is exact, and says what differs where it is not."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from forked_runs import ForkedRun
+from tiny_runs import SETTINGS
+
+from pellucid.cli.main import cli
+from pellucid.core.config import write_toml
+from pellucid.core.errors import PellucidError
+from pellucid.model.dropout import DropoutSource
+from pellucid.text.batching import BatchSampler
+from pellucid.training.config import RunConfig
+from pellucid.training.presets import read_config
+from pellucid.training.progress import Progress
+from pellucid.training.resume_check import Comparison, Kill, ResumeProof, verify_resume
+
+STEPS = 16
+
+
+def config(*settings: str) -> RunConfig:
+    smaller = ["phrasebook.pairs=100", "model.encoder_layers=1", "model.decoder_layers=1"]
+    return read_config("demo", [*SETTINGS, *smaller, "training.average_decay=0.9", *settings])
+
+
+def verify(folder: Path, plant: Callable[[], None], kills: int = 2) -> ResumeProof:
+    return verify_resume(
+        config(),
+        folder,
+        steps=STEPS,
+        kills=kills,
+        start=lambda path, run: ForkedRun(path, run, plant),
+    )
+
+
+def differing(proof: ResumeProof) -> set[str]:
+    return {each.what for each in proof.comparisons if not each.is_same}
+
+
+def test_a_killed_run_is_the_same_in_everything(tmp_path: Path):
+    proof = verify(tmp_path, lambda: None)
+    assert differing(proof) == set()
+    assert proof.holds
+    assert [each.what for each in proof.comparisons] == [
+        "losses",
+        "gradient norms",
+        "learning rates",
+        "validations",
+        "average",
+        "model",
+        "optimizer",
+        "state",
+    ]
+    first, second = proof.kills
+    assert second.inside_save
+    assert second.goes_on_from is not None
+    assert first.after_step <= second.after_step < STEPS
+    assert proof.comparisons[0].detail.startswith(f"{STEPS} the same (")
+
+
+def forget_the_dropout() -> None:
+    DropoutSource.restore = lambda self, state: self.seed(1)  # type: ignore[method-assign]
+
+
+def forget_the_place() -> None:
+    BatchSampler.restore = lambda self, state: None  # type: ignore[method-assign]
+
+
+def forget_the_best() -> None:
+    right = Progress.restore
+
+    def restore(self: Progress, state: dict[str, object]) -> None:
+        right(self, {**state, "best_score": None})
+
+    Progress.restore = restore  # type: ignore[method-assign]
+
+
+@pytest.mark.parametrize(
+    ("plant", "expected"),
+    [
+        (
+            forget_the_dropout,
+            {"losses", "gradient norms", "average", "model", "optimizer", "state"},
+        ),
+        (forget_the_place, {"losses", "gradient norms", "average", "model", "optimizer", "state"}),
+        (forget_the_best, {"state"}),
+    ],
+)
+def test_whatever_a_resumed_run_forgets_is_told(
+    plant: Callable[[], None], expected: set[str], tmp_path: Path
+):
+    """Planted in forks of this process alone."""
+    proof = verify(tmp_path, plant)
+    assert not proof.holds
+    assert expected <= differing(proof)
+    assert "learning rates" not in differing(proof)
+
+
+def test_a_run_that_fails_by_itself_is_an_error(tmp_path: Path):
+    """With the real command in a real process."""
+    wrong = config("data.source=none.fr", "data.target=none.en")
+    with pytest.raises(PellucidError) as caught:
+        verify_resume(wrong, tmp_path, steps=STEPS, kills=1)
+    assert str(caught.value) == "the training run that is to be compared ended with exit code 66"
+
+
+@pytest.mark.parametrize(
+    ("plant", "code", "last"),
+    [
+        (lambda: None, 0, "resuming is exact with these settings on this machine"),
+        (forget_the_dropout, 1, "resuming is NOT exact with these settings on this machine"),
+    ],
+)
+def test_the_command_prints_a_table_and_its_exit_code_tells(
+    plant: Callable[[], None],
+    code: int,
+    last: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    path = tmp_path / "my.toml"
+    path.write_text(write_toml(config().to_table()))
+    start = lambda path, run: ForkedRun(path, run, plant)  # noqa: E731
+    monkeypatch.setitem(verify_resume.__kwdefaults__, "start", start)
+    arguments = ["verify-resume", str(path), "--steps", str(STEPS), "--kills", "1"]
+    result = CliRunner().invoke(cli, arguments, obj={"quiet": True}, standalone_mode=False)
+    assert result.exception is None
+    assert result.return_value == code
+    lines = result.output.splitlines()
+    assert lines[0] == "16 updates, killed 1 times by SIGKILL:"
+    assert lines[1].startswith("  after update ")
+    table = {line.split()[0]: line.split()[-1] for line in lines if "SHA-256" in line}
+    assert table.keys() == {"average", "model", "optimizer"}
+    assert all(len(each) == 64 for each in table.values())
+    assert ("model            yes   SHA-256 " in result.output) == (code == 0)
+    assert lines[-1] == last
+
+
+def test_nothing_is_proven_by_a_run_that_was_never_killed():
+    same = [Comparison("losses", True, "16 the same")]
+    assert not ResumeProof(16, [], same).holds
+    assert ResumeProof(16, [Kill(3, False, 2)], same).holds
