@@ -102,9 +102,10 @@ def verify_resume(
     more often. Raises PellucidError if a run ends by an error of its own.
     """
     path, unbroken, broken = folder / "config.toml", folder / "unbroken", folder / "broken"
-    _write_config(path, _shortened(config, steps, folder))
+    shortened = _shortened(config, steps, max(1, steps // (kills + 4)), folder)
+    _write_config(path, shortened)
     _to_its_end(start(path, unbroken))
-    _write_config(path, _with_same_precision(_shortened(config, steps, folder), unbroken))
+    _write_config(path, _with_same_precision(shortened, unbroken))
     draw = random.Random(seed)  # noqa: S311 - moments to kill at are no secrets
     deaths = []
     for number in range(kills):
@@ -133,12 +134,12 @@ def compare_runs(unbroken: Path, broken: Path) -> list[Comparison]:
     return [*found, *_compare_checkpoints(unbroken, broken)]
 
 
-def _shortened(config: RunConfig, steps: int, folder: Path) -> RunConfig:
+def _shortened(config: RunConfig, steps: int, save_every: int, folder: Path) -> RunConfig:
     table = config.to_table()
     training = {**table["training"], "max_steps": steps, "log_every": 1}
     for limit in ("max_minutes", "max_epochs", "patience"):
         training.pop(limit, None)
-    training["save_every"] = max(1, steps // 8)
+    training["save_every"] = save_every
     training["validate_every"] = max(1, steps // 2)
     data = {**table["data"], "cache": table["data"].get("cache", str(folder / "data"))}
     return RunConfig.parse({**table, "training": training, "data": data}, "config")
