@@ -110,7 +110,9 @@ def verify_resume(
     deaths = []
     for number in range(kills):
         target = draw.randint(number * steps // kills, max(0, (number + 1) * steps // kills - 2))
-        death = _kill(start(path, broken), broken, target, inside_save=number % 2 == 1)
+        told = _told(broken)
+        child = start(path, broken)
+        death = _kill(child, broken, told, target, inside_save=number % 2 == 1)
         if death is None:
             break  # it was done before the moment came
         deaths.append(death)
@@ -166,9 +168,12 @@ def _to_its_end(child: Child) -> None:
         )
 
 
-def _kill(child: Child, run: Path, target: int, *, inside_save: bool) -> Kill | None:
-    """Kill the run at or after update ``target``; None if it ended before."""
-    while child.poll() is None and _last_step(run) < target:
+def _kill(child: Child, run: Path, told: int, target: int, *, inside_save: bool) -> Kill | None:
+    """Kill the run at or after update ``target``; None if it ended before.
+
+    It has begun, and removed what an earlier death left, when its journal is longer than ``told``.
+    """
+    while child.poll() is None and (_told(run) == told or _last_step(run) < target):
         time.sleep(_PAUSE)
     while inside_save and child.poll() is None and not _is_saving(run):
         time.sleep(_SHORT_PAUSE)
@@ -181,6 +186,12 @@ def _kill(child: Child, run: Path, target: int, *, inside_save: bool) -> Kill | 
     newest = newest_intact(run)
     left = None if newest is None else int(read_manifest(newest)["step"])
     return Kill(_last_step(run), _is_saving(run), left)
+
+
+def _told(run: Path) -> int:
+    """Bytes of the journal so far."""
+    path = run / JOURNAL_FILE
+    return path.stat().st_size if path.exists() else 0
 
 
 def _last_step(run: Path) -> int:

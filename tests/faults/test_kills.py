@@ -38,6 +38,11 @@ def steps_done(run: Path) -> int:
         return 0
 
 
+def told(run: Path) -> int:
+    path = run / "journal.jsonl"
+    return path.stat().st_size if path.exists() else 0
+
+
 def is_saving(run: Path) -> bool:
     return any((run / "checkpoints").glob(".tmp-*"))
 
@@ -45,9 +50,11 @@ def is_saving(run: Path) -> bool:
 def start_and_kill(run: Path, at_step: int, delay: float, *, inside_save: bool) -> Result:
     """Kill ``delay`` seconds after the journal told of ``at_step``, or in the save after it."""
     options = [*set_options(RUN), "--out", run, *(["--resume"] if run.exists() else [])]
+    told_before = told(run)
     with running("-q", "train", "demo", *options) as command:
         deadline = time.monotonic() + 250
-        while steps_done(run) < at_step and is_alive(command.pid):
+        # once it tells anything it has removed what the last death left
+        while (told(run) == told_before or steps_done(run) < at_step) and is_alive(command.pid):
             assert time.monotonic() < deadline
             time.sleep(0.002)
         if not inside_save:
