@@ -82,6 +82,22 @@ def test_a_disk_that_is_really_full_leaves_the_previous_checkpoint(
     assert not list(run.rglob(".tmp-*"))
 
 
+def test_a_folder_that_may_only_be_read_is_an_error_that_says_so(
+    small_disk: Path, tmp_path_factory: pytest.TempPathFactory
+):
+    """T13: for a new run and for one that is to go on, which stays as it is."""
+    run = tiny_runs.copy_of_tiny_run(tmp_path_factory.getbasetemp(), small_disk / "run")
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    for arguments in (["--out", small_disk / "new"], ["--out", run, "--resume"]):
+        result = pellucid(*LONGER, *arguments)
+        assert result.code == 74, result.err
+        assert "error: cannot write " in result.error_line
+        assert "Read-only file system" in result.error_line
+    newest = newest_intact(run)
+    assert newest is not None
+    assert newest.name == "step-00000004"
+
+
 def fill_up(disk: Path, leave: int) -> None:
     free = os.statvfs(disk)
     size = free.f_bavail * free.f_frsize - leave

@@ -1,5 +1,6 @@
 """Law: resumed = unbroken, to the last bit, with dropout, accumulation and averages on."""
 
+import json
 import subprocess
 import sys
 import time
@@ -58,6 +59,14 @@ def fingerprints(run: Path, step: int) -> dict[str, str]:
     }
 
 
+def state(run: Path, step: int) -> dict[str, object]:
+    """Place in the data, every generator, patience, all other counts; not the clock."""
+    path = run / "checkpoints" / f"step-{step:08d}" / "state.json"
+    saved: dict[str, dict[str, object]] = json.loads(path.read_text())
+    del saved["progress"]["seconds"]
+    return {**saved}
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_stopping_and_resuming_changes_nothing(variant: str, tmp_path: Path):
     unbroken, broken = tmp_path / "unbroken", tmp_path / "broken"
@@ -69,6 +78,8 @@ def test_stopping_and_resuming_changes_nothing(variant: str, tmp_path: Path):
     assert result.reason == "max_steps"
     assert losses(broken) == losses(unbroken)
     assert len(losses(unbroken)) == 20
+    assert state(broken, 20) == state(unbroken, 20)
+    assert {"dropout", "sampler", "gradient_norms", "progress"} < state(broken, 20).keys()
     assert fingerprints(broken, 20) == fingerprints(unbroken, 20)
 
 
@@ -82,6 +93,28 @@ def test_resuming_with_more_steps_equals_having_asked_for_them_at_once(
     train(config, tmp_path / "longer", resume=True)
     train(config, tmp_path / "at once")
     assert fingerprints(tmp_path / "longer", 15) == fingerprints(tmp_path / "at once", 15)
+
+
+def test_patience_runs_out_at_the_same_update_however_often_a_run_is_stopped(tmp_path: Path):
+    """With so small a rate nothing is ever better than the first validation."""
+    changed = ["training.patience=2", "training.validate_every=3", "training.learning_rate=1e-30"]
+    config = read_config(
+        "demo", [*settings("moving average", 50), *changed, "training.average_decay=0.0"]
+    )
+    unbroken = train(config, tmp_path / "unbroken")
+    assert (unbroken.reason, unbroken.progress.step) == ("patience", 9)
+    for stops in (7, 1, 100):
+        updates = iter(range(stops))
+        result = train(
+            config,
+            tmp_path / "broken",
+            resume=(tmp_path / "broken").exists(),
+            should_stop=lambda updates=updates: (
+                None if next(updates, None) is not None else "asked"
+            ),
+        )
+    assert (result.reason, result.progress.step) == ("patience", 9)
+    assert state(tmp_path / "broken", 9) == state(tmp_path / "unbroken", 9)
 
 
 def test_killed_without_warning_and_resumed_equals_unbroken(tmp_path: Path):

@@ -1,9 +1,11 @@
 """The folder of a run: one process at a time, one config, and nothing left behind by a failure."""
 
+import itertools
 import logging
 import multiprocessing
 import os
 import socket
+import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from pellucid.core.errors import (
     WriteError,
 )
 from pellucid.training.bundles import remove_worse
+from pellucid.training.checkpoint import checkpoints_of, newest_intact
 from pellucid.training.config import RunConfig
 from pellucid.training.folder import RunFolder
 from pellucid.training.journal import read_journal
@@ -211,3 +214,23 @@ def test_after_training_numbers_too_small_for_speed_are_numbers_again(tmp_path: 
     config = read_config("demo", [*tiny_runs.SETTINGS, "training.max_steps=1"])
     train(config, tmp_path / "run")
     assert (torch.tensor([2.0**-1074], dtype=torch.float64) * 1.0).item() == 2.0**-1074
+
+
+def test_a_clock_that_jumps_backwards_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """T13: time spent is counted by another clock, and what is newest goes by its step."""
+    backwards = itertools.count(1e9, -3600.0)
+    monkeypatch.setattr(time, "time", lambda: next(backwards))
+    run = tmp_path / "run"
+    train(config("training.max_steps=4"), run)
+    events = read_journal(run / "journal.jsonl")
+    seconds = [event["seconds"] for event in events if "seconds" in event]
+    assert len(seconds) == 6
+    assert seconds[0] >= 0.0
+    assert seconds == sorted(seconds)
+    newest, *older = checkpoints_of(run)
+    os.utime(newest, (0, 0))
+    assert older
+    assert newest_intact(run) == newest
+    assert newest.name == "step-00000004"
