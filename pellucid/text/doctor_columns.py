@@ -20,7 +20,7 @@ class Column(Generic[Number]):
     """Numbers of one type that are added block by block and then read anywhere."""
 
     def __init__(self, data_type: type[Number]) -> None:
-        self._type = data_type
+        self._type: type[Number] = data_type
         self._parts: list[npt.NDArray[Number]] = []
         self._count = 0
         self._file: BinaryIO | None = None
