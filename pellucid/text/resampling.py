@@ -64,9 +64,11 @@ class Resampling:
         """
         count = len(rows)
         most = self.longest if count == 1 else min(self.longest, budget // count - 1)
-        drawn = []
-        for row, seed in zip(rows.tolist(), self._seeds(rows, epoch), strict=True):
-            plain = self.rows.row(row).tolist()
+        flat, lengths = self.rows.gather(rows)
+        all_ids, ends = flat.tolist(), np.cumsum(lengths).tolist()
+        drawn, begin = [], 0
+        for end, seed in zip(ends, self._seeds(rows, epoch), strict=True):
+            plain, begin = all_ids[begin:end], end
             text = self.tokenizer.decode(plain)
             ids = self.tokenizer.sample_batch([text], self.strength, seed)[0]
             drawn.append(ids if len(ids) <= most else plain)
