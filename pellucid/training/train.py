@@ -75,7 +75,8 @@ def train(
     device = _device(config)
     resume = resume or was_restarted()
     if config.training.tensorboard:
-        listener = with_board(out, listener)
+        showing = with_board(out, listener)  # without the extra, every process says so
+        listener = showing if world_of_environment().is_first else listener
     with (
         torch_for_training(config),
         joined(world_of_environment(), device) as world,
