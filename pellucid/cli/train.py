@@ -86,14 +86,19 @@ def train(
             run_config, folder, resume=resume, listener=display.hear, should_stop=stop
         )
     if result.reason in EXIT_CODES:
-        changes = [part for override in overrides for part in ("--set", override)]
-        if init is not None:
-            changes += ["--init", str(init)]
-        again = ["pellucid", "train", config, *changes, "--out", str(folder), "--resume"]
         if world.is_first:
             torchrun = "" if world.is_alone else "torchrun ... -m "
-            click.echo(f"saved; go on with: {torchrun}{shlex.join(again)}", err=True)
+            again = _how_to_go_on(config, overrides, init, folder)
+            click.echo(f"saved; go on with: {torchrun}{again}", err=True)
         return EXIT_CODES[result.reason]
     if world.is_first:
         click.echo(str(folder))
     return 0
+
+
+def _how_to_go_on(config: str, overrides: tuple[str, ...], init: Path | None, folder: Path) -> str:
+    """The command that resumes what was stopped."""
+    changes = [part for override in overrides for part in ("--set", override)]
+    if init is not None:
+        changes += ["--init", str(init)]
+    return shlex.join(["pellucid", "train", config, *changes, "--out", str(folder), "--resume"])
