@@ -10,7 +10,6 @@ from torch import Tensor
 from pellucid.equations import (
     alibi_attention_weights,
     attention,
-    attention_normalizer,
     causal_mask,
     feed_forward,
     gru,
@@ -70,7 +69,6 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "softmax_jacobian": softmax_jacobian,
     "masked_softmax": lambda x: masked_softmax(x @ x.transpose(-2, -1), blind_second_row(x)),
     "attention": lambda x: attention(x, x, x, blind_second_row(x)),
-    "attention_normalizer": lambda x: attention_normalizer(x @ x.transpose(-2, -1)),
     "split_heads": lambda x: split_heads(x, 3),
     "merge_heads": lambda x: merge_heads(split_heads(x, 3)),
     "multi_head_attention": lambda x: multi_head_attention(
