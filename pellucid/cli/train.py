@@ -1,5 +1,6 @@
 """``pellucid train``: from a config and two text files to a model."""
 
+import logging
 import shlex
 from pathlib import Path
 
@@ -57,8 +58,6 @@ def train(
           --set data.target=my.de --out runs/mine
     """
     keep_few_kernels()
-    import logging
-
     from pellucid.cli.display import Display
     from pellucid.cli.rehearsal import show_rehearsal
     from pellucid.cli.signals import EXIT_CODES, StopRequests
@@ -66,17 +65,16 @@ def train(
     from pellucid.training.presets import read_config
     from pellucid.training.train import train as train_model
 
-    quiet = click.get_current_context().obj["quiet"]
+    quiet, world = click.get_current_context().obj["quiet"], world_of_environment()
     if dry_run and resume:
         raise click.UsageError("--dry-run begins anew; leave --resume out")
     if tensorboard:
         overrides = (*overrides, "training.tensorboard=true")
     run_config = read_config(config, overrides, init)
     folder = out or Path("runs") / Path(config).stem
-    world = world_of_environment()
+    if dry_run and not world.is_alone:
+        raise click.UsageError("--dry-run is for one process, not for torchrun.")
     if dry_run:
-        if not world.is_alone:
-            raise click.UsageError("--dry-run is for one process, not for torchrun.")
         return show_rehearsal(run_config, folder, quiet=quiet)
     if not world.is_first:
         logging.getLogger("pellucid").setLevel(logging.ERROR)  # the first one has said it
@@ -87,18 +85,20 @@ def train(
         )
     if result.reason in EXIT_CODES:
         if world.is_first:
-            torchrun = "" if world.is_alone else "torchrun ... -m "
-            again = _how_to_go_on(config, overrides, init, folder)
-            click.echo(f"saved; go on with: {torchrun}{again}", err=True)
+            again = _how_to_go_on(config, overrides, init, folder, is_alone=world.is_alone)
+            click.echo(f"saved; go on with: {again}", err=True)
         return EXIT_CODES[result.reason]
     if world.is_first:
         click.echo(str(folder))
     return 0
 
 
-def _how_to_go_on(config: str, overrides: tuple[str, ...], init: Path | None, folder: Path) -> str:
+def _how_to_go_on(
+    config: str, overrides: tuple[str, ...], init: Path | None, folder: Path, *, is_alone: bool
+) -> str:
     """The command that resumes what was stopped."""
     changes = [part for override in overrides for part in ("--set", override)]
     if init is not None:
         changes += ["--init", str(init)]
-    return shlex.join(["pellucid", "train", config, *changes, "--out", str(folder), "--resume"])
+    again = ["pellucid", "train", config, *changes, "--out", str(folder), "--resume"]
+    return ("" if is_alone else "torchrun ... -m ") + shlex.join(again)
