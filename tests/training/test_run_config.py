@@ -104,7 +104,8 @@ def test_an_unknown_preset_gets_the_nearest_one_and_the_list():
 def test_a_name_near_to_no_preset_gets_advice():
     with pytest.raises(InputMissingError) as caught:
         read_config("x/y/z")
-    assert caught.value.hint.startswith("name a .toml file or a preset (presets: cmudict, decoder, demo, ")
+    hint = caught.value.hint
+    assert hint.startswith("name a .toml file or a preset (presets: cmudict, decoder, demo, ")
 
 
 def test_a_config_file_that_is_not_there_is_missing_input():
