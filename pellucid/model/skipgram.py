@@ -40,7 +40,7 @@ class SkipGram(SequenceModel):
         self.counts = nn.Parameter(torch.ones(vocabulary_size), requires_grad=False)
         """How often each word occurs; learned from, not learned."""
 
-    def count(self, blocks: Iterable[Int[Tensor, " token"]]) -> None:
+    def count(self, blocks: Iterable[Int[Tensor, " _"]]) -> None:
         """Take note of how often each word occurs in the training text, given piece by piece."""
         counts = torch.zeros(self.source_vocabulary_size, dtype=torch.int64)
         for ids in blocks:
