@@ -31,7 +31,11 @@ def commands() -> list[list[str]]:
     """The arguments of every ``pellucid`` in the page's blocks, continued lines joined."""
     text = PAGE.read_text(encoding="utf-8")
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
-    lines = "".join(block for language, block in blocks if not language).replace("\\\n", " ").splitlines()
+    lines = (
+        "".join(block for language, block in blocks if not language)
+        .replace("\\\n", " ")
+        .splitlines()
+    )
     return [shlex.split(line)[1:] for line in lines if line.startswith("pellucid ")]
 
 
