@@ -12,8 +12,10 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.rendezvous import rendezvous
 
 from pellucid.core.errors import ConfigError, PellucidError
+from pellucid.core.meeting import meet
 
 _LONGEST_SUM = datetime.timedelta(minutes=30)
 """For the slowest process at one sum or one block of lines; after that the run ends."""
@@ -158,8 +160,11 @@ def joined(world: World, device: str = "cpu") -> Iterator[World]:
     backend = "gloo" if device == "cpu" else "cpu:gloo,cuda:nccl"
     try:
         with lost_is_told():
+            place = world.rank, world.size
+            found = rendezvous("env://", *place, timeout=_LONGEST_SUM)
+            store = meet(next(iter(found))[0], *place, _LONGEST_SUM)
             dist.init_process_group(
-                backend, rank=world.rank, world_size=world.size, timeout=_LONGEST_SUM
+                backend, store=store, rank=world.rank, world_size=world.size, timeout=_LONGEST_SUM
             )
             talk = dist.new_group(backend="gloo", timeout=_LONGEST_TALK)
             dist.barrier(group=talk)

