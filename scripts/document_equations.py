@@ -11,10 +11,12 @@ import ast
 import re
 import sys
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+
+from kinds_of_tests import Kind, kinds
 
 ROOT = Path(__file__).resolve().parents[1]
 NOT_YET = "**not yet**"
@@ -35,6 +37,9 @@ catalogue: what implements it and which tests hold it to its word. A place is th
 of a seed and a section. Functions declare their numbers in the line `EQ:` of their docstrings,
 tests name theirs as `EQ-27`. What is missing is said to be **not yet** there. Where a seed is
 wrong, see [ERRATA.md](ERRATA.md).
+
+A test by hand has what is expected written into it. A referee is what another library answers. The
+further tests hold an equation to a property, to another equation, or to the sum written out.
 """
 ERRATA_INTRODUCTION = """\
 # Errata
@@ -200,12 +205,16 @@ def equations_page() -> str:
     built = {n for n, entry in table.items() if _built(found[n]) or "of" in entry}
     tested = {n for n, e in found.items() if e.tests}
     both = built & tested
+    by_hand = {n for n, e in found.items() if any(_kind(test).by_hand for test in e.tests)}
+    refereed = {n for n, e in found.items() if any(_kind(test).referees for test in e.tests)}
     parts = [
         EQUATIONS_INTRODUCTION,
         f"Of {EQUATION_COUNT} entries, **{len(built)}** have a function, module or command,"
-        f" **{len(tested)}** a test that names them, **{len(both)}** both.\n",
+        f" **{len(tested)}** a test that names them, **{len(both)}** both; **{len(by_hand)}** have"
+        f" a test by hand, **{len(refereed)}** a referee.\n",
         f"- Without a function: {_listed('EQ', set(found) - built)}",
-        f"- Without a test: {_listed('EQ', set(found) - tested)}\n",
+        f"- Without a test: {_listed('EQ', set(found) - tested)}",
+        f"- Without a test by hand: {_listed('EQ', tested - by_hand)}\n",
     ]
     parts += [_equation(number, entry, found[number]) for number, entry in table.items()]
     return "\n".join(parts)
@@ -230,8 +239,34 @@ def _equation(number: int, entry: dict[str, Any], found: Evidence) -> str:
         lines.append(f"- Fast twin: {_links(found.twins)}; law: {proofs}")
     if "capture" in entry:
         lines.append(f"- Captured as: `{entry['capture']}`")
-    lines.append(f"- Tests: {_links(found.tests) or NOT_YET}")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *_test_lines(found.tests)]) + "\n"
+
+
+def _test_lines(found: Sequence[Place]) -> list[str]:
+    """Tests by hand, those with a referee and which, and the others; each test stands once or, by
+    hand and with a referee, twice.
+    """
+    if not found:
+        return [f"- Tests: {NOT_YET}"]
+    of = {test: _kind(test) for test in found}
+    by_hand = [test for test in found if of[test].by_hand]
+    refereed = [
+        f"{test.link()} ({', '.join(f'`{name}`' for name in of[test].referees)})"
+        for test in found
+        if of[test].referees
+    ]
+    others = [test for test in found if not (of[test].by_hand or of[test].referees)]
+    lines = {
+        "Tests by hand": _links(by_hand),
+        "Referees": ", ".join(dict.fromkeys(refereed)),
+        "Further tests": _links(others),
+    }
+    return [f"- {name}: {links}" for name, links in lines.items() if links]
+
+
+def _kind(test: Place) -> Kind:
+    """What a test compares with; a module named as a whole tells nothing."""
+    return kinds(ROOT / test.path).get(test.name.rpartition(".")[2], Kind(False, ()))
 
 
 def errata_page() -> str:

@@ -1,6 +1,6 @@
 """The pages of equations and errata are what the code and the tests say, and miss nothing."""
 
-import importlib.util
+import importlib
 import re
 import sys
 import tomllib
@@ -12,16 +12,12 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 
+sys.path.insert(0, str(ROOT / "scripts"))
+
+
 @pytest.fixture(scope="module")
 def writer() -> ModuleType:
-    path = ROOT / "scripts" / "document_equations.py"
-    spec = importlib.util.spec_from_file_location("document_equations", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["document_equations"] = module  # dataclasses look their module up there
-    spec.loader.exec_module(module)
-    return module
+    return importlib.import_module("document_equations")
 
 
 @pytest.mark.parametrize("name", ["EQUATIONS.md", "ERRATA.md"])
@@ -42,12 +38,21 @@ def test_every_number_has_its_section_once_and_in_order(name: str, kind: str, co
 def test_what_is_missing_is_counted_and_listed_and_shown_in_its_place():
     text = (ROOT / "docs" / "EQUATIONS.md").read_text(encoding="utf-8")
     sections = dict(re.findall(r"^## EQ-(\d+)(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
-    for what, line in (("a function", "Function"), ("a test", "Tests")):
-        [listed] = re.findall(rf"^- Without {what}: (.*)$", text, re.MULTILINE)
-        shown = {n for n, body in sections.items() if f"- {line}: **not yet**" in body}
+    lines = [
+        ("a function", "- Function: **not yet**"),
+        ("a test that names them", "- Tests: **not"),
+    ]
+    for what, line in lines:
+        [listed] = re.findall(
+            rf"^- Without {what.removesuffix(' that names them')}: (.*)$", text, re.M
+        )
+        shown = {number for number, body in sections.items() if line in body}
         assert set(re.findall(r"EQ-(\d+)", listed)) == shown
-        [counted] = re.findall(rf"\*\*(\d+)\*\* {what}|\*\*(\d+)\*\* have {what}", text)
-        assert sum(int(each) for each in counted if each) == 139 - len(shown)
+        assert re.findall(rf"\*\*(\d+)\*\* (?:have )?{what}", text) == [f"{139 - len(shown)}"]
+    by_hand = {number for number, body in sections.items() if "- Tests by hand: " in body}
+    [listed] = re.findall(r"^- Without a test by hand: (.*)$", text, re.M)
+    assert set(re.findall(r"EQ-(\d+)", listed)) == sections.keys() - by_hand
+    assert f"**{len(by_hand)}** have a test by hand" in " ".join(text.split())
 
 
 def test_an_incomplete_table_is_refused(
@@ -133,3 +138,46 @@ def test_formulas_are_balanced():
         assert formula.count("{") == formula.count("}"), f"EQ-{number}"
         assert formula.count(r"\Big(") == formula.count(r"\Big)"), f"EQ-{number}"
         assert "$" not in formula, f"EQ-{number}"
+
+
+_TESTS = """
+import torch
+from torch.nn import functional
+from pellucid.equations import softmax
+
+def theirs(x):
+    return functional.softmax(x, -1)
+
+def test_torch():
+    assert softmax(x).equal(theirs(x))
+
+def test_gradient():
+    close(slope, torch.autograd.grad(softmax(x), x), tolerance=1e-9)
+
+def test_figures():
+    close(softmax(x), [0.5, 0.5])
+
+def test_words():
+    assert split("a b") == ["a", "b"]
+
+@pytest.mark.parametrize(("x", "expected"), [(1.0, 2.0)])
+def test_given(x, expected):
+    assert twice(x) == expected
+
+def test_property():
+    x = torch.tensor([1.0, 2.0])
+    assert softmax(x).sum() <= 1.0 + 1e-9
+    close(softmax(x), softmax(x + 1), tolerance=1e-9)
+"""
+
+
+def test_what_a_test_compares_with_is_told_from_its_code(tmp_path: Path):
+    (tmp_path / "test_them.py").write_text(_TESTS)
+    told = importlib.import_module("kinds_of_tests").kinds(tmp_path / "test_them.py")
+    by_hand = {name for name, kind in told.items() if kind.by_hand}
+    assert by_hand == {"test_figures", "test_words", "test_given"}
+    assert {name: kind.referees for name, kind in told.items() if kind.referees} == {
+        "theirs": ("torch.nn.functional.softmax",),
+        "test_torch": ("torch.nn.functional.softmax",),
+        "test_gradient": ("torch.autograd.grad",),
+    }
