@@ -51,6 +51,7 @@ def test_positions_may_start_anywhere_and_have_any_type():
     assert sinusoidal_positions(2, 4).dtype == torch.float32
     assert wavelength_positions(2, 4).dtype == torch.float32
     assert position_shift(2, 4).dtype == torch.float32
+    assert position_shift(999, 64).equal(position_shift(999, 64, dtype=torch.float64).float())
     assert sinusoidal_positions(2, 4, device="meta").device.type == "meta"
 
 

@@ -59,8 +59,8 @@ def test_gru_cell_by_hand():
 )
 def test_layers_are_torchs(ours, theirs, states):
     """EQ-131: values of every state and gradients of every parameter, with a given start."""
-    layer = theirs(3, 4, batch_first=True)
-    x, start = torch.randn(2, 5, 3), [torch.randn(2, 4) for _ in range(states)]
+    layer = theirs(3, 6, batch_first=True)
+    x, start = torch.randn(2, 5, 3), [torch.randn(2, 6) for _ in range(states)]
     first = [state.unsqueeze(0) for state in start]
     expected, final = layer(x, tuple(first) if states == 2 else first[0])
     mine = ours(x, *start, *layer._flat_weights)
@@ -68,7 +68,7 @@ def test_layers_are_torchs(ours, theirs, states):
     close(outputs[0], expected)
     for output, last in zip(outputs, final if states == 2 else (final,), strict=True):
         close(output[:, -1], last[0])
-    direction = torch.randn(2, 5, 4)
+    direction = torch.randn(2, 5, 6)
     gradients = torch.autograd.grad((outputs[0] * direction).sum(), layer._flat_weights)
     referee = torch.autograd.grad((expected * direction).sum(), layer._flat_weights)
     for a, b in zip(gradients, referee, strict=True):
@@ -110,10 +110,10 @@ def test_the_decoder_says_a_distribution_at_every_step():
 
 def test_sequences_turn_around_within_their_own_length():
     """EQ-134: padding stays at the end; twice is nothing."""
-    x = torch.tensor([[1.0, 2, 3, 4], [5, 6, 0, 0], [7, 0, 0, 0]]).unsqueeze(-1)
+    x = torch.tensor([[1.0, 2, 3, 4], [5, 6, 8, 9], [7, 0, 0, 0]]).unsqueeze(-1)
     lengths = torch.tensor([4, 2, 1])
     turned = reverse_sequences(x, lengths)
-    assert turned.squeeze(-1).tolist() == [[4, 3, 2, 1], [6, 5, 0, 0], [7, 0, 0, 0]]
+    assert turned.squeeze(-1).tolist() == [[4, 3, 2, 1], [6, 5, 8, 9], [7, 0, 0, 0]]
     assert reverse_sequences(turned, lengths).equal(x)
     assert reverse_sequences(x[0], torch.tensor(4)).equal(x[0].flip(0))
 

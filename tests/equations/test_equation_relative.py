@@ -176,8 +176,9 @@ def test_slopes_of_the_paper():
 
 
 def test_slopes_in_between_are_filled_from_the_next_power():
-    """6 heads: the 4 of 4 heads, then the first and third of 8 heads."""
+    """6 heads: the 4 of 4 heads, then the first and third of 8 heads; 7: the fifth too."""
     assert alibi_slopes(6) == [*alibi_slopes(4), alibi_slopes(8)[0], alibi_slopes(8)[2]]
+    assert alibi_slopes(7) == [*alibi_slopes(4), *alibi_slopes(8)[:6:2]]
     assert alibi_slopes(3) == [*alibi_slopes(2), alibi_slopes(4)[0]]
 
 
