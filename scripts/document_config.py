@@ -71,7 +71,6 @@ LIMITED: dict[str, Any] = {"training": {"max_steps": 1000}}
 UNLIMITED: dict[str, Any] = {"training": {}}
 REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     (UNLIMITED, ["training.batch_tokens=4096"]),
-    (UNLIMITED, ["training.max_epochs=3", "training.schedule=linear"]),
     (LIMITED, ["training.schedule=paper", "training.learning_rate=1e-3"]),
     (LIMITED, ["training.average_last=5", "training.average_decay=0.99"]),
     (LIMITED, ["model.d_model=128", "model.heads=3"]),

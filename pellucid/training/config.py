@@ -33,12 +33,18 @@ class TrainingConfig(Config):
     )
     """How the rate falls after the warm-up. ``paper`` is eq. (3) as it stands, ``inverse_root``
     the same curve with a peak of one's own. ``cosine`` and ``linear`` fall towards zero at
-    ``max_steps``, or at ``max_minutes`` by the clock; ``plateau`` falls when validation no longer
-    gets better."""
+    ``max_steps`` or ``max_epochs``, or at ``max_minutes`` by the clock; ``plateau`` falls when
+    validation no longer gets better."""
     plateau_patience: int = Field(3, ge=1)
     """With ``plateau``: validations in a row without a new best before the rate falls."""
     plateau_factor: float = Field(0.5, gt=0, lt=1)
     """With ``plateau``: what the rate is multiplied by then."""
+    optimizer: Literal["adam", "sgd"] = "adam"
+    """``adam`` is AdamW; ``sgd`` goes straight down the gradient, as Word2Vec does."""
+    reduction: Literal["mean", "sum"] = "mean"
+    """Whether the gradient of an update is that of the mean loss of its target tokens, or of their
+    sum: with ``sgd`` about what learning from one after the other would be. Adam heeds only the
+    direction."""
     adam_betas: tuple[float, float] = (0.9, 0.98)
     """Decay of Adam's two running means."""
     adam_eps: float = Field(1e-9, gt=0)
@@ -117,10 +123,9 @@ class TrainingConfig(Config):
     @model_validator(mode="after")
     def _ends_somewhere(self) -> Self:
         faults = []
-        if self.max_steps is None and self.max_minutes is None and self.max_epochs is None:
+        limits = self.max_steps, self.max_minutes, self.max_epochs
+        if limits == (None, None, None):
             faults.append("one of max_steps, max_minutes and max_epochs must be set")
-        if self.schedule in ("cosine", "linear") and not (self.max_steps or self.max_minutes):
-            faults.append(f"schedule={self.schedule!r} needs max_steps or max_minutes")
         if self.schedule == "paper" and self.learning_rate is not None:
             faults.append(
                 "schedule='paper' is eq. (3) and takes no learning_rate"

@@ -74,7 +74,7 @@ def _advance(run: Run, meter: "_Meter") -> None:
 def _one_update(run: Run) -> tuple[StepReport, float]:
     config, progress = run.config.training, run.progress
     progress.step += 1
-    share_done = progress.share_done(config)
+    share_done = run.share_done
     width, lowered = run.config.model.d_model, progress.rate_reductions
     rate = learning_rate(config, width, progress.step, share_done, lowered)
     rate *= progress.rate_factor
@@ -227,7 +227,7 @@ class _Meter:
             "target_tokens": progress.target_tokens,
             "tokens_per_second": round(self._tokens / elapsed, 1),
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
-            "share_done": round(progress.share_done(run.config.training), 4),
+            "share_done": round(run.share_done, 4),
         }
         self.restart()
         return figures

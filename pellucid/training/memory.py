@@ -11,7 +11,7 @@ from pellucid.training.config import RunConfig, TrainingConfig
 
 _BYTES = 4
 """Of a float32 number; parameters, gradients and optimizer are held in it."""
-_LEARNING_COPIES = 4
+_LEARNING_COPIES = {"adam": 4, "sgd": 2}
 """A parameter, its gradient, and Adam's two running means."""
 _MEMORY_TABLE = Path("/proc/meminfo")
 _GROUP_LIMITS = (
@@ -48,7 +48,7 @@ def refuse_what_cannot_fit(
 def least_memory(config: TrainingConfig, parameter_count: int) -> int:
     """Bytes that training keeps for so many parameters, activations left out."""
     averages = config.average_last if config.average_last > 1 else int(config.average_decay > 0)
-    return _BYTES * parameter_count * (_LEARNING_COPIES + averages)
+    return _BYTES * parameter_count * (_LEARNING_COPIES[config.optimizer] + averages)
 
 
 def _most_parameters(config: ModelConfig, tokens: int) -> int:

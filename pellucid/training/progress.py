@@ -91,9 +91,14 @@ class Progress:
             return "patience"
         return None
 
-    def share_done(self, config: TrainingConfig) -> float:
-        """How much of the run lies behind, 0 to 1, by whichever limit is nearer."""
+    def share_done(self, config: TrainingConfig, epochs: float = 0.0) -> float:
+        """How much of the run lies behind, 0 to 1, by whichever limit is nearest.
+
+        ``epochs`` is how often the text has been gone through.
+        """
         shares = [0.0]
+        if config.max_epochs is not None:
+            shares.append(epochs / config.max_epochs)
         if config.max_steps is not None:
             shares.append(self.step / config.max_steps)
         if config.max_minutes is not None:

@@ -45,6 +45,12 @@ class Run:
         config = self.config.training
         return [config.learning_rate, config.warmup_steps, config.clip_norm]
 
+    @property
+    def share_done(self) -> float:
+        """How much of it lies behind, 0 to 1."""
+        epochs = self.sampler.epoch + self.sampler.position / max(1, self.sampler.epoch_batch_count)
+        return self.progress.share_done(self.config.training, epochs)
+
     def state(self) -> dict[str, Any]:
         """What a checkpoint keeps besides tensors."""
         return {

@@ -43,9 +43,10 @@ class StepReport:
 
 
 def build_optimizer(model: SequenceModel, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Adam over all parameters that are not frozen, in one fused pass; matrices alone decay.
+    """Adam or plain descent over what is not frozen, in one fused pass; matrices alone decay.
 
-    Source: Kingma and Ba (2015); Loshchilov and Hutter (2019) for the decay.
+    Source: Kingma and Ba (2015); Loshchilov and Hutter (2019) for the decay; Robbins and Monro
+    (1951) for ``sgd``.
     """
     parameters = [each for each in model.parameters() if each.requires_grad]
     groups = [
@@ -55,6 +56,8 @@ def build_optimizer(model: SequenceModel, config: TrainingConfig) -> torch.optim
         },
         {"params": [each for each in parameters if each.dim() < 2], "weight_decay": 0.0},
     ]
+    if config.optimizer == "sgd":
+        return torch.optim.SGD(groups, lr=0.0, fused=True)
     return torch.optim.AdamW(
         groups, lr=0.0, betas=config.adam_betas, eps=config.adam_eps, fused=True
     )
@@ -109,7 +112,7 @@ def find_gradient(
             first = joint_norm(_gradients(model)), token_count
     sums_here = loss_sum, likelihood_sum, float(token_count)
     loss_sum, likelihood_sum, tokens = team.sum_gradients(model, sums_here)
-    norm = _scale_and_clip(_gradients(model), 1.0 / max(1.0, tokens), config.clip_norm, team)
+    norm = _scale_and_clip(_gradients(model), max(1.0, tokens), config, team)
     return StepReport(
         loss=loss_sum / max(1.0, tokens),
         negative_log_likelihood=likelihood_sum / max(1.0, tokens),
@@ -147,10 +150,15 @@ def apply_gradient(optimizer: torch.optim.Optimizer, report: StepReport, rate: f
     return dataclasses.replace(report, applied=True)
 
 
-def _scale_and_clip(gradients: list[Tensor], scale: float, clip_norm: float, team: Team) -> float:
-    """Scale summed gradients to a mean and shorten them to ``clip_norm``; the norm before that."""
-    norm = float(team.whole_norm(joint_norm(gradients))) * scale
-    if clip_norm > 0.0 and norm > clip_norm:
-        scale *= clip_norm / norm
+def _scale_and_clip(
+    gradients: list[Tensor], tokens: float, config: TrainingConfig, team: Team
+) -> float:
+    """Scale summed gradients to the mean of all tokens' and shorten them to ``clip_norm``, or to
+    so many times that for a sum; the norm of the mean before that.
+    """
+    norm = float(team.whole_norm(joint_norm(gradients))) / tokens
+    scale = 1.0 if config.reduction == "sum" else 1.0 / tokens
+    if 0.0 < config.clip_norm < norm:
+        scale *= config.clip_norm / norm
     torch._foreach_mul_(gradients, scale)
     return norm

@@ -64,10 +64,13 @@ def test_a_joint_norm_by_hand():
 
 
 @pytest.mark.parametrize("decay", [0.0, 0.5])
-def test_the_norm_of_an_update_is_that_of_what_changed(decay: float):
+@pytest.mark.parametrize("kind", [torch.optim.AdamW, torch.optim.SGD])
+def test_the_norm_of_an_update_is_that_of_what_changed(
+    kind: type[torch.optim.AdamW | torch.optim.SGD], decay: float
+):
     torch.manual_seed(0)
     layer = nn.Linear(5, 3).double()
-    optimizer = torch.optim.AdamW(layer.parameters(), lr=0.01, weight_decay=decay, fused=True)
+    optimizer = kind(layer.parameters(), lr=0.01, weight_decay=decay, fused=True)
     assert update_norm(optimizer) == 0.0
     for _ in range(3):
         before = [each.detach().clone() for each in layer.parameters()]

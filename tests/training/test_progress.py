@@ -115,7 +115,8 @@ def test_the_share_that_is_done_goes_by_the_nearer_limit():
     assert progress.share_done(config()) == 0.25
     assert progress.share_done(config(max_minutes=1)) == 0.5
     assert progress.share_done(config(max_steps=20)) == 1.0
-    assert progress.share_done(TrainingConfig(max_epochs=1)) == 0.0
+    assert progress.share_done(TrainingConfig(max_epochs=4), epochs=3.0) == 0.75
+    assert progress.share_done(config(max_epochs=4), epochs=0.5) == 0.25
 
 
 def test_a_state_comes_back_from_json():

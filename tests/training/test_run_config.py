@@ -33,7 +33,6 @@ def test_impossible_combinations_of_training_are_told_all_at_once():
         }
     ) == (
         "x: training: one of max_steps, max_minutes and max_epochs must be set;"
-        " schedule='cosine' needs max_steps or max_minutes;"
         " average_last and average_decay exclude each other;"
         " adam_betas must lie in [0, 1), got (0.9, 1.0)"
     )

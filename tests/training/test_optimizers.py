@@ -1,0 +1,73 @@
+"""Plain descent, the mean and the sum: what one update does, by hand."""
+
+import pytest
+import torch
+from tiny_models import tiny_model
+
+from pellucid.text.batching import Batch, collate_pairs
+from pellucid.training.config import TrainingConfig
+from pellucid.training.objective import build_objective
+from pellucid.training.step import build_optimizer, update
+
+RATE = 0.5
+
+
+def batch() -> Batch:
+    return collate_pairs([[4, 5, 6], [7]], [[5, 4], [6, 7, 8]])
+
+
+def gradients(config: TrainingConfig) -> tuple[list[torch.Tensor], float]:
+    """Of the mean loss over the batch's tokens, and their number."""
+    model = tiny_model(dropout=0.0).train()
+    sums = build_objective(config)(model, batch())
+    (sums.loss / sums.token_count).backward()
+    found = [torch.zeros_like(p) if p.grad is None else p.grad for p in model.parameters()]
+    return found, float(sums.token_count)
+
+
+def moved(config: TrainingConfig) -> tuple[list[torch.Tensor], float]:
+    """How far one update went from every parameter, and the norm it told."""
+    model = tiny_model(dropout=0.0)
+    before = [each.detach().clone() for each in model.parameters()]
+    optimizer = build_optimizer(model, config)
+    report = update(model, optimizer, [batch()], build_objective(config), config, rate=RATE)
+    after = [each.detach() for each in model.parameters()]
+    return [b - a for a, b in zip(after, before, strict=True)], report.gradient_norm
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+@pytest.mark.parametrize("clip_norm", [0.0, 0.01])
+@pytest.mark.parametrize("reduction", ["mean", "sum"])
+def test_plain_descent_goes_the_rate_times_the_gradient(
+    reduction: str, clip_norm: float, decay: float
+):
+    """Of the sum it is as many times the mean as there are tokens, also when it is clipped."""
+    config = TrainingConfig.parse(
+        {
+            "max_steps": 1,
+            "optimizer": "sgd",
+            "reduction": reduction,
+            "clip_norm": clip_norm,
+            "weight_decay": decay,
+        }
+    )
+    mean, tokens = gradients(config)
+    norm = sum(float(each.square().sum()) for each in mean) ** 0.5
+    factor = RATE * (tokens if reduction == "sum" else 1.0)
+    factor *= clip_norm / norm if clip_norm else 1.0
+    steps, told = moved(config)
+    assert told == pytest.approx(norm)
+    for step, gradient, parameter in zip(
+        steps, mean, tiny_model(dropout=0.0).parameters(), strict=True
+    ):
+        shrunk = RATE * decay * parameter.detach() if parameter.dim() >= 2 else 0.0
+        torch.testing.assert_close(step, factor * gradient + shrunk, rtol=1e-8, atol=1e-12)
+
+
+def test_adam_goes_the_same_way_along_mean_and_sum():
+    """It divides by the gradient's own size; eps aside, which is 1e-30 here."""
+    settings = {"max_steps": 1, "clip_norm": 0.0, "adam_eps": 1e-30}
+    mean, _ = moved(TrainingConfig.parse({**settings, "reduction": "mean"}))
+    total, _ = moved(TrainingConfig.parse({**settings, "reduction": "sum"}))
+    for one, other in zip(mean, total, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-12)
