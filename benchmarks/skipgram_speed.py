@@ -93,7 +93,6 @@ def _pellucid(text: Path, run: Path, seed: int, options: argparse.Namespace) -> 
         f"training.learning_rate={options.learning_rate}",
         f"training.max_epochs={options.epochs}",
         f"training.seed={seed}",
-        "training.schedule=constant",
         "training.log_every=5",
         "training.validate_every=1000000",
         "training.save_every=1000000",
@@ -199,8 +198,8 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--vocabulary", type=int, default=16_000)
-    parser.add_argument("--batch-tokens", type=int, default=16_384)
-    parser.add_argument("--learning-rate", type=float, default=5e-3)
+    parser.add_argument("--batch-tokens", type=int, default=2_048)
+    parser.add_argument("--learning-rate", type=float, default=0.025)
     parser.add_argument("--out", type=Path, default=RESULTS)
     return parser.parse_args()
 

@@ -107,10 +107,11 @@ def keep_probability(
 ) -> Float[Tensor, " vocabulary"]:
     """How likely an occurrence of each word is to be kept: frequent words are thinned out.
 
-        min(1, √(t / f(w))),   f(w) = count(w) / total
+        min(1, √(t / f(w)) + t / f(w)),   f(w) = count(w) / total
 
-    EQ: 17.  Source: Mikolov et al. (2013b), §2.3, eq. (5).
+    EQ: 17.  Source: Mikolov et al. (2013b), §2.3, as word2vec.c and gensim compute it.
     Symbols: counts = how often each word occurs, threshold = t.
-    Differs: word2vec.c and gensim keep √(t/f) + t/f.
+    Differs: eq. (5) of the paper keeps √(t/f) only.
     """
-    return (threshold * counts.sum() / counts).sqrt().clamp(max=1.0)
+    ratio = threshold * counts.sum() / counts
+    return (ratio.sqrt() + ratio).clamp(max=1.0)

@@ -108,7 +108,7 @@ def test_noise_lies_between_frequency_and_equality():
 
 
 def test_frequent_words_are_thinned_out():
-    """EQ-17: with t = 1/100 a word of share ¼ is kept with √(4/100) = 1/5; rare words always."""
+    """EQ-17: with t = 1/100 a word of share ¼ is kept with √(4/100) + 4/100; rare words always."""
     counts = torch.tensor([250.0, 745, 5])
-    close(keep_probability(counts, 0.01), [0.2, math.sqrt(0.01 / 0.745), 1])
-    close(keep_probability(torch.tensor([1.0, 1])), [math.sqrt(2e-5)] * 2)
+    close(keep_probability(counts, 0.01), [0.24, math.sqrt(2 / 149) + 2 / 149, 1])
+    close(keep_probability(torch.tensor([1.0, 1])), [math.sqrt(2e-5) + 2e-5] * 2)
