@@ -38,11 +38,11 @@ SYSTEMS: dict[str, list[str]] = {
     "rnn": ["model.kind=rnn", *_RECURRENT],
     "rnn-attention, additive": ["model.kind=rnn-attention", *_RECURRENT],
     "rnn-attention, dot": ["model.kind=rnn-attention", "model.attention=dot", *_RECURRENT],
-    "transformer, sinusoidal": [],
+    "transformer, sinusoidal": ["model.positions=sinusoidal"],
     "transformer, learned": ["model.positions=learned", "model.max_positions=512"],
     "transformer, relative": ["model.positions=relative"],
     "transformer, rotary": ["model.positions=rotary"],
-    "transformer, skip-gram vectors": [],
+    "transformer, skip-gram vectors": ["model.positions=sinusoidal"],
 }
 VECTORS = "transformer, skip-gram vectors"
 PRESETS = {"phrasebook": "demo", "multi30k": "multi30k"}

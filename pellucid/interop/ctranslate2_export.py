@@ -82,8 +82,10 @@ def _model_faults(config: ModelConfig) -> list[str]:
             f"its heads have the width d_model / heads = {width:g}, not d_k={config.key_size} and"
             f" d_v={config.value_size}"
         )
-    if config.positions not in ("sinusoidal", "learned"):
-        faults.append(f"its positions are added to embeddings, not positions={config.positions}")
+    if config.positions not in ("sinusoidal", "learned", "rotary"):
+        faults.append(
+            f"its positions are sinusoidal, learned or rotary, not positions={config.positions}"
+        )
     return faults + foreign_switches(config)
 
 
@@ -95,28 +97,15 @@ def vocabulary_pieces(tokenizer: Tokenizer) -> list[str]:
 
 def _fill(specs: Any, config: ModelConfig, tensors: dict[str, Tensor]) -> Any:
     """Every slot of a Transformer's specification."""
-    activations = specs.Activation
-    spec = specs.TransformerSpec.from_config(
-        (config.encoder_layers, config.decoder_layers),
-        config.heads,
-        pre_norm=config.norm == "pre",
-        activation={
-            "relu": activations.RELU,
-            "gelu": activations.GELU,
-            "swish": activations.SWISH,
-        }[config.activation],
-    )
-    positions = (
-        tensors["target_embedding.positions.learned"]
-        if config.positions == "learned"
-        else sinusoidal_positions(_SINUSOIDS, config.d_model)
-    )
+    spec = _empty(specs, config)
+    positions = None if config.positions == "rotary" else _positions(config, tensors)
     for side, ours, embeddings in (
         (spec.encoder, "encoder", spec.encoder.embeddings[0]),
         (spec.decoder, "decoder", spec.decoder.embeddings),
     ):
         side.scale_embeddings = config.scale_embeddings
-        side.position_encodings.encodings = _own(positions)
+        if positions is not None:
+            side.position_encodings.encodings = _own(positions)
         name = "source" if ours == "encoder" else "target"
         embeddings.weight = _own(tensors[f"{name}_embedding.weight"])
         if config.norm == "pre":
@@ -127,6 +116,40 @@ def _fill(specs: Any, config: ModelConfig, tensors: dict[str, Tensor]) -> Any:
     if config.output_bias:
         spec.decoder.projection.bias = _own(tensors["output_bias"])
     return spec
+
+
+def _empty(specs: Any, config: ModelConfig) -> Any:
+    """The specification before its slots are filled. Rotary positions turn neighboring features of
+    all of a head, as ours do."""
+    activations = specs.Activation
+    activation = {
+        "relu": activations.RELU,
+        "gelu": activations.GELU,
+        "swish": activations.SWISH,
+    }[config.activation]
+    of_transformers = specs.transformer_spec
+    encoder, decoder = (
+        side(
+            layers,
+            config.heads,
+            pre_norm=config.norm == "pre",
+            activation=activation,
+            rotary_dim=config.key_size if config.positions == "rotary" else None,
+            rotary_interleave=True,
+        )
+        for side, layers in (
+            (of_transformers.TransformerEncoderSpec, config.encoder_layers),
+            (of_transformers.TransformerDecoderSpec, config.decoder_layers),
+        )
+    )
+    return specs.TransformerSpec(encoder, decoder)
+
+
+def _positions(config: ModelConfig, tensors: dict[str, Tensor]) -> Tensor:
+    """What is added to embeddings, a row for each place."""
+    if config.positions == "learned":
+        return tensors["target_embedding.positions.learned"]
+    return sinusoidal_positions(_SINUSOIDS, config.d_model)
 
 
 def _layer(layer: Any, tensors: dict[str, Tensor], name: str, config: ModelConfig) -> None:

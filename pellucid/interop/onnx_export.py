@@ -71,9 +71,9 @@ def onnx_faults(config: ModelConfig) -> list[str]:
     if config.kind != "transformer":
         return [f"they are those of a Transformer, not of kind={config.kind}"]
     faults = []
-    if config.positions not in ("sinusoidal", "learned"):
+    if config.positions not in ("sinusoidal", "learned", "rotary"):
         faults.append(
-            f"their positions are sinusoidal or learned, not positions={config.positions}"
+            f"their positions are sinusoidal, learned or rotary, not positions={config.positions}"
         )
     return faults + foreign_switches(config)
 

@@ -90,24 +90,52 @@ class Blocks:
         self.graph = graph
         self.config = config
         self.tensors = tensors
+        self._places = "", ""
+        """Where the tokens at hand begin and end."""
 
     def embed(self, side: str, ids: str, start: str | None) -> str:
-        """√d · W[id] plus the row of its place, counted from ``start`` (or 0)."""
+        """√d · W[id] plus the row of its place, counted from ``start`` (or 0); with rotary
+        positions, self-attention turns the rows later.
+        """
         graph, name = self.graph, f"{side}_embedding"
         x = graph.add("Gather", [self._stored(f"{name}.weight"), ids], f"{name}/tokens")
         if self.config.scale_embeddings:
             scale = np.array(math.sqrt(self.config.d_model), dtype=np.float32)
             x = graph.add("Mul", [x, graph.constant("scale", scale)], f"{name}/scaled")
+        length = self.axis_size(ids, 1, f"{name}/length")
+        first = start or graph.integers(0)
+        self._places = first, graph.add("Add", [first, length], f"{name}/end")
+        if self.config.positions == "rotary":
+            return x
         if self.config.positions == "learned":
             table = self._stored("target_embedding.positions.learned")
         else:
             rows = sinusoidal_positions(SINUSOIDS, self.config.d_model).float()
             table = graph.constant("sinusoids", rows)
-        length = self.axis_size(ids, 1, f"{name}/length")
-        first = start or graph.integers(0)
-        last = graph.add("Add", [first, length], f"{name}/end")
-        slice_ = [table, first, last, graph.integers(0)]
-        return graph.add("Add", [x, graph.add("Slice", slice_, f"{name}/positions")], f"{name}/sum")
+        return graph.add("Add", [x, self._of_places(table, f"{name}/positions")], f"{name}/sum")
+
+    def turn(self, x: str) -> str:
+        """Queries or keys of self-attention, by head: each pair of features turned by its place.
+
+        x cos + x R sin, where R makes (x₂ᵢ, x₂ᵢ₊₁) into (-x₂ᵢ₊₁, x₂ᵢ).
+        """
+        if self.config.positions != "rotary":
+            return x
+        graph, size = self.graph, self.config.key_size
+        waves = sinusoidal_positions(SINUSOIDS, size).float().numpy()
+        quarter = np.kron(np.eye(size // 2), [[0.0, 1.0], [-1.0, 0.0]]).astype(np.float32)
+        sines = graph.constant("sines", waves[:, ::2].repeat(2, axis=1))
+        cosines = graph.constant("cosines", waves[:, 1::2].repeat(2, axis=1))
+        across = graph.add("MatMul", [x, graph.constant("quarter_turn", quarter)], f"{x}/across")
+        parts = (
+            graph.add("Mul", [value, self._of_places(table, f"{x}/{table}")], f"{x}/by_{table}")
+            for value, table in ((x, cosines), (across, sines))
+        )
+        return graph.add("Add", list(parts), f"{x}/turned")
+
+    def _of_places(self, table: str, name: str) -> str:
+        """The rows of ``table`` for the places of the tokens that were embedded."""
+        return self.graph.add("Slice", [table, *self._places, self.graph.integers(0)], name)
 
     def axis_size(self, value: str, axis: int, name: str) -> str:
         """How long an axis of ``value`` is, as a list of one number."""

@@ -97,6 +97,7 @@ def _attend_self(
     own = f"{name}.self_attention"
     rows = blocks.enter(x, f"{own}_norm")
     query, key, value = (blocks.project(rows, own, part) for part in ("query", "key", "value"))
+    query, key = blocks.turn(query), blocks.turn(key)
     if past_of is not None:
         key, value = (
             blocks.graph.add(

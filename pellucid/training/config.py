@@ -53,6 +53,9 @@ class TrainingConfig(Config):
     """Share of every matrix taken away per update and unit of rate (decoupled, as AdamW)."""
     clip_norm: float = Field(1.0, ge=0)
     """Longest gradient, as the 2-norm over all parameters per target token; 0 is no limit."""
+    clip_rows: float = Field(0.0, ge=0)
+    """Longest row of a matrix's gradient after ``reduction``, as the 2-norm, so that no word is
+    thrown far by the many places where it stands; 0 is no limit."""
     skip_spikes: bool = False
     """Leave out an update whose gradient is far longer than lately, instead of clipping it."""
     label_smoothing: float = Field(0.1, ge=0, lt=1)

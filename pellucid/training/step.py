@@ -154,11 +154,17 @@ def _scale_and_clip(
     gradients: list[Tensor], tokens: float, config: TrainingConfig, team: Team
 ) -> float:
     """Scale summed gradients to the mean of all tokens' and shorten them to ``clip_norm``, or to
-    so many times that for a sum; the norm of the mean before that.
+    so many times that for a sum, and then their rows to ``clip_rows``; the norm of the mean before
+    all that.
     """
     norm = float(team.whole_norm(joint_norm(gradients))) / tokens
     scale = 1.0 if config.reduction == "sum" else 1.0 / tokens
     if 0.0 < config.clip_norm < norm:
         scale *= config.clip_norm / norm
     torch._foreach_mul_(gradients, scale)
+    if config.clip_rows > 0.0:
+        for matrix in gradients:
+            if matrix.dim() >= 2:
+                lengths = torch.linalg.vector_norm(matrix, dim=-1, keepdim=True)
+                matrix.mul_((config.clip_rows / lengths).clamp(max=1.0))
     return norm

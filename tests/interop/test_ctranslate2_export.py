@@ -23,6 +23,12 @@ MODELS: dict[str, dict[str, Any]] = {
     "pre-norm": {"norm": "pre", "norm_eps": 1e-3},
     "learned positions": {"positions": "learned", "shared": False},
     "pre-norm and learned positions": {"norm": "pre", "positions": "learned"},
+    "rotary positions": {"positions": "rotary"},
+    "pre-norm and rotary positions": {
+        "norm": "pre",
+        "positions": "rotary",
+        "attention_bias": False,
+    },
     "every bias": {"attention_bias": True, "output_bias": True, "activation": "swish"},
     "not scaled, not tied": {"scale_embeddings": False, "tie_output": False, "activation": "gelu"},
 }

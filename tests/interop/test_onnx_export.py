@@ -24,6 +24,8 @@ MODELS: dict[str, dict[str, Any]] = {
     "pre-norm": {"norm": "pre", "norm_eps": 1e-3, "activation": "gelu"},
     "learned positions": {"positions": "learned", "shared": False},
     "pre-norm and learned positions": {"norm": "pre", "positions": "learned"},
+    "rotary positions": {"positions": "rotary"},
+    "pre-norm and rotary positions": {"norm": "pre", "positions": "rotary", "d_k": 6},
     "every bias": {"attention_bias": True, "output_bias": True, "activation": "swish"},
     "not scaled, not tied": {"scale_embeddings": False, "tie_output": False},
     "heads of other widths": {"d_k": 6, "d_v": 10, "attention_bias": True},
@@ -123,12 +125,12 @@ def test_every_input_and_output_is_told(tmp_path: Path):
 
 
 def test_everything_the_graphs_cannot_express_is_told_at_once(tmp_path: Path):
-    bundle = small_bundle(positions="rotary", start_symbol="zero", norm_kind="rms")
+    bundle = small_bundle(positions="alibi", start_symbol="zero", norm_kind="rms")
     with pytest.raises(BundleError) as caught:
         export_onnx(bundle, tmp_path / "out")
     assert str(caught.value) == (
-        "the ONNX graphs cannot express this model: their positions are sinusoidal or learned, not"
-        " positions=rotary; it has no norm_kind=rms; it has no start_symbol=zero"
+        "the ONNX graphs cannot express this model: their positions are sinusoidal, learned or"
+        " rotary, not positions=alibi; it has no norm_kind=rms; it has no start_symbol=zero"
     )
     assert not (tmp_path / "out").exists()
 

@@ -64,6 +64,25 @@ def test_plain_descent_goes_the_rate_times_the_gradient(
         torch.testing.assert_close(step, factor * gradient + shrunk, rtol=1e-8, atol=1e-12)
 
 
+def test_long_rows_are_shortened_and_short_ones_are_not():
+    """At half the longest row: no row is longer, and vectors such as gains are let alone."""
+    settings = {"max_steps": 1, "optimizer": "sgd", "clip_norm": 0.0}
+    free, _ = moved(TrainingConfig.parse(settings))
+    lengths = [step.norm(dim=-1, keepdim=True) for step in free if step.dim() >= 2]
+    limit = max(float(each.max()) for each in lengths) / 2
+    bound, _ = moved(TrainingConfig.parse({**settings, "clip_rows": limit / RATE}))
+    shortened = 0
+    for one, other in zip(free, bound, strict=True):
+        if one.dim() < 2:
+            assert torch.equal(one, other)
+            continue
+        before = one.norm(dim=-1, keepdim=True)
+        expected = torch.where(before > limit, one * limit / before, one)
+        torch.testing.assert_close(other, expected, rtol=1e-8, atol=1e-12)
+        shortened += int((before > limit).sum())
+    assert 0 < shortened < sum(each.numel() for each in lengths)
+
+
 def test_adam_goes_the_same_way_along_mean_and_sum():
     """It divides by the gradient's own size; eps aside, which is 1e-30 here."""
     settings = {"max_steps": 1, "clip_norm": 0.0, "adam_eps": 1e-30}
