@@ -10,8 +10,9 @@ INSTALL := $(BIN)/python -m pip install -q -c constraints.txt
 demo: $(VENV)/.demo
 	$(BIN)/pellucid demo
 
+# One thread for each of the two processes: more would stand in each other's way.
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -q -n 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
