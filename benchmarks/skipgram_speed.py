@@ -162,7 +162,7 @@ def _page(result: dict[str, Any]) -> str:
     lines = [
         "# Skip-gram: words a second",
         "",
-        f"What is counted: {result['counted']}",
+        result["counted"],
         "",
         f"{result['words']:,} words, {result['epochs']} epochs, {result['vocabulary']:,} vectors of"
         f" size 100; Pellucid in batches of {result['batch_tokens']:,} tokens.",

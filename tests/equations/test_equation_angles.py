@@ -83,3 +83,12 @@ def test_variance_is_about_the_mean():
     """EQ-60: products 1, 1, 4 have mean 2 and population variance 2."""
     q = torch.tensor([[1.0, 0], [0, 1], [2, 0]])
     close(dot_product_variance(q, torch.tensor([[1.0, 0], [0, 1], [2, 0]])), 2.0)
+
+
+def test_variance_is_over_all_draws_of_any_number_of_axes():
+    """EQ-60: two axes of draws are as one."""
+    query, key = torch.randn(2, 50, 6), torch.randn(2, 50, 6)
+    close(
+        dot_product_variance(query, key),
+        dot_product_variance(*(x.flatten(0, 1) for x in (query, key))),
+    )

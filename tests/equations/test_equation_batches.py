@@ -9,7 +9,9 @@ from torch import Tensor
 
 from pellucid.equations import (
     alibi_attention_weights,
+    angle_weights,
     attention,
+    attentional_state,
     causal_mask,
     feed_forward,
     gru,
@@ -31,6 +33,7 @@ from pellucid.equations import (
     rms_norm,
     rnn,
     rotary_positions,
+    shift_right_zero,
     softmax_jacobian,
     split_heads,
     summed_positions,
@@ -79,6 +82,9 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relative_attention": lambda x: relative_attention(x, x, x, TABLE, -TABLE, causal_mask(4)),
     "alibi": lambda x: alibi_attention_weights(split_heads(x, 3), split_heads(x, 3)),
     "rotary": rotary_positions,
+    "angle_weights": lambda x: angle_weights(x, x),
+    "attentional_state": lambda x: attentional_state(x, -x, weights(2 * SIZE, 5)),
+    "shift_right_zero": shift_right_zero,
     "feed_forward": lambda x: feed_forward(
         x, weights(SIZE, 5), weights(5), weights(5, SIZE), weights(SIZE)
     ),

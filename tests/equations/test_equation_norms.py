@@ -134,3 +134,8 @@ def test_a_block_is_its_lines_one_after_the_other():
     z_3 = feed_forward(z_2, one.weight.T, one.bias, two.weight.T, two.bias)
     z_4 = add_and_norm(z_2, z_3, layer.norm2.weight, layer.norm2.bias, layer.norm2.eps)
     close(z_4, layer(x))
+
+
+def test_pre_norm_without_gain_bias_and_epsilon_is_the_plain_norm():
+    """x + 2 LayerNorm(x), by hand: (1, 3) is normalized to (-1, 1)."""
+    close(norm_and_add(torch.tensor([1.0, 3.0]), lambda rows: 2 * rows), [-1.0, 5.0])

@@ -51,7 +51,11 @@ def test_positions_may_start_anywhere_and_have_any_type():
     assert sinusoidal_positions(2, 4).dtype == torch.float32
     assert wavelength_positions(2, 4).dtype == torch.float32
     assert position_shift(2, 4).dtype == torch.float32
-    assert position_shift(999, 64).equal(position_shift(999, 64, dtype=torch.float64).float())
+    exact = position_shift(999, 64, dtype=torch.float64)
+    assert position_shift(999, 64).equal(exact.float())
+    assert float(exact[0, 0]) == pytest.approx(math.cos(999), abs=1e-14)
+    waves = wavelength_positions(1000, 6, dtype=torch.float64)
+    assert float(waves[999, 2]) == pytest.approx(math.sin(999 / 10000 ** (2 / 6)), abs=1e-13)
     assert sinusoidal_positions(2, 4, device="meta").device.type == "meta"
 
 

@@ -118,3 +118,13 @@ def test_vocabularies_that_differ_are_named():
         distillation_loss(torch.zeros(4), torch.zeros(5))
     with pytest.raises(ShapeError, match="first and second must have the same vocabulary"):
         symmetric_divergence(torch.zeros(4), torch.zeros(5))
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+def test_a_small_alpha_adds_its_share_of_the_distance(alpha: float):
+    """At 0 the mean of both losses alone."""
+    first, second = torch.randn(3, 4), torch.randn(3, 4)
+    labels = torch.tensor([0, 2, 3])
+    apart = symmetric_divergence(first, second).sum()
+    right = [functional.cross_entropy(each, labels, reduction="sum") for each in (first, second)]
+    close(r_drop_loss(first, second, labels, 0.0, alpha), sum(right) / 2 + alpha / 4 * apart)

@@ -1,8 +1,10 @@
+import itertools
 import math
 
 import pytest
 import torch
 from equation_checks import close
+from torch.nn import functional
 
 from pellucid.equations import (
     cosine,
@@ -112,3 +114,21 @@ def test_frequent_words_are_thinned_out():
     counts = torch.tensor([250.0, 745, 5])
     close(keep_probability(counts, 0.01), [0.24, math.sqrt(2 / 149) + 2 / 149, 1])
     close(keep_probability(torch.tensor([1.0, 1])), [math.sqrt(2e-5) + 2e-5] * 2)
+
+
+def test_negative_sampling_takes_any_number_of_axes():
+    """EQ-17: a table of pairs costs what its pairs cost in a row."""
+    w_in, w_out = torch.randn(7, 4), torch.randn(4, 7)
+    center, context = torch.randint(7, (2, 3)), torch.randint(7, (2, 3))
+    negatives = torch.randint(7, (2, 3, 5))
+    table = negative_sampling_loss(center, context, negatives, w_in, w_out, "sum")
+    row = negative_sampling_loss(
+        center.flatten(), context.flatten(), negatives.flatten(0, 1), w_in, w_out, "sum"
+    )
+    close(table, row)
+    one = torch.zeros(())
+    for i, j in itertools.product(range(2), range(3)):
+        v = w_in[center[i, j]]
+        one -= functional.logsigmoid(w_out[:, context[i, j]] @ v)
+        one -= functional.logsigmoid(-(w_out[:, negatives[i, j]].T @ v)).sum()
+    close(table, one)

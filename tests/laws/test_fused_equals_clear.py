@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 from torch import Tensor
+from torch.nn import functional
 
 from pellucid.equations import (
     alibi_attention_weights,
@@ -228,3 +229,26 @@ def test_rotary_positions_as_complex_numbers_turn_alike(start: int, dtype: torch
     heads = random(2, 5, 3, 6, dtype=dtype, seed=1)
     x = heads.transpose(1, 2)  # as split into heads: not contiguous
     assert_same(rotary_positions(x, start), fused_rotary_positions(x, start), [heads])
+
+
+def test_rotary_positions_of_one_head_and_of_none_begin_at_the_first_place():
+    for shape in ((5, 6), (3, 5, 6)):
+        x = torch.randn(*shape, dtype=torch.float64)
+        torch.testing.assert_close(fused_rotary_positions(x), rotary_positions(x))
+
+
+def test_labels_that_underflow_cost_what_their_own_rows_say():
+    """Three of them, each with another normalizer, between rows that do not underflow."""
+    logits = torch.tensor([[900.0, 0, 899], [0, 0, 0], [0, 700, 0], [0, 1, 5], [0, -300, 500]])
+    labels = torch.tensor([1, 2, 0, 1, 0])
+    hidden, weight = logits.double().requires_grad_(), torch.eye(3, dtype=torch.float64)
+    loss, likelihood = fused_linear_cross_entropy(hidden, weight, None, labels, 0.0)
+    expected = functional.cross_entropy(logits.double(), labels, reduction="sum")
+    assert likelihood.item() == pytest.approx(expected.item())
+    assert loss.item() == pytest.approx(expected.item())
+
+
+def test_another_device_takes_its_own_kernels():
+    """A meta tensor has a shape and no numbers: what a CPU alone does would ask for those."""
+    query, value = torch.empty(2, 3, 4, device="meta"), torch.empty(2, 3, 5, device="meta")
+    assert fused_attention(query, query, value, causal=True).shape == (2, 3, 5)
