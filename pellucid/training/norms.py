@@ -60,7 +60,8 @@ def _adam_direction(state: dict[str, Tensor], group: dict[str, Any]) -> Tensor:
     (first, second), step = group["betas"], float(state["step"])
     mean = local(state["exp_avg"]) / (1.0 - first**step)
     root = (local(state["exp_avg_sq"]) / (1.0 - second**step)).sqrt_()
-    return mean.div_(root.add_(group["eps"]))
+    direction: Tensor = mean.div_(root.add_(group["eps"]))
+    return direction
 
 
 def _gradient(parameter: Tensor) -> Tensor:
