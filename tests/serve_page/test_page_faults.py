@@ -46,6 +46,7 @@ def test_a_refusal_is_told_and_the_text_kept(page, translators):
 @pytest.mark.parametrize("status", [429, 503])
 def test_a_server_that_has_no_time_is_asked_again_when_it_says(visit, translators, status):
     page = visit(lambda page: page.clock.install()).page
+    expect(page.locator("#model")).to_be_enabled()  # text from before would be asked about again
     refuse(page, status, {"retry-after": "7"})
     page.fill("#source", SENTENCE)
     page.clock.fast_forward(400)
