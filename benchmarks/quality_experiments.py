@@ -122,7 +122,10 @@ EXPERIMENTS: dict[str, Experiment] = {
             ("post-norm", ("model.norm=post",)),
             ("weight decay 0.05", ("training.weight_decay=0.05",)),
             ("no label smoothing", ("training.label_smoothing=0",)),
-            ("batches of 4,096", ("training.batch_tokens=4096",)),
+            (
+                "batches of 4,096",
+                ("training.batch_tokens=4096", "training.learning_rate=4e-3"),
+            ),
             ("vocabulary of 4,000", ("tokenizer.vocabulary_size=4000",)),
         ),
     ),

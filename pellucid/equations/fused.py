@@ -54,7 +54,8 @@ def for_attention(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     Casting rows before they are split into heads is faster than casting heads. PyTorch 2.13's CPU
     kernel takes six times as long backwards in bfloat16 as in float32.
     """
-    if x.device.type == "cpu" and x.dtype is torch.bfloat16 and torch.is_grad_enabled():
+    is_half = x.dtype in (torch.bfloat16, torch.float16)
+    if x.device.type == "cpu" and is_half and torch.is_grad_enabled():
         return x.float()
     return x
 

@@ -101,9 +101,10 @@ class TrainingConfig(Config):
     """From it come the first parameters, the order of the data and every dropout mask."""
     threads: int | None = Field(None, ge=1)
     """CPU threads; by default as many as PyTorch finds."""
-    precision: Literal["auto", "fp32", "bf16"] = "fp32"
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "fp32"
     """Numbers of the matrix products; ``auto`` takes bfloat16 where a short measurement at the
-    start says that it pays. Parameters and optimizer are float32 in any case."""
+    start says that it pays. ``fp16`` is for accelerators without bfloat16: gradients are scaled so
+    that small ones do not vanish. Parameters and optimizer are float32 in any case."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where to train; ``auto`` takes an accelerator if there is one."""
     sharding: Literal["none", "ddp", "fsdp"] = "none"

@@ -88,6 +88,7 @@ def go_back(run: Run, reason: str) -> None:
         raise _diverged(f"{reason}, up to step {step}, with no checkpoint to go back to")
     kept = {name: getattr(progress, name) for name in _NEVER_TURNED_BACK}
     factor = progress.rate_factor * RATE_PER_ROLLBACK
+    overflowed = None if run.loss_scale is None else run.loss_scale.value
     world = run.team.world
     run.restore(
         world.together(
@@ -95,6 +96,8 @@ def go_back(run: Run, reason: str) -> None:
         )
     )
     progress.restore({**progress.state(), **kept, "rollbacks": returns, "rate_factor": factor})
+    if run.loss_scale is not None and overflowed is not None:
+        run.loss_scale.value = overflowed  # after its halvings, not before
     save_checkpoint(folder, run.model, run.optimizer, run.average, run.state(), run.team)
     world.by_first(lambda: remove_newer(folder))
     figures = {"step": step, "to_step": progress.step, "reason": reason, "rollbacks": returns}

@@ -33,6 +33,12 @@ def check_can_be_sharded(config: RunConfig) -> None:
             f" model.layer_drop must be 0, got {config.model.layer_drop}",
             hint="set it to 0, or use training.sharding=ddp",
         )
+    if config.training.precision == "fp16":
+        raise ConfigError(
+            "training.precision=fp16 scales gradients where they meet whole parameters, which"
+            " training.sharding=fsdp splits",
+            hint="use training.precision=bf16, or training.sharding=ddp",
+        )
     if config.model.kind not in _KINDS:
         raise ConfigError(
             f"training.sharding=fsdp splits models of the kinds {', '.join(_KINDS)},"

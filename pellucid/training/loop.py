@@ -82,6 +82,8 @@ def _one_update(run: Run) -> tuple[StepReport, float]:
     report = find_gradient(
         run.model, run.optimizer, batches, run.objective, config, run.precision, run.team
     )
+    if run.loss_scale is not None:
+        run.loss_scale.note(is_finite=report.is_finite)
     if may_apply(run, report):
         report = apply_gradient(run.optimizer, report, rate)
         run.average.after_update()

@@ -6,7 +6,7 @@ from typing import Literal
 
 import torch
 
-Precision = Literal["fp32", "bf16"]
+Precision = Literal["fp32", "bf16", "fp16"]
 
 _SIDE = 1024
 """Width of the products that are timed: large enough to be what a processor does best."""
@@ -15,10 +15,11 @@ _NEEDED_GAIN = 1.5
 _ROUNDS = 5
 
 
-def resolve_precision(wanted: Literal["auto", "fp32", "bf16"], device: str) -> Precision:
+def resolve_precision(wanted: Literal["auto", "fp32", "bf16", "fp16"], device: str) -> Precision:
     """``auto`` as one of the others: bfloat16 where a short measurement says that it pays.
 
-    Parameters and optimizer stay in float32 either way.
+    Parameters and optimizer stay in float32 either way. It never takes float16, whose gradients
+    need scaling (``LossScale``): that is for accelerators without bfloat16, by name.
     """
     if wanted != "auto":
         return wanted
@@ -30,7 +31,8 @@ def resolve_precision(wanted: Literal["auto", "fp32", "bf16"], device: str) -> P
 
 def autocast(precision: Precision, device: str) -> contextlib.AbstractContextManager[object]:
     """Within this context matrix products are made in ``precision``."""
-    return torch.autocast(device, torch.bfloat16, enabled=precision == "bf16")
+    dtype = torch.float16 if precision == "fp16" else torch.bfloat16
+    return torch.autocast(device, dtype, enabled=precision != "fp32")
 
 
 def _seconds(dtype: torch.dtype) -> float:

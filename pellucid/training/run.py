@@ -14,6 +14,7 @@ from pellucid.training.data import TrainingData
 from pellucid.training.distributed import ALONE, Team
 from pellucid.training.folder import RunFolder
 from pellucid.training.journal import Journal
+from pellucid.training.loss_scale import LossScale
 from pellucid.training.objective import Objective
 from pellucid.training.precision import Precision
 from pellucid.training.progress import Progress
@@ -38,6 +39,8 @@ class Run:
     precision: Precision
     team: Team = ALONE
     spikes: SpikeWatch = dataclasses.field(default_factory=SpikeWatch)
+    loss_scale: LossScale | None = None
+    """Of float16 alone."""
 
     @property
     def pace(self) -> list[float | None]:
@@ -62,6 +65,7 @@ class Run:
             "data": self.data.fingerprints(),
             "pace": self.pace,
             "precision": self.precision,
+            "loss_scale": None if self.loss_scale is None else self.loss_scale.state(),
             "threads": torch.get_num_threads(),
             "torch": torch.__version__,
         }
@@ -73,3 +77,5 @@ class Run:
         restore_stream(self.model, state, self.config.training.seed, self.team.world)
         self.spikes.restore(state.get("gradient_norms", ()))
         self.precision = state["precision"]
+        if self.loss_scale is not None:
+            self.loss_scale.restore(state["loss_scale"])

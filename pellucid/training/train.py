@@ -23,6 +23,7 @@ from pellucid.training.folder import RunFolder
 from pellucid.training.fully_sharded import check_can_be_sharded, local_tensors, shard_model
 from pellucid.training.journal import Journal, Listener
 from pellucid.training.loop import StopRequest, learn
+from pellucid.training.loss_scale import LossScale, Scaled
 from pellucid.training.memory import refuse_what_cannot_fit
 from pellucid.training.objective import build_objective
 from pellucid.training.parent import copy_parameters, freeze, learned_tensors, load_parent
@@ -117,6 +118,14 @@ def set_up_run(config: RunConfig, folder: RunFolder, journal: Journal, team: Tea
     else:
         model = model.to(device)
     begin_stream(model, config.training.seed, team.world)
+    precision = team.world.from_first(resolve_precision(config.training.precision, device))
+    objective = build_objective(
+        config.training, None if teacher is None else teacher.model.to(device)
+    )
+    scale = LossScale() if precision == "fp16" else None
+    if scale is not None:
+        scale.attach(model)
+        objective = Scaled(objective, scale)
     return Run(
         config=config,
         folder=folder,
@@ -126,12 +135,11 @@ def set_up_run(config: RunConfig, folder: RunFolder, journal: Journal, team: Tea
         optimizer=build_optimizer(model, config.training),
         average=Average(config.training, local_tensors(learned_tensors(model))),
         sampler=data.sampler(),
-        objective=build_objective(
-            config.training, None if teacher is None else teacher.model.to(device)
-        ),
+        objective=objective,
         progress=Progress(),
-        precision=team.world.from_first(resolve_precision(config.training.precision, device)),
+        precision=precision,
         team=team,
+        loss_scale=scale,
     )
 
 

@@ -34,6 +34,7 @@ SETTINGS = [
 VARIANTS = {
     "moving average": ["training.average_decay=0.9"],
     "last validations": ["training.average_decay=0.0", "training.average_last=3"],
+    "float16": ["training.average_decay=0.9", "training.precision=fp16"],
 }
 
 
