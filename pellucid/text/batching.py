@@ -15,20 +15,22 @@ from pellucid.text.store import TokenStore
 
 Indices = npt.NDArray[np.int64]
 
-_PLANNED_AT_ONCE = 1 << 20
-"""Pairs of an epoch that are planned together; of more, blocks are."""
-_BLOCK = 1 << 18
+BLOCK = 1 << 18
 """Pairs in a block, at most: planned in a tenth of a second, some thousand batches."""
+_BLOCKS_AT_ONCE = 4
+"""So many blocks of pairs are planned together; of more, each for itself."""
 _EPOCH = 1
 """Sets the keys of an epoch's order apart from those of a mixture."""
 
 
 class Lengths(Protocol):
-    """How long each of many rows is; an array, or something that works it out when asked."""
+    """How long each of many rows is, which may differ from epoch to epoch."""
 
     def __len__(self) -> int: ...
 
-    def __getitem__(self, rows: Indices, /) -> npt.NDArray[np.integer[Any]]: ...
+    def in_epoch(self, epoch: int, rows: Indices, /) -> npt.NDArray[np.integer[Any]]:
+        """The lengths of these rows in that epoch, the same whenever asked."""
+        ...
 
 
 class BatchSampler:
@@ -43,18 +45,20 @@ class BatchSampler:
     all of them; so memory does not grow with their number, and any place is found at once. With a
     ``mixture`` an epoch is what that draws, and a pair may come twice or not at all.
 
-    The sequence depends on the lengths, the budget, the seed and the mixture, and on nothing else.
+    The sequence depends on the lengths, the budget, the seed, the mixture and ``block``, and on
+    nothing else.
 
     Raises DataError if there are no pairs, ConfigError if the budget is not positive.
     """
 
     def __init__(
         self,
-        source_lengths: Lengths | Sequence[int],
-        target_lengths: Lengths | Sequence[int],
+        source_lengths: Lengths | Sequence[int] | npt.NDArray[np.integer[Any]],
+        target_lengths: Lengths | Sequence[int] | npt.NDArray[np.integer[Any]],
         batch_tokens: int,
         seed: int,
         mixture: Mixture | None = None,
+        block: int = BLOCK,
     ) -> None:
         self._source, self._target = _as_lengths(source_lengths), _as_lengths(target_lengths)
         if not len(self._source) == len(self._target) > 0:
@@ -68,7 +72,9 @@ class BatchSampler:
         self._seed = seed
         self._mixture = mixture
         self._count = len(self._source) if mixture is None else len(mixture)
-        self._block_count = 1 if self._count <= _PLANNED_AT_ONCE else -(-self._count // _BLOCK)
+        is_small = self._count <= _BLOCKS_AT_ONCE * block
+        self._block_count = 1 if is_small else -(-self._count // block)
+        self._batches: list[Indices] | None = None
         self._go_to(0, 0)
 
     @property
@@ -84,16 +90,17 @@ class BatchSampler:
     @property
     def epoch_batch_count(self) -> int:
         """How many batches this epoch has; of many blocks, about how many, by the present one."""
-        return len(self._batches) * self._block_count
+        return len(self._planned()) * self._block_count
 
     def __iter__(self) -> Iterator[Indices]:
         return self
 
     def __next__(self) -> Indices:
         """The next batch; after the last of an epoch, the first of the next."""
-        batch = self._batches[self._position - self._block_start]
+        batches = self._planned()
+        batch = batches[self._position - self._block_start]
         self._position += 1
-        if self._position - self._block_start == len(self._batches):
+        if self._position - self._block_start == len(batches):
             if self._block + 1 < self._block_count:
                 self._go_to(self._epoch, self._position, self._block + 1)
             else:
@@ -149,7 +156,13 @@ class BatchSampler:
     def _go_to(self, epoch: int, position: int, block: int = 0) -> None:
         self._epoch, self._position = epoch, position
         self._block, self._block_start = block, position
-        self._batches = self._block_batches(epoch, block)
+        self._batches = None
+
+    def _planned(self) -> list[Indices]:
+        """The batches of the present block, computed when they are first asked for."""
+        if self._batches is None:
+            self._batches = self._block_batches(self._epoch, self._block)
+        return self._batches
 
     def _block_batches(self, epoch: int, block: int) -> list[Indices]:
         key = [self._seed, epoch] if self._block_count == 1 else [self._seed, epoch, block]
@@ -161,18 +174,31 @@ class BatchSampler:
             order = Shuffle.of(self._count, self._seed, epoch, _EPOCH).at(np.arange(*ends))
         if self._mixture is not None:
             order = self._mixture.at(epoch, order)
-        source, target = self._lengths_of(order)
+        source = self._source.in_epoch(epoch, order).astype(np.int64)
+        target = self._target.in_epoch(epoch, order).astype(np.int64)
         by_length = _by_length(source, target)
         cuts = _cut(source[by_length] + 1, target[by_length] + 1, self._batch_tokens)
         batches = np.split(order[by_length], cuts[1:-1])
         return [batches[i] for i in random.permutation(len(batches))]
 
-    def _lengths_of(self, rows: Indices) -> tuple[Indices, Indices]:
-        return self._source[rows].astype(np.int64), self._target[rows].astype(np.int64)
+
+@dataclass(frozen=True)
+class _FixedLengths:
+    """The same in every epoch."""
+
+    lengths: npt.NDArray[np.integer[Any]]
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def in_epoch(self, _epoch: int, rows: Indices, /) -> npt.NDArray[np.integer[Any]]:
+        return self.lengths[rows]
 
 
-def _as_lengths(given: Lengths | Sequence[int]) -> Lengths:
-    return np.asarray(given, dtype=np.int64) if isinstance(given, Sequence) else given
+def _as_lengths(given: Lengths | Sequence[int] | npt.NDArray[np.integer[Any]]) -> Lengths:
+    if isinstance(given, np.ndarray | Sequence):
+        return _FixedLengths(np.asarray(given))
+    return given
 
 
 def sorted_batches(lengths: npt.ArrayLike, batch_tokens: int) -> list[Indices]:
@@ -238,9 +264,12 @@ class Batch:
 
 def collate(store: TokenStore, indices: npt.ArrayLike) -> Batch:
     """The pairs of these numbers as one batch, in this order."""
-    source, source_lengths = store.source.gather(indices)
-    target, target_lengths = store.target.gather(indices)
-    return _to_batch(source, source_lengths, target, target_lengths)
+    return collate_gathered(store.source.gather(indices), store.target.gather(indices))
+
+
+def collate_gathered(source: tuple[Indices, Indices], target: tuple[Indices, Indices]) -> Batch:
+    """Pairs as one batch, of each side all ids one after the other and the length of each row."""
+    return _to_batch(*source, *target)
 
 
 def collate_pairs(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:

@@ -1,51 +1,43 @@
-"""Segmentations drawn anew for each epoch, one batch at a time (subword regularization).
+"""Segmentations drawn anew for each epoch (subword regularization).
 
 A sentence's segmentation is decided by the seed, the epoch and its row alone, so that it is the
-same whenever and beside whatever it is drawn. How long it will be is not known when batches are
-planned; they are planned by the length it will hardly exceed, and if it does and the batch would
-break its budget, the sentence keeps its usual segmentation.
+same whenever and beside whatever it is drawn. Batches are planned by the lengths as drawn: by those
+of the usual segmentations, a third of each batch was padding. What has been drawn to plan some
+thousand batches is remembered until they have been learned from.
 
 Source: Kudo (2018); Provilkov et al. (2020).
 """
 
-import math
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
-import numpy.typing as npt
 
 from pellucid.text.interface import Tokenizer
 from pellucid.text.rows import IdRows, Indices
-from pellucid.text.selection import SelectedLengths
+from pellucid.text.selection import Selection
 from pellucid.text.shuffling import mixed
 
-_TRIAL_ROWS = 1000
-_TRIAL_EPOCH = 1 << 62
-"""No run comes so far."""
-_RARELY = 2.33
-"""Standard deviations: one sentence in a hundred grows by more."""
+PLANNED_PAIRS = 1 << 13
+"""Pairs in a block of batches: drawn in a second."""
 _SEEDS = (1 << 32) - 1
 """sentencepiece takes 32 bits, and the highest number for no seed at all."""
 
 
 @dataclass(frozen=True)
-class Growth:
-    """How much longer drawn segmentations are than the usual ones."""
+class _Drawn:
+    """Some rows as they are in an epoch."""
 
-    mean: float
-    """Per token."""
-    deviation: float
-    """Per square root of a token: tokens grow independently, more or less."""
+    epoch: int
+    rows: Indices
+    """Rising."""
+    ids: IdRows
 
-    def planned(self, lengths: npt.NDArray[np.integer[Any]], longest: int) -> Indices:
-        """The lengths to plan with: hardly exceeded, ``longest`` at most, never too short."""
-        plain = lengths.astype(np.int64)
-        grown = plain * (1 + self.mean) + _RARELY * self.deviation * np.sqrt(plain)
-        return np.maximum(plain, np.minimum(np.ceil(grown).astype(np.int64), longest))
+    def has(self, epoch: int, rows: Indices) -> bool:
+        places = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
+        return self.epoch == epoch and bool((self.rows[places] == rows).all())
 
 
-@dataclass(frozen=True)
+@dataclass
 class Resampling:
     """One side of a store with segmentations that vary."""
 
@@ -55,15 +47,25 @@ class Resampling:
     """``tokenizer.sampling``."""
     seed: int
     longest: int
-    """``data.max_length``."""
+    """``data.max_length``: a sentence that would be longer keeps its usual segmentation."""
+    _planned: _Drawn | None = field(default=None, repr=False)
+    """What was drawn last to plan by; for speed alone."""
 
-    def draw(self, rows: Indices, epoch: int, budget: int) -> list[list[int]]:
-        """The ids of these rows in an epoch, a batch of at most ``budget`` padded tokens.
+    def lengths(self, rows: Indices, epoch: int) -> Indices:
+        """How many ids these rows have in an epoch."""
+        sought = np.unique(rows)
+        self._planned = planned = _Drawn(epoch, sought, IdRows.of(self.draw(sought, epoch)))
+        return planned.ids.lengths[np.searchsorted(sought, rows)].astype(np.int64)
 
-        That holds if the usual segmentations keep to it.
-        """
-        count = len(rows)
-        most = self.longest if count == 1 else min(self.longest, budget // count - 1)
+    def gather(self, rows: Indices, epoch: int) -> tuple[Indices, Indices]:
+        """The ids of these rows in an epoch, one after the other, and the length of each row."""
+        planned = self._planned
+        if planned is not None and planned.has(epoch, rows):
+            return planned.ids.gather(np.searchsorted(planned.rows, rows))
+        return IdRows.of(self.draw(rows, epoch)).gather(np.arange(len(rows)))
+
+    def draw(self, rows: Indices, epoch: int) -> list[list[int]]:
+        """The ids of these rows in an epoch."""
         flat, lengths = self.rows.gather(rows)
         all_ids, ends = flat.tolist(), np.cumsum(lengths).tolist()
         drawn, begin = [], 0
@@ -71,19 +73,8 @@ class Resampling:
             plain, begin = all_ids[begin:end], end
             text = self.tokenizer.decode(plain)
             ids = self.tokenizer.sample_batch([text], self.strength, seed)[0]
-            drawn.append(ids if len(ids) <= most else plain)
+            drawn.append(ids if len(ids) <= self.longest else plain)
         return drawn
-
-    def growth(self) -> Growth:
-        """Measured on a few rows, drawn by the seed."""
-        random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([self.seed])))
-        trial = random.integers(len(self.rows), size=_TRIAL_ROWS)
-        plain = self.rows.lengths[trial].astype(np.float64)
-        free = Resampling(self.tokenizer, self.rows, self.strength, self.seed, 1 << 30)
-        drawn = np.array([len(ids) for ids in free.draw(trial, _TRIAL_EPOCH, 1 << 60)])
-        mean = max(0.0, float((drawn - plain).sum() / plain.sum()))
-        misfit = (drawn - plain * (1 + mean)) / np.sqrt(plain)
-        return Growth(round(mean, 3), round(math.sqrt(float((misfit**2).mean())), 3))
 
     def _seeds(self, rows: Indices, epoch: int) -> list[int]:
         [key] = np.random.SeedSequence([self.seed, epoch]).generate_state(1, np.uint64)
@@ -92,15 +83,15 @@ class Resampling:
 
 
 @dataclass(frozen=True)
-class PlannedLengths:
-    """Lengths by place as they will be once drawn; what ``BatchSampler`` asks."""
+class DrawnLengths:
+    """Lengths by place in a selection as they are in an epoch; what ``BatchSampler`` asks."""
 
-    lengths: SelectedLengths
-    growth: Growth
-    longest: int
+    side: Resampling
+    selection: Selection
 
     def __len__(self) -> int:
-        return len(self.lengths)
+        return len(self.selection)
 
-    def __getitem__(self, places: Indices) -> Indices:
-        return self.growth.planned(self.lengths[places], self.longest)
+    def in_epoch(self, epoch: int, places: Indices, /) -> Indices:
+        """The lengths of the rows at these places, as drawn."""
+        return self.side.lengths(self.selection[places], epoch)

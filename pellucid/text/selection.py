@@ -46,7 +46,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class SelectedLengths:
-    """Lengths by place in a selection; what ``BatchSampler`` asks."""
+    """Lengths by place in a selection, the same in every epoch; what ``BatchSampler`` asks."""
 
     lengths: Ids
     selection: Selection
@@ -54,5 +54,6 @@ class SelectedLengths:
     def __len__(self) -> int:
         return len(self.selection)
 
-    def __getitem__(self, places: Indices) -> npt.NDArray[np.integer[Any]]:
+    def in_epoch(self, _epoch: int, places: Indices, /) -> npt.NDArray[np.integer[Any]]:
+        """The lengths of the rows at these places."""
         return self.lengths[self.selection[places]]

@@ -13,11 +13,11 @@ from pellucid import phrasebook
 from pellucid.bundle import load_tokenizers, save_tokenizers
 from pellucid.core.errors import ConfigError, CorruptError, DataError
 from pellucid.core.files import read_manifest, verify_folder, write_folder
-from pellucid.text.batching import Batch, BatchSampler, Lengths, collate, collate_pairs
+from pellucid.text.batching import BLOCK, Batch, BatchSampler, Lengths, collate, collate_gathered
 from pellucid.text.config import DataConfig
 from pellucid.text.doctor import warn_of_faults
 from pellucid.text.pairs import iterate_pairs, read_pairs, training_files, validation_files
-from pellucid.text.resampling import PlannedLengths, Resampling
+from pellucid.text.resampling import PLANNED_PAIRS, DrawnLengths, Resampling
 from pellucid.text.selection import SelectedLengths, Selection
 from pellucid.text.shuffling import Mixture
 from pellucid.text.store import TokenStore
@@ -61,6 +61,7 @@ class TrainingData:
             self.drawing.batch_tokens,
             self.drawing.seed,
             self.drawing.mixture,
+            BLOCK if self.drawing.resampling is None else PLANNED_PAIRS,
         )
 
     def batch(self, indices: npt.NDArray[np.int64], epoch: int) -> Batch:
@@ -75,9 +76,8 @@ class TrainingData:
         if sides is None:
             batch = collate(self.store, rows)
         else:
-            batch = collate_pairs(
-                *(side.draw(rows, epoch, self.drawing.batch_tokens) for side in sides)
-            )
+            source, target = sides
+            batch = collate_gathered(source.gather(rows, epoch), target.gather(rows, epoch))
         self._refuse_unknown(batch)
         return batch
 
@@ -153,20 +153,18 @@ class Drawing:
     @property
     def name(self) -> str:
         """Of the way to draw; another name, another sequence of batches."""
-        return _FIRST_DRAWING if self.resampling is None else "resampled by the row"
+        return (
+            _FIRST_DRAWING if self.resampling is None else "resampled by the row, planned as drawn"
+        )
 
     def planned(self, store: TokenStore, rows: Selection) -> tuple[Lengths, Lengths]:
         """The lengths to plan batches with, by place of ``rows``."""
-        lengths = [
-            SelectedLengths(side, rows) for side in (store.source_lengths, store.target_lengths)
-        ]
         if self.resampling is None:
-            return lengths[0], lengths[1]
-        source, target = (
-            PlannedLengths(each, side.growth(), side.longest)
-            for each, side in zip(lengths, self.resampling, strict=True)
-        )
-        return source, target
+            return SelectedLengths(store.source_lengths, rows), SelectedLengths(
+                store.target_lengths, rows
+            )
+        source, target = self.resampling
+        return DrawnLengths(source, rows), DrawnLengths(target, rows)
 
 
 Tokenizers = tuple[Tokenizer, Tokenizer]

@@ -200,17 +200,16 @@ def test_padding_loses_nothing(pairs):
     assert torch.equal(stored.labels, batch.labels)
 
 
+def in_blocks(source, target):
+    return BatchSampler(source, target, 400, seed=3, block=300)
+
+
 class TestManyPairs:
     """Planned a block at a time."""
 
-    @pytest.fixture(autouse=True)
-    def _small_blocks(self, monkeypatch):
-        monkeypatch.setattr("pellucid.text.batching._PLANNED_AT_ONCE", 500)
-        monkeypatch.setattr("pellucid.text.batching._BLOCK", 300)
-
     def test_every_pair_comes_once_an_epoch_and_within_the_budget(self):
         source, target = make_lengths(2000)
-        sampler = BatchSampler(source, target, 400, seed=3)
+        sampler = in_blocks(source, target)
         batches = sampler.epoch_batches(1)
         assert sorted(np.concatenate(batches)) == list(range(2000))
         assert max(max(cost(source, each), cost(target, each)) for each in batches) <= 400
@@ -221,18 +220,18 @@ class TestManyPairs:
 
         The mean of 286 has a standard deviation of 577 / sqrt(286) = 34.
         """
-        sampler = BatchSampler(*make_lengths(2000), 400, seed=3)
+        sampler = in_blocks(*make_lengths(2000))
         first = np.concatenate(sampler._block_batches(0, 0))
         assert len(first) == 285
         assert abs(first.mean() - 1000) < 4 * 34
 
     def test_batches_come_as_planned_and_any_place_is_found_again(self):
         lengths = make_lengths(2000)
-        unbroken = BatchSampler(*lengths, 400, seed=3)
+        unbroken = in_blocks(*lengths)
         planned = [*unbroken.epoch_batches(0), *unbroken.epoch_batches(1)]
         for number, batch in enumerate(planned):
             if number % 50 == 0:
-                resumed = BatchSampler(*lengths, 400, seed=3)
+                resumed = in_blocks(*lengths)
                 resumed.restore(unbroken.state())
                 assert resumed.state() == unbroken.state()
                 assert next(resumed).tolist() == batch.tolist()
@@ -240,16 +239,16 @@ class TestManyPairs:
         assert (unbroken.epoch, unbroken.position) == (2, 0)
 
     def test_the_number_of_batches_is_about_right(self):
-        sampler = BatchSampler(*make_lengths(2000), 400, seed=3)
+        sampler = in_blocks(*make_lengths(2000))
         count = len(sampler.epoch_batches(0))
         assert abs(sampler.epoch_batch_count - count) < 0.1 * count
 
     def test_only_the_block_of_the_place_is_planned_on_resuming(self, monkeypatch):
         lengths = make_lengths(2000)
-        sampler = BatchSampler(*lengths, 400, seed=3)
+        sampler = in_blocks(*lengths)
         for _ in range(200):
             next(sampler)
-        resumed = BatchSampler(*lengths, 400, seed=3)
+        resumed = in_blocks(*lengths)
         planned = []
         plan = BatchSampler._block_batches
         monkeypatch.setattr(
@@ -265,26 +264,25 @@ class TestManyPairs:
         "change", [{"block": 7}, {"block": -1}, {"block_start": 0}, {"position": 0}]
     )
     def test_a_place_that_does_not_exist_is_refused(self, change):
-        sampler = BatchSampler(*make_lengths(2000), 400, seed=3)
+        sampler = in_blocks(*make_lengths(2000))
         while sampler.state()["block"] < 3:
             next(sampler)
         with pytest.raises(CorruptError, match=r"so batch \d+ cannot be next"):
             sampler.restore({**sampler.state(), **change})
 
     def test_a_place_without_a_block_is_refused(self):
-        sampler = BatchSampler(*make_lengths(2000), 400, seed=3)
+        sampler = in_blocks(*make_lengths(2000))
         with pytest.raises(CorruptError, match="not a place in the batches"):
             sampler.restore({"epoch": 0, "position": 0, "seed": 3})
 
 
-@pytest.mark.parametrize("at_once", [10, 10_000])
-def test_corpora_come_in_their_shares_and_resume_where_they_were(monkeypatch, at_once):
-    monkeypatch.setattr("pellucid.text.batching._PLANNED_AT_ONCE", at_once)
-    monkeypatch.setattr("pellucid.text.batching._BLOCK", 300)
+@pytest.mark.parametrize("block", [200, 300])
+def test_corpora_come_in_their_shares_and_resume_where_they_were(block):
+    """In five blocks, and in one."""
     lengths = make_lengths(1000)
 
     def fresh():
-        return BatchSampler(*lengths, 400, 3, Mixture.by_weights([100, 900], [1, 1], 3))
+        return BatchSampler(*lengths, 400, 3, Mixture.by_weights([100, 900], [1, 1], 3), block)
 
     sampler = fresh()
     numbers = np.concatenate(sampler.epoch_batches(0))

@@ -1,4 +1,4 @@
-"""Segmentations vary with the epoch, are the same in any company, and keep to the budget."""
+"""Segmentations vary with the epoch, are the same in any company, and fill their batches."""
 
 import threading
 
@@ -8,14 +8,14 @@ import pytest
 from pellucid import phrasebook
 from pellucid.core.errors import ConfigError
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.resampling import Growth, Resampling
+from pellucid.text.resampling import DrawnLengths, Resampling
 from pellucid.text.rows import IdRows
+from pellucid.text.selection import Selection
 from pellucid.text.tokenizer import train_tokenizer
 from pellucid.training.data import prepare_data
 from pellucid.training.presets import read_config
 
 TEXTS = [pair.target for pair in phrasebook.split(300, 20, 7).train]
-FREE = 1 << 40
 
 
 @pytest.fixture(scope="module")
@@ -30,57 +30,52 @@ def side(tokenizer):
 
 def test_the_text_stays_and_its_segmentation_varies(tokenizer, side):
     rows = np.arange(len(TEXTS))
-    drawn = side.draw(rows, 1, FREE)
+    drawn = side.draw(rows, 1)
     assert [tokenizer.decode(ids) for ids in drawn] == TEXTS
     plain = tokenizer.encode_batch(TEXTS)
     assert sum(ids != usual for ids, usual in zip(drawn, plain, strict=True)) > 250
-    again, later = side.draw(rows, 1, FREE), side.draw(rows, 2, FREE)
+    again, later = side.draw(rows, 1), side.draw(rows, 2)
     assert again == drawn
     assert sum(ids != before for ids, before in zip(later, drawn, strict=True)) > 200
 
 
 def test_neither_neighbors_nor_order_nor_thread_change_a_segmentation(side):
     rows = np.arange(100)
-    drawn = side.draw(rows, 3, FREE)
-    assert side.draw(rows[::-1], 3, FREE)[::-1] == drawn
-    assert side.draw(np.array([42]), 3, FREE) == [drawn[42]]
+    drawn = side.draw(rows, 3)
+    assert side.draw(rows[::-1], 3)[::-1] == drawn
+    assert side.draw(np.array([42]), 3) == [drawn[42]]
     elsewhere = []
-    thread = threading.Thread(target=lambda: elsewhere.extend(side.draw(rows, 3, FREE)))
+    thread = threading.Thread(target=lambda: elsewhere.extend(side.draw(rows, 3)))
     thread.start()
-    side.draw(rows + 100, 3, FREE)  # at the same time
+    side.draw(rows + 100, 3)  # at the same time
     thread.join()
     assert elsewhere == drawn
 
 
-def test_what_would_break_the_budget_or_be_too_long_keeps_its_usual_segmentation(tokenizer, side):
+def test_what_would_be_too_long_keeps_its_usual_segmentation(tokenizer, side):
     rows = np.arange(50)
-    free = side.draw(rows, 0, FREE)
+    free = side.draw(rows, 0)
     plain = tokenizer.encode_batch(TEXTS[:50])
     most = max(map(len, plain)) + 2
     expected = [ids if len(ids) <= most else usual for ids, usual in zip(free, plain, strict=True)]
     assert expected != free
-    assert side.draw(rows, 0, 50 * (most + 1)) == expected
     short = Resampling(tokenizer, side.rows, 0.3, 5, longest=most)
-    assert short.draw(rows, 0, FREE) == expected
-    assert [short.draw(rows[i : i + 1], 0, 1)[0] for i in range(50)] == expected  # alone
+    assert short.draw(rows, 0) == expected
 
 
-def test_planned_lengths_by_hand():
-    """9 tokens, a tenth more in the mean, 2.33 deviations of 0.5 times 3: 9.9 + 3.495."""
-    growth = Growth(mean=0.1, deviation=0.5)
-    assert growth.planned(np.array([9], dtype=np.uint16), 100).tolist() == [14]
-    assert growth.planned(np.array([9], dtype=np.uint16), 12).tolist() == [12]
-    assert growth.planned(np.array([13], dtype=np.uint16), 12).tolist() == [13]
-
-
-def test_few_sentences_grow_beyond_what_is_planned(side):
-    growth = side.growth()
-    assert growth == side.growth()
-    lengths = side.rows.lengths
-    drawn = np.array([len(ids) for ids in side.draw(np.arange(len(TEXTS)), 9, FREE)])
-    planned = growth.planned(lengths, 1000)
-    assert (drawn > planned).mean() < 0.04
-    assert drawn.sum() > lengths.sum() * (1 + growth.mean) * 0.95
+def test_what_was_planned_by_is_what_is_learned_from(tokenizer, side):
+    """Remembered or drawn again, of these rows or others, of this epoch or another."""
+    fresh = Resampling(tokenizer, side.rows, 0.3, 5, 10**6)
+    lengths = DrawnLengths(fresh, Selection(len(TEXTS), np.array([3, 4])))
+    assert len(lengths) == len(TEXTS) - 2
+    places = np.array([9, 2, 3, 9])
+    rows = np.array([11, 2, 5, 11])
+    assert lengths.in_epoch(6, places).tolist() == [len(ids) for ids in side.draw(rows, 6)]
+    for epoch, chosen in ((6, [5, 11]), (6, [5, 12]), (7, [5, 11]), (6, [0]), (6, [299])):
+        expected = side.draw(np.array(chosen), epoch)
+        flat, counts = fresh.gather(np.array(chosen), epoch)
+        assert flat.tolist() == [id_ for ids in expected for id_ in ids]
+        assert counts.tolist() == [len(ids) for ids in expected]
 
 
 def config_of(folder, *settings):
@@ -106,6 +101,8 @@ def test_batches_of_a_run_keep_to_the_budget_and_are_a_pure_function(tmp_path):
     batches = data.sampler().epoch_batches(2)
     made = [data.batch(indices, 2) for indices in batches]
     assert max(max(each.source.numel(), each.labels.numel()) for each in made) <= 400
+    real = sum(batch.target_token_count for batch in made)
+    assert real > 0.9 * sum(batch.labels.numel() for batch in made)
     for number in (5, 0, 5):
         again = data.batch(batches[number], 2)
         assert again.source.tolist() == made[number].source.tolist()
@@ -125,7 +122,8 @@ def test_a_checkpoint_of_other_data_or_another_way_to_draw_is_refused(tmp_path):
     with pytest.raises(ConfigError) as caught:
         drawn.refuse_other({})
     assert str(caught.value) == (
-        "this run drew its batches in another way (as tokenized, now resampled by the row)"
+        "this run drew its batches in another way (as tokenized, now resampled by the row, planned"
+        " as drawn)"
     )
     assert caught.value.hint.startswith("finish it with the version it began with")
     with pytest.raises(ConfigError) as caught:
