@@ -35,6 +35,7 @@ VARIANTS = {
     "moving average": ["training.average_decay=0.9"],
     "last validations": ["training.average_decay=0.0", "training.average_last=3"],
     "float16": ["training.average_decay=0.9", "training.precision=fp16"],
+    "segmentations": ["training.average_decay=0.9", "tokenizer.sampling=0.2"],
 }
 
 
