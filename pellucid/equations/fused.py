@@ -11,6 +11,9 @@ from pellucid.equations.masks import causal_mask, masked_softmax
 from pellucid.equations.positions import sinusoidal_positions
 from pellucid.equations.relative import alibi_bias, relative_distances
 
+_ROUND_ROWS = 64
+"""Narrow products are made of so many rows, or a multiple. For every new number of rows a CPU's
+bfloat16 products are compiled anew, which takes ten times as long as the product itself."""
 _CHUNK_ROWS = 512
 """Rows of logits held at once; fastest of 128 to 1,024 for 8,000 words in bfloat16 on a CPU."""
 _LEAST_PROBABILITY = 1e-30
@@ -200,25 +203,28 @@ class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def forward(ctx, hidden, weight, bias, labels, smoothing, dtype):  # type: ignore[no-untyped-def]
         needs_gradient = any(ctx.needs_input_grad)
-        narrow_hidden, narrow_weight = hidden.to(dtype), weight.to(dtype)
+        narrow_hidden, narrow_weight = rounded_up(hidden, dtype), weight.to(dtype)
         gradients = _Gradients(hidden, weight, bias) if needs_gradient else None
         mean_weight = weight.mean(dim=0)
         mean_bias = bias.mean() if bias is not None else 0.0
         likelihood = torch.zeros((), dtype=hidden.dtype, device=hidden.device)
         uniform = torch.zeros_like(likelihood)
         for first in range(0, hidden.shape[0], _CHUNK_ROWS):
-            rows = slice(first, first + _CHUNK_ROWS)
-            logits = functional.linear(narrow_hidden[rows], narrow_weight)
+            rows = slice(first, min(first + _CHUNK_ROWS, hidden.shape[0]))
+            filled = slice(first, first + _CHUNK_ROWS)
+            all_logits = functional.linear(narrow_hidden[filled], narrow_weight)
             if bias is not None:
-                logits += bias
-            probabilities = logits.softmax(dim=1)
+                all_logits += bias
+            probabilities = all_logits.softmax(dim=1)
+            logits = all_logits[: rows.stop - first]
             columns = labels[rows, None]
             label_logits = logits.gather(1, columns).squeeze(1).to(hidden.dtype)
             log_normalizers = _log_normalizers(logits, probabilities, columns, hidden.dtype)
             likelihood += (log_normalizers - label_logits).sum()
             uniform += (log_normalizers - (hidden[rows] @ mean_weight + mean_bias)).sum()
             if gradients is not None:
-                gradients.add_softmax(rows, probabilities, narrow_hidden, narrow_weight)
+                probabilities[len(logits) :] = 0.0
+                gradients.add_softmax(rows, probabilities, narrow_hidden[filled], narrow_weight)
         if gradients is not None:
             gradients.subtract_labels(labels, smoothing, mean_weight)
             ctx.save_for_backward(gradients.hidden, gradients.weight, gradients.bias)
@@ -231,6 +237,14 @@ class _LinearCrossEntropy(torch.autograd.Function):
         hidden, weight, bias = ctx.saved_tensors
         scaled_bias = None if bias is None else bias * loss_gradient
         return hidden * loss_gradient, weight * loss_gradient, scaled_bias, None, None, None
+
+
+def rounded_up(rows: Tensor, dtype: torch.dtype) -> Tensor:
+    """``rows`` in ``dtype``; if that is another, with zeros behind them to a round number."""
+    if dtype is rows.dtype:
+        return rows
+    missing = -rows.shape[-2] % _ROUND_ROWS
+    return functional.pad(rows.to(dtype), (0, 0, 0, missing))
 
 
 def _log_normalizers(
@@ -264,12 +278,12 @@ class _Gradients:
     def add_softmax(
         self, rows: slice, probabilities: Tensor, narrow_hidden: Tensor, narrow_weight: Tensor
     ) -> None:
-        """The part of a chunk's gradient that comes from softmax(z)."""
-        self.hidden[rows] = probabilities @ narrow_weight
+        """The part of a chunk's gradient that comes from softmax(z); further rows are zeros."""
+        self.hidden[rows] = (probabilities @ narrow_weight)[: rows.stop - rows.start]
         if probabilities.dtype is self.weight.dtype:
-            self.weight.addmm_(probabilities.T, narrow_hidden[rows])
+            self.weight.addmm_(probabilities.T, narrow_hidden)
         else:
-            self.weight += probabilities.T @ narrow_hidden[rows]
+            self.weight += probabilities.T @ narrow_hidden
         if self.bias is not None:
             self.bias += probabilities.sum(dim=0, dtype=self.bias.dtype)
 

@@ -19,6 +19,9 @@ BLOCK = 1 << 18
 """Pairs in a block, at most: planned in a tenth of a second, some thousand batches."""
 _BLOCKS_AT_ONCE = 4
 """So many blocks of pairs are planned together; of more, each for itself."""
+_ROUND_PAIRS = 16
+"""Batches of more pairs are cut to a multiple. A CPU compiles the bfloat16 products of every new
+number of rows anew, and numbers of rows that are round come again."""
 _EPOCH = 1
 """Sets the keys of an epoch's order apart from those of a mixture."""
 
@@ -177,7 +180,8 @@ class BatchSampler:
         source = self._source.in_epoch(epoch, order).astype(np.int64)
         target = self._target.in_epoch(epoch, order).astype(np.int64)
         by_length = _by_length(source, target)
-        cuts = _cut(source[by_length] + 1, target[by_length] + 1, self._batch_tokens)
+        source, target = source[by_length] + 1, target[by_length] + 1
+        cuts = _cut(source, target, self._batch_tokens, _ROUND_PAIRS)
         batches = np.split(order[by_length], cuts[1:-1])
         return [batches[i] for i in random.permutation(len(batches))]
 
@@ -226,8 +230,11 @@ def _by_length(source: Indices, target: Indices) -> Indices:
     return np.argsort(target * (longest + 1) + zigzag, kind="stable")
 
 
-def _cut(source: Indices, target: Indices, budget: int) -> list[int]:
-    """Where batches begin and end: each takes as many as the budget allows; target is sorted."""
+def _cut(source: Indices, target: Indices, budget: int, round_to: int = 1) -> list[int]:
+    """Where batches begin and end: each takes as many as the budget allows; target is sorted.
+
+    Those of more than ``round_to`` pairs have a multiple of it, but for the last.
+    """
     cuts = [0]
     while cuts[-1] < len(source):
         start = cuts[-1]
@@ -235,7 +242,8 @@ def _cut(source: Indices, target: Indices, budget: int) -> list[int]:
         longest_source = np.maximum.accumulate(source[start : start + most])
         width = np.maximum(longest_source, target[start : start + most])
         cost = width * np.arange(1, len(width) + 1)
-        cuts.append(start + max(1, int(np.searchsorted(cost, budget, side="right"))))
+        count = max(1, int(np.searchsorted(cost, budget, side="right")))
+        cuts.append(start + (count - count % round_to if count > round_to else count))
     return cuts
 
 

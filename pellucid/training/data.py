@@ -32,6 +32,7 @@ _PERMUTED_AT_ONCE = 1 << 20
 """Pairs; of more, those held out are drawn one by one."""
 _ROWS_AT_ONCE = 8192
 _FIRST_DRAWING = "as tokenized"
+"""By which a checkpoint that says nothing of it was drawn."""
 
 _log = logging.getLogger("pellucid")
 
@@ -153,9 +154,8 @@ class Drawing:
     @property
     def name(self) -> str:
         """Of the way to draw; another name, another sequence of batches."""
-        return (
-            _FIRST_DRAWING if self.resampling is None else "resampled by the row, planned as drawn"
-        )
+        segmented = "as tokenized" if self.resampling is None else "anew by the row"
+        return f"round batches, segmented {segmented}"
 
     def planned(self, store: TokenStore, rows: Selection) -> tuple[Lengths, Lengths]:
         """The lengths to plan batches with, by place of ``rows``."""

@@ -116,14 +116,15 @@ def test_batches_of_a_run_keep_to_the_budget_and_are_a_pure_function(tmp_path):
 def test_a_checkpoint_of_other_data_or_another_way_to_draw_is_refused(tmp_path):
     plain = prepare_data(config_of(tmp_path), tmp_path / "run")
     drawn = prepare_data(config_of(tmp_path, "tokenizer.sampling=0.2"), tmp_path / "run")
-    plain.refuse_other({})  # older checkpoints say nothing of it
     plain.refuse_other(plain.fingerprints())
     drawn.refuse_other(drawn.fingerprints())
+    with pytest.raises(ConfigError, match="now round batches, segmented as tokenized"):
+        plain.refuse_other({})  # the first checkpoints said nothing of it
     with pytest.raises(ConfigError) as caught:
         drawn.refuse_other({})
     assert str(caught.value) == (
-        "this run drew its batches in another way (as tokenized, now resampled by the row, planned"
-        " as drawn)"
+        "this run drew its batches in another way (as tokenized, now round batches, segmented anew"
+        " by the row)"
     )
     assert caught.value.hint.startswith("finish it with the version it began with")
     with pytest.raises(ConfigError) as caught:
