@@ -7,6 +7,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
+from pellucid.equations.fused import rounded_up
+
 _CHUNK_ROWS = 1024
 """Rows of logits held at once, those of all passes together, as in ``fused``."""
 
@@ -59,7 +61,10 @@ def fused_linear_loss_of_views(
     Law: tests/laws/test_fused_views_equal_clear.py.
     """
     device = hidden.device.type
-    dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
+    is_autocast = torch.is_autocast_enabled(device)
+    dtype = torch.get_autocast_dtype(device) if is_autocast else hidden.dtype
+    if is_autocast:
+        hidden = hidden.to(weight.dtype)
     loss: Tensor
     with torch.autocast(device, enabled=False):
         loss, negative_log_likelihood = _LossOfViews.apply(  # type: ignore[no-untyped-call]
@@ -78,7 +83,7 @@ class _LossOfViews(torch.autograd.Function):
     def forward(ctx, hidden, weight, bias, labels, terms, dtype):  # type: ignore[no-untyped-def]
         needs_gradient = any(ctx.needs_input_grad)
         views, row_count, _ = hidden.shape
-        narrow_hidden, narrow_weight = hidden.to(dtype), weight.to(dtype)
+        narrow_hidden, narrow_weight = rounded_up(hidden, dtype), weight.to(dtype)
         to_hidden = torch.empty_like(hidden) if needs_gradient else None
         to_weight = torch.zeros_like(weight) if needs_gradient else None
         to_bias = torch.zeros_like(bias) if needs_gradient and bias is not None else None
@@ -87,17 +92,20 @@ class _LossOfViews(torch.autograd.Function):
         teacher = _narrow(terms.teacher, dtype)
         step = max(1, _CHUNK_ROWS // views)
         for first in range(0, row_count, step):
-            rows = slice(first, min(first + step, row_count))
-            logits = _logits(narrow_hidden[:, rows], narrow_weight, bias, hidden.dtype)
-            taught = None if teacher is None else _teacher_log_p(teacher, rows, hidden.dtype)
+            rows, filled = slice(first, min(first + step, row_count)), slice(first, first + step)
+            count, narrow_rows = rows.stop - first, narrow_hidden[:, filled]
+            logits = _logits(narrow_rows, narrow_weight, bias, hidden.dtype)[:, :count]
+            taught = None
+            if teacher is not None:
+                taught = _teacher_log_p(teacher, filled, hidden.dtype)[:count]
             chunk = _Chunk(functional.log_softmax(logits, dim=-1), labels[rows], terms)
             loss += chunk.loss(taught)
             likelihood += chunk.likelihood
             if to_hidden is not None and to_weight is not None:
                 wide = chunk.gradient(taught)  # (view, row, vocabulary)
-                narrow = wide.to(dtype)
-                to_hidden[:, rows] = (narrow @ narrow_weight).to(hidden.dtype)
-                to_weight += narrow.flatten(0, 1).T @ narrow_hidden[:, rows].flatten(0, 1)
+                narrow = _with_zeros(wide.to(dtype), narrow_rows.shape[1] - count)
+                to_hidden[:, rows] = (narrow @ narrow_weight)[:, :count].to(hidden.dtype)
+                to_weight += narrow.flatten(0, 1).T @ narrow_rows.flatten(0, 1)
                 if to_bias is not None:
                     to_bias += wide.sum(dim=(0, 1))
         if needs_gradient:
@@ -198,8 +206,13 @@ def _logits(hidden: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dt
 def _narrow(teacher: TeacherRows | None, dtype: torch.dtype) -> TeacherRows | None:
     if teacher is None:
         return None
-    narrow = {name: getattr(teacher, name).to(dtype) for name in ("hidden", "weight")}
-    return dataclasses.replace(teacher, **narrow)
+    hidden, weight = rounded_up(teacher.hidden, dtype), teacher.weight.to(dtype)
+    return dataclasses.replace(teacher, hidden=hidden, weight=weight)
+
+
+def _with_zeros(rows: Tensor, count: int) -> Tensor:
+    """``rows`` and so many rows of zeros behind them."""
+    return functional.pad(rows, (0, 0, 0, count)) if count else rows
 
 
 def _teacher_log_p(teacher: TeacherRows, rows: slice, dtype: torch.dtype) -> Tensor:
