@@ -61,6 +61,7 @@ by heart."""
 _BPE_DROPOUT = "tokenizer.sampling=0.1"
 
 _LONG_RUNS = (
+    ("preset", ()),
     ("dropout 0.3", _LONG),
     ("and BPE-dropout", (*_LONG, _BPE_DROPOUT)),
     ("and R-Drop", (*_LONG, _BPE_DROPOUT, "training.r_drop=3.0")),

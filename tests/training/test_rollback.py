@@ -20,7 +20,7 @@ from pellucid.training.journal import read_journal
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
 
-HEIGHT = 0.034
+HEIGHT = 0.0323
 """At the full rate the largest bias climbs past this height at update 26; from where it was at
 update 13, half the rate does not bring it there before the end."""
 
