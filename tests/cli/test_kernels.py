@@ -31,5 +31,5 @@ def said(**environment: str) -> str:
 
 
 def test_training_bounds_the_kernels_before_torch_is_imported_unless_told_otherwise():
-    assert said() == "['4096'] 4096"
-    assert said(LRU_CACHE_CAPACITY="7") == "['7'] 4096"
+    assert said() == "['2048'] 2048"
+    assert said(LRU_CACHE_CAPACITY="7") == "['7'] 2048"
