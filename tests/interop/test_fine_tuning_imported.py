@@ -17,7 +17,7 @@ PAIRS = [
     ("il pleut dans le train", "where is my house"),
 ]
 SETTINGS = [
-    "training.max_steps=150",
+    "training.max_steps=300",
     "training.max_epochs=1000",
     "training.batch_tokens=128",
     "training.learning_rate=0.01",

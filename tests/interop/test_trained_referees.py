@@ -67,7 +67,8 @@ def theirs(
             max_new_tokens=LONGEST + 1,
             forced_eos_token_id=None,
         )
-        said += [[id_ for id_ in row if id_ not in SPECIAL] for row in found.tolist()]
+        words = ([id_ for id_ in row if id_ not in SPECIAL] for row in found.tolist())
+        said += [row[:LONGEST] for row in words]  # where no stop came there is one word more
     return [bundle.target_tokenizer.tokens(ids) for ids in said]
 
 
