@@ -35,6 +35,9 @@ def pellucid_updater(
     )
     size = task["vocabulary_size"]
     model = build_model(ModelConfig.parse(task["model"]), size, size, seed=1)
+    if system == "pellucid-compile":
+        for layer in (*model.encoder.layers, *model.decoder.layers):
+            layer.compile(dynamic=True)
     optimizer = build_optimizer(model, config)
     objective = build_objective(config)
     remaining = iter(batches)

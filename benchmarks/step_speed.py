@@ -43,7 +43,7 @@ VOCABULARY_SIZE = 8000
 PRECISIONS = ("fp32", "bf16")
 SYSTEMS = ("pellucid", "plain", "huggingface", "nn-transformer")
 OTHERS = ("pellucid-whole-logits", "pellucid-compile")
-"""Pellucid with one thing changed: the loss over all logits at once, or compiled."""
+"""Pellucid with one thing changed: the loss over all logits at once, or its layers compiled."""
 
 
 def main() -> None:
