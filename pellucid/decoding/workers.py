@@ -57,6 +57,7 @@ def _pool(_process: int, workers: int, threads_each: int) -> ThreadPoolExecutor:
     are_ready = threading.Barrier(workers + 1)
 
     def begin() -> None:
+        torch.get_num_threads()  # or PyTorch would set the number at the thread's first product
         torch.set_num_threads(threads_each)
         are_ready.wait()
 
