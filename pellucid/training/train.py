@@ -93,7 +93,7 @@ def train(
         run.team.require_equal(run.model)
         journal.write("start", _about(run))
         reason = learn(run, should_stop)
-        journal.write("end", {"reason": reason, **run.progress.state()})
+        journal.write("end", {"reason": reason, **run.progress.figures()})
     return TrainingResult(out, reason, run.progress)
 
 

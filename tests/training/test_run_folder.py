@@ -229,6 +229,7 @@ def test_a_clock_that_jumps_backwards_changes_nothing(
     assert len(seconds) == 6
     assert seconds[0] >= 0.0
     assert seconds == sorted(seconds)
+    assert seconds == [round(each, 3) for each in seconds]
     newest, *older = checkpoints_of(run)
     os.utime(newest, (0, 0))
     assert older
