@@ -13,6 +13,6 @@ from retention_stories import stories, tell
 @settings(max_examples=20, deadline=None, derandomize=True)
 def test_whatever_comes_between_saves_an_intact_checkpoint_and_the_best_bundle_are_left(
     story: tuple[int, list[tuple[Any, ...]]],
-) -> None:
+):
     """A thousand such stories are told by ``benchmarks/retention.py``."""
     tell(story)
