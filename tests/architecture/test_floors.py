@@ -10,6 +10,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "pellucid"
 FILES = sorted(PACKAGE.rglob("*.py"))
+BESIDE = sorted(
+    path for name in ("tests", "benchmarks", "scripts") for path in (ROOT / name).rglob("*.py")
+)
+"""Not part of the package; only their length is limited."""
 
 FLOORS = {
     "core": 0,
@@ -101,6 +105,12 @@ def test_sizes(path: Path):
         if function.name in WIDE_BY_DEFINITION:
             continue
         assert len(names) <= MOST_PARAMETERS, f"{name}: {function.name} has {len(names)} parameters"
+
+
+def test_files_beside_the_package_are_no_longer_than_those_in_it():
+    lengths = {path: path.read_text(encoding="utf-8").count("\n") for path in BESIDE}
+    assert len(lengths) > 200
+    assert not [path for path, length in lengths.items() if length > MOST_LINES]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
