@@ -45,11 +45,12 @@ def _section(rows: Sequence[Row]) -> list[str]:
 
 
 def _cells(row: Row) -> dict[str, str]:
-    in_all = f" ({row['command_minutes']:.1f} in all)"
+    took = row["command_minutes"]
+    allowed = f"{row['minutes']:g} ({took:.1f} in all)" if took >= row["minutes"] else f"{took:.1f}"
     cells = {"variant": row["variant"]} if row["variant"] else {}
     cells |= {
         "seed": str(row["seed"]),
-        "minutes": f"{row['minutes']:g}" + ("" if row["resumed"] else in_all),
+        "minutes": f"{row['minutes']:g}" if row["resumed"] else allowed,
         "parameters": f"{row['parameters']:,}",
         "updates": f"{row['updates']:,}",
         "tokens": f"{row['target_tokens'] / 1e6:.1f} M",
