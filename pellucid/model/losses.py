@@ -14,11 +14,17 @@ def loss_sums(
     bias: Float[Tensor, " vocabulary"] | None,
     labels: Int[Tensor, "sentence target"],
     smoothing: float,
+    real_places: Int[Tensor, " real"] | None = None,
 ) -> LossSums:
-    """The loss of ``hidden weightᵀ + bias`` against ``labels``, PAD left out (EQ-118, EQ-120)."""
-    is_real = labels != PAD_ID
-    real_labels = labels[is_real]
+    """The loss of ``hidden weightᵀ + bias`` against ``labels``, PAD left out (EQ-118, EQ-120).
+
+    ``real_places`` says where in the flattened labels those stand that are not PAD; without it they
+    are looked up, for which an accelerator has to be waited for.
+    """
+    flat = labels.reshape(-1)
+    chosen = flat != PAD_ID if real_places is None else real_places
+    real_labels = flat[chosen]
     loss, negative_log_likelihood = fused_linear_cross_entropy(
-        hidden[is_real], weight, bias, real_labels, smoothing
+        hidden.flatten(0, 1)[chosen], weight, bias, real_labels, smoothing
     )
     return LossSums(loss, negative_log_likelihood, real_labels.shape[0])

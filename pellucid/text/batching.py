@@ -259,15 +259,27 @@ class Batch:
     """int64 (sentence, target): words, STOP, then PAD; what to say after each input."""
     target_token_count: int
     """Labels that are not PAD."""
+    real_places: torch.Tensor | None = None
+    """int64: where those stand in the flattened labels; None on a CPU, which has only to look."""
 
     def to(self, device: torch.device | str) -> Self:
-        """The same batch on a device."""
-        return type(self)(
-            self.source.to(device, non_blocking=True),
-            self.target_input.to(device, non_blocking=True),
-            self.labels.to(device, non_blocking=True),
-            self.target_token_count,
-        )
+        """The same batch on a device.
+
+        To an accelerator it goes while that computes, out of pinned memory. It is told where the
+        real labels stand, as whoever asks it for a number of them has to wait for it.
+        """
+        wanted = torch.device(device)
+        if wanted.type == "cpu":
+            return self
+        places = (self.labels.view(-1) != PAD_ID).nonzero().view(-1)
+        parts = self.source, self.target_input, self.labels, places
+        source, target_input, labels, real_places = (_sent(part, wanted) for part in parts)
+        return type(self)(source, target_input, labels, self.target_token_count, real_places)
+
+
+def _sent(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    pinned = tensor.pin_memory() if device.type == "cuda" else tensor
+    return pinned.to(device, non_blocking=True)
 
 
 def collate(store: TokenStore, indices: npt.ArrayLike) -> Batch:

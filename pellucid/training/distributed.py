@@ -72,7 +72,7 @@ class Team:
             mine.append(Share(place, rows) if len(rows) else Share(place, batches[place][:1], True))
         return mine
 
-    def sum_gradients(self, model: nn.Module, figures: Sequence[float]) -> Sequence[float]:
+    def sum_gradients(self, model: nn.Module, figures: Tensor) -> Tensor:
         """Make each gradient, and each of ``figures``, the sum of all processes'; the figures.
 
         To be called once between the last backward pass of an update and all that is done with
@@ -84,10 +84,7 @@ class Team:
             learned = [each for each in model.parameters() if each.requires_grad]
             self._fill_gaps(learned)
             _sum_all([each.grad for each in learned if each.grad is not None])
-        device = next(model.parameters()).device
-        here = torch.tensor(figures, dtype=torch.float64, device=device)
-        sums: list[float] = self.world.sum(here).tolist()
-        return sums
+        return self.world.sum(figures)
 
     def whole_norm(self, norm: Tensor) -> Tensor:
         """The 2-norm over the whole model, of which this is the norm over the part held here."""

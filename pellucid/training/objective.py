@@ -9,6 +9,7 @@ from pellucid.core.special import PAD_ID
 from pellucid.equations.fused_views import LossTerms, TeacherRows, fused_linear_loss_of_views
 from pellucid.model import LossSums, PredictsTokens, SequenceModel
 from pellucid.model.dropout import drop_words
+from pellucid.model.losses import loss_sums
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
 
@@ -30,7 +31,12 @@ class CrossEntropy:
 
     def __call__(self, model: SequenceModel, batch: Batch) -> LossSums:
         """What the model says its loss is."""
-        return model.loss(batch.source, batch.target_input, batch.labels, self.smoothing)
+        if batch.real_places is None or not isinstance(model, PredictsTokens):
+            return model.loss(batch.source, batch.target_input, batch.labels, self.smoothing)
+        rows = model.last_rows(batch.source, batch.target_input)
+        return loss_sums(
+            rows.hidden, rows.weight, rows.bias, batch.labels, self.smoothing, batch.real_places
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,23 +78,24 @@ class Views:
         """The sums over the batch's tokens, each counted once however many passes there are."""
         assert isinstance(model, PredictsTokens)
         views = 2 if self.r_drop > 0 else 1
-        is_real = batch.labels != PAD_ID
-        labels = batch.labels[is_real]
+        flat = batch.labels.view(-1)
+        real = flat != PAD_ID if batch.real_places is None else batch.real_places
+        labels = flat[real]
         read = _hide_words(model, _repeat(batch, views), self.word_dropout)
         rows = model.last_rows(read.source, read.target_input)
-        hidden = rows.hidden.view(views, *is_real.shape, -1)[:, is_real]
-        terms = LossTerms(self.smoothing, self.r_drop, self._taught(batch, is_real))
+        hidden = rows.hidden.view(views, len(flat), -1)[:, real]
+        terms = LossTerms(self.smoothing, self.r_drop, self._taught(batch, real))
         loss, likelihood = fused_linear_loss_of_views(hidden, rows.weight, rows.bias, labels, terms)
         return LossSums(loss, likelihood, labels.shape[0])
 
-    def _taught(self, batch: Batch, is_real: torch.Tensor) -> TeacherRows | None:
+    def _taught(self, batch: Batch, real: torch.Tensor) -> TeacherRows | None:
         if self.teacher is None:
             return None
         assert isinstance(self.teacher.model, PredictsTokens)
         with torch.no_grad():
             rows = self.teacher.model.last_rows(batch.source, batch.target_input)
         return TeacherRows(
-            hidden=rows.hidden[is_real],
+            hidden=rows.hidden.flatten(0, 1)[real],
             weight=rows.weight,
             bias=rows.bias,
             share=self.teacher.share,

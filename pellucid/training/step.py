@@ -98,28 +98,31 @@ def find_gradient(
     """
     model.train()
     optimizer.zero_grad(set_to_none=True)
-    loss_sum, likelihood_sum, token_count = 0.0, 0.0, 0
-    first: tuple[Tensor, int] | None = None
+    figures = torch.zeros(3, dtype=torch.float64, device=next(model.parameters()).device)
+    first_norm, first_tokens = torch.zeros_like(figures[0]), 0
     may_compare = not team.is_sharded and (len(batches) > 1 or not team.world.is_alone)
     for batch in batches:
         with autocast(precision, batch.source.device.type):
             sums = objective(model, batch)
         sums.loss.backward()  # type: ignore[no-untyped-call]
-        loss_sum += sums.loss.item()
-        likelihood_sum += sums.negative_log_likelihood.item()
-        token_count += sums.token_count
-        if first is None and may_compare:
-            first = joint_norm(_gradients(model)), token_count
-    sums_here = loss_sum, likelihood_sum, float(token_count)
-    loss_sum, likelihood_sum, tokens = team.sum_gradients(model, sums_here)
-    norm = _scale_and_clip(_gradients(model), max(1.0, tokens), config, team)
+        figures[0] += sums.loss.detach()
+        figures[1] += sums.negative_log_likelihood.detach()
+        figures[2] += sums.token_count
+        if may_compare and batch is batches[0]:
+            first_norm, first_tokens = joint_norm(_gradients(model)), sums.token_count
+    figures = team.sum_gradients(model, figures)
+    gradients = _gradients(model)
+    whole_norm = team.whole_norm(joint_norm(gradients))
+    loss_sum, likelihood_sum, tokens, summed_norm, first = _read(figures, whole_norm, first_norm)
+    norm = summed_norm / max(1.0, tokens)
+    _scale_and_clip(gradients, max(1.0, tokens), norm, config)
     return StepReport(
         loss=loss_sum / max(1.0, tokens),
         negative_log_likelihood=likelihood_sum / max(1.0, tokens),
         token_count=int(tokens),
         gradient_norm=norm,
         applied=False,
-        two_sizes=_two_sizes(first, norm, int(tokens)),
+        two_sizes=_two_sizes(first, first_tokens, norm, int(tokens)),
     )
 
 
@@ -129,14 +132,14 @@ def _gradients(model: SequenceModel) -> list[Tensor]:
 
 
 def _two_sizes(
-    first: tuple[Tensor, int] | None, norm: float, token_count: int
+    first: float, first_tokens: int, norm: float, token_count: int
 ) -> TwoBatchSizes | None:
     """The first batch's summed gradient beside the norm of all batches' mean gradient."""
-    if first is None or first[1] == 0:
+    if first_tokens == 0:
         return None
     return TwoBatchSizes(
-        small_square=(float(first[0]) / first[1]) ** 2,
-        small_tokens=first[1],
+        small_square=(first / first_tokens) ** 2,
+        small_tokens=first_tokens,
         large_square=norm**2,
         large_tokens=token_count,
     )
@@ -150,14 +153,22 @@ def apply_gradient(optimizer: torch.optim.Optimizer, report: StepReport, rate: f
     return dataclasses.replace(report, applied=True)
 
 
-def _scale_and_clip(
-    gradients: list[Tensor], tokens: float, config: TrainingConfig, team: Team
-) -> float:
-    """Scale summed gradients to the mean of all tokens' and shorten them to ``clip_norm``, or to
-    so many times that for a sum, and then their rows to ``clip_rows``; the norm of the mean before
-    all that.
+def _read(*figures: Tensor) -> list[float]:
+    """All of them at once: the only time in an update that an accelerator is waited for.
+
+    It cannot be left out, as the host decides by them whether to make the update at all.
     """
-    norm = float(team.whole_norm(joint_norm(gradients))) / tokens
+    numbers: list[float] = torch.cat([each.view(-1) for each in figures]).tolist()
+    return numbers
+
+
+def _scale_and_clip(
+    gradients: list[Tensor], tokens: float, norm: float, config: TrainingConfig
+) -> None:
+    """Scale summed gradients to the mean of all tokens', whose norm is ``norm``, and shorten them.
+
+    To ``clip_norm``, or to so many times that for a sum, and then their rows to ``clip_rows``.
+    """
     scale = 1.0 if config.reduction == "sum" else 1.0 / tokens
     if 0.0 < config.clip_norm < norm:
         scale *= config.clip_norm / norm
@@ -167,4 +178,3 @@ def _scale_and_clip(
             if matrix.dim() >= 2:
                 lengths = torch.linalg.vector_norm(matrix, dim=-1, keepdim=True)
                 matrix.mul_((config.clip_rows / lengths).clamp(max=1.0))
-    return norm
