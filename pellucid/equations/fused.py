@@ -181,15 +181,24 @@ def fused_linear_cross_entropy(
     EQ: 112, 113, 118, 120.  Source: Wijmans et al. (2024) and Hsu et al. (2024) for the chunks.
     Law: tests/laws/test_fused_equals_clear.py.
     """
+    return apply_loss(_LinearCrossEntropy, hidden, weight, bias, labels, smoothing)
+
+
+def apply_loss(
+    function: type[torch.autograd.Function], hidden: Tensor, weight: Tensor, *others: object
+) -> tuple[Tensor, Tensor]:
+    """A loss of the last linear map and its plain likelihood, by a function that narrows by itself.
+
+    ``function`` takes what is given here, ``hidden`` in the dtype of ``weight``, and last the dtype
+    that autocast wants its matrix products in, or that of ``hidden`` where there is none.
+    """
     device = hidden.device.type
-    is_autocast = torch.is_autocast_enabled(device)
-    dtype = torch.get_autocast_dtype(device) if is_autocast else hidden.dtype
-    if is_autocast:
-        hidden = hidden.to(weight.dtype)
-    loss: Tensor
+    dtype = hidden.dtype
+    if torch.is_autocast_enabled(device):
+        dtype, hidden = torch.get_autocast_dtype(device), hidden.to(weight.dtype)
     with torch.autocast(device, enabled=False):
-        loss, negative_log_likelihood = _LinearCrossEntropy.apply(  # type: ignore[no-untyped-call]
-            hidden, weight, bias, labels, smoothing, dtype
+        loss, negative_log_likelihood = function.apply(  # type: ignore[no-untyped-call]
+            hidden, weight, *others, dtype
         )
     return loss, negative_log_likelihood
 

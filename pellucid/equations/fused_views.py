@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from pellucid.equations.fused import rounded_up
+from pellucid.equations.fused import apply_loss, rounded_up
 
 _CHUNK_ROWS = 1024
 """Rows of logits held at once, those of all passes together, as in ``fused``."""
@@ -60,17 +60,7 @@ def fused_linear_loss_of_views(
     Symbols: w, T, α, ε as in ``TeacherRows`` and ``LossTerms``; z′ᵢ the teacher's logits.
     Law: tests/laws/test_fused_views_equal_clear.py.
     """
-    device = hidden.device.type
-    is_autocast = torch.is_autocast_enabled(device)
-    dtype = torch.get_autocast_dtype(device) if is_autocast else hidden.dtype
-    if is_autocast:
-        hidden = hidden.to(weight.dtype)
-    loss: Tensor
-    with torch.autocast(device, enabled=False):
-        loss, negative_log_likelihood = _LossOfViews.apply(  # type: ignore[no-untyped-call]
-            hidden, weight, bias, labels, terms, dtype
-        )
-    return loss, negative_log_likelihood
+    return apply_loss(_LossOfViews, hidden, weight, bias, labels, terms)
 
 
 class _LossOfViews(torch.autograd.Function):
