@@ -74,8 +74,8 @@ def main() -> None:
     step_report.summarize(result)
     options.out.mkdir(parents=True, exist_ok=True)
     text = step_report.report(result)
-    (options.out / "step_speed.json").write_text(json.dumps(result, indent=2) + "\n")
-    (options.out / "step_speed.md").write_text(text)
+    (options.out / f"{options.name}.json").write_text(json.dumps(result, indent=2) + "\n")
+    (options.out / f"{options.name}.md").write_text(text)
     print(text)
 
 
@@ -98,6 +98,7 @@ def _parse_options() -> argparse.Namespace:
     add("--threads", type=int, default=machine.cores())
     add("--work", type=Path, default=Path("/tmp/step_speed"), help="for tokenized text")
     add("--out", type=Path, default=machine.REPOSITORY / "benchmarks" / "results")
+    add("--name", default="step_speed", help="of the result files")
     options = parser.parse_args()
     options.vocabulary_size = VOCABULARY_SIZE
     return options
