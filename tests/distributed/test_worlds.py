@@ -89,7 +89,7 @@ def sum_of_twigs() -> list[object]:
     with joined(world_of_environment()) as world:
         model = Twigs()
         (model.branches[world.rank] * (world.rank + 1)).sum().backward()
-        figures = Team(world).sum_gradients(model, [1.0, 2.0])
+        figures = Team(world).sum_gradients(model, torch.tensor([1.0, 2.0])).tolist()
         gradients = [each.grad for each in model.branches]
         return [figures, [None if each is None else each.tolist() for each in gradients]]
 
