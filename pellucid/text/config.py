@@ -34,7 +34,7 @@ class TokenizerConfig(Config):
     character_coverage: float = pydantic.Field(0.9995, ge=0.98, le=1.0)
     """Share of the training characters that become tokens, the rest is spelled in bytes
     (``bpe`` and ``unigram``; sentencepiece's own value)."""
-    training_lines: int = pydantic.Field(1_000_000, gt=100)
+    training_lines: int = pydantic.Field(500_000, gt=100)
     """Learn ``bpe`` or ``unigram`` from a random sample of so many lines if there are more
     (sentencepiece takes no sample below 101)."""
     sampling: float = pydantic.Field(0.0, ge=0.0, le=1.0)
