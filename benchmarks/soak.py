@@ -36,7 +36,7 @@ def main() -> None:
     events = [json.loads(line) for line in journal.splitlines() if line]
     result = {
         "benchmark": "soak",
-        "command": f"pellucid train (pid and run given by hand), {len(looks)} looks",
+        "command": machine.command(),
         "machine": about,
         "ended": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "warm_up_minutes": options.warm_up,

@@ -269,17 +269,19 @@ class Batch:
         real labels stand, as whoever asks it for a number of them has to wait for it.
         """
         wanted = torch.device(device)
-        if wanted.type == "cpu":
-            return self
-        places = (self.labels.view(-1) != PAD_ID).nonzero().view(-1)
-        parts = self.source, self.target_input, self.labels, places
-        source, target_input, labels, real_places = (_sent(part, wanted) for part in parts)
-        return type(self)(source, target_input, labels, self.target_token_count, real_places)
+        parts = self.source, self.target_input, self.labels
+        source, target_input, labels = (_sent(part, wanted) for part in parts)
+        places = None
+        if wanted.type != "cpu":
+            places = _sent((self.labels.view(-1) != PAD_ID).nonzero().view(-1), wanted)
+        return type(self)(source, target_input, labels, self.target_token_count, places)
 
 
 def _sent(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
-    pinned = tensor.pin_memory() if device.type == "cuda" else tensor
-    return pinned.to(device, non_blocking=True)
+    if device.type == "cpu":
+        return tensor.to(device)
+    pins = device.type == "cuda" and tensor.device.type == "cpu"
+    return (tensor.pin_memory() if pins else tensor).to(device, non_blocking=True)
 
 
 def collate(store: TokenStore, indices: npt.ArrayLike) -> Batch:

@@ -101,14 +101,14 @@ def find_gradient(
     figures = torch.zeros(3, dtype=torch.float64, device=next(model.parameters()).device)
     first_norm, first_tokens = torch.zeros_like(figures[0]), 0
     may_compare = not team.is_sharded and (len(batches) > 1 or not team.world.is_alone)
-    for batch in batches:
+    for place, batch in enumerate(batches):
         with autocast(precision, batch.source.device.type):
             sums = objective(model, batch)
         sums.loss.backward()  # type: ignore[no-untyped-call]
         figures[0] += sums.loss.detach()
         figures[1] += sums.negative_log_likelihood.detach()
         figures[2] += sums.token_count
-        if may_compare and batch is batches[0]:
+        if may_compare and place == 0:
             first_norm, first_tokens = joint_norm(_gradients(model)), sums.token_count
     figures = team.sum_gradients(model, figures)
     gradients = _gradients(model)
