@@ -6,8 +6,8 @@ import dataclasses
 from pellucid.serve.faults import InvalidError
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TranslateRequest
-from pellucid.serve.splitting import Sentence, split_sentences
 from pellucid.serve.strict_json import Fault
+from pellucid.text.splitting import Sentence, split_sentences
 
 _CHEAP_CHARS = 2000
 """Texts up to this size are cut at once: it takes less than a millisecond."""

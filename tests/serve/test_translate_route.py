@@ -7,7 +7,7 @@ import pytest
 from served_models import LINES, translator
 from starlette.testclient import TestClient
 
-from pellucid.serve.splitting import split_sentences
+from pellucid.text.splitting import split_sentences
 
 
 def ask(client: TestClient, **fields: object) -> dict:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pellucid.serve.splitting import join_sentences, split_sentences
+from pellucid.text.splitting import join_sentences, split_sentences
 
 TEXTS = st.text(
     st.sampled_from("aÉß.?!…。 \n\t\r\u2028\u00a0\u200b\u0301“”()\x00🙂MrDr1"), max_size=60
