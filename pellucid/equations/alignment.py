@@ -16,7 +16,7 @@ def attend(
 
         c = Σₜ αₜ hₜ,   α = softmaxₜ(query · hₜ)
 
-    EQ: 135, 136.  Source: seed 004, Before Transformers; Luong et al. (2015), §3.1.
+    EQ: 135, 136.  Source: Lee, Before Transformers; Luong et al. (2015), §3.1.
     Symbols: states = H, rows hₜ; query = h⁽ᵉ⁾; result = c.
     Raises: ShapeError if the query is not as wide as the states.
     """
@@ -33,7 +33,7 @@ def dot_product_attention(
 
         softmax(Q Kᵀ) V
 
-    EQ: 61, 136.  Source: Luong et al. (2015), §3.1, eq. (8), "dot"; seed 004.
+    EQ: 61, 136.  Source: Luong et al. (2015), §3.1, eq. (8), "dot"; Lee.
     Symbols: query = Q = hₜ, key = K = h̄ₛ, value = V.
     Raises: ShapeError if the three, or the mask, do not fit together.
     Differs: ``attention`` divides the scores by √dₖ (ER-67).
@@ -111,7 +111,7 @@ def additive_attention(
 
         cₜ = Σⱼ αₜⱼ hⱼ,   α = softmax(e)
 
-    EQ: 135.  Source: Bahdanau et al. (2015), §3.1, eq. (5), (6); seed 004, Before Transformers.
+    EQ: 135.  Source: Bahdanau et al. (2015), §3.1, eq. (5), (6); Lee, Before Transformers.
     Symbols: query = sₜ, keys = values = hⱼ, w_query = W_a, w_key = U_a, v = v_a, result = cₜ.
     Raises: ShapeError if inputs, weights or mask do not fit together.
     """

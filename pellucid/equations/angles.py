@@ -16,7 +16,7 @@ def cosine(
 
         cos θᵢⱼ = qᵢ · kⱼ / (|qᵢ| |kⱼ|)
 
-    EQ: 57.  Source: seed 000, §4.1; seed 004, Scaled Dot-Product Attention.
+    EQ: 57.  Source: Agarwal, §4.1; Lee, Scaled Dot-Product Attention.
     Symbols: query = the rows qᵢ, key = the rows kⱼ. A zero row has no direction and gives NaN.
     Raises: ShapeError if the two differ in width.
     """
@@ -30,7 +30,7 @@ def angle(
 
         θᵢⱼ = arccos(qᵢ · kⱼ / (|qᵢ| |kⱼ|))
 
-    EQ: 57.  Source: seed 000, §4.1.
+    EQ: 57.  Source: Agarwal, §4.1.
     Symbols: query = the rows qᵢ, key = the rows kⱼ.
     Raises: ShapeError if the two differ in width.
     """
@@ -44,10 +44,10 @@ def angle_weights(
 
         wᵢⱼ ∝ exp(|qᵢ| |kⱼ| cos θᵢⱼ / √dₖ)
 
-    EQ: 58.  Source: seed 000, §4.1, made exact.
+    EQ: 58.  Source: Agarwal, §4.1, made exact.
     Symbols: query = the rows qᵢ, key = the rows kⱼ, key_size = dₖ.
     Raises: ShapeError if the two differ in width.
-    Differs: the seed writes wᵢⱼ ∝ exp(cos θ), which needs |qᵢ| |kⱼ| = √dₖ (ER-06).
+    Differs: Agarwal writes wᵢⱼ ∝ exp(cos θ), which needs |qᵢ| |kⱼ| = √dₖ (ER-06).
     """
     return softmax(_lengths(query, key) / math.sqrt(key.shape[-1]) * cosine(query, key))
 
@@ -57,9 +57,9 @@ def exp_cosine(theta: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
 
         exp(cos θ)
 
-    EQ: 59.  Source: seed 000, §4.1 and Fig. 5.
+    EQ: 59.  Source: Agarwal, §4.1 and Fig. 5.
     Symbols: theta = θ, in radians.
-    Differs: the seed says |exp cos θ| < |cos θ| for every obtuse angle; that begins only where
+    Differs: Agarwal says |exp cos θ| < |cos θ| for every obtuse angle; that begins only where
     cos θ < ``exp_cosine_crossing()`` (ER-05).
     """
     return theta.cos().exp()
@@ -86,7 +86,7 @@ def dot_product_variance(
 
         Var(q · k) = dₖ for independent components of mean 0 and variance 1
 
-    EQ: 60.  Source: Vaswani et al. (2017), §3.2.1, footnote 4; seed 004.
+    EQ: 60.  Source: Vaswani et al. (2017), §3.2.1, footnote 4; Lee.
     Symbols: query, key = one draw of q and of k per row; size = dₖ. Population variance.
     """
     return (query * key).sum(dim=-1).var(correction=0)

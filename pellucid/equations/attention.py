@@ -16,7 +16,7 @@ def dot_products(
 
         (Q Kᵀ)ᵢⱼ = qᵢ · kⱼ
 
-    EQ: 51.  Source: seed 000, §4.1; Vaswani et al. (2017), §3.2.1.
+    EQ: 51.  Source: Agarwal, §4.1; Vaswani et al. (2017), §3.2.1.
     Symbols: query = Q, key = K, key_size = dₖ.
     Raises: ShapeError if queries and keys differ in width or in their batch axes.
     """
@@ -32,7 +32,7 @@ def attention_scores(
 
         B = Q Kᵀ / √dₖ
 
-    EQ: 51, 60.  Source: seed 000, Def. 4.1; Vaswani et al. (2017), §3.2.1, eq. (1).
+    EQ: 51, 60.  Source: Agarwal, Def. 4.1; Vaswani et al. (2017), §3.2.1, eq. (1).
     Symbols: query = Q, key = K, key_size = dₖ.
     Raises: ShapeError if queries and keys differ in width or in their batch axes.
     """
@@ -48,7 +48,8 @@ def attention_weights(
 
         W = softmax(Q Kᵀ / √dₖ)
 
-    EQ: 52, 53, 63, 72, 139.  Source: seed 003, (3); Vaswani et al. (2017), §3.2.1, eq. (1).
+    EQ: 52, 53, 63, 72, 139.  Source: Transformers report, (3); Vaswani et al. (2017), §3.2.1,
+    eq. (1).
     Symbols: query = Q, key = K, key_size = dₖ.
     Raises: ShapeError if queries and keys, or scores and mask, do not fit together.
 
@@ -68,7 +69,7 @@ def attention(
 
         Attention(Q, K, V) = softmax(Q Kᵀ / √dₖ) V
 
-    EQ: 50, 55, 63.  Source: seed 000, Def. 4.1; Vaswani et al. (2017), §3.2.1, eq. (1).
+    EQ: 50, 55, 63.  Source: Agarwal, Def. 4.1; Vaswani et al. (2017), §3.2.1, eq. (1).
     Symbols: query = Q, key = K, value = V, key_size = dₖ, value_size = dᵥ.
     Raises: ShapeError if the three, or the mask, do not fit together.
     """
@@ -86,7 +87,7 @@ def masked_attention(
 
         MaskAttention(Q, K, V) = softmax(Q Kᵀ / √dₖ + M) V
 
-    EQ: 74.  Source: seed 000, Def. 5.2; Vaswani et al. (2017), §3.2.3.
+    EQ: 74.  Source: Agarwal, Def. 5.2; Vaswani et al. (2017), §3.2.3.
     Symbols: query = Q, key = K, value = V, M = additive_mask(causal_mask(length)).
     Raises: ShapeError if the three do not fit together or are not equally long.
     """
@@ -108,7 +109,7 @@ def project_qkv(
 
         Q = X W_q,   K = X W_k,   V = X W_v
 
-    EQ: 62.  Source: seed 003, §1.3.
+    EQ: 62.  Source: Transformers report, §1.3.
     Symbols: x = X, w_q = W_q, w_k = W_k, w_v = W_v; results = (Q, K, V).
     """
     return x @ w_q, x @ w_k, x @ w_v
@@ -121,7 +122,7 @@ def attention_normalizer(
 
         Sᵢ = Σⱼ exp(qᵢ · kⱼ / √dₖ)
 
-    EQ: 54.  Source: seed 000, §4.1, where the index i is missing (ER-15).
+    EQ: 54.  Source: Agarwal, §4.1, where the index i is missing (ER-15).
     Symbols: query = qᵢ, keys = the rows kⱼ.
 
     As printed, without subtracting a maximum: infinite when a score passes 709 in float64.
@@ -136,7 +137,7 @@ def attention_weight(
 
         wᵢⱼ = exp(qᵢ · kⱼ / √dₖ) / Sᵢ
 
-    EQ: 54.  Source: seed 000, §4.1; seed 004, Scaled Dot-Product Attention.
+    EQ: 54.  Source: Agarwal, §4.1; Lee, Scaled Dot-Product Attention.
     Symbols: query = qᵢ, keys = the rows kⱼ, position = j, Sᵢ = attention_normalizer.
     """
     score = query @ keys[position] / math.sqrt(query.shape[-1])
@@ -152,7 +153,7 @@ def attention_vector(
 
         aᵢ = Σⱼ wᵢⱼ vⱼ = (1/Sᵢ) Σⱼ exp(qᵢ · kⱼ / √dₖ) vⱼ
 
-    EQ: 55, 56.  Source: seed 000, §4.1.
+    EQ: 55, 56.  Source: Agarwal, §4.1.
     Symbols: query = qᵢ, keys = the rows kⱼ, values = the rows vⱼ.
     """
     exponentials = (keys @ query / math.sqrt(query.shape[-1])).exp()

@@ -1,4 +1,4 @@
-"""The column-vector notation of seed 002: words stand side by side as columns.
+"""The column-vector notation of Bayesuvius: words stand side by side as columns.
 
 Features come first and positions last, linear maps multiply from the left, and the softmax
 runs over the keys, which are the first axis of the scores. Everything here is the row form
@@ -19,11 +19,11 @@ from pellucid.equations.softmax import softmax
 
 
 def to_columns(x: Float[Tensor, "*batch length size"]) -> Float[Tensor, "*batch size length"]:
-    """Rows (seeds 000, 001, 003, 004 and the paper) to columns (seed 002).
+    """Rows (the paper and the other four sources) to columns (Bayesuvius).
 
         (X W)ᵀ = Wᵀ Xᵀ
 
-    EQ: 37.  Source: seed 002, after (6); seed 000, Remark 2.3 (ER-25).
+    EQ: 37.  Source: Bayesuvius, after (6); Agarwal, Remark 2.3 (ER-25).
     Symbols: x = X; ``to_columns`` undoes itself.
     """
     return x.transpose(-2, -1)
@@ -36,7 +36,7 @@ def hadamard(
 
         T * S = (T^ν S^ν)_ν
 
-    EQ: 35.  Source: seed 002, (4); seed 000, Def. 6.1 (⊙).
+    EQ: 35.  Source: Bayesuvius, (4); Agarwal, Def. 6.1 (⊙).
     Symbols: left = T, right = S.
     """
     return left * right
@@ -47,7 +47,7 @@ def inner_product(left: Float[Tensor, " size"], right: Float[Tensor, " size"]) -
 
         Tᵀ S = Σ_ν T^ν S^ν
 
-    EQ: 36.  Source: seed 002, (5).
+    EQ: 36.  Source: Bayesuvius, (5).
     Symbols: left = T, right = S.
     """
     return hadamard(left, right).sum()
@@ -60,7 +60,7 @@ def matrix_product(
 
         (T S)^{α,γ} = Σ_β T^{α,β} S^{β,γ}
 
-    EQ: 36.  Source: seed 002, (6).
+    EQ: 36.  Source: Bayesuvius, (6).
     Symbols: left = T, right = S.
     Raises: ShapeError if the inner sizes differ.
     """
@@ -75,7 +75,7 @@ def one_hot_columns(
 
         x^{β,α} = δ(β, β(α))
 
-    EQ: 13.  Source: seed 002, (7).
+    EQ: 13.  Source: Bayesuvius, (7).
     Symbols: ids = β(α), vocabulary_size = L.
     """
     return to_columns(one_hot(ids, vocabulary_size, dtype))
@@ -88,7 +88,7 @@ def embed_columns(
 
         e^{δ,α} = Σ_β E^{δ,β} x^{β,α}
 
-    EQ: 16.  Source: seed 002, (8).
+    EQ: 16.  Source: Bayesuvius, (8).
     Symbols: x = x, embedding = E, the transpose of W_Embedding.
     Raises: ShapeError if the two differ in the size of the vocabulary.
     """
@@ -103,7 +103,7 @@ def sinusoidal_columns(
 
         E_pos^{δ,α} = sin(2π α / λ(δ)) for even δ,   cos(2π α / λ(δ)) for odd δ
 
-    EQ: 26.  Source: seed 002, (18), whose β should be the position α (ER-29).
+    EQ: 26.  Source: Bayesuvius, (18), whose β should be the position α (ER-29).
     Symbols: d_model = d, length = ℓ, λ = wavelength.
     """
     return to_columns(sinusoidal_positions(length, d_model, dtype=dtype))
@@ -116,8 +116,8 @@ def project_columns(
 
         Q^{ν,δ,α} = Σ_δ' W_q^{ν,δ,δ'} e^{δ',α},   K and V likewise
 
-    EQ: 64.  Source: seed 002, (9), (10), (11).
-    Symbols: w = W_q, W_k or W_v; e = e, of any width (seed 002 gives it only d, ER-27).
+    EQ: 64.  Source: Bayesuvius, (9), (10), (11).
+    Symbols: w = W_q, W_k or W_v; e = e, of any width (Bayesuvius gives it only d, ER-27).
     Raises: ShapeError if weights and embeddings differ in width.
     """
     require_same_size("d_model", ("w", w, -1), ("e", e, -2))
@@ -131,7 +131,7 @@ def scores_columns(
 
         B^{ν,α,α'} = (1/√d) Σ_δ K^{ν,δ,α} Q^{ν,δ,α'}
 
-    EQ: 65.  Source: seed 002, (12), (16).
+    EQ: 65.  Source: Bayesuvius, (12), (16).
     Symbols: query = Q^ν, key = K^ν, size = d, result = B^ν; α = key, α' = query.
     Raises: ShapeError if queries and keys differ in width.
     """
@@ -146,7 +146,7 @@ def weights_columns(
 
         P(α | ν, α') = softmax over α of B^{ν,α,α'},   Σ_α P(α | ν, α') = 1
 
-    EQ: 39, 66, 67.  Source: seed 002, (13), (14); its text to (17) swaps the two (ER-26).
+    EQ: 39, 66, 67.  Source: Bayesuvius, (13), (14); its text to (17) swaps the two (ER-26).
     Symbols: query = Q^ν, key = K^ν, result = P; α = key, α' = query.
     Raises: ShapeError if queries and keys differ in width.
     """
@@ -162,7 +162,7 @@ def attention_columns(
 
         A^{ν,δ,α'} = Σ_α V^{ν,δ,α} P(α | ν, α')
 
-    EQ: 66, 69.  Source: seed 002, (13), (17).
+    EQ: 66, 69.  Source: Bayesuvius, (13), (17).
     Symbols: query = Q^ν, key = K^ν, value = V^ν, result = A^ν.
     Raises: ShapeError if the three do not fit together.
     """
@@ -177,7 +177,7 @@ def merge_heads_columns(
 
         A^{ν,δ,α} → A^{Δ,α},   Δ = ν d + δ
 
-    EQ: 33, 68.  Source: seed 002, (1), (15). Seed 002 has no W^O after it (ER-28).
+    EQ: 33, 68.  Source: Bayesuvius, (1), (15). Bayesuvius has no W^O after it (ER-28).
     Symbols: heads = n_h, size = d.
     """
     return x.flatten(-3, -2)
@@ -194,7 +194,7 @@ def feed_forward_columns(
 
         F(x) = W₂ ReLU(W₁ x + b₁) + b₂
 
-    EQ: 103.  Source: seed 002, (21), with d_model and d_ff for ℓ and d, and b₂ for b₁ (ER-32).
+    EQ: 103.  Source: Bayesuvius, (21), with d_model and d_ff for ℓ and d, and b₂ for b₁ (ER-32).
     Symbols: x = x, w_1 = W₁, b_1 = b₁, w_2 = W₂, b_2 = b₂.
     """
     return w_2 @ relu(w_1 @ x + b_1.unsqueeze(-1)) + b_2.unsqueeze(-1)

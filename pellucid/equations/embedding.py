@@ -16,7 +16,7 @@ def one_hot(
 
         x[β] = 1 if β = id else 0
 
-    EQ: 13.  Source: seed 001, Training Phase; seed 002, (7).
+    EQ: 13.  Source: Single Page, Training Phase; Bayesuvius, (7).
     Symbols: vocabulary_size = V; the result is in ``dtype`` (torch's default if not given).
     """
     columns = torch.arange(vocabulary_size, device=ids.device)
@@ -30,7 +30,7 @@ def embed(
 
         X = X_onehot W_Embedding
 
-    EQ: 14, 18.  Source: seed 001, Training Phase.
+    EQ: 14, 18.  Source: Single Page, Training Phase.
     Symbols: weight = W_Embedding.
     """
     return weight[ids]
@@ -43,8 +43,8 @@ def embed_one_hot(
 
         X = X_onehot W_Embedding
 
-    EQ: 14.  Source: seed 001, Training Phase.
-    Symbols: x = X_onehot (a zero row is seed 001's start symbol y₀), weight = W_Embedding.
+    EQ: 14.  Source: Single Page, Training Phase.
+    Symbols: x = X_onehot (a zero row is the Single Page's start symbol y₀), weight = W_Embedding.
     """
     return x @ weight
 
@@ -56,8 +56,8 @@ def scaled_embedding(
 
         X = √d_model · X_onehot W_Embedding
 
-    EQ: 15, 107.  Source: seed 001, Training Phase; Vaswani et al. (2017), §3.4.
-    Symbols: weight = W_Embedding. Of the seeds only 001 has the factor (ER-50).
+    EQ: 15, 107.  Source: Single Page, Training Phase; Vaswani et al. (2017), §3.4.
+    Symbols: weight = W_Embedding. Of the five sources only the Single Page has the factor (ER-50).
     """
     return math.sqrt(weight.shape[-1]) * embed(ids, weight)
 
@@ -69,7 +69,7 @@ def shift_right(
 
         (y₁, …, yₙ) → (start, y₁, …, yₙ₋₁)
 
-    EQ: 106.  Source: seed 001, Training Phase; Vaswani et al. (2017), §3.1.
+    EQ: 106.  Source: Single Page, Training Phase; Vaswani et al. (2017), §3.1.
     Symbols: labels = Y_output, start_id = y₀, result = Y'_output.
     """
     start = torch.full_like(labels[..., :1], start_id)
@@ -83,7 +83,7 @@ def shift_right_zero(
 
         (y₁, …, yₙ) → (0, y₁, …, yₙ₋₁)
 
-    EQ: 106.  Source: seed 001, Training Phase (y₀ is "the zero vector"); tensor2tensor's
+    EQ: 106.  Source: Single Page, Training Phase (y₀ is "the zero vector"); tensor2tensor's
     ``shift_right_3d``. See ER-44 for the two kinds of start.
     Symbols: embedded = the rows of the embedded labels.
     """
@@ -100,7 +100,7 @@ def output_logits(
 
         Z = Z_N W^S + b^S
 
-    EQ: 19, 112.  Source: seed 001, Training Phase; Vaswani et al. (2017), §3.4.
+    EQ: 19, 112.  Source: Single Page, Training Phase; Vaswani et al. (2017), §3.4.
     Symbols: states = Z_N, w_s = W^S (tied: the transposed embedding matrix), b_s = b^S.
     Raises: ShapeError if states and weights differ in width.
     """

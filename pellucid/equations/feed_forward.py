@@ -13,7 +13,7 @@ def relu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
 
         ReLU(x) = max(0, x)
 
-    EQ: 99.  Source: seed 002, (19).
+    EQ: 99.  Source: Bayesuvius, (19).
     Symbols: x = T.
     """
     return x.clamp(min=0)
@@ -54,8 +54,8 @@ def feed_forward(
 
         FFN(x) = max(0, x W₁ + b₁) W₂ + b₂
 
-    EQ: 100, 101, 102.  Source: seed 000, Def. 6.5; Vaswani et al. (2017), §3.3, eq. (2).
+    EQ: 100, 101, 102.  Source: Agarwal, Def. 6.5; Vaswani et al. (2017), §3.3, eq. (2).
     Symbols: x = x, w_1 = W₁, b_1 = b₁, w_2 = W₂, b_2 = b₂; activation = max(0, ·).
-    Differs: seed 002, (20), mixes positions and repeats b₁; both are misprints (ER-32).
+    Differs: Bayesuvius, (20), mixes positions and repeats b₁; both are misprints (ER-32).
     """
     return activation(x @ w_1 + b_1) @ w_2 + b_2

@@ -16,7 +16,7 @@ def split_heads(
 
         T[Δ] → T[ν, δ] with Δ = ν d + δ
 
-    EQ: 33.  Source: seed 002, (2).
+    EQ: 33.  Source: Bayesuvius, (2).
     Symbols: width = D = n_h d, heads = n_h, size = d.
     Raises: ShapeError if the width is not a multiple of ``heads``.
     """
@@ -36,9 +36,10 @@ def merge_heads(
 
         Concat(head₁, …, head_h),   T[ν, δ] → T[Δ] with Δ = ν d + δ
 
-    EQ: 33, 34.  Source: seed 002, (1), (3); Vaswani et al. (2017), §3.2.2.
+    EQ: 33, 34.  Source: Bayesuvius, (1), (3); Vaswani et al. (2017), §3.2.2.
     Symbols: heads = h, size = d.
-    Differs: seed 003 draws the heads on top of each other, which no W_O can multiply (ER-21).
+    Differs: the Transformers report draws the heads on top of each other, which no W_O can
+    multiply (ER-21).
     """
     return x.transpose(-3, -2).flatten(-2)
 
@@ -55,7 +56,7 @@ def attention_head(
 
         headᵢ = Attention(Q Wᵢ^Q, K Wᵢ^K, V Wᵢ^V)
 
-    EQ: 78.  Source: seed 000, Def. 4.2; Vaswani et al. (2017), §3.2.2.
+    EQ: 78.  Source: Agarwal, Def. 4.2; Vaswani et al. (2017), §3.2.2.
     Symbols: query = Q, key = K, value = V, w_q = Wᵢ^Q, w_k = Wᵢ^K, w_v = Wᵢ^V.
     Raises: ShapeError if inputs and weights do not fit together.
     """
@@ -77,7 +78,7 @@ def multi_head_attention(
 
         MultiHead(Q, K, V) = Concat(head₁, …, head_h) W^O
 
-    EQ: 77, 79, 82, 83, 88, 89.  Source: seed 000, Def. 4.2; Vaswani et al. (2017), §3.2.2.
+    EQ: 77, 79, 82, 83, 88, 89.  Source: Agarwal, Def. 4.2; Vaswani et al. (2017), §3.2.2.
     Symbols: query = Q, key = K, value = V, w_q[i] = Wᵢ^Q, w_k[i] = Wᵢ^K, w_v[i] = Wᵢ^V, w_o = W^O,
     heads = h, key_size = dₖ, value_size = dᵥ.
     Raises: ShapeError if inputs, weights or mask do not fit together.
@@ -124,7 +125,7 @@ def two_stage_weights(
 
         Wᵢ^Q = W_q W_q⁽ⁱ⁾
 
-    EQ: 87.  Source: seed 003, §1.4, (6).
+    EQ: 87.  Source: Transformers report, §1.4, (6).
     Symbols: shared = W_q, per_head[i] = W_q⁽ⁱ⁾; for keys and values likewise.
     Differs: the paper's heads project straight from d_model columns. Here all heads share one
     space of ``size`` dimensions: their joint rank is at most ``size``, not heads · size (ER-22).

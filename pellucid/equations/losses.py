@@ -22,7 +22,7 @@ def negative_log_likelihood(
 
         -log p[y],   p = softmax(z)
 
-    EQ: 118.  Source: seed 001, Training Phase, where CrossEntropy stands without a formula.
+    EQ: 118.  Source: Single Page, Training Phase, where CrossEntropy stands without a formula.
     Symbols: logits = z, labels = y.
     Raises: ShapeError if there is not one label for each row of logits.
     """
@@ -44,7 +44,7 @@ def cross_entropy(
 
         L = Σᵢ CrossEntropy(yᵢ, pᵢ) = -Σᵢ log pᵢ[yᵢ]
 
-    EQ: 118.  Source: seed 001, Training Phase.
+    EQ: 118.  Source: Single Page, Training Phase.
     Symbols: softmax(logits) = P, labels = Y_output; labels equal to ``pad_id`` do not count.
     Raises: ShapeError if there is not one label for each row of logits.
 
@@ -64,7 +64,7 @@ def smooth_labels(
 
         q = (1 - ε) y + ε / K
 
-    EQ: 120.  Source: seed 004, Before Transformers; Szegedy et al. (2016), §7.
+    EQ: 120.  Source: Lee, Before Transformers; Szegedy et al. (2016), §7.
     Symbols: y = one_hot(labels), smoothing = ε, vocabulary_size = K = V.
     Raises: ConfigError unless 0 ≤ smoothing ≤ 1.
     Differs: ``smooth_labels_excluding_label`` (fairseq, flax) and
@@ -124,7 +124,7 @@ def distribution_cross_entropy(
 
         CE(q, p) = -Σᵥ qᵥ log pᵥ
 
-    EQ: 118, 120.  Source: the usual definition; seed 001 only names it (ER-18).
+    EQ: 118, 120.  Source: the usual definition; the Single Page only names it (ER-18).
     Symbols: target = q, softmax(logits) = p.
     Raises: ShapeError if the two differ in the size of the vocabulary.
     """
@@ -144,7 +144,7 @@ def smoothed_cross_entropy(
 
         L = Σᵢ CE(qᵢ, pᵢ) = Σᵢ [(1 - ε) (-log pᵢ[yᵢ]) + ε · mean over v of (-log pᵢ[v])]
 
-    EQ: 118, 120.  Source: seed 004, Before Transformers; Szegedy et al. (2016), §7.
+    EQ: 118, 120.  Source: Lee, Before Transformers; Szegedy et al. (2016), §7.
     Symbols: softmax(logits) = P, labels = y, smoothing = ε, qᵢ = smooth_labels(yᵢ);
     labels equal to ``pad_id`` do not count.
     Raises: ShapeError if there is not one label per row; ConfigError unless 0 ≤ smoothing ≤ 1.
@@ -161,7 +161,7 @@ def entropy(distribution: Float[Tensor, "*batch vocabulary"]) -> Float[Tensor, "
 
         H(q) = -Σᵥ qᵥ log qᵥ
 
-    EQ: 119.  Source: the usual definition; in no seed.
+    EQ: 119.  Source: the usual definition; in none of the five sources.
     Symbols: distribution = q.
     """
     return -torch.xlogy(distribution, distribution).sum(dim=-1)
@@ -174,7 +174,7 @@ def kl_divergence(
 
         KL(q ‖ p) = Σᵥ qᵥ log(qᵥ / pᵥ) = CE(q, p) - H(q)
 
-    EQ: 119.  Source: seed 004, Before Transformers, by name.
+    EQ: 119.  Source: Lee, Before Transformers, by name.
     Symbols: target = q, softmax(logits) = p.
     Raises: ShapeError if the two differ in the size of the vocabulary.
     Differs: torch.nn.functional.kl_div takes log p first and averages over all entries.
@@ -191,7 +191,7 @@ def sequence_log_prob(
 
         log P(E | F) = Σₜ log P(eₜ | e₀, …, eₜ₋₁, F)
 
-    EQ: 117.  Source: seed 004, Before Transformers.
+    EQ: 117.  Source: Lee, Before Transformers.
     Symbols: labels = E, logits[t] = the teacher-forced scores for eₜ; padding does not count.
     Raises: ShapeError if there is not one label for each row of logits.
     """
@@ -208,7 +208,7 @@ def reduce_losses(
 
         L = Σᵢ lᵢ   or   Σᵢ lᵢ / n
 
-    EQ: 118.  Source: seed 001, Training Phase (sum); ER-47 (mean per real token).
+    EQ: 118.  Source: Single Page, Training Phase (sum); ER-47 (mean per real token).
     Symbols: losses = lᵢ, counts = which tokens are real (all if not given), n = their number;
     the mean of no token at all is 0.
     """

@@ -18,7 +18,7 @@ def causal_mask(
 
         may_attend[i, j] = (j ≤ i + offset)
 
-    EQ: 70.  Source: seed 000, §5.2; seed 003, (7); Vaswani et al. (2017), §3.2.3.
+    EQ: 70.  Source: Agarwal, §5.2; Transformers report, (7); Vaswani et al. (2017), §3.2.3.
     Symbols: length = number of queries, offset = keys that precede the first query (a cache).
 
     The diagonal is allowed: row i of the shifted input holds word i - 1 (ER-40). With an offset
@@ -34,7 +34,7 @@ def padding_mask(ids: Int[Tensor, "*batch length"], pad_id: int) -> Bool[Tensor,
 
         may_attend[j] = (idⱼ ≠ pad)
 
-    EQ: none.  Source: not in the seeds, which treat one sentence at a time (ER-66).
+    EQ: none.  Source: not in the five sources, which treat one sentence at a time (ER-66).
     Symbols: ids = token ids, pad_id = the id that fills sentences up.
     """
     return ids != pad_id
@@ -47,7 +47,7 @@ def additive_mask(
 
         M[i, j] = 0 if may_attend[i, j] else -∞
 
-    EQ: 70, 72.  Source: seed 000, Def. 5.2; seed 003, (7).
+    EQ: 70, 72.  Source: Agarwal, Def. 5.2; Transformers report, (7).
     Symbols: result = M, in ``dtype`` (torch's default dtype if not given).
 
     Made by selection, not by multiplication: 0 · (-∞) is NaN (ER-42).
@@ -63,7 +63,7 @@ def mask_scores(
 
         x'[i, j] = x[i, j] if j ≤ i + offset else -∞
 
-    EQ: 71, 72.  Source: seed 001, Functions, Mask(x).
+    EQ: 71, 72.  Source: Single Page, Functions, Mask(x).
     Symbols: scores = x, result = x', offset = keys that precede the first query.
     Raises: ShapeError unless there are exactly ``offset`` more keys than queries.
     """
@@ -85,7 +85,7 @@ def masked_softmax(
 
         W = softmax(B + M), with exp(-∞) = 0
 
-    EQ: 72, 73, 75.  Source: seed 000, §5.2; seed 003, (7).
+    EQ: 72, 73, 75.  Source: Agarwal, §5.2; Transformers report, (7).
     Symbols: scores = B, M = additive_mask(may_attend), result = W.
     Raises: ShapeError if the mask does not fit the scores.
 

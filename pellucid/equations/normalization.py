@@ -13,7 +13,7 @@ def mean_and_deviation(
 
         μ = (1/k) Σ aᵢ,   σ = √((1/k) Σ (aᵢ - μ)²)
 
-    EQ: 92.  Source: seed 000, Def. 6.1; Ba et al. (2016), eq. (3).
+    EQ: 92.  Source: Agarwal, Def. 6.1; Ba et al. (2016), eq. (3).
     Symbols: x = a, size = k; results = (μ, σ).
     Differs: torch.std and the Annotated Transformer divide by k - 1.
     """
@@ -31,10 +31,10 @@ def layer_norm(
 
         LayerNorm(a; g, b) = g ⊙ (a - μ) / √(σ² + ε) + b
 
-    EQ: 91, 93, 94.  Source: seed 000, Def. 6.1; Ba et al. (2016), eq. (4).
+    EQ: 91, 93, 94.  Source: Agarwal, Def. 6.1; Ba et al. (2016), eq. (4).
     Symbols: x = a, gain = g, bias = b, eps = ε; μ, σ of ``mean_and_deviation``.
 
-    No seed has an ε (ER-49). Without it a row of equal numbers is 0/0 = NaN.
+    None of the five sources has an ε (ER-49). Without it a row of equal numbers is 0/0 = NaN.
     Differs: the Annotated Transformer divides by k - 1 and adds ε outside the root.
     """
     centered = x - x.mean(dim=-1, keepdim=True)
@@ -63,8 +63,8 @@ def l2_norm(x: Float[Tensor, "*batch size"], eps: Number = 0.0) -> Float[Tensor,
 
         a / √(Σ aᵢ² + ε)
 
-    EQ: 98.  Source: seed 002, Skip Connection.
-    Symbols: x = a = A + B, eps = ε (not in the seed).
+    EQ: 98.  Source: Bayesuvius, Skip Connection.
+    Symbols: x = a = A + B, eps = ε (not in Bayesuvius).
     """
     return x / (x.square().sum(dim=-1, keepdim=True) + eps).sqrt()
 
@@ -76,8 +76,8 @@ def l2_centered_norm(
 
         (a - μ) / √(Σ (aᵢ - μ)² + ε)
 
-    EQ: 93, 98.  Source: seed 002, Skip Connection, with its optional X - ⟨X⟩ (ER-33).
-    Symbols: x = a = A + B, μ = ⟨a⟩, eps = ε (not in the seed).
+    EQ: 93, 98.  Source: Bayesuvius, Skip Connection, with its optional X - ⟨X⟩ (ER-33).
+    Symbols: x = a = A + B, μ = ⟨a⟩, eps = ε (not in Bayesuvius).
     """
     return l2_norm(x - x.mean(dim=-1, keepdim=True), eps)
 

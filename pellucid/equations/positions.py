@@ -26,7 +26,7 @@ def sinusoidal_positions(
 
         p[n, 2i] = sin(n / 10000^(2i/d)),   p[n, 2i+1] = cos(n / 10000^(2i/d))
 
-    EQ: 24, 25, 32.  Source: seed 000, §6.3; seed 001, Functions; Vaswani et al. (2017), §3.5.
+    EQ: 24, 25, 32.  Source: Agarwal, §6.3; Single Page, Functions; Vaswani et al. (2017), §3.5.
     Symbols: row n - start = position n (counted from 0, ER-53), d_model = d.
 
     Computed in float64 and returned in ``dtype`` (torch's default if not given).
@@ -46,7 +46,7 @@ def wavelength(feature: int, d_model: int) -> float:
 
         λ(δ) = 2π · 10^(4δ/d) for even δ,   λ(δ - 1) for odd δ
 
-    EQ: 26, 27.  Source: seed 002, (18).
+    EQ: 26, 27.  Source: Bayesuvius, (18).
     Symbols: feature = δ, d_model = d; the unit is one position.
 
     From 2π up to 2π · 10^(4(d-2)/d), a little short of the 2π · 10⁴ that is often said (ER-31).
@@ -62,7 +62,7 @@ def wavelength_positions(
 
         E_pos[δ, α] = sin(2π α / λ(δ)) for even δ,   cos(2π α / λ(δ)) for odd δ
 
-    EQ: 26.  Source: seed 002, (18), there in columns and with a wrong index (ER-29).
+    EQ: 26.  Source: Bayesuvius, (18), there in columns and with a wrong index (ER-29).
     Symbols: row α - start = position α, δ = feature, λ = wavelength.
     """
     positions = torch.arange(start, start + length, dtype=torch.float64)
@@ -100,7 +100,8 @@ def add_positions(
 
         X' = X + P
 
-    EQ: 29, 107.  Source: seed 001, Training Phase; seed 003, (2); Vaswani et al. (2017), §3.5.
+    EQ: 29, 107.  Source: Single Page, Training Phase; Transformers report, (2); Vaswani et al.
+    (2017), §3.5.
     Symbols: x = X, positions = P, result = X'.
     Raises: ShapeError if positions and embeddings do not fit together.
     """
@@ -115,7 +116,7 @@ def learned_positions(
 
         P = (p₀; p₁; …), row n of a table
 
-    EQ: 30.  Source: seed 003, §1.2; Gehring et al. (2017), §3.1.
+    EQ: 30.  Source: Transformers report, §1.2; Gehring et al. (2017), §3.1.
     Symbols: table = all of P, start = the first position that is wanted.
     Raises: ShapeError if the table ends too early.
     """
@@ -129,7 +130,7 @@ def one_hot_positions(
 
         xₙ → (xₙ, eₙ)
 
-    EQ: 21.  Source: seed 000, §6.3.
+    EQ: 21.  Source: Agarwal, §6.3.
     Symbols: x = X⁽⁰⁾, max_length = m (start + length if not given), eₙ = row n of the identity.
     Raises: ShapeError if the sequence is longer than ``max_length``.
     """
@@ -151,7 +152,7 @@ def joint_positions(
 
         zₙ = ReLU(xₙ W_x + eₙ W_e) W_z
 
-    EQ: 22.  Source: seed 000, §6.3, which attributes it to Gehring et al. (but see ER-52).
+    EQ: 22.  Source: Agarwal, §6.3, which attributes it to Gehring et al. (but see ER-52).
     Symbols: x = X, w_x = W_x, w_e = W_e, w_z = W_z, hidden = k, max_length = m.
     Raises: ShapeError if the sequence is longer than W_e has rows.
     """
@@ -170,7 +171,7 @@ def summed_positions(
 
         zₙ = ReLU(xₙ W_x) W_zx + ReLU(eₙ W_e) W_ze
 
-    EQ: 23.  Source: seed 000, §6.3, which attributes it to Gehring et al. (but see ER-52).
+    EQ: 23.  Source: Agarwal, §6.3, which attributes it to Gehring et al. (but see ER-52).
     Symbols: x = X, w_x = W_x, w_zx = W_zx, w_e = W_e, w_ze = W_ze, hidden = k, max_length = m.
     Raises: ShapeError if the sequence is longer than W_e has rows.
     """
@@ -183,11 +184,11 @@ def network_embedding(
     w_x: Float[Tensor, "d_model hidden"],
     w_zx: Float[Tensor, "hidden d_model"],
 ) -> Float[Tensor, "*batch length d_model"]:
-    """The word's half of ``summed_positions``; seed 000 adds the sinusoids to this.
+    """The word's half of ``summed_positions``; Agarwal adds the sinusoids to this.
 
         ReLU(xₙ W_x) W_zx   (then + pₙ)
 
-    EQ: 28.  Source: seed 000, §6.3. Not what the paper does, although the seed says so (ER-51).
+    EQ: 28.  Source: Agarwal, §6.3. Not what the paper does, although Agarwal says so (ER-51).
     Symbols: x = X, w_x = W_x, w_zx = W_zx.
     """
     return relu(x @ w_x) @ w_zx
@@ -203,7 +204,7 @@ def is_permutation_equivariant(
 
         f(Π X) = Π f(X)
 
-    EQ: 20.  Source: seed 000, §6.3, made precise (ER-59).
+    EQ: 20.  Source: Agarwal, §6.3, made precise (ER-59).
     Symbols: function = f, x = X, order = Π as row numbers, tolerance = largest difference.
     """
     difference = function(x[..., order, :]) - function(x)[..., order, :]

@@ -24,7 +24,7 @@ def rnn_cell(
 
         h' = tanh(W_ih x + b_ih + W_hh h + b_hh)
 
-    EQ: 131.  Source: Elman (1990); seed 004, Before Transformers, leaves the cell open.
+    EQ: 131.  Source: Elman (1990); Lee, Before Transformers, leaves the cell open.
     Symbols: x = x, hidden = h, result = h'; as torch.nn.RNNCell.
     """
     return torch.tanh(_linear(x, w_ih, b_ih) + _linear(hidden, w_hh, b_hh))
@@ -88,7 +88,7 @@ def unroll(
 
         RNN(xₜ, hₜ) → (oₜ, hₜ₊₁),   t = 0 … n
 
-    EQ: 131, 132.  Source: seed 004, Before Transformers.
+    EQ: 131, 132.  Source: Lee, Before Transformers.
     Symbols: step = RNN, inputs = x₀ … xₙ, state = h₀; results = (o₀ … oₙ, hₙ₊₁).
     """
     outputs = []
@@ -110,7 +110,7 @@ def rnn(
 
         hₜ₊₁ = rnn_cell(xₜ, hₜ)
 
-    EQ: 131.  Source: seed 004, Before Transformers.
+    EQ: 131.  Source: Lee, Before Transformers.
     Symbols: inputs = x₀ … xₙ, hidden = h₀, result = h₁ … hₙ₊₁; as torch.nn.RNN.
     """
 
@@ -177,7 +177,7 @@ def reverse_sequences(
 
         x'[t] = x[n - 1 - t] for t < n,   x'[t] = x[t] otherwise
 
-    EQ: 134.  Source: seed 004, Before Transformers ("runs in reverse"); padding is ours.
+    EQ: 134.  Source: Lee, Before Transformers ("runs in reverse"); padding is ours.
     Symbols: lengths = n.
     """
     times = torch.arange(x.shape[-2], device=x.device)
@@ -193,7 +193,7 @@ def concatenate_directions(
 
         H = ([→hₜ ; ←hₜ])ₜ
 
-    EQ: 134.  Source: seed 004, Before Transformers; Bahdanau et al. (2015), §3.2.
+    EQ: 134.  Source: Lee, Before Transformers; Bahdanau et al. (2015), §3.2.
     Symbols: forward = →h, backward = ←h, both in the order of the words.
     Raises: ShapeError if the two are not equally long.
     """

@@ -24,7 +24,7 @@ def relative_distances(
 
         clip(j - i, -k, k) + k
 
-    EQ: 31.  Source: Shaw et al. (2018), §3.2; seed 003, §1.2, by name.
+    EQ: 31.  Source: Shaw et al. (2018), §3.2; Transformers report, §1.2, by name.
     Symbols: clip = k, i = query + offset, j = key; offset = keys that precede the first query.
     """
     queries = torch.arange(offset, offset + query_length, device=device).unsqueeze(-1)

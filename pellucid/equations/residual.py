@@ -16,8 +16,8 @@ def residual(
 
         X_in + X_out
 
-    EQ: 95, 97.  Source: seed 000, §6.1; Vaswani et al. (2017), §3.1.
-    Symbols: x = X_in (for cross attention the queries' side, seed 000, Remark 6.4),
+    EQ: 95, 97.  Source: Agarwal, §6.1; Vaswani et al. (2017), §3.1.
+    Symbols: x = X_in (for cross attention the queries' side: Agarwal, Remark 6.4),
     sublayer_output = X_out.
     """
     return x + sublayer_output
@@ -34,9 +34,9 @@ def add_and_norm(
 
         LayerNorm(x + Sublayer(x); g, b)
 
-    EQ: 96, 109.  Source: seed 000, Def. 6.3; Vaswani et al. (2017), §3.1.
+    EQ: 96, 109.  Source: Agarwal, Def. 6.3; Vaswani et al. (2017), §3.1.
     Symbols: x = x, sublayer_output = Sublayer(x), gain = g, bias = b.
-    Differs: seed 000, (5.4), closes its parenthesis too late (ER-08).
+    Differs: Agarwal, (5.4), closes its parenthesis too late (ER-08).
     """
     return layer_norm(residual(x, sublayer_output), gain, bias, eps)
 
@@ -52,7 +52,7 @@ def norm_and_add(
 
         x + Sublayer(LayerNorm(x; g, b))
 
-    EQ: none.  Source: Xiong et al. (2020), Table 1; not in the seeds, which are all post-norm.
+    EQ: none.  Source: Xiong et al. (2020), Table 1; the five sources are all post-norm.
     Symbols: x = x, sublayer = Sublayer, gain = g, bias = b.
     """
     return residual(x, sublayer(layer_norm(x, gain, bias, eps)))
@@ -63,11 +63,11 @@ def skip_connection(
     sublayer_output: Float[Tensor, "*batch d_model"],
     eps: Number = 0.0,
 ) -> Float[Tensor, "*batch d_model"]:
-    """Seed 002's Add & Norm: add, then divide by the length, row by row.
+    """Bayesuvius's Add & Norm: add, then divide by the length, row by row.
 
         (A + B) / ‖A + B‖₂
 
-    EQ: 98.  Source: seed 002, Skip Connection.
+    EQ: 98.  Source: Bayesuvius, Skip Connection.
     Symbols: x = A, sublayer_output = B.
     Differs: the paper's norm is LayerNorm (ER-33).
     """
@@ -79,11 +79,11 @@ def centered_skip_connection(
     sublayer_output: Float[Tensor, "*batch d_model"],
     eps: Number = 0.0,
 ) -> Float[Tensor, "*batch d_model"]:
-    """Seed 002's Add & Norm with the optional centering: LayerNorm / √d_model.
+    """Bayesuvius's Add & Norm with the optional centering: LayerNorm / √d_model.
 
         (A + B - ⟨A + B⟩) / ‖A + B - ⟨A + B⟩‖₂
 
-    EQ: 98.  Source: seed 002, Skip Connection.
+    EQ: 98.  Source: Bayesuvius, Skip Connection.
     Symbols: x = A, sublayer_output = B.
     """
     return l2_centered_norm(residual(x, sublayer_output), eps)

@@ -13,7 +13,7 @@ def most_likely(scores: Float[Tensor, "*batch vocabulary"]) -> Int[Tensor, "*bat
 
         ê = argmaxᵥ pᵥ
 
-    EQ: 114, 125.  Source: seed 003, §1.6; seed 004, Before Transformers.
+    EQ: 114, 125.  Source: Transformers report, §1.6; Lee, Before Transformers.
     Symbols: scores = probabilities p, their logarithms, or logits: the answer is the same.
     """
     return scores.argmax(dim=-1)
@@ -57,7 +57,7 @@ def sequence_score(
 
         s(Y, X) = log P(Y | X) / lp(Y)
 
-    EQ: 127.  Source: Wu et al. (2016), eq. (14), without coverage; seed 004 has α = 0 (ER-74).
+    EQ: 127.  Source: Wu et al. (2016), eq. (14), without coverage; Lee has α = 0 (ER-74).
     Symbols: log_prob = log P(Y | X), length = |Y| (the stop token counted), alpha = α.
     """
     return log_prob / length_penalty(length.to(log_prob.dtype), alpha)

@@ -16,12 +16,12 @@ def softmax(x: Float[Tensor, "*shape"], dim: int = -1) -> Float[Tensor, "*shape"
 
         pᵢ = exp(xᵢ) / Σⱼ exp(xⱼ)
 
-    EQ: 38, 39, 113.  Source: seed 002, (22); Vaswani et al. (2017), §3.2.1 and §3.4.
+    EQ: 38, 39, 113.  Source: Bayesuvius, (22); Vaswani et al. (2017), §3.2.1 and §3.4.
     Symbols: x = x, result = P.
 
     The maximum is subtracted first, which changes nothing but keeps the exponentials finite.
     A row of nothing but -inf has no softmax and gives NaN; ``masked_softmax`` gives zeros.
-    Differs: seed 002 prints the norm as ‖·‖₀, which does not sum to one; it must be ‖·‖₁ (ER-04).
+    Differs: Bayesuvius prints the norm as ‖·‖₀, which does not sum to one; it must be ‖·‖₁ (ER-04).
     """
     # The shift cancels, so no gradient has to flow through it.
     exponentials = (x - x.amax(dim, keepdim=True).detach()).exp()
@@ -33,7 +33,7 @@ def log_softmax(x: Float[Tensor, "*shape"], dim: int = -1) -> Float[Tensor, "*sh
 
         log pᵢ = xᵢ - log Σⱼ exp(xⱼ)
 
-    EQ: 113, 118.  Source: seed 001, Training Phase; the logarithm of seed 002, (22).
+    EQ: 113, 118.  Source: Single Page, Training Phase; the logarithm of Bayesuvius, (22).
     Symbols: x = x, result = log P.
     """
     shifted = x - x.amax(dim, keepdim=True).detach()
@@ -45,7 +45,7 @@ def scaled_softmax(s: Float[Tensor, "*shape"], scale: Number) -> Float[Tensor, "
 
         p_C(s) = softmax(s / C)
 
-    EQ: 45.  Source: seed 004, Scaled Dot-Product Attention.
+    EQ: 45.  Source: Lee, Scaled Dot-Product Attention.
     Symbols: s = s, scale = C (√dₖ in attention; 1 is the plain softmax).
     """
     return softmax(s / scale)
@@ -58,7 +58,7 @@ def softmax_jacobian(
 
         dp_C / ds = (diag(p_C) - p_C ⊗ p_C) / C
 
-    EQ: 46, 47.  Source: seed 004, Scaled Dot-Product Attention and its code ``jacobian``.
+    EQ: 46, 47.  Source: Lee, Scaled Dot-Product Attention and its code ``jacobian``.
     Symbols: s = s, scale = C, entry [i, j] = ∂pᵢ/∂sⱼ.
     """
     p = scaled_softmax(s, scale)
@@ -72,7 +72,7 @@ def numeric_jacobian(
 
         ∂pᵢ/∂sⱼ ≈ (pᵢ(s + h eⱼ) - pᵢ(s - h eⱼ)) / 2h
 
-    EQ: 46.  Source: seed 004, Scaled Dot-Product Attention (definition of the Jacobian).
+    EQ: 46.  Source: Lee, Scaled Dot-Product Attention (definition of the Jacobian).
     Symbols: function = p, s = s, step = h.
     """
     steps = step * torch.eye(s.shape[0], dtype=s.dtype, device=s.device)
@@ -87,9 +87,9 @@ def jacobian_pair(
 
         s = √dₖ · noise;   J(s, C = 1)  and  J(s, C = √dₖ)
 
-    EQ: 48.  Source: seed 004, code ``generate_jacobian_comparison``.
+    EQ: 48.  Source: Lee, code ``generate_jacobian_comparison``.
     Symbols: noise ~ N(0, 1), key_size = dₖ, results = (unscaled, scaled).
-    Differs: the seed lets the number of scores stand for dₖ too; give that as ``key_size``
+    Differs: Lee lets the number of scores stand for dₖ too; give that as ``key_size``
     for its figures (ER-58).
     """
     root = math.sqrt(key_size)
@@ -122,7 +122,7 @@ def jacobian_statistics(jacobian: Float[Tensor, "size size"]) -> JacobianStatist
 
         mean, SD, range, mean |J|, median |J|, max |J|, ‖J‖_F
 
-    EQ: 49.  Source: seed 004, titles of its figures; the medians are what ER-57 asks for.
+    EQ: 49.  Source: Lee, titles of its figures; the medians are what ER-57 asks for.
     Symbols: jacobian = J.
     """
     magnitudes = jacobian.abs()

@@ -19,7 +19,7 @@ def skipgram_pairs(words: Sequence[Word], window: int) -> list[tuple[Word, Word]
 
         (wₜ, wₜ₊ⱼ),   0 < |j| ≤ window
 
-    EQ: 17.  Source: McCormick (2016), after Mikolov et al. (2013a), §3.2; seed 000, §2.2.
+    EQ: 17.  Source: McCormick (2016), after Mikolov et al. (2013a), §3.2; Agarwal, §2.2.
     Symbols: words = w₀ … wₙ, window = c; each pair is (center, context).
     """
     return [
@@ -39,7 +39,7 @@ def skipgram_logits(
 
         z = x W_in W_out
 
-    EQ: 17.  Source: Mikolov et al. (2013b), §2, eq. (2); seed 000, §2.2 and Fig. 1.
+    EQ: 17.  Source: Mikolov et al. (2013b), §2, eq. (2); Agarwal, §2.2 and Fig. 1.
     Symbols: center = x as ids, w_in = W_in (the word vectors), w_out = W_out.
     """
     return w_in[center] @ w_out
@@ -56,7 +56,7 @@ def skipgram_loss(
 
         -log p(context | center),   p = softmax(x W_in W_out)
 
-    EQ: 17.  Source: Mikolov et al. (2013b), §2, eq. (1), (2); seed 000, §2.2.
+    EQ: 17.  Source: Mikolov et al. (2013b), §2, eq. (1), (2); Agarwal, §2.2.
     Symbols: center = x, context = the neighbor's id, w_in = W_in, w_out = W_out.
     """
     return cross_entropy(skipgram_logits(center, w_in, w_out), context, reduction)
