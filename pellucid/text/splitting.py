@@ -20,10 +20,14 @@ class Sentence:
 def split_sentences(text: str, language: str) -> list[Sentence]:
     """The sentences of ``text``, in order; nothing of it is lost.
 
-    A text of white space alone is one sentence without words. ``language`` is a code such as
-    ``en``; for one that is unknown the rules of English hold.
+    A line end always ends a sentence, as translation models are trained on single lines. A text
+    of white space alone is one sentence without words. ``language`` is a code such as ``en``; for
+    one that is unknown the rules of English hold.
     """
-    pieces = sentencex.segment(language, text) if text else []
+    # sentencex itself joins lines: only a full stop or an empty line ends a sentence for it.
+    lines = text.splitlines(keepends=True)
+    pieces = [piece for line in lines for piece in sentencex.segment(language, line)]
+
     found: list[Sentence] = []
     before, start = "", 0
     for piece in pieces:

@@ -50,6 +50,14 @@ def test_one_text_or_several_in_json(client: TestClient):
     assert several == {"translatedText": [CHAT, ""]}
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n"])
+def test_each_line_is_translated_for_itself(client: TestClient, end: str):
+    text = f"{LINES[0]}{end}{LINES[1]}{end}"
+    body = {"q": text, "source": "fr", "target": "en"}
+    expected = f"{CHAT}{end}{translator().translate(LINES[1]).text}{end}"
+    assert client.post("/translate", json=body).json() == {"translatedText": expected}
+
+
 def test_alternatives_and_the_detected_language(client: TestClient):
     body = {"q": LINES[0], "source": "auto", "target": "en", "alternatives": 2}
     answer = client.post("/translate", json=body).json()

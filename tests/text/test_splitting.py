@@ -28,6 +28,14 @@ def test_sentences_end_where_people_end_them():
     assert found == ["Dr. Smith sleeps.", "Who?", "“Me!” he said.", "The end"]
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\u2028", "\n\n", "\r\n \r\n", "\n\n\n"])
+def test_a_line_end_ends_a_sentence_and_stays(end: str):
+    text = f"A dog runs{end}A cat sleeps{end}"
+    found = split_sentences(text, "en")
+    assert [each.text for each in found] == ["A dog runs", "A cat sleeps"]
+    assert join_sentences(found, ["Un", "Deux"]) == f"Un{end}Deux{end}"
+
+
 @pytest.mark.parametrize("language", ["de", "ja", "und", "", "xx-yy", "\x00"])
 def test_an_unknown_language_is_cut_as_well(language: str):
     assert len(split_sentences("Un. Deux! Trois?", language)) >= 2
