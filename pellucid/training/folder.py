@@ -9,7 +9,6 @@ journal.jsonl   what happened
 """
 
 import contextlib
-import fcntl
 import logging
 import os
 import shutil
@@ -19,7 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from pellucid.core.config import read_toml, write_toml
-from pellucid.core.errors import ConfigError, InputMissingError, LockedError, OutputExistsError
+from pellucid.core.errors import ConfigError, InputMissingError, OutputExistsError
 from pellucid.core.files import remove_leftovers, write_errors, write_file
 from pellucid.core.layout import (
     BUNDLES_FOLDER,
@@ -30,6 +29,7 @@ from pellucid.core.layout import (
 )
 from pellucid.core.layout import DATA_FOLDER as DATA_FOLDER
 from pellucid.core.layout import TOKENIZER_FOLDER as TOKENIZER_FOLDER
+from pellucid.core.locks import lock_holder, locked_error, take_lock
 from pellucid.core.world import World
 from pellucid.training.config import RunConfig
 
@@ -84,13 +84,13 @@ class RunFolder:
         with write_errors(self.path):
             (self.path / CHECKPOINTS_FOLDER).mkdir(parents=True, exist_ok=True)
             (self.path / BUNDLES_FOLDER).mkdir(exist_ok=True)
-            self._lock = _lock(self.path / LOCK_FILE)
+        self._lock = take_lock(self.path / LOCK_FILE)
         try:
-            for folder in (self.path, self.path / CHECKPOINTS_FOLDER, self.path / BUNDLES_FOLDER):
-                remove_leftovers(folder)
             config_path = self.path / CONFIG_FILE
             if self._resume and config_path.exists():
                 _refuse_other_config(self._config, read_toml(config_path))
+            for folder in (self.path, self.path / CHECKPOINTS_FOLDER, self.path / BUNDLES_FOLDER):
+                remove_leftovers(folder)
             write_file(config_path, write_toml(self._config.to_table()).encode())
         except BaseException:
             os.close(self._lock)
@@ -147,28 +147,14 @@ class RunFolder:
 
 def refuse_if_used(path: Path) -> None:
     """Raise OutputExistsError if ``path`` holds anything, LockedError if a run is at work there."""
-    if (path / LOCK_FILE).is_file():
-        with write_errors(path):
-            os.close(_lock(path / LOCK_FILE))  # a run in progress is another error
+    holder = lock_holder(path / LOCK_FILE)
+    if holder is not None:
+        raise locked_error(path / LOCK_FILE, holder)
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
         raise OutputExistsError(
             f"{path} already holds something",
             hint="choose another --out, or go on with the run in it by --resume",
         )
-
-
-def _lock(path: Path) -> int:
-    """Take the lock; the kernel gives it back when this process ends, however it ends."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
-        os.close(descriptor)
-        raise LockedError(f"run folder {path.parent} is locked by {holder}") from None
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"pid {os.getpid()} on host {socket.gethostname()}\n".encode(), 0)
-    return descriptor
 
 
 def _refuse_other_config(config: RunConfig, saved: dict[str, Any]) -> None:

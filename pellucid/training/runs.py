@@ -1,7 +1,6 @@
 """The runs below a folder, and how each of them stands."""
 
 import dataclasses
-import fcntl
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +19,7 @@ from pellucid.core.layout import (
     LOCK_FILE,
     TOKENIZER_FOLDER,
 )
+from pellucid.core.locks import lock_holder
 from pellucid.training.history import LIMITS, History, number, read_history
 
 State = Literal["running", "finished", "stopped", "damaged"]
@@ -194,25 +194,8 @@ def _best(history: History, figure: str | None) -> tuple[float | None, int | Non
 
 def _state(run: Path, history: History, faults: list[str]) -> tuple[State, str | None]:
     reason = None if history.end is None else str(history.end.get("reason"))
-    if _is_locked(run / LOCK_FILE):
+    if lock_holder(run / LOCK_FILE) is not None:
         return "running", None
     if faults:
         return "damaged", reason
     return ("finished" if reason in LIMITS else "stopped"), reason
-
-
-def _is_locked(path: Path) -> bool:
-    """Whether a process works on the run: it holds the lock, and the kernel knows."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    finally:
-        os.close(descriptor)  # which gives a lock that was free back at once
-    return False
