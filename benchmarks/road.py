@@ -1,4 +1,4 @@
-"""The road to the Transformer in one table: every system of the seeds, same data, same time.
+"""The road to the Transformer in one table: the systems of docs/sources.md, same data, same time.
 
     python benchmarks/road.py --data ../shared/data/multi30k --work /tmp/road --minutes 20
 

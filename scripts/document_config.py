@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import annotated_types
+from document_equations import link_numbers
 from pydantic.fields import FieldInfo
 
 from pellucid.core.config import Config, apply_overrides, read_toml
@@ -62,9 +63,9 @@ max_minutes = 30
   together are told once each of them alone is right. Exit code 78.
 
 "Not set" in a table below means that the setting has no value unless you give it one. "The
-paper" is Vaswani et al. (2017), "Attention Is All You Need"; a § is a section of it. `EQ` and `ER`
-numbers are those in the docstrings of `pellucid/equations` and in `tests/equations`: equations,
-and errors in the literature.
+paper" is Vaswani et al. (2017), "Attention Is All You Need"; a § is a section of it. Agarwal, the
+Single Page, Bayesuvius, the Transformers report and Lee are the texts of [sources.md](sources.md);
+`EQ` and `ER` numbers lead to equations of these five texts and to errors in them.
 """
 
 LIMITED: dict[str, Any] = {"training": {"max_steps": 1000}}
@@ -123,7 +124,7 @@ def _section(name: str, config: type[Config]) -> str:
 
 def _clean(text: str) -> str:
     """A docstring as one cell of a table."""
-    return " ".join(text.split()).replace("``", "`").replace("|", "\\|")
+    return link_numbers(" ".join(text.split()).replace("``", "`").replace("|", "\\|"))
 
 
 def _type(field: FieldInfo) -> str:

@@ -8,6 +8,7 @@ implements it and which test settles it is found by reading the code, without ru
 """
 
 import ast
+import functools
 import re
 import sys
 import tomllib
@@ -32,11 +33,11 @@ EQUATIONS_INTRODUCTION = """\
 
 <!-- Written by scripts/document_equations.py: from the code and equations.toml. -->
 
-Every equation, definition and procedure of the five seed documents, by its number in the
-catalogue: what implements it and which tests hold it to its word. A place is the first three digits
-of a seed and a section. Functions declare their numbers in the line `EQ:` of their docstrings,
-tests name theirs as `EQ-27`. What is missing is said to be **not yet** there. Where a seed is
-wrong, see [ERRATA.md](ERRATA.md).
+Every equation, definition and procedure of the five texts that Pellucid was written from, by
+number: where it stands, what implements it and which tests hold the code to it. The short names of
+the texts, with authors and titles, are in [sources.md](sources.md). Functions declare the numbers
+they implement in the line `EQ:` of their docstrings, tests name theirs as `EQ-27`. What is missing
+is marked **not yet**. Where a text is wrong, see [ERRATA.md](ERRATA.md).
 
 A test by hand has what is expected written into it. A referee is what another library answers. The
 further tests hold an equation to a property, to another equation, or to the sum written out.
@@ -46,10 +47,12 @@ ERRATA_INTRODUCTION = """\
 
 <!-- Written by scripts/document_equations.py: from the tests and errata.toml. -->
 
-Where the seed documents are wrong, disagree, or leave out what a program needs; what is right; and
-the tests that settle it (they name their entry as `ER-05`). Every entry has a test, or else the
-reason why nothing can be tested. A seed is named by the first three digits of its file.
-The equations themselves stand in [EQUATIONS.md](EQUATIONS.md).
+Pellucid was written from five texts that explain the Transformer: **Agarwal**, **Single Page**,
+**Bayesuvius**, **Transformers report** and **Lee**; [sources.md](sources.md) has their authors and
+titles. This page lists where these five are wrong, disagree, or leave out what a program needs;
+what is right; and the tests that settle it (they name their entry as `ER-05`). It says nothing
+about other texts. Every entry has a test, or else the reason why nothing can be tested.
+The equations themselves are in [EQUATIONS.md](EQUATIONS.md).
 """
 
 
@@ -226,7 +229,7 @@ def _built(found: Evidence) -> bool:
 
 def _equation(number: int, entry: dict[str, Any], found: Evidence) -> str:
     lines = [f"## EQ-{number:02} {entry['title']}", "", f"$${entry['formula']}$$", ""]
-    lines.append(f"- Place: {entry['place']}")
+    lines.append(f"- Source: {entry['place']}")
     functions = _links(found.functions)
     if not functions and "of" in entry:
         functions = f"those of EQ-{entry['of']:02}"
@@ -289,15 +292,44 @@ def errata_page() -> str:
                 f" reason why it is `untested`, got {'both' if number in tested else 'neither'}"
             )
         lines = [
-            f"## ER-{number:02} ({entry['kind']}; seed {entry['seed']})",
+            f"## ER-{number:02} ({entry['kind']}; {entry['source']})",
             "",
-            f"- The seed says: {entry['says']}",
+            f"- It says: {entry['says']}",
             f"- Right: {entry['right']}",
             f"- Pellucid: {entry['handles']}",
             f"- Test: {_links(settled[number]) or 'none, for this is ' + entry['untested']}",
         ]
         parts.append("\n".join(lines) + "\n")
     return "\n".join(parts)
+
+
+def link_numbers(text: str) -> str:
+    """``text`` for a page in docs, where each number such as EQ-27 leads to its entry."""
+    headings = _headings()
+    return re.sub(
+        r"\b(?:EQ|ER)-\d{2,3}\b",
+        lambda found: f"[{found[0]}]({headings[found[0]]})",
+        text,
+    )
+
+
+@functools.cache
+def _headings() -> dict[str, str]:
+    """For each number the page and anchor of its entry, as GitHub forms it."""
+    equations = read_table("equations.toml", "EQ", EQUATION_COUNT)
+    errata = read_table("errata.toml", "ER", ERRATUM_COUNT)
+    titles = {f"EQ-{number:02}": entry["title"] for number, entry in equations.items()}
+    for number, entry in errata.items():
+        titles[f"ER-{number:02}"] = f"({entry['kind']}; {entry['source']})"
+    pages = {"EQ": "EQUATIONS.md", "ER": "ERRATA.md"}
+    return {
+        number: f"{pages[number[:2]]}#{_anchor(f'{number} {title}')}"
+        for number, title in titles.items()
+    }
+
+
+def _anchor(heading: str) -> str:
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def _links(places: list[Place]) -> str:

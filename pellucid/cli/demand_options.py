@@ -91,7 +91,7 @@ _OPTIONS = [
     _switch(
         "--no-mask-at-inference",
         "mask_at_inference",
-        "With --no-cache or --repredict: let earlier words see later ones, as seed 001 does.",
+        "With --no-cache or --repredict: let earlier words see later ones (docs/ERRATA.md, ER-36).",
     ),
     _flag("--repredict", "With --beam-size 1: say all words anew at every step."),
 ]

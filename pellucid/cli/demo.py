@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pellucid.training.config import RunConfig
 
 FAMOUS_SENTENCE = "je suis étudiant"
-"""The worked example of the seed documents (EQ-122); it is never trained on."""
+"""The worked example of the Single Page (EQ-122); it is never trained on."""
 _SHOWN = 8
 
 

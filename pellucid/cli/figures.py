@@ -1,4 +1,4 @@
-"""``pellucid figures``: the pictures of the seed documents, made with Pellucid's own functions."""
+"""``pellucid figures``: figures about the equations, drawn with Pellucid's own functions."""
 
 from pathlib import Path
 
@@ -28,6 +28,9 @@ def figures(names: tuple[str, ...], out: Path) -> None:
       masks                who may look at whom (EQ-70 to EQ-75)
       positions            the sinusoidal positions as a heat map (EQ-24)
       wavelengths          their waves (EQ-26)
+
+    EQ and ER numbers are those of docs/EQUATIONS.md and docs/ERRATA.md, names of texts those of
+    docs/sources.md.
 
     \b
     Example:

@@ -98,11 +98,11 @@ class DecodingConfig(Config):
     """Keep keys and values of the words already said (EQ-130); False computes the whole prefix
     anew at every step, with the same answer, and is slow. ``transformer`` alone."""
     mask_at_inference: bool = True
-    """Hide later words from earlier ones while translating, as in training; False is seed 001's
-    reading (EQ-84, ER-36) and needs use_cache=false, as no cache can know what comes."""
+    """Hide later tokens from earlier ones while translating, as in training. False is what the
+    Single Page describes (EQ-84, ER-36) and needs use_cache=false: a cache holds no later token."""
     repredict: bool = False
-    """Say all words anew at every step, as seed 001's example does (EQ-124, ER-37); with the mask
-    it is greedy search. ``transformer`` alone."""
+    """Predict all tokens again at every step, as the Single Page's example does (EQ-124, ER-37);
+    with the mask it is greedy search. ``transformer`` alone."""
     token_log_probs: bool = True
     """Give log p of each token. Without, the engine ctranslate2 need not read its translations
     again; torch gives them anyway."""

@@ -43,7 +43,7 @@ def contradictions(settings: "DecodingConfig") -> list[str]:
 
 
 def _seed_faults(settings: "DecodingConfig") -> list[str]:
-    """What seed 001's ways of decoding cannot be combined with."""
+    """What the Single Page's ways of decoding cannot be combined with."""
     faults = []
     if not settings.mask_at_inference and settings.use_cache and not settings.repredict:
         faults.append(

@@ -1,7 +1,7 @@
 """Searching without a cache: the whole prefix again at every step, with the mask or without.
 
-Slow, and the only way to decode as seed 001 does at inference; with the mask it is what the cache
-is held to.
+Slow, and the only way to decode as the Single Page does at inference; with the mask it is what the
+cache is held to.
 """
 
 import dataclasses
@@ -55,7 +55,7 @@ class Recomputing:
     """A Transformer that searches take for any other, and that has no cache.
 
     Without ``mask_at_inference`` each word already said sees those said after it, which no training
-    showed it. EQ: 84, 123.  Source: seed 001, Inference Phase; ER-36.
+    showed it. EQ: 84, 123.  Source: Single Page, Inference Phase; ER-36.
     """
 
     def __init__(self, model: object, *, mask_at_inference: bool) -> None:
@@ -122,7 +122,7 @@ def repredict_search(
 
         w⁽ᵏ⁾ = argmax decoder(START, w⁽ᵏ⁻¹⁾),   one word longer than w⁽ᵏ⁻¹⁾
 
-    EQ: 124.  Source: seed 001, Concrete Example; ER-37.
+    EQ: 124.  Source: Single Page, Concrete Example; ER-37.
     With the mask this is greedy search, since no row can see what came after it; without, earlier
     words may change. Log-probabilities are those of the last pass. Raises PellucidError if one is
     not finite, ConfigError for a watcher that wants the steps, and as the watcher does.

@@ -1,4 +1,4 @@
-"""The pictures of the seed documents, drawn with the project's own functions."""
+"""Figures about the equations of the five sources, drawn with the project's own functions."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path

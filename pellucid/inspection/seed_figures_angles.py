@@ -23,7 +23,7 @@ _KEYS = 32
 
 
 def draw_exp_cosine() -> "Figure":
-    """The cosine of an angle and its exponential, with the place where seed 000 is wrong."""
+    """The cosine of an angle and its exponential, with the place where Agarwal is wrong."""
     figure = new_figure(7.0, 4.2)
     figure.suptitle("EQ-59, ER-05: the exponential favors keys that agree with the query")
     panel: Any = figure.subplots()

@@ -19,19 +19,19 @@ EXAMPLE_SCORES = (
     (0.3, 0.4, 0.2, 0.1),
     (0.1, 0.2, 0.3, 0.4),
 )
-"""The scores of seed 003, (7), whose printed softmax is wrong (ER-01)."""
+"""The scores of the Transformers report, (7), whose printed softmax is wrong (ER-01)."""
 PRINTED = (
     (1.0, 0, 0, 0),
     (0.5, 0.5, 0, 0),
     (0.4759, 0.3092, 0.2148, 0),
     (0.2824, 0.3072, 0.3333, 0.0771),
 )
-"""What seed 003, (7), gives as their masked softmax."""
+"""What the Transformers report, (7), gives as their masked softmax."""
 _PADDED_IDS = (5, 6, 7, PAD_ID, PAD_ID)
 
 
 def draw_masks() -> "Figure":
-    """Three masks above; below, seed 003's example from scores to weights."""
+    """Three masks above; below, the Transformers report's example from scores to weights."""
     figure = new_figure(7.6, 6.4)
     figure.suptitle("EQ-70 to EQ-75, ER-01, ER-41: masks, and the softmax under a mask")
     panels: Any = figure.subplots(2, 3)
@@ -46,7 +46,9 @@ def draw_masks() -> "Figure":
     _draw_numbers(panels[1, 0], masked, "scores + M (EQ-72)", "{:.1f}")
     _draw_numbers(panels[1, 1], masked_softmax(scores, causal_mask(4)), "softmax (EQ-73, EQ-75)")
     _draw_numbers(
-        panels[1, 2], torch.tensor(PRINTED), "as seed 003 prints it:\nwrong from row 1 on (ER-01)"
+        panels[1, 2],
+        torch.tensor(PRINTED),
+        "as the Transformers report prints\nit: wrong from row 1 on (ER-01)",
     )
     engine: Any = figure.get_layout_engine()
     engine.set(h_pad=0.12)

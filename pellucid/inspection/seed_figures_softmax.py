@@ -1,4 +1,4 @@
-"""Pictures of the softmax Jacobian, with and without scaling (seed 004, its code and figures)."""
+"""Pictures of the softmax Jacobian, with and without scaling (Lee, its code and figures)."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIZES = (4, 8, 16, 32, 64)
-"""The lengths that seed 004 compares."""
+"""The lengths that Lee compares."""
 DRAWS = 500
 """Score vectors of each length behind the statistics; medians move by a few percent beyond that."""
 SATURATED = 1e-3
@@ -22,7 +22,7 @@ UNSCALED_COLOR, SCALED_COLOR = "tab:red", "tab:blue"
 
 
 def sample_jacobians(seed: int = 0) -> list[tuple[Tensor, Tensor]]:
-    """The (unscaled, scaled) Jacobians of one draw for each size, as seed 004's code makes them.
+    """The (unscaled, scaled) Jacobians of one draw for each size, as Lee's code makes them.
 
     NumPy promises that the numbers of ``RandomState`` never change.
     """
@@ -51,7 +51,7 @@ def draw_jacobians() -> "Figure":
     )
     panels: Any = figure.subplots(2, len(SIZES), squeeze=False)
     for column, (size, pair) in enumerate(zip(SIZES, sample_jacobians(), strict=True)):
-        lowest, highest = pair[1].min().item(), pair[1].max().item()  # as in the seed
+        lowest, highest = pair[1].min().item(), pair[1].max().item()  # as Lee's code does
         for row, (jacobian, label) in enumerate(zip(pair, ("C = 1", f"C = √{size}"), strict=True)):
             panel = panels[row, column]
             panel.imshow(jacobian.numpy(), cmap="RdBu", vmin=lowest, vmax=highest)

@@ -172,7 +172,8 @@ class MultiHeadAttention(nn.Module):
 class TwoStageProjection(nn.Module):
     """W_q W_q⁽ⁱ⁾ for every head, and the same for keys and values.
 
-    EQ: 87.  Source: seed 003, §1.4, (6); the joint rank of all heads is that of one (ER-22).
+    EQ: 87.  Source: Transformers report, §1.4, (6); the joint rank of all heads is that of one
+    (ER-22).
     """
 
     def __init__(self, config: ModelConfig) -> None:

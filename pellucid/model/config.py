@@ -75,21 +75,21 @@ class ModelConfig(Config):
     """Added to the variance under the root, so that a constant row stays finite (ER-49).
     Not for recurrent kinds."""
     norm_kind: Literal["layer", "rms", "l2", "l2_centered"] = "layer"
-    """Which norm: the paper's LayerNorm (EQ-91), RMSNorm, or seed 002's division by the length,
+    """Which norm: the paper's LayerNorm (EQ-91), RMSNorm, or Bayesuvius's division by the length,
     plain or after centering (EQ-98, ER-33). Not for recurrent kinds."""
     norm_affine: bool = True
     """Let the norm learn a gain and, for ``layer``, a bias; ``l2`` and ``l2_centered`` never do.
     Not for recurrent kinds."""
     positions: PositionKind = "sinusoidal"
-    """How a row learns its place: by adding a sinusoid (EQ-24) or a learned row (EQ-30); by seed
-    000's ``one_hot`` (EQ-21, projected back to d_model), ``joint`` (EQ-22) and ``summed`` (EQ-23)
-    networks; inside self-attention by distances (``relative``, EQ-31), rotations (``rotary``) or
-    slopes (``alibi``); or not at all (EQ-20). Not for recurrent kinds."""
+    """How the model knows positions: by adding sinusoids (EQ-24) or learned vectors (EQ-30); by
+    Agarwal's ``one_hot`` (EQ-21, projected back to d_model), ``joint`` (EQ-22) and ``summed``
+    (EQ-23) networks; inside self-attention by distances (``relative``, EQ-31), rotations
+    (``rotary``) or slopes (``alibi``); or not at all (EQ-20). Not for recurrent kinds."""
     max_positions: int = Field(1024, ge=1, le=_MOST_PLACES)
     """The longest sequence, in tokens with the stop, that learned, one_hot, joint and summed
     positions can number. Not for recurrent kinds."""
     start_position: int = Field(0, ge=0, le=1)
-    """The number of the first place in a sinusoid; the seeds disagree, the paper's code says 0
+    """The number of the first position in a sinusoid; the sources disagree, the paper's code says 0
     (ER-53). Not for recurrent kinds."""
     position_hidden: int | None = Field(None, ge=1, le=_MOST_PLACES)
     """Inner width of the networks behind joint and summed positions and the mlp embedding; by
@@ -98,20 +98,21 @@ class ModelConfig(Config):
     """From how many places apart relative positions call all distances the same, in tokens
     (Shaw et al. 2018, Table 3, where 16 is as good as 256). Not for recurrent kinds."""
     embedding: Literal["linear", "mlp"] = "linear"
-    """What becomes of a word's row before its place is added: nothing, as in the paper, or seed
-    000's small network (EQ-28, ER-51). Not for recurrent kinds."""
+    """What becomes of a word's embedding before its position is added: nothing, as in the paper, or
+    Agarwal's small network (EQ-28, ER-51). Not for recurrent kinds."""
     start_symbol: Literal["token", "zero"] = "token"
-    """What the decoder reads first: the embedding of a start token, or seed 001's zero vector
-    (EQ-106, ER-44). Not for recurrent kinds."""
+    """What the decoder reads first: the embedding of a start token, or the zero vector of the
+    Single Page (EQ-106, ER-44). Not for recurrent kinds."""
     projection: Literal["per_head", "two_stage"] = "per_head"
     """Project rows for each head at once, as the paper does, or through one narrow projection
-    that all heads share, as seed 003 has it (EQ-87, ER-22). Not for recurrent kinds."""
+    that all heads share, as the Transformers report has it (EQ-87, ER-22). Not for recurrent
+    kinds."""
     scale_attention: bool = True
     """Divide dot products by the square root of d_k (EQ-51); False is Luong's plain dot product
     (EQ-61, ER-67). Not for recurrent kinds."""
     activation: Literal["relu", "gelu", "swish"] = "relu"
-    """The bend inside the feed-forward network; the paper's is relu (EQ-99). Not for recurrent
-    kinds."""
+    """The activation inside the feed-forward network; the paper's is relu (EQ-99). Not for
+    recurrent kinds."""
     share_embeddings: bool = True
     """One embedding matrix for source and target, which needs a joint vocabulary (EQ-19)."""
     tie_output: bool = True
@@ -119,7 +120,7 @@ class ModelConfig(Config):
     scale_embeddings: bool = True
     """Multiply embeddings by the square root of d_model (EQ-15)."""
     output_bias: bool = False
-    """Add a bias to the last linear map (EQ-112; seed 001 has one, the paper none)."""
+    """Add a bias to the last linear map (EQ-112; the Single Page has one, the paper none)."""
     attention_bias: bool = False
     """Add biases to the projections of attention; the paper has none, Marian has.
     Not for recurrent kinds."""

@@ -44,7 +44,7 @@ class DecoderState:
 class DecoderOnly(SequenceModel):
     """Masked self-attention and feed-forward, block after block; nothing to look across at.
 
-    EQ: 138.  Source: seed 004, Conclusion; two Add & Norm a block, as there is no encoder to
+    EQ: 138.  Source: Lee, Conclusion; two Add & Norm a block, as there is no encoder to
     attend to (ER-70).  Searches take it as they take a translator; it reads no source.
     """
 

@@ -19,8 +19,8 @@ from pellucid.model.trace import UNWATCHED, Trace
 class Embedding(nn.Module):
     """√d_model · W[id], plus the row of its place.
 
-    EQ: 14, 15, 28, 29, 106, 107.  Source: Vaswani et al. (2017), §3.4, §3.5; seed 000, §6.3, for
-    the small network that may stand between; seed 001 for a decoder that starts from zeros.
+    EQ: 14, 15, 28, 29, 106, 107.  Source: Vaswani et al. (2017), §3.4, §3.5; Agarwal, §6.3, for
+    the small network that may stand between; Single Page for a decoder that starts from zeros.
     """
 
     def __init__(

@@ -23,7 +23,7 @@ _HIDDEN, _REPLACED = 0.8, 0.1
 class EncoderOnly(SequenceModel):
     """Every word sees every other, and those that are hidden must be guessed.
 
-    EQ: 137.  Source: seed 004, Conclusion; Devlin et al. (2019), §3.1, for the objective.
+    EQ: 137.  Source: Lee, Conclusion; Devlin et al. (2019), §3.1, for the objective.
     """
 
     def __init__(self, config: ModelConfig, vocabulary_size: int) -> None:

@@ -15,7 +15,7 @@ from pellucid.model.precision import widened
 class Norm(nn.Module):
     """g ⊙ (a − μ) / √(σ² + ε) + b for each row, or another norm that the config names.
 
-    EQ: 91, 92, 94, 98.  Source: Ba et al. (2016), eq. (4); seed 002 for ``l2`` and
+    EQ: 91, 92, 94, 98.  Source: Ba et al. (2016), eq. (4); Bayesuvius for ``l2`` and
     ``l2_centered``, which learn nothing; Zhang and Sennrich (2019) for ``rms``, which has no bias.
     """
 

@@ -24,7 +24,7 @@ _TABLE_LENGTH = 512
 class Positions(nn.Module):
     """A row for a word becomes a row for a word in its place.
 
-    EQ: 21, 22, 23, 24, 29, 30.  Source: Vaswani et al. (2017), §3.5; seed 000, §6.3.
+    EQ: 21, 22, 23, 24, 29, 30.  Source: Vaswani et al. (2017), §3.5; Agarwal, §6.3.
     ``relative``, ``rotary`` and ``alibi`` act inside attention, and ``none`` nowhere: rows pass
     through here unchanged.
     """

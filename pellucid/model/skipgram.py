@@ -23,7 +23,7 @@ _ROWS = 4096
 class SkipGram(SequenceModel):
     """W_in, whose rows are the word vectors, and W_out, which guesses the neighbors.
 
-    EQ: 17.  Source: seed 000, §2.2; Mikolov et al. (2013b).
+    EQ: 17.  Source: Agarwal, §2.2; Mikolov et al. (2013b).
 
     With ``negatives`` > 0 each pair is told from noise. In training the noise words are drawn
     once for a batch and weighted, so that the expected loss is that of so many drawn for each

@@ -136,7 +136,7 @@ class Transformer(Seq2Seq):
     ) -> Float[Tensor, "sentence target d_model"]:
         """The last rows of whole target prefixes.
 
-        Without ``causal`` every row may look at those after it, as in seed 001's inference
+        Without ``causal`` every row may look at those after it, as in the Single Page's inference
         (EQ-84, ER-36); no cache can do that.
         """
         inner = trace.under("decoder")

@@ -26,7 +26,7 @@ _NO_SPACE_AFTER = frozenset("([{«¿¡'’-/")
 def split_words(text: str) -> list[str]:
     """Split at white space: ``amazing?`` is one token.
 
-    EQ: 04.  Source: seed 000, §2.1.
+    EQ: 04.  Source: Agarwal, §2.1.
     """
     return text.split()
 
@@ -34,7 +34,7 @@ def split_words(text: str) -> list[str]:
 def split_punctuation(text: str) -> list[str]:
     """Split at white space and around every mark: ``Isn ' t``.
 
-    EQ: 05.  Source: seed 000, §2.1.
+    EQ: 05.  Source: Agarwal, §2.1.
     """
     return _WORD_OR_MARK.findall(text)
 
@@ -42,7 +42,7 @@ def split_punctuation(text: str) -> list[str]:
 def split_rules(text: str) -> list[str]:
     """As ``split_punctuation``, but ``n't`` is one token: ``Is n't``.
 
-    EQ: 06.  Source: seed 000, §2.1. The typographic apostrophe counts too.
+    EQ: 06.  Source: Agarwal, §2.1. The typographic apostrophe counts too.
     """
     return _RULES.findall(text)
 
@@ -50,7 +50,7 @@ def split_rules(text: str) -> list[str]:
 def split_characters(text: str, keep_spaces: bool = True) -> list[str]:
     """Split into characters; white space is a token as well, or dropped.
 
-    EQ: 08.  Source: seed 000, §2.1, which does not say whether spaces count.
+    EQ: 08.  Source: Agarwal, §2.1, which does not say whether spaces count.
     """
     return list(text) if keep_spaces else [c for c in text if not c.isspace()]
 

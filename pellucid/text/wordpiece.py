@@ -26,7 +26,7 @@ def longest_match(
 ) -> list[str]:
     """Cut the longest known piece off the front of a word until nothing is left.
 
-    EQ: 09, 10.  Source: seed 000, §2.1; Devlin et al. (2019) for the algorithm.
+    EQ: 09, 10.  Source: Agarwal, §2.1; Devlin et al. (2019) for the algorithm.
     Symbols: longest = the length of the longest token, ``continuation`` included.
 
     A character that no piece begins with is unknown by itself (``[UNK]``).

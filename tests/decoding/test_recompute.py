@@ -1,4 +1,4 @@
-"""Decoding without a cache, and seed 001's re-predicting loop, with the mask and without."""
+"""Decoding without a cache, and the Single Page's re-predicting loop, with the mask and without."""
 
 import dataclasses
 

@@ -1,10 +1,11 @@
 """What the pages say is so: links, commands, imports, settings, errors, formats."""
 
 import ast
-import importlib.util
+import importlib
 import json
 import re
 import shlex
+import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -96,13 +97,8 @@ def field_exists(path: str) -> bool:
 
 @pytest.fixture(scope="module")
 def writer() -> ModuleType:
-    path = ROOT / "scripts" / "document_config.py"
-    spec = importlib.util.spec_from_file_location("document_config", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    sys.path.insert(0, str(ROOT / "scripts"))
+    return importlib.import_module("document_config")
 
 
 def test_the_page_of_settings_is_what_the_code_says(writer: ModuleType):

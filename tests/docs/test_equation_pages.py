@@ -55,6 +55,52 @@ def test_what_is_missing_is_counted_and_listed_and_shown_in_its_place():
     assert f"**{len(by_hand)}** have a test by hand" in " ".join(text.split())
 
 
+NAMED = ("Agarwal", "Single Page", "Bayesuvius", "Transformers report", "Lee")
+
+
+def test_sources_are_cited_by_names_that_their_page_defines(writer: ModuleType):
+    """No reader has "seed 000": the page of sources defines a short name for each of the texts."""
+    page = (ROOT / "docs" / "sources.md").read_text(encoding="utf-8")
+    assert tuple(re.findall(r"^\| \*\*(.+?)\*\* \|", page, re.MULTILINE)) == NAMED
+
+    roots = [ROOT / name for name in ("pellucid", "docs", "tests", "scripts", "benchmarks")]
+    files = [each for root in roots for each in sorted(root.rglob("*.*")) if each.is_file()]
+    files += sorted(ROOT.glob("*.md"))
+    kinds_of_text = {".py", ".md", ".toml", ".js", ".css", ".html"}
+    cited = re.compile(r"\bseeds? 00\d|\b00[0-4] (?:§|Def|\()|\bseed documents?", re.IGNORECASE)
+    found = [
+        f"{path.relative_to(ROOT)}: {each}"
+        for path in files
+        if path.suffix in kinds_of_text and path != Path(__file__)
+        for each in cited.findall(path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+    places = [*writer.read_table("equations.toml", "EQ", 139).values()]
+    of_errata = writer.read_table("errata.toml", "ER", 74).values()
+    for place in [*(each["place"] for each in places), *(each["source"] for each in of_errata)]:
+        for part in place.split(";"):
+            known = (*NAMED, "derived", "all five")
+            assert part.strip().startswith(known), f"{place} cites none of {NAMED}"
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.name)
+def test_the_number_of_an_equation_on_a_page_leads_to_it(writer: ModuleType, page: Path):
+    """A bare EQ-60 says nothing; test_docs checks that the anchors exist."""
+    if page.name in {"EQUATIONS.md", "ERRATA.md", "sources.md"}:
+        return
+    text = re.sub(r"`[^`\n]*`", "", page.read_text(encoding="utf-8"))
+    linked = re.compile(r"\[(?:EQ|ER)-\d+\]\([^)\s]+\)")
+    assert re.findall(r"\b(?:EQ|ER)-\d+", linked.sub("", text)) == []
+
+
+def test_a_number_is_linked_to_its_heading(writer: ModuleType):
+    assert writer.link_numbers("attention (EQ-50; ER-05)") == (
+        "attention ([EQ-50](EQUATIONS.md#eq-50-scaled-dot-product-attention);"
+        " [ER-05](ERRATA.md#er-05-error-agarwal-41))"
+    )
+
+
 def test_an_incomplete_table_is_refused(
     writer: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -68,14 +114,14 @@ def test_an_incomplete_table_is_refused(
 def test_an_erratum_has_a_test_or_a_reason_why_there_is_none(
     writer: ModuleType, monkeypatch: pytest.MonkeyPatch
 ):
-    entry = {"kind": "error", "seed": "000", "says": "1", "right": "2", "handles": "3"}
+    entry = {"kind": "error", "source": "Agarwal", "says": "1", "right": "2", "handles": "3"}
     test = writer.Place("test_a", "tests/test_a.py", "ER-01.")
     monkeypatch.setattr(writer, "tests", lambda: [test])
     tables = {"settled": [{}], "explained": [{}, {"untested": "prose"}]}
     for more in tables.values():
         table = {number: entry | each for number, each in enumerate(more, start=1)}
         monkeypatch.setattr(writer, "read_table", lambda *_, table=table: table)
-        assert "## ER-01 (error; seed 000)" in writer.errata_page()
+        assert "## ER-01 (error; Agarwal)" in writer.errata_page()
     assert "- Test: none, for this is prose" in writer.errata_page()
     for table, got in (
         ({1: entry | {"untested": "prose"}}, "both"),
@@ -87,7 +133,7 @@ def test_an_erratum_has_a_test_or_a_reason_why_there_is_none(
 
 
 def test_bahdanau_is_cited_by_a_year_in_which_the_paper_was_there():
-    """ER-55: 2014 on arXiv, 2015 at ICLR; never seed 004's 2016."""
+    """ER-55: 2014 on arXiv, 2015 at ICLR; never Lee's 2016."""
     paths = [*ROOT.glob("pellucid/**/*.py"), *ROOT.glob("pellucid/**/*.toml"), ROOT / "README.md"]
     text = "".join(path.read_text(encoding="utf-8") for path in paths)
     years = re.findall(r"Bahdanau(?: et al\.)?[^()\d]{0,60}\(?(\d{4})\b", text)
@@ -101,7 +147,7 @@ def test_numbers_are_read_from_docstrings(writer: ModuleType):
     }
     assert writer.numbers("EQ", "one vector (EQ-133, 2014)") == {133}
     assert writer.numbers("ER", "EQ-27, ER-05: 3 words, 4 of them right") == {5}
-    assert writer.declared("EQ: 38, 39, 113.  Source: seed 002, (22).") == {38, 39, 113}
+    assert writer.declared("EQ: 38, 39, 113.  Source: Bayesuvius, (22).") == {38, 39, 113}
     assert writer.declared("EQ: none.  Source: 2017.") == set()
 
 

@@ -1,4 +1,4 @@
-"""What the other files leave: errata that a few lines settle, and tables of the seeds."""
+"""What the other files leave: errata that a few lines settle, and tables of the five sources."""
 
 import math
 

@@ -58,7 +58,7 @@ def test_mask_as_a_function_is_the_matrix_added():
 
 
 def test_mask_as_a_function_wants_a_square():
-    """EQ-71: seed 001 'takes a square matrix'."""
+    """EQ-71: the Single Page 'takes a square matrix'."""
     with pytest.raises(ShapeError) as caught:
         mask_scores(torch.zeros(2, 5))
     assert str(caught.value) == (

@@ -31,7 +31,7 @@ def test_four_positions_of_width_four_by_hand():
 
 @pytest.mark.parametrize("d_model", [1, 5, 512])
 def test_every_entry_is_the_formula(d_model):
-    """EQ-25: case form of seeds 001 and 003, as a loop; odd widths too."""
+    """EQ-25: case form of Single Page and Transformers report, as a loop; odd widths too."""
     expected = np.empty((100, d_model))
     for i in range(100):
         for j in range(d_model):

@@ -146,7 +146,7 @@ def test_jacobian_pair_multiplies_the_noise_and_scales_one_of_them():
 
 
 def test_the_seeds_jacobians_come_out_with_numpys_seed():
-    """EQ-48: standard deviations and ranges of seed 004's own draw, sizes 4 to 64."""
+    """EQ-48: standard deviations and ranges of Lee's own draw, sizes 4 to 64."""
     np.random.seed(0)
     sizes = (4, 8, 16, 32, 64)
     pairs = [jacobian_pair(torch.from_numpy(np.random.randn(size)), size) for size in sizes]

@@ -1,4 +1,4 @@
-"""Where a seed is wrong about attention, the right number; ER-xx are entries of the catalogue."""
+"""Where a source is wrong about attention, the right number; ER-xx are those of docs/ERRATA.md."""
 
 import math
 

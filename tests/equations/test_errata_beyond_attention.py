@@ -1,4 +1,4 @@
-"""Where a seed is wrong about layers, positions, masks and losses, the right number."""
+"""Where a source is wrong about layers, positions, masks and losses, the right number."""
 
 import math
 
@@ -185,7 +185,7 @@ def test_er_51_a_network_is_not_a_look_up():
 
 
 def test_er_53_counting_positions_from_one_is_one_rotation():
-    """ER-53, EQ-32: the same R₁ for every row; read literally, seed 003 loses sin(i)."""
+    """ER-53, EQ-32: the same R₁ for every row; read literally, Transformers report loses sin(i)."""
     close(sinusoidal_positions(5, 6, start=1), sinusoidal_positions(5, 6) @ position_shift(1, 6))
     literal = [math.cos(1), math.sin(0.01), math.cos(0.01), math.sin(0.0001)]
     close(torch.tensor(literal), [0.540302, 0.01, 0.99995, 0.0001], tolerance=5e-7)
@@ -193,7 +193,7 @@ def test_er_53_counting_positions_from_one_is_one_rotation():
 
 
 def test_er_54_tied_or_with_a_bias():
-    """ER-54, EQ-112: the paper multiplies by the embedding matrix, seed 001 by its own plus b."""
+    """ER-54, EQ-112: the paper reuses the embedding matrix, Single Page has its own and a bias."""
     weight, states = torch.randn(7, 4), torch.randn(3, 4)
     close(output_logits(states, weight.T), torch.stack([weight @ state for state in states]))
     close(output_logits(states, weight.T, torch.ones(7)), states @ weight.T + 1)

@@ -62,7 +62,7 @@ def test_both_formats_are_written_and_are_alike_the_second_time(tmp_path: Path):
 
 
 def test_the_jacobians_are_those_of_the_catalogue():
-    """EQ-48: the standard deviations and ranges of seed 004's code with NumPy's seed 0."""
+    """EQ-48: the standard deviations and ranges of Lee's code with NumPy's seed 0."""
     told = [[jacobian_statistics(each) for each in pair] for pair in sample_jacobians()]
     deviations = [[each.standard_deviation for each in pair] for pair in told]
     ranges = [[each.range for each in pair] for pair in told]

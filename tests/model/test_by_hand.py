@@ -1,7 +1,7 @@
 """EQ-104, 108 and 115 in plain loops over Python floats: the module is the written lines.
 
-The referee knows no matrices and no masks. It follows seed 001 number by number, ``Z[i]`` being
-row i of a matrix, and shares no line with the package.
+The referee knows no matrices and no masks. It follows the Single Page number by number, ``Z[i]``
+being row i of a matrix, and shares no line with the package.
 """
 
 import math
@@ -85,7 +85,7 @@ def attention(q: Matrix, k: Matrix, v: Matrix, *, masked: bool) -> Matrix:
 
 
 class Weights:
-    """The module's numbers as the matrices that the seed writes, right factors of a row."""
+    """The module's numbers as the matrices that the Single Page writes, right factors of a row."""
 
     def __init__(self, model: Seq2Seq) -> None:
         self._numbers = {name: each.tolist() for name, each in model.named_parameters()}

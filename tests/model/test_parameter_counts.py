@@ -48,7 +48,7 @@ def test_the_base_model_has_63_045_632_numbers(model: Seq2Seq):
 
 
 def test_with_a_last_matrix_of_its_own_and_a_bias_there_are_82_026_632():
-    """Seed 001's W^S and b^S."""
+    """The Single Page's W^S and b^S."""
     assert count(base(tie_output=False, output_bias=True)) == 82_026_632
 
 

@@ -155,7 +155,7 @@ def test_a_decoder_s_loss_has_labels_shifted_by_one():
 
 
 def test_a_decoder_block_has_two_norms_and_no_cross_attention():
-    """ER-70, EQ-138: seed 004's "decoder blocks" would have three sublayers."""
+    """ER-70, EQ-138: Lee's "decoder blocks" would have three sublayers."""
     names = [name for name, _ in decoder().named_parameters()]
     assert sum(name.endswith("norm.norm.gain") for name in names) == 4  # two blocks
     assert not any("cross" in name for name in names)
