@@ -7,7 +7,7 @@ import torch
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID
 from pellucid.decoding.batching import inference, pad_sources
-from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.pipeline import read_requests, search_lines
 from pellucid.decoding.protocols import Translatable
 from pellucid.decoding.requests import ReadLine, as_requests
@@ -27,14 +27,20 @@ def find_alternatives(
 ) -> list[Alternative]:
     """The ``count`` likeliest tokens after a prefix, and the best translation with each.
 
-    Fewer are given where the vocabulary holds no more. Raises DataError for an unknown token or
-    a source without a word, ConfigError for a count below 1, and what the watcher raises.
+    Fewer are given where the vocabulary holds no more. Raises DataError for an unknown token, a
+    prefix that leaves no room for another token or a source without a word, ConfigError for a
+    count below 1, and what the watcher raises.
     """
     if count < 1:
         raise ConfigError(f"count must be at least 1, got {count}")
     [line] = read_requests(as_requests([source], settings, 1), bundle, settings, 1)
     if line.is_blank:
         raise DataError("alternatives need a source that holds a word, got none")
+    most = longest_prefix(bundle, settings, len(line.source_ids))
+    if len(prefix_tokens) > most:
+        raise DataError(
+            f"the prefix must have at most {most} tokens for this source, got {len(prefix_tokens)}"
+        )
     prefix = _ids_of(prefix_tokens, bundle.target_tokenizer)
     with inference(bundle.model):
         likely = _next_tokens(bundle, line, prefix, count)
@@ -50,6 +56,16 @@ def find_alternatives(
         Alternative(token, probability, translation)
         for token, (_, probability), translation in zip(tokens, likely, written, strict=True)
     ]
+
+
+def longest_prefix(bundle: Translatable, settings: DecodingConfig, source_length: int) -> int:
+    """The most tokens of a prefix after which a translation has room for one more.
+
+    ``source_length`` counts the tokens that are read, without the stop. Raises as
+    ``length_limits`` does.
+    """
+    [limit] = length_limits([source_length], settings, bundle.model.max_length)
+    return limit - 1
 
 
 def _next_tokens(

@@ -155,8 +155,9 @@ class Translator:
         """The ``count`` likeliest tokens after a prefix, and the best translation with each.
 
         ``prefix_tokens`` are pieces as in ``Translation.tokens``. Fewer are given where the
-        model sees no more. Raises DataError for an unknown token or a source without a word,
-        ConfigError for a count below 1, and what the watcher raises.
+        model sees no more. Raises DataError for an unknown token, a prefix that leaves no room
+        for another token or a source without a word, ConfigError for a count below 1, and what
+        the watcher raises.
         """
         return find_alternatives(self.bundle, self.settings, source, prefix_tokens, count, watcher)
 

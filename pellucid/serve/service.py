@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from pellucid.core.errors import DataError
+from pellucid.decoding.alternatives import longest_prefix
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.result import Alternative as DecodedAlternative
 from pellucid.decoding.translator import Translator
@@ -41,7 +42,7 @@ from pellucid.serve.schema import (
     faults_of_translate,
     faults_of_walk,
 )
-from pellucid.serve.strict_json import shown
+from pellucid.serve.strict_json import Fault, shown
 
 _Found = TypeVar("_Found")
 _ALTERNATIVES = 5
@@ -152,7 +153,11 @@ class Service:
         model = served.model
         limit = model.source_limit(self.limits.max_inspect_tokens)
         settings = model.settings.model_copy(
-            update={"max_source_tokens": limit, "align": model.has_attention}
+            update={
+                **_bounded_lengths(model, model.settings.max_length, self.limits),
+                "max_source_tokens": limit,
+                "align": model.has_attention,
+            }
         )
         translator = Translator(model.bundle, settings)
 
@@ -164,8 +169,13 @@ class Service:
             except DataError as error:  # a token that no answer can have given
                 raise UnknownPlaceError(str(error)) from None
 
-        is_blank = not request.text.strip() or not model.source_ids([request.text])[0]
-        found = [] if is_blank else await self._alone(served.batcher, work)
+        source_ids = model.source_ids([request.text])[0] if request.text.strip() else []
+        most = longest_prefix(model.bundle, settings, min(len(source_ids), limit))
+        if len(request.prefix) > most:
+            got = len(request.prefix)
+            rule = f"must have at most {most} tokens for this text, got {got}"
+            raise InvalidError([Fault("prefix", rule, str(got))])
+        found = [] if not source_ids else await self._alone(served.batcher, work)
         return AlternativesResponse(
             model=model.place.name,
             source_tokens=list(found[0].translation.source_tokens) if found else [],
@@ -288,8 +298,6 @@ def search_settings(
     own = model.settings
     wanted = max(request.n_best or 1, request.alternatives + 1)
     beam_size = max(request.beam_size or own.beam_size, wanted)
-    most = model.target_limit(limits.max_new_tokens)
-    asked = request.max_new_tokens or own.max_length
     return own.model_copy(
         update={
             "beam_size": min(beam_size, limits.max_beam_size),
@@ -297,9 +305,17 @@ def search_settings(
             "length_penalty": own.length_penalty
             if request.length_penalty is None
             else request.length_penalty,
-            "max_length": None if asked is None else min(asked, most),
-            "max_length_extra": min(own.max_length_extra, most),
+            **_bounded_lengths(model, request.max_new_tokens or own.max_length, limits),
             "max_source_tokens": model.source_limit(limits.max_source_tokens),
             "align": request.alignment and model.has_attention,
         }
     )
+
+
+def _bounded_lengths(model: LoadedModel, asked: int | None, limits: Limits) -> dict[str, Any]:
+    """How long a translation may be: what was asked for, within what the model can number."""
+    most = model.target_limit(limits.max_new_tokens)
+    return {
+        "max_length": None if asked is None else min(asked, most),
+        "max_length_extra": min(model.settings.max_length_extra, most),
+    }

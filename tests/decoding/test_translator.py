@@ -301,5 +301,9 @@ def test_alternatives_to_nothing_are_refused():
         small.alternatives("un", ["[STOP]"])
     with pytest.raises(DataError, match="need a source that holds a word"):
         small.alternatives("  ")
+    with pytest.raises(
+        DataError, match=r"^the prefix must have at most 4 tokens for this source, got 5$"
+    ):
+        translator(max_length=5).alternatives("un", [tokenizer().tokens([7])[0]] * 5)
     with pytest.raises(ConfigError, match="count must be at least 1, got 0"):
         small.alternatives("un", count=0)

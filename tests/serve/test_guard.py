@@ -107,6 +107,10 @@ def test_a_key_opens_it(locked: TestClient, headers: dict[str, str]):
         {"authorization": f"Bearer {KEY[:-1]}"},
         {"authorization": f"Bearer {KEY}x"},
         {"authorization": "Basic %%%"},
+        {"authorization": b"Basic \xff"},
+        {"authorization": "Basic /w=="},
+        {"authorization": b"Bearer \xff"},
+        {"x-api-key": b"\xff"},
         {"x-api-key": ""},
         {"x-api-key": hashlib.sha256(b"another-key-of-mine").hexdigest()},
     ],
@@ -165,6 +169,10 @@ def test_only_known_hosts_are_answered_for(host: str, status: int):
         ({"origin": "https://evil.example"}, 403),
         ({"origin": "http://127.0.0.1:81"}, 403),
         ({"origin": "null"}, 403),
+        ({"origin": "http://["}, 403),
+        ({"origin": "http://]"}, 403),
+        ({"origin": "file://127.0.0.1"}, 403),
+        ({"origin": b"http://\xff"}, 403),
         ({"sec-fetch-site": "cross-site"}, 403),
         ({"sec-fetch-site": "same-origin"}, 200),
     ],
@@ -231,6 +239,35 @@ def test_only_plain_json_of_known_length_is_read(
     assert response.status_code == status
     if status != 200:
         problem(response, status)
+
+
+HEADERS = (
+    "authorization",
+    "x-api-key",
+    "origin",
+    "host",
+    "content-type",
+    "content-length",
+    "content-encoding",
+    "sec-fetch-site",
+    "cookie",
+    "range",
+)
+VALUES = (
+    *(b"", b" ", b"\xff", b"\xc3\xa9", b"\xb2", b"%ff", b"*", b"-1", b"0x5", b"9" * 21, b"1e9"),
+    *(b"Basic", b"Basic \xff", b"Basic /w==", b"Basic %%%", b"Bearer \xff", b"X \xff"),
+    *(b"http://[", b"http://]", b"http://[::1", b"http://a:b:c", b"//[", b"[", b"[v1.x]:1"),
+    *(b"application/json;charset", b"application/json;charset=\xff", b"multipart/form-data", b";="),
+)
+
+
+@pytest.mark.parametrize("is_locked", [True, False])
+def test_no_header_is_answered_with_500(locked: TestClient, client: TestClient, is_locked: bool):
+    asked = locked if is_locked else client
+    for name in HEADERS:
+        for value in VALUES:
+            response = asked.post("/translate", content=b"{}", headers={name: value})
+            assert 400 <= response.status_code < 500, (name, value)
 
 
 def test_a_body_beyond_the_limit_is_refused_while_it_is_read():
