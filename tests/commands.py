@@ -63,6 +63,7 @@ def running(
     folder: Path | None = None,
     stdin: bytes | Path = b"",
     stdout: Path | None = None,
+    stderr: Path | None = None,
     environment: dict[str, str] | None = None,
     largest_file: int | None = None,
     closed: tuple[int, ...] = (),
@@ -76,7 +77,7 @@ def running(
         paths = [
             str(stdin if isinstance(stdin, Path) else streams / "in"),
             str(stdout or streams / "out"),
-            str(streams / "err"),
+            str(stderr or streams / "err"),
         ]
         request = {
             "arguments": [str(argument) for argument in arguments],

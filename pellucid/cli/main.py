@@ -1,14 +1,12 @@
 """The command ``pellucid``: finds a command, runs it, and turns errors into one clear line."""
 
-import os
-import signal
 import sys
 import traceback
-from pathlib import Path
 
 import click
 
 from pellucid import __version__
+from pellucid.cli import streams
 from pellucid.cli.commands import COMMAND_NAMES, load_command
 from pellucid.core.errors import PellucidError
 
@@ -29,6 +27,12 @@ class _Commands(click.Group):
             if name == cmd_name:
                 return load_command(name)
         return None
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # click would make a plain failure of it
+            streams.end_like_a_filter()
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -65,13 +69,13 @@ def cli(ctx: click.Context, debug: bool, quiet: bool) -> None:
       echo "A dog runs." | pellucid translate runs/de
     """
     ctx.obj = {"debug": debug, "quiet": quiet}
+    if ctx.invoked_subcommand not in streams.FILTERS:
+        streams.keep_going_without_a_reader()
 
 
 def main() -> None:
     """Run the command line and leave with the documented exit code."""
-    if hasattr(signal, "SIGPIPE"):
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `pellucid ... | head` ends quietly
-    _fill_closed_streams()
+    streams.prepare_streams()
     debug = "--debug" in sys.argv
     _set_up_logging(quiet="-q" in sys.argv or "--quiet" in sys.argv)
     try:
@@ -88,11 +92,15 @@ def main() -> None:
     except KeyboardInterrupt:
         _leave("interrupted", 130)
     except PellucidError as error:
+        if streams.is_broken_pipe(error):
+            streams.end_like_a_filter()
         if debug:
             traceback.print_exc()
         hint = f"; hint: {error.hint}" if error.hint else ""
         _leave(f"error: {_one_line(str(error))}{hint}", error.exit_code)
     except OSError as error:
+        if streams.is_broken_pipe(error):
+            streams.end_like_a_filter()
         if debug:
             traceback.print_exc()
         place = f"{error.filename}: " if error.filename else ""
@@ -106,33 +114,14 @@ def main() -> None:
         )
 
 
-def _fill_closed_streams() -> None:
-    """A file that is opened later must not be taken for a stream that the shell has closed."""
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        if stream is None:
-            os.open(os.devnull, os.O_RDWR)
-    if sys.stderr is None:
-        sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # for good
-
-
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
 def _leave(message: str, code: int) -> None:
     click.echo(message, err=True)
-    _drop_unwritten_output()
+    streams.drop_unwritten_output()
     sys.exit(code)
-
-
-def _drop_unwritten_output() -> None:
-    """What stdout could not take must not be tried, and complained about, once more at exit."""
-    if sys.stdout is None:
-        return
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _set_up_logging(*, quiet: bool) -> None:

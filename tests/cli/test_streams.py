@@ -4,10 +4,11 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
-from commands import pellucid
+from commands import pellucid, running
 from corpora import data_options, write_pair
 
 STRICT = ["-X", "warn_default_encoding", "-W", "error::EncodingWarning"]
@@ -142,6 +143,23 @@ def test_a_reader_that_leaves_early_ends_it_quietly(tiny_run: Path, tmp_path: Pa
     assert len(lines) == 2
     assert lines[1] == "141"  # killed by SIGPIPE, as every good filter is
     assert result.stderr == ""
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_training_goes_on_when_nobody_reads_what_it_writes(number: int, tmp_path: Path):
+    """SIGPIPE's default action would end it in mid-run, with nothing saved."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    options = data_options(*write_pair(tmp_path))
+    arguments = ["train", "tiny", *options, "--out", tmp_path / "out"]
+    with running(*arguments, **{("stdout", "stderr")[number - 1]: pipe}) as command:
+        while os.path.realpath(f"/proc/{command.pid}/fd/{number}") != str(pipe):
+            time.sleep(0.01)
+        os.close(reader)
+    assert command.result is not None
+    assert command.result.code == 0, command.result.err
+    assert list((tmp_path / "out" / "bundles").iterdir())
 
 
 def test_a_full_disk_behind_stdout_is_told(tiny_run: Path):

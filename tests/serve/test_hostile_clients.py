@@ -78,6 +78,15 @@ def test_a_half_closed_connection_harms_nobody(server: ServerProcess):
     assert server.translate(LINES[0])
 
 
+def test_clients_that_hang_up_before_their_answer_end_nothing(server: ServerProcess):
+    """Two writes to a connection whose client is gone: the second one raises SIGPIPE."""
+    for request in (b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n", GOOD, GOOD * 3):
+        for _ in range(20):
+            with server.connect() as client:
+                client.sendall(request)
+    assert server.translate(LINES[0])
+
+
 def test_many_slow_clients_are_all_closed_and_a_good_one_is_served_meanwhile(server: ServerProcess):
     """H5 at a small size; the kernel's sockets of this process are what limits it."""
     before = server.open_files()
