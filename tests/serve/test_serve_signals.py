@@ -1,5 +1,7 @@
 """The real server in a process: how it starts, what signals do to it, how it ends."""
 
+import asyncio
+import contextlib
 import json
 import os
 import shutil
@@ -10,7 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
-from commands import pellucid
+from commands import pellucid, running
 from served_models import LINES, translator, write_bundle
 from server_processes import (
     ServerProcess,
@@ -19,6 +21,8 @@ from server_processes import (
     status_of,
     wait_until,
 )
+
+from pellucid.cli.serve import listen
 
 BODY = json.dumps({"text": LINES[0]}).encode()
 HEAD = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
@@ -87,6 +91,26 @@ def test_sigterm_loses_no_accepted_request_and_refuses_new_ones(bundle: Path):
             client.close()
     assert [status_of(answer) for answer in answers] == [200] * 8
     assert set(late) <= {200, 503}
+
+
+def test_it_serves_on_when_nobody_reads_its_log(bundle: Path, tmp_path: Path):
+    """A reader of stdout and stderr that leaves, as `pellucid serve ... 2>&1 | head` has."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with running("serve", bundle, "--port", 0, stdout=pipe, stderr=pipe) as command:
+        said = b""
+        while not said.endswith(b"/\n"):
+            with contextlib.suppress(BlockingIOError):
+                said += os.read(reader, 65536)
+            time.sleep(0.01)
+        os.close(reader)
+        server = ServerProcess(command, int(said.strip(b"/\n").rpartition(b":")[2]))
+        for _ in range(3):
+            assert server.translate(LINES[0])
+        server.signal(signal.SIGTERM)
+    assert command.result is not None
+    assert command.result.code == 0
 
 
 def test_a_stuck_client_cannot_hold_up_the_end(bundle: Path):
@@ -159,6 +183,27 @@ def test_a_bundle_that_is_not_there_or_broken_is_told_before_anything_listens(
     for workers in (1, 2):
         result = pellucid("serve", broken, "--port", 0, "--workers", workers)
         assert result.code == 65, result.err
+
+
+def test_answers_do_not_wait_for_acknowledgements():
+    """What the command's socket accepts has TCP_NODELAY once asyncio has taken it over."""
+
+    async def option_of_one_that_was_accepted() -> int:
+        options: asyncio.Queue[int] = asyncio.Queue()
+
+        class Protocol(asyncio.Protocol):
+            def connection_made(self, transport):
+                accepted = transport.get_extra_info("socket")
+                options.put_nowait(accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
+
+        listener = listen("127.0.0.1", 0)
+        async with await asyncio.get_running_loop().create_server(Protocol, sock=listener):
+            _, writer = await asyncio.open_connection(*listener.getsockname())
+            found = await options.get()
+            writer.close()
+        return found
+
+    assert asyncio.run(option_of_one_that_was_accepted()) != 0
 
 
 def test_a_port_in_use_is_told(bundle: Path):
