@@ -21,6 +21,7 @@ from pellucid.decoding.result import Hypothesis
 from pellucid.decoding.scoring import score_ids
 from pellucid.decoding.search_tree import ReferenceVerdict, SearchNode, SearchTree
 from pellucid.decoding.translator import Translator
+from pellucid.decoding.watch import SearchWatcher
 from pellucid.decoding.writing import write_hypothesis
 from pellucid.text.interface import Tokenizer
 
@@ -30,6 +31,8 @@ def explain_search(
     source: str | Request,
     reference: str | None = None,
     settings: DecodingConfig | None = None,
+    *,
+    watcher: SearchWatcher | None = None,
 ) -> SearchTree:
     """Search for the translation of one text and keep the tree.
 
@@ -37,7 +40,7 @@ def explain_search(
     The search is the open one, which by law gives what the fast one gives.
 
     Raises ConfigError for sampling and repredict, which have no tree, DataError for a source
-    without a word, and as ``translate``.
+    without a word, what the watcher raises, and as ``translate``.
     """
     settings = settings or translator.settings
     for name, is_asked in (
@@ -53,7 +56,7 @@ def explain_search(
     recorder = _Recorder(bundle.target_tokenizer, settings)
     with inference(bundle.model):
         demands = make_demands([line], bundle, settings)
-        hypotheses = _search(bundle, line, settings, demands, recorder)
+        hypotheses = _search(bundle, line, settings, demands, recorder, watcher)
     translations = tuple(write_hypothesis(line, each, bundle) for each in hypotheses)
     verdict = None
     if reference is not None:
@@ -82,15 +85,16 @@ def _search(
     settings: DecodingConfig,
     demands: Demands,
     recorder: "_Recorder",
+    watcher: SearchWatcher | None,
 ) -> list[Hypothesis]:
     rows = pad_sources([line.source_ids], bundle.model)
     if not settings.use_cache:
         anew = Recomputing(bundle.model, mask_at_inference=settings.mask_at_inference)
-        [found] = open_beam_search(anew, rows, settings, demands, listener=recorder)
+        [found] = open_beam_search(anew, rows, settings, demands, watcher, recorder)
     elif isinstance(bundle.model, Ensemble):
-        [found] = open_beam_search(bundle.model, rows, settings, demands, listener=recorder)
+        [found] = open_beam_search(bundle.model, rows, settings, demands, watcher, recorder)
     else:
-        [found] = open_beam_search(bundle.model, rows, settings, demands, listener=recorder)
+        [found] = open_beam_search(bundle.model, rows, settings, demands, watcher, recorder)
     return found
 
 

@@ -11,6 +11,7 @@ from pellucid.model.transformer import Transformer
 
 def run(opened: Opened, sentence: Sentence, trace: Trace) -> Tensor:
     """The logits of each target token, (target, vocabulary); no gradients, no dropout."""
+    opened.before_pass()
     with torch.no_grad(), at_rest(opened.model):
         logits: Tensor = opened.model(*sentence.tensors(opened.model), trace)[0]
     return logits

@@ -57,6 +57,7 @@ def lens_of(opened: Opened, sentence: Sentence, count: int) -> Lens:
     run(opened, sentence, trace)
     layers = []
     for name in names:
+        opened.before_pass()
         with torch.no_grad():
             logits = read_out(opened.model, trace.values[name][0]).double()
         layers.append(

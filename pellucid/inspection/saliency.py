@@ -22,6 +22,11 @@ Method = Literal["gradient_x_input", "integrated_gradients"]
 
 _EMBEDDING = "encoder.embedding"
 
+_PASS_TOKENS = 1024
+"""Tokens of source and target, over all points, of one forward and backward pass. It bounds the
+memory for gradients, and the time until a watcher can end the work. Half as many were 8 to 12%
+slower than one pass over all points, as many as these 3 to 5% (4+4 layers, 256 wide, CPU)."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Saliency:
@@ -70,8 +75,10 @@ def saliency_of(opened: Opened, sentence: Sentence, method: Method, steps: int) 
         case _:
             assert_never(method)
     with at_rest(opened.model):
+        opened.before_pass()
         embedding = _embedding(opened, sentence)
         scores = _shares(opened, sentence, embedding, places, weights)
+        opened.before_pass()
         with torch.no_grad():
             ends = torch.tensor([1.0, 0.0]).to(embedding)[:, None, None] * embedding
             with_source, without = _log_probabilities(opened, sentence, ends)
@@ -90,16 +97,28 @@ def _shares(
     opened: Opened, sentence: Sentence, embedding: Tensor, places: Tensor, weights: Tensor
 ) -> Tensor:
     """(target token, source token): input times the weighted sum of gradients at ``places``."""
-    points = places.to(embedding)[:, None, None] * embedding
-    points = points.detach().requires_grad_()
-    with torch.enable_grad():
-        log_probs = _log_probabilities(opened, sentence, points)
-        rows = []
-        for row in range(log_probs.shape[1]):
-            [gradient] = torch.autograd.grad(log_probs[:, row].sum(), points, retain_graph=True)
-            mean = torch.einsum("s,snd->nd", weights.to(gradient), gradient)
-            rows.append((mean * embedding).sum(-1))
-    return torch.stack(rows)
+    target_count, source_count = len(sentence.target_ids), len(sentence.source_ids)
+    at_once = max(1, _PASS_TOKENS // (source_count + target_count))
+    shares = embedding.new_zeros(target_count, source_count)
+    parts = zip(torch.split(places, at_once), torch.split(weights, at_once), strict=True)
+
+    for some, their_weights in parts:
+        points = some.to(embedding)[:, None, None] * embedding  # (point, source token, feature)
+        points = points.detach().requires_grad_()
+        opened.before_pass()
+        with torch.enable_grad():
+            log_probs = _log_probabilities(opened, sentence, points)
+
+        for row in range(target_count):
+            opened.before_pass()
+            is_last = row == target_count - 1  # then what was kept for the gradients is freed
+            [gradient] = torch.autograd.grad(
+                log_probs[:, row].sum(), points, retain_graph=not is_last
+            )
+            mean = torch.einsum("s,snd->nd", their_weights.to(gradient), gradient)
+            shares[row] += (mean * embedding).sum(-1)
+
+    return shares
 
 
 def _log_probabilities(opened: Opened, sentence: Sentence, embeddings: Tensor) -> Tensor:

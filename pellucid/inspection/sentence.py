@@ -16,6 +16,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.pipeline import source_limit
 from pellucid.decoding.protocols import Translatable
 from pellucid.decoding.translator import Translator
+from pellucid.decoding.watch import SearchWatcher
 from pellucid.model import Seq2Seq
 from pellucid.text.interface import Tokenizer
 
@@ -95,10 +96,20 @@ class Opened:
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     translator: Translator
+    watcher: SearchWatcher | None = None
+    """Watches every search and every pass through the model."""
+
+    def before_pass(self) -> None:
+        """To be called before each pass through the model, in either direction.
+
+        Raises what the watcher raises, which ends the work.
+        """
+        if self.watcher is not None:
+            self.watcher.before_step(0)
 
 
-def open_model(opened: Openable) -> Opened:
-    """The model behind ``opened``.
+def open_model(opened: Openable, watcher: SearchWatcher | None = None) -> Opened:
+    """The model behind ``opened``; ``watcher`` may end what is done with it.
 
     Raises InputMissingError, CorruptError or BundleError as ``load_bundle`` does, ConfigError if
     it is an ensemble.
@@ -117,7 +128,7 @@ def open_model(opened: Openable) -> Opened:
             "what is looked into must be one model, got an ensemble",
             hint="look into each of its models by itself",
         )
-    return Opened(inner.model, inner.source_tokenizer, inner.target_tokenizer, translator)
+    return Opened(inner.model, inner.source_tokenizer, inner.target_tokenizer, translator, watcher)
 
 
 def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
@@ -129,7 +140,7 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
     limit = source_limit(opened.translator.bundle, opened.translator.settings)
     _check_length("source", source_words, limit)
     if target is None:
-        translation = opened.translator.translate(source)
+        translation = opened.translator.translate(source, watcher=opened.watcher)
         text, words = translation.text, list(translation.token_ids)
     else:
         text, words = target, opened.target_tokenizer.encode(target)

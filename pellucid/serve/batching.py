@@ -25,6 +25,9 @@ _LOG = logging.getLogger("pellucid.serve")
 SHORT_TOKENS = 64
 """Sentences up to this length share no batch with longer ones, and need not wait for them: between
 two steps of a longer batch, theirs may run."""
+_SHORT, _LONG, _LONE = range(3)
+"""Short sentences, long ones, and lone work such as a walk. Between two steps of any of them, those
+named before it may run; that bounds how deep one runs inside another, and so the memory."""
 _TICK_SECONDS = 1.0
 """How often an idle thread shows that it is alive."""
 
@@ -91,8 +94,8 @@ class Batcher:
 
     Sentences with equal settings share a batch. Each waiting request gives one sentence in its
     turn, so a request of many sentences does not hold up the others; a batch of short sentences
-    may run between two steps of one of long ones. A batch ends before its next step once nobody
-    waits for any of it.
+    may run between two steps of one of long ones, and both between two steps of lone work. A
+    batch ends before its next step once nobody waits for any of it.
     """
 
     def __init__(
@@ -190,8 +193,11 @@ class Batcher:
                 break
             self._changed.wait(left)
 
-    def _fill(self, *, short_only: bool = False) -> Batch:
-        """One sentence of each request in turn, as long as they are searched alike and fit."""
+    def _fill(self, slowest: int = _LONE) -> Batch:
+        """One sentence of each request in turn, as long as they are searched alike and fit.
+
+        Nothing slower than ``slowest`` is taken.
+        """
         batch: Batch = []
         passed: list[Ticket] = []
         longest = 0
@@ -201,7 +207,7 @@ class Batcher:
                 self._metrics.cancelled.inc(len(ticket.waiting))
                 continue
             job = ticket.waiting[0]
-            if not _go_together(batch, ticket, short_only=short_only):
+            if not _go_together(batch, ticket, slowest):
                 passed.append(ticket)
                 continue
             width = max(longest, job.token_count + 1) * _beam_size(ticket)
@@ -240,7 +246,7 @@ class Batcher:
 
     def _outcomes(self, batch: Batch) -> Sequence[Outcome]:
         settings = batch[0][0].settings
-        watch = _Watch(batch, self.tick, self.let_short_pass)
+        watch = _Watch(batch, self.tick, self.let_quicker_pass)
         if isinstance(settings, DecodingConfig):
             return self.translate([job.text for _, job in batch], settings, watch)
         try:
@@ -252,13 +258,13 @@ class Batcher:
         """Show that the thread is alive."""
         self._ticked = time.monotonic()
 
-    def let_short_pass(self) -> float:
-        """Run a batch of short sentences if some wait; the seconds that it took."""
+    def let_quicker_pass(self, kind: int) -> float:
+        """Run a batch of what is quicker than this kind if some waits; the seconds it took."""
         if not self._queue:  # read without the lock: the next step looks again
             return 0.0
         begun = time.monotonic()
         with self._changed:
-            batch = self._fill(short_only=True)
+            batch = self._fill(kind - 1)
         if batch:
             self._run(batch)
         return time.monotonic() - begun
@@ -281,12 +287,12 @@ class _Watch:
     wants_steps = False
 
     def __init__(
-        self, batch: Batch, tick: Callable[[], None], let_short_pass: Callable[[], float]
+        self, batch: Batch, tick: Callable[[], None], let_quicker_pass: Callable[[int], float]
     ) -> None:
         self._tickets = {ticket for ticket, _ in batch}
-        self._is_long = any(job.token_count > SHORT_TOKENS for _, job in batch)
+        self._kind = max(_kind_of(ticket, job) for ticket, job in batch)
         self._tick = tick
-        self._let_short_pass = let_short_pass
+        self._let_quicker_pass = let_quicker_pass
         self._own_turn_until = 0.0
 
     def before_step(self, length: int) -> None:  # noqa: ARG002  # the protocol's
@@ -294,21 +300,28 @@ class _Watch:
         self._tick()
         if all(ticket.is_over() for ticket in self._tickets):
             raise CancelledError("nobody waits for these translations any more")
-        if self._is_long and time.monotonic() >= self._own_turn_until:
-            taken = self._let_short_pass()
+        if self._kind > _SHORT and time.monotonic() >= self._own_turn_until:
+            taken = self._let_quicker_pass(self._kind)
             self._own_turn_until = time.monotonic() + taken  # half of the time stays its own
 
     def saw_step(self, step: WatchedStep) -> None:
         """Never called: it wants no steps."""
 
 
-def _go_together(batch: Batch, ticket: Ticket, *, short_only: bool) -> bool:
+def _kind_of(ticket: Ticket, job: Job) -> int:
+    if not isinstance(ticket.settings, DecodingConfig):
+        return _LONE
+    return _SHORT if job.token_count <= SHORT_TOKENS else _LONG
+
+
+def _go_together(batch: Batch, ticket: Ticket, slowest: int) -> bool:
     """Whether the ticket's next sentence may join the batch."""
-    is_short = ticket.waiting[0].token_count <= SHORT_TOKENS
+    kind = _kind_of(ticket, ticket.waiting[0])
     if not batch:
-        return is_short or not short_only
-    first, job = batch[0]
-    return ticket.settings == first.settings and is_short == (job.token_count <= SHORT_TOKENS)
+        return kind <= slowest
+    if kind == _LONE:
+        return False
+    return ticket.settings == batch[0][0].settings and kind == _kind_of(*batch[0])
 
 
 def _beam_size(ticket: Ticket) -> int:

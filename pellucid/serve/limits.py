@@ -44,7 +44,7 @@ class Limits(Config):
     max_grace_seconds: float = 20.0
     """For running requests when the server is asked to stop."""
     max_stuck_seconds: float = 30.0
-    """Without a step of a busy model before ``/livez`` says 503."""
+    """Without a step of a busy model before ``/readyz`` says 503."""
     max_header_bytes: int = 32 << 10
     """Bytes of all headers of a request."""
     max_headers: int = 100

@@ -2,10 +2,13 @@
 
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.inspection.capture import Capture, capture_of, inspect
+from pellucid.decoding.watch import SearchWatcher
+from pellucid.inspection.capture import Capture, capture_of
+from pellucid.inspection.entries import describe, select
 from pellucid.inspection.report.content import BUDGET, report_content
 from pellucid.inspection.report.glances import look_around
 from pellucid.inspection.report.page import render_page
@@ -22,15 +25,20 @@ _WALK_BYTES = 1_500_000
 """For the matrices of a walk on the page, which travels; a file has room for more."""
 
 
-def look_inside(model: LoadedModel, request: InspectRequest, limits: Limits) -> str:
+def look_inside(
+    model: LoadedModel, request: InspectRequest, limits: Limits, watcher: SearchWatcher
+) -> str:
     """The answer to a request, as JSON.
 
     Raises UnknownPlaceError if a name matches nothing, InvalidError if a side is too long or more
-    would be told than may be.
+    would be told than may be, and what the watcher raises.
     """
     _check_tokens(model, request, limits)
+    inside = open_model(model.bundle, watcher)
     try:
-        capture = inspect(model.bundle, request.text, request.target, tuple(request.only))
+        select(describe(inside.model.config), request.only)  # before anything is translated
+        sentence = read_sentence(inside, request.text, request.target)
+        capture = capture_of(inside, sentence, request.only)
     except ConfigError as error:
         raise UnknownPlaceError(str(error)) from None
     except DataError as error:
@@ -40,25 +48,30 @@ def look_inside(model: LoadedModel, request: InspectRequest, limits: Limits) -> 
     if count > limits.max_inspect_values:
         rule = f"must ask for at most {limits.max_inspect_values} numbers, got {count}"
         raise InvalidError([Fault("only", rule, "")])
-    return json.dumps(_answer(model, capture, names), ensure_ascii=False, allow_nan=False)
+    answer = _answer(model, capture, names, inside.before_pass)
+    return json.dumps(answer, ensure_ascii=False, allow_nan=False)
 
 
-def walk_through(model: LoadedModel, request: WalkRequest, limits: Limits) -> str:
+def walk_through(
+    model: LoadedModel, request: WalkRequest, limits: Limits, watcher: SearchWatcher
+) -> str:
     """A sentence's walk through the model: data for the page, or a whole report as HTML.
 
-    Raises InvalidError if a side is too long.
+    Raises InvalidError if a side is too long, and what the watcher raises.
     """
     _check_tokens(model, request, limits)
-    inside = open_model(model.bundle)
+    inside = open_model(model.bundle, watcher)
     try:
         sentence = read_sentence(inside, request.text, request.target)
     except DataError as error:
         raise InvalidError([Fault("text", str(error), "")]) from None
     capture = capture_of(inside, sentence, ("*",))
     glances = look_around(inside, capture, with_search=request.target is None)
+    inside.before_pass()
     is_file = request.format == "html"
     budget = BUDGET if is_file else _WALK_BYTES
     content = report_content(capture, inside.model, glances, budget=budget)
+    inside.before_pass()
     if is_file:
         return render_page(content)
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -94,7 +107,13 @@ def _without_twins(names: list[str]) -> list[str]:
     return [name for name in names if is_told(name)]
 
 
-def _answer(model: LoadedModel, capture: Capture, names: list[str]) -> dict[str, Any]:
+def _answer(
+    model: LoadedModel, capture: Capture, names: list[str], before_tensor: Callable[[], None]
+) -> dict[str, Any]:
+    tensors = {}
+    for name in names:
+        before_tensor()
+        tensors[name] = _tensor(capture, name)
     return {
         "model": model.place.name,
         "text": capture.text,
@@ -103,7 +122,7 @@ def _answer(model: LoadedModel, capture: Capture, names: list[str]) -> dict[str,
         "target_input_tokens": capture.target_input_tokens,
         "confidences": [_rounded(value) for value in capture.confidences],
         "names": names,
-        "tensors": {name: _tensor(capture, name) for name in names},
+        "tensors": tensors,
     }
 
 

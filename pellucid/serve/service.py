@@ -201,7 +201,10 @@ class Service:
             raise InvalidError(faults)
         served = self.find(request.model)
         model = served.model
-        return await self._alone(served.batcher, lambda _: look_inside(model, request, self.limits))
+        limits = self.limits
+        return await self._alone(
+            served.batcher, lambda watcher: look_inside(model, request, limits, watcher)
+        )
 
     async def walk(self, request: WalkRequest) -> str:
         """A walk through the model, as JSON or HTML. Raises as ``translate`` does."""
@@ -210,8 +213,9 @@ class Service:
             raise InvalidError(faults)
         served = self.find(request.model)
         model = served.model
+        limits = self.limits
         return await self._alone(
-            served.batcher, lambda _: walk_through(model, request, self.limits)
+            served.batcher, lambda watcher: walk_through(model, request, limits, watcher)
         )
 
     def find(self, name: str | None) -> Served:

@@ -1,10 +1,14 @@
 """Which source words a prediction hangs on: axioms, and a model that reads one word only."""
 
+import contextlib
+
 import pytest
 import torch
 from tiny_models import tiny_bundle
 
-from pellucid.inspection.saliency import saliency
+from pellucid.core.errors import CancelledError
+from pellucid.inspection.saliency import saliency, saliency_of
+from pellucid.inspection.sentence import open_model, read_sentence
 from pellucid.model import Trace
 
 SOURCE, TARGET = "a b c d", "c a b"
@@ -47,6 +51,37 @@ def test_gradient_times_input_is_the_slope_along_each_word():
             ends.append(bundle.model(*ids, trace)[0].log_softmax(-1)[range(4), said])
         slope = (ends[0] - ends[1]) / (2 * h)
         torch.testing.assert_close(result.scores[:, word], slope, rtol=1e-5, atol=1e-7)
+
+
+class Watcher:
+    """Ends the work at its ``last`` call."""
+
+    wants_steps = False
+
+    def __init__(self, last: int) -> None:
+        self.last = last
+        self.calls = 0
+
+    def before_step(self, length: int) -> None:
+        self.calls += 1
+        if self.calls == self.last:
+            raise CancelledError("nobody waits any more")
+
+    def saw_step(self, step: object) -> None: ...
+
+
+def test_each_pass_forward_and_backward_can_be_ended():
+    """9 tokens: 113 of the 300 points go into a pass, so 3 forward, each with 4 rows backward;
+    before them one pass for the embeddings, after them one for the gains."""
+    count = 1 + 3 * (1 + 4) + 1
+    for last in range(1, count + 2):
+        watcher = Watcher(last)
+        opened = open_model(tiny_bundle(), watcher)
+        sentence = read_sentence(opened, SOURCE, TARGET)
+        ending = pytest.raises(CancelledError) if last <= count else contextlib.nullcontext()
+        with ending:
+            saliency_of(opened, sentence, "integrated_gradients", 300)
+        assert watcher.calls == min(last, count)
 
 
 def test_words_that_the_decoder_cannot_see_have_no_share():

@@ -146,8 +146,9 @@ def test_a_server_that_starts_or_stops_says_so():
             service.is_ready = service.is_draining = True
 
 
-def test_a_model_that_stands_still_makes_the_process_not_alive():
+def test_a_model_that_stands_still_makes_the_process_not_ready_and_not_dead():
     with serving(Limits(max_stuck_seconds=1e-9)) as client:
-        response = client.get("/livez")
+        assert client.get("/livez").json() == {"status": "ok"}
+        response = client.get("/readyz")
         assert response.status_code == 503
         assert response.json()["detail"] == "stuck"

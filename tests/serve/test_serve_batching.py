@@ -8,6 +8,7 @@ import pytest
 
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.result import Translation
+from pellucid.decoding.watch import SearchWatcher
 from pellucid.serve.batching import Batcher, Job, LoneWork, Outcome, Ticket
 from pellucid.serve.faults import EngineError, OverloadedError, UnavailableError
 from pellucid.serve.metrics import Metrics
@@ -268,6 +269,60 @@ def test_other_work_is_done_between_two_batches(make, engine: Engine):
     engine.gate.set()
     assert client.wait(1) == ["pellucid-batcher"]
     assert isinstance(failing.wait(1)[0], EngineError)
+
+
+def test_sentences_pass_between_the_steps_of_lone_work_and_other_lone_work_does_not(make):
+    """Else each of a row of walks would run, and keep its memory, inside the one before it."""
+    order: list[str] = []
+    came = threading.Event()
+
+    def engine(texts, settings, watcher) -> list[Translation]:
+        watcher.before_step(0)
+        order.extend(texts)
+        return [said(text) for text in texts]
+
+    def walk(watcher: SearchWatcher) -> str:
+        assert came.wait(30)
+        for length in range(3):
+            watcher.before_step(length)
+        order.append("walk")
+        return "walked"
+
+    batcher = Batcher(engine, Metrics(), max_queue=8, max_batch=8, batch_tokens=1000)
+    batcher.start()
+    walks = [ask(batcher, "", settings=walk)[0] for _ in range(2)]
+    while len(batcher._queue) > 1:
+        time.sleep(0.001)
+    long, _ = ask(batcher, "long", tokens=500)
+    short, _ = ask(batcher, "short")
+    came.set()
+    for client in (*walks, long, short):
+        client.wait(1)
+    batcher.stop()
+    assert batcher.join(30)
+    assert sorted(order[:2]) == ["long", "short"]
+    assert order[2:] == ["walk", "walk"]
+
+
+def test_lone_work_ends_before_its_next_step_when_its_client_has_left(make, engine: Engine):
+    steps: list[int] = []
+    begun, may_go_on = threading.Event(), threading.Event()
+
+    def walk(watcher: SearchWatcher) -> None:
+        for length in range(3):
+            watcher.before_step(length)
+            steps.append(length)
+            begun.set()
+            assert may_go_on.wait(30)
+
+    batcher = make()
+    gone, ticket = ask(batcher, "", settings=walk)
+    assert begun.wait(30)
+    batcher.leave(ticket)
+    may_go_on.set()
+    assert ask(batcher, "next")[0].wait(1)[0].text == "NEXT"
+    assert steps == [0]
+    assert not gone.answers
 
 
 def test_stopping_refuses_what_waits_and_ends_what_runs(make, engine: Engine):

@@ -1,12 +1,21 @@
 """POST /v1/walk: the data behind a report, and the report itself."""
 
+import functools
 import json
+import signal
+from pathlib import Path
 
 import pytest
-from served_models import bundle, serving, translator
+from served_models import bundle, model, serving, translator
+from server_processes import serving_process, wait_until
 
+from pellucid.bundle import Bundle, save_bundle
+from pellucid.core.errors import CancelledError
 from pellucid.inspection.report.write import make_report
+from pellucid.model import ModelConfig, build_model
 from pellucid.serve.limits import Limits
+from pellucid.serve.looking import look_inside, walk_through
+from pellucid.serve.schema import InspectRequest, WalkRequest
 
 TEXT = "je suis étudiant"
 
@@ -44,3 +53,68 @@ def test_what_is_too_much_is_refused(body, field, message):
     [error] = answer.json()["errors"]
     assert (error["field"], error["message"]) == (field, message)
     assert json.dumps(body)[:20] not in answer.text
+
+
+class Watcher:
+    """Ends the work at its ``last`` call."""
+
+    wants_steps = False
+
+    def __init__(self, last: int) -> None:
+        self.last = last
+        self.calls = 0
+
+    def before_step(self, length: int) -> None:
+        self.calls += 1
+        if self.calls == self.last:
+            raise CancelledError("nobody waits any more")
+
+    def saw_step(self, step: object) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        functools.partial(walk_through, request=WalkRequest(text="je")),
+        functools.partial(look_inside, request=InspectRequest(text=TEXT)),
+    ],
+)
+def test_every_step_can_be_ended(ask):
+    """When nobody waits any more: at the first step, at the last, and at some between."""
+    tiny, limits = model(), Limits()
+    whole = Watcher(0)
+    assert ask(tiny, limits=limits, watcher=whole)
+    assert whole.calls > 10
+    for last in (1, whole.calls // 3, 2 * whole.calls // 3, whole.calls - 1, whole.calls):
+        watcher = Watcher(last)
+        with pytest.raises(CancelledError):
+            ask(tiny, limits=limits, watcher=watcher)
+        assert watcher.calls == last
+
+
+def write_larger_bundle(folder: Path) -> Path:
+    """A walk over 120 tokens takes it most of a minute."""
+    tokenizer = bundle().source_tokenizer
+    table = {"d_model": 128, "d_ff": 512, "heads": 4, "encoder_layers": 2, "decoder_layers": 2}
+    config = ModelConfig.parse(table)
+    made = build_model(config, tokenizer.vocabulary_size, tokenizer.vocabulary_size, seed=0)
+    settings = {"model": config.to_table(), "decoding": {"max_length": 8}}
+    larger = Bundle(made.eval(), tokenizer, tokenizer, settings, manifest={})
+    save_bundle(folder, larger, card="A model for tests.", details={"step": 1})
+    return folder
+
+
+def test_a_long_walk_holds_up_neither_others_nor_the_end(tmp_path: Path):
+    folder = write_larger_bundle(tmp_path / "larger")
+    text = "un " * 60
+    body = json.dumps({"text": text, "target": text}).encode()
+    head = b"POST /v1/walk HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    with (
+        serving_process(folder, "--engine", "torch", "--max-grace-seconds", 0.1) as server,
+        server.connect() as client,
+    ):
+        client.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        wait_until(lambda: "pellucid_inflight 2.0" in server.ask("GET", "/metrics")[1]["text"])
+        assert server.ask("POST", "/v1/translate", {"text": "le chat"})[0] == 200
+        assert server.ask("GET", "/livez")[0] == 200
+        server.signal(signal.SIGTERM)  # in the midst of it; serving_process expects exit code 0

@@ -66,7 +66,8 @@ def _explain(opened: Opened, capture: Capture) -> dict[str, Any] | None:
     translator, source = opened.translator, capture.sentence.source
     if translator.settings.sampling is not None or not source.strip():
         return None
-    plain: dict[str, Any] = json.loads(explain_search(translator, source).to_json())
+    tree = explain_search(translator, source, watcher=opened.watcher)
+    plain: dict[str, Any] = json.loads(tree.to_json())
     [stop] = opened.target_tokenizer.tokens([STOP_ID])
     label = labeler([node["token"] for node in plain["nodes"]])
     for node in plain["nodes"]:

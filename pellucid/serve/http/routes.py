@@ -130,17 +130,21 @@ def add_probes(router: APIRouter, service: Service) -> None:
 
     @router.get("/livez", responses=documented())
     async def livez() -> Response:
-        """Whether the process works: 503 if a model has made no step for too long."""
-        silent = service.stuck_seconds()
-        stuck = silent > service.limits.max_stuck_seconds
-        return _state("stuck" if stuck else "ok", 503 if stuck else 200)
+        """Whether the process answers, whatever its models are doing."""
+        return _state("ok", 200)
 
     @router.get("/readyz", responses=documented())
     async def readyz() -> Response:
-        """Whether requests are taken: 503 while models are read and while the server stops."""
+        """Whether requests are taken: 503 while models are read, while the server stops, and
+        while a model has made no step for too long.
+        """
         if service.is_draining:
             return _state("stopping", 503)
-        return _state("ok", 200) if service.is_ready else _state("starting", 503)
+        if not service.is_ready:
+            return _state("starting", 503)
+        if service.stuck_seconds() > service.limits.max_stuck_seconds:
+            return _state("stuck", 503)
+        return _state("ok", 200)
 
     @router.get(
         "/metrics",
