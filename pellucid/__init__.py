@@ -11,7 +11,9 @@ Request ............... a text with demands of its own: a prefix, words it must 
 DecodingConfig ........ how translations are searched for, or drawn
 read_config ........... a RunConfig from a preset or a TOML file
 RunConfig ............. everything that decides a training run
-train ................. train a model into a run folder
+train_files ........... train a model from two text files, within so many minutes
+choose_config ......... the settings that train_files would choose, with their reasons
+train ................. train a model by a RunConfig into a run folder
 Seq2SeqTranslator ..... fit, predict, score: an estimator in scikit-learn's shape
 evaluate .............. BLEU, chrF, TER and more, each with its signature
 explain_search ........ the tree of a search, and why it chose what it chose
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from pellucid.inspection.capture import Capture as Capture
     from pellucid.inspection.capture import inspect as inspect
     from pellucid.inspection.report.write import write_report as write_report
+    from pellucid.training.automatic import choose_config as choose_config
+    from pellucid.training.automatic import train_files as train_files
     from pellucid.training.config import RunConfig as RunConfig
     from pellucid.training.presets import read_config as read_config
     from pellucid.training.train import train as train
@@ -53,12 +57,14 @@ __all__ = [
     "Translation",
     "Translator",
     "__version__",
+    "choose_config",
     "evaluate",
     "explain_search",
     "inspect",
     "load",
     "read_config",
     "train",
+    "train_files",
     "write_report",
 ]
 
@@ -112,6 +118,14 @@ def __getattr__(name: str) -> Any:
             from pellucid.training.presets import read_config
 
             return read_config
+        case "choose_config":
+            from pellucid.training.automatic import choose_config
+
+            return choose_config
+        case "train_files":
+            from pellucid.training.automatic import train_files
+
+            return train_files
         case "train":
             from pellucid.training.train import train
 

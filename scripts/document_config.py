@@ -29,7 +29,8 @@ INTRODUCTION = """\
 <!-- Written by scripts/document_config.py from the code: change that, then run the script. -->
 
 ```
-pellucid train tiny --set data.source=train.en --set data.target=train.de --out runs/en-de
+pellucid train train.en train.de --set model.dropout=0.2 --out runs/en-de
+pellucid train multi30k --set data.source=train.en --set data.target=train.de --out runs/en-de
 pellucid train my.toml --set training.learning_rate=3e-3
 ```
 

@@ -65,7 +65,7 @@ def cli(ctx: click.Context, debug: bool, quiet: bool) -> None:
     \b
     Examples:
       pellucid demo
-      pellucid train multi30k --set data.source=train.en --set data.target=train.de --out runs/de
+      pellucid train train.en train.de --minutes 30 --out runs/de
       echo "A dog runs." | pellucid translate runs/de
     """
     ctx.obj = {"debug": debug, "quiet": quiet}

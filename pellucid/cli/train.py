@@ -1,25 +1,46 @@
-"""``pellucid train``: from a config and two text files to a model."""
+"""``pellucid train``: from two text files, or from a config, to a model."""
 
+import json
 import logging
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from pellucid.cli.kernels import keep_few_kernels
+from pellucid.core.layout import CONFIG_FILE
+
+if TYPE_CHECKING:
+    from pellucid.training.config import RunConfig
+    from pellucid.training.recipe import Recipe
 
 
 @click.command()
-@click.argument("config")
+@click.argument("texts", nargs=-1, required=True, metavar="SOURCE TARGET | CONFIG")
+@click.option(
+    "--minutes",
+    type=float,
+    help="How long to train and validate.  [default: 30, or what CONFIG says]",
+)
+@click.option(
+    "--valid",
+    nargs=2,
+    metavar="SOURCE TARGET",
+    help="Text to validate on; without it some pairs are held out.",
+)
 @click.option(
     "--set",
     "overrides",
     multiple=True,
     metavar="SECTION.KEY=VALUE",
-    help="Change one setting of the config; may be given many times.",
+    help="Change one setting; may be given many times.",
 )
 @click.option(
-    "-o", "--out", type=click.Path(path_type=Path), help="Run folder.  [default: runs/CONFIG]"
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Run folder.  [default: runs/ and the languages, or the name of CONFIG]",
 )
 @click.option(
     "--init",
@@ -32,16 +53,30 @@ from pellucid.cli.kernels import keep_few_kernels
 )
 @click.option("--resume", is_flag=True, help="Go on with the run in --out.")
 @click.option("--dry-run", is_flag=True, help="Try everything once, forecast, leave nothing.")
+@click.option(
+    "--save-config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write the config chosen for SOURCE and TARGET to a .toml file, and train nothing.",
+)
 def train(
-    config: str,
+    texts: tuple[str, ...],
+    minutes: float | None,
+    valid: tuple[str, str] | None,
     overrides: tuple[str, ...],
     out: Path | None,
     init: Path | None,
     tensorboard: bool,
     resume: bool,
     dry_run: bool,
+    save_config: Path | None,
 ) -> int:
-    """Train a model by CONFIG, a .toml file or the name of a preset.
+    """Train a model from two text files, or by a config.
+
+    Line n of TARGET is the translation of line n of SOURCE; a .tsv or .jsonl file with both sides
+    may stand alone. Tokenizer, model and schedule are then chosen by the text, the minutes and the
+    speed of this machine; what was chosen is printed and kept in recipe.toml in the run folder, to
+    be edited and trained again. CONFIG is a .toml file or the name of a preset.
 
     Ctrl-C and SIGTERM save before they end it; --resume goes on from there.
 
@@ -49,9 +84,10 @@ def train(
 
     \b
     Examples:
+      pellucid train train.en train.de --minutes 30 --out runs/en-de
+      pellucid train train.en train.de --valid valid.en valid.de --minutes 30 --out runs/en-de
+      pellucid train runs/en-de/recipe.toml --set model.dropout=0.3 --out runs/en-de-2
       pellucid train demo --set training.max_steps=100 --out runs/try
-      pellucid train tiny --set data.source=train.en --set data.target=train.de \\
-          --set data.valid_source=valid.en --set data.valid_target=valid.de --out runs/en-de
       pellucid train demo --out runs/try --resume
       pellucid train paper-base --set data.source=train.en --set data.target=train.de --dry-run
       pellucid train finetune --init runs/en-de --set data.source=my.en \\
@@ -62,43 +98,184 @@ def train(
     from pellucid.cli.rehearsal import show_rehearsal
     from pellucid.cli.signals import EXIT_CODES, StopRequests
     from pellucid.core.world import world_of_environment
-    from pellucid.training.presets import read_config
+    from pellucid.training.automatic import config_of, keeping
     from pellucid.training.train import train as train_model
 
     quiet, world = click.get_current_context().obj["quiet"], world_of_environment()
     if dry_run and resume:
         raise click.UsageError("--dry-run begins anew; leave --resume out")
-    if tensorboard:
-        overrides = (*overrides, "training.tensorboard=true")
-    run_config = read_config(config, overrides, init)
-    folder = out or Path("runs") / Path(config).stem
     if dry_run and not world.is_alone:
         raise click.UsageError("--dry-run is for one process, not for torchrun.")
+    if tensorboard:
+        overrides = (*overrides, "training.tensorboard=true")
+    folder = out or _default_folder(texts)
+    recipe: Recipe | None = None
+    if _are_text_files(texts) and not (resume and (folder / CONFIG_FILE).is_file()):
+        _refuse_what_has_no_recipe(init, is_alone=world.is_alone)
+        recipe = _choose(
+            texts, minutes, valid, overrides, None if resume or save_config else folder, quiet=quiet
+        )
+        run_config = config_of(recipe)
+    else:
+        name = str(folder / CONFIG_FILE) if _are_text_files(texts) else texts[0]
+        run_config = _read(name, minutes, valid, overrides, init)
+    if save_config is not None:
+        return _save(recipe, save_config)
     if dry_run:
         return show_rehearsal(run_config, folder, quiet=quiet)
     if not world.is_first:
         logging.getLogger("pellucid").setLevel(logging.ERROR)  # the first one has said it
     stop = StopRequests(heeds_second=world.is_alone)
     with Display(quiet=quiet or not world.is_first) as display:
-        result = train_model(
-            run_config, folder, resume=resume, listener=display.hear, should_stop=stop
-        )
+        listener = display.hear if recipe is None else keeping(recipe, folder, display.hear)
+        result = train_model(run_config, folder, resume=resume, listener=listener, should_stop=stop)
     if result.reason in EXIT_CODES:
         if world.is_first:
-            again = _how_to_go_on(config, overrides, init, folder, is_alone=world.is_alone)
-            click.echo(f"saved; go on with: {again}", err=True)
+            options = [*_set(overrides), *_files_and_minutes(minutes, valid)]
+            if init is not None:
+                options += ["--init", str(init)]
+            again = ["pellucid", "train", *texts, *options, "--out", str(folder), "--resume"]
+            prefix = "" if world.is_alone else "torchrun ... -m "
+            click.echo(f"saved; go on with: {prefix}{shlex.join(again)}", err=True)
         return EXIT_CODES[result.reason]
     if world.is_first:
         click.echo(str(folder))
     return 0
 
 
-def _how_to_go_on(
-    config: str, overrides: tuple[str, ...], init: Path | None, folder: Path, *, is_alone: bool
-) -> str:
-    """The command that resumes what was stopped."""
-    changes = [part for override in overrides for part in ("--set", override)]
+def _are_text_files(texts: tuple[str, ...]) -> bool:
+    """Whether these name a corpus; one argument may be a config or a preset.
+
+    Raises UsageError for more than two, InputMissingError if one of two is no file.
+    """
+    from pellucid.text.config import file_format
+
+    if len(texts) == 1:
+        return Path(texts[0]).is_file() and file_format(texts[0]) != "plain"
+    if len(texts) > 2:
+        raise click.UsageError(
+            f"train needs SOURCE and TARGET, or one CONFIG, got {len(texts)} arguments"
+        )
+    missing = [text for text in texts if not Path(text).is_file()]
+    if missing:
+        _refuse_missing(texts, missing)
+    return True
+
+
+def _refuse_missing(texts: tuple[str, ...], missing: list[str]) -> None:
+    """Say what the two arguments were taken for, and what may have been meant."""
+    from pellucid.core.config import nearest_name
+    from pellucid.core.errors import InputMissingError
+    from pellucid.training.presets import preset_names
+
+    hint = "two text files are trained on as pellucid train SOURCE TARGET"
+    preset = texts[0] if texts[0] in preset_names() else nearest_name(texts[0], preset_names())
+    if texts[0] in missing and preset is not None:
+        hint += (
+            f"; the preset {preset} is named alone: pellucid train {preset}"
+            " --set data.source=SOURCE --set data.target=TARGET"
+        )
+    raise InputMissingError(f"there is no file {' and no file '.join(missing)}", hint=hint)
+
+
+def _default_folder(texts: tuple[str, ...]) -> Path:
+    """``runs/en-de`` for train.en and train.de, else ``runs/`` and the name of the first."""
+    stems = [Path(text.removesuffix(".gz")) for text in texts]
+    suffixes = [stem.suffix.removeprefix(".") for stem in stems]
+    if len(texts) == 2 and all(suffixes) and suffixes[0] != suffixes[1]:
+        return Path("runs") / "-".join(suffixes)
+    return Path("runs") / stems[0].stem
+
+
+def _refuse_what_has_no_recipe(init: Path | None, *, is_alone: bool) -> None:
     if init is not None:
-        changes += ["--init", str(init)]
-    again = ["pellucid", "train", config, *changes, "--out", str(folder), "--resume"]
-    return ("" if is_alone else "torchrun ... -m ") + shlex.join(again)
+        raise click.UsageError(
+            "--init goes on with the settings of a bundle, so there is nothing to choose: name the"
+            " preset finetune, and the files by --set data.source=... --set data.target=..."
+        )
+    if not is_alone:
+        raise click.UsageError(
+            "one process chooses the settings: write them to a file by --save-config my.toml"
+            " without torchrun, then train my.toml under torchrun"
+        )
+
+
+def _choose(
+    texts: tuple[str, ...],
+    minutes: float | None,
+    valid: tuple[str, str] | None,
+    overrides: tuple[str, ...],
+    out: Path | None,
+    *,
+    quiet: bool,
+) -> "Recipe":
+    """The settings for these files, told on stderr; ``out`` must be free before that takes time."""
+    from pellucid.training.automatic import DEFAULT_MINUTES, choose_config
+    from pellucid.training.folder import refuse_if_used
+
+    if out is not None:
+        refuse_if_used(out)
+    if not quiet:
+        click.echo("counting the text, then timing some updates on this machine ...", err=True)
+    target = texts[1] if len(texts) == 2 else None
+    recipe = choose_config(
+        texts[0],
+        target,
+        minutes=DEFAULT_MINUTES if minutes is None else minutes,
+        valid=valid,
+        overrides=overrides,
+    )
+    if not quiet:
+        for line in recipe.lines():
+            click.echo(f"  {line}", err=True)
+    return recipe
+
+
+def _read(
+    name: str,
+    minutes: float | None,
+    valid: tuple[str, str] | None,
+    overrides: tuple[str, ...],
+    init: Path | None,
+) -> "RunConfig":
+    """The config of that name or file."""
+    from pellucid.core.errors import ConfigError
+    from pellucid.training.presets import read_config
+
+    named = [] if minutes is None else [f"training.max_minutes={float(minutes)}"]
+    if valid is not None:
+        sides = zip(("source", "target"), valid, strict=True)
+        named += [f"data.valid_{side}={json.dumps(path)}" for side, path in sides]
+    try:
+        return read_config(name, [*named, *overrides], init)
+    except ConfigError as error:
+        if Path(name).suffix == ".toml" or "is not valid TOML" not in str(error):
+            raise
+        raise ConfigError(
+            f"one argument must be a config or a preset, and {name} is neither",
+            hint=f"a text file needs its translation beside it: pellucid train {name} TARGET",
+        ) from None
+
+
+def _save(recipe: "Recipe | None", path: Path) -> int:
+    """Write the chosen config to a new file."""
+    from pellucid.core.errors import OutputExistsError
+    from pellucid.core.files import write_file
+
+    if recipe is None:
+        raise click.UsageError("--save-config needs two text files to choose a config for")
+    if path.exists():
+        raise OutputExistsError(f"{path} already exists", hint="choose another --save-config")
+    write_file(path, recipe.to_toml().encode())
+    click.echo(str(path))
+    return 0
+
+
+def _set(overrides: tuple[str, ...]) -> list[str]:
+    return [part for override in overrides for part in ("--set", override)]
+
+
+def _files_and_minutes(minutes: float | None, valid: tuple[str, str] | None) -> list[str]:
+    """These options as they were typed."""
+    options = [] if minutes is None else ["--minutes", f"{minutes:g}"]
+    return options if valid is None else [*options, "--valid", *valid]

@@ -2,6 +2,8 @@
 
 CONFIG_FILE = "config.toml"
 """The whole config, as it was resolved."""
+RECIPE_FILE = "recipe.toml"
+"""What was chosen for two text files, with its reasons; absent where a config was named."""
 JOURNAL_FILE = "journal.jsonl"
 """What happened."""
 LOCK_FILE = ".lock"

@@ -15,6 +15,7 @@ from pellucid.engines.load import load
 from pellucid.engines.names import EngineName
 from pellucid.evaluation.evaluate import evaluate
 from pellucid.evaluation.metrics import check_lines
+from pellucid.training.automatic import DEFAULT_MINUTES, train_files
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
 
@@ -29,13 +30,16 @@ _UNCHANGED: Final = _Unchanged()
 class Seq2SeqTranslator:
     """Learns to translate from pairs of lines; scikit-learn's shape, without scikit-learn.
 
-    translator = pellucid.Seq2SeqTranslator("tiny", ["training.max_minutes=5"]).fit(X, y)
+    translator = pellucid.Seq2SeqTranslator(minutes=5).fit(X, y)
     translator.predict(["le chat dort"]), translator.score(X_test, y_test)
 
-    ``preset`` is the name of a preset or a TOML file, ``overrides`` are as those of ``pellucid
-    train --set``. ``folder`` becomes the run folder, which every command reads; without one the run
-    lies in a temporary folder and goes with the estimator. ``engine`` is that of ``pellucid.load``.
-    Nothing is checked before ``fit``; ``translator_`` and ``folder_`` are there after it.
+    Settings are chosen by the text, ``minutes`` and the speed of the machine, as ``pellucid train
+    SOURCE TARGET`` does, unless ``preset`` names a preset or a TOML file. ``minutes`` is how long
+    to train and validate: 30, or what the preset says, unless given. ``overrides`` are as those of
+    ``pellucid train --set``. ``folder`` becomes the run folder, which every command reads; without
+    one the run lies in a temporary folder, which is removed with the estimator. ``engine`` is that
+    of ``pellucid.load``. Nothing is checked before ``fit``; ``translator_`` and ``folder_`` are
+    there after it.
     """
 
     translator_: Translator
@@ -43,15 +47,17 @@ class Seq2SeqTranslator:
 
     def __init__(
         self,
-        preset: str = "tiny",
+        preset: str | None = None,
         overrides: Sequence[str] = (),
         folder: Path | str | None = None,
         engine: EngineName = "auto",
+        minutes: float | None = None,
     ) -> None:
         self.preset = preset
         self.overrides = overrides
         self.folder = folder
         self.engine = engine
+        self.minutes = minutes
 
     def fit(self, X: Iterable[str], y: Iterable[str]) -> Self:  # noqa: N803  # scikit-learn's name
         """Train on the pairs of ``X`` and ``y``; text for validation can be named by overrides.
@@ -66,10 +72,8 @@ class Seq2SeqTranslator:
             for name, lines in names.items():
                 content = "".join(f"{line}\n" for line in lines)
                 write_file(Path(text, name), content.encode())
-            data = [f"data.{name}={json.dumps(str(Path(text, name)))}" for name in names]
-            config = read_config(self.preset, [*self.overrides, *data])
             folder = Path(self.folder or self._temporary_folder())
-            train(config, folder)
+            self._train(Path(text, "source"), Path(text, "target"), folder)
         self.translator_ = load(folder, self.engine)
         self.folder_ = folder
         return self
@@ -88,23 +92,43 @@ class Seq2SeqTranslator:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  # nothing is nested
         """The arguments of the constructor, as they were given."""
-        names = ("preset", "overrides", "folder", "engine")
+        names = ("preset", "overrides", "folder", "engine", "minutes")
         return {name: getattr(self, name) for name in names}
 
     def set_params(
         self,
         *,
-        preset: str | _Unchanged = _UNCHANGED,
+        preset: str | _Unchanged | None = _UNCHANGED,
         overrides: Sequence[str] | _Unchanged = _UNCHANGED,
         folder: Path | str | _Unchanged | None = _UNCHANGED,
         engine: EngineName | _Unchanged = _UNCHANGED,
+        minutes: float | _Unchanged | None = _UNCHANGED,
     ) -> Self:
         """Change some of them; what was learned stays until the next ``fit``."""
-        given = {"preset": preset, "overrides": overrides, "folder": folder, "engine": engine}
+        given = {
+            "preset": preset,
+            "overrides": overrides,
+            "folder": folder,
+            "engine": engine,
+            "minutes": minutes,
+        }
         for name, value in given.items():
             if not isinstance(value, _Unchanged):
                 setattr(self, name, value)
         return self
+
+    def _train(self, source: Path, target: Path, folder: Path) -> None:
+        if self.preset is None:
+            minutes = DEFAULT_MINUTES if self.minutes is None else self.minutes
+            train_files(source, target, out=folder, minutes=minutes, overrides=self.overrides)
+            return
+        named = [
+            f"data.{side}={json.dumps(str(path))}"
+            for side, path in (("source", source), ("target", target))
+        ]
+        if self.minutes is not None:
+            named.append(f"training.max_minutes={float(self.minutes)}")
+        train(read_config(self.preset, [*named, *self.overrides]), folder)
 
     def _temporary_folder(self) -> str:
         """A new folder that is removed with the estimator, or when the program ends."""

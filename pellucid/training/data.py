@@ -300,11 +300,16 @@ def _fitting(store: TokenStore, max_length: int) -> TokenStore:
     )
 
 
+def held_out_count(pairs: int) -> int:
+    """How many of so many pairs are held out to validate on, when no file of them is named."""
+    return min(_MOST_HELD_OUT, max(1, round(_HELD_OUT_SHARE * pairs)))
+
+
 def _hold_out(
     store: TokenStore, tokenizers: Tokenizers, seed: int
 ) -> tuple[Selection, list[str], list[str]]:
     """Split off pairs to validate on, when no file of them was named."""
-    count = min(_MOST_HELD_OUT, max(1, round(_HELD_OUT_SHARE * len(store))))
+    count = held_out_count(len(store))
     random = np.random.Generator(np.random.PCG64(seed))
     if len(store) <= _PERMUTED_AT_ONCE:
         drawn = random.permutation(len(store))[:count]

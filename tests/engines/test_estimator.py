@@ -48,6 +48,17 @@ def test_it_learns_what_it_is_shown_and_scores_it_by_bleu(tmp_path: Path):
     assert translator.predict(tuple(X[:1])) == Y[:1], "what was learned stays"
 
 
+def test_without_a_preset_settings_are_chosen_for_the_text_and_the_minutes(tmp_path: Path):
+    translator = Seq2SeqTranslator(overrides=SETTINGS, engine="torch", minutes=2)
+    assert translator.fit(X, Y).predict(X) == Y
+    recipe = (translator.folder_ / "recipe.toml").read_text(encoding="utf-8")
+    assert "# corpus: 20 pairs" in recipe
+    assert "max_minutes = 2.0" in recipe
+    other = Seq2SeqTranslator("tiny", [*SETTINGS, "training.max_steps=1"], minutes=3)
+    config = (other.fit(X, Y).folder_ / "config.toml").read_text(encoding="utf-8")
+    assert "max_minutes = 3.0" in config
+
+
 def test_without_a_folder_the_run_goes_with_the_estimator():
     translator = Seq2SeqTranslator("tiny", [*SETTINGS, "training.max_steps=2"], engine="torch")
     folder = translator.fit(iter(X), iter(Y)).folder_
@@ -75,11 +86,12 @@ def test_parameters_are_kept_as_given_and_can_be_copied_and_changed():
         "overrides": overrides,
         "folder": "out",
         "engine": "torch",
+        "minutes": None,
     }
     copy = Seq2SeqTranslator(**parameters)
     assert copy.get_params()["overrides"] is overrides
-    assert copy.set_params(folder=None, preset="tiny") is copy
-    assert copy.get_params() == {**parameters, "folder": None, "preset": "tiny"}
+    assert copy.set_params(folder=None, preset=None, minutes=5) is copy
+    assert copy.get_params() == {**parameters, "folder": None, "preset": None, "minutes": 5}
     with pytest.raises(TypeError, match="beam"):
         copy.set_params(beam=4)
 

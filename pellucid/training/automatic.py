@@ -1,0 +1,118 @@
+"""Two text files and some minutes in, a trained model out: no setting has to be named."""
+
+import contextlib
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pellucid.core.config import apply_overrides
+from pellucid.core.errors import ConfigError
+from pellucid.core.files import write_file
+from pellucid.core.layout import RECIPE_FILE
+from pellucid.text.config import DataConfig
+from pellucid.text.facts import corpus_facts, sample_pairs
+from pellucid.text.pairs import iterate_pairs, read_pairs, training_files, validation_files
+from pellucid.training.calibration import Bench
+from pellucid.training.config import RunConfig
+from pellucid.training.data import held_out_count
+from pellucid.training.folder import refuse_if_used
+from pellucid.training.journal import Listener
+from pellucid.training.recipe import Recipe
+from pellucid.training.train import TrainingResult, train
+
+DEFAULT_MINUTES = 30.0
+"""Enough on one core for some ten thousand short sentences."""
+
+
+def choose_config(
+    source: Path | str,
+    target: Path | str | None = None,
+    *,
+    minutes: float = DEFAULT_MINUTES,
+    valid: tuple[Path | str, Path | str] | None = None,
+    overrides: Sequence[str] = (),
+) -> Recipe:
+    """A config that suits this corpus, so many minutes and this machine, with its reasons.
+
+    ``target`` is left out if ``source`` holds both sides (TSV or JSONL). ``valid`` names text to
+    validate on; without it some pairs are held out. ``overrides`` are as those of ``pellucid train
+    --set`` and stand above every choice. It takes some seconds to half a minute, most of it to
+    time updates.
+
+    Raises ConfigError for minutes or overrides that cannot be, and what reading the files raises.
+    """
+    if not 0 < minutes < math.inf:
+        raise ConfigError(f"minutes must be positive, got {minutes:g}", hint="minutes=30, say")
+    files = _data_settings(source, target, valid)
+    given = _by_dotted_name(apply_overrides({}, overrides))
+    data = DataConfig.parse(files, origin="the text files")
+    with contextlib.closing(iterate_pairs(training_files(data))) as pairs:
+        sample = sample_pairs(pairs)
+    valid_pairs = held_out_count(sample.total)
+    if valid is not None:
+        valid_pairs = len(read_pairs(validation_files(data)).sources)
+    return Bench(corpus_facts(sample), sample, files, given).recipe(minutes, valid_pairs)
+
+
+def train_files(
+    source: Path | str,
+    target: Path | str | None = None,
+    *,
+    out: Path | str,
+    minutes: float = DEFAULT_MINUTES,
+    valid: tuple[Path | str, Path | str] | None = None,
+    overrides: Sequence[str] = (),
+    listener: Listener | None = None,
+) -> TrainingResult:
+    """Choose a config by ``choose_config`` and train by it into the run folder ``out``.
+
+    The config with its reasons lies in ``recipe.toml`` there: edit it, and train again by it.
+    Raises as ``choose_config`` and ``train`` do.
+    """
+    folder = Path(out)
+    refuse_if_used(folder)  # before half a minute of measuring
+    recipe = choose_config(source, target, minutes=minutes, valid=valid, overrides=overrides)
+    return train(config_of(recipe), folder, listener=keeping(recipe, folder, listener))
+
+
+def config_of(recipe: Recipe) -> RunConfig:
+    """The recipe as a config. Raises ConfigError for overrides that do not fit what was chosen."""
+    return RunConfig.parse(recipe.table(), origin="--set over what was chosen")
+
+
+def keeping(recipe: Recipe, out: Path, listener: Listener | None = None) -> Listener:
+    """A listener that writes the recipe into the run folder as soon as the run has begun.
+
+    Before that the folder must be empty. Every event is handed on to ``listener``.
+    """
+
+    def hear(event: dict[str, Any]) -> None:
+        if event["event"] == "start":
+            write_file(out / RECIPE_FILE, recipe.to_toml().encode())
+        if listener is not None:
+            listener(event)
+
+    return hear
+
+
+def _data_settings(
+    source: Path | str,
+    target: Path | str | None,
+    valid: tuple[Path | str, Path | str] | None,
+) -> dict[str, Any]:
+    names = {"source": source, "target": target}
+    if valid is not None:
+        names |= {"valid_source": valid[0], "valid_target": valid[1]}
+    return {name: str(path) for name, path in names.items() if path is not None}
+
+
+def _by_dotted_name(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The values of a table of tables, by names such as ``model.dropout``."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            flat |= _by_dotted_name(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat

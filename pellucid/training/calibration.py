@@ -1,0 +1,224 @@
+"""How fast this machine learns from this corpus: real updates of models of rising size, timed.
+
+A sample of the corpus is tokenized, and models make some updates on it, on this machine, in its
+precision and with its threads; what they learn is thrown away. The rules that judge the speeds
+stand in ``pellucid.training.recipe``.
+"""
+
+import contextlib
+import dataclasses
+import itertools
+import logging
+import math
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+
+from pellucid.core.errors import ConfigError
+from pellucid.model import SequenceModel, build_any_model
+from pellucid.text.facts import CorpusFacts, PairSample
+from pellucid.text.selection import Selection
+from pellucid.text.store import TokenStore
+from pellucid.text.tokenizer import train_tokenizers
+from pellucid.training.config import RunConfig
+from pellucid.training.data import Drawing, TrainingData
+from pellucid.training.memory import refuse_what_cannot_fit
+from pellucid.training.objective import build_objective
+from pellucid.training.precision import resolve_precision
+from pellucid.training.recipe import (
+    SIZES,
+    Choice,
+    Pace,
+    Plan,
+    Recipe,
+    Size,
+    choices,
+    corpus_can_feed,
+    first_batch,
+    may_double_batch,
+    minutes_can_train,
+    tokenizer_choice,
+    with_fewer_pieces,
+)
+from pellucid.training.step import build_optimizer, update
+from pellucid.training.torch_setup import torch_for_training
+from pellucid.training.validation import validate
+
+_TIMED_BATCHES = 6
+_TRANSLATED_PAIRS = 64
+"""So many are translated to see how long a validation takes."""
+_RATE = 1e-5
+"""Learning rate of updates that are thrown away."""
+_HOPE = 2.0
+"""A size may be so many times faster than its parameters say: per parameter, wide products are
+faster than narrow ones. One that would be too slow even then is not measured."""
+
+_log = logging.getLogger("pellucid")
+
+
+class Bench:
+    """A tokenized sample, on which sizes of models are timed."""
+
+    def __init__(
+        self,
+        facts: CorpusFacts,
+        sample: PairSample,
+        data: Mapping[str, Any],
+        overrides: Mapping[str, Any],
+    ) -> None:
+        self._facts, self._overrides, self._is_whole = facts, overrides, sample.is_whole
+        self._base = Recipe(facts, data, (tokenizer_choice(facts),), overrides)
+        config = self._config(SIZES[0], 1)
+        with _warnings_off():  # the run itself will repeat them
+            tokenizers = train_tokenizers(sample.sources, sample.targets, config.tokenizer)
+        store = TokenStore.from_pairs(
+            tokenizers[0].encode_batch(sample.sources), tokenizers[1].encode_batch(sample.targets)
+        )
+        few = _evenly(len(store), _TRANSLATED_PAIRS)
+        pairs = [store.pair(row) for row in few]
+        self._data = TrainingData(
+            *tokenizers,
+            store=store,
+            rows=Selection.of_all(len(store)),
+            valid=TokenStore.from_pairs(
+                [source.tolist() for source, _ in pairs], [target.tolist() for _, target in pairs]
+            ),
+            valid_sources=[sample.sources[row] for row in few],
+            valid_references=[sample.targets[row] for row in few],
+            description="a sample",
+            fingerprint="",
+            drawing=Drawing(batch_tokens=1, seed=config.training.seed),
+        )
+        self._target_tokens = 1.0 + float(store.target_lengths.mean())  # 1 is the stop
+        self._device = _device(config)
+
+    def recipe(self, minutes: float, valid_pairs: int) -> Recipe:
+        """The best size, then the batch that suits it, then all the rest."""
+        fixed = self._overrides.get("training.batch_tokens")
+        batch = int(fixed) if fixed else self._first_batch()
+        plan, why = self._largest_size(minutes, batch)
+        while fixed is None and may_double_batch(plan):
+            batch = 2 * plan.batch_tokens
+            plan = dataclasses.replace(plan, batch_tokens=batch, pace=self._pace(plan.size, batch))
+        seconds = self._validation_seconds(plan) * valid_pairs / len(self._data.valid_sources)
+        steps = float(self._overrides.get("training.max_steps", math.inf))
+        plan = dataclasses.replace(plan, validation_seconds=seconds, most_updates=steps)
+        tokenizer = self._base.choices[0]
+        if self._is_whole:
+            tokenizers = self._data.source_tokenizer, self._data.target_tokenizer
+            pieces = max(each.vocabulary_size for each in tokenizers)
+            tokenizer = with_fewer_pieces(tokenizer, pieces)
+        return dataclasses.replace(self._base, choices=choices(plan, why, tokenizer))
+
+    def _first_batch(self) -> int:
+        tokens = self._facts.pairs * self._target_tokens
+        return first_batch(tokens, on_accelerator=self._device == "cuda")
+
+    def _largest_size(self, minutes: float, batch: int) -> tuple[Plan, str]:
+        """The largest size that the corpus can feed and the minutes can train, and what ends it."""
+        plan = Plan(self._facts, minutes, SIZES[0], batch, self._pace(SIZES[0], batch))
+        corpus_tokens = self._facts.pairs * self._target_tokens
+        for larger in SIZES[1:]:
+            if not corpus_can_feed(larger, corpus_tokens):
+                return plan, f"a larger one would learn {corpus_tokens:,.0f} tokens by heart"
+            too_slow = f"a larger one would see too little text in {minutes:g} minutes"
+            growth = larger.block_parameters / plan.size.block_parameters
+            hoped = dataclasses.replace(plan.pace, seconds=plan.pace.seconds * growth / _HOPE)
+            if not minutes_can_train(larger, hoped, minutes):
+                return plan, too_slow
+            try:
+                pace = self._pace(larger, batch)
+            except ConfigError:
+                return plan, "a larger one does not fit into memory"
+            if not minutes_can_train(larger, pace, minutes):
+                return plan, too_slow
+            plan = Plan(self._facts, minutes, larger, batch, pace)
+        return plan, "the largest that is tried"
+
+    def _pace(self, size: Size, batch_tokens: int) -> Pace:
+        """Time updates of this size. Raises ConfigError if it does not fit into memory."""
+        config = self._config(size, batch_tokens)
+        with torch_for_training(config):
+            model = self._model(config)
+            optimizer = build_optimizer(model, config.training)
+            objective = build_objective(config.training, None)
+            precision = resolve_precision(config.training.precision, self._device)
+            drawing = dataclasses.replace(self._data.drawing, batch_tokens=batch_tokens)
+            sampler = dataclasses.replace(self._data, drawing=drawing).sampler()
+            drawn = list(itertools.islice(sampler, _TIMED_BATCHES))
+            seconds = tokens = 0.0
+            for is_timed in (False, True):  # the first time, kernels of every shape are compiled
+                for rows in drawn:
+                    began = time.perf_counter()
+                    batch = self._data.batch(rows, 0).to(self._device)
+                    report = update(
+                        model, optimizer, [batch], objective, config.training, _RATE, precision
+                    )
+                    seconds += is_timed * (time.perf_counter() - began)
+                    tokens += is_timed * report.token_count
+        pairs = sum(len(rows) for rows in drawn)
+        count = len(drawn)
+        return Pace(seconds / count, tokens / count, pairs / count)
+
+    def _validation_seconds(self, plan: Plan) -> float:
+        """Time a validation by the sample's few pairs.
+
+        A model that has learned nothing does not stop by itself, so translations end where the
+        longest reference does.
+        """
+        config = self._config(plan.size, plan.batch_tokens)
+        longest = int(self._data.valid.target_lengths.max())
+        decoding = config.decoding.having(max_length=longest)
+        with torch_for_training(config):
+            model = self._model(config)
+            settings = config.model_copy(update={"decoding": decoding})
+            return validate(model, self._data, settings, 0).seconds
+
+    def _model(self, config: RunConfig) -> SequenceModel:
+        sizes = (
+            self._data.source_tokenizer.vocabulary_size,
+            self._data.target_tokenizer.vocabulary_size,
+        )
+        refuse_what_cannot_fit(config, *sizes, self._device)
+        return build_any_model(config.model, *sizes, seed=config.training.seed).to(self._device)
+
+    def _config(self, size: Size, batch_tokens: int) -> RunConfig:
+        """What is timed: this size with the settings that were given; the rest does not matter."""
+        timed = Choice(
+            {
+                **size.settings,
+                "model.dropout": 0.1,
+                "training.batch_tokens": batch_tokens,
+                "training.max_steps": 1,
+                "training.precision": "auto",
+            },
+            "",
+            "",
+        )
+        table = dataclasses.replace(self._base, choices=(*self._base.choices, timed)).table()
+        return RunConfig.parse(table, origin="--set")
+
+
+def _evenly(count: int, wanted: int) -> list[int]:
+    """``wanted`` numbers below ``count``, or all, spread evenly."""
+    return sorted(
+        {row * count // wanted for row in range(wanted)} if count > wanted else range(count)
+    )
+
+
+def _device(config: RunConfig) -> str:
+    if config.training.device == "auto":
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    return config.training.device
+
+
+@contextlib.contextmanager
+def _warnings_off() -> Iterator[None]:
+    level = _log.level
+    _log.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        _log.setLevel(level)

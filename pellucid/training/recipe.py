@@ -1,0 +1,474 @@
+"""The rules that turn the facts of a corpus, the minutes and the speed of a machine into a config.
+
+All of them are pure functions of numbers: nothing is read, measured or drawn here
+(``pellucid.text.facts`` counts, ``pellucid.training.calibration`` measures). Each constant has its
+reason beside it. Where the reason is a measurement, it is that of ``benchmarks/auto.py`` or
+``benchmarks/quality.py`` on validation text; nothing was chosen by test text.
+
+The rules aim at a good model within the minutes that there are, on a corpus of a thousand to some
+million pairs. Who reproduces a paper takes a preset.
+"""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pellucid.core.config import write_toml
+from pellucid.text.config import SMALLEST_BYTE_VOCABULARY
+from pellucid.text.facts import CorpusFacts, SideFacts
+
+Unit = Literal["bpe", "word", "character"]
+
+_CLOSED_WORDS = 0.001
+"""A side is closed, its words a list that is complete, if at most one word in a thousand is new.
+SCAN and CMUdict have 0, a generated grammar of 1,200 words 0.0004; Multi30k, Tatoeba and Europarl
+0.011 to 0.052."""
+_FEW_WORDS = 200
+"""A closed list of so few words is a notation, whose words need no pieces."""
+_MOST_LETTERS = 1000
+"""More different characters than any alphabet and its accents: a script of words or syllables."""
+_SPELLED = 0.95
+"""Share of the words, or lines, that must be spelled for the side to count as spelled."""
+_LONGEST_WORD = 25.0
+"""Mean characters of a line that is one word; a longer one is a sentence of a script without
+spaces, such as Thai."""
+_SHARED_LETTERS = 0.8
+"""From this share of common characters on, one vocabulary serves both sides (Vaswani et al. 2017,
+§5.1): names and numbers are then one piece. German and English have 0.98, Russian and English
+about 0.1."""
+
+_WORDS_OF_8000 = 670_000
+"""Running words of Multi30k, both sides, where 8,000 pieces were right."""
+_SMALLEST_VOCABULARY, _LARGEST_VOCABULARY = 1000, 32_000
+"""Above 32,000 the embeddings cost more than they bring, unless there are tens of millions of pairs
+(Gowda and May 2020, figure of BLEU against vocabulary size)."""
+_CHARACTERS_PER_WORD = 6.0
+"""In a script without spaces so many characters count as a word."""
+_PIECES_PER_CHARACTER = 1.2
+"""A vocabulary must hold the characters themselves; ideographs number thousands."""
+
+TOKENS_PER_PARAMETER = 3.0
+"""Target tokens that a run must see for each parameter of its blocks, or a smaller model learns
+more in the same minutes."""
+PARAMETERS_PER_TOKEN = 5.0
+"""Block parameters that a corpus can feed for each of its target tokens, regularized: 4+4 layers of
+width 128 have 3 on Multi30k, 4+3 of width 256 have 2.7 on Tatoeba."""
+
+_USUAL_BATCH = 2048
+"""Tokens of a batch on a CPU, where larger ones are hardly faster; small batches learn more from
+each token (Sennrich and Zhang 2019 take 1,000 to 4,000 words for small corpora)."""
+_ACCELERATOR_BATCH = 8192
+"""An accelerator is idle between small batches."""
+_SMALLEST_BATCH, _LARGEST_BATCH = 256, 32_768
+_MOST_UPDATES = 20_000
+"""With more updates than this the batch is doubled: their gradients would be noisier than need
+be late in the run, when the noise scale has grown (McCandlish et al. 2018)."""
+_BATCHES_PER_PASS = 8
+"""A pass over the corpus has at least so many updates."""
+
+_FEW_PASSES, _MANY_PASSES = 5.0, 40.0
+"""How often the corpus is read: below the first there is hardly time to learn it by heart, above
+the second there is (docs/training.md, section 6)."""
+_MOST_PASSES = 200
+"""A run ends after so many, whatever the minutes: another would only be learned by heart."""
+_LEAST_UPDATES = 2000
+"""But a corpus of a few hundred pairs is read more often, until there were so many updates."""
+
+_WARMUP_SHARE = 0.1
+_LEAST_WARMUP, _MOST_WARMUP = 50, 1000
+"""Updates. Pre-norm needs little warm-up (Xiong et al. 2020), Adam's means need some."""
+_VALIDATING_SHARE = 0.05
+"""At most so much of the time goes into validation, but for the least number of them."""
+_LEAST_VALIDATIONS, _MOST_VALIDATIONS = 3, 20
+_AVERAGED_SHARE = 0.05
+_SHORTEST_AVERAGE, _LONGEST_AVERAGE = 50, 500
+"""Updates that the moving average of the parameters reaches back."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Size:
+    """The shape of a Transformer, and the peak learning rate that suits its width."""
+
+    d_model: int
+    d_ff: int
+    heads: int
+    encoder_layers: int
+    decoder_layers: int
+    learning_rate: float
+
+    @property
+    def block_parameters(self) -> int:
+        """Weights of all blocks, embeddings and norms left out."""
+        attention, feed_forward = 4 * self.d_model**2, 2 * self.d_model * self.d_ff
+        return self.encoder_layers * (attention + feed_forward) + self.decoder_layers * (
+            2 * attention + feed_forward
+        )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """As settings of a config, with those that suit every size."""
+        return {
+            "model.d_model": self.d_model,
+            "model.d_ff": self.d_ff,
+            "model.heads": self.heads,
+            "model.encoder_layers": self.encoder_layers,
+            "model.decoder_layers": self.decoder_layers,
+            # Pre-norm needs less warm-up than the paper's post-norm (Xiong et al. 2020); both it
+            # and rotary positions learn faster in the first hour (benchmarks/results/quality.md,
+            # benchmarks/results/road.md).
+            "model.norm": "pre",
+            "model.positions": "rotary",
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"{self.encoder_layers}+{self.decoder_layers} layers of width {self.d_model},"
+            f" feed-forward {self.d_ff}, {self.heads} heads"
+        )
+
+
+SIZES = (
+    Size(128, 256, 4, 2, 2, 3e-3),
+    Size(128, 256, 4, 4, 4, 3e-3),
+    Size(192, 768, 4, 3, 3, 2.5e-3),
+    Size(256, 512, 4, 4, 3, 2e-3),
+    Size(256, 1024, 4, 6, 6, 2e-3),
+    Size(384, 1536, 6, 6, 6, 1.4e-3),
+    Size(512, 2048, 8, 6, 6, 1e-3),
+)
+"""From the smallest to the base model of Vaswani et al. (2017). The first four are those of the
+presets ``scan``, ``multi30k``, ``cmudict`` and ``tatoeba``, with about their learning rates, which
+were found on validation text; those of the wider ones fall with the width."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Pace:
+    """Measured: what one update of a certain size and batch takes and brings."""
+
+    seconds: float
+    target_tokens: float
+    pairs: float
+
+    def updates_in(self, minutes: float) -> float:
+        """How many updates fit into so many minutes; validations take a twentieth."""
+        return max(1.0, 0.95 * 60.0 * minutes / self.seconds)
+
+    def tokens_in(self, minutes: float) -> float:
+        """Target tokens that are learned from in so many minutes."""
+        return self.updates_in(minutes) * self.target_tokens
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What all choices depend on."""
+
+    facts: CorpusFacts
+    minutes: float
+    size: Size
+    batch_tokens: int
+    pace: Pace
+    validation_seconds: float = 0.0
+    most_updates: float = math.inf
+    """A limit of another kind than minutes, if one was set."""
+
+    @property
+    def passes(self) -> float:
+        """How often the corpus will be read."""
+        updates = min(self.pace.updates_in(self.minutes), self.most_updates)
+        return min(updates * self.pace.pairs / self.facts.pairs, float(self.most_passes))
+
+    @property
+    def most_passes(self) -> int:
+        """How often it may be read."""
+        return max(_MOST_PASSES, math.ceil(_LEAST_UPDATES * self.pace.pairs / self.facts.pairs))
+
+    @property
+    def updates(self) -> int:
+        """How many updates the run will have, about."""
+        return max(1, round(self.passes * self.facts.pairs / self.pace.pairs))
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """Settings that belong together, and why they are as they are."""
+
+    settings: Mapping[str, Any]
+    """By dotted name, such as ``model.dropout``."""
+    what: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.what}: {self.why}"
+
+
+def is_closed(side: SideFacts) -> bool:
+    """Whether a text to come will hold no word that this one does not hold."""
+    return side.new_words <= _CLOSED_WORDS
+
+
+def is_deterministic(facts: CorpusFacts) -> bool:
+    """Whether every source seems to have one right target, as in a formal language.
+
+    Both vocabularies are closed, and no source came with two targets.
+    """
+    return is_closed(facts.source) and is_closed(facts.target) and not facts.ambiguous_sources
+
+
+def is_spelled(side: SideFacts) -> bool:
+    """Whether a line is one word, letter by letter, with spaces between them or without."""
+    if side.different_characters > _MOST_LETTERS:
+        return False
+    is_one_word = side.one_word_lines >= _SPELLED and side.characters <= _LONGEST_WORD
+    return is_one_word or side.one_character_words >= _SPELLED
+
+
+def unit_of(side: SideFacts, *, is_target: bool) -> Unit:
+    """What the tokens of a side are.
+
+    A target that is spelled with spaces between its letters keeps them, as words of one letter.
+    """
+    if is_spelled(side) and not (is_target and side.one_character_words >= _SPELLED):
+        return "character"
+    if is_closed(side) and side.different_words <= _FEW_WORDS:
+        return "word"
+    return "bpe"
+
+
+def running_words(facts: CorpusFacts) -> float:
+    """Words of the corpus, both sides; in a script without spaces, some characters make one."""
+    return facts.pairs * sum(
+        max(side.words, side.characters / _CHARACTERS_PER_WORD)
+        for side in (facts.source, facts.target)
+    )
+
+
+def vocabulary_size(facts: CorpusFacts) -> int:
+    """How many pieces a shared BPE vocabulary should have: as the square root of the text.
+
+        V = 8000 · √(words / 670,000), in hundreds
+
+    The number of different words grows about so (Heaps' law), and so V pieces of a larger text
+    are each seen more often. That each is seen often decides (Gowda and May 2020: at least 95% of
+    the pieces a hundred times); small corpora want few pieces (Sennrich and Zhang 2019; Araabi and
+    Monz 2020). Where there are fewer words than that, each is to become one piece.
+    """
+    wanted = 8000 * math.sqrt(running_words(facts) / _WORDS_OF_8000)
+    bounded = min(max(wanted, _SMALLEST_VOCABULARY), _LARGEST_VOCABULARY)
+    letters = facts.source.different_characters + facts.target.different_characters
+    least = SMALLEST_BYTE_VOCABULARY + _PIECES_PER_CHARACTER * letters
+    words = facts.source.different_words + facts.target.different_words
+    whole = SMALLEST_BYTE_VOCABULARY + words  # a piece for every word there is
+    return math.ceil(max(min(bounded, whole), least) / 100) * 100
+
+
+def tokenizer_choice(facts: CorpusFacts) -> Choice:
+    """Which pieces text is cut into, how many there are, and whether both sides share them."""
+    kinds = unit_of(facts.source, is_target=False), unit_of(facts.target, is_target=True)
+    shares = kinds == ("bpe", "bpe") and facts.common_characters >= _SHARED_LETTERS
+    settings: dict[str, Any] = {"tokenizer.kind": kinds[0], "tokenizer.shared": shares}
+    if kinds[0] != kinds[1]:
+        settings["tokenizer.target_kind"] = kinds[1]
+    if "character" in kinds:
+        settings["tokenizer.keep_spaces"] = not is_spelled(facts.source)
+    if not shares:
+        settings["model.share_embeddings"] = False
+    reasons = [_unit_reason(kinds[0], facts.source, "source")]
+    if kinds[0] != kinds[1] or "bpe" not in kinds:
+        reasons.append(_unit_reason(kinds[1], facts.target, "target"))
+    names = {"bpe": "subwords", "word": "words", "character": "characters"}
+    what = names[kinds[0]] + ("" if kinds[0] == kinds[1] else f" to {names[kinds[1]]}")
+    if "bpe" in kinds:
+        size = vocabulary_size(facts)
+        settings["tokenizer.vocabulary_size"] = size
+        what += f", at most {size:,}"
+        reasons.append(f"{running_words(facts):,.0f} words of text")
+    if kinds == ("bpe", "bpe"):
+        what += ", one vocabulary for both sides" if shares else ", a vocabulary for each side"
+        reasons.append(f"{facts.common_characters:.0%} of the letters are common to both sides")
+    return Choice(settings, what, "; ".join(reasons))
+
+
+def with_fewer_pieces(choice: Choice, pieces: int) -> Choice:
+    """The same tokenizer, where the whole text gave only so many pieces."""
+    wanted = choice.settings.get("tokenizer.vocabulary_size")
+    if wanted is None or wanted <= pieces:
+        return choice
+    what = choice.what.replace(f"at most {wanted:,}", f"{pieces:,}")
+    return Choice({**choice.settings, "tokenizer.vocabulary_size": pieces}, what, choice.why)
+
+
+def _unit_reason(unit: Unit, side: SideFacts, name: str) -> str:
+    match unit:
+        case "character":
+            return f"the {name} is spelled words, {side.different_characters} different letters"
+        case "word":
+            return f"the {name} has {side.different_words} different words and no new ones"
+        case "bpe":
+            return f"{side.new_words:.1%} of the words in unseen {name} lines are new"
+
+
+def first_batch(corpus_tokens: float, *, on_accelerator: bool) -> int:
+    """Tokens of a batch to begin the measurements with, a power of two."""
+    usual = _ACCELERATOR_BATCH if on_accelerator else _USUAL_BATCH
+    most = corpus_tokens / _BATCHES_PER_PASS
+    return max(_SMALLEST_BATCH, min(usual, 1 << int(math.log2(max(1.0, most)))))
+
+
+def may_double_batch(plan: Plan) -> bool:
+    """Whether the minutes hold so many updates that fewer, larger ones learn more."""
+    doubled_per_pass = plan.facts.pairs / (2 * plan.pace.pairs)
+    return (
+        plan.updates > _MOST_UPDATES
+        and 2 * plan.batch_tokens <= _LARGEST_BATCH
+        and doubled_per_pass >= _BATCHES_PER_PASS
+    )
+
+
+def corpus_can_feed(size: Size, target_tokens: float) -> bool:
+    """Whether a corpus of so many target tokens is not learned by heart at once by this size."""
+    return size.block_parameters <= PARAMETERS_PER_TOKEN * target_tokens
+
+
+def minutes_can_train(size: Size, pace: Pace, minutes: float) -> bool:
+    """Whether the minutes hold enough text for this size."""
+    return pace.tokens_in(minutes) >= TOKENS_PER_PARAMETER * size.block_parameters
+
+
+def size_choice(plan: Plan, why: str) -> Choice:
+    """The shape of the model; ``why`` says what kept it from being larger."""
+    return Choice(plan.size.settings, str(plan.size), why)
+
+
+def regularization_choice(plan: Plan) -> Choice:
+    """What keeps the corpus from being learned by heart."""
+    times = f"the text is read about {plan.passes:,.3g} times"
+    if is_deterministic(plan.facts):
+        settings = {"model.dropout": 0.1, "training.label_smoothing": 0.0}
+        why = f"every source has one right target; {times}"
+        return Choice(settings, "dropout 0.1, no label smoothing", why)
+    if plan.passes <= _FEW_PASSES:
+        return Choice({"model.dropout": 0.1}, "dropout 0.1", times)
+    if plan.passes <= _MANY_PASSES:
+        return Choice({"model.dropout": 0.2}, "dropout 0.2", times)
+    settings = {"model.dropout": 0.3, "training.weight_decay": 0.05}
+    return Choice(settings, "dropout 0.3, weight decay 0.05", times)
+
+
+def update_choice(plan: Plan) -> Choice:
+    """Batch, rate and schedule."""
+    wanted = min(max(_WARMUP_SHARE * plan.updates, _LEAST_WARMUP), _MOST_WARMUP)
+    warmup = math.ceil(min(wanted, plan.updates / 3))
+    settings = {
+        "training.batch_tokens": plan.batch_tokens,
+        "training.learning_rate": plan.size.learning_rate,
+        "training.warmup_steps": warmup,
+        "training.schedule": "linear",
+        "training.precision": "auto",
+        "training.max_minutes": float(plan.minutes),
+        "training.max_epochs": plan.most_passes,
+    }
+    speed = plan.pace.target_tokens / plan.pace.seconds
+    what = (
+        f"batches of {plan.batch_tokens:,} tokens, rate {plan.size.learning_rate:g} after"
+        f" {warmup:,} updates, then falling to zero"
+    )
+    why = f"measured {speed:,.0f} target tokens/s, so about {plan.updates:,} updates"
+    return Choice(settings, what, why)
+
+
+def validation_choice(plan: Plan) -> Choice:
+    """How often to validate, what to average over, and what is best."""
+    affordable = _VALIDATING_SHARE * 60.0 * plan.minutes / max(0.1, plan.validation_seconds)
+    count = min(max(affordable, _LEAST_VALIDATIONS), _MOST_VALIDATIONS)
+    every = max(10, 10 * round(plan.updates / count / 10))
+    wanted = min(max(_AVERAGED_SHARE * plan.updates, _SHORTEST_AVERAGE), _LONGEST_AVERAGE)
+    reach = max(2.0, min(wanted, plan.updates / 4))
+    best_by = "exact_match" if _is_exact(plan.facts) else "bleu"
+    settings = {
+        "training.average_decay": round(1.0 - 1.0 / reach, 4),
+        "training.validate_every": every,
+        "training.save_every": every,
+        "training.best_by": best_by,
+    }
+    name = "exact matches" if best_by == "exact_match" else "BLEU"
+    what = (
+        f"validation by {name} every {every:,} updates, parameters averaged over about {reach:.0f}"
+    )
+    why = f"a validation takes about {plan.validation_seconds:.0f} s"
+    return Choice(settings, what, why)
+
+
+def search_choice(plan: Plan) -> Choice:
+    """How the finished model searches."""
+    if is_deterministic(plan.facts):
+        settings: dict[str, Any] = {"decoding.beam_size": 1}
+        return Choice(settings, "greedy search", "every source has one right target")
+    settings = {"decoding.beam_size": 5, "decoding.length_penalty": 1.0}
+    return Choice(settings, "beam 5, length penalty 1", "the usual choice for translation")
+
+
+def _is_exact(facts: CorpusFacts) -> bool:
+    """Whether a target is right or wrong as a whole."""
+    return is_deterministic(facts) or unit_of(facts.target, is_target=True) != "bpe"
+
+
+@dataclasses.dataclass(frozen=True)
+class Recipe:
+    """A config with the reason of every choice in it."""
+
+    facts: CorpusFacts
+    data: Mapping[str, Any]
+    """The settings of the section ``data``."""
+    choices: tuple[Choice, ...]
+    overrides: Mapping[str, Any]
+    """Settings that were given, by dotted name; they replace what was chosen."""
+
+    def settings(self) -> dict[str, Any]:
+        """Every setting by its dotted name."""
+        chosen = {name: value for each in self.choices for name, value in each.settings.items()}
+        given = {f"data.{name}": value for name, value in self.data.items()}
+        return {**given, **chosen, **self.overrides}
+
+    def table(self) -> dict[str, dict[str, Any]]:
+        """The settings as sections of a config."""
+        sections: dict[str, dict[str, Any]] = {}
+        for name, value in self.settings().items():
+            section, _, key = name.partition(".")
+            sections.setdefault(section, {})[key] = value
+        return sections
+
+    def lines(self) -> list[str]:
+        """What was found and chosen, and why, in sentences for people."""
+        facts = self.facts
+        found = (
+            f"corpus: {facts.pairs:,} pairs, {facts.source.words:.1f} and"
+            f" {facts.target.words:.1f} words a line"
+        )
+        given = [_as_setting(name, value) for name, value in self.overrides.items()]
+        as_set = [f"set by you: {', '.join(given)}"] if given else []
+        return [found, *map(str, self.choices), *as_set]
+
+    def to_toml(self) -> str:
+        """A config file that can be edited and trained again, its reasons as comments."""
+        parts = ["".join(f"# {line}\n" for line in self.lines())]
+        parts += [write_toml({name: table}) for name, table in self.table().items()]
+        return "\n".join(parts)
+
+
+def _as_setting(name: str, value: Any) -> str:
+    """``section.key = value`` as TOML, in one line."""
+    section, _, key = name.rpartition(".")
+    return " ".join(f"{section}.{write_toml({key: value})}".split())
+
+
+def choices(plan: Plan, size_reason: str, tokenizer: Choice) -> tuple[Choice, ...]:
+    """Everything that is chosen for ``plan``; the tokenizer was chosen before."""
+    return (
+        tokenizer,
+        size_choice(plan, size_reason),
+        regularization_choice(plan),
+        update_choice(plan),
+        validation_choice(plan),
+        search_choice(plan),
+    )

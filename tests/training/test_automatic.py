@@ -1,0 +1,187 @@
+"""Two text files in: a config is chosen by real measurements, trained by, and can be edited."""
+
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import pellucid
+from pellucid import phrasebook
+from pellucid.cli.train import train as train_command
+from pellucid.core.config import read_toml
+from pellucid.core.errors import ConfigError, InputMissingError, OutputExistsError, PellucidError
+from pellucid.training.recipe import SIZES
+
+SMALL = [
+    "model.d_model=16",
+    "model.d_ff=16",
+    "model.heads=2",
+    "model.encoder_layers=1",
+    "model.decoder_layers=1",
+    "training.max_steps=2",
+    "training.threads=1",
+    "training.precision=fp32",
+    "decoding.max_length=6",
+]
+"""So that a run takes a moment; a calibration then measures this model whatever its size."""
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    splits = phrasebook.split(300, 8, seed=0)
+    for name, pairs in (("train", splits.train), ("valid", splits.valid)):
+        for side in ("source", "target"):
+            text = "".join(f"{getattr(pair, side)}\n" for pair in pairs)
+            (folder / f"{name}.{'fr' if side == 'source' else 'en'}").write_text(text)
+    lines = (f"{pair.source}\t{pair.target}\n" for pair in splits.train)
+    (folder / "both.tsv").write_text("".join(lines))
+    return folder
+
+
+def train(*arguments: object, small: bool = True) -> Result:
+    options = [part for setting in SMALL if small for part in ("--set", setting)]
+    return CliRunner().invoke(train_command, [*map(str, arguments), *options], obj={"quiet": False})
+
+
+def test_two_files_make_a_model_that_says_what_was_chosen(corpus: Path, tmp_path: Path):
+    out = tmp_path / "run"
+    files = corpus / "train.fr", corpus / "train.en"
+    valid = corpus / "valid.fr", corpus / "valid.en"
+    result = train(*files, "--valid", *valid, "--minutes", 5, "--out", out)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == f"{out}\n"
+    assert "corpus: 300 pairs" in result.stderr
+    assert "measured" in result.stderr
+    assert "set by you: model.d_model = 16, " in result.stderr
+    recipe = read_toml(out / "recipe.toml")
+    assert recipe["data"]["valid_target"] == str(valid[1])
+    assert recipe["training"]["max_minutes"] == 5.0
+    assert recipe["model"]["d_model"] == 16
+    [translation] = pellucid.load(out, engine="torch").translate(["le chat dort"])
+    assert translation.tokens
+    again = train(out / "recipe.toml", "--out", tmp_path / "again", small=False)
+    assert again.exit_code == 0, again.output
+    kept = read_toml(tmp_path / "again" / "config.toml")
+    assert kept == read_toml(out / "config.toml")
+
+
+def test_a_stopped_run_goes_on_with_what_was_chosen(corpus: Path, tmp_path: Path):
+    """Calibrated again, the run would have other settings, which a resumed one must not have."""
+    files = corpus / "train.fr", corpus / "train.en"
+    assert train(*files, "--minutes", 5, "--out", tmp_path / "run").exit_code == 0
+    chosen = read_toml(tmp_path / "run" / "config.toml")
+    more = ["--minutes", 6, "--resume", "--set", "training.max_steps=3"]
+    result = train(*files, *more, "--out", tmp_path / "run", small=False)
+    assert result.exit_code == 0, result.output
+    assert "timing" not in result.stderr
+    chosen["training"] |= {"max_minutes": 6.0, "max_steps": 3}
+    assert read_toml(tmp_path / "run" / "config.toml") == chosen
+
+
+def test_one_file_with_both_sides_is_enough(corpus: Path, tmp_path: Path):
+    result = train(corpus / "both.tsv", "--save-config", tmp_path / "my.toml")
+    assert result.exit_code == 0, result.output
+    table = read_toml(tmp_path / "my.toml")
+    assert table["data"] == {"source": str(corpus / "both.tsv")}
+    assert table["training"]["max_minutes"] == 30.0
+    assert [path.name for path in tmp_path.iterdir()] == ["my.toml"]
+    with pytest.raises(OutputExistsError, match="already exists"):
+        raise_from(train(corpus / "both.tsv", "--save-config", tmp_path / "my.toml"))
+
+
+def raise_from(result: Result) -> None:
+    assert result.exception is not None, result.output
+    raise result.exception
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "message", "hint"),
+    [
+        (
+            ["multi30k", "train.en"],
+            InputMissingError,
+            "there is no file multi30k",
+            "the preset multi30k is named alone: pellucid train multi30k --set data.source=",
+        ),
+        (["tinny", "train.en"], InputMissingError, "no file tinny", "the preset tiny is named"),
+        (["train.en", "x.de"], InputMissingError, "there is no file x.de", "SOURCE TARGET"),
+        (["a", "b"], InputMissingError, "there is no file a and no file b", "SOURCE TARGET"),
+        (["train.en"], ConfigError, "train.en is neither", "pellucid train train.en TARGET"),
+        (
+            ["train.en", "train.fr", "--minutes", "0"],
+            ConfigError,
+            "minutes must be positive, got 0",
+            "minutes=30",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_answered_with_what_may_be(
+    arguments: list[str],
+    kind: type[PellucidError],
+    message: str,
+    hint: str,
+    corpus: Path,
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.chdir(corpus)
+    with pytest.raises(kind, match=message) as caught:
+        raise_from(train(*arguments))
+    assert hint in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["train.fr", "train.en", "more"], "needs SOURCE and TARGET, or one CONFIG, got 3"),
+        (["train.fr", "train.en", "--init", "runs/x"], "name the preset finetune"),
+        (["demo", "--save-config", "x.toml"], "--save-config needs two text files"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(
+    arguments: list[str], message: str, corpus: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(corpus)
+    result = train(*arguments, small=False)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+
+
+def test_under_torchrun_one_process_has_to_choose_before(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Each would measure another speed and choose another model."""
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "LOCAL_RANK": "0"}.items():
+        monkeypatch.setenv(name, value)
+    result = train(corpus / "train.fr", corpus / "train.en")
+    assert result.exit_code == 2
+    assert "--save-config" in result.stderr
+
+
+def test_minutes_and_validation_files_go_with_a_preset_too(corpus: Path, tmp_path: Path):
+    valid = corpus / "valid.fr", corpus / "valid.en"
+    text = [f"data.source={corpus / 'train.fr'}", f"data.target={corpus / 'train.en'}"]
+    named = [part for setting in text for part in ("--set", setting)]
+    arguments = ["demo", "--minutes", 7, "--valid", *valid, *named, "--out", tmp_path / "run"]
+    result = train(*arguments)
+    assert result.exit_code == 0, result.output
+    kept = read_toml(tmp_path / "run" / "config.toml")
+    assert kept["training"]["max_minutes"] == 7.0
+    assert kept["data"]["valid_source"] == [str(valid[0])]
+    assert not (tmp_path / "run" / "recipe.toml").exists()
+
+
+def test_the_smallest_size_is_chosen_for_300_pairs_and_the_folder_is_left_alone(
+    corpus: Path, tmp_path: Path
+):
+    """From Python; nothing is measured for a folder that is taken."""
+    files = corpus / "train.fr", corpus / "train.en"
+    recipe = pellucid.choose_config(*files, minutes=1, overrides=["training.threads=1"])
+    assert recipe.settings().items() >= SIZES[0].settings.items()
+    assert recipe.settings()["training.batch_tokens"] == 256
+    (tmp_path / "file").touch()
+    with pytest.raises(OutputExistsError):
+        pellucid.train_files(*files, out=tmp_path)
+    result = pellucid.train_files(*files, out=tmp_path / "run", minutes=1, overrides=SMALL)
+    assert result.progress.step == 2
+    assert (tmp_path / "run" / "recipe.toml").is_file()

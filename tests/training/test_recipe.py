@@ -1,0 +1,229 @@
+"""The rules that choose a config: each on facts of real corpora, and at its bounds by hand."""
+
+import dataclasses
+
+import pytest
+
+from pellucid.core.config import read_toml
+from pellucid.text.facts import CorpusFacts, SideFacts
+from pellucid.training.config import RunConfig
+from pellucid.training.recipe import (
+    SIZES,
+    Choice,
+    Pace,
+    Plan,
+    Recipe,
+    choices,
+    corpus_can_feed,
+    first_batch,
+    is_deterministic,
+    may_double_batch,
+    minutes_can_train,
+    regularization_choice,
+    tokenizer_choice,
+    update_choice,
+    validation_choice,
+    vocabulary_size,
+    with_fewer_pieces,
+)
+
+
+def side(words: float, per_word: float, different: int, new: float, letters: int) -> SideFacts:
+    """A side of sentences: words in a line, characters in a word, and so on."""
+    return SideFacts(words, words * per_word, different, new, letters, 0.05, 0.0)
+
+
+MULTI30K = CorpusFacts(
+    29_000, side(11.9, 4.2, 15_000, 0.025, 79), side(11.1, 5.4, 24_000, 0.052, 96), 0.98, 9, 6
+)
+PHRASEBOOK = CorpusFacts(
+    20_000, side(6.8, 4.3, 794, 0.0004, 37), side(6.9, 3.8, 410, 0.0, 26), 0.95, 0, 0
+)
+SCAN = CorpusFacts(14_556, side(7.3, 4.8, 13, 0.0, 20), side(14.3, 9.0, 6, 0.0, 18), 0.0, 0, 0)
+LETTERS = SideFacts(7.5, 7.5, 29, 0.0, 29, 1.0, 0.0)
+PHONES = SideFacts(6.4, 9.2, 39, 0.0, 24, 0.6, 0.0)
+CMUDICT = CorpusFacts(114_085, LETTERS, PHONES, 0.0, 6910, 6910)
+RUSSIAN = dataclasses.replace(MULTI30K, common_characters=0.1)
+CHINESE = CorpusFacts(
+    30_000, SideFacts(1.1, 20.0, 29_000, 0.99, 4000, 0.0, 0.9), MULTI30K.target, 0.05, 10, 5
+)
+
+SLOW = Pace(seconds=0.5, target_tokens=1500.0, pairs=100.0)
+FAST = Pace(seconds=0.01, target_tokens=1500.0, pairs=100.0)
+
+
+def plan(facts: CorpusFacts, minutes: float = 10.0, pace: Pace = SLOW) -> Plan:
+    return Plan(facts, minutes, SIZES[1], 2048, pace, validation_seconds=6.0)
+
+
+def test_sentences_get_subwords_and_a_notation_its_words():
+    assert tokenizer_choice(MULTI30K).settings == {
+        "tokenizer.kind": "bpe",
+        "tokenizer.shared": True,
+        "tokenizer.vocabulary_size": 8000,
+    }
+    assert tokenizer_choice(SCAN).settings == {
+        "tokenizer.kind": "word",
+        "tokenizer.shared": False,
+        "model.share_embeddings": False,
+    }
+
+
+def test_letters_to_phones_are_characters_to_words():
+    """As preset ``cmudict`` has it; words without spaces between their letters are taken too."""
+    expected = {
+        "tokenizer.kind": "character",
+        "tokenizer.target_kind": "word",
+        "tokenizer.keep_spaces": False,
+        "tokenizer.shared": False,
+        "model.share_embeddings": False,
+    }
+    assert tokenizer_choice(CMUDICT).settings == expected
+    unspaced = SideFacts(1.0, 7.5, 110_000, 0.9, 29, 0.0, 1.0)
+    assert tokenizer_choice(dataclasses.replace(CMUDICT, source=unspaced)).settings == expected
+
+
+def test_different_alphabets_get_a_vocabulary_each():
+    choice = tokenizer_choice(RUSSIAN)
+    assert choice.settings["tokenizer.shared"] is False
+    assert choice.settings["model.share_embeddings"] is False
+    assert "10% of the letters are common" in choice.why
+
+
+def test_a_script_without_spaces_is_neither_spelled_words_nor_too_small():
+    """20 characters count as 20 / 6 words; 4,096 different ones need a piece each."""
+    choice = tokenizer_choice(CHINESE)
+    assert choice.settings["tokenizer.kind"] == "bpe"
+    assert choice.settings["tokenizer.vocabulary_size"] >= 261 + 4096
+
+
+def test_the_vocabulary_grows_as_the_root_of_the_text_within_bounds():
+    """Four times the pairs of Multi30k, twice the pieces; the phrasebook has 1,204 words."""
+    assert vocabulary_size(MULTI30K) == 8000
+    rich = dataclasses.replace(MULTI30K.source, different_words=10**6)
+    many = dataclasses.replace(MULTI30K, pairs=4 * 29_000, source=rich)
+    assert vocabulary_size(many) == pytest.approx(16_000, abs=100)
+    assert vocabulary_size(dataclasses.replace(many, pairs=10**9)) == 32_000
+    assert vocabulary_size(dataclasses.replace(many, pairs=10)) == 1000
+    assert vocabulary_size(PHRASEBOOK) == 1500
+
+
+def test_a_text_that_gives_fewer_pieces_is_not_asked_for_more():
+    choice = with_fewer_pieces(tokenizer_choice(MULTI30K), 1234)
+    assert choice.settings["tokenizer.vocabulary_size"] == 1234
+    assert choice.what.startswith("subwords, 1,234,")
+    assert with_fewer_pieces(tokenizer_choice(MULTI30K), 8000) == tokenizer_choice(MULTI30K)
+    assert with_fewer_pieces(tokenizer_choice(SCAN), 10) == tokenizer_choice(SCAN)
+
+
+def test_what_is_deterministic_is_closed_and_says_one_thing_only():
+    assert is_deterministic(SCAN)
+    assert is_deterministic(PHRASEBOOK)
+    assert not is_deterministic(MULTI30K)
+    assert not is_deterministic(CMUDICT)
+    assert not is_deterministic(dataclasses.replace(SCAN, ambiguous_sources=1))
+
+
+def test_dropout_rises_with_the_times_the_text_is_read():
+    """At half a second for 100 pairs, 29,000 pairs are read 3.9 times in ten minutes."""
+    assert plan(MULTI30K).passes == pytest.approx(0.95 * 600 / 0.5 * 100 / 29_000)
+    rates = [
+        regularization_choice(plan(MULTI30K, minutes)).settings["model.dropout"]
+        for minutes in (10, 60, 200)
+    ]
+    assert rates == [0.1, 0.2, 0.3]
+    certain = regularization_choice(plan(SCAN, 200)).settings
+    assert certain == {"model.dropout": 0.1, "training.label_smoothing": 0.0}
+
+
+def test_nobody_reads_the_same_text_thousands_of_times():
+    """200 passes at most; 50 pairs, half a batch, are read until there were 2,000 updates."""
+    long = plan(MULTI30K, 1000, FAST)
+    assert (long.passes, long.updates) == (200, 200 * 290)
+    few = plan(dataclasses.replace(MULTI30K, pairs=50), 1000, FAST)
+    assert (few.most_passes, few.updates) == (4000, 2000)
+    assert update_choice(long).settings["training.max_epochs"] == 200
+
+
+def test_a_size_needs_a_corpus_that_feeds_it_and_minutes_that_train_it():
+    """4+4 layers of width 128 are 4 · 131,072 and 4 · 196,608 weights."""
+    size = SIZES[1]
+    assert size.block_parameters == 4 * (4 * 128**2 + 2 * 128 * 256) + 4 * (
+        8 * 128**2 + 2 * 128 * 256
+    )
+    assert corpus_can_feed(size, size.block_parameters / 5)
+    assert not corpus_can_feed(size, size.block_parameters / 5.1)
+    pace = Pace(seconds=0.95, target_tokens=size.block_parameters / 60, pairs=1.0)
+    assert minutes_can_train(size, pace, 1.01)
+    assert not minutes_can_train(size, pace, 0.99)
+
+
+def test_sizes_rise_and_fit_their_heads():
+    parameters = [size.block_parameters for size in SIZES]
+    assert parameters == sorted(parameters)
+    assert all(size.d_model % size.heads == 0 for size in SIZES)
+    rates = [size.learning_rate for size in SIZES]
+    assert rates == sorted(rates, reverse=True)
+
+
+def test_batches_suit_corpus_device_and_minutes():
+    assert first_batch(430_000, on_accelerator=False) == 2048
+    assert first_batch(430_000, on_accelerator=True) == 8192
+    assert first_batch(430_000 / 80, on_accelerator=True) == 512  # 671 tokens, eight in a pass
+    assert first_batch(10, on_accelerator=False) == 256
+    assert not may_double_batch(plan(MULTI30K))
+    assert may_double_batch(plan(MULTI30K, 1000, FAST))
+    largest = dataclasses.replace(plan(MULTI30K, 1000, FAST), batch_tokens=32_768)
+    assert not may_double_batch(largest)
+    assert not may_double_batch(plan(dataclasses.replace(MULTI30K, pairs=1500), 1000, FAST))
+
+
+def test_warm_up_and_average_are_shares_of_the_run_within_bounds():
+    """A minute has 114 updates of half a second, ten minutes 1,140, a day far more."""
+
+    def chosen(minutes: float, pace: Pace = SLOW) -> tuple[object, object]:
+        given = plan(MULTI30K, minutes, pace)
+        warmup = update_choice(given).settings["training.warmup_steps"]
+        return warmup, validation_choice(given).settings["training.average_decay"]
+
+    assert chosen(1) == (38, round(1 - 4 / 114, 4))
+    assert chosen(10) == (114, round(1 - 1 / 57, 4))
+    assert chosen(1440, FAST) == (1000, 0.998)
+
+
+def test_validations_cost_a_twentieth_of_the_time_unless_there_would_be_too_few():
+    """1,140 updates; 30 s of 10 minutes hold five validations of 6 s; of 60 s, three are made."""
+    given = plan(MULTI30K)
+    assert validation_choice(given).settings["training.validate_every"] == 230
+    slow = dataclasses.replace(given, validation_seconds=60.0)
+    assert validation_choice(slow).settings["training.validate_every"] == 380
+    quick = dataclasses.replace(given, validation_seconds=0.01)
+    assert validation_choice(quick).settings["training.validate_every"] == 60
+    assert validation_choice(given).settings["training.best_by"] == "bleu"
+    for facts in (SCAN, CMUDICT):
+        exact = validation_choice(plan(facts)).settings
+        assert exact["training.best_by"] == "exact_match"
+
+
+@pytest.mark.parametrize("facts", [MULTI30K, PHRASEBOOK, SCAN, CMUDICT, RUSSIAN, CHINESE])
+def test_what_is_written_is_a_config_with_its_reasons(facts: CorpusFacts, tmp_path):
+    data = {"source": 'a "b".en', "target": "a.de"}
+    given = plan(facts, 30.0)
+    chosen = choices(given, "it fits", tokenizer_choice(facts))
+    recipe = Recipe(facts, data, chosen, {"model.dropout": 0.25})
+    path = tmp_path / "recipe.toml"
+    path.write_text(recipe.to_toml(), encoding="utf-8")
+    table = read_toml(path)
+    assert table == recipe.table()
+    config = RunConfig.parse(table)
+    assert (config.model.dropout, config.training.max_minutes) == (0.25, 30.0)
+    assert config.data.source == ('a "b".en',)
+    for line in recipe.lines():
+        assert f"# {line}\n" in recipe.to_toml()
+    assert recipe.lines()[-1] == "set by you: model.dropout = 0.25"
+    assert recipe.lines()[2].endswith(": it fits")
+
+
+def test_a_line_break_in_a_setting_stays_in_the_comment():
+    recipe = Recipe(SCAN, {}, (Choice({}, "a", "b"),), {"data.cache": "a\nmodel = 1"})
+    assert all(line.startswith("#") for line in recipe.to_toml().split("\n\n")[0].splitlines())
