@@ -24,9 +24,10 @@ from pellucid.core.errors import (
     ConfigError,
     CorruptError,
     InputMissingError,
+    PellucidError,
     list_faults,
 )
-from pellucid.core.files import MANIFEST_NAME, read_manifest, verify_folder, write_folder
+from pellucid.core.files import MANIFEST_NAME, read_manifest, verified_reading, write_folder
 from pellucid.core.layout import BUNDLES_FOLDER as BUNDLES_FOLDER
 from pellucid.core.layout import CONFIG_FILE as CONFIG_FILE
 from pellucid.core.tensors import fingerprint, load_tensors, save_tensors
@@ -35,6 +36,8 @@ from pellucid.text.tokenizer import Tokenizer, load_tokenizer
 
 MODEL_FILE = "model.safetensors"
 CARD_FILE = "README.md"
+_MOST_ATTEMPTS = 10
+"""How often a bundle is read that is replaced each time."""
 _TOKENIZER_NAMES = ("shared", "source", "target")
 
 _log = logging.getLogger("pellucid")
@@ -106,9 +109,38 @@ def load_bundle(path: Path | str, device: str = "cpu") -> Bundle:
 
 
 def load_any_bundle(path: Path | str, device: str = "cpu") -> Bundle[SequenceModel]:
-    """Open a bundle of any kind as ``load_bundle`` does. Raises as it does, save for the kind."""
-    folder = find_bundle(Path(path))
-    manifest = _verify(folder)
+    """Open a bundle of any kind as ``load_bundle`` does. Raises as it does, save for the kind.
+
+    A bundle that another process replaces meanwhile is read again: what comes back is one bundle
+    or the other.
+    """
+    for attempts_left in reversed(range(_MOST_ATTEMPTS)):
+        folder = find_bundle(Path(path))
+        before = _state_of(folder)
+        try:
+            with verified_reading(folder) as manifest:
+                return _read(folder, manifest, device)
+        except (PellucidError, OSError) as error:
+            if attempts_left and _state_of(folder) != before:
+                continue
+            damaged = _damaged_tensors(folder) if isinstance(error, CorruptError) else []
+            if damaged:
+                raise CorruptError(f"{error}; damaged: {', '.join(damaged)}") from error
+            raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _state_of(folder: Path) -> tuple[object, ...] | None:
+    """What changes when a bundle is replaced: the folder, its time of change, its manifest."""
+    try:
+        about = folder.stat()
+        return about.st_dev, about.st_ino, about.st_ctime_ns, (folder / MANIFEST_NAME).read_bytes()
+    except OSError:
+        return None
+
+
+def _read(folder: Path, manifest: dict[str, Any], device: str) -> Bundle[SequenceModel]:
+    """The bundle in ``folder``, whose files are checked as they are read."""
     if manifest.get("kind") != "bundle":
         raise BundleError(
             f"{folder} is not a bundle but a {manifest.get('kind')}",
@@ -237,16 +269,6 @@ def _number(manifest: Mapping[str, Any], key: str) -> float:
 
 def _bundles_of(path: Path) -> list[Path]:
     return [folder for folder in (path / BUNDLES_FOLDER).glob("[!.]*") if folder.is_dir()]
-
-
-def _verify(folder: Path) -> dict[str, Any]:
-    try:
-        return verify_folder(folder)
-    except CorruptError as error:
-        damaged = _damaged_tensors(folder)
-        if damaged:
-            raise CorruptError(f"{error}; damaged: {', '.join(damaged)}") from error
-        raise
 
 
 def _damaged_tensors(folder: Path) -> list[str]:

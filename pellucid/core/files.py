@@ -1,7 +1,9 @@
 """Files that are whole or not there at all: synced, renamed into place, and hashed."""
 
 import contextlib
+import contextvars
 import ctypes
+import dataclasses
 import errno
 import hashlib
 import json
@@ -20,8 +22,22 @@ MANIFEST_VERSION = 1
 LARGEST_TABLE = 1 << 28
 """Bytes of a config, manifest or vocabulary; far more than any has, far less than memory."""
 TEMPORARY_PREFIX = ".tmp-"
+
 _CURRENT_FOLDER = -100  # AT_FDCWD of <fcntl.h>
 _RENAME_EXCHANGE = 2  # of <linux/fs.h>
+
+
+@dataclasses.dataclass(frozen=True)
+class _Expected:
+    """What ``read_plain`` must find, inside ``verified_reading``."""
+
+    digests: Mapping[Path, str]
+    unread: set[Path]
+
+
+_expected: contextvars.ContextVar[_Expected | None] = contextvars.ContextVar(
+    "expected", default=None
+)
 
 
 def sha256_of(path: Path) -> str:
@@ -33,14 +49,20 @@ def sha256_of(path: Path) -> str:
 def read_plain(path: Path, most: int | None = None) -> bytes:
     """The bytes of a file that ends: reading a pipe or a device might go on forever.
 
-    Raises OSError if it cannot be read, is no plain file, or has more than ``most`` bytes.
+    Raises OSError if it cannot be read, is no plain file, or has more than ``most`` bytes, and
+    CorruptError if it is not what ``verified_reading`` expects.
     """
     about = path.stat()
     if not stat.S_ISREG(about.st_mode) and not stat.S_ISDIR(about.st_mode):
         raise OSError(errno.EINVAL, "it is not a plain file", str(path))
     if most is not None and about.st_size > most:
         raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(path))
-    return path.read_bytes()
+    content = path.read_bytes()
+    expected = _expected.get()
+    if expected is not None and path in expected.digests:
+        _check_digest(path, expected.digests[path], hashlib.sha256(content).hexdigest())
+        expected.unread.discard(path)
+    return content
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -150,9 +172,38 @@ def verify_files(
         size = path.stat().st_size
         if size != entry["size"]:
             raise CorruptError(f"{path} should have {entry['size']} bytes, has {size}")
-        digest = sha256_of(path) if name in hashed else entry["sha256"]
-        if digest != entry["sha256"]:
-            raise CorruptError(f"{path} should have SHA-256 {entry['sha256']}, has {digest}")
+        if name in hashed:
+            _check_digest(path, entry["sha256"], sha256_of(path))
+
+
+@contextlib.contextmanager
+def verified_reading(folder: Path) -> Iterator[dict[str, Any]]:
+    """Read a folder and check it in one: whatever the block reads is what the manifest lists.
+
+    The manifest is given. Inside the block ``read_plain`` hashes the very bytes that it returns,
+    so a file that is exchanged after a separate check cannot slip in; files that the block has not
+    read are hashed at its end. Raises as ``verify_folder`` does, at the beginning, at the end or
+    where a file is read.
+    """
+    manifest = read_manifest(folder)
+    files = manifest["files"]
+    verify_files(folder, files, hashed=())
+
+    digests = {folder / name: entry["sha256"] for name, entry in files.items()}
+    digests[folder / MANIFEST_NAME] = hashlib.sha256(manifest_text(manifest)).hexdigest()
+    expected = _Expected(digests, unread=set(digests))
+    token = _expected.set(expected)
+    try:
+        yield manifest
+    finally:
+        _expected.reset(token)
+    for path in sorted(expected.unread):
+        _check_digest(path, digests[path], sha256_of(path))
+
+
+def _check_digest(path: Path, expected: str, digest: str) -> None:
+    if digest != expected:
+        raise CorruptError(f"{path} should have SHA-256 {expected}, has {digest}")
 
 
 def remove_leftovers(folder: Path) -> list[Path]:

@@ -1,8 +1,10 @@
 """Bundles: what was saved is what is loaded, and each fault of a folder is named."""
 
+import dataclasses
 import logging
 import shutil
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from pellucid.bundle import (
 from pellucid.core.config import read_toml
 from pellucid.core.errors import BundleError, ConfigError, CorruptError, InputMissingError
 from pellucid.core.files import MANIFEST_NAME, manifest_text, read_manifest, write_folder
+from pellucid.core.tensors import fingerprint
 from pellucid.model import ModelConfig, build_model
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizer import train_tokenizer
@@ -234,6 +237,46 @@ def test_an_altered_number_is_told_with_file_and_tensor(tmp_path: Path):
     last = sorted(read_manifest(path.parent)["tensors"])[-1]
     assert str(caught.value).startswith(f"{path} should have SHA-256 ")
     assert str(caught.value).endswith(f"; damaged: {last}")
+
+
+def test_a_bundle_that_is_exchanged_while_it_is_read_is_never_mixed(tmp_path: Path):
+    """Exchanged, or exchanged and put back, at each single opening of one of its files."""
+    one, other = tmp_path / "one", tmp_path / "other"
+    for folder, seed in ((one, 1), (other, 2)):
+        bundle = small_bundle(seed=seed)
+        settings = {**bundle.settings, "seed": {"is": seed}}
+        bundle = dataclasses.replace(bundle, settings=settings)
+        save_bundle(folder, bundle, card=f"{seed}", details={})
+
+    def seen(bundle: Bundle) -> tuple[int, str]:
+        weight = next(iter(bundle.model.parameters()))
+        return bundle.settings["seed"]["is"], fingerprint(weight)
+
+    whole = {seen(load_bundle(one)), seen(load_bundle(other))}
+    exchanges: set[int] = set()
+    openings = 0
+    watching = True
+
+    def watch(event: str, arguments: tuple[object, ...]) -> None:
+        nonlocal openings
+        if watching and event == "open" and str(arguments[0]).startswith(f"{one}/"):
+            openings += 1
+            if openings in exchanges:
+                one.rename(tmp_path / "aside")
+                other.rename(one)
+                (tmp_path / "aside").rename(other)
+
+    sys.addaudithook(watch)  # it stays for good, so it can be told to rest
+    try:
+        load_bundle(one)
+        count = openings
+        for first in range(1, count + 1):
+            for then in (0, first + 1, first + 2):
+                openings, exchanges = 0, {first, then}
+                assert seen(load_bundle(one)) in whole, exchanges
+    finally:
+        watching = False
+    assert count > 3
 
 
 def test_an_altered_file_without_tensors_is_told_alone(tmp_path: Path):
