@@ -6,7 +6,8 @@ can go once uvicorn has timeouts for the receipt of a request.
 """
 
 import asyncio
-import json
+import contextlib
+import socket
 import sys
 from typing import Any
 
@@ -15,12 +16,15 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from pellucid.serve.http.errors import CONTENT_TYPE, TITLES
+from pellucid.serve.http.errors import TITLES
 from pellucid.serve.limits import Limits
+from pellucid.serve.plain_answers import problem_bytes
 
 _SLICE = 4096
 """Bytes fed at a time until a request's head is whole: a head that says ``chunked`` is refused
 before its chunks, maybe hundreds of thousands of a byte each, are taken apart."""
+_PROBE_SECONDS = 0.25
+"""How long a client that sends no more is left in peace, and how often it is looked for then."""
 
 
 class DeadlineProtocol(H11Protocol):
@@ -39,6 +43,10 @@ class DeadlineProtocol(H11Protocol):
         super().__init__(config, server_state, app_state, _loop)
         self._receipt: asyncio.TimerHandle | None = None
         self._reading: asyncio.TimerHandle | None = None
+        self._probing: asyncio.TimerHandle | None = None
+        self._has_ended = False
+        """Whether the client has closed its half of the connection."""
+        self._is_probed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """A client has connected; it must send something."""
@@ -71,8 +79,52 @@ class DeadlineProtocol(H11Protocol):
         else:
             self._cancel_receipt()
 
-    def eof_received(self) -> None:
-        """The client sends no more; asyncio closes the connection, its work is cancelled."""
+    def eof_received(self) -> bool:  # type: ignore[override]  # asyncio's own signature
+        """The client sends no more: what it has asked for is answered, then the connection closed.
+
+        Whether it still reads cannot be seen. A client that has left refuses what is sent to it,
+        so one that has to wait is sent ``100 Continue``, which every client skips.
+        """
+        self._has_ended = True
+        self._cancel_receipt()
+        if self._is_answering():
+            self._close_after_last()
+            if self._probing is None:
+                self._probing = self.loop.call_later(_PROBE_SECONDS, self._probe)
+            return True
+        return False
+
+    def _probe(self) -> None:
+        """Look whether a client that sends no more is still there."""
+        self._probing = None
+        if self.transport.is_closing() or not self._is_answering():
+            return
+        if self._has_refused():
+            self.transport.abort()  # who waits for it is told, and cancels the work
+            return
+        if not self._is_probed and not self.cycle.response_started:
+            if self.conn.their_http_version == b"1.1":
+                event = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
+                self.transport.write(self.conn.send(event))
+            self._is_probed = True
+        self._probing = self.loop.call_later(_PROBE_SECONDS, self._probe)
+
+    def _has_refused(self) -> bool:
+        """Whether the client's system has reset the connection; asyncio no longer watches it."""
+        own: socket.socket = self.transport.get_extra_info("socket")
+        with contextlib.suppress(OSError):
+            return own.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
+        return True
+
+    def _is_answering(self) -> bool:
+        """Whether a whole request is here whose answer is not."""
+        cycle = self.cycle
+        return cycle is not None and not cycle.response_complete and not cycle.more_body
+
+    def _close_after_last(self) -> None:
+        """Of a client that sends no more, the last request ends the connection."""
+        if not self.conn.trailing_data[0]:
+            self.cycle.keep_alive = False
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP/1.1, or too much of it."""
@@ -86,6 +138,11 @@ class DeadlineProtocol(H11Protocol):
         """An answer is written; the next request may come, and does not have to."""
         super().on_response_complete()
         if self.transport.is_closing():
+            self._await_reader()
+        elif self._has_ended and self._is_answering():  # of several in one packet, the next
+            self._close_after_last()
+        elif self._has_ended:
+            self.transport.close()
             self._await_reader()
         elif self._is_receiving():
             self._await_request()
@@ -145,21 +202,7 @@ class DeadlineProtocol(H11Protocol):
         cycle = self.cycle
         in_answer = cycle is not None and cycle.response_started and not cycle.response_complete
         if not in_answer and not self.transport.is_closing():
-            body = json.dumps(
-                {
-                    "type": "about:blank",
-                    "title": TITLES[status],
-                    "status": status,
-                    "detail": detail,
-                    "request_id": "-",
-                }
-            )
-            head = (
-                f"HTTP/1.1 {status} {TITLES[status]}\r\ncontent-type: {CONTENT_TYPE}\r\n"
-                f"content-length: {len(body)}\r\nx-content-type-options: nosniff\r\n"
-                "cache-control: no-store\r\nconnection: close\r\n\r\n"
-            )
-            self.transport.write((head + body).encode())
+            self.transport.write(problem_bytes(status, TITLES[status], detail))
         if cycle is not None:
             cycle.disconnected = True
             cycle.message_event.set()
@@ -174,9 +217,10 @@ class DeadlineProtocol(H11Protocol):
 
     def _cancel_timers(self) -> None:
         self._cancel_receipt()
-        if self._reading is not None:
-            self._reading.cancel()
-            self._reading = None
+        for timer in (self._reading, self._probing):
+            if timer is not None:
+                timer.cancel()
+        self._reading = self._probing = None
 
 
 def protocol_with(limits: Limits) -> type[DeadlineProtocol]:

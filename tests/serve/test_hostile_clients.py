@@ -72,10 +72,27 @@ def test_broken_and_slow_requests_are_answered_and_closed(
     assert server.translate(LINES[0])
 
 
-def test_a_half_closed_connection_harms_nobody(server: ServerProcess):
-    server.send(GOOD, half_close=True)
-    server.send(HEAD + b"Content-Length: 9\r\n\r\n{", half_close=True)
+def test_a_client_that_sends_no_more_gets_its_answers(server: ServerProcess):
+    """Half-closed connections, as ``printf ... | nc -N`` makes them."""
+    kept_open = GOOD.replace(b"Connection: close\r\n", b"")
+    assert status_of(server.send(kept_open, half_close=True)) == 200
+    assert server.send(kept_open * 3, half_close=True).count(b"HTTP/1.1 200 OK") == 3
+    assert status_of(server.send(b"GET /livez HTTP/1.0\r\nHost: a\r\n\r\n", half_close=True)) in (
+        200,
+        421,
+    )
+    assert server.send(HEAD + b"Content-Length: 9\r\n\r\n{", half_close=True) == b""
+    assert server.send(kept_open + b"GET / HT", half_close=True).count(b"HTTP/1.1") == 1
     assert server.translate(LINES[0])
+
+
+def test_one_that_has_to_wait_for_its_answer_is_told_to_go_on(server: ServerProcess):
+    """By ``100 Continue``, which finds out whether it is still there."""
+    body = json.dumps({"text": LINES * 12, "beam_size": 16, "max_new_tokens": 60}).encode()
+    answer = server.send(HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body, half_close=True)
+    interim, _, final = answer.rpartition(b"HTTP/1.1 200 OK\r\n")
+    assert interim in (b"", b"HTTP/1.1 100 Continue\r\n\r\n")
+    assert final.endswith(b"}")
 
 
 def test_clients_that_hang_up_before_their_answer_end_nothing(server: ServerProcess):
