@@ -4,11 +4,14 @@ import contextlib
 import ipaddress
 import logging
 import os
+import signal
 import socket
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -16,6 +19,7 @@ import click
 from pellucid.cli.serve_options import given_limits, given_options, serve_options
 from pellucid.core.errors import ConfigError, InputMissingError, MissingExtraError
 from pellucid.serve import SHARED_FIGURES
+from pellucid.serve.starting import answer_while_starting
 
 if TYPE_CHECKING:
     from pellucid.serve.models import ModelPlace
@@ -42,10 +46,18 @@ def serve(ctx: click.Context, bundles: tuple[str, ...]) -> None:
     """
     begun = time.monotonic()
     options = given_options(ctx)
-    given_limits(options)
     keys = _read_keys(options["api_key_file"])
     _check_exposure(options["host"], has_key=bool(keys), is_open=options["insecure_no_auth"])
+    limits = given_limits(options)
     listener = listen(options["host"], options["port"])
+    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the models are about to be read anyway
+    starting = answer_while_starting(
+        listener,
+        max_seconds=limits.max_receipt_seconds,
+        max_connections=limits.max_connections,
+        max_head_bytes=limits.max_header_bytes,
+    )
     with _shared_figures(options["workers"]):
         try:
             import pellucid.serve.supervisor as supervisor
@@ -62,7 +74,12 @@ def serve(ctx: click.Context, bundles: tuple[str, ...]) -> None:
             click.echo(f"ready after {seconds:.1f} s {guarded}; stop with Ctrl-C", err=True)
             click.echo(_url_of(listener))
 
-        supervisor.run_workers(plan, listener, options["workers"], announce)
+        supervisor.run_workers(plan, listener, announce, starting)
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    """SIGTERM before there is anything to end in good order."""
+    sys.exit(0)
 
 
 def _plan(bundles: tuple[str, ...], options: dict[str, Any], keys: list[str]) -> "ServerPlan":
@@ -81,6 +98,7 @@ def _plan(bundles: tuple[str, ...], options: dict[str, Any], keys: list[str]) ->
             log_text=options["log_text"],
         ),
         batch_wait_seconds=options["batch_wait_ms"] / 1000,
+        workers=options["workers"],
         threads=options["threads"],
     )
 

@@ -5,8 +5,10 @@ import contextlib
 import dataclasses
 import logging
 import os
+import shutil
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable, Sequence
 
@@ -14,6 +16,7 @@ import torch
 import uvicorn
 
 from pellucid.core.errors import PellucidError
+from pellucid.serve import SHARED_FIGURES
 from pellucid.serve.http.app import make_app
 from pellucid.serve.http.guard import Policy
 from pellucid.serve.limits import Limits
@@ -21,14 +24,18 @@ from pellucid.serve.metrics import Metrics
 from pellucid.serve.models import ModelPlace, open_model
 from pellucid.serve.protocol import protocol_with
 from pellucid.serve.service import Service
+from pellucid.serve.starting import Starting
 
 _LOG = logging.getLogger("pellucid.serve")
 
 BACKLOG = 2048
 """Connections that the kernel holds until somebody accepts them."""
-_ACCEPTED_AT_ONCE = 1
-"""asyncio takes the backlog for the number of connections that it accepts in one go; with one,
-worker processes that share a socket share its connections."""
+_ACCEPTED_AT_ONCE = 32
+"""Connections accepted in one turn of the event loop; between two turns it may have to wait for
+Python's global lock, so that with one a turn, hundreds a second, overload stays in the backlog
+where nobody answers it. asyncio takes this number out of ``backlog``."""
+_ACCEPTED_AT_ONCE_BY_EACH = 4
+"""The same where several processes share a socket: the fewer, the more evenly they share."""
 _TURN_SECONDS = 0.02
 _LAST_TURNS = 50
 """For requests that were cut off when the grace was over."""
@@ -44,36 +51,85 @@ class ServerPlan:
     limits: Limits
     policy: Policy
     batch_wait_seconds: float = 0.005
+    workers: int = 1
+    """Processes that share the socket, this one among them."""
     threads: int | None = None
     """Of one operation of torch; None leaves the number to torch."""
-    accepts_early: bool = True
-    """Whether to listen while the models are read, and say so; not where others can answer."""
 
 
-def run_worker(plan: ServerPlan, listener: socket.socket, ready: Callable[[], None]) -> None:
-    """Answer requests until SIGTERM or SIGINT; ``ready`` is called when the models are there.
+def run_worker(
+    plan: ServerPlan,
+    listener: socket.socket,
+    ready: Callable[[], None],
+    *,
+    starting: Starting | None = None,
+    lifeline: int | None = None,
+) -> None:
+    """Answer requests until SIGTERM or SIGINT; ``ready`` is called when connections are accepted.
 
-    The first signal lets accepted requests end, a second one ends the process. SIGHUP reads the
-    models again. Raises what reading the models raised.
+    ``starting`` answers until then. The first signal lets accepted requests end, a second one ends
+    the process. SIGHUP reads the models again. ``lifeline`` is the end of a pipe that somebody
+    else holds open: once it is closed, nothing more is accepted, and the process ends as if by
+    SIGTERM. Raises what reading the models raised.
     """
     if plan.threads is not None:
         torch.set_num_threads(plan.threads)
-    asyncio.run(_Worker(plan, listener, ready).serve())
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    watched = None if lifeline is None else _Lifeline(lifeline)
+
+    service = Service(plan.limits, Metrics(), batch_wait_seconds=plan.batch_wait_seconds)
+    for place in plan.places:
+        service.put(open_model(place))
+    service.is_ready = True
+    asyncio.run(_Worker(plan, listener, service, ready).serve(starting, watched))
+
+    if watched is not None and watched.is_cut and SHARED_FIGURES in os.environ:
+        # whoever made the folder is no more, and cannot remove it
+        shutil.rmtree(os.environ[SHARED_FIGURES], ignore_errors=True)
+
+
+class _Lifeline:
+    """Waits, in a thread, until the other end of a pipe is closed.
+
+    A supervisor that is killed can tell nobody, but the kernel closes its end. A process that does
+    not serve yet then ends at once.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self.is_cut = False
+        self._descriptor = descriptor
+        self._lock = threading.Lock()
+        self._on_cut: Callable[[], object] = lambda: os._exit(128 + signal.SIGTERM)
+        threading.Thread(target=self._wait, name="pellucid-lifeline", daemon=True).start()
+
+    def call(self, on_cut: Callable[[], object]) -> None:
+        """From now on have ``on_cut`` called, by the thread, when the pipe is closed."""
+        with self._lock:
+            self._on_cut = on_cut
+
+    def _wait(self) -> None:
+        os.read(self._descriptor, 1)
+        with self._lock:
+            self.is_cut = True
+            self._on_cut()
 
 
 class _Worker:
     """The parts of a running server, and what signals do to them."""
 
     def __init__(
-        self, plan: ServerPlan, listener: socket.socket, ready: Callable[[], None]
+        self,
+        plan: ServerPlan,
+        listener: socket.socket,
+        service: Service,
+        ready: Callable[[], None],
     ) -> None:
         self._plan = plan
         self._listener = listener
+        self._service = service
         self._ready = ready
         self._stopping = asyncio.Event()
-        self._failure: Exception | None = None
         self._reloading = threading.Lock()
-        self._service = Service(plan.limits, Metrics(), batch_wait_seconds=plan.batch_wait_seconds)
         config = uvicorn.Config(
             make_app(self._service, plan.policy),
             http=protocol_with(plan.limits),
@@ -83,7 +139,7 @@ class _Worker:
             access_log=False,
             server_header=False,
             proxy_headers=False,
-            backlog=_ACCEPTED_AT_ONCE,
+            backlog=_ACCEPTED_AT_ONCE if plan.workers == 1 else _ACCEPTED_AT_ONCE_BY_EACH,
             timeout_keep_alive=max(1, round(plan.limits.max_idle_seconds)),
             h11_max_incomplete_event_size=plan.limits.max_header_bytes,
         )
@@ -91,29 +147,26 @@ class _Worker:
         self._server = uvicorn.Server(config)
         self._server.lifespan = config.lifespan_class(config)
 
-    async def serve(self) -> None:
+    async def serve(self, starting: Starting | None, lifeline: _Lifeline | None) -> None:
         """From the first connection to the last answer."""
         self._handle_signals()
-        if not self._plan.accepts_early:
-            await asyncio.to_thread(self._read_models)
-            if self._failure is not None:
-                raise self._failure
+        if lifeline is not None:
+            loop = asyncio.get_running_loop()
+            lifeline.call(lambda: loop.call_soon_threadsafe(self._on_abandoned))
+
+        if starting is not None:  # it accepts no more before we do: 200 is never followed by 503
+            starting.stop()
         await self._server.startup(sockets=[self._listener])
         self._listener.listen(BACKLOG)
-        ticking = asyncio.create_task(self._tick())
-        if self._plan.accepts_early:
-            reading = asyncio.create_task(asyncio.to_thread(self._read_models))
-            reading.add_done_callback(self._on_read)
-        else:
-            self._ready()
+        ticking = asyncio.create_task(self._tick(starting))
+        self._ready()
+
         await self._stopping.wait()
         await self._drain()
         ticking.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await ticking
         await self._close()
-        if self._failure is not None:
-            raise self._failure
 
     def _handle_signals(self) -> None:
         loop = asyncio.get_running_loop()
@@ -129,24 +182,16 @@ class _Worker:
         self._service.is_draining = True
         self._stopping.set()
 
+    def _on_abandoned(self) -> None:
+        """The supervisor is no more: leave the port to whoever starts next."""
+        _LOG.error("the supervisor is gone: stopping")
+        for server in self._server.servers:
+            server.close()
+        if not self._stopping.is_set():
+            self._on_stop(signal.SIGTERM)
+
     def _on_reload(self) -> None:
         threading.Thread(target=self._reload, name="pellucid-loader", daemon=True).start()
-
-    def _read_models(self) -> None:
-        """At the start; a model that cannot be read ends the server."""
-        try:
-            for place in self._plan.places:
-                self._service.put(open_model(place))
-        except Exception as error:
-            self._failure = error
-        else:
-            self._service.is_ready = True
-
-    def _on_read(self, _reading: asyncio.Task[None]) -> None:
-        if self._failure is None:
-            self._ready()
-        else:
-            self._stopping.set()
 
     def _reload(self) -> None:
         """On SIGHUP; a model that cannot be read leaves the old one in place."""
@@ -158,10 +203,12 @@ class _Worker:
                 except PellucidError as error:
                     _LOG.error("kept the old %s: %s", place.name, error)
 
-    async def _tick(self) -> None:
+    async def _tick(self, starting: Starting | None) -> None:
         """What uvicorn's own loop would do: the Date header."""
         counter = 0
         while True:
+            if starting is not None:
+                starting.reap()
             await self._server.on_tick(counter)
             counter += 10
             await asyncio.sleep(1.0)

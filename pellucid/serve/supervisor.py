@@ -1,6 +1,6 @@
 """Several worker processes on one socket: those that die are replaced."""
 
-import dataclasses
+import contextlib
 import logging
 import os
 import signal
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from prometheus_client.multiprocess import mark_process_dead
 
 from pellucid.serve.process import ServerPlan, run_worker
+from pellucid.serve.starting import Starting
 
 _LOG = logging.getLogger("pellucid.serve")
 
@@ -23,33 +24,42 @@ _FAILED = 70
 
 
 def run_workers(
-    plan: ServerPlan, listener: socket.socket, count: int, announce: Callable[[], None]
+    plan: ServerPlan,
+    listener: socket.socket,
+    announce: Callable[[], None],
+    starting: Starting | None = None,
 ) -> None:
     """Answer requests until told to stop. ``announce`` is called once all is ready.
 
     With one worker it is this process; with more, they are forked from it, which has imported
-    everything and read nothing, so that a new one is there in a moment.
+    everything and read nothing, so that a new one is there in a moment. ``starting`` answers
+    until the first of them does.
     """
-    if count == 1:
-        run_worker(plan, listener, announce)
+    if plan.workers == 1:
+        run_worker(plan, listener, announce, starting=starting)
     else:
-        late = dataclasses.replace(plan, accepts_early=False)
-        _Supervisor(late, listener, count, announce).run()
+        _Supervisor(plan, listener, announce, starting).run()
 
 
 class _Supervisor:
     """Forks workers, passes signals on, buries the dead."""
 
     def __init__(
-        self, plan: ServerPlan, listener: socket.socket, count: int, announce: Callable[[], None]
+        self,
+        plan: ServerPlan,
+        listener: socket.socket,
+        announce: Callable[[], None],
+        starting: Starting | None,
     ) -> None:
         self._plan = plan
         self._listener = listener
-        self._count = count
         self._announce = announce
+        self._starting = starting
         self._born: dict[int, float] = {}
         self._ready_in, self._ready_out = os.pipe()
         os.set_blocking(self._ready_in, False)
+        self._lifeline_in, self._lifeline_out = os.pipe()
+        """Nothing is ever written; the workers learn from its end that this process is no more."""
         self._stops = 0
         self._reload = False
         self._failure = 0
@@ -59,7 +69,7 @@ class _Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_stop)
         signal.signal(signal.SIGHUP, self._on_reload)
-        for _ in range(self._count):
+        for _ in range(self._plan.workers):
             self._fork()
         self._watch()
         if self._failure:
@@ -76,10 +86,18 @@ class _Supervisor:
         if pid == 0:
             code = _FAILED
             try:
-                os.close(self._ready_in)
-                for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+                for descriptor in (self._ready_in, self._lifeline_out):
+                    os.close(descriptor)
+                for number in (signal.SIGTERM, signal.SIGINT):
                     signal.signal(number, signal.SIG_DFL)
-                run_worker(self._plan, self._listener, self._tell_ready)
+                signal.signal(signal.SIGHUP, signal.SIG_IGN)  # its models are read just now
+                run_worker(
+                    self._plan,
+                    self._listener,
+                    self._tell_ready,
+                    starting=self._starting,
+                    lifeline=self._lifeline_in,
+                )
                 code = 0
             except Exception as error:
                 code = getattr(error, "exit_code", _FAILED)
@@ -89,7 +107,8 @@ class _Supervisor:
         self._born[pid] = time.monotonic()
 
     def _tell_ready(self) -> None:
-        os.write(self._ready_out, b".")
+        with contextlib.suppress(BrokenPipeError):  # the supervisor was killed this instant
+            os.write(self._ready_out, b".")
 
     def _watch(self) -> None:
         told = passed_on = ready = 0
@@ -98,9 +117,13 @@ class _Supervisor:
             self._bury()
             if not told:
                 ready += self._count_ready()
-                if ready >= self._count:
+                if ready >= self._plan.workers:
                     told = 1
+                    if self._starting is not None:
+                        self._starting.stop()
                     self._announce()
+            if self._starting is not None:
+                self._starting.reap()
             if self._reload:
                 self._reload = False
                 self._signal_all(signal.SIGHUP)

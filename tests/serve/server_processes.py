@@ -85,6 +85,19 @@ def wait_until(holds, seconds: float = PATIENCE) -> None:
         time.sleep(0.01)
 
 
+def figure(server: ServerProcess, name: str) -> float:
+    text = server.ask("GET", "/metrics")[1]["text"]
+    return sum(
+        float(line.rpartition(" ")[2])
+        for line in text.splitlines()
+        if line.startswith((f"{name} ", f"{name}{{"))
+    )
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
 @contextlib.contextmanager
 def serving_process(
     bundle: Path, *options: object, code: int | None = 0

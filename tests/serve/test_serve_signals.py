@@ -16,6 +16,8 @@ from commands import pellucid, running
 from served_models import LINES, translator, write_bundle
 from server_processes import (
     ServerProcess,
+    children_of,
+    figure,
     read_all,
     serving_process,
     status_of,
@@ -54,13 +56,22 @@ def test_work_for_a_client_that_left_is_stopped(bundle: Path):
         assert server.translate(LINES[0])
 
 
-def figure(server: ServerProcess, name: str) -> float:
-    text = server.ask("GET", "/metrics")[1]["text"]
-    return sum(
-        float(line.rpartition(" ")[2])
-        for line in text.splitlines()
-        if line.startswith((f"{name} ", f"{name}{{"))
-    )
+def test_more_connections_than_can_be_served_are_told_so(bundle: Path):
+    """Each of them gets an answer: the backlog hides nobody."""
+    body = json.dumps({"text": LINES * 12, "beam_size": 8}).encode()
+    request = HEAD + b"Connection: close\r\nContent-Length: %d\r\n\r\n" % len(body) + body
+    with serving_process(bundle, "--max-queue", 2, "--max-batch-sentences", 2) as server:
+        clients = [server.connect() for _ in range(40)]
+        for client in clients:
+            client.sendall(request)
+        assert server.ask("GET", "/livez")[0] == 200
+        answers = [read_all(client) for client in clients]
+        for client in clients:
+            client.close()
+        assert server.translate(LINES[0]) == translator().translate(LINES[0]).text
+    statuses = [status_of(answer) for answer in answers]
+    assert set(statuses) == {200, 429}
+    assert all(b"retry-after: 1\r\n" in each for each in answers if status_of(each) == 429)
 
 
 def test_sigterm_loses_no_accepted_request_and_refuses_new_ones(bundle: Path):
@@ -165,10 +176,6 @@ def test_a_worker_that_is_killed_is_replaced(bundle: Path):
         for _ in range(10):
             assert server.translate(LINES[0])
         assert figure(server, "pellucid_sentences_total") >= 10
-
-
-def children_of(pid: int) -> list[int]:
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
 def test_a_bundle_that_is_not_there_or_broken_is_told_before_anything_listens(

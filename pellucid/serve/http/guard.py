@@ -9,7 +9,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pellucid.serve.batching import place_of
-from pellucid.serve.faults import InvalidError, ServiceError
+from pellucid.serve.faults import InvalidError, OverloadedError, ServiceError
 from pellucid.serve.http.auth import KeyRing, key_of
 from pellucid.serve.http.body import (
     NOTHING,
@@ -75,6 +75,8 @@ class Guard:
         self._limits = limits
         self._policy = policy
         self._metrics = metrics
+        self._running = 0
+        """Requests in progress."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or the start and end of the server."""
@@ -93,6 +95,7 @@ class Guard:
                 message = {**message, "headers": _with_security(message, state["request_id"])}
             await send(message)
 
+        self._running += 1
         self._metrics.inflight.inc()
         try:
             await self._handle(scope, receive, send_noted)
@@ -110,11 +113,13 @@ class Guard:
                 detail = "something went wrong; the log knows this request"
                 await problem_response(scope, 500, detail)(scope, receive, send_noted)
         finally:
+            self._running -= 1
             self._metrics.inflight.dec()
             self._note(scope, answered[-1] if answered else _CLIENT_LEFT, begun)
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         limits, policy = self._limits, self._policy
+        self._check_load(scope["method"])
         headers = header_table(scope, limits)
         check_target(scope, limits)
         host = check_host(scope, headers, policy.hosts)
@@ -150,6 +155,17 @@ class Guard:
         if value is not NOTHING:
             set_json(scope)
         await self._app(scope, replay(value, receive), send)
+
+    def _check_load(self, method: str) -> None:
+        """Refuse work beyond what a model can have waiting and in hand, before it costs anything.
+
+        A model's own queue is the exact bound, but a request reaches it only after it has been
+        read, parsed and cut into tokens. Under overload that alone would take all the time there
+        is, and those who are to be refused would wait as long as those who are served.
+        """
+        limits = self._limits
+        if method == "POST" and self._running > limits.max_queue + limits.max_batch_sentences:
+            raise OverloadedError(f"{self._running - 1} requests are in progress; try again later")
 
     def _check_key(self, path: str, key: str | None) -> None:
         policy = self._policy
