@@ -19,7 +19,6 @@ from pellucid.decoding.history import Finish, History, Step
 from pellucid.decoding.protocols import MemoryT, Searchable
 from pellucid.decoding.result import Hypothesis
 from pellucid.decoding.watch import SearchWatcher, WatchedStep
-from pellucid.equations.search import length_penalty
 from pellucid.model.seq2seq import State
 
 
@@ -32,15 +31,17 @@ def beam_search(
 ) -> list[list[Hypothesis]]:
     """Follow the ``beam_size`` likeliest prefixes; the ``n_best`` finished ones, best first.
 
-        score = Σ log p(token) / ((5 + length) / 6)^α
+        score = Σ log p(token) / penalty(length)
 
     EQ: 127, 128.  Source: 004, "Before Transformers"; Wu et al. (2016), §7 (penalty).
 
-    A stop finishes a hypothesis if it is among the ``beam_size`` best candidates; at the
-    maximum length it is forced and its log-probability counts. A sentence is done when
-    ``patience · beam_size`` hypotheses have finished, or when no live one can beat the worst
-    that is kept: log-probabilities only fall, so Σ log p so far over the largest penalty still
-    to come is a bound. Fewer than ``n_best`` are given where there are no more.
+    The penalty is that of ``length_penalty_kind``. A stop finishes a hypothesis if it is among the
+    ``beam_size`` best candidates; at the maximum length it is forced, and its log-probability
+    counts unless ``forced_stop`` is free.
+    The search of a sentence ends when ``patience · beam_size`` hypotheses have finished, or when
+    no live one can beat the worst that is kept: log-probabilities only fall, so Σ log p so far
+    over the largest penalty still to come is a bound (``stop_bound`` has a heuristic in its
+    stead). Fewer than ``n_best`` are given where there are no more.
 
     Raises PellucidError if the model gives no finite number or rules out every continuation.
     """
@@ -70,15 +71,15 @@ def beam_search(
         history.append(Step(live.ids[:, :, -1].flatten(), log_probs.flatten(), rows.flatten()))
         sentences = tuple(search.sentences[index] for index in kept)
         search = SearchState(sentences, model_state.select(rows), live, finished)
-    return [_read(history, sentence, settings) for sentence in finishes]
+    return [_read(history, sentence[: settings.n_best], settings) for sentence in finishes]
 
 
 def _begin(
     model: Searchable[MemoryT], source: Int[Tensor, "sentence source"], settings: DecodingConfig
 ) -> SearchState:
-    """One live hypothesis that has said nothing; as many places as wanted for finished ones."""
+    """One live hypothesis without a token; as many slots for finished ones as are kept."""
     count = source.shape[0]
-    empty = source.new_zeros((count, settings.n_best))
+    empty = source.new_zeros((count, _kept_count(settings)))
     scores = torch.full(empty.shape, -torch.inf, device=source.device)
     return SearchState(
         sentences=tuple(range(count)),
@@ -122,21 +123,26 @@ def _finish(search: SearchState, candidates: Candidates, settings: DecodingConfi
     total = candidates.total[:, : settings.beam_size]
     # a stop further back is lost: with one beam it must be the likeliest token, as in greedy
     is_finishing = (candidates.id[:, : settings.beam_size] == STOP_ID) & (total != -torch.inf)
-    score = total / length_penalty(length + 1, settings.length_penalty)
+    score = total / settings.penalty(length + 1)
     score = torch.cat([old.score, score.masked_fill(~is_finishing, -torch.inf)], dim=1)
     score, order = score.sort(dim=1, descending=True, stable=True)
-    order = order[:, : settings.n_best]
+    order = order[:, : _kept_count(settings)]
     beam = slice(settings.beam_size)
     step = torch.cat([old.step, torch.full_like(candidates.row[:, beam], length)], dim=1)
     row = torch.cat([old.row, candidates.row[:, beam]], dim=1)
     log_prob = torch.cat([old.stop_log_prob, candidates.log_prob[:, beam]], dim=1)
     return Finished(
-        score=score[:, : settings.n_best],
+        score=score[:, : _kept_count(settings)],
         step=step.gather(1, order),
         row=row.gather(1, order),
         stop_log_prob=log_prob.gather(1, order),
         count=old.count + is_finishing.sum(dim=1),
     )
+
+
+def _kept_count(settings: DecodingConfig) -> int:
+    """How many finished hypotheses are kept, the worst of which decides when to end."""
+    return settings.beam_size if settings.stop_bound == "current" else settings.n_best
 
 
 def _go_on(
@@ -159,13 +165,10 @@ def _done(
 ) -> list[bool]:
     """Whether nothing better can come, or nothing more is to be waited for."""
     length = live.ids.shape[-1]
-    alpha = settings.length_penalty
-    if alpha >= 0:
-        longest = [rules.limits[sentence] + 1 for sentence in search.sentences]
-    else:
-        longest = [length + 1] * len(search.sentences)
-    penalties = [length_penalty(tokens, alpha) for tokens in longest]
+    limits = [rules.limits[sentence] for sentence in search.sentences]
+    penalties = [settings.bound_penalty(length, limit) for limit in limits]
     bound = live.log_prob[:, 0] / live.log_prob.new_tensor(penalties)
+
     enough = settings.patience * settings.beam_size
     is_done = (finished.score[:, -1] >= bound) | (finished.count >= enough)
     must_stop = rules.at_limit(search.sentences, length - 1)
@@ -182,7 +185,7 @@ def _read(
             " translation rule out every token",
             hint="look for NaN in its weights, or ask for less",
         )
-    return [history.read(finish, settings.length_penalty) for finish in finishes]
+    return [history.read(finish, settings.penalty) for finish in finishes]
 
 
 def _watched(

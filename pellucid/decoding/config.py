@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self, assert_never
 
 import pydantic
 
 from pellucid.core.config import Config
 from pellucid.core.errors import ConfigError
 from pellucid.decoding.contradictions import contradictions
+from pellucid.equations.search import length_penalty, power_length_penalty
 
 
 class SamplingConfig(Config):
@@ -51,18 +52,31 @@ class DecodingConfig(Config):
     """Translations given for each sentence, best first; at most beam_size."""
     length_penalty: float = 0.6
     """α of the length penalty; 0 compares summed log-probabilities. Vaswani et al. (2017), §6.1."""
+    length_penalty_kind: Literal["gnmt", "power"] = "gnmt"
+    """What the log-probability of a hypothesis is divided by: ``gnmt``, ((5 + length) / 6)^α, as in
+    Wu et al. (2016), eq. (14); ``power``, length^α, as in transformers and CTranslate2. The length
+    counts the stop."""
     coverage_penalty: float = 0.0
     """β of the coverage penalty: the beam_size best finished hypotheses are ranked anew by how much
     of the source they looked at; 0 does not. Wu et al. (2016), eq. (14)."""
     patience: float = 1.0
-    """A sentence is left after beam_size · patience finished hypotheses, or as soon as no other
-    can be better; ``inf`` keeps only the second rule. Kasai et al. (2022), arXiv:2204.05424."""
+    """The search of a sentence ends after beam_size · patience finished hypotheses, or as soon as
+    no other can be better; ``inf`` keeps only the second rule. Kasai et al. (2022),
+    arXiv:2204.05424."""
+    stop_bound: Literal["exact", "current"] = "exact"
+    """How the search decides that no other hypothesis can be better. ``exact`` bounds the score of
+    the best live one at every length it may reach, so nothing better is lost. ``current`` takes its
+    score at its length so far, and compares it with the worst of beam_size finished ones: a
+    heuristic. With patience inf it is ``early_stopping=False`` of transformers."""
     max_length: int | None = None
     """The longest translation; None follows the length of the source."""
     max_length_ratio: float = 1.0
     """Tokens allowed for each source token, where max_length is None."""
     max_length_extra: int = 50
     """Tokens allowed beyond those. Vaswani et al. (2017), §6.1: input length + 50."""
+    forced_stop: Literal["counted", "free"] = "counted"
+    """What the stop of a translation of the maximum length adds to its score: ``counted``, its
+    log-probability; ``free``, nothing, as with ``forced_eos_token_id`` in transformers."""
     min_length: int = 0
     """No translation stops before it has this many tokens (or its maximum)."""
     no_repeat_ngram: int = 0
@@ -126,6 +140,26 @@ class DecodingConfig(Config):
         if faults:
             raise ValueError("; ".join(faults))
         return self
+
+    def penalty(self, length: int) -> float:
+        """What the log-probability of a hypothesis of ``length`` tokens is divided by; the stop
+        counts as a token."""
+        match self.length_penalty_kind:
+            case "gnmt":
+                return length_penalty(length, self.length_penalty)
+            case "power":
+                return power_length_penalty(length, self.length_penalty)
+            case _:
+                assert_never(self.length_penalty_kind)
+
+    def bound_penalty(self, length: int, limit: int) -> float:
+        """What the log-probability of a live hypothesis of ``length`` tokens is divided by to bound
+        its score, if it may have ``limit`` tokens and a stop; see ``stop_bound``."""
+        if self.stop_bound == "current":
+            return self.penalty(length)
+
+        # log-probabilities only fall, so a growing penalty helps most at the greatest length
+        return self.penalty(limit + 1 if self.length_penalty >= 0 else length + 1)
 
     def having(
         self,

@@ -42,6 +42,8 @@ class Rules:
     min_length: int
     no_repeat_ngram: int
     demands: Demands
+    free_stop: bool = False
+    """Whether a stop that is forced at the limit has the log-probability 0."""
 
     def log_probs(
         self,
@@ -62,6 +64,10 @@ class Rules:
         length = ids.shape[-1]
         forced = self._forced(sentences, length)
         kept = [(row, token, log_probs[row, :, token].clone()) for row, token in forced]
+        if self.free_stop:
+            for row, token, values in kept:
+                if token == STOP_ID and self.limits[sentences[row]] <= length:
+                    values.zero_()
         log_probs[:, :, PAD_ID] = -torch.inf
         log_probs[:, :, START_ID] = -torch.inf
         if length < self.min_length:
@@ -130,7 +136,13 @@ def make_rules(
             raise ConfigError(
                 f"a forced prefix must fit into max_length={limit} tokens, got {len(prefix)}"
             )
-    return Rules(tuple(limits), settings.min_length, settings.no_repeat_ngram, demands)
+    return Rules(
+        limits=tuple(limits),
+        min_length=settings.min_length,
+        no_repeat_ngram=settings.no_repeat_ngram,
+        demands=demands,
+        free_stop=settings.forced_stop == "free",
+    )
 
 
 def _forbid_repeats(

@@ -107,7 +107,7 @@ class _Recorder:
         self.number_of: dict[tuple[int, ...], int] = {(): 0}
         """By what was said; of several groups that said it, the one that got furthest."""
         self._tokenizer = tokenizer
-        self.length_penalty = settings.length_penalty
+        self.penalty = settings.penalty
         self._beam = settings.beam_size // settings.diverse_groups
         self._numbers: dict[tuple[int, int], int] = {}
         """From (group, number in the group) to the number in the tree."""
@@ -193,9 +193,8 @@ def _judge(
     recorder: _Recorder,
 ) -> ReferenceVerdict:
     ids = tuple(bundle.target_tokenizer.encode(reference))
-    alpha = recorder.length_penalty
     with inference(bundle.model):
-        [scored] = score_ids(bundle.model, [line.source_ids], [ids], alpha)
+        [scored] = score_ids(bundle.model, [line.source_ids], [ids], recorder.penalty)
     translation = dataclasses.replace(write_hypothesis(line, scored, bundle), text=reference)
     lost_at, because, is_ruled_out = _lost(ids, recorder)
     verdict: Literal["found", "ruled out", "search error", "model error"]

@@ -85,7 +85,7 @@ def follow(
             ids, last, state = ids[rows], last[rows], state.select(rows[:, None])
         ids = torch.cat([ids, last[:, :, None]], dim=-1)
     return [
-        make_hypothesis(words, log_probs, settings.length_penalty)
+        make_hypothesis(words, log_probs, settings.penalty)
         for words, log_probs in zip(said, log_probs_said, strict=True)
     ]
 

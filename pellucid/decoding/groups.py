@@ -10,7 +10,6 @@ from pellucid.core.special import STOP_ID
 from pellucid.decoding.candidates import best_candidates
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.must import Must, Verdict, share_out
-from pellucid.equations.search import length_penalty
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,8 +56,8 @@ class Group:
     next_number: int = 1
 
     def kept_count(self, settings: DecodingConfig) -> int:
-        """How many finished hypotheses are kept."""
-        return min(settings.n_best, self.size)
+        """How many finished hypotheses are kept, the worst of which decides when to end."""
+        return self.size if settings.stop_bound == "current" else min(settings.n_best, self.size)
 
     def reason_to_leave(self, settings: DecodingConfig, limit: int, length: int) -> str:
         """Why no step follows the one after ``length`` tokens; empty if one does."""
@@ -70,9 +69,7 @@ class Group:
             return "enough hypotheses had finished"
         if len(self.finished) < self.kept_count(settings):
             return ""
-        alpha = settings.length_penalty
-        longest = limit + 1 if alpha >= 0 else length + 2
-        bound = max(node.total for node in self.live) / length_penalty(longest, alpha)
+        bound = max(node.total for node in self.live) / settings.bound_penalty(length + 1, limit)
         if self.finished[-1][0] >= bound:
             return "nothing that began so could still be better than what had finished"
         return ""
@@ -102,7 +99,7 @@ def advance(
     for node, (verdict, reason) in zip(nodes, verdicts, strict=True):
         score = None
         if verdict == "finished":
-            score = node.total / length_penalty(len(node.ids), settings.length_penalty)
+            score = node.total / settings.penalty(len(node.ids))
             group.finished.append((score, node))
             group.finished_count += 1
         candidates.append(Candidate(node, verdict, reason, score))

@@ -6,7 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from pellucid.core.special import STOP_ID
-from pellucid.decoding.result import Hypothesis, make_hypothesis
+from pellucid.decoding.result import Hypothesis, Penalty, make_hypothesis
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,7 +43,7 @@ class History:
         """Add the next step."""
         self._steps.append(step)
 
-    def read(self, finish: Finish, alpha: float) -> Hypothesis:
+    def read(self, finish: Finish, penalty: Penalty) -> Hypothesis:
         """The hypothesis that stopped at ``finish``. Raises PellucidError if it is not finite."""
         for step in self._steps[len(self._lists) :]:
             self._lists.append((step.ids.tolist(), step.log_probs.tolist(), step.parents.tolist()))
@@ -53,4 +53,4 @@ class History:
             ids.append(step_ids[row])
             log_probs.append(step_log_probs[row])
             row = parents[row]
-        return make_hypothesis(ids[::-1], log_probs[::-1], alpha)
+        return make_hypothesis(ids[::-1], log_probs[::-1], penalty)

@@ -186,9 +186,8 @@ def _choose(
 
 def _read(sentence: _Sentence, settings: DecodingConfig) -> list[Hypothesis]:
     """The best of all groups, each once. Raises PellucidError if there is none."""
-    alpha = settings.length_penalty
     found = [
-        make_hypothesis(node.ids, node.log_probs, alpha)
+        make_hypothesis(node.ids, node.log_probs, settings.penalty)
         for group in sentence.groups
         for _, node in group.finished
     ]

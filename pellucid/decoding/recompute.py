@@ -135,7 +135,7 @@ def repredict_search(
     rules = make_rules(source, model, settings, NO_DEMANDS)
     memory = model.encode(source)
     return [
-        _repredict(model, _one_of(memory, row), limit, settings.length_penalty, watcher)
+        _repredict(model, _one_of(memory, row), limit, settings, watcher)
         for row, limit in enumerate(rules.limits)
     ]
 
@@ -145,7 +145,11 @@ def _one_of(memory: Memory, row: int) -> Memory:
 
 
 def _repredict(
-    model: Recomputing, memory: Memory, limit: int, alpha: float, watcher: SearchWatcher | None
+    model: Recomputing,
+    memory: Memory,
+    limit: int,
+    settings: DecodingConfig,
+    watcher: SearchWatcher | None,
 ) -> Hypothesis:
     prefix = torch.full((1, 1, 1), START_ID, device=memory.may_attend.device)
     while True:
@@ -160,5 +164,5 @@ def _repredict(
         length = int((said == STOP_ID).long().argmax()) + 1
         if said[length - 1] == STOP_ID:
             values = log_probs.gather(-1, said[:, None])[:length, 0]
-            return make_hypothesis(said[:length].tolist(), values.tolist(), alpha)
+            return make_hypothesis(said[:length].tolist(), values.tolist(), settings.penalty)
         prefix = torch.cat([prefix[:, :, :1], said[None, None]], dim=-1)

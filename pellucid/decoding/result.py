@@ -2,11 +2,10 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pellucid.core.errors import PellucidError
 from pellucid.core.special import STOP_ID
-from pellucid.equations.search import length_penalty
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,10 +72,14 @@ class Alternative:
     """The best one that begins with the prefix and this token."""
 
 
+Penalty = Callable[[int], float]
+"""From the length of a sequence, with its stop, to what its log-probability is divided by."""
+
+
 def make_hypothesis(
-    ids: Sequence[int], token_log_probs: Sequence[float], alpha: float
+    ids: Sequence[int], token_log_probs: Sequence[float], penalty: Penalty
 ) -> Hypothesis:
-    """Score a sequence; both arguments end with the stop.
+    """Score a sequence; ``ids`` and ``token_log_probs`` end with the stop.
 
         score = Σ log p / penalty(length)
 
@@ -93,6 +96,6 @@ def make_hypothesis(
         )
     return Hypothesis(
         ids=tuple(ids[:-1]),
-        score=total / length_penalty(len(ids), alpha),
+        score=total / penalty(len(ids)),
         token_log_probs=tuple(token_log_probs),
     )

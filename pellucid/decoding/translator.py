@@ -130,7 +130,7 @@ class Translator:
         sources_ids = [ids[:limit] for ids in read]
         targets_ids = bundle.target_tokenizer.encode_batch(targets)
         with inference(bundle.model):
-            scored = score_ids(bundle.model, sources_ids, targets_ids, self.settings.length_penalty)
+            scored = score_ids(bundle.model, sources_ids, targets_ids, self.settings.penalty)
         return [
             Translation(
                 text=targets[index],

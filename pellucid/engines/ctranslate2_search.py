@@ -8,7 +8,6 @@ from typing import Any
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.result import Hypothesis, make_hypothesis
-from pellucid.equations.search import length_penalty
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,8 +43,9 @@ class Search:
         self._settings = settings
         self._wants_log_probs = settings.token_log_probs or settings.coverage_penalty > 0
         # It keeps beam_size of those that finish, by log p / lengthᵝ. With β = α / 2 that is
-        # nearest to our penalty (at 25 tokens the same), and with β = 0 it would end otherwise.
-        self._exponent = settings.length_penalty / 2 or 1e-6
+        # nearest to GNMT's penalty (at 25 tokens the same), and with β = 0 it would end otherwise.
+        is_power = settings.length_penalty_kind == "power"
+        self._exponent = settings.length_penalty / (1 if is_power else 2) or 1e-6
 
     def start(self, rows: Sequence[Row]) -> Callable[[], list[list[_Found]]]:
         """Begin to search a batch; call what it gives for what was found, row by row."""
@@ -101,7 +101,7 @@ class Search:
                 return self._unread(each)
             else:
                 log_probs = each.log_probs
-            return make_hypothesis([*each.ids, STOP_ID], log_probs, self._settings.length_penalty)
+            return make_hypothesis([*each.ids, STOP_ID], log_probs, self._settings.penalty)
 
         return lambda: [
             self._rank([hypothesis(each) for each in candidates]) for candidates in kept
@@ -114,9 +114,8 @@ class Search:
     def _unread(self, each: _Found) -> Hypothesis:
         """With the score of the search itself, which shares PAD's and START's part out anew."""
         if not math.isfinite(each.total):
-            return make_hypothesis([STOP_ID], [each.total], 0.0)  # it says what is wrong
-        penalty = length_penalty(len(each.ids) + 1, self._settings.length_penalty)
-        return Hypothesis(each.ids, each.total / penalty, ())
+            return make_hypothesis([STOP_ID], [each.total], self._settings.penalty)  # it raises
+        return Hypothesis(each.ids, each.total / self._settings.penalty(len(each.ids) + 1), ())
 
     def _translate(
         self,
@@ -169,10 +168,8 @@ class Search:
         """The ``n_best`` by what CTranslate2 tells of them; all if it does not tell enough."""
         if any(each.total == -math.inf for each in candidates):
             return candidates
-        alpha = self._settings.length_penalty
-        ranked = sorted(
-            candidates, key=lambda each: -each.total / length_penalty(len(each.ids) + 1, alpha)
-        )
+        penalty = self._settings.penalty
+        ranked = sorted(candidates, key=lambda each: -each.total / penalty(len(each.ids) + 1))
         return ranked[: self._settings.n_best]
 
     def _rank(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:

@@ -11,6 +11,7 @@ _KNOWN = frozenset(
         "beam_size",
         "n_best",
         "length_penalty",
+        "length_penalty_kind",
         "coverage_penalty",
         "patience",
         "max_length",

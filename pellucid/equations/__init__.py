@@ -158,6 +158,7 @@ from pellucid.equations.search import (
     coverage_penalty,
     length_penalty,
     most_likely,
+    power_length_penalty,
     sequence_score,
 )
 from pellucid.equations.softmax import (
@@ -269,6 +270,7 @@ __all__ = [
     "output_logits",
     "padding_mask",
     "position_shift",
+    "power_length_penalty",
     "project_columns",
     "project_qkv",
     "r_drop_loss",

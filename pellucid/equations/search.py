@@ -35,6 +35,25 @@ def length_penalty(length: Number | Tensor, alpha: Number) -> Number | Tensor:
     return penalty
 
 
+@overload
+def power_length_penalty(length: Number, alpha: Number) -> float: ...
+@overload
+def power_length_penalty(length: Tensor, alpha: Number) -> Tensor: ...
+def power_length_penalty(length: Number | Tensor, alpha: Number) -> Number | Tensor:
+    """The length penalty of Hugging Face's transformers and of CTranslate2.
+
+        lp(Y) = |Y|^α
+
+    EQ: none.  Source: Wu et al. (2016), §7, the heuristic that eq. (14) came after; transformers,
+    ``generate(length_penalty=α)``; CTranslate2, ``translate_batch(length_penalty=α)``.
+    Symbols: length = |Y| (the stop token counted), alpha = α; α = 0 changes nothing, α = 1 gives
+    the mean log-probability of a token.
+    Differs: ``length_penalty`` grows more slowly, and is 1 for one token as well.
+    """
+    penalty: Number | Tensor = (1.0 * length) ** alpha
+    return penalty
+
+
 def coverage_penalty(
     weights: Float[Tensor, "*batch target source"], beta: Number
 ) -> Float[Tensor, "*batch"]:

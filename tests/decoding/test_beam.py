@@ -123,6 +123,80 @@ def test_the_bound_counts_on_the_largest_penalty_to_come():
     assert found.score == pytest.approx(math.log(0.3) / 4)
 
 
+def test_by_length_to_the_alpha_the_longer_of_two_sentences_may_win():
+    """One token has p = .5, three have .35. GNMT's penalties for 2 and 4 tokens (a stop is one) are
+    7/6 and 9/6: -.59 against -.70. The powers are 2 and 4: -.35 against -.26."""
+
+    def language(source, prefix):
+        if not prefix:
+            return {A: 0.5, B: 0.35, C: 0.15}
+        return {STOP_ID: 1.0} if prefix[0] == A or len(prefix) == 3 else {B: 1.0}
+
+    for kind, expected, score in (
+        ("gnmt", (A,), math.log(0.5) / (7 / 6)),
+        ("power", (B, B, B), math.log(0.35) / 4),
+    ):
+        wanted = settings(
+            beam_size=3, length_penalty=1.0, length_penalty_kind=kind, patience=math.inf
+        )
+        [[found]] = beam_search(TableModel(language), sources([A]), wanted)
+        assert found.ids == expected
+        assert found.score == pytest.approx(score, rel=1e-12)
+
+
+def by_current_score(language, bound, beam_size):
+    asked = {"length_penalty": 1.0, "length_penalty_kind": "power", "max_length": 9}
+    asked |= {"patience": math.inf, "stop_bound": bound, "beam_size": beam_size}
+    [[found]] = beam_search(TableModel(language), sources([A]), settings(**asked))
+    return found.ids
+
+
+def test_the_heuristic_bound_loses_what_gets_better_later():
+    """After two tokens log .4 / 2 and log .21 / 2 have finished, and the live hypothesis has
+    log .14 / 2, which is less. Seven sure tokens later it would have log .14 / 8, the best."""
+
+    def language(source, prefix):
+        if not prefix:
+            return {A: 0.4, B: 0.35, C: 0.25}
+        if prefix == (B,):
+            return {STOP_ID: 0.6, B: 0.4}
+        return {B: 1.0} if prefix[0] == B and len(prefix) < 7 else {STOP_ID: 1.0}
+
+    assert by_current_score(language, "exact", 2) == (B,) * 7
+    assert by_current_score(language, "current", 2) == (A,)
+
+
+def test_the_heuristic_bound_compares_with_the_worst_of_as_many_as_there_are_beams():
+    """After three tokens log .4 / 2, log .25 / 2 and log .056 / 3 have finished; the live one
+    has log .224 / 3 = -.50, below the best, -.46, above the worst, -.96: it goes on, and wins."""
+
+    def language(source, prefix):
+        if not prefix:
+            return {A: 0.4, B: 0.35, C: 0.25}
+        if prefix in ((B,), (B, B)):
+            return {STOP_ID: 0.2, B: 0.8}
+        return {B: 1.0} if prefix[0] == B and len(prefix) < 7 else {STOP_ID: 1.0}
+
+    assert by_current_score(language, "current", 3) == (B,) * 7
+
+
+def test_a_forced_stop_can_be_free():
+    """The model never stops by itself: p(stop) is .01 after each word."""
+
+    def language(source, prefix):
+        return {A: 0.99, STOP_ID: 0.01}
+
+    for beam_size in (1, 3):
+        asked = {"beam_size": beam_size, "max_length": 3, "length_penalty": 0.0, "patience": 9.0}
+        for kind, stop in (("counted", math.log(0.01)), ("free", 0.0)):
+            wanted = settings(**asked, forced_stop=kind, min_length=3)
+            model, source = TableModel(language), sources([A])
+            found = beam_search(model, source, wanted)[0][0]
+            assert found == greedy_search(model, source, wanted)[0]
+            assert found.ids == (A, A, A)
+            assert found.score == pytest.approx(3 * math.log(0.99) + stop, rel=1e-12)
+
+
 def slow_beam_search(language, source, beam_size, longest, alpha):
     """The same search with lists and no early exit."""
     live, finished = [(0.0, ())], []

@@ -42,6 +42,9 @@ def settings(**changes) -> DecodingConfig:
         {"beam_size": 4, "n_best": 2, "length_penalty": -1.0},
         {"beam_size": 40, "n_best": 9, "max_length": 3, "patience": 2.0},
         {"beam_size": 3, "no_repeat_ngram": 1, "min_length": 2},
+        {"beam_size": 3, "n_best": 2, "length_penalty_kind": "power", "forced_stop": "free"},
+        {"beam_size": 3, "patience": math.inf, "stop_bound": "current"},
+        {"beam_size": 4, "n_best": 2, "patience": 3.0, "stop_bound": "current"},
     ],
     ids=str,
 )

@@ -75,7 +75,7 @@ def test_what_a_beam_is_stopped_at_is_scored_with_the_stop_it_was_given(fast, ou
         assert scores == sorted(scores, reverse=True)
         sources = [tokenizer().encode(one.source)] * len(one.n_best)
         targets = [[ids[token] for token in each.tokens] for each in one.n_best]
-        forced = score_ids(ours.bundle.model, sources, targets, ours.settings.length_penalty)
+        forced = score_ids(ours.bundle.model, sources, targets, ours.settings.penalty)
         for each, like in zip(one.n_best, forced, strict=True):
             assert each.token_log_probs == pytest.approx(like.token_log_probs, abs=5e-4)
             assert each.score == pytest.approx(like.score, abs=5e-4)

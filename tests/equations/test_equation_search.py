@@ -7,6 +7,7 @@ from pellucid.equations import (
     coverage_penalty,
     length_penalty,
     most_likely,
+    power_length_penalty,
     sequence_score,
     softmax,
 )
@@ -18,6 +19,32 @@ def test_length_penalty_by_hand():
     assert length_penalty(1, 0.6) == 1
     assert length_penalty(99, 0) == 1
     close(length_penalty(torch.tensor([1, 7, 13]), 1), [1.0, 2, 3])
+
+
+def test_power_length_penalty_by_hand():
+    """9^½ = 3; a length of 1 costs nothing, α = 0 never does, α = -1 multiplies by the length."""
+    assert power_length_penalty(9, 0.5) == 3
+    assert power_length_penalty(1, 0.6) == 1
+    assert power_length_penalty(99, 0) == 1
+    assert power_length_penalty(4, -1) == 0.25
+    close(power_length_penalty(torch.tensor([1, 2, 4]), 2), [1.0, 4, 16])
+    close(power_length_penalty(torch.tensor([2, 4]), -1), [0.5, 0.25])
+
+
+def test_with_the_exponent_1_a_sentence_s_score_does_not_depend_on_how_often_it_is_repeated():
+    """The mean log-probability of a token; GNMT's penalty prefers the longer of the two."""
+    log_prob, length = torch.tensor([-2.0, -4.0, -6.0]), torch.tensor([3, 6, 9])
+    close(log_prob / power_length_penalty(length, 1), [-2 / 3] * 3)
+    gnmt = log_prob / length_penalty(length, 1)
+    assert (gnmt.diff() < 0).all()
+
+
+def test_the_power_penalty_is_the_steeper_one():
+    """Both are 1 at length 1 and grow with it; ((5 + n)/6)^α grows at most as fast as n^α."""
+    length = torch.arange(1, 50)
+    power, gnmt = (each(length, 0.7) for each in (power_length_penalty, length_penalty))
+    assert power[0] == gnmt[0] == 1
+    assert (power.diff() > gnmt.diff()).all()
 
 
 def test_coverage_by_hand():

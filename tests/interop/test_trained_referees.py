@@ -1,11 +1,12 @@
 """A model trained in the test, before its referees: transformers and CTranslate2.
 
-Both divide a beam's log-probability by length^α, Pellucid by ((5 + length) / 6)^α. With α = 0 the
-three searches are one.
+With α = 0 no length counts, and the three searches are one. With length^α and the same rule for
+when to end, our search gives what that of transformers gives.
 """
 
+import math
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import ctranslate2
 import pytest
@@ -111,6 +112,55 @@ def test_transformers_says_the_tokens_of_a_trained_model_greedily(
     trained: Bundle, marian: tuple[MarianMTModel, MarianTokenizer]
 ):
     assert equal(ours(trained, 1), theirs(*marian, trained, 1)) == 200
+
+
+@pytest.mark.parametrize(
+    ("asked", "settings"),
+    [
+        # the defaults of generate
+        ({}, {"length_penalty": 1.0, "patience": math.inf, "stop_bound": "current"}),
+        (
+            {"early_stopping": True, "length_penalty": 0.5},
+            {"length_penalty": 0.5, "patience": 1.0},
+        ),
+        (
+            {"early_stopping": "never", "length_penalty": 2.0},
+            {"length_penalty": 2.0, "patience": math.inf},
+        ),
+    ],
+    ids=["by default", "early", "never"],
+)
+def test_transformers_finds_the_same_by_its_own_length_penalty(
+    asked: dict[str, Any],
+    settings: dict[str, Any],
+    trained: Bundle,
+    marian: tuple[MarianMTModel, MarianTokenizer],
+):
+    """All 200, and the referee of ``power_length_penalty``: sentences have the same scores."""
+    model, tokenizer = marian
+    asked = {"num_beams": 4, "max_length": LONGEST + 2, "do_sample": False, **asked}
+    settings = {"beam_size": 4, "max_length": LONGEST, "length_penalty_kind": "power", **settings}
+    wanted = DecodingConfig.parse({**settings, "forced_stop": "free"})
+    found = Translator(trained, wanted).translate(TEXTS)
+    theirs_said, scores = [], []
+    for begin in range(0, len(TEXTS), 50):
+        batch = tokenizer(TEXTS[begin : begin + 50], return_tensors="pt", padding=True)
+        answer = model.generate(**batch, **asked, return_dict_in_generate=True, output_scores=True)
+        theirs_said += [[i for i in row if i not in SPECIAL] for row in answer.sequences.tolist()]
+        scores += answer.sequences_scores.tolist()
+    expected = [trained.target_tokenizer.tokens(ids) for ids in theirs_said]
+    assert equal([list(one.tokens) for one in found], expected) == 200
+    assert [one.score for one in found] == pytest.approx(scores, rel=1e-4, abs=1e-4)
+
+
+def test_the_two_length_penalties_find_different_sentences(trained: Bundle):
+    """Or the equality with transformers would say nothing about the penalty."""
+    by_kind = []
+    for kind in ("gnmt", "power"):
+        settings = {"length_penalty": 1.0, "length_penalty_kind": kind, "max_length": LONGEST}
+        found = Translator(trained, DecodingConfig.parse(settings)).translate(TEXTS)
+        by_kind.append([list(one.tokens) for one in found])
+    assert equal(*by_kind) < 190
 
 
 def test_transformers_finds_the_same_by_beam_search(
