@@ -5,16 +5,14 @@ python scripts/document_config.py --check   fail if the page is not what would b
 """
 
 import sys
-import types
-import typing
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import annotated_types
 from document_equations import link_numbers
 from pydantic.fields import FieldInfo
 
 from pellucid.core.config import Config, apply_overrides, read_toml
+from pellucid.core.config_text import setting_type
 from pellucid.core.errors import ConfigError
 from pellucid.decoding.config import SamplingConfig
 from pellucid.training.config import RunConfig
@@ -50,7 +48,8 @@ heads = 4
 max_minutes = 30
 ```
 
-`--set section.key=value` changes one setting and may be given many times.
+`--set section.key=value` changes one setting and may be given many times. `pellucid config PRESET`
+prints a preset whole, with the meaning of every setting, as a file to begin with.
 
 - The value is read as TOML: `3e-4`, `true`, `[1, 2]`. What is not TOML is text, so
   `--set data.source=train.en` needs no quotes. A list of files does:
@@ -93,14 +92,6 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
 ]
 """Settings that cannot stand together; the page shows what is really said about each."""
 
-BOUNDS: dict[type, tuple[str, str]] = {
-    annotated_types.Ge: ("ge", "≥"),
-    annotated_types.Gt: ("gt", ">"),
-    annotated_types.Le: ("le", "≤"),
-    annotated_types.Lt: ("lt", "<"),
-}
-BASIC = {int: "integer", float: "number", bool: "boolean", str: "text"}
-
 
 def document() -> str:
     """The whole page."""
@@ -118,7 +109,7 @@ def _section(name: str, config: type[Config]) -> str:
     lines = [f"## [{name}]", "", _clean(config.__doc__ or ""), ""]
     lines += ["| setting | type | default | meaning |", "|---|---|---|---|"]
     for key, field in config.model_fields.items():
-        cells = (f"`{key}`", _type(field), _default(field), _clean(field.description or ""))
+        cells = (f"`{key}`", setting_type(field), _default(field), _clean(field.description or ""))
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -126,39 +117,6 @@ def _section(name: str, config: type[Config]) -> str:
 def _clean(text: str) -> str:
     """A docstring as one cell of a table."""
     return link_numbers(" ".join(text.split()).replace("``", "`").replace("|", "\\|"))
-
-
-def _type(field: FieldInfo) -> str:
-    bounds = [
-        f"{sign} {_number(getattr(bound, name))}"
-        for bound in field.metadata
-        for kind, (name, sign) in BOUNDS.items()
-        if isinstance(bound, kind)
-    ]
-    return ", ".join([_type_name(field.annotation), *bounds])
-
-
-def _number(value: float) -> str:
-    is_power = isinstance(value, int) and value > 1_000_000 and value.bit_count() == 1
-    return f"2^{int(value).bit_length() - 1}" if is_power else f"{value:,}"
-
-
-def _type_name(annotation: Any) -> str:
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if annotation in BASIC:
-        return BASIC[annotation]
-    if origin is Literal:
-        return ", ".join(f"`{each}`" for each in arguments)
-    if origin in (types.UnionType, typing.Union):
-        [inner] = [each for each in arguments if each is not type(None)]
-        return _type_name(inner)
-    if origin is tuple and arguments == (str, ...):
-        return "list of texts"
-    if origin is tuple:
-        return f"list of {len(arguments)} {_type_name(arguments[0])}s"
-    if isinstance(annotation, type) and issubclass(annotation, Config):
-        return "table"
-    raise TypeError(f"no words for the type {annotation!r}")
 
 
 def _default(field: FieldInfo) -> str:

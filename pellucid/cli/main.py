@@ -7,7 +7,7 @@ import click
 
 from pellucid import __version__
 from pellucid.cli import streams
-from pellucid.cli.commands import COMMAND_NAMES, load_command
+from pellucid.cli.commands import COMMAND_NAMES, TASKS, load_command
 from pellucid.core.errors import PellucidError
 
 INTERNAL_ERROR = 70
@@ -21,6 +21,12 @@ class _Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click calls it so
         return list(COMMAND_NAMES)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        for task, lines in TASKS.items():
+            with formatter.section(task):
+                width = max(map(len, COMMAND_NAMES))
+                formatter.write_dl([(name.ljust(width), line) for name, line in lines.items()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         for name in COMMAND_NAMES:
@@ -58,8 +64,9 @@ class _Commands(click.Group):
 @click.version_option(__version__, prog_name="pellucid")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.option("-q", "--quiet", is_flag=True, help="Show warnings and errors only.")
+@click.option("-v", "--verbose", is_flag=True, help="Say which engine translates, and why.")
 @click.pass_context
-def cli(ctx: click.Context, debug: bool, quiet: bool) -> None:
+def cli(ctx: click.Context, debug: bool, quiet: bool, verbose: bool) -> None:
     """Train, open up and ship encoder-decoder Transformers.
 
     \b
@@ -69,6 +76,7 @@ def cli(ctx: click.Context, debug: bool, quiet: bool) -> None:
       echo "A dog runs." | pellucid translate runs/de
     """
     ctx.obj = {"debug": debug, "quiet": quiet}
+    _set_level(quiet=quiet, verbose=verbose)
     if ctx.invoked_subcommand not in streams.FILTERS:
         streams.keep_going_without_a_reader()
 
@@ -77,7 +85,7 @@ def main() -> None:
     """Run the command line and leave with the documented exit code."""
     streams.prepare_streams()
     debug = "--debug" in sys.argv
-    _set_up_logging(quiet="-q" in sys.argv or "--quiet" in sys.argv)
+    _set_up_logging()
     try:
         arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
         code = cli.main(args=arguments, standalone_mode=False)
@@ -124,11 +132,20 @@ def _leave(message: str, code: int) -> None:
     sys.exit(code)
 
 
-def _set_up_logging(*, quiet: bool) -> None:
+def _set_up_logging() -> None:
     import logging
 
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
-    logger = logging.getLogger("pellucid")
-    logger.addHandler(handler)
-    logger.setLevel(logging.WARNING if quiet else logging.INFO)
+    logging.getLogger("pellucid").addHandler(handler)
+
+
+def _set_level(*, quiet: bool, verbose: bool) -> None:
+    """Which lines are shown; those about engines help only who looks for the reason of a speed."""
+    import logging
+
+    logging.getLogger("pellucid").setLevel(logging.WARNING if quiet else logging.INFO)
+    shows_engines = verbose and not quiet
+    logging.getLogger("pellucid.engines").setLevel(
+        logging.INFO if shows_engines else logging.WARNING
+    )

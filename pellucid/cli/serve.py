@@ -214,3 +214,4 @@ def _log_in_lines(*, quiet: bool) -> None:
     own = logging.getLogger("pellucid")
     own.handlers = []
     own.setLevel(logging.WARNING if quiet else logging.INFO)
+    logging.getLogger("pellucid.engines").setLevel(logging.NOTSET)  # a log is read for reasons

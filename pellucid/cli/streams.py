@@ -17,7 +17,18 @@ from typing import NoReturn
 from typing_extensions import Buffer
 
 FILTERS = frozenset(
-    ("compare", "continue", "doctor", "evaluate", "fill", "runs", "score", "translate")
+    (
+        "compare",
+        "config",
+        "continue",
+        "doctor",
+        "evaluate",
+        "fill",
+        "presets",
+        "runs",
+        "score",
+        "translate",
+    )
 )
 """Commands whose result is what they write to stdout: they end with their reader. The others save
 files, or serve, and go on without one."""

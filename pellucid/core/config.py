@@ -5,13 +5,18 @@ import tomllib
 import typing
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import pydantic
 import tomli_w
 
 from pellucid.core.errors import ConfigError, InputMissingError
 from pellucid.core.files import LARGEST_TABLE, read_plain
+
+_MOST_GUESSES = 3
+"""A longer list of names is not read."""
+_ALIKE = 0.6
+"""How similar two names must be; ``difflib.get_close_matches`` has this value too."""
 
 
 class Config(pydantic.BaseModel):
@@ -24,6 +29,9 @@ class Config(pydantic.BaseModel):
         use_attribute_docstrings=True,
         protected_namespaces=(),
     )
+
+    other_names: ClassVar[Mapping[str, tuple[str, ...]]] = {}
+    """What settings are called elsewhere: a name in lower case, and the dotted paths here."""
 
     @classmethod
     def parse(cls, table: Mapping[str, Any], origin: str = "config") -> Self:
@@ -92,7 +100,7 @@ def apply_overrides(table: Mapping[str, Any], overrides: Iterable[str]) -> dict[
 
 def nearest_name(name: str, names: Iterable[str]) -> str | None:
     """The valid name closest to a misspelt one, or None if nothing is close."""
-    close = difflib.get_close_matches(name, list(names), n=1, cutoff=0.6)
+    close = difflib.get_close_matches(name, list(names), n=1, cutoff=_ALIKE)
     return close[0] if close else None
 
 
@@ -115,11 +123,7 @@ def _describe(config: type[Config], fault: Any) -> str:
     location = [str(part) for part in fault["loc"]]
     path = ".".join(location) or "config"
     if fault["type"] == "extra_forbidden":
-        known = _fields_at(config, location[:-1])
-        suggestion = nearest_name(location[-1], known)
-        if suggestion:
-            return f"{path} is not a setting; did you mean {suggestion}?"
-        return f"{path} is not a setting; known here: {', '.join(sorted(known))}"
+        return f"{path} is not a setting; {_guess(config, location)}"
     if fault["type"] == "missing":
         return f"{path} is required"
     if fault["type"] == "value_error":
@@ -129,19 +133,50 @@ def _describe(config: type[Config], fault: Any) -> str:
     return f"{path}: {message}, got {fault['input']!r}"
 
 
+def _guess(config: type[Config], location: list[str]) -> str:
+    """Which setting an unknown one may stand for: at most three are named."""
+    name = location[-1].lower().replace("-", "_")
+    known = _fields_at(config, location[:-1])
+    elsewhere = {
+        f"{section}.{key}": key
+        for section in config.model_fields
+        for key in sorted(_fields_at(config, [section]))
+    }
+    near = _nearest(name, elsewhere.values())
+    guesses = (
+        [path for path, key in elsewhere.items() if key == name],
+        config.other_names.get(name, ()),
+        _nearest(name, sorted(known)),
+        [path for path, key in elsewhere.items() if key in near],
+    )
+    for names in guesses:
+        if names:
+            return f"did you mean {' or '.join(names[:_MOST_GUESSES])}?"
+    if len(known) <= _MOST_GUESSES:
+        return f"known here: {', '.join(sorted(known))}"
+    return "`pellucid config demo` prints all settings"
+
+
+def _nearest(name: str, names: Iterable[str]) -> list[str]:
+    """The most similar names, the best first, without those that are much less similar than it."""
+    likeness = {each: difflib.SequenceMatcher(None, each, name).ratio() for each in names}
+    close = sorted((-ratio, each) for each, ratio in likeness.items() if ratio >= _ALIKE)
+    return [each for ratio, each in close[:_MOST_GUESSES] if ratio < close[0][0] + 0.1]
+
+
 def _fields_at(config: type[Config], location: Iterable[str]) -> set[str]:
     for part in location:
         field = config.model_fields.get(part)
-        nested = _config_type(field.annotation) if field else None
+        nested = config_in(field.annotation) if field else None
         if nested is None:
             return set()
         config = nested
     return set(config.model_fields)
 
 
-def _config_type(annotation: Any) -> type[Config] | None:
-    candidates = [annotation, *typing.get_args(annotation)]
-    for candidate in candidates:
+def config_in(annotation: Any) -> type[Config] | None:
+    """The config that an annotation such as ``SamplingConfig | None`` names, if any."""
+    for candidate in (annotation, *typing.get_args(annotation)):
         if isinstance(candidate, type) and issubclass(candidate, Config):
             return candidate
     return None

@@ -12,7 +12,7 @@ from pellucid.decoding.torch_engine import TorchEngine
 from pellucid.decoding.watch import SearchWatcher
 from pellucid.engines.ctranslate2_engine import Ctranslate2Engine
 
-_log = logging.getLogger("pellucid")
+_log = logging.getLogger("pellucid.engines")
 
 
 class AutoEngine(Engine):

@@ -31,7 +31,7 @@ from pellucid.interop.quantization import Quantization
 CACHE_FOLDER = ".ctranslate2"
 _KEY_LENGTH = 16  # 64 bits: chance hits are out of the question
 
-_log = logging.getLogger("pellucid")
+_log = logging.getLogger("pellucid.engines")
 
 
 @contextlib.contextmanager

@@ -22,7 +22,7 @@ from pellucid.interop.ctranslate2_export import ctranslate2_faults
 from pellucid.interop.huggingface_import import read_huggingface
 from pellucid.model.linear import narrow
 
-_log = logging.getLogger("pellucid")
+_log = logging.getLogger("pellucid.engines")
 
 
 def load(

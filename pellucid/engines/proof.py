@@ -24,7 +24,7 @@ _SECRET_SIZE = 32
 _MOST_BYTES = 1 << 20
 _ONLY_OWNER = 0o600
 
-_log = logging.getLogger("pellucid")
+_log = logging.getLogger("pellucid.engines")
 
 
 def own_folder() -> Path | None:

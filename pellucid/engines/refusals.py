@@ -2,7 +2,10 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
+from pellucid.core.config import Config
+from pellucid.core.config_text import toml_value
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import ReadLine
 
@@ -39,7 +42,7 @@ def setting_refusals(settings: DecodingConfig, vocabulary_size: int) -> list[str
     """Everything in ``settings`` that CTranslate2 does not do, or does otherwise than we."""
     plain = DecodingConfig()
     faults = [
-        f"{name}={getattr(settings, name)!r}"
+        _shown(name, getattr(settings, name))
         for name in type(settings).model_fields
         if name not in _KNOWN and getattr(settings, name) != getattr(plain, name)
     ]
@@ -56,6 +59,11 @@ def setting_refusals(settings: DecodingConfig, vocabulary_size: int) -> list[str
         if value is not None and value >= POSITIONS:
             faults.append(f"{name}={value}, as it numbers {POSITIONS - 1} tokens")
     return faults
+
+
+def _shown(name: str, value: Any) -> str:
+    """A setting as one gives it to ``--set``; of a table its name says enough."""
+    return name if isinstance(value, Config) else f"{name}={toml_value(value)}"
 
 
 def line_refusals(lines: Sequence[ReadLine]) -> list[str]:

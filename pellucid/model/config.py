@@ -44,9 +44,9 @@ class ModelConfig(Config):
     """Width of every row that travels between the blocks (EQ-80). Embeddings and hidden states of
     recurrent kinds have it too; a bidirectional layer gives half of it to each direction."""
     d_ff: int = Field(2048, ge=1, le=_MOST_PLACES)
-    """Inner width of the feed-forward network (EQ-100); Not for recurrent kinds."""
+    """Inner width of the feed-forward network (EQ-100). Not for recurrent kinds."""
     heads: int = Field(8, ge=1, le=_WIDEST)
-    """How many attentions run side by side in one layer (EQ-77); Not for recurrent kinds."""
+    """How many attentions run side by side in one layer (EQ-77). Not for recurrent kinds."""
     d_k: int | None = Field(None, ge=1, le=_WIDEST)
     """Width of a query or key in one head; by default d_model / heads. Not for recurrent kinds."""
     d_v: int | None = Field(None, ge=1, le=_WIDEST)

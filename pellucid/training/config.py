@@ -1,6 +1,7 @@
 """Settings of a training run, and the whole config that travels with every bundle."""
 
-from typing import Literal, Self
+from collections.abc import Mapping
+from typing import ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
@@ -8,6 +9,162 @@ from pellucid.core.config import Config
 from pellucid.decoding.config import DecodingConfig
 from pellucid.model.config import ModelConfig
 from pellucid.text.config import DataConfig, TokenizerConfig
+
+OTHER_NAMES: dict[str, tuple[str, ...]] = {
+    # data
+    "src": ("data.source",),
+    "train_src": ("data.source",),
+    "trainpref": ("data.source", "data.target"),
+    "tgt": ("data.target",),
+    "trg": ("data.target",),
+    "train_tgt": ("data.target",),
+    "train_sets": ("data.source", "data.target"),
+    "dev": ("data.valid_source", "data.valid_target"),
+    "valid": ("data.valid_source", "data.valid_target"),
+    "validpref": ("data.valid_source", "data.valid_target"),
+    "valid_sets": ("data.valid_source", "data.valid_target"),
+    "max_sent_length": ("data.max_length",),
+    "max_source_positions": ("data.max_length",),
+    "num_workers": ("data.workers",),
+    # tokenizer
+    "vocab_size": ("tokenizer.vocabulary_size",),
+    "num_symbols": ("tokenizer.vocabulary_size",),
+    "bpe_operations": ("tokenizer.vocabulary_size",),
+    "joint_vocab": ("tokenizer.shared",),
+    "share_vocab": ("tokenizer.shared",),
+    "joined_dictionary": ("tokenizer.shared",),
+    "bpe_dropout": ("tokenizer.sampling",),
+    # model
+    "arch": ("model.kind",),
+    "model_type": ("model.kind",),
+    "encoder_type": ("model.kind",),
+    "hidden_size": ("model.d_model",),
+    "hidden_dim": ("model.d_model",),
+    "embedding_dim": ("model.d_model",),
+    "embed_dim": ("model.d_model",),
+    "dim_emb": ("model.d_model",),
+    "word_vec_size": ("model.d_model",),
+    "model_dim": ("model.d_model",),
+    "model_size": ("model.d_model",),
+    "ff_size": ("model.d_ff",),
+    "ffn_dim": ("model.d_ff",),
+    "transformer_ff": ("model.d_ff",),
+    "transformer_dim_ffn": ("model.d_ff",),
+    "dim_feedforward": ("model.d_ff",),
+    "ffn_embed_dim": ("model.d_ff",),
+    "intermediate_size": ("model.d_ff",),
+    "num_heads": ("model.heads",),
+    "n_heads": ("model.heads",),
+    "nhead": ("model.heads",),
+    "n_head": ("model.heads",),
+    "attention_heads": ("model.heads",),
+    "num_attention_heads": ("model.heads",),
+    "transformer_heads": ("model.heads",),
+    "layers": ("model.encoder_layers", "model.decoder_layers"),
+    "n_layers": ("model.encoder_layers", "model.decoder_layers"),
+    "num_layers": ("model.encoder_layers", "model.decoder_layers"),
+    "enc_layers": ("model.encoder_layers",),
+    "enc_depth": ("model.encoder_layers",),
+    "num_encoder_layers": ("model.encoder_layers",),
+    "dec_layers": ("model.decoder_layers",),
+    "dec_depth": ("model.decoder_layers",),
+    "num_decoder_layers": ("model.decoder_layers",),
+    "hidden_dropout": ("model.dropout",),
+    "relu_dropout": ("model.activation_dropout",),
+    "layerdrop": ("model.layer_drop",),
+    "normalize_before": ("model.norm",),
+    "layer_norm": ("model.norm",),
+    "pre_norm": ("model.norm",),
+    "position_encoding": ("model.positions",),
+    "max_relative_positions": ("model.relative_clip",),
+    "share_all_embeddings": ("model.share_embeddings",),
+    "tied_embeddings": ("model.share_embeddings", "model.tie_output"),
+    "tie_word_embeddings": ("model.tie_output",),
+    "tied_softmax": ("model.tie_output",),
+    # training
+    "lr": ("training.learning_rate",),
+    "learn_rate": ("training.learning_rate",),
+    "batch_size": ("training.batch_tokens",),
+    "mini_batch": ("training.batch_tokens",),
+    "max_tokens": ("training.batch_tokens",),
+    "tokens_per_batch": ("training.batch_tokens",),
+    "accum_count": ("training.accumulate",),
+    "batch_multiplier": ("training.accumulate",),
+    "gradient_accumulation_steps": ("training.accumulate",),
+    "optimizer_delay": ("training.accumulate",),
+    "update_freq": ("training.accumulate",),
+    "updates": ("training.max_steps",),
+    "max_update": ("training.max_steps",),
+    "max_updates": ("training.max_steps",),
+    "num_steps": ("training.max_steps",),
+    "train_steps": ("training.max_steps",),
+    "steps": ("training.max_steps",),
+    "epochs": ("training.max_epochs",),
+    "max_epoch": ("training.max_epochs",),
+    "num_train_epochs": ("training.max_epochs",),
+    "minutes": ("training.max_minutes",),
+    "warmup": ("training.warmup_steps",),
+    "warmup_updates": ("training.warmup_steps",),
+    "lr_warmup": ("training.warmup_steps",),
+    "learning_rate_warmup": ("training.warmup_steps",),
+    "scheduler": ("training.schedule",),
+    "scheduling": ("training.schedule",),
+    "lr_scheduler": ("training.schedule",),
+    "lr_scheduler_type": ("training.schedule",),
+    "decay_method": ("training.schedule",),
+    "betas": ("training.adam_betas",),
+    "adam_epsilon": ("training.adam_eps",),
+    "epsilon": ("training.adam_eps",),
+    "clip": ("training.clip_norm",),
+    "clip_grad_norm": ("training.clip_norm",),
+    "grad_clip": ("training.clip_norm",),
+    "gradient_clip_val": ("training.clip_norm",),
+    "max_grad_norm": ("training.clip_norm",),
+    "smoothing": ("training.label_smoothing",),
+    "label_smoothing_factor": ("training.label_smoothing",),
+    "early_stopping": ("training.patience",),
+    "eval_steps": ("training.validate_every",),
+    "valid_freq": ("training.validate_every",),
+    "valid_steps": ("training.validate_every",),
+    "validation_freq": ("training.validate_every",),
+    "save_steps": ("training.save_every",),
+    "save_freq": ("training.save_every",),
+    "save_checkpoint_steps": ("training.save_every",),
+    "save_total_limit": ("training.keep_checkpoints",),
+    "keep_checkpoint": ("training.keep_checkpoints",),
+    "logging_steps": ("training.log_every",),
+    "log_interval": ("training.log_every",),
+    "disp_freq": ("training.log_every",),
+    "report_every": ("training.log_every",),
+    "ema": ("training.average_decay",),
+    "exponential_smoothing": ("training.average_decay",),
+    "average_checkpoints": ("training.average_last",),
+    "fp16": ("training.precision",),
+    "bf16": ("training.precision",),
+    "amp": ("training.precision",),
+    "mixed_precision": ("training.precision",),
+    "gpu": ("training.device",),
+    "cuda": ("training.device",),
+    "use_cuda": ("training.device",),
+    "random_seed": ("training.seed",),
+    "num_threads": ("training.threads",),
+    "ddp": ("training.sharding",),
+    "fsdp": ("training.sharding",),
+    # decoding
+    "beam": ("decoding.beam_size",),
+    "num_beams": ("decoding.beam_size",),
+    "alpha": ("decoding.length_penalty",),
+    "beam_alpha": ("decoding.length_penalty",),
+    "lenpen": ("decoding.length_penalty",),
+    "max_len": ("decoding.max_length",),
+    "max_output_length": ("decoding.max_length",),
+    "min_len": ("decoding.min_length",),
+    "no_repeat_ngram_size": ("decoding.no_repeat_ngram",),
+    "replace_unk": ("decoding.replace_unknown",),
+    "top_k": ("decoding.sampling.top_k",),
+    "top_p": ("decoding.sampling.top_p",),
+}
+"""What fairseq, JoeyNMT, Marian, OpenNMT-py, Transformers and others call our settings."""
 
 
 class TrainingConfig(Config):
@@ -170,18 +327,20 @@ class PhrasebookConfig(Config):
 class RunConfig(Config):
     """Everything that decides a training run."""
 
+    other_names: ClassVar[Mapping[str, tuple[str, ...]]] = OTHER_NAMES
+
     data: DataConfig = DataConfig()
-    """Which text."""
+    """The text to learn from and to validate on."""
     phrasebook: PhrasebookConfig = PhrasebookConfig()
-    """The generated corpus, if ``data`` names none."""
+    """The corpus that Pellucid generates, used if ``data`` names no files."""
     tokenizer: TokenizerConfig = TokenizerConfig()
     """How text becomes ids."""
     model: ModelConfig = ModelConfig()
-    """What is trained."""
+    """The architecture."""
     training: TrainingConfig
-    """How."""
+    """How the model learns: batches, learning rate, when to stop, what to save."""
     decoding: DecodingConfig = DecodingConfig()
-    """How the finished model searches unless told otherwise."""
+    """How the trained model searches, unless a command sets something else."""
 
     @model_validator(mode="after")
     def _parts_fit(self) -> Self:

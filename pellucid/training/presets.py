@@ -1,5 +1,6 @@
 """Configs by name or by file, with settings changed on the way."""
 
+import itertools
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
@@ -7,10 +8,12 @@ from typing import Any
 
 from pellucid.bundle import load_any_bundle
 from pellucid.core.config import apply_overrides, nearest_name, read_toml
+from pellucid.core.config_text import commented_toml
 from pellucid.core.errors import InputMissingError
+from pellucid.model.config import ModelConfig
 from pellucid.model.kinds import known_settings
 from pellucid.training.config import RunConfig
-from pellucid.training.parent import begin_with
+from pellucid.training.parent import begin_with, section_of
 from pellucid.training.teacher import taught_by
 
 
@@ -48,6 +51,49 @@ def read_config(
     if teacher:
         table = taught_by(table, load_any_bundle(teacher), chosen)
     return RunConfig.parse(table, origin=name)
+
+
+def preset_comment(name: str) -> list[str]:
+    """What is said about a preset at the head of its file: what it is for, what it needs."""
+    text = (resources.files("pellucid") / "presets" / f"{name}.toml").read_text(encoding="utf-8")
+    lines = itertools.takewhile(lambda line: line.startswith("#"), text.splitlines())
+    return [line.removeprefix("#").strip() for line in lines]
+
+
+def config_text(name: str, overrides: Sequence[str] = ()) -> str:
+    """The config in the file ``name``, or the preset, whole: each setting with its meaning.
+
+    What the file that results says is what ``read_config`` makes of ``name`` and ``overrides``.
+    Settings that other kinds of model alone know are left out, as are those that the bundle
+    decides with which a run begins. Raises what ``read_config`` raises.
+    """
+    own = _read(name)
+    table = apply_overrides(_for_kind(own, overrides), overrides)
+    training = section_of(table, "training")
+    inherited: tuple[str, ...] = ()
+    if "init" in training:
+        inherited = ("model", "tokenizer", "decoding")
+    elif "teacher" in training:
+        inherited = ("tokenizer",)
+    else:
+        RunConfig.parse(table, origin=name)
+    kind = section_of(table, "model").get("kind", ModelConfig().kind)
+
+    def is_left_out(section: str, key: str) -> bool:
+        if section in inherited:
+            return key not in section_of(table, section)
+        return section == "model" and not known_settings(kind, {key: None})
+
+    other = "Settings that only other kinds of model have are left out."
+    bundles = (
+        "What is not set here follows the bundle that training.init or training.teacher names."
+    )
+    remarks = {"model": other} | dict.fromkeys(inherited, bundles)
+    head = preset_comment(name) if name in preset_names() else []
+    head += ["", "Change what you like, then: pellucid train FILE.toml --out runs/NAME"]
+    head += ["EQ and ER numbers: docs/EQUATIONS.md, docs/ERRATA.md; texts: docs/sources.md."]
+    body = commented_toml(RunConfig, table, is_left_out, remarks)
+    return "\n".join(f"# {line}".rstrip() for line in head) + "\n\n" + body
 
 
 def _read(name: str) -> dict[str, Any]:

@@ -24,19 +24,23 @@ def test_one_line_out_for_every_line_in(tiny_run: Path):
     assert result.err == ""
 
 
-def test_the_engine_that_answers_is_named_if_it_was_not_chosen(tiny_run: Path):
-    result = pellucid("translate", tiny_run, stdin=b"le chat\n")
+def test_the_engine_is_named_to_those_who_ask_if_it_was_not_chosen(tiny_run: Path):
+    """In words of the command line: ``banned=["cat"]``, not the repr of a tuple."""
+    result = pellucid("translate", tiny_run, "--ban", "cat", stdin=b"le chat\n")
+    assert (result.code, result.err) == (0, "")
+    result = pellucid("--verbose", "translate", tiny_run, stdin=b"le chat\n")
     assert "INFO: engine ctranslate2: the fastest" in result.err
-    result = pellucid("translate", tiny_run, "--engine", "torch", stdin=b"le chat\n")
+    result = pellucid("-v", "translate", tiny_run, "--engine", "torch", stdin=b"le chat\n")
     assert "engine" not in result.err
-    result = pellucid("translate", tiny_run, "--no-repeat-ngram", "2", stdin=b"le chat\n")
-    assert "INFO: engine torch: ctranslate2 cannot do no_repeat_ngram=2" in result.err
+    options = ("--ban", "cat", "--sample", "--temperature", "0.5")
+    result = pellucid("--verbose", "translate", tiny_run, *options, stdin=b"le chat\n")
+    assert 'INFO: engine torch: ctranslate2 cannot do banned=["cat"]; sampling\n' in result.err
     result = pellucid(
         "translate", tiny_run, "--engine", "ctranslate2", "--ban", "cat", stdin=b"a\n"
     )
     assert result.code == 78
     assert result.error_line == (
-        "error: the engine ctranslate2 cannot do banned=('cat',);"
+        'error: the engine ctranslate2 cannot do banned=["cat"];'
         " hint: take the engine auto or torch"
     )
     result = pellucid("translate", tiny_run, "--engine", "torch", "--compute-type", "int8")
@@ -47,7 +51,8 @@ def test_the_engine_that_answers_is_named_if_it_was_not_chosen(tiny_run: Path):
     result = pellucid("translate", tiny_run, "--with", tiny_run, "--compute-type", "bfloat16")
     assert result.code == 2
     assert "--with cannot be used with --compute-type bfloat16." in result.err
-    result = pellucid("translate", tiny_run, "--compute-type", "bfloat16", stdin=b"le chat\n")
+    narrow = ("--compute-type", "bfloat16")
+    result = pellucid("-v", "translate", tiny_run, *narrow, stdin=b"le chat\n")
     assert result.code == 0
     assert "INFO: engine torch: bfloat16 was asked for" in result.err
 

@@ -1,6 +1,8 @@
 """Configs: every fault of a file is told at once, with its path and the nearest valid name."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import ClassVar
 
 import pydantic
 import pytest
@@ -27,6 +29,8 @@ class Engine(Config):
 
 class Car(Config):
     """The whole."""
+
+    other_names: ClassVar[Mapping[str, tuple[str, ...]]] = {"horse_power": ("engine.power",)}
 
     engine: Engine = Engine()
     """What drives it."""
@@ -73,6 +77,30 @@ def test_a_misspelt_key_of_a_section_gets_the_nearest_name_of_that_section():
 def test_a_key_near_to_nothing_gets_the_list_of_what_there_is():
     fault = fault_of({"wheels": 4, "engine": {"zzz": 1}})
     assert fault == "car.toml: engine.zzz is not a setting; known here: fuel, power"
+
+
+def test_a_key_of_another_section_or_program_gets_its_path_here():
+    """First the same name elsewhere, then what other programs call it, then similar names."""
+    assert fault_of({"wheels": 4, "power": 1}).endswith("did you mean engine.power?")
+    assert fault_of({"wheels": 4, "engine": {"Horse-Power": 1}}).endswith(
+        "did you mean engine.power?"
+    )
+    assert fault_of({"wheels": 4, "feul": "gas"}).endswith("did you mean engine.fuel?")
+
+
+def test_at_most_three_names_are_listed():
+    names = ["step_a", "step_b", "step_c", "step_d", "other"]
+    steps = pydantic.create_model("Steps", __base__=Config, **dict.fromkeys(names, (int, 1)))
+    with pytest.raises(ConfigError) as caught:
+        steps.parse({"step_e": 1})
+    assert str(caught.value) == (
+        "config: step_e is not a setting; did you mean step_a or step_b or step_c?"
+    )
+    with pytest.raises(ConfigError) as caught:
+        steps.parse({"qqq": 1})
+    assert str(caught.value) == (
+        "config: qqq is not a setting; `pellucid config demo` prints all settings"
+    )
 
 
 def test_a_required_setting_that_is_left_out_is_named():

@@ -61,6 +61,7 @@ def commands_in(line: str) -> Iterator[list[str]]:
     """The arguments of each ``pellucid`` on a line of shell."""
     for part in line.split(" | "):
         words = shlex.split(part, comments=True)
+        words = words[: words.index(">")] if ">" in words else words
         if "pellucid" in words:
             yield words[words.index("pellucid") + 1 :]
 
@@ -277,6 +278,8 @@ def _odd_width(folder: Path) -> None:
 
 SAID: dict[str, Callable[[Path], object]] = {
     "misspelt": lambda _: read_config("demo", ["model.dropuot=1"]),
+    "another toolkit's name": lambda _: read_config("demo", ["training.lr=1"]),
+    "like no setting": lambda _: read_config("demo", ["model.foo=1"]),
     "out of range": lambda _: read_config("demo", ["phrasebook.pairs=0"]),
     "no value": lambda _: apply_overrides({}, ["training.max_steps"]),
     "widths": lambda _: read_config("demo", ["model.heads=3"]),

@@ -14,7 +14,16 @@ from pellucid.engines.load import load
 def torchrun(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     return subprocess.run(
-        [*command, "--nproc-per-node", "2", "-m", "pellucid", "translate", *map(str, arguments)],
+        [
+            *command,
+            "--nproc-per-node",
+            "2",
+            "-m",
+            "pellucid",
+            "-v",
+            "translate",
+            *map(str, arguments),
+        ],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         capture_output=True,
         text=True,

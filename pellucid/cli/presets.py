@@ -1,0 +1,54 @@
+"""``pellucid presets`` and ``pellucid config``: which configs there are, and one of them whole."""
+
+import textwrap
+
+import click
+
+_WIDTH = 96
+
+
+@click.command()
+def presets() -> None:
+    """List the presets: what each is for and what it needs.
+
+    \b
+    Examples:
+      pellucid config multi30k > my.toml
+      pellucid train my.toml --set data.source=train.en --set data.target=train.de
+    """
+    from pellucid.training.presets import preset_comment, preset_names
+
+    names = preset_names()
+    indent = max(map(len, names)) + 2
+    for name in names:
+        about = textwrap.wrap(" ".join(preset_comment(name)), _WIDTH - indent)
+        click.echo(f"{name:<{indent}}{about[0]}")
+        for line in about[1:]:
+            click.echo(" " * indent + line)
+    click.echo(
+        "\nOne of them whole: pellucid config NAME.  To train it: pellucid train NAME.", err=True
+    )
+
+
+@click.command()
+@click.argument("preset")
+@click.option(
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="SECTION.KEY=VALUE",
+    help="Change one setting first; may be given many times.",
+)
+def config(preset: str, overrides: tuple[str, ...]) -> None:
+    """Print the config PRESET, or a .toml file, whole: every setting with what it means.
+
+    What is printed is itself a config: edit it and train from it.
+
+    \b
+    Examples:
+      pellucid config demo
+      pellucid config multi30k --set training.max_minutes=10 > my.toml
+    """
+    from pellucid.training.presets import config_text
+
+    click.echo(config_text(preset, overrides), nl=False)
