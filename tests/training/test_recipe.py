@@ -9,6 +9,7 @@ from pellucid.text.facts import CorpusFacts, SideFacts
 from pellucid.training.config import RunConfig
 from pellucid.training.recipe import (
     SIZES,
+    TOKENS_PER_PARAMETER,
     Choice,
     Pace,
     Plan,
@@ -154,8 +155,8 @@ def test_a_size_needs_a_corpus_that_feeds_it_and_minutes_that_train_it():
     assert corpus_can_feed(size, size.block_parameters / 5)
     assert not corpus_can_feed(size, size.block_parameters / 5.1)
     pace = Pace(seconds=0.95, target_tokens=size.block_parameters / 60, pairs=1.0)
-    assert minutes_can_train(size, pace, 1.01)
-    assert not minutes_can_train(size, pace, 0.99)
+    assert minutes_can_train(size, pace, 1.01 * TOKENS_PER_PARAMETER)
+    assert not minutes_can_train(size, pace, 0.99 * TOKENS_PER_PARAMETER)
 
 
 def test_sizes_rise_and_fit_their_heads():
@@ -222,6 +223,16 @@ def test_what_is_written_is_a_config_with_its_reasons(facts: CorpusFacts, tmp_pa
         assert f"# {line}\n" in recipe.to_toml()
     assert recipe.lines()[-1] == "set by you: model.dropout = 0.25"
     assert recipe.lines()[2].endswith(": it fits")
+
+
+def test_settings_that_belong_to_a_choice_go_with_it():
+    """Words have no spaces to keep; two vocabularies cannot share their embeddings."""
+    chosen = (tokenizer_choice(CMUDICT),)
+    settings = Recipe(CMUDICT, {}, chosen, {"tokenizer.kind": "word"}).settings()
+    assert not {"tokenizer.keep_spaces", "tokenizer.target_kind"} & settings.keys()
+    shared = (tokenizer_choice(MULTI30K),)
+    apart = Recipe(MULTI30K, {}, shared, {"tokenizer.shared": False}).settings()
+    assert apart["model.share_embeddings"] is False
 
 
 def test_a_line_break_in_a_setting_stays_in_the_comment():
