@@ -26,8 +26,9 @@ class Ctranslate2Engine(Engine):
     Its beam search is ours but for the lengths: it compares finished hypotheses by their mean
     log-probability, so all of them are taken and compared anew under our length penalty. Log
     p of each token comes from forced decoding, or from the greedy search itself. Where a
-    translation reaches its maximum length, ours weighs the stop of each beam against those of
-    the others; here the stop is added to what was said until then.
+    translation reaches its maximum length, ours compares the stops of all beams; here the likeliest
+    two are given theirs (n_best + 1), as forced decoding of a whole beam can take longer than
+    searching with torch.
     """
 
     def __init__(self, bundle: Bundle, workers: Workers, reason: str) -> None:
@@ -35,6 +36,7 @@ class Ctranslate2Engine(Engine):
         self._reason = reason
         self._sources = vocabulary_pieces(bundle.source_tokenizer)
         self._targets = vocabulary_pieces(bundle.target_tokenizer)
+        self._target_ids = {piece: id_ for id_, piece in enumerate(self._targets)}
 
     @property
     def name(self) -> str:
@@ -91,7 +93,7 @@ class Ctranslate2Engine(Engine):
             [rows[index] for index in batch]
             for batch in balanced_batches(lengths, most, self._workers.count)
         ]
-        search = Search(self._workers.model, self._targets, settings)
+        search = Search(self._workers.model, self._targets, self._target_ids, settings)
         found = []
         for batch in batches:
             _ask(watcher)

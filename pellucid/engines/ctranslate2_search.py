@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
@@ -28,7 +28,9 @@ class _Found:
     ids: tuple[int, ...]
     """Without the stop."""
     total: float
-    """Summed log-probabilities, the stop's included; -inf where the stop is not among them."""
+    """Summed log-probabilities, the stop's included unless the hypothesis is cut."""
+    is_cut: bool
+    """Whether it reached the maximum length, so that its stop has no log-probability yet."""
     log_probs: tuple[float, ...] | None = None
     """Of each token and of the stop, where the search has told them."""
 
@@ -36,10 +38,17 @@ class _Found:
 class Search:
     """Batches given to a ``ctranslate2.Translator``, which works on them while others are given."""
 
-    def __init__(self, model: Any, pieces: Sequence[str], settings: DecodingConfig) -> None:
+    def __init__(
+        self,
+        model: Any,
+        pieces: Sequence[str],
+        ids: Mapping[str, int],
+        settings: DecodingConfig,
+    ) -> None:
+        """``ids`` is the inverse of ``pieces``, made once: it costs more than a short sentence."""
         self._model = model
         self._pieces = pieces
-        self._ids = {piece: id_ for id_, piece in enumerate(pieces)}
+        self._ids = ids
         self._settings = settings
         self._wants_log_probs = settings.token_log_probs or settings.coverage_penalty > 0
         # It keeps beam_size of those that finish, by log p / lengthᵝ. With β = α / 2 that is
@@ -108,14 +117,13 @@ class Search:
         ]
 
     def _needs_scoring(self, each: _Found) -> bool:
-        wanted = self._wants_log_probs or each.total == -math.inf
-        return each.log_probs is None and wanted
+        return each.log_probs is None and (self._wants_log_probs or each.is_cut)
 
     def _unread(self, each: _Found) -> Hypothesis:
         """With the score of the search itself, which shares PAD's and START's part out anew."""
         if not math.isfinite(each.total):
             return make_hypothesis([STOP_ID], [each.total], self._settings.penalty)  # it raises
-        return Hypothesis(each.ids, each.total / self._settings.penalty(len(each.ids) + 1), ())
+        return Hypothesis(each.ids, self._score(each), ())
 
     def _translate(
         self,
@@ -150,7 +158,7 @@ class Search:
             result, log_probs = again.result(), []
             ids = self._ids_of(result.hypotheses[0])
         found = _cut(ids, row, result.scores[0] * len(ids) ** self._exponent)
-        if found.total == -math.inf or len(log_probs) != len(ids):
+        if found.is_cut or len(log_probs) != len(ids):
             return found
         return dataclasses.replace(found, log_probs=tuple(log_probs))
 
@@ -165,12 +173,29 @@ class Search:
         return [self._ids[piece] for piece in pieces]
 
     def _likely_best(self, candidates: Sequence[_Found]) -> Sequence[_Found]:
-        """The ``n_best`` by what CTranslate2 tells of them; all if it does not tell enough."""
-        if any(each.total == -math.inf for each in candidates):
-            return candidates
-        penalty = self._settings.penalty
-        ranked = sorted(candidates, key=lambda each: -each.total / penalty(len(each.ids) + 1))
-        return ranked[: self._settings.n_best]
+        """Those that the ``n_best`` can be among, best first, by their scores in the search.
+
+        The score of a cut hypothesis lacks its stop, so it can only fall: behind ``n_best``
+        complete ones it is out. Of the cut ones before them ``n_best`` and one more are kept, the
+        likeliest; to score a whole beam can take longer than its search.
+        """
+        count = self._settings.n_best
+        kept: list[_Found] = []
+        complete = cut = 0
+        for each in sorted(candidates, key=self._score, reverse=True):
+            if complete == count:
+                break
+            if not each.is_cut:
+                complete += 1
+            elif cut <= count:
+                cut += 1
+            else:
+                continue
+            kept.append(each)
+        return kept
+
+    def _score(self, each: _Found) -> float:
+        return each.total / self._settings.penalty(len(each.ids) + 1)
 
     def _rank(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
         hypotheses.sort(key=lambda each: -each.score)
@@ -180,5 +205,8 @@ class Search:
 def _cut(ids: list[int], row: Row, total: float) -> _Found:
     """Without its stop, if it has one, and no longer than ``row`` may be."""
     if ids and ids[-1] == STOP_ID and len(ids) - 1 <= row.limit:
-        return _Found(tuple(ids[:-1]), total)
-    return _Found(tuple(ids[: row.limit]), -math.inf)
+        return _Found(tuple(ids[:-1]), total, is_cut=False)
+
+    # the batch may go on beyond this row's limit; what the tokens up to it have is estimated
+    share = min(1.0, row.limit / max(1, len(ids)))
+    return _Found(tuple(ids[: row.limit]), total * share, is_cut=True)

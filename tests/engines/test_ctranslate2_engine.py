@@ -1,9 +1,11 @@
 """CTranslate2 gives what our own search gives: tokens, scores, log-probabilities, n-best."""
 
+import dataclasses
 import logging
 import math
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from engine_bundles import random_bundle, said, saved, sentences, tokenizer
@@ -16,7 +18,9 @@ from pellucid.decoding.result import Translation
 from pellucid.decoding.scoring import score_ids
 from pellucid.decoding.translator import Translator
 from pellucid.decoding.watch import WatchedStep
+from pellucid.engines.ctranslate2_engine import Ctranslate2Engine
 from pellucid.engines.load import choose_engine, load
+from pellucid.engines.workers import open_workers
 
 LINES = sentences(200)
 
@@ -79,6 +83,40 @@ def test_what_a_beam_is_stopped_at_is_scored_with_the_stop_it_was_given(fast, ou
         for each, like in zip(one.n_best, forced, strict=True):
             assert each.token_log_probs == pytest.approx(like.token_log_probs, abs=5e-4)
             assert each.score == pytest.approx(like.score, abs=5e-4)
+
+
+class Counting:
+    """A CTranslate2 model that counts the translations it is given to score."""
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self.scored = 0
+
+    def score_batch(self, source: list[list[str]], target: list[list[str]], **options: Any) -> Any:
+        self.scored += len(target)
+        return self._model.score_batch(source, target, **options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._model, name)
+
+
+@pytest.mark.parametrize("token_log_probs", [True, False])
+def test_of_a_beam_that_was_cut_the_best_are_scored_and_not_all(
+    token_log_probs: bool,
+):
+    """Scoring five hypotheses of each line took longer than searching them with torch."""
+    bundle = random_bundle(stop_bias=0.0)
+    workers = open_workers(bundle, "float32")
+    counting = Counting(workers.model)
+    engine = Ctranslate2Engine(bundle, dataclasses.replace(workers, model=counting), "a test")
+    settings = DecodingConfig(beam_size=5, max_length=6, token_log_probs=token_log_probs)
+    lines = sentences(60)
+    found = Translator(bundle, settings, engine).translate(lines)
+    assert sum(len(each.tokens) == 6 for each in found) > 30, "else nothing was cut"
+    assert len(lines) < counting.scored <= 2.5 * len(lines)
+    expected = Translator(bundle, settings).translate(lines)
+    same = sum(one.text == other.text for one, other in zip(found, expected, strict=True))
+    assert same >= 0.8 * len(lines)
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
