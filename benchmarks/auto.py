@@ -127,8 +127,6 @@ def _compare(name: str, options: argparse.Namespace) -> dict[str, Any]:
     return {
         "corpus": name,
         "title": corpus.title,
-        "preset": corpus.preset,
-        "preset_settings": list(corpus.settings),
         "score": corpus.score,
         "minutes": minutes,
         "seed": options.seed,
@@ -262,7 +260,7 @@ def page(result: dict[str, Any]) -> str:
         auto, preset = row["auto"], row["preset"]
         lines.append(
             f"| {row['title']} | {row['minutes']:g} | {row['load']} | {row['score']}"
-            f" | {auto['score']:.2f} | {preset['score']:.2f} (`{row['preset']}`)"
+            f" | {auto['score']:.2f} | {preset['score']:.2f} (`{CORPORA[row['corpus']].preset}`)"
             f" | {row['ratio']:.3f} | {_shape(auto)} | {_shape(preset)} |"
         )
     commits = sorted({row["machine"]["commit"] for row in result["rows"]})

@@ -35,14 +35,14 @@ _LONGEST_WORD = 25.0
 spaces, such as Thai."""
 _SHARED_LETTERS = 0.8
 """From this share of common characters on, one vocabulary serves both sides (Vaswani et al. 2017,
-§5.1): names and numbers are then one piece. German and English have 0.98, Russian and English
-about 0.1."""
+§5.1): names and numbers are then one piece. German and English have 0.98; Russian and English
+share little more than digits and marks."""
 
 _WORDS_OF_8000 = 670_000
-"""Running words of Multi30k, both sides, where 8,000 pieces were right."""
+"""Running words of Multi30k, both sides, for which preset ``multi30k`` has 8,000 pieces and Wu et
+al. (2021) take about 10,000."""
 _SMALLEST_VOCABULARY, _LARGEST_VOCABULARY = 1000, 32_000
-"""Above 32,000 the embeddings cost more than they bring, unless there are tens of millions of pairs
-(Gowda and May 2020, figure of BLEU against vocabulary size)."""
+"""Pieces. Vaswani et al. (2017, §5.1) take 32,000 to 37,000 for millions of pairs."""
 _CHARACTERS_PER_WORD = 6.0
 """In a script without spaces so many characters count as a word."""
 _PIECES_PER_CHARACTER = 1.2
@@ -50,16 +50,16 @@ _PIECES_PER_CHARACTER = 1.2
 
 TOKENS_PER_PARAMETER = 2.0
 """Target tokens that a run must see for each parameter of its blocks, or a smaller model learns
-more in the same minutes. Measured with the work of four quiet minutes of one core each, validation
-BLEU: on Multi30k 2+2 layers of width 128 (4.8 tokens for each parameter) 33.1 and 4+4 (1.5) 31.2;
-on Tatoeba 2+2 (3.4) 29.7, 4+4 (1.05) 20.2, 3+3 of width 192 (0.3) 13.2."""
+more in the same minutes. Validation BLEU after equal work, about four minutes of one core: on
+Multi30k 2+2 layers of width 128 (4.8 tokens for each parameter) have 33.1 and 4+4 (1.5) 31.2; on
+Tatoeba 2+2 (3.4) have 29.7, 4+4 (1.05) 20.2, and 3+3 of width 192 (0.3) 13.2."""
 PARAMETERS_PER_TOKEN = 5.0
 """Block parameters that a corpus can feed for each of its target tokens, regularized: 4+4 layers of
 width 128 have 3 on Multi30k, 4+3 of width 256 have 2.7 on Tatoeba."""
 
 _USUAL_BATCH = 2048
 """Tokens of a batch on a CPU, where larger ones are hardly faster; small batches learn more from
-each token (Sennrich and Zhang 2019 take 1,000 to 4,000 words for small corpora)."""
+each token (for small corpora Sennrich and Zhang 2019 go from 4,000 tokens down to 1,000)."""
 _ACCELERATOR_BATCH = 8192
 """An accelerator is idle between small batches."""
 _SMALLEST_BATCH, _LARGEST_BATCH = 256, 32_768
