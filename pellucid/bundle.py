@@ -27,9 +27,18 @@ from pellucid.core.errors import (
     PellucidError,
     list_faults,
 )
-from pellucid.core.files import MANIFEST_NAME, read_manifest, verified_reading, write_folder
+from pellucid.core.files import (
+    LARGEST_MANIFEST,
+    MANIFEST_NAME,
+    is_sparse,
+    read_manifest,
+    read_plain,
+    verified_reading,
+    write_folder,
+)
 from pellucid.core.layout import BUNDLES_FOLDER as BUNDLES_FOLDER
 from pellucid.core.layout import CONFIG_FILE as CONFIG_FILE
+from pellucid.core.limits import LOAD_SECONDS, Deadline
 from pellucid.core.tensors import fingerprint, load_tensors, save_tensors
 from pellucid.model import ModelConfig, Seq2Seq, SequenceModel, build_unfilled, parameter_shapes
 from pellucid.text.tokenizer import Tokenizer, load_tokenizer
@@ -88,14 +97,14 @@ def save_bundle(
     )
 
 
-def load_bundle(path: Path | str, device: str = "cpu") -> Bundle:
+def load_bundle(path: Path | str, device: str = "cpu", seconds: float = LOAD_SECONDS) -> Bundle:
     """Open a bundle that translates, or the best one of a run folder, ready for inference.
 
     Raises InputMissingError if there is none, CorruptError naming the file and the tensor that
-    differ from what was written, BundleError if the tensors are not those of the config or if the
-    model was trained on plain text.
+    differ from what was written, BundleError if the tensors are not those of the config, if the
+    model was trained on plain text, or if it is not open after so many ``seconds``.
     """
-    bundle = load_any_bundle(path, device)
+    bundle = load_any_bundle(path, device, seconds)
     if not isinstance(bundle.model, Seq2Seq):
         kind = bundle.model.config.kind
         command = {"encoder": "fill", "decoder": "continue", "skipgram": "vectors"}[kind]
@@ -108,17 +117,20 @@ def load_bundle(path: Path | str, device: str = "cpu") -> Bundle:
     return Bundle(model, *tokenizers, bundle.settings, bundle.manifest, bundle.path)
 
 
-def load_any_bundle(path: Path | str, device: str = "cpu") -> Bundle[SequenceModel]:
+def load_any_bundle(
+    path: Path | str, device: str = "cpu", seconds: float = LOAD_SECONDS
+) -> Bundle[SequenceModel]:
     """Open a bundle of any kind as ``load_bundle`` does. Raises as it does, save for the kind.
 
     A bundle that another process replaces meanwhile is read again: what comes back is one bundle
     or the other.
     """
+    deadline = Deadline(seconds)
     for attempts_left in reversed(range(_MOST_ATTEMPTS)):
         folder = find_bundle(Path(path))
         before = _state_of(folder)
         try:
-            with verified_reading(folder) as manifest:
+            with verified_reading(folder, deadline) as manifest:
                 return _read(folder, manifest, device)
         except (PellucidError, OSError) as error:
             if attempts_left and _state_of(folder) != before:
@@ -134,7 +146,8 @@ def _state_of(folder: Path) -> tuple[object, ...] | None:
     """What changes when a bundle is replaced: the folder, its time of change, its manifest."""
     try:
         about = folder.stat()
-        return about.st_dev, about.st_ino, about.st_ctime_ns, (folder / MANIFEST_NAME).read_bytes()
+        manifest = read_plain(folder / MANIFEST_NAME, LARGEST_MANIFEST)
+        return about.st_dev, about.st_ino, about.st_ctime_ns, manifest
     except OSError:
         return None
 
@@ -274,9 +287,11 @@ def _bundles_of(path: Path) -> list[Path]:
 def _damaged_tensors(folder: Path) -> list[str]:
     """Which tensors differ from their fingerprints, as far as the file can be read at all."""
     try:
+        if is_sparse(folder / MODEL_FILE):
+            return []  # and gigabytes of zeros are not read to find out
         expected = read_manifest(folder).get("tensors", {})
         tensors = load_tensors(folder / MODEL_FILE)
-    except (CorruptError, InputMissingError):
+    except (CorruptError, InputMissingError, OSError):
         return []
     return [
         name

@@ -39,7 +39,7 @@ def continue_(bundle: str, text: tuple[str, ...], new_tokens: int, as_json: bool
     from pellucid.text.lines import iterate_lines
 
     model = load_any_bundle(bundle)
-    settings = DecodingConfig.parse(model.settings.get("decoding", {}), f"{bundle}: decoding")
+    settings = DecodingConfig.carried(model.settings.get("decoding", {}), f"{bundle}: decoding")
     settings = asked_settings(settings)
     for line in text or iterate_lines(sys.stdin.buffer):
         found = continue_text(model, line, settings, new_tokens)

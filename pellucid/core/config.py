@@ -1,4 +1,4 @@
-"""Configs are data: frozen, checked at birth, with every fault of a file told at once."""
+"""Configs are data: frozen, checked when they are created, all faults of a file told together."""
 
 import difflib
 import tomllib
@@ -10,8 +10,14 @@ from typing import Any, ClassVar, Self
 import pydantic
 import tomli_w
 
-from pellucid.core.errors import ConfigError, InputMissingError
-from pellucid.core.files import LARGEST_TABLE, read_plain
+from pellucid.core.errors import MOST_FAULTS, ConfigError, InputMissingError, list_faults
+from pellucid.core.files import read_plain
+from pellucid.core.limits import LARGEST_CONFIG, shown, table_fault, toml_fault
+
+_DEEPEST_OVERRIDE = 8
+"""Parts of a dotted name; the longest has three."""
+_LONGEST_NAME = 60
+_NOT_OURS = "a config of Pellucid is far smaller; do not trust this one unless you wrote it"
 
 _MOST_GUESSES = 3
 """A longer list of names is not read."""
@@ -28,22 +34,33 @@ class Config(pydantic.BaseModel):
         strict=True,
         use_attribute_docstrings=True,
         protected_namespaces=(),
+        allow_inf_nan=False,
     )
 
     other_names: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """What settings are called elsewhere: a name in lower case, and the dotted paths here."""
 
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _refuse_too_large(cls, table: Any) -> Any:
+        fault = table_fault(table)
+        if fault:
+            raise ValueError(f"a config must have {fault}")
+        return table
+
     @classmethod
     def parse(cls, table: Mapping[str, Any], origin: str = "config") -> Self:
         """Build from a table read from ``origin``.
 
-        Raises ConfigError naming every fault with its path and the nearest valid name.
+        Raises ConfigError naming the faults with their paths and the nearest valid names.
         """
+        fault = table_fault(table)
+        if fault:
+            raise ConfigError(f"{origin} must have {fault}", hint=_NOT_OURS)
         try:
             return cls.model_validate(dict(table) if isinstance(table, Mapping) else table)
         except pydantic.ValidationError as error:
-            faults = [_describe(cls, fault) for fault in error.errors()]
-            raise ConfigError(f"{origin}: " + "; ".join(faults)) from None
+            raise ConfigError(f"{origin}: {_describe_all(cls, error)}") from None
 
     def to_table(self) -> dict[str, Any]:
         """Plain values, as TOML can hold them; settings that are None are left out."""
@@ -53,14 +70,18 @@ class Config(pydantic.BaseModel):
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file.
 
-    Raises InputMissingError if it cannot be opened, ConfigError if it is not TOML.
+    Raises InputMissingError if it cannot be opened, ConfigError if it is not TOML or larger than
+    any config.
     """
     try:
-        text = read_plain(path, LARGEST_TABLE).decode("utf-8")
+        text = read_plain(path, LARGEST_CONFIG).decode("utf-8")
     except OSError as error:
         raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
         raise ConfigError(f"{path} is not UTF-8 (byte {error.start})") from error
+    fault = toml_fault(text)
+    if fault:
+        raise ConfigError(f"{path} must have {fault}", hint=_NOT_OURS)
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # an endless number is a bare ValueError
@@ -82,9 +103,9 @@ def apply_overrides(table: Mapping[str, Any], overrides: Iterable[str]) -> dict[
     for override in overrides:
         path, separator, value = override.partition("=")
         keys = path.strip().split(".")
-        if not separator or not all(keys):
+        if not separator or not all(keys) or len(keys) > _DEEPEST_OVERRIDE:
             raise ConfigError(
-                f"a setting must look like section.key=value, got {override!r}",
+                f"a setting must look like section.key=value, got {shown(override)}",
                 hint="for example --set training.max_steps=1000",
             )
         target = result
@@ -92,7 +113,7 @@ def apply_overrides(table: Mapping[str, Any], overrides: Iterable[str]) -> dict[
             target = target.setdefault(key, {})
             if not isinstance(target, dict):
                 raise ConfigError(
-                    f"{override!r} reaches into {key!r}, which is a value, not a section"
+                    f"{shown(override)} reaches into {key!r}, which is a value, not a section"
                 )
         target[keys[-1]] = _parse_value(value.strip())
     return result
@@ -114,13 +135,20 @@ def _deep_copy(table: Mapping[str, Any]) -> dict[str, Any]:
 def _parse_value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # a number of too many digits is a bare ValueError
         return text
 
 
+def _describe_all(config: type[Config], error: pydantic.ValidationError) -> str:
+    """The faults as the end of a sentence: the first of them, and how many more there are."""
+    faults = error.errors(include_url=False)
+    described = [_describe(config, fault) for fault in faults[:MOST_FAULTS]]
+    return list_faults(described, len(faults))
+
+
 def _describe(config: type[Config], fault: Any) -> str:
-    """One fault as ``path: what must hold (got value)``."""
-    location = [str(part) for part in fault["loc"]]
+    """One fault as ``path: what must hold, got value``."""
+    location = [str(part)[:_LONGEST_NAME] for part in fault["loc"]]
     path = ".".join(location) or "config"
     if fault["type"] == "extra_forbidden":
         return f"{path} is not a setting; {_guess(config, location)}"
@@ -130,7 +158,7 @@ def _describe(config: type[Config], fault: Any) -> str:
         message = str(fault["ctx"]["error"])
         return f"{path}: {message}" if location else message
     message = fault["msg"][0].lower() + fault["msg"][1:]
-    return f"{path}: {message}, got {fault['input']!r}"
+    return f"{path}: {message}, got {shown(fault['input'])}"
 
 
 def _guess(config: type[Config], location: list[str]) -> str:

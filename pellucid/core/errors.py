@@ -31,7 +31,7 @@ class PellucidError(Exception):
     exit_code = 1
 
     def __init__(self, message: str, *, hint: str = "") -> None:
-        super().__init__(message)
+        super().__init__(_shortened(message))
         self.hint = hint
 
 
@@ -115,10 +115,30 @@ class ShapeError(PellucidError, ValueError):
     exit_code = 70
 
 
-_MOST_FAULTS = 20
+MOST_FAULTS = 20
+"""Of one input that a message lists."""
+_LONGEST_LIST = 1200
+_LONGEST_MESSAGE = 2000
+"""Characters. A message repeats names and values of files that a stranger made."""
 
 
-def list_faults(faults: Sequence[str]) -> str:
-    """The faults of one input as the end of a sentence; of very many, the first and a count."""
-    more = len(faults) - _MOST_FAULTS
-    return "; ".join(faults[:_MOST_FAULTS]) + (f"; and {more} more" if more > 0 else "")
+def list_faults(faults: Sequence[str], count: int | None = None) -> str:
+    """The faults of one input as the end of a sentence; of many, the first and a count.
+
+    ``count`` is how many there are, where ``faults`` are only the first of them.
+    """
+    listed, length = 0, 0
+    for fault in faults[:MOST_FAULTS]:
+        length += len(fault)
+        if listed and length > _LONGEST_LIST:
+            break
+        listed += 1
+    more = (len(faults) if count is None else count) - listed
+    return "; ".join(faults[:listed]) + (f"; and {more} more" if more > 0 else "")
+
+
+def _shortened(message: str) -> str:
+    """The message itself; of one that is far too long, the beginning and the end."""
+    if len(message) <= _LONGEST_MESSAGE:
+        return message
+    return f"{message[: _LONGEST_MESSAGE * 3 // 4]} [...] {message[-_LONGEST_MESSAGE // 5 :]}"

@@ -16,11 +16,25 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pellucid.core.errors import CorruptError, InputMissingError, WriteError
+from pellucid.core.limits import Deadline
 
 MANIFEST_NAME = "manifest.json"
 MANIFEST_VERSION = 1
 LARGEST_TABLE = 1 << 28
-"""Bytes of a config, manifest or vocabulary; far more than any has, far less than memory."""
+"""Bytes of a vocabulary or a subword model; far more than any has, far less than memory."""
+LARGEST_MANIFEST = 1 << 22
+"""Bytes: fifty thousand tensors have their fingerprints there."""
+_MOST_BRACKETS = 10_000
+"""Opening ones in a manifest, one for each file: nested lists are what takes memory to parse."""
+_SPARSE_FROM = 1 << 26
+_LEAST_STORED = 16
+"""A file that large must have a sixteenth of its bytes on the disk. No compression of a file system
+makes weights smaller than that; holes do, and thirty gigabytes of nothing take minutes to hash."""
+_BLOCK = 512  # of st_blocks, whatever the disk's own
+_HASHED_AT_ONCE = 1 << 24
+POINTER = b"version https://git-lfs.github.com/spec/"
+"""How a file begins that git-lfs left in the place of a large one."""
+POINTER_HINT = "the folder was cloned without git-lfs: install it and run git lfs pull there"
 TEMPORARY_PREFIX = ".tmp-"
 
 _CURRENT_FOLDER = -100  # AT_FDCWD of <fcntl.h>
@@ -33,6 +47,7 @@ class _Expected:
 
     digests: Mapping[Path, str]
     unread: set[Path]
+    deadline: Deadline | None
 
 
 _expected: contextvars.ContextVar[_Expected | None] = contextvars.ContextVar(
@@ -40,10 +55,33 @@ _expected: contextvars.ContextVar[_Expected | None] = contextvars.ContextVar(
 )
 
 
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's bytes, in hexadecimal."""
+def sha256_of(path: Path, deadline: Deadline | None = None) -> str:
+    """The SHA-256 of a file's bytes, in hexadecimal. Raises BundleError after the deadline."""
+    if deadline is None:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    digest = hashlib.sha256()
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        while block := file.read(_HASHED_AT_ONCE):
+            deadline.check()
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def is_sparse(path: Path) -> bool:
+    """Whether hardly any bytes of a large file are on the disk."""
+    about = path.stat()
+    stored = getattr(about, "st_blocks", about.st_size) * _BLOCK
+    return about.st_size > max(_SPARSE_FROM, _LEAST_STORED * stored)
+
+
+def is_pointer(path: Path) -> bool:
+    """Whether git-lfs left a pointer in the place of this file."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(POINTER)) == POINTER
+    except OSError:
+        return False
 
 
 def read_plain(path: Path, most: int | None = None) -> bytes:
@@ -57,8 +95,10 @@ def read_plain(path: Path, most: int | None = None) -> bytes:
         raise OSError(errno.EINVAL, "it is not a plain file", str(path))
     if most is not None and about.st_size > most:
         raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(path))
-    content = path.read_bytes()
     expected = _expected.get()
+    if expected is not None and expected.deadline is not None:
+        expected.deadline.check()
+    content = path.read_bytes()
     if expected is not None and path in expected.digests:
         _check_digest(path, expected.digests[path], hashlib.sha256(content).hexdigest())
         expected.unread.discard(path)
@@ -121,19 +161,26 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     """
     path = folder / MANIFEST_NAME
     try:
-        text = read_plain(path, LARGEST_TABLE)
+        text = read_plain(path, LARGEST_MANIFEST)
+        if text.count(b"[") + text.count(b"{") > _MOST_BRACKETS:
+            raise CorruptError(f"{path} is damaged: it lists more than {_MOST_BRACKETS:,} files")
         manifest = json.loads(text)
         files = manifest["files"]
         well_formed = manifest["version"] == MANIFEST_VERSION and all(
-            isinstance(entry["size"], int) and isinstance(entry["sha256"], str)
-            for entry in files.values()
+            isinstance(entry["size"], int)
+            and isinstance(entry["sha256"], str)
+            and (name.isascii() and name.isprintable())
+            for name, entry in files.items()
         )
     except FileNotFoundError:
         raise InputMissingError(f"{folder} has no {MANIFEST_NAME}") from None
     except OSError as error:
         raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise CorruptError(f"{path} is damaged: not UTF-8 (byte {error.start})") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise CorruptError(f"{path} is damaged: {error!r}") from error
+        hint = POINTER_HINT if is_pointer(path) else ""
+        raise CorruptError(f"{path} is damaged: {error!r}", hint=hint) from error
     if not well_formed:
         raise CorruptError(f"{path} is damaged or of an unknown version")
     if text != manifest_text(manifest):
@@ -148,42 +195,54 @@ def manifest_text(manifest: Mapping[str, Any]) -> bytes:
     return json.dumps({**content, "sha256": digest}, indent=2).encode()
 
 
-def verify_folder(folder: Path) -> dict[str, Any]:
+def verify_folder(folder: Path, deadline: Deadline | None = None) -> dict[str, Any]:
     """Check every file of a folder against its manifest, which is returned.
 
-    Raises CorruptError naming the file, what was expected and what was got.
+    Raises CorruptError naming the file, what was expected and what was got, BundleError after the
+    deadline.
     """
     manifest = read_manifest(folder)
-    verify_files(folder, manifest["files"], hashed=manifest["files"].keys())
+    verify_files(folder, manifest["files"], hashed=manifest["files"].keys(), deadline=deadline)
     return manifest
 
 
 def verify_files(
-    folder: Path, files: Mapping[str, Mapping[str, Any]], *, hashed: Collection[str]
+    folder: Path,
+    files: Mapping[str, Mapping[str, Any]],
+    *,
+    hashed: Collection[str],
+    deadline: Deadline | None = None,
 ) -> None:
     """Check the size of each file of a manifest, and the bytes of those that are to be ``hashed``.
 
-    Raises CorruptError naming the file, what was expected and what was got.
+    Raises CorruptError naming the file, what was expected and what was got, BundleError after the
+    deadline.
     """
-    for name, entry in files.items():
+    for name, entry in files.items():  # what costs nothing goes first
         path = folder / name
         if Path(name).name != name or path.is_symlink() or not path.is_file():
             raise CorruptError(f"{path} is missing or not a plain file")
-        size = path.stat().st_size
-        if size != entry["size"]:
-            raise CorruptError(f"{path} should have {entry['size']} bytes, has {size}")
+        about = path.stat()
+        if about.st_size != entry["size"]:
+            if is_pointer(path):
+                raise CorruptError(f"{path} is a pointer of git-lfs", hint=POINTER_HINT)
+            raise CorruptError(f"{path} should have {entry['size']} bytes, has {about.st_size}")
+        if is_sparse(path):
+            raise CorruptError(f"{path} must be whole, is {about.st_size:,} bytes mostly of holes")
+
+    for name, entry in files.items():
         if name in hashed:
-            _check_digest(path, entry["sha256"], sha256_of(path))
+            _check_digest(folder / name, entry["sha256"], sha256_of(folder / name, deadline))
 
 
 @contextlib.contextmanager
-def verified_reading(folder: Path) -> Iterator[dict[str, Any]]:
+def verified_reading(folder: Path, deadline: Deadline | None = None) -> Iterator[dict[str, Any]]:
     """Read a folder and check it in one: whatever the block reads is what the manifest lists.
 
     The manifest is given. Inside the block ``read_plain`` hashes the very bytes that it returns,
     so a file that is exchanged after a separate check cannot slip in; files that the block has not
     read are hashed at its end. Raises as ``verify_folder`` does, at the beginning, at the end or
-    where a file is read.
+    where a file is read; BundleError after the deadline.
     """
     manifest = read_manifest(folder)
     files = manifest["files"]
@@ -191,14 +250,14 @@ def verified_reading(folder: Path) -> Iterator[dict[str, Any]]:
 
     digests = {folder / name: entry["sha256"] for name, entry in files.items()}
     digests[folder / MANIFEST_NAME] = hashlib.sha256(manifest_text(manifest)).hexdigest()
-    expected = _Expected(digests, unread=set(digests))
+    expected = _Expected(digests, unread=set(digests), deadline=deadline)
     token = _expected.set(expected)
     try:
         yield manifest
     finally:
         _expected.reset(token)
     for path in sorted(expected.unread):
-        _check_digest(path, digests[path], sha256_of(path))
+        _check_digest(path, digests[path], sha256_of(path, deadline))
 
 
 def _check_digest(path: Path, expected: str, digest: str) -> None:

@@ -15,12 +15,14 @@ import torch
 from torch import Tensor
 
 from pellucid.core.errors import CorruptError, InputMissingError
-from pellucid.core.files import read_plain
+from pellucid.core.files import POINTER, POINTER_HINT, read_plain
 
 Shape = tuple[int, ...]
 _METADATA = "__metadata__"
 _LONGEST_HEADER = 100_000_000
 """Bytes; the limit of safetensors itself."""
+_MOST_TENSORS = 100_000
+"""Of one file; each takes a kilobyte in memory, even an empty one."""
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -45,9 +47,14 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
         content = read_plain(path)
     except OSError as error:
         raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
+    if content.startswith(POINTER):
+        raise CorruptError(f"{path} is a pointer of git-lfs, not the file", hint=POINTER_HINT)
+    count = content.count(b'"data_offsets"', 0, int.from_bytes(content[:8], "little") + 8)
+    if count > _MOST_TENSORS:
+        raise CorruptError(f"{path} must hold at most {_MOST_TENSORS:,} tensors, holds {count:,}")
     try:
         return safetensors.torch.load(content)
-    except (safetensors.SafetensorError, ValueError, KeyError) as error:
+    except (safetensors.SafetensorError, ValueError, KeyError, OverflowError) as error:
         raise CorruptError(f"{path} is not a readable safetensors file: {error}") from error
 
 
@@ -84,7 +91,7 @@ def _reading(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
-    except (ValueError, AttributeError, TypeError, KeyError) as error:
+    except (ValueError, AttributeError, TypeError, KeyError, RecursionError) as error:
         raise CorruptError(f"{path} is not a readable safetensors file: {error}") from error
 
 

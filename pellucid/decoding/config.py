@@ -7,13 +7,20 @@ from typing import Any, Literal, Self, assert_never
 import pydantic
 
 from pellucid.core.config import Config
-from pellucid.core.errors import ConfigError
+from pellucid.core.errors import ConfigError, list_faults
+from pellucid.core.limits import shown
 from pellucid.decoding.contradictions import contradictions
 from pellucid.equations.search import length_penalty, power_length_penalty
+
+_COOLEST, _HOTTEST = 1e-9, 1e9
+_SEEDS = 1 << 63
+"""What a random generator takes."""
 
 
 class SamplingConfig(Config):
     """How tokens are drawn; what is left after the cuts is drawn from in proportion."""
+
+    model_config = pydantic.ConfigDict(allow_inf_nan=True)  # the messages below say more
 
     temperature: float = 1.0
     """Log-probabilities are divided by this: below 1 the likely gains, above 1 the unlikely."""
@@ -30,10 +37,16 @@ class SamplingConfig(Config):
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
         faults = []
-        if not (math.isfinite(self.temperature) and self.temperature > 0):
+        if not self.temperature > 0 or self.temperature == math.inf:
             faults.append(f"temperature must be finite and above 0, got {self.temperature}")
+        elif not _COOLEST <= self.temperature <= _HOTTEST:
+            faults.append(
+                f"temperature must be from {_COOLEST:g} to {_HOTTEST:g}, got {self.temperature:g}"
+            )
         if self.top_k < 0:
-            faults.append(f"top_k must be at least 0, got {self.top_k}")
+            faults.append(f"top_k must be at least 0, got {shown(self.top_k)}")
+        if not 0 <= self.seed < _SEEDS:
+            faults.append(f"seed must be at least 0 and below 2^63, got {shown(self.seed)}")
         if not 0 < self.top_p <= 1:
             faults.append(f"top_p must be above 0 and at most 1, got {self.top_p}")
         if not 0 <= self.epsilon < 1:
@@ -45,6 +58,8 @@ class SamplingConfig(Config):
 
 class DecodingConfig(Config):
     """How translations are searched for; lengths are in target tokens without the stop."""
+
+    model_config = pydantic.ConfigDict(allow_inf_nan=True)  # patience = inf has a meaning
 
     beam_size: int = 4
     """Hypotheses followed at a time; 1 is greedy search. Vaswani et al. (2017), §6.1."""
@@ -136,9 +151,11 @@ class DecodingConfig(Config):
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
-        faults = [*_too_small(self), *_too_large(self), *_not_in_range(self), *contradictions(self)]
+        faults = [*_too_small(self), *_too_large(self, _AT_MOST), *_not_in_range(self)]
+        if not faults:  # comparing phrases with each other takes time, so first their number
+            faults = contradictions(self)
         if faults:
-            raise ValueError("; ".join(faults))
+            raise ValueError(list_faults(faults))
         return self
 
     def penalty(self, length: int) -> float:
@@ -160,6 +177,24 @@ class DecodingConfig(Config):
 
         # log-probabilities only fall, so a growing penalty helps most at the greatest length
         return self.penalty(limit + 1 if self.length_penalty >= 0 else length + 1)
+
+    @classmethod
+    def carried(cls, table: object, origin: str) -> Self:
+        """The settings that a model brings along: its ``[decoding]`` table, read from ``origin``.
+
+        A stranger may have written them, so they may ask for less than a caller may: whoever wants
+        more asks for it by name. Raises ConfigError.
+        """
+        settings = cls.parse(table, origin)  # type: ignore[arg-type]  # parse refuses what is no table
+        faults = settings.faults_as_carried()
+        if faults:
+            raise ConfigError(f"{origin}: {list_faults(faults)}", hint=_ASK_BY_NAME)
+        return settings
+
+    def faults_as_carried(self) -> list[str]:
+        """Why a model may not bring these settings along, though a caller may ask for them."""
+        faults = _too_large(self, _CARRIED) or _too_slow(self)
+        return [f"{fault} in the settings of a model" for fault in faults]
 
     def having(
         self,
@@ -223,36 +258,103 @@ _AT_LEAST = {
     "stream_lines": 1,
     "cache_lines": 0,
 }
+_ASK_BY_NAME = "a caller may ask for more, by an option or an argument; a file of a model may not"
 _MOST_TOKENS, _MOST_LINES = 1 << 17, 1 << 24
-_AT_MOST = {
+_AT_MOST: dict[str, float] = {
     "beam_size": 10_000,
+    "n_best": 10_000,
+    "length_penalty": 20,  # ((5 + 2^17) / 6)^20 is a number yet
+    "coverage_penalty": 1e6,
     "max_length": _MOST_TOKENS,
     "max_length_ratio": 1000,
     "max_length_extra": _MOST_TOKENS,
+    "min_length": _MOST_TOKENS,
+    "no_repeat_ngram": _MOST_TOKENS,
+    "prefix": 10_000,
+    "must": 1000,
+    "banned": 10_000,
+    "phrase": 1000,
+    "diversity_strength": 1e6,
     "max_source_tokens": _MOST_TOKENS,
     "batch_tokens": _MOST_LINES,
     "stream_lines": _MOST_LINES,
     "cache_lines": _MOST_LINES,
 }
-"""Beyond any use: a bundle from a stranger must not ask for a search that never ends."""
+"""What is beyond any use, whoever asks. Of a list its length counts, of a text its characters;
+``phrase`` is for each one of ``must`` and ``banned``."""
+_CARRIED: dict[str, float] = {
+    "beam_size": 64,
+    "n_best": 64,
+    "max_length": 1024,
+    "max_length_ratio": 16,
+    "max_length_extra": 1024,
+    "min_length": 512,
+    "diverse_groups": 16,
+    "prefix": 1000,
+    "must": 4,
+    "banned": 1000,
+    "phrase": 100,
+    "max_source_tokens": 1 << 14,
+    "batch_tokens": 1 << 18,
+    "stream_lines": 1 << 16,
+    "cache_lines": 1 << 20,
+}
+"""What a model may ask for by itself: a short line then takes seconds and not minutes, and
+the settings take megabytes (tests/faults/test_hostile_configs.py measures both)."""
+_SHORT_LINE = 32
+_MOST_STEPS = 1 << 13
+"""Tokens computed for a line of ``_SHORT_LINE`` tokens, those of all hypotheses together."""
+_MUST_PASSES = 16
+"""Following required phrases costs about so many times as much."""
 _NOT_NEGATIVE = ("max_length_ratio", "coverage_penalty", "diversity_strength")
 
 
 def _too_small(settings: DecodingConfig) -> list[str]:
     values = {name: getattr(settings, name) for name in _AT_LEAST}
     return [
-        f"{name} must be at least {_AT_LEAST[name]}, got {value}"
+        f"{name} must be at least {_AT_LEAST[name]}, got {shown(value)}"
         for name, value in values.items()
         if value is not None and value < _AT_LEAST[name]
     ]
 
 
-def _too_large(settings: DecodingConfig) -> list[str]:
-    values = {name: getattr(settings, name) for name in _AT_MOST}
+def _too_large(settings: DecodingConfig, limits: Mapping[str, float]) -> list[str]:
+    faults = []
+    for name, most in limits.items():
+        if name == "phrase":
+            longest = max(map(len, settings.must + settings.banned), default=0)
+            if longest > most:
+                faults.append(f"a phrase must have at most {most} characters, got {longest:,}")
+            continue
+        value = getattr(settings, name)
+        match value:
+            case str():
+                if len(value) > most:
+                    faults.append(f"{name} must have at most {most} characters, got {len(value):,}")
+            case tuple():
+                if len(value) > most:
+                    faults.append(f"{name} must have at most {most} phrases, got {len(value):,}")
+            case int() | float():
+                if math.inf > value > most:
+                    faults.append(f"{name} must be at most {most:g}, got {shown(value)}")
+    return faults
+
+
+def _too_slow(settings: DecodingConfig) -> list[str]:
+    hypotheses = max(settings.beam_size, settings.n_best)
+    longest = settings.max_length
+    if longest is None:
+        longest = int(_SHORT_LINE * settings.max_length_ratio) + settings.max_length_extra
+    passes = 1
+    if settings.repredict or not settings.use_cache:
+        passes = max(1, longest // _SHORT_LINE)  # every step computes all tokens before it again
+    if settings.must:
+        passes *= _MUST_PASSES
+    if hypotheses * longest * passes <= _MOST_STEPS:
+        return []
     return [
-        f"{name} must be at most {_AT_MOST[name]}, got {value}"
-        for name, value in values.items()
-        if value is not None and math.isfinite(value) and value > _AT_MOST[name]
+        f"beam_size (or n_best) times the longest translation of a line of {_SHORT_LINE} tokens"
+        f" must be at most {_MOST_STEPS // passes:,}, got {hypotheses} times {longest:,}"
     ]
 
 
@@ -260,6 +362,9 @@ def _not_in_range(settings: DecodingConfig) -> list[str]:
     faults = []
     if not math.isfinite(settings.length_penalty):
         faults.append(f"length_penalty must be finite, got {settings.length_penalty}")
+    elif settings.length_penalty < -_AT_MOST["length_penalty"]:
+        least = -_AT_MOST["length_penalty"]
+        faults.append(f"length_penalty must be at least {least}, got {settings.length_penalty:g}")
     if not settings.patience > 0:
         faults.append(f"patience must be above 0, got {settings.patience}")
     for name in _NOT_NEGATIVE:
@@ -269,7 +374,7 @@ def _not_in_range(settings: DecodingConfig) -> list[str]:
     for name in ("must", "banned"):
         phrases = getattr(settings, name)
         if not all(phrase.strip() for phrase in phrases):
-            faults.append(f"each phrase of {name} must hold a word, got {list(phrases)}")
+            faults.append(f"each phrase of {name} must hold a word, got {shown(list(phrases))}")
     return faults
 
 
@@ -288,8 +393,8 @@ def length_limits(
                 f"max_length must be at most {most} for this model, got {settings.max_length}"
             )
         return [settings.max_length] * len(source_lengths)
-    wanted = [
-        int(length * settings.max_length_ratio) + settings.max_length_extra
+    most = _MOST_TOKENS if most is None else most
+    return [
+        min(int(length * settings.max_length_ratio) + settings.max_length_extra, most)
         for length in source_lengths
     ]
-    return wanted if most is None else [min(limit, most) for limit in wanted]

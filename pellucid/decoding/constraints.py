@@ -1,7 +1,8 @@
 """Which tokens may come next: the one place where log-probabilities are ruled out."""
 
 import dataclasses
-from collections.abc import Sequence
+import functools
+from collections.abc import Mapping, Sequence
 
 import torch
 from jaxtyping import Float, Int
@@ -28,6 +29,18 @@ class Demands:
     """The phrases that each sentence's translation contains; empty if none are asked for."""
     continues_word: frozenset[int] = frozenset()
     """Tokens that never follow a phrase of ``musts``: with them it would be another word."""
+
+    @functools.cached_property
+    def banned_after(self) -> dict[tuple[int, ...], list[int]]:
+        """The last tokens of the banned sequences by all tokens before them.
+
+        A phrase has up to a thousand spellings. Looking a hypothesis up costs the same for one
+        sequence and for all of them.
+        """
+        table: dict[tuple[int, ...], list[int]] = {}
+        for sequence in self.banned:
+            table.setdefault(sequence[:-1], []).append(sequence[-1])
+        return table
 
 
 NO_DEMANDS = Demands()
@@ -74,8 +87,8 @@ class Rules:
             log_probs[:, :, STOP_ID] = -torch.inf
         if 0 < self.no_repeat_ngram <= length:
             _forbid_repeats(log_probs, ids, self.no_repeat_ngram)
-        for sequence in self.demands.banned:
-            _forbid_sequence(log_probs, ids, sequence)
+        if self.demands.banned:
+            _forbid_sequences(log_probs, ids, self.demands.banned_after)
         for row, token, values in kept:
             log_probs[row] = -torch.inf
             log_probs[row, :, token] = values.clamp(min=IMPOSSIBLE_LOG_PROB)
@@ -159,15 +172,22 @@ def _forbid_repeats(
     log_probs.scatter_(-1, ends, -torch.inf)
 
 
-def _forbid_sequence(
+def _forbid_sequences(
     log_probs: Float[Tensor, "sentence beam vocabulary"],
     ids: Int[Tensor, "sentence beam length"],
-    sequence: tuple[int, ...],
+    banned_after: Mapping[tuple[int, ...], list[int]],
 ) -> None:
-    """Rule out the last token of ``sequence`` where all the others were just said."""
-    opening, last = sequence[:-1], sequence[-1]
-    if len(opening) > ids.shape[-1]:
+    """Rule out the last token of each banned sequence where all others were just generated."""
+    log_probs[:, :, banned_after.get((), [])] = -torch.inf
+    lengths = sorted({len(opening) for opening in banned_after} - {0})
+    lengths = [length for length in lengths if length <= ids.shape[-1]]
+    if not lengths:
         return
-    recent = ids[:, :, ids.shape[-1] - len(opening) :]
-    begins_alike = (recent == recent.new_tensor(opening)).all(dim=-1)  # (sentence, beam)
-    log_probs[:, :, last].masked_fill_(begins_alike, -torch.inf)
+
+    recent = ids[:, :, ids.shape[-1] - lengths[-1] :].tolist()
+    for row, beams in enumerate(recent):
+        for beam, tokens in enumerate(beams):
+            for length in lengths:
+                last = banned_after.get(tuple(tokens[-length:]))
+                if last is not None:
+                    log_probs[row, beam, last] = -torch.inf

@@ -7,6 +7,7 @@ from typing import Literal
 
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.errors import ConfigError
+from pellucid.core.limits import LOAD_SECONDS
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.torch_engine import TorchEngine
@@ -25,7 +26,10 @@ class EnsembleBundle:
 
 
 def load(
-    path: Path | str, device: str = "cpu", precision: Literal["fp32", "bf16"] = "fp32"
+    path: Path | str,
+    device: str = "cpu",
+    precision: Literal["fp32", "bf16"] = "fp32",
+    seconds: float = LOAD_SECONDS,
 ) -> Translator:
     """A translator from a bundle folder, or from the best bundle of a run folder.
 
@@ -34,10 +38,11 @@ def load(
     processor multiplies such numbers itself, and a sentence in fifty may be translated otherwise.
 
     Raises InputMissingError if there is no model, CorruptError if it was damaged, BundleError if
-    its parts do not fit, ConfigError if it cannot be kept in bfloat16.
+    its parts do not fit or it is not open after so many ``seconds``, ConfigError if it cannot be
+    kept in bfloat16.
     """
-    bundle = load_bundle(path, device)
-    settings = DecodingConfig.parse(bundle.settings.get("decoding", {}), f"{path}: decoding")
+    bundle = load_bundle(path, device, seconds)
+    settings = DecodingConfig.carried(bundle.settings.get("decoding", {}), f"{path}: decoding")
     if precision == "fp32":
         return Translator(bundle, settings)
     narrow(bundle.model)

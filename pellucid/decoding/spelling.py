@@ -3,11 +3,14 @@
 from collections.abc import Iterator, Sequence
 
 from pellucid.core.errors import DataError
+from pellucid.core.limits import shown
 from pellucid.core.special import SPECIAL_COUNT, UNK_ID
 from pellucid.text.interface import Tokenizer
 
 _MOST_SPELLINGS = 1000
 """Of one phrase: sixteen letters that can all be joined or parted have 32,768."""
+_MOST_SPELLINGS_IN_ALL = 100_000
+"""Of all phrases, some ten megabytes."""
 
 
 def spell(phrase: str, what: str, tokenizer: Tokenizer) -> tuple[int, ...]:
@@ -28,9 +31,10 @@ def spell_banned(phrases: Sequence[str], tokenizer: Tokenizer) -> tuple[tuple[in
     phrase without a word.
     """
     if not all(phrase.strip() for phrase in phrases):
-        raise DataError(f"each banned phrase must hold a word, got {list(phrases)}")
+        raise DataError(f"each banned phrase must hold a word, got {shown(list(phrases))}")
     spelled: dict[tuple[int, ...], None] = {}
     pieces = _pieces(tokenizer) if phrases and _cuts_words(tokenizer) else {}
+    most = min(_MOST_SPELLINGS, _MOST_SPELLINGS_IN_ALL // max(1, len(phrases)))
     for phrase in phrases:
         ids = tuple(tokenizer.encode(phrase.strip()))
         if UNK_ID in ids:
@@ -38,7 +42,7 @@ def spell_banned(phrases: Sequence[str], tokenizer: Tokenizer) -> tuple[tuple[in
         spelled[ids] = None
         if pieces:
             surface = "".join(tokenizer.tokens(ids))
-            for _, other in zip(range(_MOST_SPELLINGS), _spellings(surface, pieces), strict=False):
+            for _, other in zip(range(most), _spellings(surface, pieces), strict=False):
                 spelled[other] = None
     return tuple(spelled)
 
@@ -75,12 +79,34 @@ def _pieces(tokenizer: Tokenizer) -> dict[str, int]:
 
 
 def _spellings(surface: str, pieces: dict[str, int]) -> Iterator[tuple[int, ...]]:
-    """Every way to cut ``surface`` into pieces, those of few pieces before others of one start."""
-    if not surface:
-        yield ()
+    """Every way to cut ``surface`` into pieces, longer pieces first.
+
+    Beginnings that no piece continues to the end are left out before the search starts: following
+    them would take time exponential in the length of the phrase.
+    """
+    size, longest = len(surface), max(map(len, pieces), default=0)
+    steps: list[list[tuple[int, int]]] = [[] for _ in range(size)]  # (end, id) from each position
+    for begin in reversed(range(size)):
+        for end in range(min(size, begin + longest), begin, -1):
+            piece = pieces.get(surface[begin:end])
+            if piece is not None and (end == size or steps[end]):
+                steps[begin].append((end, piece))
+    if not steps or not steps[0]:
         return
-    for end in range(len(surface), 0, -1):
-        piece = pieces.get(surface[:end])
-        if piece is not None:
-            for rest in _spellings(surface[end:], pieces):
-                yield (piece, *rest)
+
+    # A stack and no recursion: a phrase may have more characters than Python allows calls.
+    ids: list[int] = []
+    waiting = [iter(steps[0])]
+    while waiting:
+        step = next(waiting[-1], None)
+        if step is None:
+            waiting.pop()
+            if ids:
+                ids.pop()
+            continue
+        end, piece = step
+        if end == size:
+            yield (*ids, piece)
+        else:
+            ids.append(piece)
+            waiting.append(iter(steps[end]))

@@ -10,6 +10,7 @@ import torch
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.config import nearest_name
 from pellucid.core.errors import ConfigError, WriteError
+from pellucid.core.limits import LOAD_SECONDS
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import Engine
 from pellucid.decoding.torch_engine import TorchEngine
@@ -30,6 +31,7 @@ def load(
     engine: EngineName = "auto",
     device: Device = "auto",
     compute_type: ComputeType = "float32",
+    seconds: float = LOAD_SECONDS,
 ) -> Translator:
     """A translator from a bundle, from the best bundle of a run, or from a Marian folder.
 
@@ -37,18 +39,19 @@ def load(
     takes the fast one for all that it can do and logs which and why. ``device`` ``auto`` is a
     GPU if there is one. ``compute_type`` of ctranslate2: ``float32`` says what torch says,
     ``int8`` rounds the weights, ``auto`` is the faster one of the two on this machine; of torch:
-    ``float32``, or ``bfloat16`` for the matrices of a Transformer's blocks.
+    ``float32``, or ``bfloat16`` for the matrices of a Transformer's blocks. A bundle must have been
+    read after so many ``seconds``.
 
     Raises ConfigError naming every argument that is not known, InputMissingError if there is no
-    model, CorruptError if it was damaged, BundleError if its parts do not fit or the engine
-    asked for cannot express it, MissingExtraError if that is not installed.
+    model, CorruptError if it was damaged, BundleError if its parts do not fit, it is not read in
+    time or the engine asked for cannot express it, MissingExtraError if that is not installed.
     """
     _check(path, engine, device, compute_type)
     place = torch.device("cuda" if _takes_gpu(device) else "cpu").type
-    bundle = _open(Path(path), place)
+    bundle = _open(Path(path), place, seconds)
     if compute_type == "bfloat16":
         narrow(bundle.model)
-    settings = DecodingConfig.parse(bundle.settings.get("decoding", {}), f"{path}: decoding")
+    settings = DecodingConfig.carried(bundle.settings.get("decoding", {}), f"{path}: decoding")
     chosen = choose_engine(bundle, engine, compute_type)
     if engine != "torch":  # that it was asked for is no news
         _log.info("engine %s: %s", chosen.name, chosen.reason)
@@ -111,12 +114,12 @@ def _bundle_faults(bundle: Bundle) -> list[str]:
     return [f"ctranslate2 cannot express this model: {each}" for each in ctranslate2_faults(bundle)]
 
 
-def _open(path: Path, device: str) -> Bundle:
+def _open(path: Path, device: str, seconds: float) -> Bundle:
     if (path / "config.json").is_file() and not (path / "config.toml").exists():
         bundle = read_huggingface(path)
         bundle.model.to(device)
         return bundle
-    return load_bundle(path, device)
+    return load_bundle(path, device, seconds)
 
 
 def _takes_gpu(device: Device) -> bool:

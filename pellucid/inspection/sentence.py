@@ -120,7 +120,7 @@ def open_model(opened: Openable, watcher: SearchWatcher | None = None) -> Opened
         translator = Translator(opened.bundle, opened.settings)
     else:
         bundle = opened if isinstance(opened, Bundle) else load_bundle(opened)
-        settings = DecodingConfig.parse(bundle.settings.get("decoding", {}), "decoding")
+        settings = DecodingConfig.carried(bundle.settings.get("decoding", {}), "decoding")
         translator = Translator(bundle, settings)
     inner = translator.bundle
     if not isinstance(inner.model, Seq2Seq):

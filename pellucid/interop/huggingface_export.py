@@ -189,7 +189,7 @@ def _config_table(
 
 
 def _generation_table(bundle: Bundle, config: ModelConfig, ids: MarianIds) -> dict[str, Any]:
-    settings = DecodingConfig.parse(bundle.settings.get("decoding", {}), "decoding")
+    settings = DecodingConfig.carried(bundle.settings.get("decoding", {}), "decoding")
     return {
         "decoder_start_token_id": ids.start,
         "eos_token_id": ids.stop,

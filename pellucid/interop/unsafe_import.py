@@ -4,21 +4,37 @@ A ``.bin`` or ``.pt`` file is a pickle: a program. ``weights_only=True`` reads t
 strings, lists and tables from it and refuses everything else; there is no way around that here.
 """
 
+import pickletools
 import zipfile
 from pathlib import Path
+from typing import IO
 
 import torch
 from torch import Tensor
 
-from pellucid.core.errors import InputMissingError, UnsafeFormatError
+from pellucid.core.errors import BundleError, InputMissingError, UnsafeFormatError
+from pellucid.core.files import POINTER_HINT, is_pointer
+
+_MOST_STEPS = 1_000_000
+"""Instructions of a pickle: a tensor takes about forty, and a model has a thousand tensors."""
+_MOST_CALLS = 50_000
+"""Instructions that make an object: one tensor takes two and, even empty, a kilobyte."""
+_MOST_COPIES = 8
+"""Tied matrices are named up to four times; more names for the same bytes are a trap."""
+_CALLS = {"REDUCE", "BUILD", "NEWOBJ", "NEWOBJ_EX", "OBJ", "INST"}
+_OLD_PICKLES = 4
+"""A file from before PyTorch 1.6 begins with so many pickles: magic, version, machine, tensors."""
 
 
 def load_torch_tensors(path: Path) -> dict[str, Tensor]:
     """Read a file that holds tensors by name, onto the CPU.
 
     Raises InputMissingError if it cannot be opened, UnsafeFormatError if it holds anything but
-    tensors by name, or is damaged.
+    tensors by name, or more than the file has bytes for, or is damaged; BundleError for a pointer
+    of git-lfs.
     """
+    if is_pointer(path):
+        raise BundleError(f"{path} is a pointer of git-lfs, not the file", hint=POINTER_HINT)
     _refuse_devices_and_bombs(path)
     try:
         with path.open("rb") as file:
@@ -38,6 +54,7 @@ def load_torch_tensors(path: Path) -> dict[str, Tensor]:
             f"{path} must hold tensors by name, got {type(content).__name__}",
             hint="export the model's state_dict",
         )
+    _refuse_expanded(content, path)
     return content
 
 
@@ -46,15 +63,67 @@ def _refuse_devices_and_bombs(path: Path) -> None:
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputMissingError(f"cannot read {path}: it is not a plain file")
     if not zipfile.is_zipfile(path):
+        _refuse_long_programs(path)
         return
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
+            for entry in entries:
+                if entry.filename.endswith(".pkl") and entry.compress_type == zipfile.ZIP_STORED:
+                    with archive.open(entry) as file:
+                        _count_steps(file, path)
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
         raise UnsafeFormatError(f"{path} is a damaged archive: {error}") from error
     packed = [entry.filename for entry in entries if entry.compress_type != zipfile.ZIP_STORED]
     if packed or sum(entry.file_size for entry in entries) > path.stat().st_size:
         raise UnsafeFormatError(
             f"{path} must hold its tensors as they are, but would unpack to more than its size",
+            hint="convert it to model.safetensors where it comes from",
+        )
+
+
+def _refuse_long_programs(path: Path) -> None:
+    """Look at the pickles at the start of a file of the old format."""
+    try:
+        with path.open("rb") as file:
+            for _ in range(_OLD_PICKLES):
+                _count_steps(file, path)
+    except OSError as error:
+        raise InputMissingError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _count_steps(file: IO[bytes], path: Path) -> None:
+    """Read the instructions of a pickle, without following any.
+
+    Building a million empty tensors takes gigabytes, and a program of some megabytes asks for them.
+    Raises UnsafeFormatError if there are too many.
+    """
+    calls = 0
+    try:
+        for step, (instruction, _, _) in enumerate(pickletools.genops(file)):
+            calls += instruction.name in _CALLS
+            if step > _MOST_STEPS or calls > _MOST_CALLS:
+                raise UnsafeFormatError(
+                    f"{path} must hold the tensors of a model, and describes more than"
+                    f" {_MOST_CALLS // 2:,} tensors",
+                    hint="convert it to model.safetensors where it comes from",
+                )
+    except (ValueError, EOFError, LookupError):
+        return  # no pickle: torch says so
+
+
+def _refuse_expanded(content: dict[str, Tensor], path: Path) -> None:
+    """A tensor may repeat the bytes it has, and a copy of it would take memory for each time."""
+    shown = sum(tensor.numel() * tensor.element_size() for tensor in content.values())
+    repeating = [
+        name
+        for name, tensor in content.items()
+        if tensor.numel() * tensor.element_size() > tensor.untyped_storage().nbytes()
+    ]
+    if repeating or shown > _MOST_COPIES * path.stat().st_size:
+        which = f"{repeating[0]} repeats its own" if repeating else "the tensors repeat their"
+        raise UnsafeFormatError(
+            f"{path} must hold its tensors as they are, but {which} bytes: {shown:,} bytes of"
+            f" tensors in a file of {path.stat().st_size:,}",
             hint="convert it to model.safetensors where it comes from",
         )

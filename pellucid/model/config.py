@@ -71,7 +71,7 @@ class ModelConfig(Config):
     norm: Literal["post", "pre"] = "post"
     """Normalize after the residual sum, as the paper does, or before each sublayer.
     Not for recurrent kinds."""
-    norm_eps: float = Field(1e-6, ge=0.0)
+    norm_eps: float = Field(1e-6, ge=0.0, le=1.0)
     """Added to the variance under the root, so that a constant row stays finite (ER-49).
     Not for recurrent kinds."""
     norm_kind: Literal["layer", "rms", "l2", "l2_centered"] = "layer"
@@ -149,7 +149,7 @@ class ModelConfig(Config):
     negatives: int = Field(5, ge=0, le=_WIDEST)
     """Words drawn against each true neighbor (Mikolov et al. 2013b, §2.2); 0 is the full softmax
     of EQ-17. ``skipgram`` alone."""
-    subsample: float = Field(1e-3, ge=0.0)
+    subsample: float = Field(1e-3, ge=0.0, le=1.0)
     """Words of a larger share of the text than this are thinned out (Mikolov et al. 2013b, §2.3,
     and the value of word2vec.c); 0 keeps all. ``skipgram`` alone."""
     pretrained_vectors: str | None = None

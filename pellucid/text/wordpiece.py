@@ -18,6 +18,10 @@ from pellucid.text.word_tokenizers import join_words, split_punctuation
 CONTINUATION = "##"
 """Stands before a piece that continues a word."""
 
+_LONGEST_PIECE = 256
+"""Characters. Looking for longer ones would take time cubic in the length of a word, and both the
+vocabulary and the text may come from a stranger."""
+
 Pair = tuple[str, str]
 
 
@@ -141,7 +145,8 @@ class WordPieceTokenizer(Tokenizer):
     def __init__(self, vocabulary: Vocabulary, lowercase: bool = False) -> None:
         self._vocabulary = vocabulary
         self._lowercase = lowercase
-        self._longest = max((len(token) for token in vocabulary.tokens[SPECIAL_COUNT:]), default=0)
+        longest = max((len(token) for token in vocabulary.tokens[SPECIAL_COUNT:]), default=0)
+        self._longest = min(longest, _LONGEST_PIECE)
         self._file = VocabularyFile("wordpiece", {"lowercase": lowercase}, vocabulary)
 
     @property

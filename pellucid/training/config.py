@@ -357,6 +357,8 @@ class RunConfig(Config):
                 f" model.max_positions={limit}"
             )
         faults += self._objective_faults()
+        # the bundle of this run carries the section, and would be refused when it is opened
+        faults += [f"decoding.{fault}" for fault in self.decoding.faults_as_carried()]
         if faults:
             raise ValueError("; ".join(faults))
         return self

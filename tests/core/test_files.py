@@ -302,3 +302,33 @@ def test_leftovers_of_a_killed_process_are_removed_and_nothing_else(tmp_path: Pa
 def test_a_folder_is_removed_whole(tmp_path: Path):
     remove_folder(make(tmp_path / "folder"))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("names", "fault"),
+    [
+        (b'"a\xff"', "is damaged: not UTF-8 (byte "),
+        (b'"a\\ud800"', "is damaged or of an unknown version"),
+        (b'"a\\u0000"', "is damaged or of an unknown version"),
+        (b'"a\\u001b[31m"', "is damaged or of an unknown version"),
+    ],
+)
+def test_names_that_no_manifest_of_ours_has_are_refused_in_a_line(
+    names: bytes, fault: str, tmp_path: Path
+):
+    entry = b'{"size": 1, "sha256": ""}'
+    content = b'{"version": 1, "files": {' + names + b": " + entry + b"}}" + b" " * 100_000
+    (tmp_path / MANIFEST_NAME).write_bytes(content)
+    with pytest.raises(CorruptError) as caught:
+        verify_folder(tmp_path)
+    assert f"{tmp_path / MANIFEST_NAME} {fault}" in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_a_manifest_of_a_million_lists_is_refused_before_it_is_parsed(tmp_path: Path):
+    (tmp_path / MANIFEST_NAME).write_bytes(b'{"version": 1, "files": [' + b"[]," * 1_000_000)
+    with pytest.raises(CorruptError, match="lists more than 10,000 files"):
+        read_manifest(tmp_path)
+    (tmp_path / MANIFEST_NAME).write_bytes(b" " * ((1 << 22) + 1))
+    with pytest.raises(InputMissingError, match="it has more than 4,194,304 bytes"):
+        read_manifest(tmp_path)

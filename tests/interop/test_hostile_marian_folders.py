@@ -14,7 +14,9 @@ import torch
 from marian_folders import marian_folder
 
 from pellucid.core.errors import BundleError, InputMissingError, PellucidError, UnsafeFormatError
+from pellucid.core.tensors import load_tensors
 from pellucid.interop.huggingface_import import read_huggingface
+from pellucid.interop.unsafe_import import load_torch_tensors
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +50,45 @@ def test_an_archive_that_unpacks_to_more_than_its_size_is_refused(folder: Path):
     (folder / "pytorch_model.bin").write_bytes(bomb)
     with pytest.raises(UnsafeFormatError, match="would unpack to more than its size"):
         read_huggingface(folder)
+
+
+def test_tensors_that_repeat_their_bytes_are_refused(tmp_path: Path):
+    """Fifteen kilobytes of file took five gigabytes when they were copied."""
+    path = tmp_path / "pytorch_model.bin"
+    torch.save({"a": torch.zeros(1).expand(40_000, 30_000)}, path)
+    with pytest.raises(UnsafeFormatError, match="but a repeats its own bytes: 4,800,000,000 bytes"):
+        load_torch_tensors(path)
+    one = torch.zeros(1000)
+    torch.save({f"tensor {number}": one for number in range(100)}, path)
+    with pytest.raises(UnsafeFormatError, match="but the tensors repeat their bytes: 400,000"):
+        load_torch_tensors(path)
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_million_empty_tensors_are_refused_before_they_are_made(zipped: bool, tmp_path: Path):
+    """Thirty thousand are enough to tell; each takes more than a kilobyte."""
+    path, empty = tmp_path / "pytorch_model.bin", torch.empty(0)
+    many = {str(number): empty[:0] for number in range(30_000)}
+    torch.save(many, path, _use_new_zipfile_serialization=zipped)
+    with pytest.raises(UnsafeFormatError, match="describes more than 25,000 tensors"):
+        load_torch_tensors(path)
+
+
+def test_tied_matrices_are_read_whichever_format_they_are_in(tmp_path: Path):
+    path, matrix = tmp_path / "pytorch_model.bin", torch.rand(30, 20)
+    tied = {"shared": matrix, "encoder": matrix, "decoder": matrix, "lm_head": matrix}
+    for zipped in (True, False):
+        torch.save(tied, path, _use_new_zipfile_serialization=zipped)
+        assert torch.equal(load_torch_tensors(path)["lm_head"], matrix)
+
+
+def test_a_pointer_of_git_lfs_is_told(tmp_path: Path):
+    path = tmp_path / "pytorch_model.bin"
+    path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 3\n")
+    for load in (load_torch_tensors, load_tensors):
+        with pytest.raises(BundleError, match="is a pointer of git-lfs, not the file") as caught:
+            load(path)
+        assert "git lfs pull" in caught.value.hint
 
 
 @pytest.mark.parametrize(

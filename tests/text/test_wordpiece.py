@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.vocabulary import Vocabulary
+from pellucid.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from pellucid.text.wordpiece import (
     WordPieceTokenizer,
     learn_pieces,
@@ -169,3 +169,10 @@ def test_a_long_line_without_a_space_is_cut_in_linear_time():
     """Quadratic time would exceed the limit of the test run many times over."""
     tokenizer = WordPieceTokenizer(Vocabulary.of(["a", "##a", "##aa"]))
     assert len(tokenizer.encode("a" * 200_001)) == 100_001
+
+
+def test_pieces_beyond_any_word_are_not_looked_for():
+    """With pieces of 5,000 characters, cutting a word of so many took time cubic in them."""
+    tokenizer = WordPieceTokenizer(Vocabulary.of(["a", "##a", "##" + "a" * 4998 + "b"]))
+    assert tokenizer.split("a" * 5000) == ["a", *["##a"] * 4999]
+    assert tokenizer.split("a" * 4999 + "b")[-1] == SPECIAL_TOKENS[UNK_ID]
