@@ -10,6 +10,7 @@ from pellucid.decoding.contradictions import contradicting_phrases
 from pellucid.decoding.spelling import spell
 from pellucid.text.interface import Tokenizer
 
+_MOST_CHARACTERS = 1 << 20
 _LOG = logging.getLogger("pellucid")
 
 
@@ -69,8 +70,12 @@ def check_texts(texts: Sequence[object], first_line: int) -> None:
 def read_sources(
     sources: Sequence[str], tokenizer: Tokenizer, limit: int, first_line: int
 ) -> list[list[int]]:
-    """The ids of each line, all of them; warns where more than ``limit`` will not be read."""
-    lines_ids = tokenizer.encode_batch(sources)
+    """The ids of each line; warns where more than ``limit`` will not be read.
+
+    Of a text of more than 2^20 characters only so many become tokens: all of it would take fifty
+    times its size in memory, to be cut right after.
+    """
+    lines_ids = tokenizer.encode_batch([source[:_MOST_CHARACTERS] for source in sources])
     for number, ids in enumerate(lines_ids, start=first_line):
         if len(ids) > limit:
             _LOG.warning(

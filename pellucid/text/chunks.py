@@ -16,7 +16,7 @@ import numpy.typing as npt
 from pellucid.core.errors import DataError
 from pellucid.text.config import file_format
 from pellucid.text.interface import Tokenizer
-from pellucid.text.lines import decode_block, open_lines
+from pellucid.text.lines import decode_block, open_lines, raw_lines
 from pellucid.text.pairs import (
     PairFiles,
     count_mismatch,
@@ -30,6 +30,9 @@ from pellucid.text.store import StoreLayout
 
 CHUNK = 1 << 19
 """Bytes of source text in a chunk, some thousands of pairs."""
+
+_LONGEST_TEXT = 1 << 20
+"""Characters; a longer side counts as too long, and is not cut into tokens."""
 
 _Layout = Literal["plain", "tsv", "jsonl", "text"]
 
@@ -124,7 +127,7 @@ def read_chunks(files: PairFiles) -> Iterator[Chunk]:
                         is_empty = False
                         yield chunk
             else:
-                for first, lines in _numbered(source_file):
+                for first, lines in _numbered(raw_lines(source_file, str(source))):
                     is_empty = False
                     yield Chunk(part, layout, (str(source), ""), first, b"".join(lines), b"")
         if is_empty:
@@ -142,6 +145,9 @@ def tokenize_chunk(
     is_kept = np.array([not is_blank_pair(*pair) for pair in pairs], dtype=np.bool_)
     empty = len(pairs) - int(is_kept.sum())
     full = list(itertools.compress(pairs, is_kept.tolist())) if empty else pairs
+    is_short = np.array([max(map(len, pair)) <= _LONGEST_TEXT for pair in full], dtype=np.bool_)
+    if not is_short.all():  # counting the tokens of megabytes takes fifty times the memory
+        full = [pair if short else ("", "") for pair, short in zip(full, is_short, strict=True)]
     rows = [
         tokenizer.encode_batch([pair[side] for pair in full])
         for side, tokenizer in enumerate(tokenizers)
@@ -169,18 +175,25 @@ def _beside(
     part: int, paths: tuple[Path, Path], source_file: BinaryIO, target_file: BinaryIO
 ) -> Iterator[Chunk]:
     names = str(paths[0]), str(paths[1])
-    for first, lines in _numbered(source_file):
-        partners = list(itertools.islice(target_file, len(lines)))
+    partner_lines = raw_lines(target_file, names[1])
+    for first, lines in _numbered(raw_lines(source_file, names[0])):
+        partners = list(itertools.islice(partner_lines, len(lines)))
         if len(partners) != len(lines):
             raise count_mismatch(*paths)
         yield Chunk(part, "plain", names, first, b"".join(lines), b"".join(partners))
-    if target_file.readline():
+    if next(partner_lines, None) is not None:
         raise count_mismatch(*paths)
 
 
-def _numbered(file: BinaryIO) -> Iterator[tuple[int, list[bytes]]]:
+def _numbered(lines: Iterator[bytes]) -> Iterator[tuple[int, list[bytes]]]:
     """Lines of about ``CHUNK`` bytes together, and the number of the first, from 1."""
-    first = 1
-    while lines := file.readlines(CHUNK):
-        yield first, lines
-        first += len(lines)
+    first, size = 1, 0
+    chunk: list[bytes] = []
+    for line in lines:
+        chunk.append(line)
+        size += len(line)
+        if size >= CHUNK:
+            yield first, chunk
+            first, size, chunk = first + len(chunk), 0, []
+    if chunk:
+        yield first, chunk

@@ -7,6 +7,7 @@ returns; on two parallel files that shifts one side against the other.
 import contextlib
 import gzip
 import io
+import os
 import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -15,7 +16,29 @@ from typing import BinaryIO
 from pellucid.core.errors import DataError, InputMissingError
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_GZIP_SUFFIX = ".gz"
+_GZIP_SUFFIX, _GZIP_SIGN = ".gz", b"\x1f\x8b"
+_LONGEST_LINE = 1 << 24
+"""Bytes. A line is a sentence or a paragraph; a file without line ends would fill the memory."""
+_BOMB_FROM = 1 << 24
+_MOST_EXPANSION = 200
+"""Gzip makes text 3 to 10 times smaller and never more than 1,032 times. What unpacks to more than
+``_BOMB_FROM`` bytes and to 200 times its size holds no sentences."""
+_LOOK_EVERY = 4096  # lines; asking a file where it stands takes longer than reading a line
+_UTF_16 = "convert the file, for example: iconv -f UTF-16 -t UTF-8"
+_FOREIGN: dict[bytes, tuple[str, str]] = {
+    b"PK\x03\x04": ("a zip archive, such as .docx, .odt and .xlsx are", "save it as plain text"),
+    b"\xd0\xcf\x11\xe0": ("an old Word or Excel file", "save it as plain text"),
+    b"%PDF-": ("a PDF file", "extract its text, for example: pdftotext"),
+    b"\xff\xfe": ("UTF-16", _UTF_16),
+    b"\xfe\xff": ("UTF-16", _UTF_16),
+    b"\x28\xb5\x2f\xfd": ("packed by zstd", "unpack it first: zstd -d"),
+    b"\xfd7zXZ\x00": ("packed by xz", "unpack it first: xz -d"),
+    b"BZh": ("packed by bzip2", "unpack it first: bzip2 -d"),
+}
+"""What text files are often mistaken for, by their first bytes."""
+_MOST_NULS = 3
+"""UTF-16 without a mark is valid UTF-8 in which every second byte is a NUL, not every third."""
+_LONGEST_SIGN = max(map(len, _FOREIGN))
 
 
 def read_lines(path: Path) -> list[str]:
@@ -31,7 +54,8 @@ def iterate_lines(source: Path | BinaryIO, name: str = "<stdin>") -> Generator[s
     Who stops early calls ``close()``, as on a file.
 
     Raises InputMissingError if it cannot be read, DataError naming file, line and byte where it
-    is not UTF-8, or naming the file if it is damaged gzip.
+    is not UTF-8 or a line has more than 16 MiB, or naming the file if it is damaged gzip or a
+    format that is no text.
     """
     if not isinstance(source, Path):
         yield from decode_lines(source, name)
@@ -61,11 +85,61 @@ def open_lines(source: Path) -> Iterator[BinaryIO]:
 def _open(path: Path) -> BinaryIO:
     if path.suffix == _GZIP_SUFFIX:
         return gzip.open(path, "rb")  # type: ignore[return-value]  # a BinaryIO in all but name
-    return path.open("rb")
+    file = path.open("rb")
+    try:
+        if file.seekable():
+            _refuse_foreign(file.read(_LONGEST_SIGN), str(path))
+            file.seek(0)
+            if path.stat().st_size and file.peek(2)[:2] == _GZIP_SIGN:
+                raise DataError(
+                    f"{path} is gzip data", hint="give its name the ending .gz, and it is unpacked"
+                )
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _refuse_foreign(begin: bytes, name: str) -> None:
+    """Raise DataError for the first bytes of a format that is no text in UTF-8."""
+    for sign, (what, hint) in _FOREIGN.items():
+        if begin.startswith(sign):
+            raise DataError(f"{name} must be plain text in UTF-8, is {what}", hint=hint)
+
+
+def raw_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[bytes]:
+    """The lines of a binary stream with their ends, numbered from ``first``.
+
+    Raises DataError naming a line of more than 16 MiB, or a file that unpacks to far more than any
+    text.
+    """
+    number = first
+    while raw := file.readline(_LONGEST_LINE + 1):
+        if len(raw) > _LONGEST_LINE:
+            raise DataError(
+                f"{name}, line {number}: a line must have at most {_LONGEST_LINE:,} bytes",
+                hint="one sentence or paragraph a line; only a line feed ends a line",
+            )
+        if number % _LOOK_EVERY == 0 and isinstance(file, gzip.GzipFile):
+            _refuse_bomb(file, name)
+        yield raw
+        number += 1
+
+
+def _refuse_bomb(file: gzip.GzipFile, name: str) -> None:
+    packed = os.fstat(file.fileno()).st_size
+    if file.tell() > max(_BOMB_FROM, _MOST_EXPANSION * packed):
+        raise DataError(
+            f"{name} must be text, and unpacks to more than {_MOST_EXPANSION} times its"
+            f" {packed:,} bytes",
+            hint="gzip makes text 3 to 10 times smaller; if it is right, unpack it first: gzip -d",
+        )
 
 
 def decode_block(block: bytes, name: str, first: int) -> list[str]:
     """The lines of whole lines of UTF-8, numbered from ``first``. Raises as ``iterate_lines``."""
+    if first == 1 and block[:_LONGEST_SIGN].count(0):
+        return list(decode_lines(io.BytesIO(block), name, first))  # perhaps UTF-16
     try:
         text = (block.removeprefix(_BYTE_ORDER_MARK) if first == 1 else block).decode("utf-8")
     except UnicodeDecodeError:
@@ -83,9 +157,12 @@ def decode_block(block: bytes, name: str, first: int) -> list[str]:
 
 def decode_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[str]:
     """The lines of a binary stream, numbered from ``first``. Raises as ``iterate_lines``."""
-    for number, raw in enumerate(file, start=first):
+    for number, raw in enumerate(raw_lines(file, name, first), start=first):
         line = raw
         if number == 1:
+            _refuse_foreign(raw, name)
+            if _MOST_NULS * raw.count(0) > len(raw):
+                raise DataError(f"{name} must be plain text in UTF-8, is UTF-16", hint=_UTF_16)
             line = line.removeprefix(_BYTE_ORDER_MARK)
         if line.endswith(b"\n"):
             line = line[:-1].removesuffix(b"\r")

@@ -125,3 +125,72 @@ def test_a_file_without_permission_is_named(tmp_path):
     path.chmod(0)
     with pytest.raises(InputMissingError, match="Permission denied"):
         read_lines(path)
+
+
+LONGEST = 1 << 24
+
+
+def test_a_line_beyond_any_paragraph_is_named(tmp_path):
+    """100 MB without a line end took gigabytes in ``translate`` and ``train``."""
+    path = tmp_path / "text"
+    path.write_bytes(b"short\n" + b"x" * (LONGEST + 1))
+    with pytest.raises(DataError) as caught:
+        read_lines(path)
+    assert str(caught.value) == f"{path}, line 2: a line must have at most 16,777,216 bytes"
+    assert caught.value.hint == ("one sentence or paragraph a line; only a line feed ends a line")
+    assert [len(line) for line in iterate_lines(io.BytesIO(b"x" * LONGEST))] == [LONGEST]
+    with pytest.raises(DataError, match="<stdin>, line 1: a line must have at most"):
+        list(iterate_lines(io.BytesIO(b"x" * (LONGEST + 1))))
+
+
+def test_a_gzip_bomb_is_refused_while_it_is_small(tmp_path):
+    """Of line ends, whose list took 11 GB, and of one line without an end."""
+    path = tmp_path / "bomb.gz"
+    path.write_bytes(gzip.compress(b"\n" * (LONGEST + 10_000)))
+    with pytest.raises(DataError) as caught:
+        read_lines(path)
+    assert "bomb.gz must be text, and unpacks to more than 200 times its" in str(caught.value)
+    assert caught.value.hint == (
+        "gzip makes text 3 to 10 times smaller; if it is right, unpack it first: gzip -d"
+    )
+    path.write_bytes(gzip.compress(b"x" * (LONGEST + 1)))
+    with pytest.raises(DataError, match="line 1: a line must have at most 16,777,216 bytes"):
+        read_lines(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "what", "hint"),
+    [
+        (b"PK\x03\x04\x14\0", "a zip archive, such as .docx", "save it as plain text"),
+        (b"\xd0\xcf\x11\xe0\xa1", "an old Word or Excel file", "save it as plain text"),
+        (b"%PDF-1.7\n", "a PDF file", "extract its text, for example: pdftotext"),
+        ("\ufeffdéjà\n".encode("utf-16-le"), "UTF-16", "iconv -f UTF-16 -t UTF-8"),
+        ("\ufeffdéjà\n".encode("utf-16-be"), "UTF-16", "iconv -f UTF-16 -t UTF-8"),
+        ("the cat\n".encode("utf-16-le"), "UTF-16", "iconv -f UTF-16 -t UTF-8"),
+        (b"\x28\xb5\x2f\xfd\x04", "packed by zstd", "unpack it first: zstd -d"),
+        (b"\xfd7zXZ\x00\0\x04", "packed by xz", "unpack it first: xz -d"),
+        (b"BZh91AY&SY", "packed by bzip2", "unpack it first: bzip2 -d"),
+    ],
+)
+def test_what_is_mistaken_for_text_is_called_by_its_name(content, what, hint, tmp_path):
+    path = tmp_path / "text"
+    path.write_bytes(content)
+    for source, name in ((path, str(path)), (io.BytesIO(content), "<stdin>")):
+        with pytest.raises(DataError) as caught:
+            list(iterate_lines(source))
+        assert str(caught.value).startswith(f"{name} must be plain text in UTF-8, is {what}")
+        assert hint in caught.value.hint
+
+
+def test_gzip_without_its_ending_is_told(tmp_path):
+    path = tmp_path / "text"
+    path.write_bytes(gzip.compress(b"the cat\n"))
+    with pytest.raises(DataError, match="is gzip data") as caught:
+        read_lines(path)
+    assert caught.value.hint == "give its name the ending .gz, and it is unpacked"
+
+
+def test_a_nul_in_a_line_is_text(tmp_path):
+    path = tmp_path / "text"
+    path.write_bytes(b"the \0 cat\n\0\0\0\n")
+    assert read_lines(path) == ["the \0 cat", "\0\0\0"]
