@@ -68,8 +68,14 @@ class Bench:
         data: Mapping[str, Any],
         overrides: Mapping[str, Any],
     ) -> None:
-        self._facts, self._overrides, self._is_whole = facts, overrides, sample.is_whole
-        self._base = Recipe(facts, data, (tokenizer_choice(facts),), overrides)
+        self._facts, self._sample, self._overrides = facts, sample, overrides
+        self._base = Recipe(facts, data, (), overrides)
+        self._tokenize(tokenizer_choice(facts, SIZES[0]))
+
+    def _tokenize(self, choice: Choice) -> None:
+        """Learn these tokenizers from the sample, and cut it by them."""
+        sample = self._sample
+        self._base = dataclasses.replace(self._base, choices=(choice,))
         config = self._config(SIZES[0], 1)
         with _warnings_off():  # the run itself will repeat them
             tokenizers = train_tokenizers(sample.sources, sample.targets, config.tokenizer)
@@ -97,6 +103,10 @@ class Bench:
         fixed = self._overrides.get("training.batch_tokens")
         batch = int(fixed) if fixed else self._first_batch()
         plan, why = self._largest_size(minutes, batch)
+        afforded = tokenizer_choice(self._facts, plan.size)
+        if afforded.settings != self._base.choices[0].settings:
+            self._tokenize(afforded)
+            plan = dataclasses.replace(plan, pace=self._pace(plan.size, batch))
         while fixed is None and may_double_batch(plan):
             batch = 2 * plan.batch_tokens
             plan = dataclasses.replace(plan, batch_tokens=batch, pace=self._pace(plan.size, batch))
@@ -104,7 +114,7 @@ class Bench:
         steps = float(self._overrides.get("training.max_steps", math.inf))
         plan = dataclasses.replace(plan, validation_seconds=seconds, most_updates=steps)
         tokenizer = self._base.choices[0]
-        if self._is_whole:
+        if self._sample.is_whole:
             tokenizers = self._data.source_tokenizer, self._data.target_tokenizer
             pieces = max(each.vocabulary_size for each in tokenizers)
             tokenizer = with_fewer_pieces(tokenizer, pieces)

@@ -248,17 +248,23 @@ def running_words(facts: CorpusFacts) -> float:
     )
 
 
-def vocabulary_size(facts: CorpusFacts) -> int:
-    """How many pieces a shared BPE vocabulary should have: as the square root of the text.
+def vocabulary_size(facts: CorpusFacts, size: Size) -> int:
+    """How many pieces a BPE vocabulary should have: as the square root of the text, as far as the
+    model can afford them.
 
-        V = 8000 · √(words / 670,000), in hundreds
+        V = 8000 · √(words / 670,000), in hundreds; V · d_model ≤ the parameters of the blocks
 
     The number of different words grows about so (Heaps' law), and so V pieces of a larger text
     are each seen more often. That each is seen often decides (Gowda and May 2020: at least 95% of
     the pieces a hundred times); small corpora want few pieces (Sennrich and Zhang 2019; Araabi and
-    Monz 2020). Where there are fewer words than that, each is to become one piece.
+    Monz 2020). Where there are fewer words than that, each is to become one piece. The second
+    bound is one of time: the output layer has V · d_model parameters and is to take no more of it
+    than all blocks together, so that a small model reads more text in its minutes.
     """
-    wanted = 8000 * math.sqrt(running_words(facts) / _WORDS_OF_8000)
+    wanted = min(
+        8000 * math.sqrt(running_words(facts) / _WORDS_OF_8000),
+        size.block_parameters / size.d_model,
+    )
     bounded = min(max(wanted, _SMALLEST_VOCABULARY), _LARGEST_VOCABULARY)
     letters = facts.source.different_characters + facts.target.different_characters
     least = SMALLEST_BYTE_VOCABULARY + _PIECES_PER_CHARACTER * letters
@@ -267,8 +273,11 @@ def vocabulary_size(facts: CorpusFacts) -> int:
     return math.ceil(max(min(bounded, whole), least) / 100) * 100
 
 
-def tokenizer_choice(facts: CorpusFacts) -> Choice:
-    """Which pieces text is cut into, how many there are, and whether both sides share them."""
+def tokenizer_choice(facts: CorpusFacts, size: Size) -> Choice:
+    """What text is cut into, how many pieces there are, and whether both sides share them.
+
+    ``size`` is that of the model, which must afford them.
+    """
     kinds = unit_of(facts.source, is_target=False), unit_of(facts.target, is_target=True)
     shares = kinds == ("bpe", "bpe") and facts.common_characters >= _SHARED_LETTERS
     settings: dict[str, Any] = {"tokenizer.kind": kinds[0], "tokenizer.shared": shares}
@@ -284,10 +293,12 @@ def tokenizer_choice(facts: CorpusFacts) -> Choice:
     names = {"bpe": "subwords", "word": "words", "character": "characters"}
     what = names[kinds[0]] + ("" if kinds[0] == kinds[1] else f" to {names[kinds[1]]}")
     if "bpe" in kinds:
-        size = vocabulary_size(facts)
-        settings["tokenizer.vocabulary_size"] = size
-        what += f", at most {size:,}"
+        pieces = vocabulary_size(facts, size)
+        settings["tokenizer.vocabulary_size"] = pieces
+        what += f", at most {pieces:,}"
         reasons.append(f"{running_words(facts):,.0f} words of text")
+        if pieces < vocabulary_size(facts, SIZES[-1]):
+            reasons.append("more would slow a small model down")
     if kinds == ("bpe", "bpe"):
         what += ", one vocabulary for both sides" if shares else ", a vocabulary for each side"
         reasons.append(f"{facts.common_characters:.0%} of the letters are common to both sides")

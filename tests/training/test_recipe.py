@@ -58,12 +58,12 @@ def plan(facts: CorpusFacts, minutes: float = 10.0, pace: Pace = SLOW) -> Plan:
 
 
 def test_sentences_get_subwords_and_a_notation_its_words():
-    assert tokenizer_choice(MULTI30K).settings == {
+    assert tokenizer_choice(MULTI30K, SIZES[-1]).settings == {
         "tokenizer.kind": "bpe",
         "tokenizer.shared": True,
         "tokenizer.vocabulary_size": 8000,
     }
-    assert tokenizer_choice(SCAN).settings == {
+    assert tokenizer_choice(SCAN, SIZES[0]).settings == {
         "tokenizer.kind": "word",
         "tokenizer.shared": False,
         "model.share_embeddings": False,
@@ -79,13 +79,16 @@ def test_letters_to_phones_are_characters_to_words():
         "tokenizer.shared": False,
         "model.share_embeddings": False,
     }
-    assert tokenizer_choice(CMUDICT).settings == expected
+    assert tokenizer_choice(CMUDICT, SIZES[0]).settings == expected
     unspaced = SideFacts(1.0, 7.5, 110_000, 0.9, 29, 0.0, 1.0)
-    assert tokenizer_choice(dataclasses.replace(CMUDICT, source=unspaced)).settings == expected
+    assert (
+        tokenizer_choice(dataclasses.replace(CMUDICT, source=unspaced), SIZES[0]).settings
+        == expected
+    )
 
 
 def test_different_alphabets_get_a_vocabulary_each():
-    choice = tokenizer_choice(RUSSIAN)
+    choice = tokenizer_choice(RUSSIAN, SIZES[0])
     assert choice.settings["tokenizer.shared"] is False
     assert choice.settings["model.share_embeddings"] is False
     assert "10% of the letters are common" in choice.why
@@ -93,28 +96,40 @@ def test_different_alphabets_get_a_vocabulary_each():
 
 def test_a_script_without_spaces_is_neither_spelled_words_nor_too_small():
     """20 characters count as 20 / 6 words; 4,096 different ones need a piece each."""
-    choice = tokenizer_choice(CHINESE)
+    choice = tokenizer_choice(CHINESE, SIZES[0])
     assert choice.settings["tokenizer.kind"] == "bpe"
     assert choice.settings["tokenizer.vocabulary_size"] >= 261 + 4096
 
 
 def test_the_vocabulary_grows_as_the_root_of_the_text_within_bounds():
     """Four times the pairs of Multi30k, twice the pieces; the phrasebook has 1,204 words."""
-    assert vocabulary_size(MULTI30K) == 8000
+    assert vocabulary_size(MULTI30K, SIZES[-1]) == 8000
     rich = dataclasses.replace(MULTI30K.source, different_words=10**6)
     many = dataclasses.replace(MULTI30K, pairs=4 * 29_000, source=rich)
-    assert vocabulary_size(many) == pytest.approx(16_000, abs=100)
-    assert vocabulary_size(dataclasses.replace(many, pairs=10**9)) == 32_000
-    assert vocabulary_size(dataclasses.replace(many, pairs=10)) == 1000
-    assert vocabulary_size(PHRASEBOOK) == 1500
+    assert vocabulary_size(many, SIZES[-1]) == pytest.approx(16_000, abs=100)
+    assert vocabulary_size(dataclasses.replace(many, pairs=10**9), SIZES[-1]) == 32_000
+    assert vocabulary_size(dataclasses.replace(many, pairs=10), SIZES[-1]) == 1000
+    assert vocabulary_size(PHRASEBOOK, SIZES[-1]) == 1500
+
+
+def test_the_output_layer_costs_no_more_than_the_blocks():
+    """2+2 layers of width 128 have 655,360 weights, as many as 5,120 pieces have."""
+    assert vocabulary_size(MULTI30K, SIZES[0]) == 5200
+    assert vocabulary_size(MULTI30K, SIZES[1]) == 8000
+    assert "more would slow a small model down" in tokenizer_choice(MULTI30K, SIZES[0]).why
+    assert "slow" not in tokenizer_choice(MULTI30K, SIZES[1]).why
 
 
 def test_a_text_that_gives_fewer_pieces_is_not_asked_for_more():
-    choice = with_fewer_pieces(tokenizer_choice(MULTI30K), 1234)
+    choice = with_fewer_pieces(tokenizer_choice(MULTI30K, SIZES[-1]), 1234)
     assert choice.settings["tokenizer.vocabulary_size"] == 1234
     assert choice.what.startswith("subwords, 1,234,")
-    assert with_fewer_pieces(tokenizer_choice(MULTI30K), 8000) == tokenizer_choice(MULTI30K)
-    assert with_fewer_pieces(tokenizer_choice(SCAN), 10) == tokenizer_choice(SCAN)
+    assert with_fewer_pieces(tokenizer_choice(MULTI30K, SIZES[-1]), 8000) == tokenizer_choice(
+        MULTI30K, SIZES[-1]
+    )
+    assert with_fewer_pieces(tokenizer_choice(SCAN, SIZES[0]), 10) == tokenizer_choice(
+        SCAN, SIZES[0]
+    )
 
 
 def test_what_is_deterministic_is_closed_and_says_one_thing_only():
@@ -210,7 +225,7 @@ def test_validations_cost_a_twentieth_of_the_time_unless_there_would_be_too_few(
 def test_what_is_written_is_a_config_with_its_reasons(facts: CorpusFacts, tmp_path):
     data = {"source": 'a "b".en', "target": "a.de"}
     given = plan(facts, 30.0)
-    chosen = choices(given, "it fits", tokenizer_choice(facts))
+    chosen = choices(given, "it fits", tokenizer_choice(facts, SIZES[1]))
     recipe = Recipe(facts, data, chosen, {"model.dropout": 0.25})
     path = tmp_path / "recipe.toml"
     path.write_text(recipe.to_toml(), encoding="utf-8")
@@ -227,10 +242,10 @@ def test_what_is_written_is_a_config_with_its_reasons(facts: CorpusFacts, tmp_pa
 
 def test_settings_that_belong_to_a_choice_go_with_it():
     """Words have no spaces to keep; two vocabularies cannot share their embeddings."""
-    chosen = (tokenizer_choice(CMUDICT),)
+    chosen = (tokenizer_choice(CMUDICT, SIZES[0]),)
     settings = Recipe(CMUDICT, {}, chosen, {"tokenizer.kind": "word"}).settings()
     assert not {"tokenizer.keep_spaces", "tokenizer.target_kind"} & settings.keys()
-    shared = (tokenizer_choice(MULTI30K),)
+    shared = (tokenizer_choice(MULTI30K, SIZES[-1]),)
     apart = Recipe(MULTI30K, {}, shared, {"tokenizer.shared": False}).settings()
     assert apart["model.share_embeddings"] is False
 
