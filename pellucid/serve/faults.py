@@ -1,7 +1,10 @@
 """Why a request was not done: each has a status of its own and says no more than it may."""
 
 from pellucid.core.errors import PellucidError
-from pellucid.serve.strict_json import Fault
+from pellucid.serve.strict_json import Fault, bounded
+
+_MOST_FAULTS = 20
+"""How many faults of one request are told; the others are counted."""
 
 
 class ServiceError(PellucidError):
@@ -20,8 +23,11 @@ class InvalidError(ServiceError):
     title = "Invalid request"
 
     def __init__(self, faults: list[Fault]) -> None:
-        super().__init__("; ".join(f"{each.field} {each.message}" for each in faults))
-        self.faults = faults
+        self.faults = [bounded(each) for each in faults[:_MOST_FAULTS]]
+        told = [f"{each.field} {each.message}" for each in self.faults]
+        if len(faults) > len(told):
+            told.append(f"and {len(faults) - len(told)} more faults")
+        super().__init__("; ".join(told))
 
 
 class UnknownModelError(ServiceError):

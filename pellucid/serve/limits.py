@@ -53,6 +53,8 @@ class Limits(Config):
     """Bytes of a request's target."""
     max_json_depth: int = 32
     """Arrays and objects within each other."""
+    max_json_values: int = 10_000
+    """Numbers, strings, arrays and objects in one body."""
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:

@@ -31,16 +31,19 @@ class ReadText:
     sentences: list[ReadSentence]
 
 
-async def read_texts(model: LoadedModel, request: TranslateRequest, limit: int) -> list[ReadText]:
+async def read_texts(
+    model: LoadedModel, request: TranslateRequest, limit: int, *, whole: bool = False
+) -> list[ReadText]:
     """Cut the texts into sentences and tokens, of which ``limit`` are read.
 
-    Raises InvalidError for longer sentences if the request does not let them be cut.
+    With ``whole`` a sentence of more tokens is divided where white space is, so that all of it is
+    read. Raises InvalidError for longer sentences if the request does not let them be cut.
     """
     texts = [request.text] if isinstance(request.text, str) else list(request.text)
     if sum(len(text) for text in texts) <= _CHEAP_CHARS:
-        read = [read_text(model, text, request.split, limit) for text in texts]
+        read = _read_all(model, texts, request.split, limit, whole)
     else:
-        read = await asyncio.to_thread(_read_all, model, texts, request.split, limit)
+        read = await asyncio.to_thread(_read_all, model, texts, request.split, limit, whole)
     if not request.truncate:
         faults = [
             Fault(
@@ -58,11 +61,13 @@ async def read_texts(model: LoadedModel, request: TranslateRequest, limit: int) 
     return read
 
 
-def _read_all(model: LoadedModel, texts: list[str], split: bool, limit: int) -> list[ReadText]:
-    return [read_text(model, text, split, limit) for text in texts]
+def _read_all(
+    model: LoadedModel, texts: list[str], split: bool, limit: int, whole: bool
+) -> list[ReadText]:
+    return [_read_text(model, text, split, limit, whole) for text in texts]
 
 
-def read_text(model: LoadedModel, text: str, split: bool, limit: int) -> ReadText:
+def _read_text(model: LoadedModel, text: str, split: bool, limit: int, whole: bool) -> ReadText:
     """Cut one text; without ``split`` it is one sentence."""
     if split:
         places = split_sentences(text, model.source_language)
@@ -70,6 +75,8 @@ def read_text(model: LoadedModel, text: str, split: bool, limit: int) -> ReadTex
         words = text.strip()
         start = len(text) - len(text.lstrip()) if words else len(text)
         places = [Sentence(text[:start], words, text[start + len(words) :], start)]
+    if whole:
+        places = [part for place in places for part in _divided(model, place, limit)]
     all_ids = model.source_ids([place.text for place in places])
     return ReadText(
         [
@@ -82,3 +89,21 @@ def read_text(model: LoadedModel, text: str, split: bool, limit: int) -> ReadTex
             for place, ids in zip(places, all_ids, strict=True)
         ]
     )
+
+
+def _divided(model: LoadedModel, place: Sentence, limit: int) -> list[Sentence]:
+    """Parts of at most ``limit`` tokens, halved until they are, at white space if there is any."""
+    text = place.text
+    if len(text) < 2 or len(model.source_ids([text])[0]) <= limit:
+        return [place]
+    middle = len(text) // 2
+    blanks = [index for index, character in enumerate(text) if character.isspace()]
+    cut = min(blanks, key=lambda index: abs(index - middle), default=middle)
+    left, right = text[:cut].rstrip(), text[cut:].lstrip()
+    right_start = len(text) - len(right)
+    between = text[len(left) : right_start]
+    parts = [
+        Sentence(place.before, left, "", place.start),
+        Sentence(between, right, place.after, place.start + right_start),
+    ]
+    return [each for part in parts for each in _divided(model, part, limit)]

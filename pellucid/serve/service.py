@@ -115,9 +115,15 @@ class Service:
         """All models, the one that is used by default first."""
         return [served.model for served in self._served.values()]
 
-    async def translate(self, request: TranslateRequest) -> TranslateResponse:
-        """Translate texts. Raises ServiceError; when cancelled, so is the work."""
-        served, texts = await self._read(request)
+    async def translate(
+        self, request: TranslateRequest, *, whole: bool = False
+    ) -> TranslateResponse:
+        """Translate texts. Raises ServiceError; when cancelled, so is the work.
+
+        With ``whole`` the caller has checked the limits, and a sentence that is too long for the
+        model is translated in parts.
+        """
+        served, texts = await self._read(request, whole=whole)
         found: list[SentenceAnswer | None] = [None] * sum(len(text.sentences) for text in texts)
         async for index, answer in self._sentences(served, request, texts):
             found[index] = answer
@@ -229,13 +235,14 @@ class Service:
             raise UnknownModelError(f"there is no model {shown(name)}; GET /v1/models lists them")
         return self._served[name]
 
-    async def _read(self, request: TranslateRequest) -> tuple[Served, list[ReadText]]:
-        faults = faults_of_translate(request, self.limits)
-        if faults:
+    async def _read(
+        self, request: TranslateRequest, *, whole: bool = False
+    ) -> tuple[Served, list[ReadText]]:
+        if not whole and (faults := faults_of_translate(request, self.limits)):
             raise InvalidError(faults)
         served = self.find(request.model)
         limit = served.model.source_limit(self.limits.max_source_tokens)
-        texts = await read_texts(served.model, request, limit)
+        texts = await read_texts(served.model, request, limit, whole=whole)
         return served, texts
 
     async def _sentences(

@@ -1,9 +1,11 @@
 """JSON without the leniencies of the standard parser: every fault has a place and a number."""
 
 import dataclasses
+import itertools
 import json
 import math
 import re
+import reprlib
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,8 +14,17 @@ _LONGEST_NUMBER = 40
 _EXACT = 2**53
 """Below this every integer is a double of its own."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
+"""A string, or what begins like one and never ends: no start is tried twice, so time is linear."""
+_STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
+
 _SHOWN = 40
 """Characters of a wrong value that are told back."""
+_SHORT_REPR = reprlib.Repr()
+_SHORT_REPR.maxstring = _SHORT_REPR.maxother = 4 * _SHOWN
+"""Never writes out a whole value, which may have a megabyte."""
+_LONGEST_FIELD = 100
+"""Characters of a field's name in a fault: a client chooses the names."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,10 +56,11 @@ class _Wrong:
     value: str
 
 
-def parse_strictly(body: bytes, max_depth: int) -> Any:
+def parse_strictly(body: bytes, max_depth: int, max_values: int) -> Any:
     """The value that ``body`` holds.
 
-    Raises MalformedError for what is not UTF-8, not JSON or deeper than ``max_depth``;
+    Raises MalformedError for what is not UTF-8, not JSON, deeper than ``max_depth`` or made of
+    more than ``max_values`` values, of which each costs time wherever it is checked;
     RefusedError for keys that come twice, NaN, infinity, numbers that no double holds and lone
     surrogates, naming the field.
     """
@@ -58,7 +70,10 @@ def parse_strictly(body: bytes, max_depth: int) -> Any:
         raise MalformedError(f"the body must be UTF-8, byte {error.start} is not") from None
     if text.startswith("\ufeff"):
         raise MalformedError("the body must not start with a byte order mark")
-    if depth_of(text) > max_depth:
+    bare = _STRING.sub("", text)
+    if bare.count(",") + bare.count("[") + bare.count("{") >= max_values:
+        raise MalformedError(f"a body may hold {max_values} values")
+    if _depth_of(bare) > max_depth:
         raise MalformedError(f"arrays and objects may be nested {max_depth} deep at most")
     try:
         value = json.loads(
@@ -80,32 +95,32 @@ def parse_strictly(body: bytes, max_depth: int) -> Any:
 
 def depth_of(text: str) -> int:
     """How many arrays and objects stand open at most; brackets in strings do not count."""
-    depth = deepest = 0
-    inside = False
-    position = 0
-    for match in re.finditer(r'["\[\]{}\\]', text):
-        if match.start() < position:
-            continue
-        mark = match.group()
-        if inside:
-            if mark == "\\":
-                position = match.start() + 2
-            elif mark == '"':
-                inside = False
-        elif mark == '"':
-            inside = True
-        elif mark in "[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif mark in "]}":
-            depth -= 1
-    return deepest
+    return _depth_of(_STRING.sub("", text))
 
 
 def shown(value: object) -> str:
     """A value as it is told back: short, on one line, in ASCII."""
-    text = ascii(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+    return _cut(_in_ascii(_SHORT_REPR.repr(value)), _SHOWN)
+
+
+def bounded(fault: Fault) -> Fault:
+    """The same fault, with a field that is short and printable whatever a client called it."""
+    printable = ascii(fault.field[:_LONGEST_FIELD])[1:-1]
+    return dataclasses.replace(fault, field=_cut(printable, _LONGEST_FIELD))
+
+
+def _depth_of(bare: str) -> int:
+    """The depth of JSON whose strings have been taken out."""
+    marks = re.sub(r"[^\[\]{}]+", "", bare)
+    return max(itertools.accumulate(map(_STEPS.__getitem__, marks)), default=0)
+
+
+def _in_ascii(text: str) -> str:
+    return text.encode("ascii", "backslashreplace").decode("ascii")
+
+
+def _cut(text: str, length: int) -> str:
+    return text if len(text) <= length else f"{text[:length]}..."
 
 
 def _integer(digits: str) -> int | _Wrong:
@@ -132,6 +147,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _faults_of(value: object, place: str) -> Iterator[Fault]:
+    place = place[: 2 * _LONGEST_FIELD]  # else each of thousands of faults repeats a long name
     match value:
         case _Wrong():
             yield Fault(place or "body", value.message, shown(value.value))

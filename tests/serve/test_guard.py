@@ -1,5 +1,6 @@
 """What never reaches a route: wrong hosts, pages of others, missing keys, monsters."""
 
+import asyncio
 import hashlib
 import logging
 
@@ -82,6 +83,81 @@ def test_every_route_but_three_asks_for_a_key(locked: TestClient):
 def test_no_spelling_of_a_path_gets_around_the_key(locked: TestClient, method: str, path: str):
     response = locked.request(method, path, headers=JSON)
     assert response.status_code == 401, (method, path)
+
+
+def test_nothing_is_read_before_the_key_is_checked(locked: TestClient):
+    """Not a byte of a body on any route, but where LibreTranslate's clients put the key."""
+
+    async def ask(method: str, path: str) -> int:
+        async def receive() -> dict[str, object]:
+            raise AssertionError(f"{method} {path} read the body")
+
+        async def send(message: dict[str, object]) -> None:
+            sent.append(message)
+
+        sent: list[dict[str, object]] = []
+        headers = [
+            (b"host", b"localhost"),
+            (b"content-type", b"application/json"),
+            (b"content-length", b"9"),
+        ]
+        scope = {
+            **{"type": "http", "method": method, "path": path, "raw_path": path.encode()},
+            **{"query_string": b"", "headers": headers},
+        }
+        await locked.app(scope, receive, send)
+        return sent[0]["status"]
+
+    free = {*locked.app._policy.open_paths, "/translate", "/detect", "/languages"}
+    asked = [(m, p) for m, p in sorted(all_routes(locked)) if p not in free and "{" not in p]
+    assert {"/v1/translate", "/health", "/frontend/settings"} < {path for _, path in asked}
+    for method, path in asked:
+        assert asyncio.run(ask(method, path)) == 401
+
+
+@pytest.mark.parametrize("path", ["/translate", "/detect", "/languages"])
+@pytest.mark.parametrize(
+    ("kind", "content"),
+    [
+        ("application/json", b'{"q": [' + b"1," * 400_000 + b"1]}"),
+        ("application/json", b'{"api_key": "wrong-wrong-wrong-wrong", "q": [' + b"1," * 9000),
+        ("application/json", b'{"api_key"' * 90_000),
+        ("application/x-www-form-urlencoded", b"api_key=" * 100_000),
+        ("multipart/form-data; boundary=x", b'name="api_key"\r\na\r\n' * 40_000),
+        ("multipart/form-data; boundary=x", b"--x\r\n" * 100_000),
+    ],
+)
+def test_a_stranger_s_body_is_never_parsed(
+    locked: TestClient, monkeypatch: pytest.MonkeyPatch, path: str, kind: str, content: bytes
+):
+    parsed: list[bytes] = []
+    monkeypatch.setattr(
+        "pellucid.serve.http.guard.parse_body", lambda body, *_, **__: parsed.append(body)
+    )
+    method = "GET" if path == "/languages" else "POST"
+    response = locked.request(method, path, content=content, headers={"content-type": kind})
+    assert response.status_code == 401
+    assert not parsed
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"json": {"q": "a", "api_key": KEY}},
+        {"content": b'{"q":"a", "api_key" :\r\n "correct\\u002dhorse-battery"}', "headers": JSON},
+        {"data": {"q": "a", "api_key": KEY}},
+        {"files": {"q": (None, "a"), "api_key": (None, KEY)}},
+        {"params": {"q": "a", "api_key": KEY}},
+    ],
+)
+def test_libretranslate_s_clients_send_the_key_in_the_body(locked: TestClient, body: dict):
+    assert locked.post("/detect", **body).status_code == 200
+
+
+def test_a_key_elsewhere_in_the_body_opens_nothing(locked: TestClient):
+    body = {"q": "a", "x": {"api_key": KEY}}
+    assert locked.post("/detect", json=body).status_code == 401
+    assert locked.post("/detect", json={"q": f'"api_key": "{KEY}"'}).status_code == 401
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pellucid.serve.strict_json import MalformedError, RefusedError, depth_of, parse_strictly
+from pellucid.serve.strict_json import MalformedError, RefusedError, depth_of, parse_strictly, shown
 
 VALUES = st.recursive(
     st.none()
@@ -24,7 +24,7 @@ VALUES = st.recursive(
 
 def faults(body: bytes) -> list[tuple[str, str]]:
     with pytest.raises(RefusedError) as caught:
-        parse_strictly(body, 32)
+        parse_strictly(body, 32, 10_000)
     return [(each.field, each.message) for each in caught.value.faults]
 
 
@@ -33,7 +33,7 @@ def faults(body: bytes) -> list[tuple[str, str]]:
 def test_what_is_json_is_read_as_the_standard_parser_reads_it(value: object):
     for escaped in (True, False):
         text = json.dumps(value, ensure_ascii=escaped)
-        assert parse_strictly(text.encode(), 1000) == value
+        assert parse_strictly(text.encode(), 1000, 10_000) == value
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def test_what_no_field_can_hold_is_named(body: bytes, field: str, message: str):
 
 
 def test_a_pair_of_surrogates_is_a_character():
-    assert parse_strictly(rb'"\ud83d\ude42"', 32) == "🙂"
+    assert parse_strictly(rb'"\ud83d\ude42"', 32, 1) == "🙂"
 
 
 def test_all_faults_are_told_at_once():
@@ -72,19 +72,21 @@ def test_all_faults_are_told_at_once():
         ('{"a": "é"}'.encode("latin-1"), "the body must be UTF-8, byte 7 is not"),
         (b'\xef\xbb\xbf{"a": 1}', "the body must not start with a byte order mark"),
         (b"[" * 33 + b"]" * 33, "arrays and objects may be nested 32 deep at most"),
-        (b"[" * 100_000, "arrays and objects may be nested 32 deep at most"),
-        (b'{"a":' * 100_000, "arrays and objects may be nested 32 deep at most"),
+        (b"[" * 9_999, "arrays and objects may be nested 32 deep at most"),
+        (b'{"a":' * 9_999, "arrays and objects may be nested 32 deep at most"),
+        (b"[" * 100_000, "a body may hold 10000 values"),
+        (b"[" + b"1," * 9_999 + b"1]", "a body may hold 10000 values"),
         (b'"\x01"', "the body is not JSON: Invalid control character"),
     ],
 )
 def test_what_is_not_json_is_told(body: bytes, message: str):
     with pytest.raises(MalformedError, match=f"^{message}"):
-        parse_strictly(body, 32)
+        parse_strictly(body, 32, 10_000)
 
 
 def test_brackets_in_strings_do_not_count():
     assert depth_of(r'{"[[[\"[[": ["]", "\\"], "b": {}}') == 2
-    assert parse_strictly(json.dumps(["[" * 100]).encode(), 1) == ["[" * 100]
+    assert parse_strictly(json.dumps(["[" * 100]).encode(), 1, 2) == ["[" * 100]
 
 
 @given(VALUES)
@@ -100,8 +102,24 @@ def test_the_depth_is_how_deep_it_is(value: object):
     assert depth_of(json.dumps(value)) == depth(value)
 
 
-def test_a_megabyte_of_quotes_takes_no_more_than_a_moment():
+@pytest.mark.parametrize("text", ['"\\"' * 350_000, '"' + '\\"' * 500_000 + "\\", "[]" * 500_000])
+def test_a_megabyte_of_marks_takes_no_more_than_a_moment(text: str):
     """D8: linear, or this would take minutes."""
     begun = time.process_time()
-    depth_of('"\\"' * 350_000)
+    depth_of(text)
     assert time.process_time() - begun < 20
+
+
+def test_a_long_name_is_not_repeated_by_each_fault_below_it():
+    body = b'{"' + b"x" * 100_000 + b'": [' + b"NaN," * 99 + b"NaN]}"
+    assert sum(len(field) for field, _ in faults(body)) < 100 * 300
+
+
+def test_values_are_told_back_short_in_ascii_and_on_one_line():
+    for value in ("é" * 10**6, ["x" * 10**6] * 3, {"a\n": {"b" * 10**6: 1}}, 10**39, None):
+        text = shown(value)
+        assert len(text) <= 43
+        assert text.isascii()
+        assert text.isprintable()
+    assert shown("a") == "'a'"
+    assert shown("x" * 50) == "'" + "x" * 39 + "..."

@@ -108,6 +108,7 @@ def _bounds(limits: Limits) -> dict[tuple[str, str], dict[str, int]]:
         ("WalkRequest", "target"): text,
         ("InspectRequest", "only"): {"maxItems": limits.max_texts, "maxLength": 200},
         ("LibreRequest", "q"): text,
+        ("LibreDetectRequest", "q"): text,
         ("LibreRequest", "alternatives"): {"maximum": limits.max_n_best - 1},
     }
 

@@ -2,14 +2,27 @@
 
 import base64
 import hashlib
+import json
+import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from urllib.parse import parse_qs, unquote_plus
 
 from pellucid.core.errors import ConfigError
 
 SHORTEST_KEY = 16
 """Characters; the hash is a fast one, so a key must be beyond guessing."""
 _HASHED = "sha256:"
+_MOST_FIELDS = 64
+"""Fields of a query string that is searched for a key."""
+_IN_JSON = re.compile(rb'"api_key"[ \t\r\n]{0,9}:[ \t\r\n]{0,9}("(?:[^"\\]|\\.){0,256}")')
+_IN_FORM = re.compile(rb"(?:^|&)api_key=([^&]{0,768})")
+_IN_PARTS = re.compile(
+    rb'name="?api_key"?[^\r\n]{0,99}\r\n'  # the rest of Content-Disposition
+    rb"(?:[^\r\n]{1,99}\r\n){0,4}\r\n"  # other headers of the part, and the empty line after them
+    rb"([^\r\n]{0,256})"
+)
+"""Where LibreTranslate's clients put the key, in the three kinds of body that they send."""
 
 
 class KeyRing:
@@ -42,6 +55,34 @@ def key_of(headers: Mapping[str, str]) -> str | None:
                 return None
         case _:
             return headers.get("x-api-key")
+
+
+def key_in_query(query: bytes) -> str | None:
+    """The ``api_key`` of a query string, as clients of LibreTranslate may send it."""
+    try:
+        fields = parse_qs(query.decode("ascii"), max_num_fields=_MOST_FIELDS)
+    except ValueError:
+        return None
+    return fields.get("api_key", [None])[0]
+
+
+def keys_in_body(body: bytes) -> Iterator[str]:
+    """What may be the ``api_key`` of a JSON object or a form, found without parsing the body.
+
+    A stranger's body is searched once and costs a millisecond for each megabyte; whoever has
+    sent a key of ours here may have it parsed, which tells whether it is the field itself.
+    """
+    for pattern in (_IN_JSON, _IN_FORM, _IN_PARTS):
+        match = pattern.search(body)
+        if match is None:
+            continue
+        try:
+            text = match[1].decode()
+            if pattern is _IN_JSON:
+                text = str(json.loads(text))
+        except ValueError:
+            continue
+        yield unquote_plus(text) if pattern is _IN_FORM else text
 
 
 def _digest_of(key: str) -> bytes:

@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Mapping, MutableMapping
+from email.message import Message
+from email.parser import HeaderParser
 from typing import Any
 from urllib.parse import parse_qsl
 
-from starlette.types import Message, Receive
+from starlette.types import Message as Event
+from starlette.types import Receive
 
 from pellucid.serve.faults import InvalidError
 from pellucid.serve.http.checks import media_type_of
@@ -16,7 +19,12 @@ from pellucid.serve.strict_json import RefusedError as RefusedJsonError
 
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
+PARTS = "multipart/form-data"
 _MOST_FORM_FIELDS = 16
+_LONGEST_BOUNDARY = 70
+"""Characters; RFC 2046, §5.1.1."""
+_LONGEST_PART_HEAD = 1024
+"""Bytes of the headers of one part of a form."""
 
 
 NOTHING = object()
@@ -45,27 +53,37 @@ async def read_body(receive: Receive, limits: Limits) -> bytes:
             return bytes(body)
 
 
-def parse_body(body: bytes, headers: Mapping[str, str], limits: Limits, *, takes_form: bool) -> Any:
-    """The value in the body. Raises RefusedError, and InvalidError naming fields."""
+def parse_body(
+    body: bytes, headers: Mapping[str, str], limits: Limits, *, form_query: bytes | None
+) -> Any:
+    """The value in the body. Raises RefusedError, and InvalidError naming fields.
+
+    ``form_query`` is the query string of an address that takes a form beside JSON, whose fields
+    may stand there as well; None for an address that takes JSON alone.
+    """
     kind = media_type_of(headers)
-    if kind == FORM and takes_form:
-        return _parse_form(body)
-    if kind != JSON:
-        raise RefusedError(415, f"the body must be {JSON} in UTF-8")
-    try:
-        return parse_strictly(body, limits.max_json_depth)
-    except MalformedError as error:
-        raise RefusedError(400, str(error)) from None
-    except RefusedJsonError as error:
-        raise InvalidError(error.faults) from None
+    if kind == JSON:
+        try:
+            return parse_strictly(body, limits.max_json_depth, limits.max_json_values)
+        except MalformedError as error:
+            raise RefusedError(400, str(error)) from None
+        except RefusedJsonError as error:
+            raise InvalidError(error.faults) from None
+    if form_query is not None:
+        if kind == FORM or not (kind or body):
+            return _as_object(_form_fields(form_query) + _form_fields(body))
+        if kind == PARTS:
+            parts = _parts_of(body, headers["content-type"])
+            return _as_object(_form_fields(form_query) + parts)
+    raise RefusedError(415, f"the body must be {JSON} in UTF-8")
 
 
 def replay(value: Any, receive: Receive) -> Receive:
     """A channel that gives ``value`` as a body first, and then what comes."""
     body = b"" if value is NOTHING else json.dumps(value).encode()
-    waiting: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+    waiting: list[Event] = [{"type": "http.request", "body": body, "more_body": False}]
 
-    async def receive_again() -> Message:
+    async def receive_again() -> Event:
         return waiting.pop() if waiting else await receive()
 
     return receive_again
@@ -78,20 +96,62 @@ def set_json(scope: MutableMapping[str, Any]) -> None:
     scope["headers"] = [*headers, (b"content-type", JSON.encode())]
 
 
-def _parse_form(body: bytes) -> dict[str, Any]:
-    """The fields of a form; numbers in digits become numbers."""
+def _form_fields(form: bytes) -> list[tuple[str, str]]:
+    """The fields of a form as a URL has them."""
     try:
-        pairs = parse_qsl(
-            body.decode("ascii"),
+        return parse_qsl(
+            form.decode("ascii"),
             keep_blank_values=True,
-            strict_parsing=bool(body),
+            strict_parsing=bool(form),
             errors="strict",
             max_num_fields=_MOST_FORM_FIELDS,
         )
     except ValueError:
         raise RefusedError(400, "the body is not a form in UTF-8") from None
+
+
+def _parts_of(body: bytes, content_type: str) -> list[tuple[str, str]]:
+    """The fields of a form in parts (RFC 7578), none of them a file.
+
+    The body is cut at its boundary a bounded number of times; only the short heads of the parts
+    are parsed, by the standard library.
+    """
+    boundary = _head_of(f"content-type: {content_type}".encode("latin-1")).get_boundary()
+    if not boundary or len(boundary) > _LONGEST_BOUNDARY:
+        raise RefusedError(400, "the boundary of the form is missing or too long")
+    mark = b"\r\n--" + boundary.encode("latin-1", "replace")
+    before, *parts = (b"\r\n" + body).split(mark, _MOST_FORM_FIELDS + 1)
+    if before.strip() or not parts or parts.pop().rstrip() != b"--":
+        raise RefusedError(400, f"the body is not a form of at most {_MOST_FORM_FIELDS} parts")
+    return [_field_of(part) for part in parts]
+
+
+def _field_of(part: bytes) -> tuple[str, str]:
+    """Name and value of one part. Raises RefusedError, also for a file."""
+    head, separator, value = part.partition(b"\r\n\r\n")
+    if not (head.startswith(b"\r\n") and separator) or len(head) > _LONGEST_PART_HEAD:
+        raise RefusedError(400, "a part of the form is malformed")
+    message = _head_of(head.lstrip())
+    name = message.get_param("name", header="content-disposition")
+    encoding = message.get("content-transfer-encoding", "8bit").lower()
+    if not isinstance(name, str) or encoding not in ("7bit", "8bit", "binary"):
+        raise RefusedError(400, "a part of the form is malformed")
+    if message.get_filename() is not None:
+        raise RefusedError(415, "files are not taken")
+    try:
+        return name.encode("latin-1").decode(), value.decode()
+    except ValueError:
+        raise RefusedError(400, "the body is not a form in UTF-8") from None
+
+
+def _head_of(head: bytes) -> Message:
+    return HeaderParser().parsestr(head.decode("latin-1"))
+
+
+def _as_object(fields: list[tuple[str, str]]) -> dict[str, Any]:
+    """The fields by name; numbers in digits become numbers."""
     found: dict[str, Any] = {}
-    for name, value in pairs:
+    for name, value in fields:
         if name in found:
             raise InvalidError([Fault(name, "must be given once", "")])
         is_count = name == "alternatives" and value.isdecimal() and len(value) < 10

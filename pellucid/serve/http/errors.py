@@ -17,7 +17,12 @@ from pellucid.serve.strict_json import Fault, shown
 _LOG = logging.getLogger("pellucid.serve")
 
 CONTENT_TYPE = "application/problem+json"
-LIBRETRANSLATE_PATHS = frozenset(("/translate", "/languages", "/health", "/frontend/settings"))
+LIBRETRANSLATE_PATHS = frozenset(
+    ("/translate", "/detect", "/languages", "/health", "/frontend/settings")
+)
+
+_LONGEST_DETAIL = 4000
+"""Characters; twenty faults have room. What is longer repeats a long value of the request."""
 
 TITLES = {
     400: "Malformed request",
@@ -61,14 +66,15 @@ def problem_response(
     headers: Mapping[str, str] | None = None,
 ) -> Response:
     """The answer to a request that was not done."""
+    if len(detail) > _LONGEST_DETAIL:
+        detail = f"{detail[:_LONGEST_DETAIL]}..."
     problem = Problem(
         title=TITLES.get(status, "Error"),
         status=status,
         detail=detail,
         request_id=request_id_of(scope),
         errors=[
-            {"field": shown(each.field)[1:-1], "message": each.message, "value": each.value}
-            for each in faults
+            {"field": each.field, "message": each.message, "value": each.value} for each in faults
         ]
         or None,
         error=detail if scope.get("path") in LIBRETRANSLATE_PATHS else None,

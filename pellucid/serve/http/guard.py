@@ -9,8 +9,8 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pellucid.serve.batching import place_of
-from pellucid.serve.faults import InvalidError, OverloadedError, ServiceError
-from pellucid.serve.http.auth import KeyRing, key_of
+from pellucid.serve.faults import OverloadedError, ServiceError
+from pellucid.serve.http.auth import KeyRing, key_in_query, key_of, keys_in_body
 from pellucid.serve.http.body import (
     NOTHING,
     ClientLeftError,
@@ -40,6 +40,8 @@ _TEXT_LOG = logging.getLogger("pellucid.serve.text")
 
 OPEN_PATHS = frozenset(("/", "/livez", "/readyz"))
 """What needs no key: the page, which holds nothing, and the two probes."""
+_KEY_IN_BODY = frozenset(("/translate", "/detect", "/languages"))
+"""Where LibreTranslate's clients send the key in the body, even of a GET."""
 _BODY_METHODS = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 _CLIENT_LEFT = 499
 """What nginx calls this status; it is in the log and the metrics only."""
@@ -127,26 +129,33 @@ class Guard:
         if method == "OPTIONS" and headers.get("origin", "").lower() in policy.origins:
             await self._app(scope, receive, send)  # a browser asks whether it may ask
             return
-        in_body = path in LIBRETRANSLATE_PATHS and key_of(headers) is None and bool(policy.keys)
+        key = key_of(headers)
+        if key is None and path in LIBRETRANSLATE_PATHS:
+            key = key_in_query(scope["query_string"])
+        in_body = bool(policy.keys) and key is None and path in _KEY_IN_BODY
         if not in_body:
-            self._check_key(path, key_of(headers))
+            self._check_key(path, key)
         check_origin(method, host, headers, policy.origins)
-        value: Any = None
+
+        value: Any = NOTHING
+        body = b""
         try:
             check_framing(headers, limits)
-            if method in _BODY_METHODS or (in_body and headers.get("content-length", "0") != "0"):
+            has_key = in_body and headers.get("content-length", "0") != "0"
+            if reads := method in _BODY_METHODS or has_key:
                 body = await read_body(receive, limits)
-                if not body and "content-type" not in headers:
-                    value = NOTHING
-                else:
-                    takes_form = path in LIBRETRANSLATE_PATHS
-                    value = parse_body(body, headers, limits, takes_form=takes_form)
-        except (RefusedError, InvalidError):
+        except RefusedError:
             if in_body:
                 self._check_key(path, None)
             raise
-        if in_body:  # LibreTranslate's clients send the key in the body, even of a GET
+        if in_body and not any(map(policy.keys.opens, keys_in_body(body))):
+            self._check_key(path, None)  # before anything is parsed
+        query = scope["query_string"] if path in LIBRETRANSLATE_PATHS else None
+        if reads and (body or "content-type" in headers or query):
+            value = parse_body(body, headers, limits, form_query=query)
+        if in_body:
             self._check_key(path, _key_in(value))
+
         if method not in _BODY_METHODS:
             await self._app(scope, receive, send)
             return

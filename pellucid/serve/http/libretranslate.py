@@ -1,19 +1,24 @@
 """LibreTranslate's interface, so that its clients work."""
 
+import asyncio
+import dataclasses
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import pydantic
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
-from pellucid.serve.faults import UnknownModelError
+from pellucid.serve.faults import InvalidError, UnknownModelError
+from pellucid.serve.html_text import HtmlText, read_html
 from pellucid.serve.http.routes import documented
 from pellucid.serve.http.waiting import while_connected
 from pellucid.serve.languages import UNKNOWN, language_name
+from pellucid.serve.limits import Limits
 from pellucid.serve.models import LoadedModel
-from pellucid.serve.schema import TranslateRequest
+from pellucid.serve.schema import TextAnswer, TranslateRequest, faults_of_translate
 from pellucid.serve.service import Service
-from pellucid.serve.strict_json import shown
+from pellucid.serve.strict_json import Fault, shown
 
 _AUTO = "auto"
 
@@ -29,10 +34,29 @@ class LibreRequest(pydantic.BaseModel):
     """ISO 639 code, or ``auto`` for the first model into the target language."""
     target: str
     """ISO 639 code."""
-    format: Literal["text"] = "text"
+    format: Literal["text", "html"] = "text"
+    """With ``html`` tags stay as they are, and what stands between them is translated."""
     alternatives: int = pydantic.Field(default=0, ge=0)
     """Other translations given for each text."""
     api_key: str | None = None
+    secret: str | None = None
+    """Sent by LibreTranslate's own page; it means nothing here."""
+
+
+class LibreDetectRequest(pydantic.BaseModel):
+    """A text whose language is asked for."""
+
+    model_config = pydantic.ConfigDict(strict=True, extra="forbid", use_attribute_docstrings=True)
+
+    q: str
+    api_key: str | None = None
+
+
+class LibreDetected(pydantic.BaseModel):
+    """A language that a text may be in."""
+
+    confidence: float
+    language: str
 
 
 class LibreResponse(pydantic.BaseModel):
@@ -52,7 +76,7 @@ class LibreLanguage(pydantic.BaseModel):
 
 
 def make_libretranslate_routes(service: Service) -> APIRouter:
-    """``/translate``, ``/languages``, ``/health`` and ``/frontend/settings``."""
+    """``/translate``, ``/detect``, ``/languages``, ``/health`` and ``/frontend/settings``."""
     router = APIRouter(tags=["LibreTranslate"])
 
     @router.post(
@@ -64,15 +88,26 @@ def make_libretranslate_routes(service: Service) -> APIRouter:
     async def libre_translate(body: LibreRequest, request: Request) -> Response:
         """As LibreTranslate's; the languages choose the model."""
         model = choose_model(service, body.source, body.target)
-        asked = TranslateRequest(
-            text=body.q, model=model.place.name, alternatives=body.alternatives
-        )
-        answer = await while_connected(request.receive, service.translate(asked))
-        return JSONResponse(_libre_answer(body, model, answer.translations))
+        translate = _translated(service, body, model)
+        texts, alternatives = await while_connected(request.receive, translate)
+        return JSONResponse(_libre_answer(body, model, texts, alternatives))
+
+    @router.post("/detect", response_model=list[LibreDetected], responses=documented(422))
+    async def detect(body: LibreDetectRequest) -> Response:
+        """The languages that the models read, the first model's first. Nothing is detected: each
+        has the confidence 0.
+        """
+        if len(body.q) > service.limits.max_text_chars:
+            rule = f"must have at most {service.limits.max_text_chars} characters"
+            raise InvalidError([Fault("q", f"{rule}, got {len(body.q)}", str(len(body.q)))])
+        service.find(None)
+        languages = dict.fromkeys(model.source_language for model in service.loaded())
+        return JSONResponse([{"confidence": 0.0, "language": code} for code in languages])
 
     @router.get("/languages", response_model=list[LibreLanguage], responses=documented())
     async def languages() -> Response:
         """Which languages go into which."""
+        service.find(None)
         return JSONResponse(languages_of_models(service.loaded()))
 
     @router.get("/health", responses=documented())
@@ -84,6 +119,7 @@ def make_libretranslate_routes(service: Service) -> APIRouter:
     @router.get("/frontend/settings", responses=documented())
     async def frontend_settings() -> Response:
         """What LibreTranslate tells its own page."""
+        service.find(None)
         return JSONResponse(_frontend_settings(service))
 
     return router
@@ -117,14 +153,63 @@ def languages_of_models(models: list[LoadedModel]) -> list[dict[str, Any]]:
     ]
 
 
-def _libre_answer(body: LibreRequest, model: LoadedModel, texts: list[Any]) -> dict[str, Any]:
+async def _translated(
+    service: Service, body: LibreRequest, model: LoadedModel
+) -> tuple[list[str], list[list[str]]]:
+    """Each text of ``q`` translated as a whole, and others for each."""
+    originals = [body.q] if isinstance(body.q, str) else list(body.q)
+    _check_limits(body, service.limits)
+    if body.format == "html":
+        documents = await asyncio.to_thread(lambda: [read_html(each) for each in originals])
+    else:
+        documents = [HtmlText(("", ""), (each,)) for each in originals]
+    asked = TranslateRequest(
+        text=[text for document in documents for text in document.texts],
+        model=model.place.name,
+        alternatives=body.alternatives,
+    )
+    answer = await service.translate(asked, whole=True)
+
+    answers = iter(answer.translations)
+    texts, alternatives = [], []
+    for document in documents:
+        own = [next(answers) for _ in document.texts]
+        write = document.with_texts if body.format == "html" else "".join
+        texts.append(write([each.text for each in own]))
+        alternatives.append([write(each) for each in _others(own)])
+    return texts, alternatives
+
+
+def _others(texts: Sequence[TextAnswer]) -> list[list[str]]:
+    """Other ways to say several texts: the k-th of each, its best where it has fewer."""
+    count = max((len(each.alternatives or ()) for each in texts), default=0)
+    return [
+        [
+            (each.alternatives or [])[rank] if rank < len(each.alternatives or []) else each.text
+            for each in texts
+        ]
+        for rank in range(count)
+    ]
+
+
+def _check_limits(body: LibreRequest, limits: Limits) -> None:
+    """Raises InvalidError for what is beyond the limits, which are about what the client sent."""
+    asked = TranslateRequest(text=body.q, alternatives=body.alternatives)
+    faults = [
+        dataclasses.replace(each, field=each.field.replace("text", "q", 1))
+        for each in faults_of_translate(asked, limits)
+    ]
+    if faults:
+        raise InvalidError(faults)
+
+
+def _libre_answer(
+    body: LibreRequest, model: LoadedModel, texts: list[str], alternatives: list[list[str]]
+) -> dict[str, Any]:
     several = not isinstance(body.q, str)
-    answer: dict[str, Any] = {
-        "translatedText": [each.text for each in texts] if several else texts[0].text
-    }
+    answer: dict[str, Any] = {"translatedText": texts if several else texts[0]}
     if body.alternatives:
-        others = [each.alternatives or [] for each in texts]
-        answer["alternatives"] = others if several else others[0]
+        answer["alternatives"] = alternatives if several else alternatives[0]
     if body.source == _AUTO:  # nothing is detected: the languages of the model are told
         told = {"confidence": 0, "language": model.source_language}
         answer["detectedLanguage"] = [told] * len(texts) if several else told
