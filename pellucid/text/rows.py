@@ -1,11 +1,16 @@
-"""Rows of ids of different lengths, laid out one after the other, in memory or mapped from disk."""
+"""Rows of ids of different lengths, laid out one after the other, in memory or in a file."""
 
+import os
+import weakref
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+
+from pellucid.core.errors import CorruptError
 
 Ids = npt.NDArray[np.integer[Any]]
 Indices = npt.NDArray[np.int64]
@@ -17,11 +22,42 @@ _BLOCK = 1 << 18
 """Rows looked at together, to bound memory."""
 
 
+class FileIds:
+    """The ids in a file, of which a row at a time is read.
+
+    The file is not mapped: reading a mapped file that somebody has cut short kills the process by a
+    signal, and here it raises CorruptError. The file stays open, so another one that takes its
+    name changes nothing. Any number of threads may read.
+    """
+
+    def __init__(self, path: Path, data_type: str) -> None:
+        """Open the file. Raises OSError if that cannot be done."""
+        self._path = path
+        self.dtype = np.dtype(data_type)
+        self._file = os.open(path, os.O_RDONLY)
+        weakref.finalize(self, os.close, self._file)
+        self.nbytes = os.fstat(self._file).st_size
+
+    def __len__(self) -> int:
+        return self.nbytes // self.dtype.itemsize
+
+    def read(self, begin: int, count: int) -> Ids:
+        """So many ids from position ``begin``."""
+        size = count * self.dtype.itemsize
+        content = os.pread(self._file, size, begin * self.dtype.itemsize)
+        if len(content) != size:
+            raise CorruptError(
+                f"{self._path} should have {self.nbytes} bytes, has {os.fstat(self._file).st_size}",
+                hint="something changed the cache of a running job; start it again",
+            )
+        return np.frombuffer(content, self.dtype)
+
+
 @dataclass(frozen=True)
 class IdRows:
     """Rows of ids, one after the other."""
 
-    ids: Ids
+    ids: Ids | FileIds
     lengths: Ids
     """How many ids each row has."""
     begins: Indices
@@ -39,14 +75,23 @@ class IdRows:
         return len(self.lengths)
 
     def row(self, index: int) -> Ids:
-        """The ids of one row, a view."""
-        start = self._begins_of(np.array([index]))[0]
-        return self.ids[start : start + self.lengths[index]]
+        """The ids of one row, a view if they are in memory. Raises CorruptError as ``gather``."""
+        start, length = int(self._begins_of(np.array([index]))[0]), int(self.lengths[index])
+        if isinstance(self.ids, FileIds):
+            return self.ids.read(start, length)
+        return self.ids[start : start + length]
 
     def gather(self, indices: npt.ArrayLike) -> tuple[Indices, Indices]:
-        """The ids of several rows, int64, one after the other, and the length of each row."""
+        """The ids of several rows, int64, one after the other, and the length of each row.
+
+        Raises CorruptError if the file that holds them was cut short since it was opened.
+        """
         rows = np.asarray(indices, dtype=np.int64)
         lengths = self.lengths[rows].astype(np.int64)
+        if isinstance(self.ids, FileIds):
+            begins = self._begins_of(rows).tolist()
+            read = map(self.ids.read, begins, lengths.tolist())
+            return np.concatenate([np.empty(0, np.int64), *read], dtype=np.int64), lengths
         ends = np.cumsum(lengths)
         places = np.arange(ends[-1] if len(ends) else 0)
         places += np.repeat(self._begins_of(rows) - (ends - lengths), lengths)

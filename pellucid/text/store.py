@@ -1,4 +1,4 @@
-"""Tokenized sentence pairs, in memory or mapped from disk.
+"""Tokenized sentence pairs, in memory or on disk.
 
 A store is a folder: ``source.ids`` and ``target.ids`` hold all tokens one after the other (little
 endian, 16 bits if the vocabulary allows, else 32), ``*.lengths`` how many each sentence has
@@ -16,7 +16,7 @@ import numpy as np
 
 from pellucid.core.errors import CorruptError, DataError
 from pellucid.core.files import read_manifest, verify_files
-from pellucid.text.rows import IdRows, Ids
+from pellucid.text.rows import FileIds, IdRows, Ids
 from pellucid.text.verification import Verification
 
 STORE_NAME = "store.json"
@@ -81,7 +81,7 @@ class TokenStore:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Map a store from disk.
+        """Open a store on disk; its ids stay there until they are asked for.
 
         All files must have their sizes, and all but the ids their hashes. The ids are hashed
         too, before this returns if they are few, else in the background: ``confirm`` waits for
@@ -94,7 +94,7 @@ class TokenStore:
         layout, report = _read_description(folder / STORE_NAME)
         types = layout.source_type, layout.target_type
         source, target = (
-            _map_rows(folder, side, id_type, layout, report.kept)
+            _open_rows(folder, side, id_type, layout, report.kept)
             for side, id_type in zip(_SIDES, types, strict=True)
         )
         later = {folder / name: files[name]["sha256"] for name in ids}
@@ -119,10 +119,9 @@ class TokenStore:
         return self.source.row(index), self.target.row(index)
 
     def check_files(self) -> None:
-        """See that the mapped files still have their sizes; a store in memory has none.
+        """See that the files still have their sizes; a store in memory has none.
 
-        Reading a mapped file that was cut short kills the process, so this is asked before
-        each epoch. Raises CorruptError naming the file.
+        Asked before each epoch. Raises CorruptError naming the file.
         """
         if self.folder is None:
             return
@@ -176,19 +175,29 @@ def _read_description(path: Path) -> tuple[StoreLayout, StoreReport]:
     return layout, described
 
 
-def _map_rows(folder: Path, name: str, id_type: str, layout: StoreLayout, count: int) -> IdRows:
-    rows = IdRows(
-        _map_file(folder / f"{name}.ids", id_type),
-        _map_file(folder / f"{name}.lengths", layout.length_type),
-        _map_file(folder / f"{name}.begins", BEGIN_TYPE),
-    )
+def _open_rows(folder: Path, name: str, id_type: str, layout: StoreLayout, count: int) -> IdRows:
+    """The rows of one side: lengths are read, as planning needs all of them, ids are not."""
+    ids = folder / f"{name}.ids"
+    try:
+        _check_size(ids, id_type)
+        rows = IdRows(
+            FileIds(ids, id_type),
+            _read_numbers(folder / f"{name}.lengths", layout.length_type),
+            _read_numbers(folder / f"{name}.begins", BEGIN_TYPE),
+        )
+    except OSError as error:
+        raise CorruptError(f"cannot read {error.filename}: {error.strerror}") from error
     if len(rows) != count or not rows.fit_together():
         raise CorruptError(f"{folder / name}.lengths does not fit {name}.ids and {STORE_NAME}")
     return rows
 
 
-def _map_file(path: Path, data_type: str) -> Any:
+def _read_numbers(path: Path, data_type: str) -> Any:
+    _check_size(path, data_type)
+    return np.fromfile(path, dtype=data_type)
+
+
+def _check_size(path: Path, data_type: str) -> None:
     size = path.stat().st_size if path.is_file() else 0
     if size == 0 or size % np.dtype(data_type).itemsize:
         raise CorruptError(f"{path} should hold numbers of type {data_type}, has {size} bytes")
-    return np.memmap(path, dtype=data_type, mode="r")

@@ -131,7 +131,7 @@ class _Recipe:
                 f" {self.max_length} tokens (data.max_length)"
             )
         written = [
-            np.memmap(folder / f"{side}.lengths", layout.length_type, "r")
+            np.fromfile(folder / f"{side}.lengths", layout.length_type)
             for side in ("source", "target")
         ]
         slipped = tally.as_lines(slipped_stretch(*written))

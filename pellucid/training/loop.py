@@ -99,7 +99,7 @@ def _next_batches(run: Run) -> tuple[list[Drawn], list[Batch]]:
     for _ in range(run.config.training.accumulate):
         epoch, position = run.sampler.epoch, run.sampler.position
         if position == 0:
-            run.data.store.check_files()  # a mapped file cut short would kill the process
+            run.data.store.check_files()
         drawn.append(Drawn(epoch, position, next(run.sampler)))
     shares = run.team.share([each.indices for each in drawn])
     return drawn, [

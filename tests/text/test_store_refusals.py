@@ -206,6 +206,31 @@ def test_a_file_cut_short_under_a_running_job_is_noticed_before_it_is_read(tmp_p
         store.check_files()
 
 
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_file_cut_short_while_it_is_read_is_an_error_and_no_signal(tmp_path, side):
+    """D9: a mapped file would end the process by SIGBUS."""
+    store = build(tmp_path, write_files(tmp_path))
+    rows = getattr(store, side)
+    path = store.folder / f"{side}.ids"
+    size = path.stat().st_size
+    path.write_bytes(b"")  # cuts the file itself, not another one under its name
+    for read in (lambda: rows.row(0), lambda: rows.gather([0, len(rows) - 1])):
+        with pytest.raises(CorruptError) as caught:
+            read()
+        assert str(caught.value) == f"{path} should have {size} bytes, has 0"
+        assert caught.value.hint == "something changed the cache of a running job; start it again"
+
+
+def test_a_file_that_is_exchanged_while_it_is_read_changes_nothing(tmp_path):
+    store = build(tmp_path, write_files(tmp_path))
+    before = [ids.tolist() for ids in store.pair(0)]
+    path = store.folder / "source.ids"
+    path.with_name("other").write_bytes(bytes(path.stat().st_size))
+    path.with_name("other").rename(path)
+    assert [ids.tolist() for ids in store.pair(0)] == before
+    assert store.source.gather([])[0].tolist() == []
+
+
 def test_pairs_in_memory_are_a_store_as_well():
     store = TokenStore.from_pairs([[4, 5], [6]], [[7], [8, 9]])
     store.check_files()
