@@ -2,10 +2,13 @@
 
 import math
 from collections.abc import Callable
+from typing import Literal, assert_never
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+
+Activation = Literal["relu", "gelu", "swish"]
 
 
 def relu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
@@ -40,6 +43,22 @@ def silu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     Symbols: x = x.
     """
     return x * torch.sigmoid(x)
+
+
+def activate(x: Float[Tensor, "*shape"], kind: Activation) -> Float[Tensor, "*shape"]:
+    """The activation function that a config names.
+
+    EQ: 99.  Source: Vaswani et al. (2017), §3.3, has ``relu``; ``swish`` is ``silu``.
+    """
+    match kind:
+        case "relu":
+            return relu(x)
+        case "gelu":
+            return gelu(x)
+        case "swish":
+            return silu(x)
+        case _:
+            assert_never(kind)
 
 
 def feed_forward(

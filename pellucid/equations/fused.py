@@ -135,7 +135,8 @@ def fused_rotary_positions(
     wide = x.double() if x.dtype is torch.float64 else x.float()
     waves = sinusoidal_positions(length, size, start, wide.dtype, x.device)
     turns = torch.complex(waves[:, 1::2].contiguous(), waves[:, ::2].contiguous())
-    pairs = torch.view_as_complex(wide.reshape(*x.shape[:-1], size // 2, 2))
+    # Rows cut out of the packed projection may begin at an odd number: complex views refuse those.
+    pairs = torch.view_as_complex(wide.contiguous().view(*x.shape[:-1], size // 2, 2))
     return torch.view_as_real(pairs * turns).flatten(-2).to(x.dtype)
 
 

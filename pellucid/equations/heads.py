@@ -1,5 +1,8 @@
 """Multi-head attention: several attentions side by side, joined by one projection."""
 
+import dataclasses
+from collections.abc import Callable
+
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
@@ -7,6 +10,19 @@ from torch import Tensor
 from pellucid.core.errors import ShapeError
 from pellucid.equations.attention import attention
 from pellucid.equations.shapes import require_same_size
+
+
+@dataclasses.dataclass(frozen=True)
+class HeadBiases:
+    """What Marian's models add to each projection; the paper adds nothing."""
+
+    b_q: Float[Tensor, "heads 1 key_size"] | None = None
+    b_k: Float[Tensor, "heads 1 key_size"] | None = None
+    b_v: Float[Tensor, "heads 1 value_size"] | None = None
+    b_o: Float[Tensor, " d_model"] | None = None
+
+
+NO_BIASES = HeadBiases()
 
 
 def split_heads(
@@ -73,30 +89,32 @@ def multi_head_attention(
     w_v: Float[Tensor, "heads d_model value_size"],
     w_o: Float[Tensor, "heads*value_size d_model"],
     may_attend: Bool[Tensor, "*#batch #query #key"] | None = None,
+    biases: HeadBiases = NO_BIASES,
+    head: Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor] = attention,
 ) -> Float[Tensor, "*batch query d_model"]:
-    """Several heads look at once; their answers are put side by side and projected back.
+    """Several heads attend at once; their outputs are put side by side and projected back.
 
         MultiHead(Q, K, V) = Concat(head₁, …, head_h) W^O
 
     EQ: 77, 79, 82, 83, 88, 89.  Source: Agarwal, Def. 4.2; Vaswani et al. (2017), §3.2.2.
     Symbols: query = Q, key = K, value = V, w_q[i] = Wᵢ^Q, w_k[i] = Wᵢ^K, w_v[i] = Wᵢ^V, w_o = W^O,
-    heads = h, key_size = dₖ, value_size = dᵥ.
+    heads = h, key_size = dₖ, value_size = dᵥ; head = Attention of one head.
     Raises: ShapeError if inputs, weights or mask do not fit together.
 
     Self-attention is Q = K = V = X, cross attention K = V = the encoder's output; the mask is
-    the same for every head. No biases. Differs: torch.nn.MultiheadAttention has biases, ties
+    the same for every head. The paper has no biases. Differs: torch.nn.MultiheadAttention ties
     key_size and value_size to d_model / heads, and its masks say True = hidden.
     """
     _require_projections(("query", query, w_q), ("key", key, w_k), ("value", value, w_v))
-    each_head = attention(
-        query.unsqueeze(-3) @ w_q,  # (*batch, heads, query, key_size)
-        key.unsqueeze(-3) @ w_k,
-        value.unsqueeze(-3) @ w_v,
+    each_head = head(
+        _plus(query.unsqueeze(-3) @ w_q, biases.b_q),  # (*batch, heads, query, key_size)
+        _plus(key.unsqueeze(-3) @ w_k, biases.b_k),
+        _plus(value.unsqueeze(-3) @ w_v, biases.b_v),
         None if may_attend is None else may_attend.unsqueeze(-3),
     )
     side_by_side = merge_heads(each_head)  # (*batch, query, heads * value_size)
     require_same_size("heads * value_size", ("the heads", side_by_side, -1), ("w_o", w_o, -2))
-    return side_by_side @ w_o
+    return _plus(side_by_side @ w_o, biases.b_o)
 
 
 def head_contributions(
@@ -142,6 +160,10 @@ def joint_rank(weights: Float[Tensor, "heads d_model size"]) -> int:
     Symbols: weights[i] = Wᵢ.
     """
     return int(torch.linalg.matrix_rank(merge_heads(weights)).item())
+
+
+def _plus(x: Tensor, bias: Tensor | None) -> Tensor:
+    return x if bias is None else x + bias
 
 
 def _require_projections(*projections: tuple[str, Tensor, Tensor]) -> None:

@@ -1,9 +1,13 @@
 """Norms: each row is brought to a standard size."""
 
+from typing import Literal, assert_never
+
 from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.equations.shapes import Number
+
+NormKind = Literal["layer", "rms", "l2", "l2_centered"]
 
 
 def mean_and_deviation(
@@ -80,6 +84,30 @@ def l2_centered_norm(
     Symbols: x = a = A + B, μ = ⟨a⟩, eps = ε (not in Bayesuvius).
     """
     return l2_norm(x - x.mean(dim=-1, keepdim=True), eps)
+
+
+def normalize(
+    x: Float[Tensor, "*batch size"],
+    kind: NormKind,
+    gain: Float[Tensor, " size"] | None,
+    bias: Float[Tensor, " size"] | None,
+    eps: Number,
+) -> Float[Tensor, "*batch size"]:
+    """The norm that a config names; only ``layer`` has a bias, and the ``l2`` norms have no gain.
+
+    EQ: 91, 98.  Source: Vaswani et al. (2017), §3.1, has ``layer``.
+    """
+    match kind:
+        case "layer":
+            return layer_norm(x, gain, bias, eps)
+        case "rms":
+            return rms_norm(x, gain, eps)
+        case "l2":
+            return l2_norm(x, eps)
+        case "l2_centered":
+            return l2_centered_norm(x, eps)
+        case _:
+            assert_never(kind)
 
 
 def _gain_and_bias(x: Tensor, gain: Tensor | None, bias: Tensor | None) -> Tensor:

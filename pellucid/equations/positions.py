@@ -1,7 +1,8 @@
 """Where a word stands: without this, attention cannot tell one order from another."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Literal, assert_never
 
 import torch
 from jaxtyping import Float, Int
@@ -10,6 +11,19 @@ from torch import Tensor
 from pellucid.core.errors import ShapeError
 from pellucid.equations.feed_forward import relu
 from pellucid.equations.shapes import Number, require_fits
+
+PositionKind = Literal[
+    "sinusoidal",
+    "learned",
+    "one_hot",
+    "joint",
+    "summed",
+    "relative",
+    "rotary",
+    "alibi",
+    "none",
+]
+"""The last four add nothing to the embeddings: three act inside attention, the fourth nowhere."""
 
 BASE = 10000.0
 """The base of the wavelengths' geometric progression (Vaswani et al. 2017, §3.5)."""
@@ -192,6 +206,40 @@ def network_embedding(
     Symbols: x = X, w_x = W_x, w_zx = W_zx.
     """
     return relu(x @ w_x) @ w_zx
+
+
+def encode_positions(
+    x: Float[Tensor, "*batch length d_model"],
+    kind: PositionKind,
+    weights: Mapping[str, Tensor],
+    start: int = 0,
+) -> Float[Tensor, "*batch length d_model"]:
+    """Embeddings that know their positions, in the way that a config names.
+
+    EQ: 21, 22, 23, 24, 29, 30.  Source: Vaswani et al. (2017), §3.5, for sinusoids and learned
+    rows; the others as in their own functions.
+    Symbols: x = rows of which the first has position ``start``; weights = the matrices that this
+    kind learns, by the names of its function: ``table`` for learned, ``w`` for one-hot positions.
+    """
+    length, d_model = x.shape[-2:]
+    match kind:
+        case "sinusoidal":
+            return x + sinusoidal_positions(length, d_model, start, device=x.device)
+        case "learned":
+            return x + learned_positions(length, weights["table"], start)
+        case "one_hot":
+            w = weights["w"]  # (d_model + max_length, d_model)
+            return one_hot_positions(x, w.shape[0] - d_model, start) @ w
+        case "joint":
+            return joint_positions(x, weights["w_x"], weights["w_e"], weights["w_z"], start)
+        case "summed":
+            word = weights["w_x"], weights["w_zx"]
+            position = weights["w_e"], weights["w_ze"]
+            return summed_positions(x, *word, *position, start)
+        case "relative" | "rotary" | "alibi" | "none":
+            return x
+        case _:
+            assert_never(kind)
 
 
 def is_permutation_equivariant(

@@ -26,36 +26,32 @@ def residual(
 def add_and_norm(
     x: Float[Tensor, "*batch d_model"],
     sublayer_output: Float[Tensor, "*batch d_model"],
-    gain: Float[Tensor, " d_model"] | None = None,
-    bias: Float[Tensor, " d_model"] | None = None,
-    eps: Number = 0.0,
+    norm: Callable[[Tensor], Tensor] = layer_norm,
 ) -> Float[Tensor, "*batch d_model"]:
     """Post-norm, as in the paper: add, then normalize.
 
         LayerNorm(x + Sublayer(x); g, b)
 
     EQ: 96, 109.  Source: Agarwal, Def. 6.3; Vaswani et al. (2017), §3.1.
-    Symbols: x = x, sublayer_output = Sublayer(x), gain = g, bias = b.
+    Symbols: x = x, sublayer_output = Sublayer(x), norm = LayerNorm(·; g, b).
     Differs: Agarwal, (5.4), closes its parenthesis too late (ER-08).
     """
-    return layer_norm(residual(x, sublayer_output), gain, bias, eps)
+    return norm(residual(x, sublayer_output))
 
 
 def norm_and_add(
     x: Float[Tensor, "*batch d_model"],
     sublayer: Callable[[Tensor], Tensor],
-    gain: Float[Tensor, " d_model"] | None = None,
-    bias: Float[Tensor, " d_model"] | None = None,
-    eps: Number = 0.0,
+    norm: Callable[[Tensor], Tensor] = layer_norm,
 ) -> Float[Tensor, "*batch d_model"]:
     """Pre-norm: normalize what goes into the sublayer, and add its output to what came in.
 
         x + Sublayer(LayerNorm(x; g, b))
 
     EQ: none.  Source: Xiong et al. (2020), Table 1; the five sources are all post-norm.
-    Symbols: x = x, sublayer = Sublayer, gain = g, bias = b.
+    Symbols: x = x, sublayer = Sublayer, norm = LayerNorm(·; g, b).
     """
-    return residual(x, sublayer(layer_norm(x, gain, bias, eps)))
+    return residual(x, sublayer(norm(x)))
 
 
 def skip_connection(

@@ -1,0 +1,310 @@
+"""The whole Transformer on one page: from token ids to logits, loss and a translation.
+
+In the order of Figure 1 of Vaswani et al. (2017): embedding, attention, feed-forward, Add & Norm,
+encoder, decoder, logits, loss, greedy decoding. Every line is an equation of this folder; nothing
+is cached, fused or packed. ``pellucid.clear(bundle)`` opens a trained model as the ``Transformer``
+that these functions take, and tests/laws/test_clear_equals_fast.py holds the program that people
+run to them: values and gradients, in evaluation and in training, under every setting.
+"""
+
+import math
+from collections.abc import Callable
+from typing import assert_never
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.equations.attention import attention_scores
+from pellucid.equations.embedding import embed, output_logits, scaled_embedding, shift_right
+from pellucid.equations.feed_forward import activate, feed_forward
+from pellucid.equations.heads import multi_head_attention
+from pellucid.equations.losses import smoothed_cross_entropy
+from pellucid.equations.masks import causal_mask, masked_softmax, padding_mask
+from pellucid.equations.normalization import normalize
+from pellucid.equations.positions import encode_positions, network_embedding
+from pellucid.equations.relative import (
+    alibi_bias,
+    relative_scores,
+    relative_values,
+    rotary_positions,
+)
+from pellucid.equations.residual import add_and_norm, norm_and_add
+from pellucid.equations.search import most_likely
+from pellucid.equations.shapes import Number
+from pellucid.equations.weights import (
+    AttentionWeights,
+    BlockWeights,
+    DecoderBlockWeights,
+    EmbeddingWeights,
+    FeedForwardWeights,
+    NormWeights,
+    Settings,
+    Transformer,
+)
+
+Ids = Int[Tensor, "sentence length"]
+Rows = Float[Tensor, "sentence length d_model"]
+Mask = Bool[Tensor, "#sentence #query key"]
+"""True where a query may attend to a key."""
+
+
+def embed_tokens(ids: Ids, weights: EmbeddingWeights, settings: Settings) -> Rows:
+    """The rows that enter the first block: embeddings that know their positions.
+
+        X⁽⁰⁾ = Dropout(√d_model · W_Embedding[ids] + P)
+
+    EQ: 15, 28, 29, 106, 107.  Source: Vaswani et al. (2017), §3.4, §3.5, §5.4.
+    """
+    lookup = scaled_embedding if settings.scale_embeddings else embed
+    x = lookup(ids, weights.weight)
+    if settings.start_symbol == "zero":
+        x = x.masked_fill((ids == START_ID).unsqueeze(-1), 0.0)
+    if weights.network is not None:
+        x = network_embedding(x, *weights.network)
+
+    start = settings.start_position if settings.positions == "sinusoidal" else 0
+    x = encode_positions(x, settings.positions, weights.positions, start)
+    return settings.training.drop(x, settings.dropout)
+
+
+def attend(
+    query: Float[Tensor, "sentence query d_model"],
+    memory: Float[Tensor, "sentence key d_model"],
+    may_attend: Mask,
+    weights: AttentionWeights,
+    settings: Settings,
+) -> Float[Tensor, "sentence query d_model"]:
+    """Multi-head attention; self-attention if the queries are the memory itself.
+
+        MultiHead(Q, K, V) = Concat(head₁, …, head_h) W^O,   headᵢ = Dropout(softmax(B + M)) Vᵢ
+
+    EQ: 31, 51, 61, 77, 78, 82, 83, 89.  Source: Vaswani et al. (2017), §3.2; Shaw et al. (2018),
+    Su et al. (2021) and Press et al. (2022) for positions inside self-attention.
+    Symbols: B = the scores, with positions where they act here; M hides what is not allowed.
+    """
+    positions = settings.positions if query is memory else "none"
+
+    def head(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        if positions == "rotary":
+            q, k = rotary_positions(q), rotary_positions(k)
+        if not settings.scale_attention:
+            q = q * math.sqrt(q.shape[-1])  # the scores divide by it again: Luong's dot product
+
+        if positions == "relative" and weights.key_distances is not None:
+            scores = relative_scores(q, k, weights.key_distances)
+        else:
+            scores = attention_scores(q, k)  # (sentence, heads, query, key)
+        if positions == "alibi":
+            scores = scores + alibi_bias(*scores.shape[1:], dtype=q.dtype, device=q.device)
+
+        mixture = settings.training.drop(masked_softmax(scores, mask), settings.attention_dropout)
+        if positions == "relative" and weights.value_distances is not None:
+            return relative_values(mixture, v, weights.value_distances)
+        return mixture @ v
+
+    projections = weights.w_q, weights.w_k, weights.w_v, weights.w_o
+    return multi_head_attention(
+        query, memory, memory, *projections, may_attend, weights.biases, head
+    )
+
+
+def feed(x: Rows, weights: FeedForwardWeights, settings: Settings) -> Rows:
+    """The feed-forward network, each row alone.
+
+        FFN(x) = Dropout(activation(x W₁ + b₁)) W₂ + b₂
+
+    EQ: 99, 100.  Source: Vaswani et al. (2017), §3.3, eq. (2).
+    """
+
+    def activation(rows: Tensor) -> Tensor:
+        return settings.training.drop(
+            activate(rows, settings.activation), settings.activation_dropout
+        )
+
+    return feed_forward(x, weights.w_1, weights.b_1, weights.w_2, weights.b_2, activation)
+
+
+def sublayer(
+    x: Rows, function: Callable[[Tensor], Tensor], weights: NormWeights, settings: Settings
+) -> Rows:
+    """What stands around attention and feed-forward: dropout, residual sum and norm.
+
+        post-norm:  LayerNorm(x + Dropout(Sublayer(x)))
+        pre-norm:   x + Dropout(Sublayer(LayerNorm(x)))
+
+    EQ: 95, 96.  Source: Vaswani et al. (2017), §3.1 and §5.4; Xiong et al. (2020) for pre-norm.
+    """
+
+    def norm(rows: Tensor) -> Tensor:
+        return last_norm(rows, weights, settings)
+
+    def dropped(rows: Tensor) -> Tensor:
+        return settings.training.drop(function(rows), settings.dropout)
+
+    match settings.norm:
+        case "post":
+            return add_and_norm(x, dropped(x), norm)
+        case "pre":
+            return norm_and_add(x, dropped, norm)
+        case _:
+            assert_never(settings.norm)
+
+
+def last_norm(x: Rows, weights: NormWeights | None, settings: Settings) -> Rows:
+    """The norm that closes a pre-norm stack; without weights for it, the rows themselves."""
+    if weights is None:
+        return x
+    return normalize(x, settings.norm_kind, weights.gain, weights.bias, settings.norm_eps)
+
+
+def encoder_block(x: Rows, may_attend: Mask, weights: BlockWeights, settings: Settings) -> Rows:
+    """Self-attention and feed-forward, each with Add & Norm.
+
+        Z₁ = MultiHead(X, X, X),  Z₂ = LayerNorm(X + Z₁),  Z₃ = FFN(Z₂),  Z₄ = LayerNorm(Z₂ + Z₃)
+
+    EQ: 104.  Source: Vaswani et al. (2017), §3.1 and Figure 1, left.
+    """
+    x = sublayer(
+        x,
+        lambda rows: attend(rows, rows, may_attend, weights.self_attention, settings),
+        weights.self_attention_norm,
+        settings,
+    )
+    return sublayer(
+        x,
+        lambda rows: feed(rows, weights.feed_forward, settings),
+        weights.feed_forward_norm,
+        settings,
+    )
+
+
+def decoder_block(
+    y: Float[Tensor, "sentence target d_model"],
+    memory: Float[Tensor, "sentence source d_model"],
+    may_attend: Mask,
+    memory_may_attend: Bool[Tensor, "sentence 1 source"],
+    weights: DecoderBlockWeights,
+    settings: Settings,
+) -> Float[Tensor, "sentence target d_model"]:
+    """Masked self-attention, cross-attention to the encoder's output, feed-forward.
+
+        Z₁ = MaskedMultiHead(Y, Y, Y),      Z₂ = LayerNorm(Y + Z₁),
+        Z₃ = MultiHead(Z₂, memory, memory), Z₄ = LayerNorm(Z₂ + Z₃),
+        Z₅ = FFN(Z₄),                       Z₆ = LayerNorm(Z₄ + Z₅)
+
+    EQ: 90, 108, 109.  Source: Vaswani et al. (2017), §3.1 and Figure 1, right.
+    """
+    y = sublayer(
+        y,
+        lambda rows: attend(rows, rows, may_attend, weights.self_attention, settings),
+        weights.self_attention_norm,
+        settings,
+    )
+    y = sublayer(
+        y,
+        lambda rows: attend(rows, memory, memory_may_attend, weights.cross_attention, settings),
+        weights.cross_attention_norm,
+        settings,
+    )
+    return sublayer(
+        y,
+        lambda rows: feed(rows, weights.feed_forward, settings),
+        weights.feed_forward_norm,
+        settings,
+    )
+
+
+def encode(model: Transformer, source: Ids) -> Rows:
+    """The encoder: all blocks over the whole sentence, in which nobody attends to padding.
+
+        X⁽⁰⁾ → X⁽¹⁾ → … → X⁽ᴺ⁾
+
+    EQ: 105.  Source: Vaswani et al. (2017), §3.1; Fan et al. (2020) for blocks left out.
+    """
+    settings = model.settings
+    may_attend = padding_mask(source, PAD_ID).unsqueeze(1)  # (sentence, 1, source)
+    x = embed_tokens(source, model.source_embedding, settings)
+    for weights in model.encoder:
+        if not settings.training.skips_layer(settings.layer_drop):
+            x = encoder_block(x, may_attend, weights, settings)
+    return last_norm(x, model.encoder_norm, settings)
+
+
+def decode(
+    model: Transformer,
+    memory: Float[Tensor, "sentence source d_model"],
+    source: Int[Tensor, "sentence source"],
+    target_input: Int[Tensor, "sentence target"],
+    *,
+    causal: bool = True,
+) -> Float[Tensor, "sentence target vocabulary"]:
+    """The decoder: the logits of every next word, all blocks reading the same memory.
+
+        Y⁽⁰⁾ → Y⁽¹⁾ → … → Y⁽ᴺ⁾,   Z = Y⁽ᴺ⁾ W^S + b^S
+
+    EQ: 84, 90, 110, 112.  Source: Vaswani et al. (2017), §3.1 and §3.4. Without ``causal`` every
+    position attends to later ones too (ER-36).
+    """
+    settings, length = model.settings, target_input.shape[1]
+    may_attend = causal_mask(length) if causal else torch.ones(length, length, dtype=torch.bool)
+    memory_may_attend = padding_mask(source, PAD_ID).unsqueeze(1)  # (sentence, 1, source)
+    y = embed_tokens(target_input, model.target_embedding, settings)
+    for weights in model.decoder:
+        if not settings.training.skips_layer(settings.layer_drop):
+            masks = may_attend.unsqueeze(0), memory_may_attend
+            y = decoder_block(y, memory, *masks, weights, settings)
+    return output_logits(last_norm(y, model.decoder_norm, settings), model.w_s, model.b_s)
+
+
+def logits(
+    model: Transformer,
+    source: Int[Tensor, "sentence source"],
+    target_input: Int[Tensor, "sentence target"],
+) -> Float[Tensor, "sentence target vocabulary"]:
+    """The whole Transformer: a score for every word at every position of the target.
+
+    EQ: 115.  Source: Vaswani et al. (2017), Figure 1.
+    """
+    return decode(model, encode(model, source), source, target_input)
+
+
+def loss(
+    model: Transformer,
+    source: Int[Tensor, "sentence source"],
+    labels: Int[Tensor, "sentence target"],
+    smoothing: Number = 0.1,
+) -> Float[Tensor, ""]:
+    """What training minimizes: cross-entropy against smoothed labels, summed over tokens, in nats.
+
+        L = Σᵢ CE(qᵢ, softmax(zᵢ)),   Z = logits(source, (START, y₁, …, yₙ₋₁))
+
+    EQ: 106, 118, 120, 121.  Source: Vaswani et al. (2017), §5.4; the decoder reads the true words
+    (teacher forcing). Labels that are PAD do not count.
+    """
+    z = logits(model, source, shift_right(labels, START_ID))
+    return smoothed_cross_entropy(z, labels, smoothing, "sum", PAD_ID)
+
+
+def greedy(model: Transformer, source: Int[Tensor, "sentence source"], max_length: int) -> Ids:
+    """Translations by the likeliest next word, until STOP or ``max_length`` words.
+
+        eₜ = argmaxᵥ p(v | e₁, …, eₜ₋₁, source)
+
+    EQ: 123, 125.  Source: Cho et al. (2014), §3. PAD and START are never generated; a sentence
+    that has ended is filled up with PAD.
+    """
+    memory = encode(model, source)
+    prefix = torch.full_like(source[:, :1], START_ID)
+    has_ended = torch.zeros_like(prefix, dtype=torch.bool)
+    for length in range(max_length + 1):
+        z = decode(model, memory, source, prefix)[:, -1:]  # (sentence, 1, vocabulary)
+        word = most_likely(z.index_fill(-1, torch.tensor([PAD_ID, START_ID]), -math.inf))
+        if length == max_length:
+            word = torch.full_like(word, STOP_ID)
+        prefix = torch.cat((prefix, word.masked_fill(has_ended, PAD_ID)), dim=1)
+        has_ended = has_ended | (word == STOP_ID)
+        if bool(has_ended.all()):
+            break
+    return prefix[:, 1:]

@@ -1,0 +1,186 @@
+"""Law: clear = fast. The program gives what the page of equations gives, in training mode too.
+
+The page is ``pellucid/equations/transformer.py``; every pair of settings of two switches is met by
+one config (``switch_pairs.py``). Which numbers dropout sets to zero, and where, is part of the
+equation (the paper's §5.4): both sides draw from the same seed.
+"""
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+from switch_pairs import settings_that_meet_every_pair
+from tiny_models import VOCABULARY, sources, targets
+from torch import Tensor
+
+from pellucid.core.special import PAD_ID, STOP_ID
+from pellucid.equations import text_models, transformer
+from pellucid.model import ModelConfig, SequenceModel, build_any_model
+from pellucid.model.clear import clear_text_model, clear_transformer
+from pellucid.text.batching import Batch
+from pellucid.training.config import TrainingConfig
+from pellucid.training.objective import CrossEntropy
+from pellucid.training.step import find_gradient
+
+EXACT = {"rtol": 1e-12, "atol": 1e-12}
+GRADIENTS = {"rtol": 1e-11, "atol": 1e-11}
+EVERY_PAIR = settings_that_meet_every_pair()
+numbered = pytest.mark.parametrize("settings", EVERY_PAIR, ids=range(len(EVERY_PAIR)))
+
+
+def random_model(settings: dict[str, object], kind: str = "transformer") -> SequenceModel:
+    """A model in float64 none of whose parameters is zero or one, in training mode."""
+    config = ModelConfig.parse({"kind": kind, **settings})
+    model = build_any_model(config, VOCABULARY, VOCABULARY).double()
+    generator = torch.Generator().manual_seed(1)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.3 * torch.randn(parameter.shape, generator=generator)
+    return model
+
+
+def example() -> tuple[Tensor, Tensor]:
+    """Sources of 5, 3, 1 and no tokens, and labels of 4, 1, 6 and 2, filled up with PAD."""
+    source = sources(5, 3, 1, 2)
+    source[3] = PAD_ID
+    labels = targets(4, 6, seed=8)
+    labels[:, 0] = torch.tensor([4, STOP_ID, 6, 7])
+    for row, length in enumerate((4, 1, 6, 2)):
+        labels[row, length - 1] = STOP_ID
+        labels[row, length:] = PAD_ID
+    return source, labels
+
+
+def batch_of(source: Tensor, labels: Tensor, *, on_accelerator: bool = False) -> Batch:
+    """The batch as training sees it; an accelerator gets the positions of the labels as well."""
+    real = labels.reshape(-1) != PAD_ID
+    return Batch(
+        source=source,
+        target_input=transformer.shift_right(labels, 2),
+        labels=labels,
+        target_token_count=int(real.sum()),
+        real_places=real.nonzero()[:, 0] if on_accelerator else None,
+    )
+
+
+def gradients(model: SequenceModel, loss: Tensor) -> list[Tensor | None]:
+    return list(torch.autograd.grad(loss, list(model.parameters()), allow_unused=True))
+
+
+def assert_equal_gradients(
+    model: SequenceModel, ours: Sequence[Tensor | None], theirs: Sequence[Tensor | None]
+) -> None:
+    """A parameter that a pass does not use has a gradient of zero or none."""
+    for (name, parameter), left, right in zip(model.named_parameters(), ours, theirs, strict=True):
+        zero = torch.zeros_like(parameter)
+        torch.testing.assert_close(
+            zero if left is None else left,
+            zero if right is None else right,
+            **GRADIENTS,
+            msg=lambda text, name=name: f"{name}: {text}",
+        )
+
+
+@numbered
+@pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
+def test_logits_and_their_gradients(settings: dict[str, object], training: bool):
+    model = random_model(settings).train(training)
+    source, labels = example()
+    target_input = transformer.shift_right(labels, 2)
+
+    model.dropout_source.seed(7)
+    fast = model(source, target_input)
+    model.dropout_source.seed(7)
+    clear = transformer.logits(clear_transformer(model), source, target_input)
+
+    torch.testing.assert_close(fast, clear, **EXACT)
+    direction = torch.randn(fast.shape, generator=torch.Generator().manual_seed(2)).double()
+    direction[target_input == PAD_ID] = (
+        0.0  # nothing is learned there: the row of PAD has no gradient
+    )
+    assert_equal_gradients(
+        model,
+        gradients(model, (fast * direction).sum()),
+        gradients(model, (clear * direction).sum()),
+    )
+
+
+@pytest.mark.parametrize(
+    ("settings", "on_accelerator"),
+    [*((each, False) for each in EVERY_PAIR), *((each, True) for each in EVERY_PAIR[:6])],
+    ids=[*range(len(EVERY_PAIR)), *(f"accelerator {index}" for index in range(6))],
+)
+def test_an_update_follows_the_gradient_of_the_written_loss(
+    settings: dict[str, object], on_accelerator: bool
+):
+    """Through the training step itself, which has to put the model into training mode."""
+    model = random_model(settings).eval()
+    source, labels = example()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.0)
+    config = TrainingConfig(max_steps=1, clip_norm=0.0)
+
+    model.dropout_source.seed(7)
+    batch = batch_of(source, labels, on_accelerator=on_accelerator)
+    report = find_gradient(model, optimizer, [batch], CrossEntropy(0.1), config)
+    ours = [parameter.grad for parameter in model.parameters()]
+
+    model.train().dropout_source.seed(7)
+    total = transformer.loss(clear_transformer(model), source, labels, 0.1)
+    theirs = gradients(model, total / batch.target_token_count)
+    assert report.loss == pytest.approx(total.item() / batch.target_token_count, rel=1e-12)
+    assert_equal_gradients(model, ours, theirs)
+
+
+@numbered
+def test_cached_steps_and_crossed_beams(settings: dict[str, object]):
+    """Beams that go on with each other's words; every step has the logits of the page."""
+    model = random_model({**settings, "encoder_layers": 1}).eval()
+    source, page = sources(4, 2), clear_transformer(model)
+    words = [targets(2, 5, seed=seed) for seed in (3, 4)]
+    with torch.no_grad():
+        state = model.start(model.encode(source))
+        _, state = model.step(words[0][:, :1], state)
+        state = state.select(torch.tensor([[0, 0], [1, 1]]))
+        prefixes = [words[0][:, :1], words[0][:, :1]]
+        for position in range(1, 5):
+            ids = torch.stack([word[:, position] for word in words], dim=1)
+            logits, state = model.step(ids, state)
+            prefixes = [
+                torch.cat((prefix, ids[:, [beam]]), dim=1) for beam, prefix in enumerate(prefixes)
+            ]
+            for beam, prefix in enumerate(prefixes):
+                expected = transformer.logits(page, source, prefix)[:, -1]
+                torch.testing.assert_close(logits[:, beam], expected, **EXACT)
+            state = state.select(torch.tensor([[1, 0], [3, 2]]))
+            prefixes.reverse()
+
+
+@numbered
+def test_models_of_plain_text(settings: dict[str, object]):
+    """Encoder-only and decoder-only models: logits, and the loss that an update follows."""
+    own = {"share_embeddings", "start_symbol"}
+    text = {name: value for name, value in settings.items() if name not in own}
+    ids = example()[1]
+    for kind, layers, logits in (
+        ("encoder", "decoder_layers", text_models.fill_logits),
+        ("decoder", "encoder_layers", text_models.continue_logits),
+    ):
+        model = random_model({k: v for k, v in text.items() if k != layers}, kind)
+        model.dropout_source.seed(7)
+        fast = model(ids)
+        model.dropout_source.seed(7)
+        torch.testing.assert_close(fast, logits(clear_text_model(model), ids), **EXACT)
+
+        model.dropout_source.seed(7)
+        sums = model.loss(ids, transformer.shift_right(ids, 2), ids, 0.1)
+        model.dropout_source.seed(7)
+        written = written_text_loss(model, ids)
+        torch.testing.assert_close(sums.loss, written, **EXACT)
+        assert_equal_gradients(model, gradients(model, sums.loss), gradients(model, written))
+
+
+def written_text_loss(model: SequenceModel, ids: Tensor) -> Tensor:
+    if model.config.kind == "decoder":
+        return text_models.continue_loss(clear_text_model(model), ids, 0.1)
+    hidden, chosen = model.hide(ids)
+    return text_models.fill_loss(clear_text_model(model), hidden, ids, chosen, 0.1)
