@@ -5,12 +5,17 @@ at the model.
 """
 
 import dataclasses
-from typing import cast
+from typing import assert_never, cast
 
 from torch import Tensor
 
 from pellucid.core.errors import ConfigError
 from pellucid.equations.heads import NO_BIASES, HeadBiases, two_stage_weights
+from pellucid.equations.recurrent_translator import (
+    Cell,
+    RecurrentAttentionWeights,
+    RecurrentTranslator,
+)
 from pellucid.equations.weights import (
     AttentionWeights,
     BlockWeights,
@@ -34,8 +39,12 @@ from pellucid.model.encoder import EncoderLayer
 from pellucid.model.encoder_only import EncoderOnly
 from pellucid.model.feed_forward import FeedForward
 from pellucid.model.normalization import Norm
+from pellucid.model.recurrent import RecurrentSeq2Seq
+from pellucid.model.recurrent_layer import RecurrentLayer
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.transformer import Transformer
+
+ClearModel = ClearTransformer | TextModel | RecurrentTranslator
 
 
 class DrawnDropout:
@@ -53,6 +62,27 @@ class DrawnDropout:
     def skips_layer(self, rate: float) -> bool:
         """Whether the next block is left out."""
         return self._source.happens(rate)
+
+
+def clear_model(model: SequenceModel) -> ClearModel:
+    """``model`` as the page of equations of its kind takes it.
+
+    Raises ConfigError for word vectors, whose page is ``pellucid.equations.word2vec``.
+    """
+    match model.config.kind:
+        case "transformer":
+            return clear_transformer(model)
+        case "encoder" | "decoder":
+            return clear_text_model(model)
+        case "rnn" | "rnn-attention":
+            return clear_recurrent(model)
+        case "skipgram":
+            raise ConfigError(
+                "word vectors are two matrices, model.w_in and model.w_out, which the functions of"
+                " pellucid.equations.word2vec take as they are"
+            )
+        case _:
+            assert_never(model.config.kind)
 
 
 def clear_transformer(model: SequenceModel) -> ClearTransformer:
@@ -102,12 +132,68 @@ def clear_text_model(model: SequenceModel) -> TextModel:
     )
 
 
+def clear_recurrent(model: SequenceModel) -> RecurrentTranslator:
+    """``model`` as ``pellucid.equations.recurrent_translator`` takes it; in training with dropout.
+
+    Raises ConfigError for any other kind of model.
+    """
+    if not isinstance(model, RecurrentSeq2Seq):
+        raise ConfigError(
+            "the page of recurrent translators is for model.kind=rnn and rnn-attention, got"
+            f" {model.config.kind}"
+        )
+    config, attention = model.config, model.decoder.cross_attention
+    weights = None
+    if attention is not None:
+        weights = RecurrentAttentionWeights(
+            kind=attention.scoring,
+            w_query=attention.w_query,
+            w_key=attention.w_key,
+            v=attention.v,
+            w_c=attention.w_output,
+        )
+    return RecurrentTranslator(
+        source_embedding=model.source_embedding.weight,
+        target_embedding=model.target_embedding.weight,
+        encoder=[_cells(cast(RecurrentLayer, layer)) for layer in model.encoder.layers],
+        decoder=[_cells(cast(RecurrentLayer, layer))[0] for layer in model.decoder.layers],
+        attention=weights,
+        w_s=model.output_weight.T,
+        b_s=model.output_bias,
+        cell=config.cell,
+        scale_embeddings=config.scale_embeddings,
+        input_feeding=attention is not None and config.input_feeding,
+        feed_summary=config.feed_summary,
+        reverse_source=config.reverse_source,
+        dropout=config.dropout,
+        training=_training(model),
+    )
+
+
+def _cells(layer: RecurrentLayer) -> list[Cell]:
+    """W_ih, W_hh, b_ih and b_hh of every direction of a layer."""
+    parameters = dict(layer.network.named_parameters())
+    suffixes = ("_l0", "_l0_reverse") if layer.network.bidirectional else ("_l0",)
+    return [
+        (
+            parameters[f"weight_ih{suffix}"],
+            parameters[f"weight_hh{suffix}"],
+            parameters[f"bias_ih{suffix}"],
+            parameters[f"bias_hh{suffix}"],
+        )
+        for suffix in suffixes
+    ]
+
+
+def _training(model: SequenceModel) -> Dropout:
+    return DrawnDropout(model.dropout_source) if model.training else NoDropout()
+
+
 def _settings(model: SequenceModel) -> Settings:
     """Every field of ``Settings`` stands in the config under the same name."""
     names = [field.name for field in dataclasses.fields(Settings) if field.name != "training"]
     chosen = {name: getattr(model.config, name) for name in names}
-    training: Dropout = DrawnDropout(model.dropout_source) if model.training else NoDropout()
-    return Settings(**chosen, training=training)
+    return Settings(**chosen, training=_training(model))
 
 
 def _embedding(embedding: Embedding) -> EmbeddingWeights:

@@ -1,5 +1,7 @@
 """The decoder: masked self-attention, cross-attention and feed-forward, block after block."""
 
+from collections.abc import Callable
+
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -39,18 +41,17 @@ class DecoderLayer(nn.Module):
         causal: bool = True,
     ) -> Float[Tensor, "sentence target d_model"]:
         """The rows of whole target prefixes one block further."""
-        inner = trace.under("self_attention")
-        attended = self.self_attention(
-            self.self_attention_norm.enter(x, inner), causal=causal, trace=inner
-        )
-        x = self.self_attention_norm.leave(x, attended, inner)
+        inner = trace.under("self_attention"), trace.under("cross_attention")
 
-        inner = trace.under("cross_attention")
-        query = self.cross_attention.project_query(self.cross_attention_norm.enter(x, inner))
-        key, value = self.cross_attention.project_memory(memory)
-        attended = self.cross_attention.attend(query, key, value, memory_may_attend, trace=inner)
-        x = self.cross_attention_norm.leave(x, attended, inner)
-        return trace.keep("output", self._feed(x, trace.under("feed_forward")))
+        def attend(rows: Tensor) -> Tensor:
+            return self.self_attention(rows, causal=causal, trace=inner[0])  # type: ignore[no-any-return]
+
+        def attend_to_memory(rows: Tensor) -> Tensor:
+            query = self.cross_attention.project_query(rows)
+            key, value = self.cross_attention.project_memory(memory)
+            return self.cross_attention.attend(query, key, value, memory_may_attend, trace=inner[1])
+
+        return self._run(x, attend, attend_to_memory, trace)
 
     def step(
         self,
@@ -60,18 +61,18 @@ class DecoderLayer(nn.Module):
         memory_may_attend: Bool[Tensor, "sentence 1 1 source"] | None,
     ) -> Float[Tensor, "row 1 d_model"]:
         """The newest row alone one block further; its key and value are kept (EQ-130)."""
-        query, key, value = self.self_attention.project_all(
-            self.self_attention_norm.enter(x), start=ancestry.place
-        )
-        cache.write(ancestry.first_slot, key, value)
-        attended = self._attend_to_ancestors(query, cache, ancestry)
-        x = self.self_attention_norm.leave(x, attended, UNWATCHED)
 
-        query = self.cross_attention.project_query(self.cross_attention_norm.enter(x))
-        memory = cache.memory_keys, cache.memory_values
-        attended = _attend_from_beams(self.cross_attention, query, *memory, memory_may_attend)
-        x = self.cross_attention_norm.leave(x, attended, UNWATCHED)
-        return self._feed(x, UNWATCHED)
+        def attend(rows: Tensor) -> Tensor:
+            query, key, value = self.self_attention.project_all(rows, start=ancestry.place)
+            cache.write(ancestry.first_slot, key, value)
+            return self._attend_to_ancestors(query, cache, ancestry)
+
+        def attend_to_memory(rows: Tensor) -> Tensor:
+            query = self.cross_attention.project_query(rows)
+            memory = cache.memory_keys, cache.memory_values
+            return _attend_from_beams(self.cross_attention, query, *memory, memory_may_attend)
+
+        return self._run(x, attend, attend_to_memory, UNWATCHED)
 
     def _attend_to_ancestors(
         self,
@@ -89,11 +90,19 @@ class DecoderLayer(nn.Module):
             attention, query, keys.transpose(1, 2), values.transpose(1, 2), may_attend
         )
 
-    def _feed(
-        self, x: Float[Tensor, "row length d_model"], trace: Trace
+    def _run(
+        self,
+        x: Float[Tensor, "row length d_model"],
+        attend: Callable[[Tensor], Tensor],
+        attend_to_memory: Callable[[Tensor], Tensor],
+        trace: Trace,
     ) -> Float[Tensor, "row length d_model"]:
-        fed = self.feed_forward(self.feed_forward_norm.enter(x, trace), trace)
-        return self.feed_forward_norm.leave(x, fed, trace)
+        """The block around its two attentions, over whole prefixes or with a KV cache."""
+        x = self.self_attention_norm(x, attend, trace.under("self_attention"))
+        x = self.cross_attention_norm(x, attend_to_memory, trace.under("cross_attention"))
+        inner = trace.under("feed_forward")
+        x = self.feed_forward_norm(x, lambda rows: self.feed_forward(rows, inner), inner)
+        return trace.keep("output", x)
 
 
 def _attend_from_beams(

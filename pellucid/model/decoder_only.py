@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import DropoutSource, LayerDrop
 from pellucid.model.embedding import Embedding
@@ -114,17 +115,21 @@ class DecoderOnly(SequenceModel):
         """Feed one word to each text; the logits of the next, and the state after it."""
         assert isinstance(state, DecoderState)
         x = self.embedding(ids.reshape(-1, 1), start=state.length)
-        all_keys, all_values = [], []
+        all_keys, all_values = list[Tensor](), list[Tensor]()
         for index, module in enumerate(self.layers):
             layer = cast(EncoderLayer, module)
-            attention = layer.self_attention
-            entered = layer.self_attention_norm.enter(x)
-            query, key, value = attention.project_all(entered, start=state.length)
-            keys = torch.cat([state.keys[index], key], dim=2)
-            values = torch.cat([state.values[index], value], dim=2)
-            x = layer.finish(x, attention.attend(query, keys, values))
-            all_keys.append(keys)
-            all_values.append(values)
+
+            def attend(
+                rows: Tensor,
+                attention: MultiHeadAttention = layer.self_attention,
+                index: int = index,
+            ) -> Tensor:
+                query, key, value = attention.project_all(rows, start=state.length)
+                all_keys.append(torch.cat([state.keys[index], key], dim=2))
+                all_values.append(torch.cat([state.values[index], value], dim=2))
+                return attention.attend(query, all_keys[index], all_values[index])
+
+            x = layer.run(x, attend)
         hidden: Tensor = self.last_norm(x)
         logits = functional.linear(hidden.squeeze(1), self.output_weight, self.output_bias)
         new_state = dataclasses.replace(

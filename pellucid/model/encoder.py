@@ -1,5 +1,7 @@
 """The encoder: blocks of self-attention and feed-forward, one after another."""
 
+from collections.abc import Callable
+
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -36,23 +38,23 @@ class EncoderLayer(nn.Module):
     ) -> Float[Tensor, "sentence source d_model"]:
         """The rows one block further; with ``causal`` each sees only those before it (EQ-138)."""
         inner = trace.under("self_attention")
-        entered = self.self_attention_norm.enter(x, inner)
-        attended = self.self_attention(entered, may_attend, causal=causal, trace=inner)
-        return self.finish(x, attended, trace)
 
-    def finish(
+        def attend(rows: Tensor) -> Tensor:
+            return self.self_attention(rows, may_attend, causal=causal, trace=inner)  # type: ignore[no-any-return]
+
+        return self.run(x, attend, trace)
+
+    def run(
         self,
         x: Float[Tensor, "row length d_model"],
-        attended: Float[Tensor, "row length d_model"],
+        attend: Callable[[Tensor], Tensor],
         trace: Trace = UNWATCHED,
     ) -> Float[Tensor, "row length d_model"]:
-        """What follows self-attention: Add & Norm, feed-forward, Add & Norm."""
-        inner = trace.under("self_attention")
-        x = self.self_attention_norm.leave(x, attended, inner)
-
+        """The block around any self-attention, such as one that reads a KV cache."""
+        x = self.self_attention_norm(x, attend, trace.under("self_attention"))
         inner = trace.under("feed_forward")
-        fed = self.feed_forward(self.feed_forward_norm.enter(x, inner), inner)
-        return trace.keep("output", self.feed_forward_norm.leave(x, fed, inner))
+        x = self.feed_forward_norm(x, lambda rows: self.feed_forward(rows, inner), inner)
+        return trace.keep("output", x)
 
 
 class Encoder(nn.Module):

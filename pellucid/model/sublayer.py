@@ -1,10 +1,12 @@
 """Add & Norm, on whichever side of the sublayer the config puts the norm."""
 
+from collections.abc import Callable
 from typing import assert_never
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from pellucid.equations import add_and_norm, norm_and_add
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.model.normalization import Norm
@@ -26,26 +28,24 @@ class AddAndNorm(nn.Module):
         self.norm = Norm(config)
         self.dropout = Dropout(config.dropout, source)
 
-    def enter(
-        self, x: Float[Tensor, "*batch d_model"], trace: Trace = UNWATCHED
-    ) -> Float[Tensor, "*batch d_model"]:
-        """What the sublayer reads."""
-        match self.placement:
-            case "post":
-                return x
-            case "pre":
-                return trace.keep("norm", self.norm(x))
-            case _:
-                assert_never(self.placement)
-
-    def leave(
+    def forward(
         self,
         x: Float[Tensor, "*batch d_model"],
-        sublayer_output: Float[Tensor, "*batch d_model"],
+        sublayer: Callable[[Tensor], Tensor],
         trace: Trace = UNWATCHED,
     ) -> Float[Tensor, "*batch d_model"]:
-        """What the next sublayer gets, from what this one read and what it said."""
-        residual = trace.keep("residual", x + self.dropout(sublayer_output))
-        if self.placement == "pre":
-            return residual
-        return trace.keep("norm", self.norm(residual))
+        """What the next sublayer gets, from what this one reads; dropout is on its output alone."""
+
+        def dropped(rows: Tensor) -> Tensor:
+            return self.dropout(sublayer(rows))  # type: ignore[no-any-return]
+
+        def norm(rows: Tensor) -> Tensor:
+            return trace.keep("norm", self.norm(rows))
+
+        match self.placement:
+            case "post":
+                return add_and_norm(x, dropped(x), lambda rows: norm(trace.keep("residual", rows)))
+            case "pre":
+                return trace.keep("residual", norm_and_add(x, dropped, norm))
+            case _:
+                assert_never(self.placement)

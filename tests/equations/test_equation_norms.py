@@ -103,7 +103,10 @@ def test_add_and_norm_by_hand():
     root = math.sqrt(3)
     close(add_and_norm(x, y), [-1 / root, -1 / root, -1 / root, 3 / root])
     gain, bias = torch.randn(4), torch.randn(4)
-    close(add_and_norm(x, y, gain, bias, 0.1), functional.layer_norm(x + y, (4,), gain, bias, 0.1))
+    close(
+        add_and_norm(x, y, lambda rows: layer_norm(rows, gain, bias, 0.1)),
+        functional.layer_norm(x + y, (4,), gain, bias, 0.1),
+    )
 
 
 def test_pre_norm_leaves_a_clear_path():
@@ -111,7 +114,7 @@ def test_pre_norm_leaves_a_clear_path():
     x, linear = torch.randn(3, 4), torch.nn.Linear(4, 4)
     gain, bias = torch.randn(4), torch.randn(4)
     expected = x + linear(functional.layer_norm(x, (4,), gain, bias, 0.1))
-    close(norm_and_add(x, linear, gain, bias, 0.1), expected)
+    close(norm_and_add(x, linear, lambda rows: layer_norm(rows, gain, bias, 0.1)), expected)
     assert norm_and_add(x, torch.zeros_like).equal(x)
 
 
@@ -129,10 +132,10 @@ def test_a_block_is_its_lines_one_after_the_other():
     layer = torch.nn.TransformerEncoderLayer(4, 2, 6, dropout=0.0, batch_first=True)
     x = torch.randn(2, 3, 4)
     attended, _ = layer.self_attn(x, x, x)
-    z_2 = add_and_norm(x, attended, layer.norm1.weight, layer.norm1.bias, layer.norm1.eps)
+    z_2 = add_and_norm(x, attended, layer.norm1)
     one, two = layer.linear1, layer.linear2
     z_3 = feed_forward(z_2, one.weight.T, one.bias, two.weight.T, two.bias)
-    z_4 = add_and_norm(z_2, z_3, layer.norm2.weight, layer.norm2.bias, layer.norm2.eps)
+    z_4 = add_and_norm(z_2, z_3, layer.norm2)
     close(z_4, layer(x))
 
 

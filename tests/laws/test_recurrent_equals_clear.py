@@ -5,17 +5,16 @@ import torch
 from tiny_models import RECURRENT, sources, targets, tiny_model
 from torch import Tensor
 
-from pellucid.core.special import PAD_ID
+from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.equations import (
-    additive_attention,
-    attentional_state,
     concatenate_directions,
-    dot_product_attention,
-    general_attention,
     gru,
     lstm,
+    recurrent_translator,
     reverse_sequences,
+    shift_right,
 )
+from pellucid.model.clear import clear_recurrent
 from pellucid.model.recurrent_layer import LayerState, RecurrentLayer
 
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
@@ -92,51 +91,27 @@ def test_going_on_from_a_state_is_the_written_cells_word_by_word(cell: str):
     assert_same(layer(x, state), (outputs[0], last), inputs)
 
 
+@pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
 @pytest.mark.parametrize("variant", RECURRENT)
-def test_a_whole_model_is_its_equations_one_after_the_other(variant: str):
-    """EQ-131 to EQ-136, with nothing of the model but its parameters."""
-    model = tiny_model(variant)
-    source, target = sources(5, 3), targets(2, 4)
-    lengths = (source != PAD_ID).sum(1)
-    read_ids = source.clone()
-    if model.config.reverse_source:
-        for row, length in enumerate(lengths.tolist()):  # the words, not the stop
-            read_ids[row, : length - 1] = source[row, : length - 1].flip(0)
-    x = model.source_embedding.weight[read_ids] * model.source_embedding.scale
-    layers = []
-    for layer in model.encoder.layers:
-        x, last = read(layer, x, lengths)
-        layers.append(last)
-    words = model.target_embedding.weight[target] * model.target_embedding.scale
-    attention, said, spoken = model.decoder.cross_attention, torch.zeros(2, 8).double(), []
-    summary = layers[-1].hidden
-    for word in words.unbind(1):
-        row = torch.cat([word, said], -1) if model.decoder.input_feeding else word
-        row = torch.cat([word, summary], -1) if model.config.feed_summary else row
-        for index, layer in enumerate(model.decoder.layers):
-            states = [each[:, -1] for each in unroll(layer, row.unsqueeze(1), layers[index])]
-            layers[index] = LayerState(states[0], states[1] if len(states) > 1 else None)
-            row = states[0]
-        if attention is not None:
-            query, mask = row.unsqueeze(1), (source != PAD_ID).unsqueeze(1)
-            match attention.scoring:
-                case "additive":
-                    w, u, v = attention.w_query, attention.w_key, attention.v
-                    context = additive_attention(query, x, x, w, u, v, mask)
-                case "general":
-                    context = general_attention(query, x, x, attention.w_query, mask)
-                case "dot":
-                    context = dot_product_attention(query, x, x, mask)
-            row = attentional_state(context.squeeze(1), row, attention.w_output)
-        said = row
-        spoken.append(row @ model.output_weight.T)
-    expected = torch.stack(spoken, 1)
-    if model.output_bias is not None:
-        expected = expected + model.output_bias
-    got = model(source, target)
+def test_a_whole_model_is_its_page_of_equations(variant: str, training: bool):
+    """EQ-131 to EQ-136: logits, loss and gradients, in training with the same dropout."""
+    model = tiny_model(variant, dropout=0.3).train(training)
+    source, labels = sources(5, 3, 1), targets(3, 4)
+    labels[1, 2:] = torch.tensor([STOP_ID, PAD_ID])
+    target_input = shift_right(labels, START_ID)
+
+    model.dropout_source.seed(7)
+    got = model(source, target_input)
+    model.dropout_source.seed(7)
+    expected = recurrent_translator.logits(clear_recurrent(model), source, target_input)
     torch.testing.assert_close(got, expected, **EXACT)
-    parameters = [each for each in model.parameters() if each.requires_grad]
-    direction = torch.randn(got.shape, dtype=got.dtype, generator=torch.Generator().manual_seed(3))
-    ours, theirs = (torch.autograd.grad(each, parameters, direction) for each in (got, expected))
-    for name, left, right in zip(dict(model.named_parameters()), ours, theirs, strict=True):
+
+    model.dropout_source.seed(7)
+    fast = model.loss(source, target_input, labels, 0.1).loss
+    model.dropout_source.seed(7)
+    clear = recurrent_translator.loss(clear_recurrent(model), source, labels, 0.1)
+    torch.testing.assert_close(fast, clear, **EXACT)
+    named = {name: each for name, each in model.named_parameters() if each.requires_grad}
+    ours, theirs = (torch.autograd.grad(each, list(named.values())) for each in (fast, clear))
+    for name, left, right in zip(named, ours, theirs, strict=True):
         torch.testing.assert_close(left, right, rtol=1e-11, atol=1e-11, msg=name)
