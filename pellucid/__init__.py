@@ -18,6 +18,7 @@ Seq2SeqTranslator ..... fit, predict, score: an estimator in scikit-learn's shap
 evaluate .............. BLEU, chrF, TER and more, each with its signature
 explain_search ........ the tree of a search, and why it chose what it chose
 inspect ............... a Capture: every intermediate of a forward pass by name
+clear ................. a bundle's weights, as the pages of pellucid.equations take them
 Capture ............... those intermediates, with their axes, equations and meaning
 write_report .......... one sentence walked through the model, as an HTML file
 
@@ -29,6 +30,7 @@ nothing.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pellucid.bundle import clear as clear
     from pellucid.decoding.config import DecodingConfig as DecodingConfig
     from pellucid.decoding.explain import explain_search as explain_search
     from pellucid.decoding.requests import Request as Request
@@ -58,6 +60,7 @@ __all__ = [
     "Translator",
     "__version__",
     "choose_config",
+    "clear",
     "evaluate",
     "explain_search",
     "inspect",
@@ -78,6 +81,10 @@ def __getattr__(name: str) -> Any:
             from pellucid.engines.load import load
 
             return load
+        case "clear":
+            from pellucid.bundle import clear
+
+            return clear
         case "DecodingConfig":
             from pellucid.decoding.config import DecodingConfig
 

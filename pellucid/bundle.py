@@ -41,6 +41,7 @@ from pellucid.core.layout import CONFIG_FILE as CONFIG_FILE
 from pellucid.core.limits import LOAD_SECONDS, Deadline
 from pellucid.core.tensors import fingerprint, load_tensors, save_tensors
 from pellucid.model import ModelConfig, Seq2Seq, SequenceModel, build_unfilled, parameter_shapes
+from pellucid.model.clear import ClearModel, clear_model
 from pellucid.text.tokenizer import Tokenizer, load_tokenizer
 
 MODEL_FILE = "model.safetensors"
@@ -115,6 +116,19 @@ def load_bundle(path: Path | str, device: str = "cpu", seconds: float = LOAD_SEC
     model: Seq2Seq = bundle.model
     tokenizers = bundle.source_tokenizer, bundle.target_tokenizer
     return Bundle(model, *tokenizers, bundle.settings, bundle.manifest, bundle.path)
+
+
+def clear(bundle: Bundle[SequenceModel] | Bundle | Path | str) -> ClearModel:
+    """The weights and settings of a bundle as the pages of ``pellucid.equations`` take them.
+
+    An encoder-decoder comes as ``equations.weights.Transformer``, whose functions stand in
+    ``equations.transformer``; models of plain text and recurrent translators have their own pages.
+    The weights are views of the model's parameters. Raises as ``load_any_bundle`` does, and
+    ConfigError for word vectors.
+    """
+    if isinstance(bundle, Path | str):
+        bundle = load_any_bundle(bundle)
+    return clear_model(bundle.model)
 
 
 def load_any_bundle(

@@ -23,6 +23,8 @@ def softmax(x: Float[Tensor, "*shape"], dim: int = -1) -> Float[Tensor, "*shape"
     A row of nothing but -inf has no softmax and gives NaN; ``masked_softmax`` gives zeros.
     Differs: Bayesuvius prints the norm as ‖·‖₀, which does not sum to one; it must be ‖·‖₁ (ER-04).
     """
+    if x.shape[dim] == 0:
+        return x  # over nothing: attention to a source without words
     # The shift cancels, so no gradient has to flow through it.
     exponentials = (x - x.amax(dim, keepdim=True).detach()).exp()
     return exponentials / exponentials.sum(dim, keepdim=True)

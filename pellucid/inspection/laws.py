@@ -5,6 +5,7 @@ import dataclasses
 import math
 import time
 from collections.abc import Callable, Iterator
+from typing import assert_never
 
 import torch
 from torch import Tensor
@@ -14,10 +15,13 @@ from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID
 from pellucid.decoding.beam import beam_search
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.greedy import greedy_search
-from pellucid.equations import attention, causal_mask
+from pellucid.equations import attention, causal_mask, recurrent_translator, transformer
 from pellucid.equations.fused import fused_attention
+from pellucid.equations.recurrent_translator import RecurrentTranslator
+from pellucid.equations.weights import TextModel, Transformer
 from pellucid.inspection.sentence import at_rest
 from pellucid.model import ModelConfig, Seq2Seq, Trace, build_model
+from pellucid.model.clear import clear_model
 from pellucid.model.kinds import known_settings
 
 TOLERANCE = 1e-9
@@ -72,6 +76,8 @@ def check_laws(model: Seq2Seq, subject: str) -> Iterator[LawResult]:
     exact = copy.deepcopy(model).double()
     batch = _random_batch(exact)
     laws: dict[str, tuple[Callable[[Seq2Seq, _Batch], float], float]] = {
+        "program = page of equations": (_clear, TOLERANCE),
+        "gradients in training = page's": (_clear_gradients, TOLERANCE),
         "watched = unwatched": (_watched, TOLERANCE),
         "chunked loss = clear loss": (_loss, TOLERANCE),
         "cached = full": (_cached, TOLERANCE),
@@ -149,6 +155,46 @@ def _apart(got: Tensor, expected: Tensor) -> float:
     got, expected = got.double(), expected.double()
     difference = float((got - expected).abs().max() / expected.abs().max().clamp(min=1e-300))
     return math.inf if math.isnan(difference) else difference
+
+
+def _page(model: Seq2Seq, batch: _Batch) -> Tensor:
+    """The logits by the page of equations of the model's kind."""
+    weights = clear_model(model)
+    match weights:
+        case Transformer():
+            return transformer.logits(weights, batch.source, batch.target)
+        case RecurrentTranslator():
+            return recurrent_translator.logits(weights, batch.source, batch.target)
+        case TextModel():
+            raise AssertionError("laws are held against models that translate")
+        case _:
+            assert_never(weights)
+
+
+def _clear(model: Seq2Seq, batch: _Batch) -> float:
+    return _apart(_run(model, batch), _page(model, batch))
+
+
+def _clear_gradients(model: Seq2Seq, batch: _Batch) -> float:
+    """In training mode, with the same dropout on both sides."""
+    model = copy.deepcopy(model).requires_grad_(True).train()
+    parameters = [each for each in model.parameters() if each.is_floating_point()]
+    gradients = []
+    with torch.enable_grad():
+        for run in (_run, _page):
+            model.dropout_source.seed(7)
+            loss = run(model, batch).log_softmax(-1)[:, :, STOP_ID].sum()
+            gradients.append(torch.autograd.grad(loss, parameters, allow_unused=True))
+    flat = [
+        torch.cat(
+            [
+                torch.zeros(parameter.numel()).to(parameter) if each is None else each.flatten()
+                for each, parameter in zip(way, parameters, strict=True)
+            ]
+        )
+        for way in gradients
+    ]
+    return _apart(*flat)
 
 
 def _watched(model: Seq2Seq, batch: _Batch) -> float:

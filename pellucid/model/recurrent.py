@@ -52,6 +52,8 @@ class RecurrentSeq2Seq(Seq2Seq):
         self, source: Int[Tensor, "sentence source"], trace: Trace = UNWATCHED
     ) -> RecurrentMemory:
         """Read source ids, each row ending in STOP and filled up with PAD."""
+        if source.shape[1] == 0:  # no words at all: read as one of padding
+            source = functional.pad(source, (0, 1), value=PAD_ID)
         inner = trace.under("encoder")
         x = self.source_embedding(source, inner)
         may_attend = source != PAD_ID
@@ -116,7 +118,7 @@ class RecurrentSeq2Seq(Seq2Seq):
         assert isinstance(state, RecurrentState)
         hidden, new_state = self.decoder(self.target_embedding(ids.reshape(-1, 1)), state)
         logits = functional.linear(hidden.squeeze(1), self.output_weight, self.output_bias)
-        return logits.view(*ids.shape, -1), new_state
+        return logits.view(*ids.shape, len(self.output_weight)), new_state
 
     def _decode(
         self,

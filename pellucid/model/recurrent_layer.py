@@ -46,6 +46,10 @@ class RecurrentLayer(nn.Module):
         self, x: Float[Tensor, "row time inputs"], state: LayerState
     ) -> tuple[Float[Tensor, "row time d_model"], LayerState]:
         """Go on forwards from ``state``: the hidden state after each element, and the new state."""
+        if (
+            x.numel() == 0
+        ):  # torch's kernels refuse a sequence without words and a batch without rows
+            return x.new_zeros(*x.shape[:2], self.network.hidden_size), state
         hidden = state.hidden.unsqueeze(0)
         if state.cell is None:
             outputs, last = self.network(x, hidden)
@@ -62,6 +66,12 @@ class RecurrentLayer(nn.Module):
         Rows past the end are zero. Each direction ends where its own reading ends: the state is
         [→h after the last word ; ←h after the first].
         """
+        if len(x) == 0:
+            none = x.new_zeros(
+                0, self.network.hidden_size * (2 if self.network.bidirectional else 1)
+            )
+            cell = none if isinstance(self.network, nn.LSTM) else None
+            return none.new_zeros(0, x.shape[1], none.shape[1]), LayerState(none, cell)
         packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
         packed_outputs, last = self.network(packed)
         outputs, _ = pad_packed_sequence(packed_outputs, batch_first=True, total_length=x.shape[1])

@@ -113,6 +113,8 @@ class RecurrentDecoder(nn.Module):
         trace: Trace = UNWATCHED,
     ) -> tuple[Float[Tensor, "row target d_model"], RecurrentState]:
         """Read any number of words from ``state`` on; a row to predict from after each."""
+        if x.shape[1] == 0:
+            return x, state  # no word was read
         layers, fed, looks = state.layers, state.fed, list[Look]()
         spoken, heard = [], []
         if self.feed_summary:
@@ -124,7 +126,8 @@ class RecurrentDecoder(nn.Module):
             heard.append(each_hidden)
             hidden = each_hidden[-1]
             if self.cross_attention is not None:
-                beside = hidden.reshape(state.sentence_count, -1, hidden.shape[-1])
+                beams = state.beam_count * hidden.shape[1]
+                beside = hidden.reshape(state.sentence_count, beams, hidden.shape[-1])
                 looks.append(self.cross_attention(beside, state.memory))
                 hidden = looks[-1].output.view(hidden.shape)
             said = self.dropout(hidden)

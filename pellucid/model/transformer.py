@@ -113,6 +113,11 @@ class Transformer(Seq2Seq):
     ) -> tuple[Float[Tensor, "sentence beam vocabulary"], TransformerState]:
         """Feed one token to each hypothesis; the logits of the next, and the state after it."""
         assert isinstance(state, TransformerState)
+        if len(ids) == 0:  # no sentence is left: nothing to divide among the beams
+            slots = torch.cat([state.slots, ids.unsqueeze(-1)], dim=-1)
+            return self.output_weight.new_zeros(*ids.shape, len(self.output_weight)), (
+                dataclasses.replace(state, slots=slots, taken=state.taken + state.beam_count)
+            )
         x = self.target_embedding(ids.reshape(-1, 1), start=state.length)
         mask = mask_for_heads(state.memory_may_attend)
         layers, places = state.writable()

@@ -260,21 +260,27 @@ class Batch:
     target_token_count: int
     """Labels that are not PAD."""
     real_places: torch.Tensor | None = None
-    """int64: where those stand in the flattened labels; None on a CPU, which has only to look."""
+    """int64: the positions of those in the flattened labels; None on a CPU, which looks them up."""
 
     def to(self, device: torch.device | str) -> Self:
         """The same batch on a device.
 
-        To an accelerator it goes while that computes, out of pinned memory. It is told where the
-        real labels stand, as whoever asks it for a number of them has to wait for it.
+        Copies to an accelerator asynchronously from pinned memory. The positions of labels that are
+        not PAD are computed on the host, because reading them back would make it wait for the
+        device.
         """
         wanted = torch.device(device)
         parts = self.source, self.target_input, self.labels
         source, target_input, labels = (_sent(part, wanted) for part in parts)
         places = None
         if wanted.type != "cpu":
-            places = _sent((self.labels.view(-1) != PAD_ID).nonzero().view(-1), wanted)
+            places = _sent(label_positions(self.labels), wanted)
         return type(self)(source, target_input, labels, self.target_token_count, places)
+
+
+def label_positions(labels: torch.Tensor) -> torch.Tensor:
+    """int64: where the flattened labels are not PAD."""
+    return (labels.reshape(-1) != PAD_ID).nonzero().view(-1)
 
 
 def _sent(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:

@@ -10,6 +10,8 @@ from pellucid.inspection.doctor import examine_installation
 from pellucid.inspection.laws import check_kernels, check_laws, tiny_models
 from pellucid.model import Seq2Seq
 
+PAGE = ["program = page of equations", "gradients in training = page's"]
+
 
 def broken(model: Seq2Seq) -> list[str]:
     return [result.law for result in check_laws(model, "x") if not result.holds]
@@ -20,7 +22,7 @@ def test_every_law_holds_for_every_kind_of_model(variant: str):
     model = tiny_model(variant).float()
     results = list(check_laws(model, variant))
     assert [result.law for result in results if not result.holds] == []
-    assert len(results) == 8
+    assert len(results) == 10
     assert {result.subject for result in results} == {variant}
     assert next(model.parameters()).dtype == torch.float32
 
@@ -44,7 +46,7 @@ def test_a_decoder_that_looks_ahead_breaks_the_causal_law(monkeypatch: pytest.Mo
         "forward",
         lambda self, *arguments, causal=True: forward(self, *arguments, causal=False),
     )
-    assert broken(model) == ["cached = full", "selected = alone", "causal"]
+    assert broken(model) == [*PAGE, "cached = full", "selected = alone", "causal"]
 
 
 def test_a_step_that_goes_wrong_breaks_what_hangs_on_steps(monkeypatch: pytest.MonkeyPatch):
@@ -61,7 +63,7 @@ def test_a_step_that_goes_wrong_breaks_what_hangs_on_steps(monkeypatch: pytest.M
 
 def test_padding_that_is_seen_breaks_the_law_of_batches(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("pellucid.model.transformer.mask_for_heads", lambda may_attend: None)
-    assert broken(tiny_model()) == ["batched = alone"]
+    assert broken(tiny_model()) == [*PAGE, "batched = alone"]
 
 
 def test_numbers_that_are_no_numbers_break_all_laws():
