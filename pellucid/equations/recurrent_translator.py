@@ -174,7 +174,7 @@ def logits(
     outputs: list[Tensor] = []
     last_output = torch.zeros_like(summary)
     # With input feeding a word needs the output before it; without, all words are read at once.
-    for x in words.split(1, dim=1) if model.input_feeding else [words]:
+    for x in torch.split(words, 1, dim=1) if model.input_feeding else [words]:
         if model.input_feeding:
             x = torch.cat((x, last_output.unsqueeze(1)), dim=-1)
         for index, cell in enumerate(model.decoder):

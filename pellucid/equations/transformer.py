@@ -97,7 +97,9 @@ def attend(
         else:
             scores = attention_scores(q, k)  # (sentence, heads, query, key)
         if positions == "alibi":
-            scores = scores + alibi_bias(*scores.shape[1:], dtype=q.dtype, device=q.device)
+            heads, query_count, key_count = scores.shape[1:]
+            bias = alibi_bias(heads, query_count, key_count, dtype=q.dtype, device=q.device)
+            scores = scores + bias
 
         mixture = settings.training.drop(masked_softmax(scores, mask), settings.attention_dropout)
         if positions == "relative" and weights.value_distances is not None:
@@ -308,3 +310,24 @@ def greedy(model: Transformer, source: Int[Tensor, "sentence source"], max_lengt
         if bool(has_ended.all()):
             break
     return prefix[:, 1:]
+
+
+def repredict(model: Transformer, source: Int[Tensor, "1 source"], max_length: int) -> list[int]:
+    """A translation all of whose words are predicted again at every step, without a mask.
+
+        w⁽ᵏ⁾ = argmax decoder(START, w⁽ᵏ⁻¹⁾),   one word longer than w⁽ᵏ⁻¹⁾
+
+    EQ: 84, 124.  Source: Single Page, Concrete Example (ER-36, ER-37). It ends with the first STOP,
+    which takes the place of the last word after ``max_length`` words.
+    """
+    memory = encode(model, source)
+    words = source.new_empty(0)
+    while True:
+        prefix = torch.cat((words.new_tensor([START_ID]), words)).unsqueeze(0)
+        z = decode(model, memory, source, prefix, causal=False)
+        words = most_likely(z.index_fill(-1, torch.tensor([PAD_ID, START_ID]), -math.inf))[0]
+        if len(words) > max_length:
+            words[-1] = STOP_ID
+        said = words.tolist()
+        if STOP_ID in said:
+            return said[: said.index(STOP_ID) + 1]

@@ -7,6 +7,7 @@ at the model.
 import dataclasses
 from typing import assert_never, cast
 
+import torch
 from torch import Tensor
 
 from pellucid.core.errors import ConfigError
@@ -239,12 +240,14 @@ def _attention(attention: MultiHeadAttention) -> AttentionWeights:
         w_q, w_k, w_v = (
             # (heads · size, d_model) -> (heads, d_model, size)
             part.reshape(heads, -1, part.shape[-1]).transpose(1, 2)
-            for part in attention.w_qkv.split(widths)
+            for part in torch.split(attention.w_qkv, widths)
         )
 
     biases = NO_BIASES
     if attention.b_qkv is not None:
-        b_q, b_k, b_v = (part.reshape(heads, 1, -1) for part in attention.b_qkv.split(widths))
+        b_q, b_k, b_v = (
+            part.reshape(heads, 1, -1) for part in torch.split(attention.b_qkv, widths)
+        )
         biases = HeadBiases(b_q, b_k, b_v, attention.b_o)
     positions = attention.positions
     return AttentionWeights(

@@ -222,16 +222,29 @@ def test_what_is_empty_gives_logits_of_its_shape_and_a_loss_of_its_labels(varian
         torch.testing.assert_close(stepped, model(source, target_input[:, :1]), **EXACT)
 
 
-@pytest.mark.parametrize("settings", EVERY_PAIR[:12], ids=range(12))
-def test_bfloat16_keeps_the_direction_and_the_size_of_every_gradient(settings: dict[str, object]):
+WELL_CONDITIONED: dict[str, dict[str, object]] = {
+    "paper": {},
+    "biases": {"attention_bias": True, "output_bias": True, "tie_output": False},
+    "pre-norm, rms, gelu, rotary": {
+        "norm": "pre",
+        "norm_kind": "rms",
+        "activation": "gelu",
+        "positions": "rotary",
+    },
+    "pre-norm, swish, relative": {"norm": "pre", "activation": "swish", "positions": "relative"},
+    "pre-norm, alibi": {"norm": "pre", "positions": "alibi"},
+}
+
+
+@pytest.mark.parametrize("variant", WELL_CONDITIONED)
+def test_bfloat16_keeps_the_direction_and_the_size_of_every_gradient(variant: str):
     """Under autocast, as training runs on a CPU that has bfloat16, beside the page in float64.
 
-    Eight bits leave each number within 0.4 percent. Over these models the worst cosine is 0.980 and
-    the norms differ by 3.1 percent at most; gradients of queries that are 5 percent too long fail.
+    The worst cosine of these models is 0.996, and a norm differs by 2.0 percent at most; queries,
+    keys and values whose gradients are 5 percent too long are noticed.
     """
-    rates = ("dropout", "attention_dropout", "activation_dropout", "layer_drop")
-    sizes = {"d_model": 32, "d_ff": 48, "scale_embeddings": True, "embedding": "linear"}
-    model = random_model({**settings, **dict.fromkeys(rates, 0.0), **sizes}, noise=0.02)
+    sizes = {"d_model": 32, "d_ff": 48, "heads": 4, "encoder_layers": 2, "decoder_layers": 2}
+    model = random_model({**sizes, **WELL_CONDITIONED[variant], "dropout": 0.0}, noise=0.02)
     source, labels = sources(*range(2, 14)), targets(12, 11, seed=8)
     total = transformer.loss(clear_transformer(model), source, labels, 0.1)
     theirs = gradients(model, total)
@@ -240,10 +253,9 @@ def test_bfloat16_keeps_the_direction_and_the_size_of_every_gradient(settings: d
     with autocast("bf16", "cpu"):
         sums = CrossEntropy(0.1)(model, batch_of(source, labels))
     ours = gradients(model, sums.loss)
-    largest = max(each.norm() for each in theirs if each is not None)
     for (name, _), left, right in zip(model.named_parameters(), ours, theirs, strict=True):
-        if left is None or right is None or right.norm() < 1e-6 * largest:
-            continue
+        assert left is not None
+        assert right is not None
         cosine = torch.cosine_similarity(left.double().flatten(), right.flatten(), dim=0)
-        assert cosine > 0.97, name
-        assert left.norm() / right.norm() == pytest.approx(1.0, abs=0.04), name
+        assert cosine > 0.99, name
+        assert left.norm() / right.norm() == pytest.approx(1.0, abs=0.03), name
