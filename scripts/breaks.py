@@ -1,6 +1,6 @@
 """Put every break of breaks.toml into a copy of the package and see which test notices it.
 
-    python scripts/breaks.py --tests tests/laws/test_clear_equals_fast.py tests/decoding/test_recompute.py
+    python scripts/breaks.py --tests tests/laws tests/decoding/test_recompute.py
 
 Each break replaces one place, which must occur exactly once. The files of the project are not
 touched: a copy of the package comes first on the path. The tests stop at the first failure, and the

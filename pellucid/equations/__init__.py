@@ -149,9 +149,11 @@ from pellucid.equations.residual import (
     skip_connection,
 )
 from pellucid.equations.schedules import (
+    constant_learning_rate,
     cosine_learning_rate,
     inverse_root_learning_rate,
     linear_learning_rate,
+    plateau_learning_rate,
     transformer_learning_rate,
 )
 from pellucid.equations.search import (
@@ -207,6 +209,7 @@ __all__ = [
     "causal_mask",
     "centered_skip_connection",
     "concatenate_directions",
+    "constant_learning_rate",
     "cosine",
     "cosine_learning_rate",
     "coverage_penalty",
@@ -269,6 +272,7 @@ __all__ = [
     "one_hot_positions",
     "output_logits",
     "padding_mask",
+    "plateau_learning_rate",
     "position_shift",
     "power_length_penalty",
     "project_columns",

@@ -33,44 +33,65 @@ def inverse_root_learning_rate(step: int, peak: Number, warmup_steps: int) -> fl
     return float(peak * min(step / warmup, math.sqrt(warmup / step)))
 
 
-def linear_learning_rate(step: int, peak: Number, warmup_steps: int, total_steps: int) -> float:
-    """Rise in a straight line, then fall in a straight line to zero at ``total_steps``.
+def linear_learning_rate(step: int, peak: Number, warmup_steps: int, progress: Number) -> float:
+    """Rise in a straight line, and fall in another that reaches zero at the end of the run.
 
-        peak · min(step / warmup_steps, (total_steps - step) / (total_steps - warmup_steps))
+        peak · min(step / warmup_steps, 1 - progress)
 
-    EQ: none.  Source: Devlin et al. (2019), Appendix A.2.
-    Symbols: peak = the rate at step = warmup_steps.
+    EQ: none.  Source: Devlin et al. (2019), Appendix A.2, for the shape.
+    Symbols: progress = share of the run that is done, 0 to 1, by updates, epochs or minutes.
+    Raises: ConfigError if the step is less than 1.
+    Differs: BERT's line falls from the end of the warm-up; this one falls from the beginning of
+    the run, so that a run which ends by the clock needs not know how long its warm-up takes. With
+    a warm-up of a fifth of the run the highest rate is 0.8 · peak.
+    """
+    return peak * min(_warm(step, warmup_steps), max(0.0, 1.0 - progress))
+
+
+def cosine_learning_rate(step: int, peak: Number, warmup_steps: int, progress: Number) -> float:
+    """Rise in a straight line, and fall along half a cosine to zero at the end of the run.
+
+        peak · min(step / warmup_steps, (1 + cos(π · progress)) / 2)
+
+    EQ: none.  Source: Loshchilov and Hutter (2017), eq. (5), without restarts.
+    Symbols: progress = share of the run that is done, 0 to 1, by updates, epochs or minutes.
+    Raises: ConfigError if the step is less than 1.
+    Differs: as ``linear_learning_rate``, it falls from the beginning of the run; with a warm-up of
+    a fifth of the run the highest rate is 0.905 · peak.
+    """
+    fall = (1 + math.cos(math.pi * min(1.0, progress))) / 2
+    return peak * min(_warm(step, warmup_steps), fall)
+
+
+def constant_learning_rate(step: int, peak: Number, warmup_steps: int) -> float:
+    """Rise in a straight line, and stay there.
+
+        peak · min(step / warmup_steps, 1)
+
+    EQ: none.  Source: Goyal et al. (2017), §2.2, for the warm-up.
     Raises: ConfigError if the step is less than 1.
     """
-    _require_step(step)
-    if step < warmup_steps:
-        return peak * step / warmup_steps
-    return peak * (1 - _progress(step, warmup_steps, total_steps))
+    return peak * _warm(step, warmup_steps)
 
 
-def cosine_learning_rate(
-    step: int, peak: Number, warmup_steps: int, total_steps: int, final: Number = 0.0
+def plateau_learning_rate(
+    step: int, peak: Number, warmup_steps: int, factor: Number, reductions: int
 ) -> float:
-    """Rise in a straight line, then fall along half a cosine to ``final`` at ``total_steps``.
+    """Rise in a straight line, and fall by a factor whenever validation stops getting better.
 
-        final + (peak - final) · (1 + cos(π t)) / 2,   t = share of the fall that is done
+        peak · min(step / warmup_steps, 1) · factor^reductions
 
-    EQ: none.  Source: Loshchilov and Hutter (2017), eq. (5).
-    Symbols: peak = the rate at step = warmup_steps, final = the rate from total_steps on.
+    EQ: none.  Source: the usual rule, as torch.optim.lr_scheduler.ReduceLROnPlateau has it.
+    Symbols: reductions = how often validation has stopped getting better.
     Raises: ConfigError if the step is less than 1.
     """
+    return float(constant_learning_rate(step, peak, warmup_steps) * factor**reductions)
+
+
+def _warm(step: int, warmup_steps: int) -> float:
+    """How much of the warm-up is done, between 0 and 1; all of it where there is none."""
     _require_step(step)
-    if step < warmup_steps:
-        return peak * step / warmup_steps
-    fall = (1 + math.cos(math.pi * _progress(step, warmup_steps, total_steps))) / 2
-    return final + (peak - final) * fall
-
-
-def _progress(step: int, warmup_steps: int, total_steps: int) -> float:
-    """The share of the way from the peak to the end, between 0 and 1."""
-    if step >= total_steps:
-        return 1.0
-    return (step - warmup_steps) / (total_steps - warmup_steps)
+    return min(1.0, step / max(1, warmup_steps))
 
 
 def _require_step(step: int) -> None:

@@ -1,9 +1,15 @@
 """The learning rate of an update."""
 
-import math
 from typing import assert_never
 
-from pellucid.equations import transformer_learning_rate
+from pellucid.equations import (
+    constant_learning_rate,
+    cosine_learning_rate,
+    inverse_root_learning_rate,
+    linear_learning_rate,
+    plateau_learning_rate,
+    transformer_learning_rate,
+)
 from pellucid.training.config import TrainingConfig
 
 
@@ -15,34 +21,25 @@ def peak_rate(config: TrainingConfig, d_model: int) -> float:
 def learning_rate(
     config: TrainingConfig, d_model: int, step: int, progress: float, reductions: int = 0
 ) -> float:
-    """The rate of update ``step``, counted from 1.
-
-        paper:         d_model^(-1/2) · min(step^(-1/2), step · warmup^(-3/2))
-        inverse_root:  peak · min(step / warmup, √(warmup / step))
-        linear:        peak · min(step / warmup, 1 - progress)
-        cosine:        peak · min(step / warmup, (1 + cos(π · progress)) / 2)
-        plateau:       peak · min(step / warmup, 1) · factor^reductions
-        constant:      peak · min(step / warmup, 1)
+    """The rate of update ``step``, counted from 1, by the equation that the config names.
 
     EQ: section 5 of the catalogue.  Source: Vaswani et al. (2017), §5.3, eq. (3).
     ``progress`` is the share of the run that lies behind, 0 to 1, at whose end ``linear`` and
     ``cosine`` reach zero; ``reductions`` is how often validation had stopped getting better.
     """
-    warm = min(1.0, step / config.warmup_steps)
-    shape: float
+    peak, warmup = peak_rate(config, d_model), config.warmup_steps
     match config.schedule:
         case "paper":
-            return transformer_learning_rate(step, d_model, config.warmup_steps)
+            return transformer_learning_rate(step, d_model, warmup)
         case "inverse_root":
-            shape = min(warm, math.sqrt(config.warmup_steps / step))
+            return inverse_root_learning_rate(step, peak, warmup)
         case "linear":
-            shape = min(warm, 1.0 - progress)
+            return linear_learning_rate(step, peak, warmup, progress)
         case "cosine":
-            shape = min(warm, 0.5 + 0.5 * math.cos(math.pi * min(1.0, progress)))
+            return cosine_learning_rate(step, peak, warmup, progress)
         case "plateau":
-            shape = warm * config.plateau_factor**reductions
+            return plateau_learning_rate(step, peak, warmup, config.plateau_factor, reductions)
         case "constant":
-            shape = warm
+            return constant_learning_rate(step, peak, warmup)
         case _:
             assert_never(config.schedule)
-    return peak_rate(config, d_model) * max(0.0, shape)

@@ -13,6 +13,7 @@ import torch
 from pellucid.bundle import (
     CONFIG_FILE,
     Bundle,
+    clear,
     find_bundle,
     load_bundle,
     load_model_tensors,
@@ -23,6 +24,8 @@ from pellucid.core.config import read_toml
 from pellucid.core.errors import BundleError, ConfigError, CorruptError, InputMissingError
 from pellucid.core.files import MANIFEST_NAME, manifest_text, read_manifest, write_folder
 from pellucid.core.tensors import fingerprint
+from pellucid.equations import transformer
+from pellucid.equations.weights import Transformer, count_parameters, parameter_sets
 from pellucid.model import ModelConfig, build_model
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizer import train_tokenizer
@@ -310,3 +313,17 @@ def test_a_manifest_that_names_no_score_ranks_last(tmp_path: Path):
     del manifest["score"]
     (run / "bundles" / "b" / MANIFEST_NAME).write_bytes(manifest_text(manifest))
     assert find_bundle(run) == run / "bundles" / "a"
+
+
+def test_a_bundle_opens_as_the_weights_of_its_page_of_equations(tmp_path: Path):
+    """From a path or from a bundle; every parameter is there once, and a gradient arrives at it."""
+    bundle = load_bundle(saved(tmp_path / "bundle"))
+    source = torch.tensor([[5, 6, 3]])
+    for page in (clear(str(tmp_path / "bundle")), clear(bundle)):
+        assert isinstance(page, Transformer)
+        logits = transformer.logits(page, source, torch.tensor([[2, 7]]))
+        torch.testing.assert_close(logits, bundle.model(source, torch.tensor([[2, 7]])))
+        assert count_parameters(page) == sum(each.numel() for each in bundle.model.parameters())
+    names = [name for name, _ in parameter_sets(page)]
+    assert "encoder.0.self_attention.w_q" in names
+    assert names[-1] == "w_s"

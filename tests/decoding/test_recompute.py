@@ -59,9 +59,9 @@ def test_without_the_mask_re_predicting_changes_what_was_said_before():
 
 @pytest.mark.parametrize("variant", ["paper", "pre-norm"])
 def test_searches_say_what_the_page_of_equations_says(variant: str):
-    """Greedy search and re-prediction of eight random models, word for word."""
+    """Greedy search and re-prediction of three random models, word for word."""
     source = sources(5, 3, 4)
-    for seed in range(8):
+    for seed in range(3):
         model = tiny_model(variant, seed=seed)
         page = clear_transformer(model)
         again = DecodingConfig(beam_size=1, max_length=7, repredict=True, mask_at_inference=False)

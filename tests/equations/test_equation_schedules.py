@@ -4,9 +4,11 @@ import pytest
 
 from pellucid.core.errors import ConfigError
 from pellucid.equations import (
+    constant_learning_rate,
     cosine_learning_rate,
     inverse_root_learning_rate,
     linear_learning_rate,
+    plateau_learning_rate,
     transformer_learning_rate,
 )
 
@@ -36,19 +38,34 @@ def test_inverse_root_is_the_papers_with_another_peak():
 
 
 def test_linear_by_hand():
-    """Up to 0.8 in 4 steps, down to 0 at step 12, and 0 for ever after."""
-    rates = [linear_learning_rate(step, 0.8, 4, 12) for step in (1, 2, 4, 6, 8, 12, 13, 99)]
-    assert rates == pytest.approx([0.2, 0.4, 0.8, 0.6, 0.4, 0, 0, 0])
-    assert linear_learning_rate(1, 0.8, 0, 4) == pytest.approx(0.6)
-    assert linear_learning_rate(5, 0.8, 5, 5) == 0
+    """Ten steps of which four warm up: it rises to 0.4, and from step 3 on 1 - progress is less."""
+    rates = [linear_learning_rate(step, 0.8, 4, step / 10) for step in (1, 2, 3, 4, 6, 10)]
+    assert rates == pytest.approx([0.2, 0.4, 0.56, 0.48, 0.32, 0])
+    assert linear_learning_rate(11, 0.8, 4, 1.1) == 0
+    assert linear_learning_rate(1, 0.8, 0, 0.25) == pytest.approx(0.6)
 
 
 def test_cosine_by_hand():
-    """Half-way down it is between peak and final; a third of the way at (1 + cos 60°)/2 = 3/4."""
-    rates = [cosine_learning_rate(step, 0.9, 4, 10, 0.1) for step in (1, 2, 4, 6, 7, 10, 11)]
-    assert rates == pytest.approx([0.225, 0.45, 0.9, 0.1 + 0.8 * 0.75, 0.5, 0.1, 0.1])
-    assert cosine_learning_rate(10, 0.9, 4, 10) == 0
-    assert cosine_learning_rate(7, 0.9, 4, 10) == pytest.approx(0.45)
+    """A third of the way down it is (1 + cos 60°)/2 = 3/4, half-way 1/2, from the end on 0."""
+    rates = [cosine_learning_rate(9, 0.8, 3, progress) for progress in (0, 1 / 3, 1 / 2, 1, 1.5)]
+    assert rates == pytest.approx([0.8, 0.6, 0.4, 0, 0])
+    assert cosine_learning_rate(1, 0.9, 3, 1 / 9) == pytest.approx(0.3)
+
+
+def test_a_warm_up_of_a_fifth_of_the_run_never_reaches_the_peak():
+    """Step 400 of 2,000: 0.8 in a line, (1 + cos 36°)/2 = 0.905 on a cosine."""
+    assert linear_learning_rate(400, 1.0, 400, 0.2) == pytest.approx(0.8)
+    assert cosine_learning_rate(400, 1.0, 400, 0.2) == pytest.approx(
+        (1 + math.cos(math.pi / 5)) / 2
+    )
+
+
+def test_constant_and_plateau_by_hand():
+    """Half-way through the warm-up 0.4 of 0.8; then 0.8, halved twice 0.2."""
+    rates = [constant_learning_rate(step, 0.8, 4) for step in (2, 4, 99)]
+    assert rates == pytest.approx([0.4, 0.8, 0.8])
+    rates = [plateau_learning_rate(step, 0.8, 4, 0.5, 2) for step in (2, 4, 99)]
+    assert rates == pytest.approx([0.1, 0.2, 0.2])
 
 
 @pytest.mark.parametrize(
@@ -56,8 +73,10 @@ def test_cosine_by_hand():
     [
         lambda step: transformer_learning_rate(step, 8, 10),
         lambda step: inverse_root_learning_rate(step, 0.3, 10),
-        lambda step: linear_learning_rate(step, 0.3, 10, 20),
-        lambda step: cosine_learning_rate(step, 0.3, 10, 20),
+        lambda step: linear_learning_rate(step, 0.3, 10, 0.1),
+        lambda step: cosine_learning_rate(step, 0.3, 10, 0.1),
+        lambda step: constant_learning_rate(step, 0.3, 10),
+        lambda step: plateau_learning_rate(step, 0.3, 10, 0.5, 1),
     ],
 )
 def test_steps_count_from_one(rate):
