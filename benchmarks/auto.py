@@ -249,6 +249,8 @@ def page(result: dict[str, Any]) -> str:
         "- Load is the mean load average while the two ran. What is above 2 is other work on the"
         " same two cores: each run then had about 2 / load of a core, and the minutes hold"
         " accordingly fewer updates than on a quiet machine.",
+        "- Presets were made for quiet machines and, but for `demo`, for half an hour and more. The"
+        " minutes here say nothing of budgets that are not in the table.",
         "- One seed each. Where few updates were made, another seed may change a score by several"
         " percent.",
         "",

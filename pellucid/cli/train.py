@@ -108,7 +108,7 @@ def train(
         raise click.UsageError("--dry-run is for one process, not for torchrun.")
     if tensorboard:
         overrides = (*overrides, "training.tensorboard=true")
-    folder = out or _default_folder(texts)
+    folder = out or default_folder(texts)
     recipe: Recipe | None = None
     if _are_text_files(texts) and not (resume and (folder / CONFIG_FILE).is_file()):
         _refuse_what_has_no_recipe(init, is_alone=world.is_alone)
@@ -181,7 +181,7 @@ def _refuse_missing(texts: tuple[str, ...], missing: list[str]) -> None:
     raise InputMissingError(f"there is no file {' and no file '.join(missing)}", hint=hint)
 
 
-def _default_folder(texts: tuple[str, ...]) -> Path:
+def default_folder(texts: tuple[str, ...]) -> Path:
     """``runs/en-de`` for train.en and train.de, else ``runs/`` and the name of the first."""
     stems = [Path(text.removesuffix(".gz")) for text in texts]
     suffixes = [stem.suffix.removeprefix(".") for stem in stems]

@@ -7,6 +7,7 @@ from click.testing import CliRunner, Result
 
 import pellucid
 from pellucid import phrasebook
+from pellucid.cli.train import default_folder
 from pellucid.cli.train import train as train_command
 from pellucid.core.config import read_toml
 from pellucid.core.errors import (
@@ -154,6 +155,22 @@ def test_what_does_not_go_together_is_refused(
     result = train(*arguments, small=False)
     assert result.exit_code == 2
     assert message in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("texts", "folder"),
+    [
+        (("data/train.en", "data/train.de.gz"), "runs/en-de"),
+        (("a.txt", "b.txt"), "runs/a"),
+        (("pairs.tsv.gz",), "runs/pairs"),
+        (("my.toml",), "runs/my"),
+        (("demo",), "runs/demo"),
+    ],
+)
+def test_a_run_without_out_is_named_by_its_languages_or_its_config(
+    texts: tuple[str, ...], folder: str
+):
+    assert str(default_folder(texts)) == folder
 
 
 def test_under_torchrun_one_process_has_to_choose_before(
