@@ -80,9 +80,9 @@ _LEAST_UPDATES = 2000
 _WARMUP_SHARE = 0.1
 _LEAST_WARMUP, _MOST_WARMUP = 50, 1000
 """Updates. Pre-norm needs little warm-up (Xiong et al. 2020), Adam's means need some."""
-_VALIDATING_SHARE = 0.05
-"""At most so much of the time goes into validation, but for the least number of them."""
-_LEAST_VALIDATIONS, _MOST_VALIDATIONS = 3, 20
+_VALIDATING_SHARE = 0.1
+"""At most so much of the time goes into validation. The last one, when the time is up, is free."""
+_LEAST_VALIDATIONS, _MOST_VALIDATIONS = 1, 20
 _AVERAGED_SHARE = 0.05
 _SHORTEST_AVERAGE, _LONGEST_AVERAGE = 50, 500
 """Updates that the moving average of the parameters reaches back."""
@@ -156,8 +156,8 @@ class Pace:
     pairs: float
 
     def updates_in(self, minutes: float) -> float:
-        """How many updates fit into so many minutes; validations take a twentieth."""
-        return max(1.0, 0.95 * 60.0 * minutes / self.seconds)
+        """How many updates fit into so many minutes; the rest is for validations."""
+        return max(1.0, (1.0 - _VALIDATING_SHARE) * 60.0 * minutes / self.seconds)
 
     def tokens_in(self, minutes: float) -> float:
         """Target tokens that are learned from in so many minutes."""
@@ -397,7 +397,8 @@ def validation_choice(plan: Plan) -> Choice:
     """How often to validate, what to average over, and what is best."""
     affordable = _VALIDATING_SHARE * 60.0 * plan.minutes / max(0.1, plan.validation_seconds)
     count = min(max(affordable, _LEAST_VALIDATIONS), _MOST_VALIDATIONS)
-    every = max(10, 10 * round(plan.updates / count / 10))
+    # A little longer, so that the last does not come just before the one that ends the run.
+    every = max(10, 10 * math.ceil(1.05 * plan.updates / count / 10))
     wanted = min(max(_AVERAGED_SHARE * plan.updates, _SHORTEST_AVERAGE), _LONGEST_AVERAGE)
     reach = max(2.0, min(wanted, plan.updates / 4))
     best_by = "exact_match" if _is_exact(plan.facts) else "bleu"
