@@ -58,6 +58,6 @@ def distill(
         settings = settings.having(n_best=1)
     elif settings.n_best == 1:
         settings = settings.having(n_best=settings.beam_size)
-    translator = type(translator)(translator.bundle, settings, translator.engine)
+    translator = translator.with_settings(settings)
     finish = Finish(reference=reference, measure=measure)
     return write(translator, source, out, finish, quiet=obj["quiet"])

@@ -144,7 +144,6 @@ def open_translator(
     value out of its range, and whatever opening the bundles raises.
     """
     from pellucid.decoding.load import load_ensemble
-    from pellucid.decoding.translator import Translator
     from pellucid.engines.load import load
 
     ctx = click.get_current_context()
@@ -176,8 +175,7 @@ def open_translator(
             asked.get("device", "auto"),
             asked.get("compute_type", "float32"),
         )
-    settings = translator.settings.changed(changes)
-    return Translator(translator.bundle, settings, translator.engine)
+    return translator.with_settings(translator.settings.changed(changes))
 
 
 def asked_settings(settings: "DecodingConfig") -> "DecodingConfig":

@@ -28,6 +28,13 @@ class Engine(ABC):
         """Who answers a call with ``settings``, for a score: ``torch``, ``ctranslate2/int8``."""
 
     @abstractmethod
+    def follow(self, bundle: Translatable) -> None:
+        """Called before the model of ``bundle`` is given to a caller, who may change it.
+
+        From then on a search answers from the model as it is.
+        """
+
+    @abstractmethod
     def search(
         self,
         lines: Sequence[ReadLine],

@@ -43,6 +43,9 @@ class TorchEngine(Engine):
         is_wide = self._compute_type == "float32"
         return self.name if is_wide else f"{self.name}/{self._compute_type}"
 
+    def follow(self, bundle: Translatable) -> None:
+        """Nothing to do: it computes with the model itself."""
+
     def search(
         self,
         lines: Sequence[ReadLine],

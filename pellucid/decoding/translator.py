@@ -32,15 +32,33 @@ class _Task:
 
 
 class Translator:
-    """Translates text with one bundle, which it never changes; any number of threads may call."""
+    """Translates text with one bundle, which it never changes; any number of threads may call.
+
+    Its caller may change the model, ``translator.bundle.model``: the next translation is that of
+    the changed model, whichever engine searches.
+    """
 
     def __init__(
         self, bundle: Translatable, settings: DecodingConfig, engine: Engine | None = None
     ) -> None:
         """Search with ``engine``, or with PyTorch if none is given."""
-        self.bundle = bundle
+        self._bundle = bundle
         self.settings = settings
         self.engine = engine or TorchEngine()
+
+    @property
+    def bundle(self) -> Translatable:
+        """The model and its tokenizers.
+
+        Once it was asked for, each search with a converted copy of the model first compares the
+        parameters with those that were converted, which takes one pass over them.
+        """
+        self.engine.follow(self._bundle)
+        return self._bundle
+
+    def with_settings(self, settings: DecodingConfig) -> "Translator":
+        """A translator with the same model and engine, and other settings."""
+        return Translator(self._bundle, settings, self.engine)
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is an Iterable[str] too
@@ -125,7 +143,7 @@ class Translator:
             )
         check_texts(sources, 1)
         check_texts(targets, 1)
-        bundle, limit = self.bundle, source_limit(self.bundle, self.settings)
+        bundle, limit = self._bundle, source_limit(self._bundle, self.settings)
         read = read_sources(sources, bundle.source_tokenizer, limit, 1)
         sources_ids = [ids[:limit] for ids in read]
         targets_ids = bundle.target_tokenizer.encode_batch(targets)
@@ -159,7 +177,7 @@ class Translator:
         for another token or a source without a word, ConfigError for a count below 1, and what
         the watcher raises.
         """
-        return find_alternatives(self.bundle, self.settings, source, prefix_tokens, count, watcher)
+        return find_alternatives(self._bundle, self.settings, source, prefix_tokens, count, watcher)
 
     def _stream(self, texts: Iterator[str | Request], task: "_Task") -> Iterator[Translation]:
         while lines := list(itertools.islice(texts, task.settings.stream_lines)):
@@ -170,10 +188,10 @@ class Translator:
     def _translate(self, lines: Sequence[str | Request], task: "_Task") -> list[Translation]:
         """One translation for each line; what is known is not translated again."""
         requests = as_requests(lines, task.settings, task.next_line)
-        read = read_requests(requests, self.bundle, task.settings, task.next_line)
+        read = read_requests(requests, self._bundle, task.settings, task.next_line)
         new = {line.request: line for line in read if line.request not in task.known}
         found = translate_lines(
-            list(new.values()), self.bundle, task.settings, self.engine, task.watcher
+            list(new.values()), self._bundle, task.settings, self.engine, task.watcher
         )
         task.known.update(zip(new, found, strict=True))
         for request in requests:

@@ -14,7 +14,7 @@ import json
 import logging
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -32,6 +32,9 @@ CACHE_FOLDER = ".ctranslate2"
 _KEY_LENGTH = 16  # 64 bits: chance hits are out of the question
 
 _log = logging.getLogger("pellucid.engines")
+
+Convert = Callable[[Bundle, Quantization], contextlib.AbstractContextManager[Path]]
+"""Gives the folder of a converted model, for as long as the block lasts."""
 
 
 @contextlib.contextmanager
@@ -62,11 +65,16 @@ def converted(bundle: Bundle, quantization: Quantization) -> Iterator[Path]:
                 _fill(folder, bundle, quantization, secret)
             yield folder
             return
-        yield stack.enter_context(_converted_for_now(bundle, quantization))
+        _log.info(
+            "converting the model for CTranslate2 (%s), for this time alone: nothing can be kept"
+            " (let XDG_CACHE_HOME name a folder that you may write)",
+            quantization,
+        )
+        yield stack.enter_context(converted_for_now(bundle, quantization))
 
 
 @contextlib.contextmanager
-def _converted_for_now(bundle: Bundle, quantization: Quantization) -> Iterator[Path]:
+def converted_for_now(bundle: Bundle, quantization: Quantization) -> Iterator[Path]:
     """A conversion that is gone with the block. Raises WriteError."""
     try:
         place = tempfile.TemporaryDirectory(prefix="pellucid-", ignore_cleanup_errors=True)
@@ -77,11 +85,6 @@ def _converted_for_now(bundle: Bundle, quantization: Quantization) -> Iterator[P
         ) from error
     with place:
         folder = Path(place.name) / "model"
-        _log.info(
-            "converting the model for CTranslate2 (%s), for this time alone: nothing can be kept"
-            " (let XDG_CACHE_HOME name a folder that you may write)",
-            quantization,
-        )
         export_ctranslate2(bundle, folder, quantization)
         yield folder
 

@@ -1,5 +1,7 @@
 """The fast engine: CTranslate2 searches, in our batches, and we score what it found."""
 
+import logging
+import threading
 from collections.abc import Sequence
 
 from pellucid.bundle import Bundle
@@ -12,9 +14,12 @@ from pellucid.decoding.result import Hypothesis
 from pellucid.decoding.watch import SearchWatcher
 from pellucid.engines.batches import balanced_batches
 from pellucid.engines.ctranslate2_search import Row, Search
+from pellucid.engines.model_watch import ModelWatch
 from pellucid.engines.refusals import line_refusals, setting_refusals
-from pellucid.engines.workers import Workers
+from pellucid.engines.workers import Workers, open_changed
 from pellucid.interop.ctranslate2_export import vocabulary_pieces
+
+_log = logging.getLogger("pellucid.engines")
 
 _BATCH_TOKENS = 2560
 """Source tokens times beams of a batch: the fastest of 1280 to 20480 on two cores."""
@@ -32,8 +37,11 @@ class Ctranslate2Engine(Engine):
     """
 
     def __init__(self, bundle: Bundle, workers: Workers, reason: str) -> None:
+        self._bundle = bundle
         self._workers = workers
         self._reason = reason
+        self._watch: ModelWatch | None = None
+        self._lock = threading.Lock()
         self._sources = vocabulary_pieces(bundle.source_tokenizer)
         self._targets = vocabulary_pieces(bundle.target_tokenizer)
         self._target_ids = {piece: id_ for id_, piece in enumerate(self._targets)}
@@ -51,6 +59,12 @@ class Ctranslate2Engine(Engine):
     def signature(self, settings: DecodingConfig) -> str:  # noqa: ARG002  # the same for all
         """``ctranslate2/`` and the type in which it computes."""
         return f"{self.name}/{self._workers.compute_type}"
+
+    def follow(self, bundle: Translatable) -> None:
+        """From now on each search first sees whether the model was changed."""
+        with self._lock:
+            if self._watch is None:
+                self._watch = ModelWatch(bundle.model)
 
     def refusals(
         self,
@@ -82,6 +96,7 @@ class Ctranslate2Engine(Engine):
                 f"the engine ctranslate2 cannot do {'; '.join(faults)}",
                 hint="take the engine auto or torch",
             )
+        workers = self._current_workers()
         lengths = [len(line.source_ids) for line in lines]
         limits = length_limits(lengths, settings, bundle.model.max_length)
         rows = [
@@ -91,9 +106,9 @@ class Ctranslate2Engine(Engine):
         most = min(settings.batch_tokens, _BATCH_TOKENS) // settings.beam_size
         batches = [
             [rows[index] for index in batch]
-            for batch in balanced_batches(lengths, most, self._workers.count)
+            for batch in balanced_batches(lengths, most, workers.count)
         ]
-        search = Search(self._workers.model, self._targets, self._target_ids, settings)
+        search = Search(workers.model, self._targets, self._target_ids, settings)
         found = []
         for batch in batches:
             _ask(watcher)
@@ -107,6 +122,22 @@ class Ctranslate2Engine(Engine):
             for row, hypotheses in zip(batch, finish_scoring(), strict=True):
                 results[row.number] = hypotheses
         return results
+
+    def _current_workers(self) -> Workers:
+        """The workers, of a new conversion if the model was changed after the last one."""
+        with self._lock:
+            if self._watch is None or not self._watch.is_changed():
+                return self._workers
+            if self._watch.has_other_parts():
+                raise ConfigError(
+                    "the engine ctranslate2 cannot follow modules that were exchanged or given"
+                    " hooks after the model was opened",
+                    hint="take the engine auto or torch",
+                )
+            _log.info("the model was changed and is converted for CTranslate2 again")
+            self._workers = open_changed(self._bundle, self._workers.compute_type)
+            self._watch = ModelWatch(self._bundle.model)
+            return self._workers
 
 
 def _ask(watcher: SearchWatcher | None) -> None:

@@ -46,16 +46,30 @@ def load(
     model, CorruptError if it was damaged, BundleError if its parts do not fit, it is not read in
     time or the engine asked for cannot express it, MissingExtraError if that is not installed.
     """
+    return Translator(*load_parts(path, engine, device, compute_type, seconds))
+
+
+def load_parts(
+    path: Path | str,
+    engine: EngineName = "auto",
+    device: Device = "auto",
+    compute_type: ComputeType = "float32",
+    seconds: float = LOAD_SECONDS,
+) -> tuple[Bundle, DecodingConfig, Engine]:
+    """What ``load`` makes a translator of, for a program that never changes the model.
+
+    Raises as ``load`` does.
+    """
     _check(path, engine, device, compute_type)
     place = torch.device("cuda" if _takes_gpu(device) else "cpu").type
     bundle = _open(Path(path), place, seconds)
     if compute_type == "bfloat16":
         narrow(bundle.model)
     settings = DecodingConfig.carried(bundle.settings.get("decoding", {}), f"{path}: decoding")
-    chosen = choose_engine(bundle, engine, compute_type)
+    chosen = _choose(bundle, engine, compute_type)
     if engine != "torch":  # that it was asked for is no news
         _log.info("engine %s: %s", chosen.name, chosen.reason)
-    return Translator(bundle, settings, chosen)
+    return bundle, settings, chosen
 
 
 def choose_engine(
@@ -63,10 +77,17 @@ def choose_engine(
 ) -> Engine:
     """The engine asked for, or with ``auto`` the fastest that can search ``bundle``.
 
-    ``bfloat16`` says of the bundle that it was narrowed, and is torch's.
+    ``bfloat16`` says of the bundle that it was narrowed, and is torch's. The engine follows changes
+    of the model, which the caller holds.
     Raises BundleError, MissingExtraError, ConfigError or WriteError if ctranslate2 was asked for
     and cannot be had; with ``auto`` that is its reason for torch.
     """
+    chosen = _choose(bundle, engine, compute_type)
+    chosen.follow(bundle)
+    return chosen
+
+
+def _choose(bundle: Bundle, engine: EngineName, compute_type: ComputeType) -> Engine:
     if compute_type == "bfloat16":
         return TorchEngine("bfloat16 was asked for", compute_type)
     match engine:

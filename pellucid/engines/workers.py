@@ -10,7 +10,7 @@ import torch
 from pellucid.bundle import Bundle
 from pellucid.core.errors import MissingExtraError
 from pellucid.core.special import SPECIAL_COUNT
-from pellucid.engines.cache import converted
+from pellucid.engines.cache import Convert, converted, converted_for_now
 from pellucid.engines.names import ComputeType
 from pellucid.interop.ctranslate2_export import vocabulary_pieces
 
@@ -58,14 +58,22 @@ def open_workers(bundle: Bundle, compute_type: ComputeType) -> Workers:
     return candidates[seconds.index(min(seconds))]
 
 
-def _open(bundle: Bundle, compute_type: ComputeType) -> Workers:
+def open_changed(bundle: Bundle, compute_type: ComputeType) -> Workers:
+    """Open a model that was changed after it was read: converted for this process alone.
+
+    Raises BundleError for a model that CTranslate2 cannot express, WriteError.
+    """
+    return _open(bundle, compute_type, converted_for_now)
+
+
+def _open(bundle: Bundle, compute_type: ComputeType, convert: Convert = converted) -> Workers:
     assert compute_type in ("float32", "int8")
     try:
         import ctranslate2
     except ImportError:
         raise MissingExtraError("ctranslate2", "fast", "the engine ctranslate2") from None
     count = torch.get_num_threads()
-    with converted(bundle, compute_type) as folder:
+    with convert(bundle, compute_type) as folder:
         model = ctranslate2.Translator(
             str(folder), compute_type=compute_type, inter_threads=count, intra_threads=1
         )

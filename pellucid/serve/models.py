@@ -10,7 +10,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
 from pellucid.decoding.watch import SearchWatcher
-from pellucid.engines.load import load
+from pellucid.engines.load import load_parts
 from pellucid.engines.names import ComputeType, EngineName
 from pellucid.serve.languages import languages_of
 from pellucid.serve.schema import ModelEntry
@@ -91,9 +91,8 @@ Open = Callable[[ModelPlace], LoadedModel]
 
 def open_model(place: ModelPlace) -> LoadedModel:
     """Read a bundle. Raises what ``pellucid.load`` raises."""
-    translator = load(place.path, place.engine, compute_type=place.compute_type)
-    assert isinstance(translator.bundle, Bundle)
-    model = LoadedModel(place, translator, translator.bundle)
+    bundle, settings, engine = load_parts(place.path, place.engine, compute_type=place.compute_type)
+    model = LoadedModel(place, Translator(bundle, settings, engine), bundle)
     model.translate(["a"], model.settings.having(beam_size=1, max_length=1))  # warms the kernels
     return model
 

@@ -1,0 +1,64 @@
+"""Whether a model still is the one that was converted.
+
+CTranslate2 computes with a copy, so a change of the model would change no translation. Version
+counters of tensors do not tell: ``parameter.data.zero_()`` leaves them as they are. So the bytes
+are compared by their CRC-32, which costs one pass over the parameters: 6 GB/s on the machine of
+docs/architecture.md, 36 ms for a base model. That price is paid by each search after the model was
+handed out (``Translator.bundle``), and by none before.
+"""
+
+import dataclasses
+import zlib
+from typing import Any
+
+import torch
+from torch import nn
+
+_Part = tuple[str, Any, bool]
+_Parameter = tuple[str, torch.dtype, tuple[int, ...], int]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Seen:
+    """What a model computes with, as far as a caller can change it."""
+
+    parts: tuple[_Part, ...]
+    """Name and class of each module, and whether it has hooks."""
+    parameters: tuple[_Parameter, ...]
+    """Name, type, shape and CRC-32 of each parameter."""
+
+
+class ModelWatch:
+    """Compares a model with what it was when the watch began."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+        self._first = _look_at(model)
+
+    def has_other_parts(self) -> bool:
+        """Whether modules were exchanged, or hooks added: what no converted copy can follow."""
+        return _parts_of(self._model) != self._first.parts
+
+    def is_changed(self) -> bool:
+        """Whether anything differs: a number of a parameter, a module, a hook."""
+        return _look_at(self._model) != self._first
+
+
+def _look_at(model: nn.Module) -> _Seen:
+    parameters = tuple(
+        (name, each.dtype, tuple(each.shape), _checksum(each))
+        for name, each in model.named_parameters()
+    )
+    return _Seen(_parts_of(model), parameters)
+
+
+def _parts_of(model: nn.Module) -> tuple[_Part, ...]:
+    return tuple(
+        (name, type(module), bool(module._forward_hooks or module._forward_pre_hooks))
+        for name, module in model.named_modules()
+    )
+
+
+def _checksum(tensor: torch.Tensor) -> int:
+    flat = tensor.detach().cpu().contiguous().view(-1)
+    return zlib.crc32(flat.view(torch.uint8).numpy().data)
