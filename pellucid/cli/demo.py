@@ -32,30 +32,36 @@ def demo(obj: dict[str, bool], out: Path) -> int:
     Needs no files and no network: the sentences come from a grammar inside Pellucid. A demo
     that was stopped goes on where it was; one that is finished is shown again.
     """
-    from pellucid import phrasebook
-    from pellucid.cli.display import Display
-    from pellucid.cli.signals import EXIT_CODES, StopRequests
-    from pellucid.decoding.load import load
-    from pellucid.training.presets import read_config
-    from pellucid.training.train import train
+    from pellucid.cli.display import Display, next_commands
 
-    config = read_config("demo")
-    click.echo(f"Training on {config.phrasebook.pairs:,} generated sentence pairs.", err=True)
-    stop = StopRequests()
     with Display(quiet=obj["quiet"]) as display:
+        display.begin("loading PyTorch")  # which takes seconds to import
+        from pellucid import phrasebook
+        from pellucid.cli.signals import EXIT_CODES, StopRequests
+        from pellucid.decoding.load import load
+        from pellucid.training.presets import read_config
+        from pellucid.training.train import train
+
+        config = read_config("demo")
+        stop = display.counting(config, StopRequests())
         result = train(config, out, resume=True, listener=display.hear, should_stop=stop)
     if result.reason in EXIT_CODES:
         click.echo("saved; run the same command again to go on", err=True)
         return EXIT_CODES[result.reason]
+
     wanted = config.phrasebook
-    held_out = phrasebook.split(wanted.pairs, wanted.held_out, wanted.seed).test
-    translator = load(out)
-    figures = _score(translator, held_out)
+    with Display(quiet=obj["quiet"]) as display_of_test:
+        display_of_test.begin(f"translating {wanted.held_out:,} sentences it has never seen")
+        held_out = phrasebook.split(wanted.pairs, wanted.held_out, wanted.seed).test
+        translator = load(out)
+        figures = _score(translator, held_out)
     figures["training_seconds"] = round(result.progress.seconds, 1)
     _tell(translator, held_out, figures)
     _write_result(out, config, figures)
     _draw(translator, out)
-    click.echo(f"\nTry your own:  echo 'le chat noir dort' | pellucid translate {out}")
+    click.echo("\nTry it:")
+    for command in next_commands(config, out, FAMOUS_SENTENCE):
+        click.echo(f"  {command}")
     return 0
 
 

@@ -1,31 +1,69 @@
 """Shows a run to the person who started it: a bar on a terminal, plain lines elsewhere."""
 
+import logging
+import shlex
 import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self, assert_never
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+from rich.progress import (
+    BarColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+from pellucid.core.phases import is_phase
+
+if TYPE_CHECKING:
+    from pellucid.training.config import RunConfig
+
+_LIMITS = ("max_steps", "max_epochs", "max_minutes", "patience")
+"""Reasons that end a run as planned."""
 
 
 class Display:
-    """A listener for the events of a run; everything goes to stderr."""
+    """A listener for the events of a run; everything goes to stderr.
+
+    Between entering and leaving it also takes over the log, so that a warning stands on a line of
+    its own above the bar, and each phase of the preparations is named. The bar has its own thread:
+    its clock goes on whatever the program does.
+    """
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._console = Console(stderr=True, highlight=False)
         self._bar: Progress | None = None
+        self._log = _LogHandler(self)
+        self._former_handlers: list[logging.Handler] = []
+        self._run: _Run | None = None
+        self._has_ended = False
+        self.sample = ""
+        """A source sentence of the last validation."""
         if self._console.is_terminal and not quiet:
             self._bar = Progress(
+                SpinnerColumn(),
                 TextColumn("{task.description}"),
-                BarColumn(),
+                BarColumn(bar_width=None),
                 TaskProgressColumn(),
                 TextColumn("{task.fields[figures]}"),
+                TimeElapsedColumn(),
                 console=self._console,
+                expand=True,
+                redirect_stdout=False,  # data goes there, wherever it leads
             )
-            self._task = self._bar.add_task("training", total=1.0, figures="")
+            self._task = self._bar.add_task("starting", total=None, figures="")
 
     def __enter__(self) -> Self:
+        if not self._quiet:
+            logger = logging.getLogger("pellucid")
+            self._former_handlers, logger.handlers = logger.handlers, [self._log]
         if self._bar is not None:
             self._bar.start()
         return self
@@ -37,7 +75,40 @@ class Display:
         traceback: TracebackType | None,
     ) -> None:
         if self._bar is not None:
+            if not self._has_ended:
+                self._bar.update(self._task, visible=False)
             self._bar.stop()
+        if not self._quiet:
+            logging.getLogger("pellucid").handlers = self._former_handlers
+
+    def begin(self, phase: str) -> None:
+        """Name what happens now; elsewhere than on a terminal, until the run begins."""
+        if self._quiet:
+            return
+        if self._bar is not None:
+            self._bar.update(self._task, description=phase, refresh=True)
+        elif self._run is None:
+            self._say(f"{phase} ...")
+
+    def counting(
+        self, config: "RunConfig", should_stop: Callable[[], str | None]
+    ) -> Callable[[], str | None]:
+        """``should_stop``, which is asked before each update: the bar moves every time."""
+
+        def asked() -> str | None:
+            if self._bar is not None and self._run is not None:
+                share = self._run.begin_update(config)
+                self._bar.update(self._task, completed=share, description="training")
+            return should_stop()
+
+        return asked
+
+    def log(self, record: logging.LogRecord) -> None:
+        """Show a record of the log."""
+        if is_phase(record):
+            self.begin(record.getMessage())
+        else:
+            self._say(f"{record.levelname}: {record.getMessage()}")
 
     def hear(self, event: dict[str, Any]) -> None:
         """Show one event of the journal."""
@@ -45,6 +116,9 @@ class Display:
             return
         match event["event"]:
             case "start":
+                self._run = _Run(event)
+                if self._bar is not None:
+                    self._bar.update(self._task, total=1.0, completed=0.0)
                 self._say(
                     f"{event['parameters']:,} parameters, {event['pairs']:,} pairs,"
                     f" {event['source_vocabulary']:,} source and"
@@ -55,6 +129,7 @@ class Display:
                 self._show_training(event)
             case "validation":
                 source, reference, hypothesis = event["sample"]
+                self.sample = source
                 best = "  (best)" if event["is_best"] else ""
                 best += "  (rate lowered)" if event["rate_lowered"] else ""
                 self._say(
@@ -71,15 +146,21 @@ class Display:
                     f" {event['to_step']:,} with {event['rate_factor']:g} of the learning rate"
                 )
             case "end":
+                self._has_ended = True
                 self._say(f"stopped at step {event['step']:,}: {event['reason']}")
+                if self._bar is not None:
+                    share = 1.0 if event["reason"] in _LIMITS else None
+                    self._bar.update(self._task, completed=share, description="trained", figures="")
 
     def _show_training(self, event: dict[str, Any]) -> None:
         figures = (
             f"step {event['step']:,}  loss {event['loss']:.3f}"
             f"  {event['tokens_per_second']:,.0f} tokens/s  {_time_left(event)}"
         )
+        if self._run is not None:
+            self._run.note(event)
         if self._bar is not None:
-            self._bar.update(self._task, completed=event["share_done"], figures=figures)
+            self._bar.update(self._task, figures=figures)
         else:
             self._say(figures)
 
@@ -89,6 +170,72 @@ class Display:
         else:
             sys.stderr.write(line + "\n")
             sys.stderr.flush()
+
+
+class _LogHandler(logging.Handler):
+    """Hands the log to a display."""
+
+    def __init__(self, display: Display) -> None:
+        super().__init__()
+        self._display = display
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._display.log(record)
+
+
+class _Run:
+    """How far a run is, between the lines of its journal as well."""
+
+    def __init__(self, start: dict[str, Any]) -> None:
+        self._done = start["step"] - 1
+        self._batches_per_epoch = start["batches_per_epoch"]
+        self._seconds, self._since = 0.0, time.perf_counter()
+
+    def note(self, event: dict[str, Any]) -> None:
+        """What the journal says holds."""
+        self._done = event["step"] - 1
+        self._seconds, self._since = event["seconds"], time.perf_counter()
+
+    def begin_update(self, config: "RunConfig") -> float:
+        """Count the update that was made, if any; the share of the run that is done."""
+        from pellucid.training.progress import Progress
+
+        self._done += 1
+        now = self._seconds + time.perf_counter() - self._since
+        epochs = self._done * config.training.accumulate / max(1, self._batches_per_epoch)
+        return Progress(self._done, now).share_done(config.training, epochs)
+
+
+def next_commands(config: "RunConfig", run: Path, sample: str) -> list[str]:
+    """What to try with a model that was just trained, as commands that work as they stand.
+
+    ``sample`` is a source sentence. Files to evaluate on are those that the run was validated on.
+    """
+    folder = shlex.quote(str(run))
+    match config.model.kind:
+        case "transformer" | "rnn" | "rnn-attention":
+            sentence = _quoted(sample or "...")
+            files = [*config.data.valid_source, *config.data.valid_target]
+            commands = [f"echo {sentence} | pellucid translate {folder}"]
+            if len(files) == 2:
+                commands.append(f"pellucid evaluate {folder} {shlex.join(files)}")
+            if config.model.kind == "transformer":
+                commands.append(f"pellucid inspect {folder} {sentence} --report report.html")
+            return [*commands, f"pellucid serve {folder}"]
+        case "encoder":
+            return [f'pellucid fill {folder} "the [MASK] is black"']
+        case "decoder":
+            return [f'pellucid continue {folder} "the"']
+        case "skipgram":
+            return [f"pellucid vectors nearest {folder} WORD"]
+        case _:
+            assert_never(config.model.kind)
+
+
+def _quoted(sentence: str) -> str:
+    """As one word for a shell; an apostrophe looks better in double quotes."""
+    is_plain = not set(sentence) & set('"$`!\\')
+    return f'"{sentence}"' if is_plain else shlex.quote(sentence)
 
 
 def _spike(event: dict[str, Any]) -> str:

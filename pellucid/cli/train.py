@@ -1,7 +1,9 @@
 """``pellucid train``: from two text files, or from a config, to a model."""
 
+import contextlib
 import json
 import logging
+import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,6 +14,7 @@ from pellucid.cli.kernels import keep_few_kernels
 from pellucid.core.layout import CONFIG_FILE
 
 if TYPE_CHECKING:
+    from pellucid.cli.display import Display
     from pellucid.training.config import RunConfig
     from pellucid.training.recipe import Recipe
 
@@ -95,15 +98,56 @@ def train(
     """
     keep_few_kernels()
     from pellucid.cli.display import Display
+
+    if dry_run and resume:
+        raise click.UsageError("--dry-run begins anew; leave --resume out")
+    quiet = click.get_current_context().obj["quiet"]
+    display = Display(quiet=quiet or os.environ.get("RANK", "0") != "0")
+    with contextlib.ExitStack() as shown:
+        shown.enter_context(display)  # before PyTorch is imported, which takes seconds
+        display.begin("loading PyTorch")
+        return _train(
+            texts,
+            minutes,
+            valid,
+            overrides,
+            out,
+            init,
+            tensorboard=tensorboard,
+            resume=resume,
+            dry_run=dry_run,
+            save_config=save_config,
+            quiet=quiet,
+            display=display,
+            shown=shown,
+        )
+
+
+def _train(
+    texts: tuple[str, ...],
+    minutes: float | None,
+    valid: tuple[str, str] | None,
+    overrides: tuple[str, ...],
+    out: Path | None,
+    init: Path | None,
+    *,
+    tensorboard: bool,
+    resume: bool,
+    dry_run: bool,
+    save_config: Path | None,
+    quiet: bool,
+    display: "Display",
+    shown: contextlib.ExitStack,
+) -> int:
+    """Train, with ``display`` on the terminal until ``shown`` is closed."""
+    from pellucid.cli.display import next_commands
     from pellucid.cli.rehearsal import show_rehearsal
     from pellucid.cli.signals import EXIT_CODES, StopRequests
     from pellucid.core.world import world_of_environment
     from pellucid.training.automatic import config_of, keeping
     from pellucid.training.train import train as train_model
 
-    quiet, world = click.get_current_context().obj["quiet"], world_of_environment()
-    if dry_run and resume:
-        raise click.UsageError("--dry-run begins anew; leave --resume out")
+    world = world_of_environment()
     if dry_run and not world.is_alone:
         raise click.UsageError("--dry-run is for one process, not for torchrun.")
     if tensorboard:
@@ -122,16 +166,18 @@ def train(
             name = str(folder / CONFIG_FILE)
             overrides = (*_data_overrides(texts), *overrides)
         run_config = _read(name, minutes, valid, overrides, init)
+    if save_config is not None or dry_run:
+        shown.close()
     if save_config is not None:
         return _save(recipe, save_config)
     if dry_run:
         return show_rehearsal(run_config, folder, quiet=quiet)
     if not world.is_first:
         logging.getLogger("pellucid").setLevel(logging.ERROR)  # the first one has said it
-    stop = StopRequests(heeds_second=world.is_alone)
-    with Display(quiet=quiet or not world.is_first) as display:
-        listener = display.hear if recipe is None else keeping(recipe, folder, display.hear)
-        result = train_model(run_config, folder, resume=resume, listener=listener, should_stop=stop)
+    stop = display.counting(run_config, StopRequests(heeds_second=world.is_alone))
+    listener = display.hear if recipe is None else keeping(recipe, folder, display.hear)
+    result = train_model(run_config, folder, resume=resume, listener=listener, should_stop=stop)
+    shown.close()
     if result.reason in EXIT_CODES:
         if world.is_first:
             options = [*_set(overrides), *_files_and_minutes(minutes, valid)]
@@ -143,6 +189,10 @@ def train(
         return EXIT_CODES[result.reason]
     if world.is_first:
         click.echo(str(folder))
+        if not quiet:
+            click.echo("\nTry it:", err=True)
+            for command in next_commands(run_config, folder, display.sample):
+                click.echo(f"  {command}", err=True)
     return 0
 
 

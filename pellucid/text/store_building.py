@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from pellucid.core.errors import CorruptError, DataError, InputMissingError
 from pellucid.core.files import write_file, write_folder
+from pellucid.core.phases import begin_phase
 from pellucid.text.checks import slipped_stretch
 from pellucid.text.chunks import TokenizedChunk
 from pellucid.text.config import file_format
@@ -163,7 +164,8 @@ class _Tally:
         self.counts.append((self.read, self.kept))
         self.is_kept.append(np.packbits(chunk.is_kept))
         if self.read // _TELL_EVERY != (self.read + len(chunk.is_kept)) // _TELL_EVERY:
-            _log.info("tokenized %d million pairs", (self.read + len(chunk.is_kept)) // _TELL_EVERY)
+            millions = (self.read + len(chunk.is_kept)) // _TELL_EVERY
+            begin_phase(f"tokenizing the text: {millions} million pairs")
         self.read += len(chunk.is_kept)
         self.empty += chunk.empty
         self.parts[chunk.part] += int(chunk.is_kept.sum())

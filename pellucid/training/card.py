@@ -52,13 +52,18 @@ def _scores(kind: Kind, validation: Validation, search: str) -> str:
     scores = validation.translations
     if scores is not None:
         rows = [
-            f"| BLEU | {scores.bleu.score:.2f} | {scores.bleu.signature}, {search} |",
-            f"| chrF | {scores.chrf.score:.2f} | {scores.chrf.signature}, {search} |",
+            f"| BLEU | {scores.bleu.score:.2f} | {_cell(scores.bleu.signature)}, {search} |",
+            f"| chrF | {scores.chrf.score:.2f} | {_cell(scores.chrf.signature)}, {search} |",
             f"| exact match | {scores.exact_match:.2f}% | {search} |",
         ]
     what = "cross-entropy" if kind != "skipgram" else "loss"
     unit = "nats a token" if kind != "skipgram" else "nats a pair of neighbors"
     return "\n".join([*rows, f"| {what} | {validation.loss:.4f} {unit} | validation text |"])
+
+
+def _cell(signature: str) -> str:
+    """A signature for a table, whose cells a bare ``|`` would end."""
+    return signature.replace("|", "\\|")
 
 
 def _use(kind: Kind) -> str:

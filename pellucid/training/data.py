@@ -13,6 +13,7 @@ from pellucid import phrasebook
 from pellucid.bundle import load_tokenizers, save_tokenizers
 from pellucid.core.errors import ConfigError, CorruptError, DataError
 from pellucid.core.files import read_manifest, verify_folder, write_folder
+from pellucid.core.phases import begin_phase
 from pellucid.text.batching import BLOCK, Batch, BatchSampler, Lengths, collate, collate_gathered
 from pellucid.text.config import DataConfig
 from pellucid.text.doctor import warn_of_faults
@@ -50,7 +51,8 @@ class TrainingData:
     valid_sources: list[str]
     valid_references: list[str]
     description: str
-    """Where the text is from, for people."""
+    """Where the text is from, for people: names of files without their folders, as a bundle that
+    is passed on tells nothing about the machine it was made on."""
     fingerprint: str
     """What decides the training pairs, hashed."""
     drawing: "Drawing"
@@ -185,6 +187,7 @@ def prepare_data(config: RunConfig, run: Path, given: Tokenizers | None = None) 
 def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> TrainingData:
     files = training_files(config.data)
     if not (run / TOKENIZER_FOLDER).exists():  # a resumed run has been warned
+        begin_phase("checking the text")
         for source, target in zip(files.sources, files.targets, strict=bool(files.targets)):
             warn_of_faults(source, target)
     tokenizers = _tokenizers(
@@ -198,12 +201,14 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
             )
         ),
     )
+    begin_phase("tokenizing the text")
     cache = Path(config.data.cache) if config.data.cache else run / DATA_FOLDER
     store = build_store(
         cache, files, tokenizers, config.data.max_length, workers=config.data.workers
     )
     rows = Selection.of_all(len(store))
     if config.data.valid_source or config.data.valid_text:
+        begin_phase("reading the validation text")
         pairs = read_pairs(validation_files(config.data))
         sources, references = pairs.sources, pairs.targets
     else:
@@ -216,7 +221,7 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
         valid=_fitting(_tokenize(sources, references, tokenizers), config.data.max_length),
         valid_sources=sources,
         valid_references=references,
-        description=", ".join(str(path) for path in files.all),
+        description=", ".join(Path(path).name for path in files.all),
         fingerprint=read_manifest(store.folder)["fingerprint"],
         drawing=Drawing.of(config, store, rows, tokenizers),
     )
@@ -224,10 +229,12 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
 
 def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> TrainingData:
     wanted = config.phrasebook
+    begin_phase(f"generating {wanted.pairs:,} sentence pairs")
     splits = phrasebook.split(wanted.pairs, wanted.held_out, wanted.seed)
     sources, targets = _sides(splits.train, config)
     tokenizers = _tokenizers(run, lambda: given or _train(config, sources, targets))
     valid_sources, valid_references = _sides(splits.valid, config)
+    begin_phase(f"tokenizing {wanted.pairs:,} sentence pairs")
     store = _tokenize(sources, targets, tokenizers)
     rows = Selection.of_all(len(store))
     return TrainingData(
@@ -268,7 +275,7 @@ def _tokenizers(run: Path, make: Callable[[], Tokenizers]) -> Tokenizers:
 
 def _train(config: RunConfig, sources: Iterable[str], targets: Iterable[str]) -> Tokenizers:
     wanted = config.tokenizer
-    _log.info("training the tokenizer (%s, %d)", wanted.kind, wanted.vocabulary_size)
+    begin_phase(f"training the tokenizer ({wanted.kind}, {wanted.vocabulary_size:,})")
     return train_tokenizers(sources, targets, wanted)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pellucid.bundle import Bundle, save_bundle
+from pellucid.core.phases import begin_phase
 from pellucid.model import SequenceModel
 from pellucid.text.batching import Batch
 from pellucid.training.bundles import remove_worse
@@ -37,7 +38,9 @@ def learn(run: Run, should_stop: StopRequest) -> str:
     """
     meter = _Meter(run.progress)
     if run.progress.step == 0:
+        begin_phase("saving the first checkpoint")
         _save(run, meter, is_regular=True)
+    begin_phase("training")
     while True:
         asked, run.progress.seconds = run.team.agree(should_stop(), run.progress.seconds)
         reason = asked or run.progress.reason_to_stop(run.config.training, run.sampler.epoch)
@@ -137,6 +140,7 @@ def _validate_and_keep(run: Run, meter: "_Meter", *, is_regular: bool) -> None:
 
 
 def _validate(run: Run, meter: "_Meter", model: SequenceModel, *, is_regular: bool) -> None:
+    begin_phase("validating")
     validation = validate(model, run.data, run.config, run.progress.step)
     score = validation.score(run.config.training.best_by)
     is_best = run.progress.note_score(score, is_regular=is_regular)

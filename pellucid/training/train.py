@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from pellucid.core.errors import InputMissingError
+from pellucid.core.phases import begin_phase
 from pellucid.core.world import joined, local_rank, was_restarted, world_of_environment
 from pellucid.model import SequenceModel, build_any_model
 from pellucid.model.skipgram import SkipGram
@@ -108,6 +109,7 @@ def set_up_run(config: RunConfig, folder: RunFolder, journal: Journal, team: Tea
         check_tokenizers(teacher, (data.source_tokenizer, data.target_tokenizer))
     sizes = data.source_tokenizer.vocabulary_size, data.target_tokenizer.vocabulary_size
     refuse_what_cannot_fit(config, *sizes, device, team.world.size if team.is_sharded else 1)
+    begin_phase("building the model")
     model = build_any_model(config.model, *sizes, seed=config.training.seed)
     _begin_from_data(model, data, config)
     if parent is not None:
@@ -118,10 +120,13 @@ def set_up_run(config: RunConfig, folder: RunFolder, journal: Journal, team: Tea
     else:
         model = model.to(device)
     begin_stream(model, config.training.seed, team.world)
+    if config.training.precision == "auto":
+        begin_phase("measuring whether bfloat16 is faster")
     precision = team.world.from_first(resolve_precision(config.training.precision, device))
     objective = build_objective(
         config.training, None if teacher is None else teacher.model.to(device)
     )
+    begin_phase("preparing the optimizer and the batches")
     scale = LossScale() if precision == "fp16" else None
     if scale is not None:
         scale.attach(model)

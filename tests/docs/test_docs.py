@@ -310,6 +310,14 @@ def test_the_messages_shown_are_those_that_come(
     assert said in [line.removeprefix("error: ") for line in shown]
 
 
+FILES_OF_SIDES = (
+    ("source", "a.fr"),
+    ("target", "a.en"),
+    ("valid_source", "a.fr"),
+    ("valid_target", "a.en"),
+)
+
+
 def described(section: str) -> set[str]:
     """The names in the first column of the tables under a heading of file-formats.md."""
     text = (DOCS / "file-formats.md").read_text(encoding="utf-8")
@@ -346,6 +354,32 @@ def test_every_entry_of_a_bundle_is_explained(run: Path):
     common = described("Folders with a manifest")
     assert names | set(manifest) - common <= described("Bundle")
     assert common == {"version", "kind", "files", "sha256"} <= set(manifest)
+
+
+def test_every_file_and_count_of_a_token_store_is_explained(tmp_path: Path):
+    from pellucid.training.data import prepare_data
+
+    pairs = "".join(f"a{n} b\n" for n in range(60))
+    for name in ("a.fr", "a.en"):
+        (tmp_path / name).write_text(pairs)
+    named = [f"data.{side}={tmp_path / name}" for side, name in FILES_OF_SIDES]
+    prepare_data(read_config("demo", [*named, "tokenizer.kind=word"]), tmp_path / "run")
+    [store] = (tmp_path / "run" / "data").glob("store-*")
+    content = json.loads((store / "store.json").read_text())
+    report = content.pop("report")
+    files = {path.name for path in store.iterdir()}
+    own = {"fingerprint", "report", "<u2", "<u4", "data.max_length"}
+    section = (DOCS / "file-formats.md").read_text("utf-8").partition("## Token store\n")[2]
+    named = set(re.findall(r"`([^`\n]+)`", section.partition("\n## ")[0]))
+    assert files | set(content) | set(report) | {"fingerprint", "report"} <= named
+    others = {"data/store-…", "data.cache", "data.workers", "inputs.json", "ids"}
+    assert named <= files | set(content) | set(report) | own | others
+
+
+@pytest.mark.parametrize("page", PAGES[:-1], ids=lambda page: page.name)
+def test_no_page_has_two_sections_of_one_name(page: Path):
+    headings = re.findall(r"^## (.+)$", FENCE.sub("", page.read_text("utf-8")), re.MULTILINE)
+    assert sorted(headings) == sorted(set(headings))
 
 
 def test_every_file_of_a_run_is_explained(run: Path):

@@ -26,5 +26,6 @@ def test_faults_are_told_when_a_run_begins_and_not_when_it_goes_on(tmp_path, cap
     for expected in (1, 0):
         caplog.clear()
         with caplog.at_level(logging.WARNING, "pellucid"):
-            prepare_data(config, tmp_path / "run")
+            data = prepare_data(config, tmp_path / "run")
         assert sum(said in record.getMessage() for record in caplog.records) == expected
+    assert data.description == "a.fr, a.en", "folders are left out of the model card"

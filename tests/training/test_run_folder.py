@@ -4,6 +4,7 @@ import itertools
 import logging
 import multiprocessing
 import os
+import re
 import socket
 import time
 from pathlib import Path
@@ -193,6 +194,9 @@ def test_the_model_card_tells_what_is_needed_to_repeat_it(tiny_run: Path):
     assert "Trained for 4 updates" in card
     assert "seed 1." in card
     assert "| BLEU | " in card
+    rows = [line for line in card.splitlines() if line.startswith("|")]
+    assert len(rows) > 4
+    assert {len(re.split(r"(?<!\\)\|", row)) for row in rows} == {5}, "three cells each"
     assert "tok:13a" in card
 
 
