@@ -2,10 +2,16 @@
 
 import dataclasses
 import math
+import string
 from collections.abc import Callable, Sequence
 
 from pellucid.core.errors import PellucidError
 from pellucid.core.special import STOP_ID
+
+OTHER_WAY_SHARE = 0.1
+"""A tenth of the best's probability. A beam always ends with as many hypotheses as it is wide;
+those that are less likely than this are mostly what was left over, and mean something else."""
+_MARKS = string.punctuation + "…“”„‘’«»‹›–—¡¿。、！？，．：；"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +65,32 @@ class Translation:
         mean = math.fsum(self.token_log_probs) / len(self.token_log_probs)
         return math.exp(min(-mean, 709.0))  # exp(710) is beyond a double
 
+    def other_ways(self, share: float = OTHER_WAY_SHARE) -> list[tuple["Translation", float]]:
+        """Those of ``n_best`` with other words that are likely enough, the likeliest first.
+
+        Each comes with its probability divided by that of this translation, at least ``share``.
+        Words that differ in case or in punctuation around them are the same. Probabilities are
+        those of whole sentences, without the length penalty. None is given where the
+        log-probabilities were not asked for.
+        """
+        if not self.token_log_probs:
+            return []
+        own = math.fsum(self.token_log_probs)
+        found = [
+            (each, math.exp(min(math.fsum(each.token_log_probs) - own, 709.0)))
+            for each in self.n_best
+            if each.token_log_probs
+        ]
+
+        seen = {_words_of(self.text)}
+        ways = []
+        for each, ratio in sorted(found, key=lambda way: -way[1]):
+            words = _words_of(each.text)
+            if ratio >= share and words not in seen:
+                seen.add(words)
+                ways.append((each, ratio))
+        return ways
+
 
 @dataclasses.dataclass(frozen=True)
 class Alternative:
@@ -70,6 +102,12 @@ class Alternative:
     """p(token | prefix, source) under the model."""
     translation: Translation
     """The best one that begins with the prefix and this token."""
+
+
+def _words_of(text: str) -> tuple[str, ...]:
+    """The words of a text as they count for its meaning; the text itself if it has none."""
+    words = tuple(word.strip(_MARKS) for word in text.casefold().split())
+    return tuple(word for word in words if word) or (text,)
 
 
 Penalty = Callable[[int], float]

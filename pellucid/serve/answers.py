@@ -5,7 +5,13 @@ from collections.abc import Sequence
 
 from pellucid.decoding.result import Translation
 from pellucid.serve.reading import ReadSentence
-from pellucid.serve.schema import Candidate, SentenceAnswer, TextAnswer, TranslateRequest
+from pellucid.serve.schema import (
+    Candidate,
+    OtherWay,
+    SentenceAnswer,
+    TextAnswer,
+    TranslateRequest,
+)
 
 
 def answer_sentence(
@@ -14,11 +20,16 @@ def answer_sentence(
     """One sentence; without a translation it had no word to translate."""
     text = "" if translation is None else translation.text
     tokens = [] if translation is None else list(translation.tokens)
-    n_best = None
-    if wants_n_best(request):
+    n_best = alternatives = None
+    if request.n_best is not None:
         several = () if translation is None else translation.n_best
         n_best = [Candidate(text=each.text, score=each.score) for each in several]
         n_best = n_best or [Candidate(text=text, score=0.0)]
+    if request.alternatives:
+        ways = [] if translation is None else translation.other_ways(request.alternatives_share)
+        alternatives = [
+            OtherWay(text=each.text, share=share) for each, share in ways[: request.alternatives]
+        ]
     return SentenceAnswer(
         source=sentence.place.text,
         source_start=sentence.place.start,
@@ -32,16 +43,16 @@ def answer_sentence(
         confidences=confidences_of(translation) if request.confidences else None,
         alignment=_alignment(translation) if request.alignment else None,
         n_best=n_best,
+        alternatives=alternatives,
     )
 
 
 def answer_text(sentences: Sequence[SentenceAnswer], request: TranslateRequest) -> TextAnswer:
     """A text from its sentences, with the white space that stood between them."""
-    n_best = _joined_candidates(sentences) if wants_n_best(request) else None
+    n_best = _joined_candidates(sentences) if request.n_best is not None else None
     alternatives = None
     if request.alternatives:
-        others = n_best[1 : request.alternatives + 1] if n_best else []
-        alternatives = [each.text for each in others]
+        alternatives = _other_ways(sentences)[: request.alternatives]
     return TextAnswer(
         text="".join(f"{each.before}{each.text}{each.after}" for each in sentences),
         score=math.fsum(each.score for each in sentences),
@@ -56,11 +67,6 @@ def answer_text(sentences: Sequence[SentenceAnswer], request: TranslateRequest) 
         alternatives=alternatives,
         sentences=list(sentences),
     )
-
-
-def wants_n_best(request: TranslateRequest) -> bool:
-    """Whether more than the best translation is asked for."""
-    return request.n_best is not None or request.alternatives > 0
 
 
 def confidences_of(translation: Translation | None) -> list[float]:
@@ -86,6 +92,20 @@ def _joined_alignment(sentences: Sequence[SentenceAnswer]) -> list[tuple[int, in
         source_start += len(each.source_tokens)
         target_start += len(each.tokens)
     return found
+
+
+def _other_ways(sentences: Sequence[SentenceAnswer]) -> list[str]:
+    """Other ways to say a text, likeliest first: each with one sentence said otherwise.
+
+    The other sentences stay as they are, so the share of that sentence is that of the whole text.
+    """
+    pieces = [f"{each.before}{each.text}{each.after}" for each in sentences]
+    found = []
+    for index, each in enumerate(sentences):
+        for way in each.alternatives or ():
+            changed = f"{each.before}{way.text}{each.after}"
+            found.append((way.share, "".join([*pieces[:index], changed, *pieces[index + 1 :]])))
+    return [text for _, text in sorted(found, key=lambda way: -way[0])]
 
 
 def _joined_candidates(sentences: Sequence[SentenceAnswer]) -> list[Candidate]:

@@ -5,6 +5,7 @@ from typing import Literal
 import pydantic
 from pydantic import Field
 
+from pellucid.decoding.result import OTHER_WAY_SHARE
 from pellucid.serve.limits import Limits
 from pellucid.serve.strict_json import Fault, shown
 
@@ -35,7 +36,9 @@ class TranslateRequest(_Message):
     n_best: int | None = Field(default=None, ge=1)
     """Translations given for each text, best first."""
     alternatives: int = Field(default=0, ge=0)
-    """Other translations given for each text, beside the best."""
+    """Other ways to say each text, at most; fewer where the model knows no more."""
+    alternatives_share: float = Field(default=OTHER_WAY_SHARE, ge=0, le=1)
+    """The least probability of another way, divided by that of the best."""
     length_penalty: float | None = Field(default=None, ge=-10, le=10)
     """Exponent of the length penalty; 0 is none."""
     max_new_tokens: int | None = Field(default=None, ge=1)
@@ -60,6 +63,14 @@ class Candidate(_Message):
     """Summed log-probabilities over the length penalty, in nats."""
 
 
+class OtherWay(_Message):
+    """Another way to say a sentence: different in more than case, punctuation and spacing."""
+
+    text: str
+    share: float
+    """Its probability divided by that of the best translation."""
+
+
 class SentenceAnswer(_Message):
     """One sentence of a text; ``before + text + after`` in a row are the translated text."""
 
@@ -82,6 +93,7 @@ class SentenceAnswer(_Message):
     alignment: list[tuple[int, int]] | None = None
     """Pairs of an index into source_tokens and one into tokens."""
     n_best: list[Candidate] | None = None
+    alternatives: list[OtherWay] | None = None
 
 
 class TextAnswer(_Message):
@@ -98,6 +110,7 @@ class TextAnswer(_Message):
     alignment: list[tuple[int, int]] | None = None
     n_best: list[Candidate] | None = None
     alternatives: list[str] | None = None
+    """Other ways to say it, likeliest first; each differs from the text in one sentence."""
     sentences: list[SentenceAnswer]
 
 

@@ -316,6 +316,7 @@ def search_settings(
             "length_penalty": own.length_penalty
             if request.length_penalty is None
             else request.length_penalty,
+            "token_log_probs": own.token_log_probs or wanted > 1 or request.confidences,
             **_bounded_lengths(model, request.max_new_tokens or own.max_length, limits),
             "max_source_tokens": model.source_limit(limits.max_source_tokens),
             "align": request.alignment and model.has_attention,

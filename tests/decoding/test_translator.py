@@ -1,3 +1,4 @@
+import dataclasses
 import logging
 import math
 import random
@@ -10,6 +11,7 @@ from small_bundle import SENTENCES, small_bundle, tokenizer
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
+from pellucid.decoding.result import Translation
 from pellucid.decoding.torch_engine import TorchEngine
 from pellucid.decoding.translator import Translator
 
@@ -291,6 +293,29 @@ def test_alternatives_are_the_models_own_next_tokens(beam_size):
         1.0, abs=0.1
     )  # all but PAD and START
     assert len(everything) == tokenizer().vocabulary_size - 2
+
+
+def test_other_ways_are_likely_enough_and_have_other_words():
+    """Against the best with log p = -1: -2 is e⁻¹ = 0.368 of it, -5 is e⁻⁴ = 0.0183."""
+
+    def said(text: str, *log_probs: float, n_best: tuple[Translation, ...] = ()) -> Translation:
+        return Translation(text, -9.0, (), log_probs, n_best, "")
+
+    others = (
+        said("the cat", -1.1),
+        said("A dog eats.", -2.0, -3.0),
+        said("“A cat”", -1.2, -1.0),
+        said("a  cat!", -1.0, -1.0),
+        said("The CAT .", -1.0),
+    )
+    best = said("The cat.", -0.5, -0.5)
+    best = dataclasses.replace(best, n_best=(best, *others))
+    assert best.other_ways() == [(others[3], pytest.approx(math.exp(-1)))]
+    assert best.other_ways(0.37) == []
+    assert [each.text for each, _ in best.other_ways(0.018)] == ["a  cat!", "A dog eats."]
+    assert dataclasses.replace(best, token_log_probs=()).other_ways() == []
+    marks = said("!", -1.0)
+    assert dataclasses.replace(marks, n_best=(marks, said("?", -1.0))).other_ways() != []
 
 
 def test_alternatives_to_nothing_are_refused():

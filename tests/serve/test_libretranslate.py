@@ -66,7 +66,7 @@ def test_each_line_is_translated_for_itself(client: TestClient, end: str):
 
 
 def test_alternatives_and_the_detected_language(client: TestClient):
-    body = {"q": LINES[0], "source": "auto", "target": "en", "alternatives": 2}
+    body = {"q": LINES[3], "source": "auto", "target": "en", "alternatives": 2}
     answer = client.post("/translate", json=body).json()
     assert len(answer["alternatives"]) == 2
     assert answer["detectedLanguage"] == {"confidence": 0, "language": "fr"}

@@ -79,13 +79,35 @@ def test_confidences_are_the_probabilities_of_the_tokens(client: TestClient):
     assert "confidences" not in ask(client, text=LINES[0])["translations"][0]
 
 
-def test_n_best_and_alternatives_widen_the_beam_if_they_must(client: TestClient):
+def test_n_best_widens_the_beam_if_it_must(client: TestClient):
     [answer] = ask(client, text=LINES[0], n_best=3, beam_size=1)["translations"]
     offline = translator().translate(LINES[0], beam_size=3, n_best=3)
     assert [each["text"] for each in answer["n_best"]] == [each.text for each in offline.n_best]
-    [answer] = ask(client, text=LINES[0], alternatives=2)["translations"]
-    assert answer["alternatives"] == [each.text for each in offline.n_best[1:]]
+
+
+def test_alternatives_are_the_other_ways_of_each_sentence(client: TestClient):
+    [answer] = ask(client, text=LINES[2], alternatives=3)["translations"]
+    ways = translator().translate(LINES[2], beam_size=4, n_best=4).other_ways()
+    assert len(ways) == 2
+    assert answer["alternatives"] == [way.text for way, _ in ways]
+    assert [each["share"] for each in answer["sentences"][0]["alternatives"]] == pytest.approx(
+        [share for _, share in ways], rel=1e-4
+    )
     assert "n_best" not in answer
+    [answer] = ask(client, text=LINES[2], alternatives=3, alternatives_share=0.42)["translations"]
+    assert answer["alternatives"] == [way.text for way, share in ways if share >= 0.42]
+    [answer] = ask(client, text=LINES[2], alternatives=3, alternatives_share=1)["translations"]
+    assert answer["alternatives"] == []
+
+
+def test_an_alternative_of_a_text_has_one_sentence_said_otherwise(client: TestClient):
+    text = f"{LINES[2]}\n{LINES[3]}"
+    [answer] = ask(client, text=text, alternatives=9)["translations"]
+    first, second = answer["sentences"]
+    found = [(w["share"], f"{w['text']}\n{second['text']}") for w in first["alternatives"]]
+    found += [(w["share"], f"{first['text']}\n{w['text']}") for w in second["alternatives"]]
+    assert len(found) > 2
+    assert answer["alternatives"] == [each for _, each in sorted(found, reverse=True)][:9]
 
 
 def test_what_is_too_long_for_the_model_is_cut_and_said_so(client: TestClient):

@@ -14,12 +14,12 @@ import { watchTabs } from "./tabs.js";
 import { drawTarget, focusTarget, lightTarget, watchTarget } from "./target.js";
 import { drawThreads } from "./threads.js";
 
-const WAYS = 4;
+const WAYS = 3;
 const SPEAK_AFTER_MS = 1200;
 const REMEMBER_AFTER_MS = 1500;
 
 const field = byId("source");
-const limits = { max_text_chars: 5000, max_n_best: WAYS };
+const limits = { max_text_chars: 5000, max_n_best: WAYS + 1 };
 let own = null; // what the model said: {text, truncated, sentences, ways}
 let shown = []; // the sentences on the page
 let clocks = [];
@@ -72,7 +72,7 @@ function requestFor(text) {
   return {
     text,
     model: chosenModel()?.name,
-    n_best: Math.min(WAYS, limits.max_n_best),
+    alternatives: Math.min(WAYS, limits.max_n_best - 1),
     alignment: true,
     confidences: true,
   };
@@ -85,7 +85,7 @@ function onSettled(text, { answer, problem }) {
   }
   hideNotice();
   const [translation] = answer.translations;
-  const ways = (translation.n_best ?? []).map((way) => way.text);
+  const ways = translation.alternatives ?? [];
   show({ ...readAnswer(text, translation), ways });
   if (chosenModel() === null) start(); // the server was down when the page was opened
 }
