@@ -5,10 +5,16 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+import numpy.typing as npt
+
 from pellucid.core.errors import BundleError, DataError
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.text.config import TokenizerKind
+from pellucid.text.rows import IdRows
 
+Seeds = npt.NDArray[np.uint64]
+"""One for each text."""
 SILENT_IDS = frozenset((PAD_ID, START_ID, STOP_ID))
 """The ids that have no text: they steer the model and are dropped by ``decode`` (EQ-12)."""
 
@@ -46,12 +52,12 @@ class Tokenizer(ABC):
         """The ids of each text: as ``encode``, only faster. Raises as ``encode`` does."""
 
     @abstractmethod
-    def sample_batch(self, texts: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
-        """One randomly chosen segmentation of each text, to regularize training.
+    def resegment(self, rows: IdRows, alpha: float, seeds: Seeds) -> IdRows:
+        """Randomly chosen segmentations of texts, given by their ids, to regularize training.
 
-        The same texts, alpha and seed give the same ids, in any thread and after any other
-        call; alpha 0 gives those of ``encode_batch``. Raises ConfigError for any other alpha if
-        this kind knows one segmentation only.
+        A text, its seed and alpha decide its ids, in any process and thread and beside any other
+        texts; alpha 0 changes nothing. Raises ConfigError for any other alpha if this kind has one
+        segmentation only.
         """
 
     @abstractmethod

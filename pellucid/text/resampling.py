@@ -11,6 +11,7 @@ Source: Kudo (2018); Provilkov et al. (2020).
 from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 
 from pellucid.text.interface import Tokenizer
 from pellucid.text.rows import IdRows, Indices
@@ -19,8 +20,6 @@ from pellucid.text.shuffling import mixed
 
 PLANNED_PAIRS = 1 << 13
 """Pairs in a block of batches: drawn in a second."""
-_SEEDS = (1 << 32) - 1
-"""sentencepiece takes 32 bits, and the highest number for no seed at all."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +53,7 @@ class Resampling:
     def lengths(self, rows: Indices, epoch: int) -> Indices:
         """How many ids these rows have in an epoch."""
         sought = np.unique(rows)
-        self._planned = planned = _Drawn(epoch, sought, IdRows.of(self.draw(sought, epoch)))
+        self._planned = planned = _Drawn(epoch, sought, self.draw(sought, epoch))
         return planned.ids.lengths[np.searchsorted(sought, rows)].astype(np.int64)
 
     def gather(self, rows: Indices, epoch: int) -> tuple[Indices, Indices]:
@@ -62,24 +61,23 @@ class Resampling:
         planned = self._planned
         if planned is not None and planned.has(epoch, rows):
             return planned.ids.gather(np.searchsorted(planned.rows, rows))
-        return IdRows.of(self.draw(rows, epoch)).gather(np.arange(len(rows)))
+        return self.draw(rows, epoch).gather(np.arange(len(rows)))
 
-    def draw(self, rows: Indices, epoch: int) -> list[list[int]]:
+    def draw(self, rows: Indices, epoch: int) -> IdRows:
         """The ids of these rows in an epoch."""
-        flat, lengths = self.rows.gather(rows)
-        all_ids, ends = flat.tolist(), np.cumsum(lengths).tolist()
-        drawn, begin = [], 0
-        for end, seed in zip(ends, self._seeds(rows, epoch), strict=True):
-            plain, begin = all_ids[begin:end], end
-            text = self.tokenizer.decode(plain)
-            ids = self.tokenizer.sample_batch([text], self.strength, seed)[0]
-            drawn.append(ids if len(ids) <= self.longest else plain)
-        return drawn
+        plain = IdRows.in_order(*self.rows.gather(rows))
+        drawn = self.tokenizer.resegment(plain, self.strength, self._seeds(rows, epoch))
+        too_long = drawn.lengths > self.longest
+        if not too_long.any():
+            return drawn
+        both = IdRows.in_order(
+            np.concatenate((drawn.ids, plain.ids)), np.concatenate((drawn.lengths, plain.lengths))
+        )
+        return IdRows.in_order(*both.gather(np.arange(len(rows)) + too_long * len(rows)))
 
-    def _seeds(self, rows: Indices, epoch: int) -> list[int]:
+    def _seeds(self, rows: Indices, epoch: int) -> npt.NDArray[np.uint64]:
         [key] = np.random.SeedSequence([self.seed, epoch]).generate_state(1, np.uint64)
-        seeds: list[int] = (mixed(rows.astype(np.uint64), key) % np.uint64(_SEEDS)).tolist()
-        return seeds
+        return mixed(rows.astype(np.uint64), key)
 
 
 @dataclass(frozen=True)

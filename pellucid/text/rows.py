@@ -69,6 +69,11 @@ class IdRows:
         lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         count = int(lengths.sum())
         ids = np.fromiter((id_ for row in rows for id_ in row), dtype=np.int64, count=count)
+        return cls.in_order(ids, lengths)
+
+    @classmethod
+    def in_order(cls, ids: Ids, lengths: Ids) -> Self:
+        """Rows that stand one after the other in ``ids``."""
         return cls(ids, lengths, (np.cumsum(lengths) - lengths)[::STRIDE])
 
     def __len__(self) -> int:

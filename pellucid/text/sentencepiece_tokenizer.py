@@ -16,7 +16,7 @@ import re
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, final
+from typing import Literal, assert_never, final
 
 import sentencepiece
 
@@ -24,13 +24,20 @@ from pellucid.core.errors import BundleError, ConfigError, CorruptError, DataErr
 from pellucid.core.files import LARGEST_TABLE, read_plain, write_file
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.interface import SILENT_IDS, Tokenizer, check_text
+from pellucid.text.interface import SILENT_IDS, Seeds, Tokenizer, check_text
+from pellucid.text.rows import IdRows
+from pellucid.text.segmentations import (
+    SPACE_MARK,
+    DroppedMergesSampler,
+    Pieces,
+    SegmentationSampler,
+    UnigramSampler,
+)
 from pellucid.text.vocabulary import SPECIAL_TOKENS, check_id
 
 SentencePieceKind = Literal["bpe", "unigram"]
 
 _log = logging.getLogger("pellucid")
-_SPACE_MARK = "\u2581"
 _BARE_PREFIX = "\0"
 """No piece holds a NUL (see ``_UNUSABLE``), so what follows one is cut as if nothing stood
 before it, without the space that sentencepiece puts in front of a text."""
@@ -47,7 +54,7 @@ _TRAINING_THREADS = 2
 """Fixed, so that the number of cores cannot change the vocabulary."""
 _RANDOM_SEED = 1
 _random_generator = threading.Lock()
-"""sentencepiece seeds one generator for the whole process."""
+"""sentencepiece has one generator for the whole process, which samples the training lines."""
 
 
 @final
@@ -69,8 +76,9 @@ class SentencePieceTokenizer(Tokenizer):
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
             raise BundleError(f"{origin} is not a sentencepiece model: {error}") from error
         _check_special_ids(self._processor, origin)
-        self._mark_ids = [self._processor.piece_to_id(f"<0x{b:02X}>") for b in _SPACE_MARK.encode()]
+        self._mark_ids = [self._processor.piece_to_id(f"<0x{b:02X}>") for b in SPACE_MARK.encode()]
         self._bare_count = len(self._processor.encode(_BARE_PREFIX))
+        self._sampler: tuple[float, SegmentationSampler] | None = None
 
     @property
     def kind(self) -> SentencePieceKind:
@@ -94,22 +102,20 @@ class SentencePieceTokenizer(Tokenizer):
 
     def encode(self, text: str) -> list[int]:
         """The ids of ``text``. Raises DataError if it holds a lone surrogate."""
-        return self._segment([text], alpha=0.0)[0]
+        return self.encode_batch([text])[0]
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, on all cores. Raises DataError for a lone surrogate."""
-        return self._segment(texts, alpha=0.0)
+        plain = [text for text in texts if SPACE_MARK not in text]
+        ids = self._encode_plain(plain)
+        if len(plain) == len(texts):
+            return ids
+        rest = iter(ids)
+        return [self._encode_marked(text) if SPACE_MARK in text else next(rest) for text in texts]
 
-    def sample_batch(self, texts: Sequence[str], alpha: float, seed: int) -> list[list[int]]:
-        """One random segmentation of each text: merges dropped (bpe) or drawn (unigram).
-
-        Deterministic for (texts, alpha, seed): it runs in one thread, under a lock, because
-        sentencepiece seeds per process and draws per thread. Raises DataError for a lone
-        surrogate.
-        """
-        with _random_generator:
-            sentencepiece.set_random_generator_seed(seed % (1 << 32))
-            return self._segment(texts, alpha)
+    def resegment(self, rows: IdRows, alpha: float, seeds: Seeds) -> IdRows:
+        """Merges dropped (bpe) or pieces drawn (unigram). Raises DataError for an unknown id."""
+        return self.sampler(alpha).draw(rows, seeds) if alpha else rows
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ``ids``, without PAD, START and STOP.
@@ -136,25 +142,11 @@ class SentencePieceTokenizer(Tokenizer):
         write_file(folder / f"{name}.spm", self._model)
         write_file(folder / f"{name}.spm.json", json.dumps(about).encode())
 
-    def _segment(self, texts: Sequence[str], alpha: float) -> list[list[int]]:
-        plain = [text for text in texts if _SPACE_MARK not in text]
-        ids = self._segment_plain(plain, alpha)
-        if len(plain) == len(texts):
-            return ids
-        rest = iter(ids)
-        return [
-            self._segment_marked(text, alpha) if _SPACE_MARK in text else next(rest)
-            for text in texts
-        ]
-
-    def _segment_plain(self, texts: list[str], alpha: float) -> list[list[int]]:
+    def _encode_plain(self, texts: list[str]) -> list[list[int]]:
         encode = self._processor.encode
         ids: list[list[int]]
         try:
-            if alpha:  # -1: draw from all segmentations, not from the n best
-                draw = functools.partial(encode, enable_sampling=True, alpha=alpha, nbest_size=-1)
-                ids = [draw(text) for text in texts]
-            elif len(texts) < _THREADED_FROM:
+            if len(texts) < _THREADED_FROM:
                 ids = [encode(text) for text in texts]
             else:
                 ids = encode(texts, num_threads=_thread_count or os.cpu_count() or 1)
@@ -164,14 +156,44 @@ class SentencePieceTokenizer(Tokenizer):
             raise
         return ids
 
-    def _segment_marked(self, text: str, alpha: float) -> list[int]:
+    def _encode_marked(self, text: str) -> list[int]:
         """The ids of a text that holds U+2581: those of its parts, joined by its bytes."""
-        first, *others = text.split(_SPACE_MARK)
-        parts = self._segment_plain([first, *(_BARE_PREFIX + part for part in others)], alpha)
+        first, *others = text.split(SPACE_MARK)
+        parts = self._encode_plain([first, *(_BARE_PREFIX + part for part in others)])
         ids = parts[0]
         for part in parts[1:]:
             ids += self._mark_ids + part[self._bare_count :]
         return ids
+
+    @functools.cached_property
+    def matching(self) -> Pieces:
+        """The pieces that text is cut into."""
+        processor = self._processor
+        scores = {
+            piece: processor.get_score(id_)
+            for id_, piece in enumerate(self._pieces)
+            if id_ >= SPECIAL_COUNT
+            and not (processor.is_control(id_) or processor.is_unused(id_))
+            and not processor.is_byte(id_)
+        }
+        byte_ids = [processor.piece_to_id(f"<0x{byte:02X}>") for byte in range(256)]
+        return Pieces(self._pieces, scores, byte_ids)
+
+    def sampler(self, alpha: float) -> SegmentationSampler:
+        """The last one, with all it has kept, unless it is for another alpha."""
+        known = self._sampler
+        if known is not None and known[0] == alpha:
+            return known[1]
+        sampler: SegmentationSampler
+        match self._kind:
+            case "unigram":
+                sampler = UnigramSampler(self.matching, alpha)
+            case "bpe":
+                sampler = DroppedMergesSampler(self.matching, alpha)
+            case other:
+                assert_never(other)
+        self._sampler = alpha, sampler
+        return sampler
 
 
 def set_thread_count(count: int) -> None:

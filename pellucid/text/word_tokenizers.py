@@ -11,7 +11,8 @@ from typing import Literal, assert_never, final
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.interface import SILENT_IDS, Tokenizer, check_text
+from pellucid.text.interface import SILENT_IDS, Seeds, Tokenizer, check_text
+from pellucid.text.rows import IdRows
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.text.vocabulary_file import VocabularyFile
 
@@ -113,16 +114,16 @@ class WordTokenizer(Tokenizer):
         """The ids of each text. Raises DataError for a lone surrogate."""
         return [self.encode(text) for text in texts]
 
-    def sample_batch(
+    def resegment(
         self,
-        texts: Sequence[str],
+        rows: IdRows,
         alpha: float,
-        seed: int,  # noqa: ARG002  (of one segmentation nothing can be drawn)
-    ) -> list[list[int]]:
-        """As ``encode_batch``: there is one segmentation. Raises ConfigError unless alpha is 0."""
+        seeds: Seeds,  # noqa: ARG002  (there is one segmentation)
+    ) -> IdRows:
+        """The rows as they are. Raises ConfigError unless alpha is 0."""
         if alpha:
             raise ConfigError(f"sampling needs kind bpe or unigram, got {self._kind}")
-        return self.encode_batch(texts)
+        return rows
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ``ids``, without PAD, START and STOP; UNK gives ``[UNK]``.

@@ -10,7 +10,8 @@ from typing import Literal, final
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import SPECIAL_COUNT
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.interface import SILENT_IDS, Tokenizer, check_text
+from pellucid.text.interface import SILENT_IDS, Seeds, Tokenizer, check_text
+from pellucid.text.rows import IdRows
 from pellucid.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from pellucid.text.vocabulary_file import VocabularyFile
 from pellucid.text.word_tokenizers import join_words, split_punctuation
@@ -186,16 +187,16 @@ class WordPieceTokenizer(Tokenizer):
         """The ids of each text. Raises DataError for a lone surrogate."""
         return [self.encode(text) for text in texts]
 
-    def sample_batch(
+    def resegment(
         self,
-        texts: Sequence[str],
+        rows: IdRows,
         alpha: float,
-        seed: int,  # noqa: ARG002  (of one segmentation nothing can be drawn)
-    ) -> list[list[int]]:
-        """As ``encode_batch``: there is one segmentation. Raises ConfigError unless alpha is 0."""
+        seeds: Seeds,  # noqa: ARG002  (there is one segmentation)
+    ) -> IdRows:
+        """The rows as they are. Raises ConfigError unless alpha is 0."""
         if alpha:
             raise ConfigError("sampling needs kind bpe or unigram, got wordpiece")
-        return self.encode_batch(texts)
+        return rows
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ``ids``, without PAD, START and STOP; spaces are guessed at marks.

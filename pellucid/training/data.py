@@ -156,7 +156,7 @@ class Drawing:
     @property
     def name(self) -> str:
         """Of the way to draw; another name, another sequence of batches."""
-        segmented = "as tokenized" if self.resampling is None else "anew by the row"
+        segmented = "as tokenized" if self.resampling is None else "by seed, epoch and row"
         return f"round batches, segmented {segmented}"
 
     def planned(self, store: TokenStore, rows: Selection) -> tuple[Lengths, Lengths]:

@@ -5,12 +5,14 @@ import io
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import sentencepiece
 
 from pellucid.core.errors import BundleError, ConfigError, CorruptError, DataError
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID, UNK_ID
 from pellucid.text.marian import MarianTokenizer
+from pellucid.text.rows import IdRows
 from pellucid.text.tokenizer import load_tokenizer
 from pellucid.text.vocabulary import Vocabulary
 
@@ -45,7 +47,8 @@ def test_ids_are_those_of_the_table_and_text_comes_back():
     assert "".join(tokenizer().tokens(ids)) == "▁un▁chat▁noir"
     assert tokenizer().decode([START_ID, *ids, STOP_ID, PAD_ID]) == "un chat noir"
     assert tokenizer().encode_batch(["un chat noir", ""]) == [ids, []]
-    assert tokenizer().sample_batch(["un chat noir"], 0.0, seed=1) == [ids]
+    rows = IdRows.of([ids])
+    assert tokenizer().resegment(rows, 0.0, np.zeros(1, np.uint64)) is rows
 
 
 def test_a_language_code_in_front_is_one_token():
@@ -92,7 +95,7 @@ def test_the_fingerprint_tells_tables_and_models_apart():
 
 def test_its_faults_are_told(tmp_path: Path):
     with pytest.raises(ConfigError, match="sampling needs kind bpe or unigram, got marian"):
-        tokenizer().sample_batch(["un"], 0.1, seed=1)
+        tokenizer().resegment(IdRows.of([[5]]), 0.1, np.zeros(1, np.uint64))
     with pytest.raises(DataError, match="lone surrogate"):
         tokenizer().encode("\ud800")
     with pytest.raises(DataError, match="an id must be from 0 to"):

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 import sentencepiece
 from hypothesis import given, settings
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from pellucid.core.errors import BundleError, ConfigError, CorruptError, DataError
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
 from pellucid.text.config import TokenizerConfig
+from pellucid.text.rows import IdRows
 from pellucid.text.sentencepiece_tokenizer import (
     SentencePieceTokenizer,
     load_sentencepiece,
@@ -47,6 +49,14 @@ def tokenizer(request):
     return train_sentencepiece(CORPUS, TokenizerConfig(kind=request.param, vocabulary_size=SIZE))
 
 
+def resegment(tokenizer, texts, alpha, seeds):
+    """One random segmentation of each text."""
+    rows = IdRows.of(tokenizer.encode_batch(texts))
+    drawn = tokenizer.resegment(rows, alpha, np.array([*seeds], np.uint64))
+    assert len(drawn) == len(texts)
+    return [drawn.row(index).tolist() for index in range(len(drawn))]
+
+
 HOSTILE = st.text(
     st.one_of(
         st.characters(exclude_categories=["Cs"]),
@@ -64,9 +74,9 @@ def test_any_text_comes_back_unchanged_and_nothing_is_unknown(tokenizer, text):
     assert all(id_ >= SPECIAL_COUNT for id_ in ids)
 
 
-@given(text=HOSTILE, seed=st.integers(0, 2**64))
+@given(text=HOSTILE, seed=st.integers(0, 2**64 - 1))
 def test_sampled_text_comes_back_unchanged_too(tokenizer, text, seed):
-    [ids] = tokenizer.sample_batch([text], alpha=0.3, seed=seed)
+    [ids] = resegment(tokenizer, [text], 0.3, [seed])
     assert tokenizer.decode(ids) == text
 
 
@@ -119,7 +129,6 @@ def test_a_lone_surrogate_is_named(tokenizer, count):
     texts = ["fine"] * (count - 1) + ["ab\ud800"]
     for call in (
         lambda: tokenizer.encode_batch(texts),
-        lambda: tokenizer.sample_batch(texts, 0.1, 1),
         lambda: [tokenizer.encode(text) for text in texts],
         lambda: [tokenizer.normalize(text) for text in texts],
     ):
@@ -141,22 +150,38 @@ def test_a_batch_gives_what_each_text_gives_alone(tokenizer, count):
     assert tokenizer.encode_batch(texts) == [tokenizer.encode(text) for text in texts]
 
 
-def test_sampling_depends_on_texts_alpha_and_seed_and_on_nothing_else(tokenizer):
-    def draw(seed):
-        return tokenizer.sample_batch(CORPUS[:50], alpha=0.3, seed=seed)
-
-    first = draw(3)
-    assert draw(4) != first
-    assert draw(3) == first
+def test_sampling_depends_on_text_alpha_and_seed_and_on_nothing_else(tokenizer):
+    """Texts of one word up to texts of 400 characters without a space."""
+    texts = ["", "walked", *CORPUS[:20], "walkingtalking" * 30, "a\u2581b", "🙂 żółw"]
+    drawn = resegment(tokenizer, texts, 0.3, range(len(texts)))
+    assert [tokenizer.decode(ids) for ids in drawn] == texts
+    assert resegment(tokenizer, texts, 0.2, range(len(texts))) != drawn
+    assert resegment(tokenizer, texts, 0.3, range(1, len(texts) + 1)) != drawn
+    other = SentencePieceTokenizer(tokenizer.kind, tokenizer.model)
+    alone = [resegment(other, [text], 0.3, [seed])[0] for seed, text in enumerate(texts)]
+    assert alone == drawn
     elsewhere = []
-    thread = threading.Thread(target=lambda: elsewhere.extend(draw(3)))
+    thread = threading.Thread(
+        target=lambda: elsewhere.extend(resegment(tokenizer, texts, 0.3, range(len(texts))))
+    )
     thread.start()
+    resegment(tokenizer, CORPUS, 0.3, range(len(CORPUS)))  # at the same time
     thread.join()
-    assert elsewhere == first
+    assert elsewhere == drawn
 
 
-def test_sampling_with_alpha_zero_is_plain_encoding(tokenizer):
-    assert tokenizer.sample_batch(CORPUS[:9], 0.0, 1) == tokenizer.encode_batch(CORPUS[:9])
+def test_sampling_with_alpha_zero_changes_nothing(tokenizer):
+    rows = IdRows.of(tokenizer.encode_batch(CORPUS[:9]))
+    assert tokenizer.resegment(rows, 0.0, np.zeros(9, np.uint64)) is rows
+
+
+@pytest.mark.parametrize("id_", [-1, SIZE])
+def test_an_unknown_id_has_no_other_segmentation(tokenizer, id_):
+    size = tokenizer.vocabulary_size
+    with pytest.raises(DataError) as caught:
+        tokenizer.resegment(IdRows.of([[300], [id_, 300]]), 0.1, np.zeros(2, np.uint64))
+    got = "-1 to 300" if id_ < 0 else f"300 to {id_}"
+    assert str(caught.value) == f"an id must be from 0 to {size - 1}, got ids from {got}"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -335,7 +360,9 @@ def test_a_model_without_bytes_is_refused():
 
 ATTACK = """
 import random, sys
+import numpy as np
 from pellucid.core.errors import BundleError
+from pellucid.text.rows import IdRows
 from pellucid.text.sentencepiece_tokenizer import SentencePieceTokenizer
 model = open(sys.argv[1], "rb").read()
 choose, refused = random.Random(5), 0
@@ -348,7 +375,7 @@ for trial in range(300):
     try:
         tokenizer = SentencePieceTokenizer("unigram", bytes(mutant))
         ids = tokenizer.encode("walking \\u2581 \\U0001f600 talked.")
-        tokenizer.sample_batch(["walking"], 0.5, trial)
+        tokenizer.resegment(IdRows.of([ids, []]), 0.5, np.array([trial, 1], np.uint64))
         tokenizer.decode([*ids, 280])
     except BundleError:
         refused += 1

@@ -2,6 +2,7 @@
 
 import itertools
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
 from pellucid.text.config import TokenizerConfig
+from pellucid.text.rows import IdRows
 from pellucid.text.vocabulary import SPECIAL_TOKENS, Vocabulary
 from pellucid.text.wordpiece import (
     WordPieceTokenizer,
@@ -142,9 +144,10 @@ def test_a_batch_gives_what_each_text_gives_alone():
     assert tokenizer.kind == "wordpiece"
     assert tokenizer.vocabulary_size == SPECIAL_COUNT + 2 == tokenizer.vocabulary.size
     assert tokenizer.encode_batch(["a", "b a"]) == [tokenizer.encode("a"), tokenizer.encode("b a")]
-    assert tokenizer.sample_batch(["a"], 0.0, 1) == [tokenizer.encode("a")]
+    rows = IdRows.of([tokenizer.encode("a")])
+    assert tokenizer.resegment(rows, 0.0, np.zeros(1, np.uint64)) is rows
     with pytest.raises(ConfigError) as caught:
-        tokenizer.sample_batch(["a"], 0.1, 1)
+        tokenizer.resegment(rows, 0.1, np.zeros(1, np.uint64))
     assert str(caught.value) == "sampling needs kind bpe or unigram, got wordpiece"
 
 

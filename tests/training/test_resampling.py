@@ -18,6 +18,12 @@ from pellucid.training.presets import read_config
 TEXTS = [pair.target for pair in phrasebook.split(300, 20, 7).train]
 
 
+def draw(side, rows, epoch):
+    """As lists."""
+    found = side.draw(rows, epoch)
+    return [found.row(index).tolist() for index in range(len(found))]
+
+
 @pytest.fixture(scope="module")
 def tokenizer():
     return train_tokenizer(TEXTS, TokenizerConfig(vocabulary_size=400))
@@ -30,37 +36,37 @@ def side(tokenizer):
 
 def test_the_text_stays_and_its_segmentation_varies(tokenizer, side):
     rows = np.arange(len(TEXTS))
-    drawn = side.draw(rows, 1)
+    drawn = draw(side, rows, 1)
     assert [tokenizer.decode(ids) for ids in drawn] == TEXTS
     plain = tokenizer.encode_batch(TEXTS)
     assert sum(ids != usual for ids, usual in zip(drawn, plain, strict=True)) > 250
-    again, later = side.draw(rows, 1), side.draw(rows, 2)
+    again, later = draw(side, rows, 1), draw(side, rows, 2)
     assert again == drawn
     assert sum(ids != before for ids, before in zip(later, drawn, strict=True)) > 200
 
 
 def test_neither_neighbors_nor_order_nor_thread_change_a_segmentation(side):
     rows = np.arange(100)
-    drawn = side.draw(rows, 3)
-    assert side.draw(rows[::-1], 3)[::-1] == drawn
-    assert side.draw(np.array([42]), 3) == [drawn[42]]
+    drawn = draw(side, rows, 3)
+    assert draw(side, rows[::-1], 3)[::-1] == drawn
+    assert draw(side, np.array([42]), 3) == [drawn[42]]
     elsewhere = []
-    thread = threading.Thread(target=lambda: elsewhere.extend(side.draw(rows, 3)))
+    thread = threading.Thread(target=lambda: elsewhere.extend(draw(side, rows, 3)))
     thread.start()
-    side.draw(rows + 100, 3)  # at the same time
+    draw(side, rows + 100, 3)  # at the same time
     thread.join()
     assert elsewhere == drawn
 
 
 def test_what_would_be_too_long_keeps_its_usual_segmentation(tokenizer, side):
     rows = np.arange(50)
-    free = side.draw(rows, 0)
+    free = draw(side, rows, 0)
     plain = tokenizer.encode_batch(TEXTS[:50])
     most = max(map(len, plain)) + 2
     expected = [ids if len(ids) <= most else usual for ids, usual in zip(free, plain, strict=True)]
     assert expected != free
     short = Resampling(tokenizer, side.rows, 0.3, 5, longest=most)
-    assert short.draw(rows, 0) == expected
+    assert draw(short, rows, 0) == expected
 
 
 def test_what_was_planned_by_is_what_is_learned_from(tokenizer, side):
@@ -70,9 +76,9 @@ def test_what_was_planned_by_is_what_is_learned_from(tokenizer, side):
     assert len(lengths) == len(TEXTS) - 2
     places = np.array([9, 2, 3, 9])
     rows = np.array([11, 2, 5, 11])
-    assert lengths.in_epoch(6, places).tolist() == [len(ids) for ids in side.draw(rows, 6)]
+    assert lengths.in_epoch(6, places).tolist() == [len(ids) for ids in draw(side, rows, 6)]
     for epoch, chosen in ((6, [5, 11]), (6, [5, 12]), (7, [5, 11]), (6, [0]), (6, [299])):
-        expected = side.draw(np.array(chosen), epoch)
+        expected = draw(side, np.array(chosen), epoch)
         flat, counts = fresh.gather(np.array(chosen), epoch)
         assert flat.tolist() == [id_ for ids in expected for id_ in ids]
         assert counts.tolist() == [len(ids) for ids in expected]
@@ -123,8 +129,8 @@ def test_a_checkpoint_of_other_data_or_another_way_to_draw_is_refused(tmp_path):
     with pytest.raises(ConfigError) as caught:
         drawn.refuse_other({})
     assert str(caught.value) == (
-        "this run drew its batches in another way (as tokenized, now round batches, segmented anew"
-        " by the row)"
+        "this run drew its batches in another way (as tokenized, now round batches, segmented by"
+        " seed, epoch and row)"
     )
     assert caught.value.hint.startswith("finish it with the version it began with")
     with pytest.raises(ConfigError) as caught:
