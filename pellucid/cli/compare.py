@@ -53,7 +53,10 @@ def compare(
     check_lines({"sources": sources, "references": references})
     translators = (open_translator(bundle, figures=False) for bundle in (a, b))
     baseline, system = (
-        [each.text for each in translator.translate(sources, translator.settings.best_alone())]
+        [
+            each.text
+            for each in translator.translate(sources, translator.settings.best_alone(), split=False)
+        ]
         for translator in translators
     )
     contest = compare_lines(

@@ -1,10 +1,12 @@
 """``pellucid translate``: one sentence a line in, one translation a line out."""
 
 import contextlib
+import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, TYPE_CHECKING
 
 import click
@@ -20,6 +22,8 @@ from pellucid.core.files import open_replacement, write_errors
 if TYPE_CHECKING:
     from pellucid.decoding.requests import Request
     from pellucid.decoding.result import Translation
+
+_log = logging.getLogger("pellucid")
 
 
 @click.command()
@@ -39,6 +43,11 @@ if TYPE_CHECKING:
     type=click.IntRange(1),
     help="Lines read before translating.  [default: 1 on a terminal, else 1024]",
 )
+@click.option(
+    "--split/--no-split",
+    default=None,
+    help="Translate a line of several sentences one by one.  [default: as the model was trained]",
+)
 @explain_options
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object a line.")
 def translate(
@@ -47,11 +56,13 @@ def translate(
     output: str,
     tab_separated: bool,
     buffer_size: int | None,
+    split: bool | None,
     as_json: bool,
 ) -> None:
     """Translate FILE, or stdin, with BUNDLE: a bundle folder or a run folder.
 
-    Every line in gives one line out, an empty one an empty one. With --n-best each line gives
+    Every line in gives one line out, an empty one an empty one. A line of several sentences is
+    split if the model was trained on single ones. With --n-best each line gives
     several, as NUMBER ||| TRANSLATION ||| SCORE. Under torchrun the lines are shared out among
     the processes, and written in order by the first.
 
@@ -70,10 +81,14 @@ def translate(
     translator = open_translator(bundle, buffer_size, figures=as_json)
     lines = iterate_lines(sys.stdin.buffer if file == "-" else Path(file))
     requests = _columns(lines) if tab_separated else lines
+    if split is not None:
+        translator.split = split
     asked = asked_to_explain(as_json=as_json)
-    render = _renderer(as_json=as_json, several=translator.settings.n_best > 1)
+    doubts = _Doubts()
+    render = doubts.told(_renderer(as_json=as_json, several=translator.settings.n_best > 1))
     if "RANK" in os.environ and shard_of_run(file, explains=asked is not None):
         write_shards(translator, requests, render, lambda: opened(output))
+        doubts.end()
         return
     with opened(output) as out:
         if asked is not None:
@@ -84,6 +99,46 @@ def translate(
             out.write(render(number, translation))
             if buffer_size is not None:
                 out.flush()
+    doubts.end()
+
+
+class _Doubts:
+    """Warns of translations that should not be trusted; of many, it gives the number."""
+
+    _SHOWN = 5
+    _MESSAGES = MappingProxyType(
+        {
+            "short": "line %d: the translation is suspiciously short (%d tokens from %d)",
+            "loop": "line %d: the translation repeats itself (%d tokens from %d)",
+        }
+    )
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def told(
+        self, render: Callable[[int, "Translation"], bytes]
+    ) -> Callable[[int, "Translation"], bytes]:
+        """``render``, which also warns."""
+
+        def warn_and_render(number: int, translation: "Translation") -> bytes:
+            doubt = translation.warning
+            if doubt is not None:
+                self._count += 1
+                if self._count <= self._SHOWN:
+                    sizes = len(translation.tokens), len(translation.source_tokens)
+                    _log.warning(self._MESSAGES[doubt], number + 1, *sizes)
+            return render(number, translation)
+
+        return warn_and_render
+
+    def end(self) -> None:
+        """The number of warnings that were not shown."""
+        if self._count > self._SHOWN:
+            _log.warning(
+                "%d more translations are suspiciously short or repeat themselves",
+                self._count - self._SHOWN,
+            )
 
 
 def _renderer(*, as_json: bool, several: bool) -> Callable[[int, "Translation"], bytes]:

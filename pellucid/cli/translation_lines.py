@@ -29,6 +29,11 @@ def json_line(number: int, translation: "Translation") -> str:
         "truncated": translation.truncated,
         **figures(translation),
     }
+    if translation.sentences:
+        entry["sentences"] = [
+            {"source": each.source, "translation": each.text, "score": each.score}
+            for each in translation.sentences
+        ]
     entry["n_best"] = [figures(each) for each in translation.n_best]
     return f"{json.dumps(entry, ensure_ascii=False)}\n"
 

@@ -33,7 +33,7 @@ def find_alternatives(
     """
     if count < 1:
         raise ConfigError(f"count must be at least 1, got {count}")
-    [line] = read_requests(as_requests([source], settings, 1), bundle, settings, 1)
+    [line] = read_requests(as_requests([source], settings, 1), bundle, settings, [1])
     if line.is_blank:
         raise DataError("alternatives need a source that holds a word, got none")
     most = longest_prefix(bundle, settings, len(line.source_ids))

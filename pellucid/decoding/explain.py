@@ -50,7 +50,7 @@ def explain_search(
         if is_asked:
             raise ConfigError(f"{name} drops nothing, so there is no search to explain")
     bundle = translator.bundle
-    [line] = read_requests(as_requests([source], settings, 1), bundle, settings, 1)
+    [line] = read_requests(as_requests([source], settings, 1), bundle, settings, [1])
     if line.is_blank:
         raise DataError("a search needs a source that holds a word, got none")
     recorder = _Recorder(bundle.target_tokenizer, settings)

@@ -1,6 +1,6 @@
 """What happens to a handful of lines: read, searched, written."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pellucid.decoding.batching import pad_sources
 from pellucid.decoding.config import DecodingConfig
@@ -40,12 +40,15 @@ def source_limit(bundle: Translatable, settings: DecodingConfig) -> int:
 
 
 def read_requests(
-    requests: Sequence[Request], bundle: Translatable, settings: DecodingConfig, first_line: int
+    requests: Sequence[Request],
+    bundle: Translatable,
+    settings: DecodingConfig,
+    line_numbers: Iterable[int],
 ) -> list[ReadLine]:
     """Each request as the model reads it. Raises as ``read_demands`` and ``read_sources`` do."""
     limit = source_limit(bundle, settings)
     sources = [request.source for request in requests]
-    sources_ids = read_sources(sources, bundle.source_tokenizer, limit, first_line)
+    sources_ids = read_sources(sources, bundle.source_tokenizer, limit, line_numbers)
     demands = read_demands(requests, settings, bundle.target_tokenizer)
     return [
         ReadLine(request, tuple(ids[:limit]), len(ids) > limit, *demands[request])

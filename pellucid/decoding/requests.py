@@ -2,7 +2,7 @@
 
 import dataclasses
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.decoding.config import DecodingConfig
@@ -68,7 +68,7 @@ def check_texts(texts: Sequence[object], first_line: int) -> None:
 
 
 def read_sources(
-    sources: Sequence[str], tokenizer: Tokenizer, limit: int, first_line: int
+    sources: Sequence[str], tokenizer: Tokenizer, limit: int, line_numbers: Iterable[int]
 ) -> list[list[int]]:
     """The ids of each line; warns where more than ``limit`` will not be read.
 
@@ -76,7 +76,7 @@ def read_sources(
     times its size in memory, to be cut right after.
     """
     lines_ids = tokenizer.encode_batch([source[:_MOST_CHARACTERS] for source in sources])
-    for number, ids in enumerate(lines_ids, start=first_line):
+    for number, ids in zip(line_numbers, lines_ids, strict=False):
         if len(ids) > limit:
             _LOG.warning(
                 "line %d has %d tokens; only the first %d are read", number, len(ids), limit

@@ -12,6 +12,10 @@ OTHER_WAY_SHARE = 0.1
 """A tenth of the best's probability. A beam always ends with as many hypotheses as it is wide;
 those that are less likely than this are mostly what was left over, and mean something else."""
 _MARKS = string.punctuation + "…“”„‘’«»‹›–—¡¿。、！？，．：；"
+_SHORT_FROM, _SHORT = 8, 4
+"""Tokens of a source from which on a translation can be short, and how many times shorter."""
+_LOOP_LENGTH, _LOOP_TIMES, _LOOP_TOKENS = 8, 4, 8
+"""Tokens that repeat at most, how often at least, and how many tokens in all at least."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +57,29 @@ class Translation:
     """Mean chrF2 against all candidates, in percent; None unless ranked by Bayes risk."""
     truncated: bool = False
     """Whether the source was longer than the model, or the settings, can take."""
+    sentences: tuple["Translation", ...] = ()
+    """The translation of each sentence, if the source was split. Then ``score`` is the sum of
+    theirs, and all that counts tokens has a ``[STOP]`` between two sentences."""
+
+    @property
+    def warning(self) -> str | None:
+        """Why this translation should not be trusted: ``short``, ``loop`` or None.
+
+        ``short``: the source has at least 8 tokens, and fewer than a quarter as many came out.
+        ``loop``: at most 8 tokens in a row come at least 4 times one after the other, at least 8
+        tokens in all, and no part of the source repeats like that. Of a line that was split, the
+        first sentence with a warning counts.
+        """
+        for part in self.sentences:
+            if part.warning is not None:
+                return part.warning
+        if self.sentences:
+            return None
+        if len(self.source_tokens) >= _SHORT_FROM and _SHORT * len(self.tokens) < len(
+            self.source_tokens
+        ):
+            return "short"
+        return "loop" if _repeats(self.tokens) and not _repeats(self.source_tokens) else None
 
     @property
     def perplexity(self) -> float:
@@ -112,6 +139,17 @@ def _words_of(text: str) -> tuple[str, ...]:
 
 Penalty = Callable[[int], float]
 """From the length of a sequence, with its stop, to what its log-probability is divided by."""
+
+
+def _repeats(tokens: Sequence[str]) -> bool:
+    """Whether a few tokens come many times, one after the other."""
+    for length in range(1, _LOOP_LENGTH + 1):
+        run = 0  # tokens in a row that are as those ``length`` before them
+        for before, token in zip(tokens, tokens[length:], strict=False):
+            run = run + 1 if token == before else 0
+            if run >= max((_LOOP_TIMES - 1) * length, _LOOP_TOKENS - length):
+                return True
+    return False
 
 
 def make_hypothesis(

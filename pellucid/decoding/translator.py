@@ -16,8 +16,10 @@ from pellucid.decoding.protocols import Translatable
 from pellucid.decoding.requests import Request, as_requests, check_texts, read_sources
 from pellucid.decoding.result import Alternative, Translation
 from pellucid.decoding.scoring import score_ids
+from pellucid.decoding.sentences import SplitLine
 from pellucid.decoding.torch_engine import TorchEngine
 from pellucid.decoding.watch import SearchWatcher
+from pellucid.text.languages import UNKNOWN
 
 
 @dataclasses.dataclass
@@ -26,6 +28,8 @@ class _Task:
 
     settings: DecodingConfig
     watcher: SearchWatcher | None
+    split_language: str | None
+    """By whose rules lines are split into sentences; None does not split."""
     next_line: int = 1
     known: OrderedDict[Request, Translation] = dataclasses.field(default_factory=OrderedDict)
     """Translations that may be asked for again; those used last stand at the end."""
@@ -39,12 +43,25 @@ class Translator:
     """
 
     def __init__(
-        self, bundle: Translatable, settings: DecodingConfig, engine: Engine | None = None
+        self,
+        bundle: Translatable,
+        settings: DecodingConfig,
+        engine: Engine | None = None,
+        *,
+        split: bool = False,
+        source_language: str = UNKNOWN,
     ) -> None:
-        """Search with ``engine``, or with PyTorch if none is given."""
+        """Search with ``engine``, or with PyTorch if none is given.
+
+        ``split``: whether a line of several sentences is translated sentence by sentence, by the
+        rules of ``source_language`` (a code such as ``en``), unless a call says otherwise.
+        ``pellucid.load`` sets both as the bundle's manifest and settings tell.
+        """
         self._bundle = bundle
         self.settings = settings
         self.engine = engine or TorchEngine()
+        self.split = split
+        self.source_language = source_language
 
     @property
     def bundle(self) -> Translatable:
@@ -58,7 +75,13 @@ class Translator:
 
     def with_settings(self, settings: DecodingConfig) -> "Translator":
         """A translator with the same model and engine, and other settings."""
-        return Translator(self._bundle, settings, self.engine)
+        return Translator(
+            self._bundle,
+            settings,
+            self.engine,
+            split=self.split,
+            source_language=self.source_language,
+        )
 
     @overload
     def translate(  # type: ignore[overload-overlap]  # a str is an Iterable[str] too
@@ -70,6 +93,7 @@ class Translator:
         n_best: int | None = None,
         length_penalty: float | None = None,
         max_length: int | None = None,
+        split: bool | None = None,
         watcher: SearchWatcher | None = None,
     ) -> Translation: ...
     @overload
@@ -82,6 +106,7 @@ class Translator:
         n_best: int | None = None,
         length_penalty: float | None = None,
         max_length: int | None = None,
+        split: bool | None = None,
         watcher: SearchWatcher | None = None,
     ) -> list[Translation]: ...
     @overload
@@ -94,6 +119,7 @@ class Translator:
         n_best: int | None = None,
         length_penalty: float | None = None,
         max_length: int | None = None,
+        split: bool | None = None,
         watcher: SearchWatcher | None = None,
     ) -> Iterator[Translation]: ...
     def translate(
@@ -105,6 +131,7 @@ class Translator:
         n_best: int | None = None,
         length_penalty: float | None = None,
         max_length: int | None = None,
+        split: bool | None = None,
         watcher: SearchWatcher | None = None,
     ) -> Translation | list[Translation] | Iterator[Translation]:
         """Translate one text, a list or tuple of them, or any other iterable as it comes.
@@ -113,8 +140,10 @@ class Translator:
         reads ``stream_lines`` ahead. A ``Request`` is a text with demands of its own. The order
         is kept. Text of spaces, or of nothing, gives an empty translation; text longer than the
         model can take is cut, with a warning that names its line. ``settings`` go in place of
-        the translator's, and what is given by name before either. The ``watcher`` is called at
-        every step of the search and may end it.
+        the translator's, and what is given by name before either. With ``split`` a text of
+        several sentences is translated sentence by sentence and joined again, unless its request
+        has a prefix or required phrases; None does as the translator was made to. The ``watcher``
+        is called at every step of the search and may end it.
 
         Raises ConfigError for a setting out of its range, DataError for what is not text or
         what the model cannot say.
@@ -125,11 +154,13 @@ class Translator:
             length_penalty=length_penalty,
             max_length=max_length,
         )
+        splits = self.split if split is None else split
+        task = _Task(settings, watcher, self.source_language if splits else None)
         if isinstance(texts, str | Request):
-            return self._translate([texts], _Task(settings, watcher))[0]
+            return self._translate([texts], task)[0]
         if isinstance(texts, list | tuple):
-            return self._translate(texts, _Task(settings, watcher))
-        return self._stream(iter(texts), _Task(settings, watcher))
+            return self._translate(texts, task)
+        return self._stream(iter(texts), task)
 
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
         """The given translations with the log-probability of each token (forced decoding).
@@ -144,7 +175,7 @@ class Translator:
         check_texts(sources, 1)
         check_texts(targets, 1)
         bundle, limit = self._bundle, source_limit(self._bundle, self.settings)
-        read = read_sources(sources, bundle.source_tokenizer, limit, 1)
+        read = read_sources(sources, bundle.source_tokenizer, limit, itertools.count(1))
         sources_ids = [ids[:limit] for ids in read]
         targets_ids = bundle.target_tokenizer.encode_batch(targets)
         with inference(bundle.model):
@@ -187,8 +218,11 @@ class Translator:
 
     def _translate(self, lines: Sequence[str | Request], task: "_Task") -> list[Translation]:
         """One translation for each line; what is known is not translated again."""
-        requests = as_requests(lines, task.settings, task.next_line)
-        read = read_requests(requests, self._bundle, task.settings, task.next_line)
+        wanted = as_requests(lines, task.settings, task.next_line)
+        split = [SplitLine.of(request, task.split_language) for request in wanted]
+        requests = [request for line in split for request in line.requests]
+        numbers = [n for n, line in enumerate(split, task.next_line) for _ in line.requests]
+        read = read_requests(requests, self._bundle, task.settings, numbers)
         new = {line.request: line for line in read if line.request not in task.known}
         found = translate_lines(
             list(new.values()), self._bundle, task.settings, self.engine, task.watcher
@@ -197,4 +231,4 @@ class Translator:
         for request in requests:
             task.known.move_to_end(request)
         task.next_line += len(lines)
-        return [task.known[request] for request in requests]
+        return [line.joined([task.known[each] for each in line.requests]) for line in split]

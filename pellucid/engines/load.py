@@ -13,6 +13,7 @@ from pellucid.core.errors import ConfigError, WriteError
 from pellucid.core.limits import LOAD_SECONDS
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import Engine
+from pellucid.decoding.sentences import knows_single_sentences
 from pellucid.decoding.torch_engine import TorchEngine
 from pellucid.decoding.translator import Translator
 from pellucid.engines.auto import AutoEngine
@@ -22,6 +23,7 @@ from pellucid.engines.workers import onnxruntime_is_loaded, open_workers
 from pellucid.interop.ctranslate2_export import ctranslate2_faults
 from pellucid.interop.huggingface_import import read_huggingface
 from pellucid.model.linear import narrow
+from pellucid.text.languages import languages_of
 
 _log = logging.getLogger("pellucid.engines")
 
@@ -46,7 +48,10 @@ def load(
     model, CorruptError if it was damaged, BundleError if its parts do not fit, it is not read in
     time or the engine asked for cannot express it, MissingExtraError if that is not installed.
     """
-    return Translator(*load_parts(path, engine, device, compute_type, seconds))
+    bundle, settings, chosen = load_parts(path, engine, device, compute_type, seconds)
+    language, _ = languages_of(bundle.settings, Path(path).resolve().name)
+    splits = knows_single_sentences(bundle.manifest)
+    return Translator(bundle, settings, chosen, split=splits, source_language=language)
 
 
 def load_parts(

@@ -89,7 +89,7 @@ def evaluate(
     settings = translator.settings.having(beam_size=beam_size).best_alone()
     began = time.perf_counter()
     text_only = settings.model_copy(update={"token_log_probs": False})
-    translations = translator.translate(list(sources), text_only)
+    translations = translator.translate(list(sources), text_only, split=False)
     seconds = time.perf_counter() - began
     hypotheses = [translation.text for translation in translations]
     scores = {

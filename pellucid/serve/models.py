@@ -12,8 +12,8 @@ from pellucid.decoding.translator import Translator
 from pellucid.decoding.watch import SearchWatcher
 from pellucid.engines.load import load_parts
 from pellucid.engines.names import ComputeType, EngineName
-from pellucid.serve.languages import languages_of
 from pellucid.serve.schema import ModelEntry
+from pellucid.text.languages import languages_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +67,7 @@ class LoadedModel:
         self, texts: list[str], settings: DecodingConfig, watcher: SearchWatcher | None = None
     ) -> list[Translation]:
         """One translation for each sentence. Raises what the watcher raises."""
-        return self.translator.translate(texts, settings, watcher=watcher)
+        return self.translator.translate(texts, settings, split=False, watcher=watcher)
 
     def entry(self, max_source_tokens: int) -> ModelEntry:
         """What clients are told of it."""

@@ -18,6 +18,11 @@ def model_card(
     model, training = config.model, config.training
     purpose = "translation model" if model.translates else "model of plain text"
     items = "pairs" if model.translates else "passages"
+    several = (
+        f"\n- Source lines of several sentences: {data.several_sentences:.1%} of a sample"
+        if model.translates
+        else ""
+    )
     return f"""# A {model.kind} {purpose}
 
 Trained with Pellucid {__version__}.{_origin(config)}
@@ -25,7 +30,7 @@ Trained with Pellucid {__version__}.{_origin(config)}
 ## Data
 
 - Training {items}: {len(data.rows):,} from {data.description} (fingerprint `{data.fingerprint}`)
-- Validation {items}: {len(data.valid_sources):,}
+- Validation {items}: {len(data.valid_sources):,}{several}
 - Tokenizer: {data.target_tokenizer.kind}, {data.source_tokenizer.vocabulary_size:,} source and
   {data.target_tokenizer.vocabulary_size:,} target tokens
 

@@ -1,6 +1,7 @@
 """What a run learns from and is validated on, from files or from the phrasebook."""
 
 import dataclasses
+import functools
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,10 +18,13 @@ from pellucid.core.phases import begin_phase
 from pellucid.text.batching import BLOCK, Batch, BatchSampler, Lengths, collate, collate_gathered
 from pellucid.text.config import DataConfig
 from pellucid.text.doctor import warn_of_faults
+from pellucid.text.languages import UNKNOWN, languages_of
 from pellucid.text.pairs import iterate_pairs, read_pairs, training_files, validation_files
 from pellucid.text.resampling import PLANNED_PAIRS, DrawnLengths, Resampling
+from pellucid.text.rows import IdRows
 from pellucid.text.selection import SelectedLengths, Selection
 from pellucid.text.shuffling import Mixture
+from pellucid.text.splitting import split_sentences
 from pellucid.text.store import TokenStore
 from pellucid.text.store_building import build_store
 from pellucid.text.tokenizer import Tokenizer, train_tokenizers
@@ -32,6 +36,7 @@ _MOST_HELD_OUT = 1000
 _PERMUTED_AT_ONCE = 1 << 20
 """Pairs; of more, those held out are drawn one by one."""
 _ROWS_AT_ONCE = 8192
+_SAMPLED_LINES = 1000
 _FIRST_DRAWING = "as tokenized"
 """By which a checkpoint that says nothing of it was drawn."""
 
@@ -56,6 +61,8 @@ class TrainingData:
     fingerprint: str
     """What decides the training pairs, hashed."""
     drawing: "Drawing"
+    source_language: str = UNKNOWN
+    """As a code such as ``en``; ``und`` if it is unknown."""
 
     def sampler(self) -> BatchSampler:
         """The batches of a run, from the first on, as places of ``rows``."""
@@ -105,6 +112,15 @@ class TrainingData:
                 f"this run drew its batches in another way ({drawn_by}, now {self.drawing.name})",
                 hint="finish it with the version it began with, or start another in a new --out",
             )
+
+    @functools.cached_property
+    def several_sentences(self) -> float:
+        """The share of source lines that hold several sentences, in a sample of 1,000."""
+        count = min(len(self.rows), _SAMPLED_LINES)
+        places = np.arange(count) * len(self.rows) // count
+        rows = IdRows.in_order(*self.store.source.gather(self.rows[places]))
+        texts = [self.source_tokenizer.decode(rows.row(index).tolist()) for index in range(count)]
+        return sum(len(split_sentences(text, self.source_language)) > 1 for text in texts) / count
 
     def target_ids(self) -> Iterator[npt.NDArray[np.int64]]:
         """All target ids that are learned from, some thousand rows at a time."""
@@ -224,6 +240,7 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
         description=", ".join(Path(path).name for path in files.all),
         fingerprint=read_manifest(store.folder)["fingerprint"],
         drawing=Drawing.of(config, store, rows, tokenizers),
+        source_language=languages_of(config.to_table(), run.name)[0],
     )
 
 
@@ -251,6 +268,7 @@ def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> 
         ),
         fingerprint=f"phrasebook-{wanted.pairs}-{wanted.held_out}-{wanted.seed}",
         drawing=Drawing.of(config, store, rows, tokenizers),
+        source_language=languages_of(config.to_table(), run.name)[0],
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.core.phases import begin_phase
+from pellucid.decoding.sentences import SHARE_KEY
 from pellucid.model import SequenceModel
 from pellucid.text.batching import Batch
 from pellucid.training.bundles import remove_worse
@@ -162,11 +163,18 @@ def _keep_bundle(run: Run, model: SequenceModel, validation: Validation, score: 
     tokenizers = run.data.source_tokenizer, run.data.target_tokenizer
     bundle = Bundle[SequenceModel](model, *tokenizers, run.config.to_table(), {})
     step = run.progress.step
+    details: dict[str, Any] = {
+        "step": step,
+        "score": score,
+        "score_by": run.config.training.best_by,
+    }
+    if run.config.model.translates:
+        details[SHARE_KEY] = run.data.several_sentences
     save_bundle(
         run.folder.bundle_path(step),
         bundle,
         card=model_card(run.config, run.data, validation, run.progress),
-        details={"step": step, "score": score, "score_by": run.config.training.best_by},
+        details=details,
     )
     remove_worse(run.folder.path, run.config.training.keep_bundles)
 

@@ -85,7 +85,7 @@ def write_translations(
             reason = should_stop()
             if reason is not None:
                 return reason
-            found = translator.translate([text for text, _ in block], settings)
+            found = translator.translate([text for text, _ in block], settings, split=False)
             references = [reference for _, reference in block]
             made = _finished(found, references, finish, file.line_count)
             file.append("".join(f"{line}\n" for line in made).encode(), len(block))

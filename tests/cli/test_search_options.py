@@ -201,3 +201,25 @@ def test_a_search_explains_itself_line_by_line(tiny_run: Path, tmp_path: Path):
     assert "Error: --explain-search must go with --json." in plain.err
     lonely = pellucid("translate", tiny_run, "--reference", references, stdin=TEXT)
     assert "Error: --reference must go with --explain-search." in lonely.err
+
+
+def test_a_line_of_two_sentences_is_split(tiny_run: Path):
+    """The model was trained on single sentences."""
+    alone = translations(tiny_run, stdin=b"Je vois le chat.\nNous parlons.")
+    [split] = translations(tiny_run, stdin=b"Je vois le chat. Nous parlons.")
+    parts = [each["translation"] for each in alone]
+    assert [each["translation"] for each in split["sentences"]] == parts
+    assert split["translation"] == " ".join(filter(None, parts))
+    assert split["score"] == sum(each["score"] for each in alone)
+    [whole] = translations(tiny_run, "--no-split", stdin=b"Je vois le chat. Nous parlons.")
+    assert "sentences" not in whole
+
+
+def test_suspicious_translations_are_named_up_to_five(tiny_run: Path):
+    """A model of four updates that must not stop repeats itself."""
+    text = b"le petit chat noir dort\n" * 7
+    result = pellucid("translate", tiny_run, "--min-length", 40, "--max-length", 40, stdin=text)
+    named = [line for line in result.err.splitlines() if "the translation repeats itself" in line]
+    assert [line.split("line ")[1].split(":")[0] for line in named] == ["1", "2", "3", "4", "5"]
+    assert "the translation repeats itself (40 tokens from 5)" in named[0]
+    assert "2 more translations are suspiciously short or repeat themselves" in result.err

@@ -8,6 +8,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from pellucid.core.tensors import fingerprint, load_tensors
 from pellucid.training.journal import JOURNAL_FILE, read_journal
 from pellucid.training.presets import read_config
@@ -69,22 +71,49 @@ def state(run: Path, step: int) -> dict[str, object]:
     return {**saved}
 
 
+@pytest.mark.parametrize("variant", [each for each in VARIANTS if each != "segmentations"])
+def test_stopping_and_resuming_changes_nothing(variant: str, tmp_path: Path):
+    unbroken, broken = tmp_path / "unbroken", tmp_path / "broken"
+    config = read_config("demo", settings(variant, 20))
+    train(config, unbroken)
+    updates = iter(range(100))
+    train(config, broken, should_stop=lambda: "asked" if next(updates) == 11 else None)
+    result = train(config, broken, resume=True)
+    assert result.reason == "max_steps"
+    assert losses(broken) == losses(unbroken)
+    assert len(losses(unbroken)) == 20
+    assert state(broken, 20) == state(unbroken, 20)
+    assert {"dropout", "sampler", "gradient_norms", "progress"} < state(broken, 20).keys()
+    assert fingerprints(broken, 20) == fingerprints(unbroken, 20)
+
+
+@pytest.mark.parametrize("variant", [each for each in VARIANTS if each != "segmentations"])
+def test_resuming_with_more_steps_equals_having_asked_for_them_at_once(
+    variant: str, tmp_path: Path
+):
+    """The validation at the end of the first part, between two regular ones, leaves no trace."""
+    train(read_config("demo", settings(variant, 10)), tmp_path / "longer")
+    config = read_config("demo", settings(variant, 15))
+    train(config, tmp_path / "longer", resume=True)
+    train(config, tmp_path / "at once")
+    assert fingerprints(tmp_path / "longer", 15) == fingerprints(tmp_path / "at once", 15)
+
+
 def train_part(part: str, folder: Path) -> None:
-    """What one process does of each variant; ``rest`` comes after ``beginning``."""
-    for variant in VARIANTS:
-        stopped, longer = folder / variant / "stopped", folder / variant / "longer"
-        config = read_config("demo", settings(variant, 20))
-        match part:
-            case "unbroken":
-                train(config, folder / variant / "unbroken")
-                train(read_config("demo", settings(variant, 15)), folder / variant / "at once")
-            case "beginning":
-                reasons = iter([None] * 11 + ["asked"])
-                train(config, stopped, should_stop=functools.partial(next, reasons))
-                train(read_config("demo", settings(variant, 10)), longer)
-            case "rest":
-                assert train(config, stopped, resume=True).reason == "max_steps"
-                train(read_config("demo", settings(variant, 15)), longer, resume=True)
+    """What one process does; ``rest`` comes after ``beginning``."""
+    stopped, longer = folder / "stopped", folder / "longer"
+    config, fifteen = (read_config("demo", settings("segmentations", n)) for n in (20, 15))
+    match part:
+        case "unbroken":
+            train(config, folder / "unbroken")
+            train(fifteen, folder / "at once")
+        case "beginning":
+            reasons = iter([None] * 11 + ["asked"])
+            train(config, stopped, should_stop=functools.partial(next, reasons))
+            train(read_config("demo", settings("segmentations", 10)), longer)
+        case "rest":
+            assert train(config, stopped, resume=True).reason == "max_steps"
+            train(fifteen, longer, resume=True)
 
 
 def start_part(part: str, folder: Path) -> subprocess.Popen[bytes]:
@@ -94,26 +123,20 @@ def start_part(part: str, folder: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, __file__, part, folder], env=environment)
 
 
-def test_stopping_and_resuming_changes_nothing_in_any_process(tmp_path: Path):
-    """Stopped and resumed, and resumed with more steps: as if it had been asked for at once.
-
-    Of the latter, the validation at the end of the first part, between two regular ones, leaves no
-    trace.
-    """
-    beginning, unbroken = (start_part(part, tmp_path) for part in ("beginning", "unbroken"))
-    assert beginning.wait() == 0
-    assert start_part("rest", tmp_path).wait() == 0
-    assert unbroken.wait() == 0
-    for variant in VARIANTS:
-        unbroken_run, stopped, longer, at_once = (
-            tmp_path / variant / name for name in ("unbroken", "stopped", "longer", "at once")
-        )
-        assert losses(stopped) == losses(unbroken_run), variant
-        assert len(losses(unbroken_run)) == 20
-        assert state(stopped, 20) == state(unbroken_run, 20), variant
-        assert {"dropout", "sampler", "gradient_norms", "progress"} < state(stopped, 20).keys()
-        assert fingerprints(stopped, 20) == fingerprints(unbroken_run, 20), variant
-        assert fingerprints(longer, 15) == fingerprints(at_once, 15), variant
+def test_whatever_is_drawn_is_drawn_again_in_another_process(tmp_path: Path):
+    """The batches' order, dropout and segmentations, in a run of three processes."""
+    with start_part("beginning", tmp_path) as beginning, start_part("unbroken", tmp_path) as other:
+        assert beginning.wait() == 0
+        with start_part("rest", tmp_path) as rest:
+            assert rest.wait() == 0
+        assert other.wait() == 0
+    unbroken, stopped, longer, at_once = (
+        tmp_path / name for name in ("unbroken", "stopped", "longer", "at once")
+    )
+    assert losses(stopped) == losses(unbroken)
+    assert state(stopped, 20) == state(unbroken, 20)
+    assert fingerprints(stopped, 20) == fingerprints(unbroken, 20)
+    assert fingerprints(longer, 15) == fingerprints(at_once, 15)
 
 
 def test_patience_runs_out_at_the_same_update_however_often_a_run_is_stopped(tmp_path: Path):

@@ -191,6 +191,7 @@ def test_the_model_card_tells_what_is_needed_to_repeat_it(tiny_run: Path):
     [bundle] = (tiny_run / "bundles").glob("step-*")  # beside it may lie what an engine keeps
     card = (bundle / "README.md").read_text(encoding="utf-8")
     assert "- Training pairs: 300 from Pellucid's own phrasebook, French to English" in card
+    assert "- Source lines of several sentences: 0.0% of a sample" in card
     assert "Trained for 4 updates" in card
     assert "seed 1." in card
     assert "| BLEU | " in card

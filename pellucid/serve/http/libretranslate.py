@@ -13,12 +13,12 @@ from pellucid.serve.faults import InvalidError, UnknownModelError
 from pellucid.serve.html_text import HtmlText, read_html
 from pellucid.serve.http.routes import documented
 from pellucid.serve.http.waiting import while_connected
-from pellucid.serve.languages import UNKNOWN, language_name
 from pellucid.serve.limits import Limits
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TextAnswer, TranslateRequest, faults_of_translate
 from pellucid.serve.service import Service
 from pellucid.serve.strict_json import Fault, shown
+from pellucid.text.languages import UNKNOWN, language_name
 
 _AUTO = "auto"
 

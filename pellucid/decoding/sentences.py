@@ -1,0 +1,165 @@
+"""Lines that hold several sentences: translated one by one, and joined to one line again.
+
+A model that was trained on single sentences translates the first sentence of a line and leaves out
+the others, or invents one sentence for all of them.
+"""
+
+import dataclasses
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+from pellucid.core.special import STOP_ID
+from pellucid.decoding.requests import Request
+from pellucid.decoding.result import Translation
+from pellucid.text.splitting import Sentence, split_sentences
+from pellucid.text.vocabulary import SPECIAL_TOKENS
+
+_Item = TypeVar("_Item")
+SHARE_KEY = "several_sentences"
+"""Where a bundle's manifest has the share of its training lines that hold several sentences."""
+_MOST_SEVERAL = 0.1
+"""A model that has seen more such lines can translate them whole. Of the lines of Multi30k 0%, of
+Tatoeba 1%, of Europarl, whose lines are called sentences, 8% hold several."""
+
+
+def knows_single_sentences(manifest: Mapping[str, Any]) -> bool:
+    """Whether a model was trained on lines of single sentences, as its bundle's manifest tells.
+
+    Bundles from before this was written down, and imported ones, are taken to be.
+    """
+    share = manifest.get(SHARE_KEY)
+    return not isinstance(share, int | float) or share <= _MOST_SEVERAL
+
+
+@dataclasses.dataclass(frozen=True)
+class SplitLine:
+    """A request and the sentences of its source, each a request of its own."""
+
+    request: Request
+    sentences: tuple[Sentence, ...]
+    """At least two, or none if the line is translated as it is."""
+
+    @classmethod
+    def of(cls, request: Request, language: str | None) -> "SplitLine":
+        """Split by the rules of a language; None does not split.
+
+        What a request asks of its whole translation cannot be asked of its sentences, so a line
+        with a prefix or required phrases stays whole.
+        """
+        if language is None or request.prefix or request.must:
+            return cls(request, ())
+        sentences = split_sentences(request.source, language)
+        return cls(request, tuple(sentences) if len(sentences) > 1 else ())
+
+    @property
+    def requests(self) -> list[Request]:
+        """What is translated."""
+        if not self.sentences:
+            return [self.request]
+        return [Request(sentence.text) for sentence in self.sentences]
+
+    def joined(self, found: Sequence[Translation]) -> Translation:
+        """One translation from those of ``requests``.
+
+        The k-th best of the line is made of the k-th best of each sentence.
+        """
+        if not self.sentences:
+            return found[0]
+        count = max(len(each.n_best) for each in found)
+        ranked = [
+            [(each.n_best or (each,))[min(k, len(each.n_best) - 1)] for each in found]
+            for k in range(count)
+        ]
+        n_best = [self._join(each) for each in ranked]
+        return dataclasses.replace(
+            n_best[0] if n_best else self._join(found), n_best=tuple(n_best), sentences=tuple(found)
+        )
+
+    def _join(self, parts: Sequence[Translation]) -> Translation:
+        text, starts = "", []
+        for number, part in enumerate(parts):
+            if number:
+                text += self._space(number, text, part.text)
+            starts.append(len(text))
+            text += part.text
+
+        source_offsets = _offsets(len(part.source_tokens) for part in parts)
+        target_offsets = _offsets(len(part.tokens) for part in parts)
+        source_words = [_word_at(self.request.source, each.start) for each in self.sentences]
+        target_words = [_word_at(text, start) for start in starts]
+        utilities = [part.expected_utility for part in parts if part.expected_utility is not None]
+        return Translation(
+            text=text,
+            score=sum(part.score for part in parts),
+            tokens=_with_stops([part.tokens for part in parts], SPECIAL_TOKENS[STOP_ID]),
+            token_log_probs=tuple(each for part in parts for each in part.token_log_probs),
+            n_best=(),
+            source=self.request.source,
+            token_ids=_with_stops([part.token_ids for part in parts], STOP_ID),
+            source_tokens=_with_stops(
+                [part.source_tokens for part in parts], SPECIAL_TOKENS[STOP_ID]
+            ),
+            alignment=_shifted([part.alignment for part in parts], source_offsets, target_offsets),
+            word_alignment=_shifted(
+                [part.word_alignment for part in parts], source_words, target_words
+            ),
+            expected_utility=sum(utilities) / len(utilities) if utilities else None,
+            truncated=any(part.truncated for part in parts),
+        )
+
+    def _space(self, number: int, left: str, right: str) -> str:
+        """What stands between two translations: what stood between their sentences.
+
+        But where one of the two scripts is written without spaces and the other is not, that of
+        the translation decides.
+        """
+        between = self.sentences[number - 1].after + self.sentences[number].before
+        if not left or not right:
+            return between if "\n" in between else ""
+        if between.strip(" "):  # a line end, a tab
+            return between
+        return "" if _is_wide(left[-1]) or _is_wide(right[0]) else between or " "
+
+
+def _is_wide(character: str) -> bool:
+    """Whether it belongs to Chinese or Japanese text, which has no spaces between sentences."""
+    return unicodedata.east_asian_width(character) in "WF"
+
+
+def _offsets(counts: Iterator[int]) -> list[int]:
+    """Where each part begins if a stop stands between two."""
+    offsets, total = [], 0
+    for count in counts:
+        offsets.append(total)
+        total += count + 1
+    return offsets
+
+
+def _word_at(text: str, start: int) -> int:
+    """The number of the word at a character, as white space separates words."""
+    before = text[:start]
+    continues = bool(before) and not before[-1].isspace()
+    return len(before.split()) - continues
+
+
+def _with_stops(parts: Sequence[tuple[_Item, ...]], stop: _Item) -> tuple[_Item, ...]:
+    return tuple(
+        item for number, part in enumerate(parts) for item in ((stop,) if number else ()) + part
+    )
+
+
+def _shifted(
+    links: Sequence[tuple[tuple[int, int], ...] | None],
+    sources: Sequence[int],
+    targets: Sequence[int],
+) -> tuple[tuple[int, int], ...] | None:
+    if any(each is None for each in links):
+        return None
+    return tuple(
+        dict.fromkeys(
+            (source + first, target + second)
+            for each, first, second in zip(links, sources, targets, strict=True)
+            for source, target in each or ()
+        )
+    )

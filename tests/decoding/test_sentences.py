@@ -1,0 +1,153 @@
+"""A line of several sentences is translated sentence by sentence, and one line comes out."""
+
+import dataclasses
+import math
+
+import pytest
+from small_bundle import SENTENCES, small_bundle
+
+from pellucid.core.special import STOP_ID
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.requests import Request
+from pellucid.decoding.result import Translation
+from pellucid.decoding.sentences import SHARE_KEY, SplitLine, knows_single_sentences
+from pellucid.decoding.translator import Translator
+
+FIRST, SECOND = f"{SENTENCES[0].capitalize()}.", f"{SENTENCES[3].capitalize()}."
+LINE = f"{FIRST} {SECOND}"
+
+
+def translator(*, split: bool = True, **changes: object) -> Translator:
+    settings = DecodingConfig.parse({"beam_size": 3, "max_length": 8, **changes})
+    return Translator(small_bundle(), settings, split=split, source_language="en")
+
+
+def test_each_sentence_is_translated_as_if_it_were_alone():
+    small = translator(n_best=2)
+    first, second = small.translate([FIRST, SECOND])
+    found = small.translate(LINE)
+    assert found.text == f"{first.text} {second.text}"
+    assert found.source == LINE
+    assert found.sentences == (first, second)
+    assert found.score == first.score + second.score
+    assert found.tokens == (*first.tokens, "[STOP]", *second.tokens)
+    assert found.token_ids == (*first.token_ids, STOP_ID, *second.token_ids)
+    assert found.source_tokens == (*first.source_tokens, "[STOP]", *second.source_tokens)
+    assert found.token_log_probs == first.token_log_probs + second.token_log_probs
+    assert len(found.token_log_probs) == len(found.tokens) + 1
+    assert len(found.n_best) == 2
+    assert found.n_best[0].text == found.text
+    assert found.n_best[1].score == first.n_best[1].score + second.n_best[1].score
+
+
+def test_alignments_are_those_of_the_sentences_moved_to_their_place():
+    small = translator(align=True)
+    first, second = small.translate([FIRST, SECOND])
+    found = small.translate(LINE)
+    assert found.alignment is not None
+    assert first.alignment is not None
+    assert second.alignment is not None
+    sources, targets = len(first.source_tokens) + 1, len(first.tokens) + 1
+    moved = [(source + sources, target + targets) for source, target in second.alignment]
+    assert found.alignment == (*first.alignment, *moved)
+    assert found.word_alignment is not None
+    words = LINE.split(), found.text.split()
+    assert {source for source, _ in found.word_alignment} <= set(range(len(words[0])))
+    assert {target for _, target in found.word_alignment} <= set(range(len(words[1])))
+    assert max(source for source, _ in found.word_alignment) >= len(FIRST.split())
+
+
+def test_it_is_for_whoever_asks_to_choose():
+    """And what is asked of a whole line keeps it whole."""
+    whole = translator(split=False).translate(LINE)
+    assert whole.sentences == ()
+    assert translator().translate(LINE, split=False) == whole
+    assert translator(split=False).translate(LINE, split=True) == translator().translate(LINE)
+    assert translator().translate(FIRST) == translator(split=False).translate(FIRST)
+    for request in (Request(LINE, prefix="le"), Request(LINE, must=("le",))):
+        assert SplitLine.of(request, "en").requests == [request]
+
+
+def test_every_line_gives_one_line_and_warnings_name_it(caplog: pytest.LogCaptureFixture):
+    small = translator(max_source_tokens=3, stream_lines=2)
+    lines = [SENTENCES[0], LINE, "", f"{LINE}\n{FIRST}", SECOND]
+    with caplog.at_level("WARNING", logger="pellucid"):
+        found = list(small.translate(iter(lines)))
+    assert [each.source for each in found] == lines
+    assert [len(each.sentences) for each in found] == [0, 2, 0, 3, 0]
+    assert found[1].truncated
+    named = [int(message.split()[1]) for message in caplog.messages]
+    assert named == sorted(named)
+    assert set(named) <= {1, 2, 4, 5}
+    assert named.count(4) > 1
+
+
+def written(text: str) -> Translation:
+    return Translation(text, 0.0, (), (), (), "")
+
+
+@pytest.mark.parametrize(
+    ("source", "translations", "line"),
+    [
+        ("One. Two.", ("Eins.", "Zwei."), "Eins. Zwei."),
+        ("One.  Two.", ("Eins.", "Zwei."), "Eins.  Zwei."),
+        ("One.\nTwo.", ("Eins.", "Zwei."), "Eins.\nZwei."),
+        ("One. Two.", ("一。", "二。"), "一。二。"),
+        ("一。二。", ("One.", "Two."), "One. Two."),
+        ("One. Two.", ("Eins.", ""), "Eins."),
+        ("One. Two.", ("", "Zwei."), "Zwei."),
+    ],
+)
+def test_the_spacing_suits_the_translation(source: str, translations: tuple[str, str], line: str):
+    split = SplitLine.of(Request(source), "zh" if source[0] == "一" else "en")
+    assert split.joined([written(text) for text in translations]).text == line
+
+
+def test_old_and_imported_bundles_are_taken_to_know_single_sentences():
+    assert knows_single_sentences({})
+    assert knows_single_sentences({SHARE_KEY: 0.08})
+    assert not knows_single_sentences({SHARE_KEY: 0.4})
+    assert knows_single_sentences({SHARE_KEY: "many"})
+
+
+def doubtful(source: str, target: str) -> str | None:
+    return dataclasses.replace(
+        written(target), tokens=tuple(target.split()), source_tokens=tuple(source.split())
+    ).warning
+
+
+def test_a_translation_far_shorter_than_its_source_is_suspicious():
+    """Eight tokens or more, and fewer than a quarter as many."""
+    assert doubtful("a b c d e f g h", "x") == "short"
+    assert doubtful("a b c d e f g h", "") == "short"
+    assert doubtful("a b c d e f g h", "x y") is None
+    assert doubtful("a b c d e f g", "x") is None
+
+
+@pytest.mark.parametrize(
+    ("target", "expected"),
+    [
+        ("no " * 8, "loop"),
+        ("no " * 7, None),
+        ("he said " * 4, "loop"),
+        ("he said " * 3 + "he", None),
+        ("well " + "a b c " * 4 + "then", "loop"),
+        ("a b c d e f g h " * 4, "loop"),
+        ("a b c d e f g h i " * 4, None),
+        ("a b a b a c a b a b a", None),
+    ],
+)
+def test_a_translation_that_repeats_itself_is_suspicious(target: str, expected: str | None):
+    assert doubtful("one two three four", target) == expected
+    assert doubtful("ha " * 9, target) is None, "the source repeats itself, too"
+
+
+def test_a_split_line_is_as_suspicious_as_its_sentences():
+    good, bad = (
+        dataclasses.replace(written(text), tokens=tuple(text.split()), source_tokens=("a",) * 4)
+        for text in ("x y", "no " * 9)
+    )
+    split = SplitLine.of(Request("One. Two."), "en")
+    assert split.joined([good, bad]).warning == "loop"
+    assert split.joined([good, good]).warning is None
+    assert math.isnan(good.perplexity)
