@@ -5,6 +5,8 @@
     translation.text, translation.score, translation.tokens, translation.token_log_probs
 
 load .................. a Translator from a bundle, a run folder or a Marian folder
+load_bundle ........... a Bundle: the torch module, its tokenizers and settings
+save_bundle ........... a Bundle written to a folder, with its model card
 Translator ............ translates, scores given translations, names alternatives
 Translation ........... a text with its score, tokens, alignment and n-best list
 Request ............... a text with demands of its own: a prefix, words it must hold
@@ -31,6 +33,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pellucid.bundle import clear as clear
+    from pellucid.bundle import load_bundle as load_bundle
+    from pellucid.bundle import save_bundle as save_bundle
     from pellucid.decoding.config import DecodingConfig as DecodingConfig
     from pellucid.decoding.explain import explain_search as explain_search
     from pellucid.decoding.requests import Request as Request
@@ -65,7 +69,9 @@ __all__ = [
     "explain_search",
     "inspect",
     "load",
+    "load_bundle",
     "read_config",
+    "save_bundle",
     "train",
     "train_files",
     "write_report",
@@ -85,6 +91,14 @@ def __getattr__(name: str) -> Any:
             from pellucid.bundle import clear
 
             return clear
+        case "load_bundle":
+            from pellucid.bundle import load_bundle
+
+            return load_bundle
+        case "save_bundle":
+            from pellucid.bundle import save_bundle
+
+            return save_bundle
         case "DecodingConfig":
             from pellucid.decoding.config import DecodingConfig
 

@@ -73,7 +73,7 @@ class Bundle(Generic[ModelT_co]):
 
 
 def save_bundle(
-    path: Path, bundle: Bundle[SequenceModel], *, card: str, details: Mapping[str, Any]
+    path: Path | str, bundle: Bundle[SequenceModel], *, card: str, details: Mapping[str, Any]
 ) -> None:
     """Write ``bundle`` to the folder ``path`` in one step, with its model card.
 
@@ -88,7 +88,7 @@ def save_bundle(
         save_tokenizers(folder, bundle.source_tokenizer, bundle.target_tokenizer)
 
     write_folder(
-        path,
+        Path(path),
         fill,
         details={
             "kind": "bundle",
@@ -98,8 +98,17 @@ def save_bundle(
     )
 
 
-def load_bundle(path: Path | str, device: str = "cpu", seconds: float = LOAD_SECONDS) -> Bundle:
+def load_bundle(
+    path: Path | str,
+    device: str = "cpu",
+    seconds: float = LOAD_SECONDS,
+    *,
+    trainable: bool = False,
+) -> Bundle:
     """Open a bundle that translates, or the best one of a run folder, ready for inference.
+
+    Its parameters are frozen and it is in evaluation mode, so that using a model cannot change it.
+    With ``trainable`` the parameters require gradients and it is in training mode.
 
     Raises InputMissingError if there is none, CorruptError naming the file and the tensor that
     differ from what was written, BundleError if the tensors are not those of the config, if the
@@ -113,7 +122,7 @@ def load_bundle(path: Path | str, device: str = "cpu", seconds: float = LOAD_SEC
             f"{bundle.path} holds a model of kind {kind}, which does not translate",
             hint=f"use it with pellucid {command}",
         )
-    model: Seq2Seq = bundle.model
+    model: Seq2Seq = bundle.model.requires_grad_(trainable).train(trainable)
     tokenizers = bundle.source_tokenizer, bundle.target_tokenizer
     return Bundle(model, *tokenizers, bundle.settings, bundle.manifest, bundle.path)
 

@@ -10,7 +10,8 @@ from pellucid.decoding.contradictions import contradicting_phrases
 from pellucid.decoding.spelling import spell
 from pellucid.text.interface import Tokenizer
 
-_MOST_CHARACTERS = 1 << 20
+MOST_CHARACTERS = 1 << 20
+"""Of a longer text only so many become tokens."""
 _LOG = logging.getLogger("pellucid")
 
 
@@ -75,7 +76,7 @@ def read_sources(
     Of a text of more than 2^20 characters only so many become tokens: all of it would take fifty
     times its size in memory, to be cut right after.
     """
-    lines_ids = tokenizer.encode_batch([source[:_MOST_CHARACTERS] for source in sources])
+    lines_ids = tokenizer.encode_batch([source[:MOST_CHARACTERS] for source in sources])
     for number, ids in zip(line_numbers, lines_ids, strict=False):
         if len(ids) > limit:
             _LOG.warning(

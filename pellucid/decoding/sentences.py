@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pellucid.core.special import STOP_ID
-from pellucid.decoding.requests import Request
+from pellucid.decoding.requests import MOST_CHARACTERS, Request
 from pellucid.decoding.result import Translation
 from pellucid.text.splitting import Sentence, split_sentences
 from pellucid.text.vocabulary import SPECIAL_TOKENS
@@ -45,9 +45,10 @@ class SplitLine:
         """Split by the rules of a language; None does not split.
 
         What a request asks of its whole translation cannot be asked of its sentences, so a line
-        with a prefix or required phrases stays whole.
+        with a prefix or required phrases stays whole; so does one that is too long to be read.
         """
-        if language is None or request.prefix or request.must:
+        is_too_long = len(request.source) > MOST_CHARACTERS
+        if language is None or request.prefix or request.must or is_too_long:
             return cls(request, ())
         sentences = split_sentences(request.source, language)
         return cls(request, tuple(sentences) if len(sentences) > 1 else ())

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from pellucid.core.errors import InputMissingError
+from pellucid.core.errors import ConfigError, InputMissingError
 from pellucid.core.phases import begin_phase
 from pellucid.core.world import joined, local_rank, was_restarted, world_of_environment
 from pellucid.model import SequenceModel, build_any_model
@@ -54,9 +54,22 @@ def _never() -> None:
     return None
 
 
+def _checked(config: object, out: object) -> Path:
+    """``out`` as a path. Raises ConfigError for arguments of other types."""
+    if not isinstance(config, RunConfig):
+        name = config if isinstance(config, str) else "demo"
+        raise ConfigError(
+            f"config must be a RunConfig, got {type(config).__name__}",
+            hint=f'pellucid.read_config("{name}") makes one of a preset or a file',
+        )
+    if not isinstance(out, str | Path):
+        raise ConfigError(f"out must be the path of a folder, got {type(out).__name__}")
+    return Path(out)
+
+
 def train(
     config: RunConfig,
-    out: Path,
+    out: Path | str,
     *,
     resume: bool = False,
     listener: Listener | None = None,
@@ -73,6 +86,7 @@ def train(
     Raises OutputExistsError, LockedError, ConfigError (also for other training text or a model too
     large for the memory there is), DataError, WriteError, DivergedError, MissingExtraError.
     """
+    out = _checked(config, out)
     check_can_be_sharded(config)
     device = _device(config)
     resume = resume or was_restarted()
