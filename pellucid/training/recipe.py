@@ -26,8 +26,9 @@ SCAN and CMUdict have 0, a generated grammar of 1,200 words 0.0004; Multi30k, Ta
 0.011 to 0.052."""
 _FEW_WORDS = 200
 """A closed list of so few words is a notation, whose words need no pieces."""
-_MOST_LETTERS = 1000
-"""More different characters than any alphabet and its accents: a script of words or syllables."""
+_MOST_LETTERS = 200
+"""An alphabet with its accents, or a syllabary, has no more characters; a hundred lines of Chinese
+have."""
 _SPELLED = 0.95
 """Share of the words, or lines, that must be spelled for the side to count as spelled."""
 _LONGEST_WORD = 25.0

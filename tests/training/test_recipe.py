@@ -99,6 +99,9 @@ def test_a_script_without_spaces_is_neither_spelled_words_nor_too_small():
     choice = tokenizer_choice(CHINESE, SIZES[0])
     assert choice.settings["tokenizer.kind"] == "bpe"
     assert choice.settings["tokenizer.vocabulary_size"] >= 261 + 4096
+    few = dataclasses.replace(CHINESE.source, characters=8.0, different_characters=300)
+    short = dataclasses.replace(CHINESE, pairs=100, source=few)
+    assert tokenizer_choice(short, SIZES[0]).settings["tokenizer.kind"] == "bpe"
 
 
 def test_the_vocabulary_grows_as_the_root_of_the_text_within_bounds():
