@@ -4,14 +4,20 @@
 #   docker run --rm --read-only --tmpfs /tmp --cap-drop ALL --security-opt no-new-privileges \
 #     -p 127.0.0.1:8000:8000 -e PELLUCID_API_KEY -v "$PWD/runs/en-de:/models/en-de:ro" pellucid-serve
 
-FROM python:3.12-slim AS build
+# A full version; a digest is better, and known to whoever pulls the image:
+#   docker build --build-arg BASE=python@sha256:... -t pellucid-serve .
+ARG BASE=python:3.12.12-slim-bookworm
+
+FROM ${BASE} AS build
 WORKDIR /build
-COPY pyproject.toml README.md LICENSE CHANGELOG.md constraints.txt ./
+COPY pyproject.toml README.md LICENSE CHANGELOG.md constraints.txt requirements.lock ./
 COPY pellucid ./pellucid
 RUN python -m venv /opt/pellucid \
- && /opt/pellucid/bin/pip install --no-cache-dir -c constraints.txt '.[serve,fast]'
+ && /opt/pellucid/bin/pip install --no-cache-dir -c constraints.txt torch \
+ && /opt/pellucid/bin/pip install --no-cache-dir --require-hashes --no-deps -r requirements.lock \
+ && /opt/pellucid/bin/pip install --no-cache-dir --no-deps .
 
-FROM python:3.12-slim
+FROM ${BASE}
 RUN useradd --system --uid 10001 --no-create-home --shell /usr/sbin/nologin pellucid
 COPY --from=build /opt/pellucid /opt/pellucid
 ENV PATH=/opt/pellucid/bin:$PATH \

@@ -1,0 +1,122 @@
+"""Writes requirements.lock: the SHA-256 of every wheel that a server is installed from.
+
+    python scripts/lock.py
+
+The versions are those of constraints.txt; the packages are what the extras ``serve`` and ``fast``
+need, as those that are installed say themselves. PyTorch is left out: its builds for CPUs and for
+each CUDA version have one version number and different hashes, and the machine decides which is
+right.
+"""
+
+import importlib.metadata
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import Requirement
+
+ROOT = Path(__file__).parents[1]
+LOCK = ROOT / "requirements.lock"
+PYTHONS = ("3.11", "3.12", "3.13")
+PLATFORMS = {
+    machine: [f"manylinux_2_{minor}_{machine}" for minor in (17, 26, 27, 28)]
+    + [f"manylinux2014_{machine}"]
+    for machine in ("x86_64", "aarch64")
+}
+EXTRAS = ("serve", "fast")
+PLACED_BY_HAND = {"torch"}
+"""Its builds for CPUs and for CUDA have one version number and different hashes."""
+HEADER = """\
+# Every wheel of the extras serve and fast, by its SHA-256, for CPython {pythons} on Linux
+# ({machines}). Written by scripts/lock.py; the versions are those of constraints.txt.
+# PyTorch comes first and by itself: its builds for CPUs and for CUDA have one version number and
+# different hashes.
+#
+#   pip install -c constraints.txt torch
+#   pip install --require-hashes --no-deps -r requirements.lock
+#   pip install --no-deps .
+"""
+
+
+def report(arguments: list[str]) -> list[dict[str, Any]]:
+    """What pip would install, each with the file it would take."""
+    # The index alone, no folder of one's own builds: those have other hashes. No name of an index
+    # stands here; pip knows its own, and PIP_INDEX_URL may name another.
+    local = ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS")
+    environment = {key: value for key, value in os.environ.items() if key not in local}
+    environment["PIP_CONFIG_FILE"] = os.devnull
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "report.json"
+        command = [sys.executable, "-m", "pip", "install", "-q", "--dry-run", "--ignore-installed"]
+        subprocess.run(  # noqa: S603  # our own arguments
+            [*command, "--report", str(path), *arguments], check=True, env=environment, cwd=ROOT
+        )
+        installed: list[dict[str, Any]] = json.loads(path.read_text())["install"]
+        return installed
+
+
+def normalized(name: str) -> str:
+    """A package's name as all its spellings are compared."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def needed_packages() -> set[str]:
+    """What both extras need, as the packages that are installed say themselves."""
+    needed: set[str] = set()
+    waiting = [("pellucid", EXTRAS)]
+    seen = set(waiting)
+    while waiting:
+        name, extras = waiting.pop()
+        for line in importlib.metadata.requires(name) or []:
+            requirement = Requirement(line)
+            marker = requirement.marker
+            if marker and not any(marker.evaluate({"extra": extra}) for extra in extras or ("",)):
+                continue
+            each = normalized(requirement.name)
+            if each in PLACED_BY_HAND:
+                continue
+            needed.add(each)
+            step = (each, ("", *sorted(requirement.extras)))
+            if step not in seen:
+                seen.add(step)
+                waiting.append(step)
+    return needed
+
+
+def read_pins(path: Path) -> dict[str, str]:
+    """The versions of a constraints file by normalized name."""
+    found = re.findall(r"^([\w.-]+)==(\S+)", path.read_text(), re.MULTILINE)
+    return {normalized(name): version for name, version in found}
+
+
+def main() -> None:
+    """Ask pip for each version of Python and each kind of machine."""
+    pins = read_pins(ROOT / "constraints.txt")
+    versions = {name: pins[name] for name in sorted(needed_packages())}
+    wanted = [f"{name}=={version}" for name, version in versions.items()]
+    hashes: dict[str, set[str]] = {name: set() for name in versions}
+    with tempfile.TemporaryDirectory() as target:
+        for python in PYTHONS:
+            for tags in PLATFORMS.values():
+                options = ["--no-deps", "--only-binary=:all:", "--target", target]
+                options += ["--python-version", python, "--implementation", "cp"]
+                options += [part for tag in tags for part in ("--platform", tag)]
+                for each in report([*options, *wanted]):
+                    name = normalized(each["metadata"]["name"])
+                    hashes[name].add(each["download_info"]["archive_info"]["hashes"]["sha256"])
+
+    lines = [HEADER.format(pythons=", ".join(PYTHONS), machines=" and ".join(PLATFORMS))]
+    for name, version in versions.items():
+        found = "".join(f" \\\n    --hash=sha256:{each}" for each in sorted(hashes[name]))
+        lines.append(f"{name}=={version}{found}\n")
+    LOCK.write_text("".join(lines))
+    print(f"wrote {LOCK.name}: {len(versions)} packages", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

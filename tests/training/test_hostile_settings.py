@@ -1,0 +1,74 @@
+"""Whatever value a setting is given, there is a config or a ConfigError, and nothing else."""
+
+import datetime
+import math
+from typing import Any, get_args
+
+import pytest
+
+from pellucid.core.config import Config, apply_overrides
+from pellucid.core.errors import ConfigError
+from pellucid.training.config import RunConfig
+
+VALUES: tuple[Any, ...] = (
+    10**4000,
+    -(10**4000),
+    2**63,
+    2**64,
+    -1,
+    0,
+    1e308,
+    -1e308,
+    5e-324,
+    math.inf,
+    math.nan,
+    True,
+    "",
+    "\0",
+    "\ud800",
+    "x" * 100_000,
+    [],
+    [[]],
+    [10**4000],
+    ["\0"],
+    {},
+    {"\0": 1},
+    datetime.date(1, 1, 1),
+)
+BASE = {"training": {"max_steps": 1}}
+
+
+def settings_of(config: type[Config], prefix: str = "") -> list[str]:
+    names = []
+    for name, field in config.model_fields.items():
+        inner = [
+            each
+            for each in (field.annotation, *get_args(field.annotation))
+            if isinstance(each, type) and issubclass(each, Config)
+        ]
+        names += settings_of(inner[0], f"{prefix}{name}.") if inner else []
+        names.append(prefix + name)
+    return names
+
+
+@pytest.mark.parametrize("name", settings_of(RunConfig))
+def test_no_value_of_a_setting_gives_a_foreign_error(name: str):
+    for value in VALUES:
+        table = apply_overrides(BASE, [f"{name}=0"])
+        *sections, key = name.split(".")
+        target = table
+        for section in sections:
+            target = target[section]
+        target[key] = value
+        fault = fault_of(table)
+        assert fault is None or fault.startswith("my.toml")
+        assert fault is None or len(fault) <= 2000
+
+
+def fault_of(table: dict[str, Any]) -> str | None:
+    try:
+        config = RunConfig.parse(table, "my.toml")
+    except ConfigError as error:
+        return str(error)
+    assert RunConfig.parse(config.to_table()) == config
+    return None
