@@ -1,17 +1,22 @@
 """Requests that nobody honest would make: does the server stay up, small and polite?
 
-    python benchmarks/serve_hostile.py BUNDLE --cases 10000 --hand-made 2000
+    python benchmarks/serve_hostile.py BUNDLE --cases 10000 --hand-made 2000 --sequences 3000
 
-First schemathesis, from the server's own OpenAPI document and with all of its checks; then raw
-bytes over sockets. An honest request comes after every hundred, and after all.
+Raw bytes over sockets; clients that hang up at every byte (``hostile_sequences.py``), also while
+the server starts and while it stops; then schemathesis, from the server's own OpenAPI document and
+with all of its checks. Honest requests come in between, and after all.
 """
 
 import argparse
 import asyncio
 import contextlib
+import itertools
 import json
+import os
 import random
 import re
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -21,14 +26,16 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from serving import Client, Server, server, translation_body, write_result
+import hostile_sequences as hostile
+from serving import REPOSITORY, Client, Server, server, translation_body, write_result
 
 DOCUMENTED = {200, 400, 401, 403, 404, 405, 408, 411, 413, 414, 415, 421, 422, 429, 431, 503, 504}
 PATHS = ["/v1/translate", "/v1/alternatives", "/v1/inspect", "/translate"]
 _AT_ONCE = 32
+_TEXT = "hello"
 CONFIG = """
 [[operations]]
-include-path-regex = "^/v1/(inspect|walk|translate)$"
+include-path-regex = "^/v1/(alternatives|inspect|walk|translate)$"
 checks.positive_data_acceptance.expected-statuses = ["2xx", "404", "422", "429", "5xx"]
 """
 """These may refuse a text for its tokens, which no schema can tell of."""
@@ -167,6 +174,9 @@ async def send(port: int, kind: str, data: bytes) -> int:
         try:
             async with asyncio.timeout(60):
                 line = await reader.readline()
+                while line.startswith(b"HTTP/1.1 100 "):  # the final one comes after it
+                    await reader.readuntil(b"\r\n")  # it has no headers
+                    line = await reader.readline()
                 with contextlib.suppress(OSError):
                     while await reader.read(1 << 16):
                         pass
@@ -209,6 +219,113 @@ async def attack(made: Server, count: int, seed: int) -> dict[str, Any]:
         "undocumented": sorted(set(total) - DOCUMENTED - {0}),
         "honest requests in between": {str(k): v for k, v in honest_statuses.items()},
     }
+
+
+async def sequences(made: Server, count: int, seed: int) -> dict[str, Any]:
+    """Clients that hang up at every byte of a request and of an answer, and in every other way."""
+    status, expected, size = await hostile.honest(made.port, _TEXT)
+    assert status == 200
+    draw = random.Random(seed)
+    chosen = list(
+        itertools.islice(
+            itertools.chain(
+                hostile.every_byte(_TEXT, size), hostile.random_sequences(_TEXT, size, draw)
+            ),
+            count,
+        )
+    )
+    draw.shuffle(chosen)
+
+    wrong: list[str] = []
+    honest_answers: Counter[str] = Counter()
+    resident, files = [], []
+    for first in range(0, count, _AT_ONCE):
+        batch = chosen[first : first + _AT_ONCE]
+        found = await asyncio.gather(*(hostile.play(made.port, each, expected) for each in batch))
+        wrong += [each for each in found if each]
+        status, text, _ = await hostile.honest(made.port, _TEXT)
+        honest_answers["right" if (status, text) == (200, expected) else str(status)] += 1
+        resident.append(made.resident_mb())
+        files.append(made.open_files())
+    return {
+        "by kind": dict(sorted(Counter(each.kind for each in chosen).items())),
+        "wrong": wrong[:10],
+        "honest requests in between": dict(honest_answers),
+        "resident MB, first, middle, last": [resident[i] for i in (0, len(resident) // 2, -1)],
+        "open files, most": max(files),
+        "process alive": made.process.poll() is None,
+    }
+
+
+async def hang_up_until(port: int, over: asyncio.Event, seed: int) -> int:
+    """Play sequences, whatever comes of them; how many it were."""
+    connected = 0
+    for each in hostile.random_sequences(_TEXT, 400, random.Random(seed)):
+        if over.is_set():
+            break
+        try:
+            await hostile.play(port, each, "")
+            connected += 1
+        except OSError:
+            await asyncio.sleep(0.005)  # the port is closed
+    return connected
+
+
+def while_starting_and_stopping(bundle: str, engine: str, seed: int) -> dict[str, Any]:
+    """Hang up from the first moment that the port is open, and again until it is closed."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    process = subprocess.Popen(
+        [
+            sys.executable, "-P", "-m", "pellucid", "-q", "serve", bundle,
+            "--port", str(port), "--engine", engine,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+    )  # fmt: skip
+
+    async def attack_both() -> dict[str, Any]:
+        over = asyncio.Event()
+        attackers = [asyncio.create_task(hang_up_until(port, over, seed + n)) for n in range(4)]
+        statuses: Counter[int] = Counter()
+        longest = 0.0
+        while not statuses[200]:
+            await asyncio.sleep(0.02)
+            asked = time.monotonic()
+            try:
+                statuses[(await hostile.honest(port, _TEXT))[0]] += 1
+            except OSError:
+                continue  # the port is not open yet
+            longest = max(longest, time.monotonic() - asked)
+        over.set()
+        starting = sum(await asyncio.gather(*attackers))
+
+        over.clear()
+        waiting = [asyncio.create_task(hostile.honest(port, _TEXT)) for _ in range(16)]
+        await asyncio.sleep(0)
+        attackers = [asyncio.create_task(hang_up_until(port, over, seed - n)) for n in range(4)]
+        await asyncio.sleep(0.02)
+        process.send_signal(signal.SIGTERM)
+        answered = await asyncio.gather(*waiting, return_exceptions=True)
+        while process.poll() is None:
+            await asyncio.sleep(0.02)
+        over.set()
+        return {
+            "sequences while it started": starting,
+            "answers to honest clients meanwhile": {str(k): v for k, v in statuses.items()},
+            "s that the slowest of them took": round(longest, 2),
+            "sequences while it stopped": sum(await asyncio.gather(*attackers)),
+            "answers to honest requests in flight": dict(
+                Counter("lost" if isinstance(a, BaseException) else str(a[0]) for a in answered)
+            ),
+            "exit code": process.returncode,
+        }
+
+    found = asyncio.run(attack_both())
+    assert process.stdout is not None
+    process.stdout.close()
+    return found
 
 
 def schemathesis(made: Server, cases: int, seed: int) -> dict[str, Any]:
@@ -265,10 +382,14 @@ def main() -> None:
     parser.add_argument("bundle")
     parser.add_argument("--cases", type=int, default=10_000)
     parser.add_argument("--hand-made", type=int, default=2_000)
+    parser.add_argument("--sequences", type=int, default=3_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--engine", default="auto", choices=["auto", "torch", "ctranslate2"])
     options = parser.parse_args()
     figures: dict[str, Any] = {"engine": options.engine}
+    figures["while it starts and stops"] = while_starting_and_stopping(
+        options.bundle, options.engine, options.seed + 3
+    )
     receipt = ["--max-receipt-seconds", "1"]
     with server(options.bundle, "--engine", options.engine, *receipt) as made:
         asyncio.run(attack(made, 60, options.seed))
@@ -277,6 +398,9 @@ def main() -> None:
         figures["hand-made"] = asyncio.run(attack(made, options.hand_made, options.seed + 1))
         figures["hand-made"]["seconds"] = round(time.monotonic() - begun)
         figures["resident MB after hand-made"] = made.resident_mb()
+        begun = time.monotonic()
+        figures["sequences"] = asyncio.run(sequences(made, options.sequences, options.seed + 2))
+        figures["sequences"]["seconds"] = round(time.monotonic() - begun)
         begun = time.monotonic()
         figures["schemathesis"] = schemathesis(made, options.cases, options.seed)
         figures["schemathesis"]["seconds"] = round(time.monotonic() - begun)

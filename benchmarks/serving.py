@@ -45,17 +45,20 @@ class Server:
 
 
 @contextlib.contextmanager
-def server(*arguments: str) -> Iterator[Server]:
-    """Start one on a free port, wait until it is ready, and end it by SIGTERM."""
+def server(*arguments: str, tree: Path | None = None) -> Iterator[Server]:
+    """Start one on a free port, wait until it is ready, and end it by SIGTERM.
+
+    ``tree`` is another checkout whose server is started.
+    """
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         with log.open("wb") as errors:
             process = subprocess.Popen(
-                [sys.executable, "-m", "pellucid", "-q", "serve", "--port", "0", *arguments],
+                [sys.executable, "-P", "-m", "pellucid", "-q", "serve", "--port", "0", *arguments],
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+                env={**os.environ, "PYTHONPATH": str(tree or REPOSITORY)},
             )
         assert process.stdout is not None
         line = process.stdout.readline().decode()
