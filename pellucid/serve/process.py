@@ -30,7 +30,7 @@ _LOG = logging.getLogger("pellucid.serve")
 
 BACKLOG = 2048
 """Connections that the kernel holds until somebody accepts them."""
-_ACCEPTED_AT_ONCE = 32
+_ACCEPTED_AT_ONCE = 64
 """Connections accepted in one turn of the event loop; between two turns it may have to wait for
 Python's global lock, so that with one a turn, hundreds a second, overload stays in the backlog
 where nobody answers it. asyncio takes this number out of ``backlog``."""

@@ -6,12 +6,14 @@ import logging
 
 import pytest
 from served_models import OPEN, serving
+from starlette.responses import JSONResponse
 from starlette.testclient import TestClient
 
 from pellucid.core.errors import ConfigError
 from pellucid.serve.http.auth import KeyRing
-from pellucid.serve.http.guard import Policy
+from pellucid.serve.http.guard import Guard, Policy
 from pellucid.serve.limits import Limits
+from pellucid.serve.metrics import Metrics
 
 KEY = "correct-horse-battery"
 JSON = {"content-type": "application/json"}
@@ -392,3 +394,69 @@ def test_text_is_noted_if_it_was_asked_for_and_a_key_never(caplog):
         assert client.post("/translate", json=body).status_code == 200
     assert any("bonjour" in record.getMessage() for record in caplog.records)
     assert not any(KEY in record.getMessage() for record in caplog.records)
+
+
+def test_a_probe_does_not_wait_until_all_that_came_before_it_are_read():
+    """Requests that arrive together are read one in each turn of the event loop."""
+    order: list[str] = []
+
+    async def app(scope: dict, receive: object, send: object) -> None:
+        order.append(scope["path"])
+        await JSONResponse({})(scope, receive, send)
+
+    guard = Guard(app, Limits(), OPEN, Metrics())
+
+    async def ask(method: str, path: str) -> None:
+        async def receive() -> dict:
+            return {"type": "http.request", "body": b"{}", "more_body": False}
+
+        async def send(_message: dict) -> None:
+            pass
+
+        headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+        scope = {"type": "http", "method": method, "path": path, "headers": headers}
+        await guard({**scope, "query_string": b"", "raw_path": path.encode()}, receive, send)
+
+    async def all_at_once() -> None:
+        posts = [ask("POST", f"/{number:02}") for number in range(30)]
+        await asyncio.gather(*posts, ask("GET", "/livez"))
+
+    asyncio.run(all_at_once())
+    assert order.index("/livez") < 5
+    posts = [each for each in order if each != "/livez"]
+    assert posts == sorted(posts), "in the order in which they came"
+    assert len(posts) == 30
+
+
+def test_more_work_in_progress_than_can_wait_is_refused_before_it_is_read():
+    """A model's own queue would say so only after all of them had been parsed and cut."""
+    entered = 0
+
+    async def app(_scope: dict, _receive: object, _send: object) -> None:
+        nonlocal entered
+        entered += 1
+        await asyncio.sleep(0.01)
+
+    limits = Limits(max_queue=3, max_batch_sentences=2)
+    guard = Guard(app, limits, OPEN, Metrics())
+    statuses: list[int] = []
+
+    async def ask(method: str) -> None:
+        async def receive() -> dict:
+            return {"type": "http.request", "body": b"{}", "more_body": False}
+
+        async def send(message: dict) -> None:
+            if message["type"] == "http.response.start":
+                statuses.append(message["status"])
+                assert (b"retry-after", b"1") in message["headers"]
+
+        headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+        scope = {"type": "http", "method": method, "path": "/x", "headers": headers}
+        await guard({**scope, "query_string": b"", "raw_path": b"/x"}, receive, send)
+
+    async def all_at_once() -> None:
+        await asyncio.gather(*(ask("POST") for _ in range(12)), ask("GET"))
+
+    asyncio.run(all_at_once())
+    assert statuses == [429] * 7
+    assert entered == 5 + 1, "a GET is no work, and is never refused"

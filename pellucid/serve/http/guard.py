@@ -1,5 +1,7 @@
 """Stands before all routes: nothing reaches them that is too large, unasked for or malformed."""
 
+import asyncio
+import collections
 import dataclasses
 import logging
 import secrets
@@ -79,6 +81,7 @@ class Guard:
         self._metrics = metrics
         self._running = 0
         """Requests in progress."""
+        self._turnstile = _Turnstile()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One request, or the start and end of the server."""
@@ -121,7 +124,9 @@ class Guard:
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         limits, policy = self._limits, self._policy
-        self._check_load(scope["method"])
+        if scope["method"] == "POST":
+            self._check_load()
+            await self._turnstile.wait()
         headers = header_table(scope, limits)
         check_target(scope, limits)
         host = check_host(scope, headers, policy.hosts)
@@ -165,7 +170,7 @@ class Guard:
             set_json(scope)
         await self._app(scope, replay(value, receive), send)
 
-    def _check_load(self, method: str) -> None:
+    def _check_load(self) -> None:
         """Refuse work beyond what a model can have waiting and in hand, before it costs anything.
 
         A model's own queue is the exact bound, but a request reaches it only after it has been
@@ -173,7 +178,7 @@ class Guard:
         is, and those who are to be refused would wait as long as those who are served.
         """
         limits = self._limits
-        if method == "POST" and self._running > limits.max_queue + limits.max_batch_sentences:
+        if self._running > limits.max_queue + limits.max_batch_sentences:
             raise OverloadedError(f"{self._running - 1} requests are in progress; try again later")
 
     def _check_key(self, path: str, key: str | None) -> None:
@@ -199,6 +204,39 @@ class Guard:
             status,
             1000 * seconds,
         )
+
+
+class _Turnstile:
+    """Lets one request in each turn of the event loop go on to be read, parsed and cut.
+
+    All of that is done in one go. Where dozens arrive together, none of those behind them, not
+    even a probe or one that is only to be refused, would be looked at before the last is through.
+    """
+
+    def __init__(self) -> None:
+        self._waiting: collections.deque[asyncio.Future[None]] = collections.deque()
+        self._is_taken = False
+        """Whether somebody has passed in this turn."""
+
+    async def wait(self) -> None:
+        """Return when it is this request's turn; in the order of arrival."""
+        loop = asyncio.get_running_loop()
+        if self._is_taken:
+            turn: asyncio.Future[None] = loop.create_future()
+            self._waiting.append(turn)
+            await turn
+        else:
+            self._is_taken = True
+            loop.call_soon(self._let_next)
+
+    def _let_next(self) -> None:
+        while self._waiting:
+            turn = self._waiting.popleft()
+            if not turn.done():  # it is if its request was cancelled
+                turn.set_result(None)
+                asyncio.get_running_loop().call_soon(self._let_next)
+                return
+        self._is_taken = False
 
 
 def _with_security(message: Message, request_id: str) -> list[tuple[bytes, bytes]]:
