@@ -3,7 +3,10 @@
 A few cases of each route run here; ``benchmarks/serve_hostile.py`` runs ten thousand.
 """
 
+import json
+import re
 from collections.abc import Iterator
+from html import escape
 
 import pytest
 import schemathesis
@@ -77,4 +80,30 @@ def test_the_page_about_the_interface_loads_nothing_and_tells_of_every_route(cli
 def test_what_stands_in_the_document_cannot_break_the_page(client: TestClient):
     document = client.get("/openapi.json").json()
     document["paths"]["/v1/models"]["get"]["description"] = "<script>alert(1)</script>"
-    assert "<script" not in docs_page(document)
+    document["paths"]["/v1/models"]["get"]["description"] += " `<b>`"
+    page = docs_page(document, "localhost")
+    assert "<script" not in page
+    assert "<code>&lt;b&gt;</code>" in page
+
+
+def test_descriptions_are_rendered_and_types_are_linked(client: TestClient):
+    page = client.get("/docs").text
+    assert "`" not in page
+    assert "with <code>stream</code> a line of JSON for each" in page
+    for name in re.findall(r"<a href=#(\w+)>", page):
+        assert f"<h3 id={name}>" in page
+    assert "``" not in client.get("/openapi.json").text
+
+
+def test_every_route_has_an_example_that_works(client: TestClient):
+    document, page = client.get("/openapi.json").json(), client.get("/docs").text
+    for path, operations in document["paths"].items():
+        for method, operation in operations.items():
+            if method == "get":
+                assert f"<pre>curl -s 127.0.0.1{path}</pre>" in page
+                assert client.get(path).status_code == 200
+                continue
+            body = operation["requestBody"]["content"]["application/json"]["example"]
+            assert escape(json.dumps(body)) in page
+            answer = client.post(path, json=body)
+            assert answer.status_code == 200, (path, answer.text)

@@ -9,7 +9,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp
 
 import pellucid
-from pellucid.serve.http.docs import make_docs_route
+from pellucid.serve.http.docs import complete, make_docs_route
 from pellucid.serve.http.errors import add_handlers
 from pellucid.serve.http.guard import OPEN_PATHS, Guard, Policy
 from pellucid.serve.http.libretranslate import make_libretranslate_routes
@@ -56,7 +56,7 @@ def make_routed_app(service: Service) -> FastAPI:
     app.include_router(make_routes(service))
     app.include_router(make_libretranslate_routes(service))
     add_handlers(app)
-    document = _document(app, service.limits)
+    document = complete(_document(app, service.limits))
     app.openapi = lambda: document  # type: ignore[method-assign]  # as FastAPI's manual has it
     return app
 

@@ -1,10 +1,49 @@
 """A plain page about the interface, written from its OpenAPI document; it loads nothing."""
 
+import json
+import re
 from html import escape
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, FastAPI, Request
 from starlette.responses import HTMLResponse, Response
+
+_TEXT = "A dog runs. It is fast."
+EXAMPLES: dict[str, dict[str, Any]] = {
+    "/v1/translate": {"text": _TEXT, "alternatives": 2, "alignment": True, "confidences": True},
+    "/v1/alternatives": {"text": "A dog runs.", "prefix": [], "count": 3},
+    "/v1/inspect": {"text": "A dog runs.", "only": ["decoder.*.cross_attention.weights"]},
+    "/v1/walk": {"text": "A dog runs.", "format": "html"},
+    "/translate": {"q": f"<p>{_TEXT}</p>", "source": "auto", "target": "en", "format": "html"},
+    "/detect": {"q": _TEXT},
+}
+"""A body for each address that takes one."""
+_CODE = re.compile(r"`+([^`]+)`+")
+
+
+def complete(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with an example for each body, and with code marked as in Markdown."""
+    for path, body in EXAMPLES.items():
+        content = document["paths"][path]["post"]["requestBody"]["content"]
+        content["application/json"]["example"] = body
+    found: dict[str, Any] = _with_markdown(document)
+    return found
+
+
+def _with_markdown(value: Any) -> Any:
+    """Docstrings mark code with two backticks, the Markdown of OpenAPI with one."""
+    match value:
+        case dict():
+            return {
+                name: _CODE.sub(r"`\1`", each)
+                if name == "description" and isinstance(each, str)
+                else _with_markdown(each)
+                for name, each in value.items()
+            }
+        case list():
+            return [_with_markdown(each) for each in value]
+        case _:
+            return value
 
 
 def make_docs_route(app: FastAPI) -> APIRouter:
@@ -12,55 +51,78 @@ def make_docs_route(app: FastAPI) -> APIRouter:
     router = APIRouter(include_in_schema=False)
 
     @router.get("/docs")
-    async def docs() -> Response:
-        return HTMLResponse(docs_page(app.openapi()))
+    async def docs(request: Request) -> Response:
+        return HTMLResponse(docs_page(app.openapi(), request.headers["host"]))
 
     return router
 
 
-def docs_page(document: dict[str, Any]) -> str:
+def docs_page(document: dict[str, Any], host: str) -> str:
     """All operations with their fields, as HTML without a script or a style."""
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><title>Pellucid: interface</title>",
         f"<h1>Pellucid {escape(document['info']['version'])}</h1>",
+        f"<p>{_rendered(document['info'].get('description', ''))}</p>",
         "<p>This page is made from <a href=/openapi.json>/openapi.json</a>.</p>",
     ]
-    schemas = document["components"]["schemas"]
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
-            parts.append(f"<h2>{method.upper()} {escape(path)}</h2>")
-            parts.append(f"<p>{escape(operation.get('description', ''))}</p>")
-            content = operation.get("requestBody", {}).get("content", {})
-            name = _schema_name(content.get("application/json", {}).get("schema", {}))
-            if name:
-                parts.append(_fields(f"Body: {name}", schemas[name]))
-            answer = operation["responses"].get("200", {}).get("content", {})
-            name = _schema_name(answer.get("application/json", {}).get("schema", {}))
-            if name:
-                parts.append(_fields(f"Answer: {name}", schemas[name]))
-            statuses = ", ".join(sorted(operation["responses"]))
-            parts.append(f"<p>Statuses: {escape(statuses)}</p>")
+            parts += _operation(method, path, operation, host)
+    parts.append("<h2>Types</h2>")
+    for name, schema in document["components"]["schemas"].items():
+        parts.append(_fields(name, schema))
     return "\n".join(parts) + "</html>"
 
 
-def _fields(title: str, schema: dict[str, Any]) -> str:
+def _operation(method: str, path: str, operation: dict[str, Any], host: str) -> list[str]:
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    answer = operation["responses"].get("200", {}).get("content", {}).get("application/json", {})
+    statuses = ", ".join(sorted(operation["responses"]))
+    parts = [
+        f"<h2>{method.upper()} {escape(path)}</h2>",
+        f"<p>{_rendered(operation.get('description', ''))}</p>",
+        f"<pre>{escape(_command(f'{host}{path}', body.get('example')))}</pre>",
+    ]
+    for label, content in (("Body", body), ("Answer", answer)):
+        if kind := _type_of(content.get("schema", {}), ""):
+            parts.append(f"<p>{label}: {kind}</p>")
+    parts.append(f"<p>Statuses: {escape(statuses)}</p>")
+    return parts
+
+
+def _command(address: str, body: dict[str, Any] | None) -> str:
+    """How to ask from a shell."""
+    if body is None:
+        return f"curl -s {address}"
+    content = json.dumps(body, ensure_ascii=False)
+    return f"curl -s {address} -H 'Content-Type: application/json' \\\n  -d '{content}'"
+
+
+def _fields(name: str, schema: dict[str, Any]) -> str:
     rows = "".join(
-        f"<tr><td><code>{escape(name)}</code><td>{escape(_type_of(field))}"
-        f"<td>{escape(field.get('description', ''))}"
-        for name, field in schema.get("properties", {}).items()
+        f"<tr><td><code>{escape(field)}</code><td>{_type_of(each)}"
+        f"<td>{_rendered(each.get('description', ''))}"
+        for field, each in schema.get("properties", {}).items()
     )
-    return f"<h3>{escape(title)}</h3><table><tr><th>Field<th>Type<th>Meaning{rows}</table>"
+    return (
+        f"<h3 id={escape(name)}>{escape(name)}</h3>"
+        f"<p>{_rendered(schema.get('description', ''))}</p>"
+        f"<table><tr><th>Field<th>Type<th>Meaning{rows}</table>"
+    )
 
 
-def _type_of(field: dict[str, Any]) -> str:
+def _rendered(text: str) -> str:
+    """Markdown as our descriptions have it: text, and code between backticks."""
+    return _CODE.sub(r"<code>\1</code>", escape(text))
+
+
+def _type_of(field: dict[str, Any], unknown: str = "any") -> str:
+    """A type in words, as HTML: a type of ours is a link to its fields."""
     if "anyOf" in field:
         return " or ".join(_type_of(each) for each in field["anyOf"])
     if "$ref" in field:
-        return str(field["$ref"]).rpartition("/")[2]
+        name = escape(str(field["$ref"]).rpartition("/")[2])
+        return f"<a href=#{name}>{name}</a>"
     if field.get("type") == "array":
         return f"list of {_type_of(field.get('items', {}))}"
-    return str(field.get("type", "any"))
-
-
-def _schema_name(schema: dict[str, Any]) -> str:
-    return str(schema.get("$ref", "")).rpartition("/")[2]
+    return escape(str(field.get("type", unknown)))
