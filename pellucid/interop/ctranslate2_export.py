@@ -10,16 +10,20 @@ from torch import Tensor
 from pellucid.bundle import Bundle, save_tokenizers
 from pellucid.core.errors import BundleError, MissingExtraError
 from pellucid.core.files import write_folder
-from pellucid.core.special import SPECIAL_COUNT
+from pellucid.core.special import SPECIAL_COUNT, START_ID
 from pellucid.equations import sinusoidal_positions
 from pellucid.interop.checks import refuse_to_overwrite
-from pellucid.interop.marian_vocabulary import PAD_PIECE, START_PIECE, STOP_PIECE, UNK_PIECE
+from pellucid.interop.marian_vocabulary import (
+    STOP_PIECE,
+    UNK_PIECE,
+    special_pieces,
+    taken_names,
+)
 from pellucid.interop.quantization import Quantization
 from pellucid.interop.switches import foreign_switches
 from pellucid.model import ModelConfig
 from pellucid.text.interface import Tokenizer
 
-_SPECIAL_PIECES = (PAD_PIECE, UNK_PIECE, START_PIECE, STOP_PIECE)
 _SINUSOIDS = 2048
 """Places written out for CTranslate2: a source of 1,024 tokens, its own limit, and a translation
 of twice that. Its own sinusoid is another one (tensor2tensor's)."""
@@ -43,10 +47,11 @@ def export_ctranslate2(bundle: Bundle, out: Path, quantization: Quantization = "
     named = bundle.model.named_parameters(remove_duplicate=False)
     tensors = {name: tensor.detach().cpu().float() for name, tensor in named}
     spec = _fill(ctranslate2.specs, config, tensors)
+    target_pieces = vocabulary_pieces(bundle.target_tokenizer)
     spec.register_source_vocabulary(vocabulary_pieces(bundle.source_tokenizer))
-    spec.register_target_vocabulary(vocabulary_pieces(bundle.target_tokenizer))
+    spec.register_target_vocabulary(target_pieces)
     spec.config.unk_token = UNK_PIECE
-    spec.config.bos_token = spec.config.decoder_start_token = START_PIECE
+    spec.config.bos_token = spec.config.decoder_start_token = target_pieces[START_ID]
     spec.config.eos_token = STOP_PIECE
     spec.config.add_source_eos = True
     spec.config.layer_norm_epsilon = config.norm_eps
@@ -67,7 +72,7 @@ def ctranslate2_faults(bundle: Bundle) -> list[str]:
         ("source", bundle.source_tokenizer),
         ("target", bundle.target_tokenizer),
     ):
-        taken = sorted(set(_SPECIAL_PIECES) & set(vocabulary_pieces(tokenizer)[SPECIAL_COUNT:]))
+        taken = taken_names(vocabulary_pieces(tokenizer)[SPECIAL_COUNT:])
         faults += [f"the {side} vocabulary has an ordinary piece {each!r}" for each in taken]
     return faults
 
@@ -92,7 +97,7 @@ def _model_faults(config: ModelConfig) -> list[str]:
 def vocabulary_pieces(tokenizer: Tokenizer) -> list[str]:
     """What CTranslate2 calls each of our ids."""
     ordinary = tokenizer.tokens(range(SPECIAL_COUNT, tokenizer.vocabulary_size))
-    return [*_SPECIAL_PIECES, *ordinary]
+    return [*special_pieces(ordinary), *ordinary]
 
 
 def _fill(specs: Any, config: ModelConfig, tensors: dict[str, Tensor]) -> Any:

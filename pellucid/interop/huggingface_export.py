@@ -16,6 +16,7 @@ from pellucid.core.special import PAD_ID, START_ID
 from pellucid.core.tensors import save_tensors
 from pellucid.decoding.config import DecodingConfig
 from pellucid.interop.checks import prove_equal, refuse_to_overwrite
+from pellucid.interop.marian_generation import generation_table
 from pellucid.interop.marian_layout import (
     MARIAN_NORM_EPS,
     OUTPUT_BIAS,
@@ -76,9 +77,16 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
         ({our: id_ for id_, our in enumerate(ids.inputs)} for ids in (source_ids, target_ids)),
         target_ids.outputs,
     )
+    searching = DecodingConfig.carried(bundle.settings.get("decoding", {}), "decoding")
+    generation, lost = generation_table(searching, config.max_positions, target_ids)
+    if lost:
+        _log.warning(
+            "not exported of the search settings, as transformers has none like them: %s",
+            ", ".join(lost),
+        )
     files = {
         "config.json": table,
-        "generation_config.json": _generation_table(bundle, config, target_ids),
+        "generation_config.json": generation,
         "tokenizer_config.json": _tokenizer_table(config, source_ids, target_ids),
         "vocab.json": _numbers(source_ids),
         **({} if source_ids == target_ids else {"target_vocab.json": _numbers(target_ids)}),
@@ -185,19 +193,6 @@ def _config_table(
         "forced_eos_token_id": None,
         "decoder_start_token_id": target_ids.start,
         "torch_dtype": "float32",
-    }
-
-
-def _generation_table(bundle: Bundle, config: ModelConfig, ids: MarianIds) -> dict[str, Any]:
-    settings = DecodingConfig.carried(bundle.settings.get("decoding", {}), "decoding")
-    return {
-        "decoder_start_token_id": ids.start,
-        "eos_token_id": ids.stop,
-        "pad_token_id": ids.pad,
-        "forced_eos_token_id": ids.stop,
-        "bad_words_ids": [[id_] for id_ in sorted({ids.pad, ids.start})],
-        "num_beams": settings.beam_size,
-        "max_length": config.max_positions,
     }
 
 

@@ -1,7 +1,8 @@
 """A Marian folder, as transformers and OPUS-MT store it, as a bundle. Needs no transformers."""
 
 import json
-from collections.abc import Mapping
+import logging
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from pellucid.core.files import LARGEST_TABLE, read_plain
 from pellucid.core.special import START_ID
 from pellucid.core.tensors import load_tensors
 from pellucid.interop.checks import prove_equal, refuse_to_overwrite
+from pellucid.interop.marian_generation import decoding_table, read_generation
 from pellucid.interop.marian_layout import (
     OUTPUT_BIAS,
     features_from_marian,
@@ -35,6 +37,7 @@ from pellucid.text.marian import MarianTokenizer
 _COPY_BIAS = -100.0
 """Added to the output of a START that copies another id: e⁻¹⁰⁰ of its probability is nothing
 beside any other, so that no second copy takes part in the softmax, and yet it is finite."""
+_log = logging.getLogger("pellucid")
 _SAFE_FILE, _TORCH_FILE = "model.safetensors", "pytorch_model.bin"
 
 
@@ -48,14 +51,30 @@ def import_huggingface(folder: Path, out: Path) -> Bundle:
     that are, UnsafeFormatError for weights that are more than tensors, OutputExistsError.
     """
     refuse_to_overwrite(out)
-    bundle = read_huggingface(folder)
-    save_bundle(out, bundle, card=_card(folder, bundle), details={"imported": "huggingface"})
+    bundle, lost = _read(folder)
+    save_bundle(out, bundle, card=_card(folder, bundle, lost), details={"imported": "huggingface"})
     return bundle
 
 
 def read_huggingface(folder: Path) -> Bundle:
     """As ``import_huggingface``, without writing anything."""
-    settings = _read_settings(folder)
+    return _read(folder)[0]
+
+
+def _read(folder: Path) -> tuple[Bundle, list[str]]:
+    """The bundle, and every search setting that is not kept, which are logged as well."""
+    table = _read_json(folder / "config.json")
+    generation_path = folder / "generation_config.json"
+    generation, lost = read_generation(
+        table, _read_json(generation_path) if generation_path.exists() else None
+    )
+    if lost:
+        _log.warning(
+            "%s: not kept of the search settings, as Pellucid has none like them: %s",
+            folder,
+            ", ".join(lost),
+        )
+    settings = _parse_settings(table, folder)
     config = settings.to_model_config()
     sides, faults = _read_vocabularies(folder, settings)
     tensors = _read_tensors(folder)
@@ -64,6 +83,11 @@ def read_huggingface(folder: Path) -> Bundle:
     if len(sides) < 2 or embeddings is None or faults:  # both sides
         raise BundleError(f"{folder} is not a Marian model: {list_faults(faults)}")
     tensors = {name: tensor.float() for name, tensor in tensors.items()}
+    if generation.renormalize_logits and [settings.pad_token_id] in generation.bad_words_ids:
+        # the other tokens share the probability of the padding: the same as if it had none
+        bias = tensors[OUTPUT_BIAS].clone()
+        bias[:, settings.pad_token_id] += _COPY_BIAS
+        tensors[OUTPUT_BIAS] = bias
     tokenizers = _read_tokenizers(folder, sides)
     bundle = Bundle(
         model=_build(config, tensors, embeddings, sides, folder),
@@ -71,7 +95,7 @@ def read_huggingface(folder: Path) -> Bundle:
         target_tokenizer=tokenizers[1],
         settings={
             "model": config.to_table(),
-            "decoding": _decoding_table(settings, tokenizers[1], sides[1], folder),
+            "decoding": decoding_table(generation, settings, tokenizers[1], sides[1]),
         },
         manifest={},
     )
@@ -82,21 +106,10 @@ def read_huggingface(folder: Path) -> Bundle:
         (dict(enumerate(side.rows)) for side in sides),
         _ours_by_row(sides[1]),
     )
-    return bundle
+    return bundle, lost
 
 
-def _read_settings(folder: Path) -> MarianSettings:
-    table = _read_json(folder / "config.json")
-    generation = folder / "generation_config.json"
-    if generation.exists():
-        table = {
-            **table,
-            **{
-                key: value
-                for key, value in _read_json(generation).items()
-                if key in ("num_beams", "bad_words_ids")
-            },
-        }
+def _parse_settings(table: Mapping[str, Any], folder: Path) -> MarianSettings:
     try:
         return MarianSettings.parse(table, str(folder / "config.json"))
     except ConfigError as error:
@@ -193,32 +206,9 @@ def _ours_by_row(side: ImportedIds) -> list[int]:
     return [ours.get(row, START_ID) for row in range(len(set(side.rows)))]
 
 
-def _decoding_table(
-    settings: MarianSettings, tokenizer: MarianTokenizer, ids: ImportedIds, folder: Path
-) -> dict[str, Any]:
-    """How transformers would search, as far as it is set: beams, lengths and bad words."""
-    ours = {row: id_ for id_, row in enumerate(ids.rows)}
-    never_said = {settings.pad_token_id, settings.decoder_start_token_id}
-    banned, faults = [], []
-    for words in settings.bad_words_ids or []:
-        if len(words) == 1 and words[0] in never_said:
-            continue
-        known = [ours[id_] for id_ in words if id_ in ours]
-        text = tokenizer.decode(known)
-        if len(known) == len(words) and text.strip() and tokenizer.encode(text) == known:
-            banned.append(text)
-        else:
-            faults.append(f"the bad word {words} is no text that its tokenizer would cut so")
-    if faults:
-        raise BundleError(f"{folder} cannot be imported: {list_faults(faults)}")
-    table: dict[str, Any] = {"max_source_tokens": settings.max_position_embeddings - 1}
-    if settings.num_beams is not None:
-        table["beam_size"] = settings.num_beams
-    return {**table, "banned": banned} if banned else table
-
-
-def _card(folder: Path, bundle: Bundle) -> str:
+def _card(folder: Path, bundle: Bundle, lost: Sequence[str]) -> str:
     config = bundle.model.config
+    searched = f"\nNot kept of its search settings: {', '.join(lost)}.\n" if lost else ""
     return f"""# A translation model that came from Marian
 
 Imported with Pellucid {__version__} from the Hugging Face folder `{folder.name}`; its license and
@@ -228,4 +218,4 @@ its training data are those of that model.
   {config.d_model}, feed-forward {config.d_ff}, {config.heads} heads, {config.activation}
 - {bundle.source_tokenizer.vocabulary_size:,} source and
   {bundle.target_tokenizer.vocabulary_size:,} target tokens
-"""
+{searched}"""

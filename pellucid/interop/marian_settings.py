@@ -73,10 +73,6 @@ class MarianSettings(Config):
     """A norm after the last block."""
     static_position_embeddings: Literal[True] = True
     """Sinusoids; others are learned."""
-    num_beams: int | None = Field(None, ge=1, le=1000)
-    """Hypotheses followed at a time."""
-    bad_words_ids: list[list[int]] | None = None
-    """Sequences that are never said."""
 
     @pydantic.model_validator(mode="after")
     def _fits_one_config(self) -> Self:

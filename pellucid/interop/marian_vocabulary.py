@@ -1,7 +1,7 @@
 """Marian's ids and ours: the same pieces, with the special ones in other places."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
@@ -13,7 +13,9 @@ from pellucid.text.vocabulary import Vocabulary
 
 PAD_PIECE, UNK_PIECE, START_PIECE, STOP_PIECE = "<pad>", "<unk>", "<s>", "</s>"
 """What MarianTokenizer and sentencepiece call the special ids."""
-_SPECIAL_PIECES = (PAD_PIECE, UNK_PIECE, START_PIECE, STOP_PIECE)
+_OTHER_START_PIECE = "<start>"
+"""What the start is called beside an ordinary ``<s>``, as in the vocabularies of OPUS-MT tc-big."""
+_START_PIECES = (START_PIECE, _OTHER_START_PIECE)
 
 SubwordTokenizer = SentencePieceTokenizer | MarianTokenizer
 
@@ -69,7 +71,18 @@ def _as_marian_orders(pieces: tuple[str, ...]) -> MarianIds:
 
 def _as_we_order(pieces: tuple[str, ...]) -> MarianIds:
     ids = tuple(range(SPECIAL_COUNT + len(pieces)))
-    return MarianIds((*_SPECIAL_PIECES, *pieces), ids, ids, PAD_ID, START_ID, STOP_ID)
+    return MarianIds((*special_pieces(pieces), *pieces), ids, ids, PAD_ID, START_ID, STOP_ID)
+
+
+def special_pieces(ordinary: Collection[str]) -> tuple[str, str, str, str]:
+    """What the special ids are called beside these ``ordinary`` pieces, in the order of the ids."""
+    start = _OTHER_START_PIECE if START_PIECE in ordinary else START_PIECE
+    return PAD_PIECE, UNK_PIECE, start, STOP_PIECE
+
+
+def taken_names(ordinary: Collection[str]) -> list[str]:
+    """The names of special ids that an ordinary piece has as well."""
+    return sorted(set(special_pieces(ordinary)) & set(ordinary))
 
 
 def vocabulary_faults(tokenizers: Mapping[str, Tokenizer]) -> list[str]:
@@ -82,7 +95,7 @@ def vocabulary_faults(tokenizers: Mapping[str, Tokenizer]) -> list[str]:
                 f" cut, got {tokenizer.kind}"
             )
             continue
-        taken = sorted(set(_SPECIAL_PIECES) & set(_ordinary_pieces(tokenizer)))
+        taken = taken_names(_ordinary_pieces(tokenizer))
         faults += [f"the {side} vocabulary has an ordinary piece {each!r}" for each in taken]
     return faults
 
@@ -118,11 +131,11 @@ def number_for_us(
     pad = settings.pad_token_id if target else table[PAD_PIECE]
     stop = settings.eos_token_id if target else table[STOP_PIECE]
     start, unk = settings.decoder_start_token_id, table[UNK_PIECE]
-    if not target and (start >= size or pieces[start] != START_PIECE):
+    if not target and (start >= size or pieces[start] not in _START_PIECES):
         start = pad  # no encoder reads it
     if len({pad, unk, stop}) < 3:
         return None, [f"pad, unk and stop must differ in {name}, are {pad}, {unk} and {stop}"]
-    start_is_copy = pieces[start] != START_PIECE
+    start_is_copy = pieces[start] not in _START_PIECES
     taken = {pad, unk, stop} if start_is_copy else {pad, unk, stop, start}
     rest = [id_ for id_ in range(size) if id_ not in taken]
     vocabulary = Vocabulary.of(pieces[id_] for id_ in rest)

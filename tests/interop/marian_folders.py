@@ -36,14 +36,25 @@ def pieces_of(model: bytes) -> list[str]:
 
 
 def marian_folder(
-    folder: Path, *, separate: bool = False, seed: int = 0, **changes: Any
+    folder: Path,
+    *,
+    separate: bool = False,
+    ordinary_start: bool = False,
+    seed: int = 0,
+    **changes: Any,
 ) -> MarianMTModel:
-    """Write a random Marian model with OPUS-MT's order of ids; it is given back."""
+    """Write a random Marian model with OPUS-MT's order of ids; it is given back.
+
+    With ``ordinary_start`` the vocabulary holds ``<s>`` and starts from the padding none the less,
+    as those of OPUS-MT tc-big do.
+    """
     folder.mkdir(parents=True)
     source, target = marian_spm(FRENCH, 60), marian_spm(ENGLISH, 50)
     (folder / "source.spm").write_bytes(source)
     (folder / "target.spm").write_bytes(target)
     lists = [sorted({*pieces_of(source), *pieces_of(target), ">>fra<<"})]
+    if ordinary_start:
+        lists[0].insert(7, "<s>")
     if separate:  # pad in front, as one number must serve both sides
         lists = [pieces_of(source), pieces_of(target)]
         tables = [_numbered(["<pad>", "<unk>", "</s>", *pieces]) for pieces in lists]

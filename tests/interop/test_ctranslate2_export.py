@@ -6,14 +6,19 @@ from typing import Any
 
 import ctranslate2
 import pytest
+from marian_folders import marian_folder, marian_greedy, open_marian
 from small_bundles import NEW_TOKENS, our_greedy, sentences, small_bundle
 
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError, MissingExtraError, OutputExistsError
 from pellucid.core.files import read_manifest
+from pellucid.core.special import SPECIAL_COUNT, START_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
-from pellucid.interop.ctranslate2_export import export_ctranslate2
+from pellucid.engines.load import choose_engine
+from pellucid.interop.ctranslate2_export import export_ctranslate2, vocabulary_pieces
+from pellucid.interop.huggingface_export import export_huggingface
+from pellucid.interop.huggingface_import import read_huggingface
 from pellucid.text.tokenizer import load_tokenizer
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.text.word_tokenizers import WordTokenizer
@@ -70,6 +75,40 @@ def test_ctranslate2_gives_each_token_the_same_log_probability(name: str, tmp_pa
     expected = Translator(bundle, DecodingConfig()).score(texts, texts)
     for ours, theirs in zip(expected, scored, strict=True):
         assert theirs.log_probs == pytest.approx(ours.token_log_probs, abs=2e-5)
+
+
+@pytest.mark.parametrize("is_tuned", [False, True])
+def test_a_vocabulary_with_an_ordinary_start_goes_out_everywhere(
+    is_tuned: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """As those of OPUS-MT tc-big; fine-tuning gives the start a row of its own, and our order."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    marian_folder(tmp_path / "in", ordinary_start=True)
+    bundle = read_huggingface(tmp_path / "in")
+    assert "<s>" in vocabulary_pieces(bundle.target_tokenizer)[SPECIAL_COUNT:]
+    if is_tuned:
+        bundle.model.get_parameter("target_embedding.weight").data[START_ID] += 0.5
+    texts = sentences(100)
+
+    # to CTranslate2, which the engine auto then searches with
+    fast = choose_engine(bundle, "auto")
+    assert fast.name == "ctranslate2"
+    settings = DecodingConfig(beam_size=1, max_length=NEW_TOKENS)
+    ours, theirs = (
+        [one.tokens for one in Translator(bundle, settings, engine).translate(texts)]
+        for engine in (None, fast)
+    )
+    assert len(set(ours)) > 5
+    assert theirs == ours
+    export_ctranslate2(bundle, tmp_path / "ct2")
+
+    # and to Hugging Face, and in again
+    export_huggingface(bundle, tmp_path / "out")
+    model, tokenizer = open_marian(tmp_path / "out")
+    assert marian_greedy(model, tokenizer, texts) == our_greedy(bundle, texts)
+    again = read_huggingface(tmp_path / "out")
+    assert again.target_tokenizer.vocabulary_size == bundle.target_tokenizer.vocabulary_size
+    assert our_greedy(again, texts) == our_greedy(bundle, texts)
 
 
 def test_int8_is_smaller_and_opens(tmp_path: Path):

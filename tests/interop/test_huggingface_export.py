@@ -1,6 +1,7 @@
 """An exported model is the same model, and transformers says so."""
 
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from small_bundles import our_greedy, sentences, small_bundle
 
 from pellucid.core.errors import BundleError, OutputExistsError
 from pellucid.interop.huggingface_export import export_huggingface
+from pellucid.interop.huggingface_import import read_huggingface
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizer import train_tokenizer
 
@@ -106,8 +108,54 @@ def test_nothing_is_overwritten(tmp_path: Path):
         export_huggingface(small_bundle(), tmp_path)
 
 
-def test_the_search_is_told_to_transformers(tmp_path: Path):
-    export_huggingface(small_bundle(), tmp_path / "out")
+@pytest.mark.parametrize(
+    ("patience", "stop_bound", "early_stopping"),
+    [(1.0, "exact", True), (math.inf, "current", False), (math.inf, "exact", "never")],
+)
+def test_the_search_goes_out_and_comes_in_again(
+    patience: float,
+    stop_bound: str,
+    early_stopping: bool | str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+):
+    bundle = small_bundle()
+    search = {
+        "beam_size": 4,
+        "n_best": 2,
+        "length_penalty": 0.7,
+        "length_penalty_kind": "power",
+        "patience": patience,
+        "stop_bound": stop_bound,
+        "max_length": 30,
+        "min_length": 2,
+        "no_repeat_ngram": 3,
+        "forced_stop": "free",
+        "max_source_tokens": 63,
+    }
+    bundle.settings["decoding"] = search
+    export_huggingface(bundle, tmp_path / "out")
     table = json.loads((tmp_path / "out" / "generation_config.json").read_text())
-    assert table["num_beams"] == 2
     assert table["bad_words_ids"] == [[0], [2]]
+    assert table["early_stopping"] == early_stopping
+    assert table["max_length"] == 32
+    assert read_huggingface(tmp_path / "out").settings["decoding"] == search
+    assert not caplog.records
+
+
+def test_what_transformers_cannot_search_by_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    bundle = small_bundle()
+    bundle.settings["decoding"] = {"patience": 2.0, "banned": ["chat"], "coverage_penalty": 0.1}
+    export_huggingface(bundle, tmp_path / "out")
+    [record] = caplog.records
+    assert record.getMessage() == (
+        "not exported of the search settings, as transformers has none like them:"
+        " coverage_penalty=0.1, banned=('chat',), length_penalty=0.6 of length_penalty_kind='gnmt'"
+        " (transformers has length^α alone; 'power' is the same here), patience=2.0 with"
+        " stop_bound='exact'"
+    )
+    table = json.loads((tmp_path / "out" / "generation_config.json").read_text())
+    assert (table["num_beams"], table["max_length"]) == (4, 64)
+    assert "length_penalty" not in table

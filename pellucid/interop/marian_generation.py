@@ -1,0 +1,274 @@
+"""The search settings of transformers and ours: what ``generation_config.json`` says, both ways."""
+
+import math
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import pydantic
+from pydantic import Field
+
+from pellucid.core.config import Config
+from pellucid.core.errors import BundleError, ConfigError, list_faults
+from pellucid.decoding.config import DecodingConfig
+from pellucid.interop.marian_settings import MarianSettings
+from pellucid.interop.marian_vocabulary import ImportedIds, MarianIds
+from pellucid.text.marian import MarianTokenizer
+
+_NEUTRAL: dict[str, Any] = {
+    "begin_suppress_tokens": None,
+    "constraints": None,
+    "diversity_penalty": 0.0,
+    "do_sample": False,
+    "encoder_no_repeat_ngram_size": 0,
+    "encoder_repetition_penalty": 1.0,
+    "exponential_decay_length_penalty": None,
+    "force_words_ids": None,
+    "forced_bos_token_id": None,
+    "guidance_scale": None,
+    "max_time": None,
+    "num_beam_groups": 1,
+    "penalty_alpha": None,
+    "remove_invalid_values": False,
+    "repetition_penalty": 1.0,
+    "sequence_bias": None,
+    "stop_strings": None,
+    "suppress_tokens": None,
+}
+"""Settings that change what transformers generates and that we have none for, with the values that
+change nothing."""
+_WITHOUT_EFFECT = frozenset(
+    {
+        "_from_model_config",
+        "bos_token_id",
+        "cache_config",
+        "cache_implementation",
+        "decoder_start_token_id",
+        "eos_token_id",
+        "low_memory",
+        "output_attentions",
+        "output_hidden_states",
+        "output_logits",
+        "output_scores",
+        "pad_token_id",
+        "return_dict_in_generate",
+        "transformers_version",
+        "use_cache",
+        # they belong to do_sample, which is named itself
+        "temperature",
+        "top_k",
+        "top_p",
+        "min_p",
+        "typical_p",
+        "epsilon_cutoff",
+        "eta_cutoff",
+    }
+)
+"""Entries that say nothing about the search, or that ``config.json`` decides."""
+
+
+class GenerationSettings(Config):
+    """``GenerationConfig`` as far as our search has the same; the defaults are its own."""
+
+    model_config = pydantic.ConfigDict(extra="ignore")
+
+    num_beams: int = Field(1, ge=1, le=1000)
+    """Hypotheses followed at a time."""
+    num_return_sequences: int = Field(1, ge=1, le=1000)
+    """Translations given for each sentence."""
+    length_penalty: float = 1.0
+    """α of length^α."""
+    early_stopping: bool | Literal["never"] = False
+    """When a beam search ends; see ``decoding.stop_bound``."""
+    max_length: int | None = Field(None, ge=3)
+    """The longest translation in tokens, the start and the stop included."""
+    max_new_tokens: int | None = Field(None, ge=2)
+    """The longest translation in tokens with the stop; goes before ``max_length``."""
+    min_length: int = Field(0, ge=0)
+    """The shortest translation in tokens, the start and the stop included."""
+    min_new_tokens: int | None = Field(None, ge=0)
+    """The shortest translation in tokens, without the stop; goes before ``min_length``."""
+    no_repeat_ngram_size: int = Field(0, ge=0)
+    """No n tokens in a row are generated twice; 0 allows it."""
+    bad_words_ids: list[list[int]] = Field(default_factory=list)
+    """Sequences that are never generated."""
+    forced_eos_token_id: int | list[int] | None = None
+    """What ends a translation at ``max_length``, with the log-probability 0."""
+    renormalize_logits: bool = False
+    """Whether the probability of excluded tokens is divided among the others."""
+
+
+def read_generation(
+    config: Mapping[str, Any], generation: Mapping[str, Any] | None
+) -> tuple[GenerationSettings, list[str]]:
+    """The settings of a model, and each one that is not kept as ``name=value``.
+
+    ``generation`` is ``generation_config.json``; without it ``config.json`` has the settings, as in
+    models from before that file. Raises BundleError for a value that none of them can have.
+    """
+    table = config if generation is None else generation
+    given = {name: value for name, value in table.items() if value is not None}
+    try:
+        settings = GenerationSettings.parse(given, "generation_config.json")
+    except ConfigError as error:
+        raise BundleError(f"this model cannot be imported: {error}") from error
+
+    kept = set(GenerationSettings.model_fields) | _WITHOUT_EFFECT
+    lost = [
+        f"{name}={value!r}"
+        for name, value in given.items()
+        # config.json holds the architecture as well, so that only known names count there
+        if name not in kept
+        and (generation is not None or name in _NEUTRAL)
+        and value != _NEUTRAL.get(name)
+    ]
+    return settings, lost + _partly_kept(settings, config)
+
+
+def _partly_kept(settings: GenerationSettings, config: Mapping[str, Any]) -> list[str]:
+    """Settings whose effect is another one here, each with what it is."""
+    lost = []
+    stop, forced = config.get("eos_token_id", 0), settings.forced_eos_token_id
+    has_limit = settings.max_length is not None or settings.max_new_tokens is not None
+    if has_limit and forced not in (stop, [stop]):
+        lost.append(f"forced_eos_token_id={forced!r} (at max_length the stop is forced)")
+    excludes_more = settings.no_repeat_ngram_size or any(
+        len(words) > 1 for words in settings.bad_words_ids
+    )
+    if settings.renormalize_logits and excludes_more:
+        lost.append(
+            "renormalize_logits=True beside bad words and n-grams (their probability is not"
+            " divided among the other tokens; that of the padding is)"
+        )
+    if settings.num_return_sequences > settings.num_beams:
+        lost.append(f"num_return_sequences={settings.num_return_sequences} (above num_beams)")
+    return lost
+
+
+def decoding_table(
+    generation: GenerationSettings,
+    settings: MarianSettings,
+    tokenizer: MarianTokenizer,
+    ids: ImportedIds,
+) -> dict[str, Any]:
+    """The section ``[decoding]`` that searches as transformers would.
+
+    Raises BundleError for bad words that are no text of the tokenizer, or a setting beyond ours.
+    """
+    table: dict[str, Any] = {
+        "max_source_tokens": settings.max_position_embeddings - 1,
+        "beam_size": generation.num_beams,
+        "length_penalty": generation.length_penalty,
+        "length_penalty_kind": "power",
+        "patience": 1.0 if generation.early_stopping is True else math.inf,
+        "stop_bound": "current" if generation.early_stopping is False else "exact",
+        "forced_stop": "counted" if generation.forced_eos_token_id is None else "free",
+    }
+    if generation.max_new_tokens is not None:
+        table["max_length"] = generation.max_new_tokens - 1
+    elif generation.max_length is not None:
+        table["max_length"] = generation.max_length - 2
+    if "max_length" in table:
+        table["max_length"] = min(table["max_length"], settings.max_position_embeddings - 1)
+
+    shortest = generation.min_new_tokens
+    if shortest is None:
+        shortest = max(0, generation.min_length - 1)  # without the start
+    optional = {
+        "min_length": shortest,
+        "no_repeat_ngram": generation.no_repeat_ngram_size,
+        "banned": _banned_phrases(generation, settings, tokenizer, ids),
+    }
+    table |= {name: value for name, value in optional.items() if value}
+    if 1 < generation.num_return_sequences <= generation.num_beams:
+        table["n_best"] = generation.num_return_sequences
+    try:
+        DecodingConfig.carried(table, "decoding")
+    except ConfigError as error:
+        raise BundleError(f"this model cannot be imported: {error}") from error
+    return table
+
+
+def _banned_phrases(
+    generation: GenerationSettings,
+    settings: MarianSettings,
+    tokenizer: MarianTokenizer,
+    ids: ImportedIds,
+) -> list[str]:
+    ours = {row: id_ for id_, row in enumerate(ids.rows)}
+    # our search generates neither padding nor start; transformers ignores a stop in this list
+    silent = {settings.pad_token_id, settings.decoder_start_token_id, settings.eos_token_id}
+    banned, faults = [], []
+    for words in generation.bad_words_ids:
+        if len(words) == 1 and words[0] in silent:
+            continue
+        known = [ours[id_] for id_ in words if id_ in ours]
+        text = tokenizer.decode(known)
+        if len(known) == len(words) and text.strip() and tokenizer.encode(text) == known:
+            banned.append(text)
+        else:
+            faults.append(f"the bad word {words} is no text that its tokenizer would cut so")
+    if faults:
+        raise BundleError(f"this model cannot be imported: {list_faults(faults)}")
+    return banned
+
+
+def generation_table(
+    settings: DecodingConfig, longest: int, ids: MarianIds
+) -> tuple[dict[str, Any], list[str]]:
+    """``generation_config.json`` for an exported model, and each setting that is not kept.
+
+    ``longest`` is the most tokens that the model can number, with the start and the stop.
+    """
+    table: dict[str, Any] = {
+        "decoder_start_token_id": ids.start,
+        "eos_token_id": ids.stop,
+        "pad_token_id": ids.pad,
+        "forced_eos_token_id": ids.stop,
+        "bad_words_ids": [[id_] for id_ in sorted({ids.pad, ids.start})],
+        "num_beams": settings.beam_size,
+        "max_length": longest if settings.max_length is None else settings.max_length + 2,
+    }
+    if settings.min_length:
+        table["min_length"] = settings.min_length + 1
+    if settings.no_repeat_ngram:
+        table["no_repeat_ngram_size"] = settings.no_repeat_ngram
+    if settings.n_best > 1:
+        table["num_return_sequences"] = settings.n_best
+    lost = [
+        f"{name}={getattr(settings, name)!r}"
+        for name in (
+            "coverage_penalty",
+            "prefix",
+            "must",
+            "banned",
+            "diverse_groups",
+            "sampling",
+            "mbr",
+        )
+        if getattr(settings, name) != DecodingConfig.model_fields[name].default
+    ]
+    if settings.beam_size == 1:
+        return table, lost  # a greedy search compares nothing
+
+    early_stopping = _early_stopping(settings)
+    if settings.length_penalty_kind == "power" or settings.length_penalty == 0:
+        table["length_penalty"] = settings.length_penalty
+    else:
+        lost.append(
+            f"length_penalty={settings.length_penalty} of length_penalty_kind='gnmt' (transformers"
+            " has length^α alone; 'power' is the same here)"
+        )
+    if early_stopping is None:
+        lost.append(f"patience={settings.patience} with stop_bound={settings.stop_bound!r}")
+    else:
+        table["early_stopping"] = early_stopping
+    return table, lost
+
+
+def _early_stopping(settings: DecodingConfig) -> bool | Literal["never"] | None:
+    """The setting of transformers that ends a search as ours ends, if there is one."""
+    if settings.patience == 1:
+        return True  # beam_size have finished then, whatever the bound
+    if settings.patience == math.inf:
+        return False if settings.stop_bound == "current" else "never"
+    return None
