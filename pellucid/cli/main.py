@@ -12,8 +12,18 @@ from pellucid.core.errors import PellucidError
 
 INTERNAL_ERROR = 70
 """Exit code of a defect in Pellucid itself (sysexits.h, EX_SOFTWARE)."""
+TEXT_ERROR = 65
+"""Exit code of text that cannot be written (sysexits.h, EX_DATAERR)."""
+MEMORY_ERROR = 71
+"""Exit code of a machine without enough memory (sysexits.h, EX_OSERR)."""
 IO_ERROR = 74
 """Exit code of a file or stream that failed in mid-use (sysexits.h, EX_IOERR)."""
+
+
+_OUT_OF_MEMORY = (
+    "there is not enough memory for this; hint: smaller batches, models and beams take less, and"
+    " other programs may hold some"
+)
 
 
 class _Commands(click.Group):
@@ -113,13 +123,33 @@ def main() -> None:
             traceback.print_exc()
         place = f"{error.filename}: " if error.filename else ""
         _leave(f"error: {place}{error.strerror or error}", IO_ERROR)
+    except UnicodeEncodeError as error:
+        if debug:
+            traceback.print_exc()
+        _leave(
+            f"error: text and names of files must be Unicode, got {error.object[error.start]!a};"
+            " hint: rename the file, or set LC_ALL=C.UTF-8",
+            TEXT_ERROR,
+        )
     except Exception as error:
         if debug:
             traceback.print_exc()
+        if _is_out_of_memory(error):
+            _leave(f"error: {_OUT_OF_MEMORY}", MEMORY_ERROR)
         reason = _one_line(f"{type(error).__name__}: {error}")
         _leave(
             f"error: internal: {reason}; hint: run again with --debug and report it", INTERNAL_ERROR
         )
+
+
+def _is_out_of_memory(error: Exception) -> bool:
+    """Python, PyTorch's CPU allocator and its accelerators each have an error of their own."""
+    name = type(error).__name__  # torch may not have been imported
+    return (
+        isinstance(error, MemoryError)
+        or name == "OutOfMemoryError"
+        or (name == "RuntimeError" and "can't allocate memory" in str(error))
+    )
 
 
 def _one_line(text: str) -> str:

@@ -135,6 +135,11 @@ class DataConfig(Config):
             both = self.holds_both_sides(sources)
             if both and targets:
                 faults.append(f"{prefix}target must be left out, {sources[0]} holds both sides")
+            elif not targets and any(map(_is_csv, sources)):
+                faults.append(
+                    f"{prefix}source must be text, TSV or JSONL, got {sources[0]}: save it with"
+                    " tabs between the columns, as .tsv"
+                )
             elif not both and len(sources) != len(targets):
                 faults.append(
                     f"{prefix}source and {prefix}target must name as many files,"
@@ -163,6 +168,10 @@ class DataConfig(Config):
     def holds_both_sides(self, names: tuple[str, ...]) -> bool:
         """True if these files hold source and target side by side."""
         return bool(names) and all(file_format(name, self.format) != "plain" for name in names)
+
+
+def _is_csv(name: str) -> bool:
+    return name.removesuffix(".gz").lower().endswith((".csv", ".xlsx", ".ods"))
 
 
 def file_format(name: str, given: PairFormat = "auto") -> PairFormat:

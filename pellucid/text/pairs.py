@@ -16,6 +16,9 @@ from pellucid.text.config import DataConfig, PairFormat, file_format
 from pellucid.text.interface import check_text
 from pellucid.text.lines import iterate_lines
 
+_HEADERS = ({"source", "target"}, {"src", "tgt"}, {"src", "trg"})
+"""Names of both columns, as some tools write them in the first line."""
+
 Pairs = Generator[tuple[str, str], None, None]
 
 
@@ -163,6 +166,12 @@ def parse_tsv(line: str, name: str, number: int) -> tuple[str, str]:
             f" got {len(columns)} columns",
             hint="keep two columns, for example: cut -f1,2" if len(columns) > 2 else "",
         )
+    if number == 1 and {column.strip().lower() for column in columns} in _HEADERS:
+        raise DataError(
+            f"{name}, line 1: a file must begin with its first pair, and this line names the"
+            " columns",
+            hint="remove it, for example: tail -n +2",
+        )
     return columns[0], columns[1]
 
 
@@ -171,18 +180,31 @@ def parse_jsonl(line: str, name: str, number: int) -> tuple[str, str]:
     return _parse_json_pair(line, f"{name}, line {number}") if line.strip() else ("", "")
 
 
+def _texts_of(table: Any) -> tuple[object, object]:
+    """Both texts of an object, whatever they are; nothing if it has none.
+
+    Hugging Face's datasets hold ``{"translation": {"de": ..., "en": ...}}``: the language that
+    stands first is the source.
+    """
+    if not isinstance(table, dict):
+        return None, None
+    by_language = table.get("translation")
+    if isinstance(by_language, dict) and len(by_language) == 2 and "source" not in table:
+        source, target = by_language.values()
+        return source, target
+    return table.get("source"), table.get("target")
+
+
 def _parse_json_pair(line: str, place: str) -> tuple[str, str]:
     try:
         table: Any = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{place}: not JSON ({error})") from None
-    source, target = (
-        (table.get("source"), table.get("target")) if isinstance(table, dict) else (None, None)
-    )
+    source, target = _texts_of(table)
     if not isinstance(source, str) or not isinstance(target, str):
         raise DataError(
-            f'{place}: a line must be an object with the texts "source" and "target",'
-            f" got {line[:60]}"
+            f'{place}: a line must be an object with the texts "source" and "target", or with'
+            f' "translation" and two texts by their languages, got {line[:60]}'
         )
     for text in (source, target):
         try:

@@ -1,13 +1,17 @@
 """Bad input: one clear line, the documented exit code, no traceback, and nothing lost."""
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 import tiny_runs
+import torch
 from commands import pellucid
 from corpora import data_options, write_pair
 from tiny_runs import SETTINGS, set_options
+
+from pellucid.cli.main import _is_out_of_memory
 
 TINY_DEMO = ["train", "demo", *set_options([*SETTINGS, "training.max_steps=4"])]
 
@@ -372,3 +376,26 @@ def test_a_file_that_opens_but_cannot_be_read(tiny_run: Path):
     result = pellucid("translate", tiny_run, "/proc/self/mem")
     assert result.code == 66
     assert result.error_line == "error: cannot read /proc/self/mem: Input/output error"
+
+
+def test_a_name_that_is_not_unicode(pair: tuple[Path, Path], tmp_path: Path):
+    """It cannot stand in the run's config."""
+    odd = Path(os.fsdecode(os.fsencode(tmp_path) + b"/a\xff.fr"))
+    pair[0].rename(odd)
+    result = pellucid("train", "tiny", *data_options(odd, pair[1]), "--out", tmp_path / "out")
+    assert result.code == 65
+    assert result.error_line == (
+        "error: text and names of files must be Unicode, got '\\udcff'; hint: rename the file, or"
+        " set LC_ALL=C.UTF-8"
+    )
+
+
+def test_too_little_memory_is_no_defect():
+    """Whichever of the two says so; no machine has a thousand petabytes."""
+    with pytest.raises(MemoryError) as python:
+        bytearray(1 << 60)
+    with pytest.raises(RuntimeError) as torchs:
+        torch.empty(1 << 58)
+    assert _is_out_of_memory(python.value)
+    assert _is_out_of_memory(torchs.value)
+    assert not _is_out_of_memory(RuntimeError("of another kind"))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pellucid.core.errors import DataError, InputMissingError
+from pellucid.core.errors import ConfigError, DataError, InputMissingError
 from pellucid.text.config import DataConfig
 from pellucid.text.pairs import (
     PairFiles,
@@ -145,9 +145,9 @@ def test_a_tsv_line_must_have_two_columns(tmp_path, line, count, hint):
     [
         ("{", r"not JSON \(Expecting property name"),
         ("[" * 200_000, r"not JSON \(maximum recursion depth"),
-        ("[1]", r'an object with the texts "source" and "target", got \[1\]'),
-        ('{"source": "a"}', 'an object with the texts "source" and "target", got {"source": "a"}'),
-        ('{"source": "a", "target": 3}', 'an object with the texts "source" and "target", got '),
+        ("[1]", r'an object with the texts "source" and "target", or .*, got \[1\]'),
+        ('{"source": "a"}', 'the texts "source" and "target", or .*, got {"source": "a"}'),
+        ('{"source": "a", "target": 3}', 'the texts "source" and "target", or .*, got '),
         (r'{"source": "a", "target": "\ud800"}', r"got the lone surrogate U\+D800 at character 1"),
     ],
 )
@@ -187,3 +187,35 @@ def test_any_pairs_come_back_in_order(tmp_path_factory, pairs):
     framed = [(f"'{source}'", f"'{target}'") for source, target in pairs]
     files = plain(folder, *("".join(f"{pair[i]}\n" for pair in framed) for i in (0, 1)))
     assert list(iterate_pairs(files)) == framed
+
+
+def test_lines_of_hugging_face_are_pairs_in_the_order_of_their_languages(tmp_path):
+    path = write(tmp_path, "a.jsonl", '{"id": "0", "translation": {"de": "Hund", "en": "dog"}}\n')
+    assert list(iterate_pairs(PairFiles((path,)))) == [("Hund", "dog")]
+    path.write_text('{"translation": {"de": "Hund", "en": "dog", "fr": "chien"}}\n')
+    with pytest.raises(DataError, match='or with "translation" and two texts by their languages'):
+        list(iterate_pairs(PairFiles((path,))))
+
+
+@pytest.mark.parametrize("line", ["source\ttarget", "Source\tTarget", "src\ttgt", "TRG\tSRC"])
+def test_a_header_of_tsv_is_told(tmp_path, line):
+    path = write(tmp_path, "a.tsv", f"{line}\na\tb\n")
+    with pytest.raises(DataError) as caught:
+        list(iterate_pairs(PairFiles((path,))))
+    assert str(caught.value) == (
+        f"{path}, line 1: a file must begin with its first pair, and this line names the columns"
+    )
+    assert caught.value.hint == "remove it, for example: tail -n +2"
+    path.write_text(f"a\tb\n{line}\n")
+    assert len(list(iterate_pairs(PairFiles((path,))))) == 2
+
+
+@pytest.mark.parametrize("name", ["pairs.csv", "pairs.CSV", "pairs.csv.gz", "pairs.xlsx"])
+def test_csv_that_holds_both_sides_is_told(name):
+    with pytest.raises(ConfigError) as caught:
+        DataConfig.parse({"source": name}, "data")
+    assert str(caught.value) == (
+        f"data: source must be text, TSV or JSONL, got {name}: save it with tabs between the"
+        " columns, as .tsv"
+    )
+    assert DataConfig.parse({"source": name, "target": "b.txt"}).source == (name,)
