@@ -30,9 +30,18 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
     Raises OSError if the disk does not take them.
     """
-    copies = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    written: dict[str, Tensor] = {}
+    taken: set[int] = set()
+    for name, tensor in tensors.items():
+        plain = tensor.detach().cpu().contiguous()
+        storage = plain.untyped_storage()
+
+        # safetensors refuses tensors that share memory, or hold a part of it
+        is_alone = storage.data_ptr() not in taken and storage.nbytes() == plain.nbytes
+        written[name] = plain if is_alone else plain.clone()
+        taken.add(storage.data_ptr())
     try:
-        safetensors.torch.save_file(copies, path)
+        safetensors.torch.save_file(written, path)
     except safetensors.SafetensorError as error:
         raise _as_os_error(error) from error
 

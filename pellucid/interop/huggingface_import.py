@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from pellucid import __version__
-from pellucid.bundle import Bundle, load_model_tensors, model_tensors, save_bundle
+from pellucid.bundle import Bundle, fill_tensors, model_tensors, save_bundle
 from pellucid.core.errors import (
     BundleError,
     ConfigError,
@@ -188,15 +188,23 @@ def _build(
     bias = tensors[OUTPUT_BIAS].flatten()[target_rows]
     if target.start_is_copy:
         bias[START_ID] += _COPY_BIAS
-    ours = layers_from_marian(tensors, config) | {
-        "source_embedding.weight": features_from_marian(embeddings.source[source_rows], 1),
-        "target_embedding.weight": features_from_marian(embeddings.target[target_rows], 1),
-        "output_weight": features_from_marian(embeddings.output[target_rows], 1),
-        "output_bias": bias,
-    }
     model = build_unfilled(config, len(source_rows), len(target_rows))
     assert isinstance(model, Seq2Seq)
-    load_model_tensors(model, {name: ours[name] for name in model_tensors(model)}, folder)
+
+    # One tensor after another, so that no second model of reordered tensors is ever in memory.
+    slots = model_tensors(model)
+    for name, table, rows in (
+        ("source_embedding.weight", embeddings.source, source_rows),
+        ("target_embedding.weight", embeddings.target, target_rows),
+        ("output_weight", embeddings.output, target_rows),
+    ):
+        if name in slots:  # not where it is tied to one before it
+            tensor = features_from_marian(table[rows], 1)
+            fill_tensors({name: slots.pop(name)}, {name: tensor}, folder)
+    fill_tensors({"output_bias": slots.pop("output_bias")}, {"output_bias": bias}, folder)
+    for name, tensor in layers_from_marian(tensors, config):
+        fill_tensors({name: slots.pop(name)}, {name: tensor}, folder)
+    assert not slots, "every parameter has its place in the layout"
     return model.eval().requires_grad_(False)
 
 

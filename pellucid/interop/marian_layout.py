@@ -95,15 +95,15 @@ def layers_to_marian(tensors: Mapping[str, Tensor], config: ModelConfig) -> dict
     return result
 
 
-def layers_from_marian(tensors: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
-    """The tensors of all layers under our names."""
-    result = {}
+def layers_from_marian(
+    tensors: Mapping[str, Tensor], config: ModelConfig
+) -> Iterator[tuple[str, Tensor]]:
+    """The tensors of all layers under our names, one at a time: together they are a model."""
     for slot in layer_slots(config):
         tensor = torch.cat([tensors[name] for name in slot.marian])
         if slot.model_axis is not None:
             tensor = features_from_marian(tensor, slot.model_axis)
-        result[slot.ours] = tensor
-    return result
+        yield slot.ours, tensor
 
 
 def _marian_order(d_model: int) -> Tensor:

@@ -3,6 +3,8 @@
 import json
 import math
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -516,3 +518,35 @@ def test_the_self_check_notices_a_wrong_feature(opus: Path, monkeypatch: pytest.
     )
     with pytest.raises(BundleError, match="the self-check failed: on 'Hello, world!'"):
         read_huggingface(opus)
+
+
+IMPORT = """
+import resource, sys
+from pathlib import Path
+from pellucid.interop.huggingface_import import import_huggingface
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+first, second, out = map(Path, sys.argv[1:])
+import_huggingface(first, out / "first")  # so that everything is loaded that will be
+before = peak()
+import_huggingface(second, out / "second")
+print(peak() - before)
+"""
+
+
+def test_an_import_never_holds_a_third_model_in_memory(opus: Path, tmp_path: Path):
+    """Reordered, deep-copied and widened to float64, a model was there up to nine times."""
+    wide = small_bundle(d_model=128, d_ff=1 << 14)
+    export_huggingface(wide, tmp_path / "wide")
+    size = (tmp_path / "wide" / "model.safetensors").stat().st_size
+    assert size > 40_000_000
+    arguments = [opus, tmp_path / "wide", tmp_path]
+    result = subprocess.run(
+        [sys.executable, "-c", IMPORT, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert int(result.stdout) < 2.8 * size
