@@ -71,7 +71,8 @@ class Resampling:
         if not too_long.any():
             return drawn
         both = IdRows.in_order(
-            np.concatenate((drawn.ids, plain.ids)), np.concatenate((drawn.lengths, plain.lengths))
+            np.concatenate((drawn.all_ids(), plain.all_ids())),
+            np.concatenate((drawn.lengths, plain.lengths)),
         )
         return IdRows.in_order(*both.gather(np.arange(len(rows)) + too_long * len(rows)))
 

@@ -79,6 +79,10 @@ class IdRows:
     def __len__(self) -> int:
         return len(self.lengths)
 
+    def all_ids(self) -> Ids:
+        """The ids of all rows; those of a file are read. Raises CorruptError as ``gather``."""
+        return self.ids.read(0, len(self.ids)) if isinstance(self.ids, FileIds) else self.ids
+
     def row(self, index: int) -> Ids:
         """The ids of one row, a view if they are in memory. Raises CorruptError as ``gather``."""
         start, length = int(self._begins_of(np.array([index]))[0]), int(self.lengths[index])

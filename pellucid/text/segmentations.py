@@ -106,7 +106,7 @@ class SegmentationSampler(ABC):
 
         Raises DataError for an id outside the vocabulary.
         """
-        ids, lengths = rows.ids, rows.lengths
+        ids, lengths = rows.all_ids(), rows.lengths
         size = len(self._pieces.tokens)
         if len(ids) and not 0 <= int(ids.min()) <= int(ids.max()) < size:
             raise DataError(
