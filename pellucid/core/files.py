@@ -78,6 +78,8 @@ def is_sparse(path: Path) -> bool:
 def is_pointer(path: Path) -> bool:
     """Whether git-lfs left a pointer in the place of this file."""
     try:
+        if not path.is_file():  # to open a pipe waits for its writer
+            return False
         with path.open("rb") as file:
             return file.read(len(POINTER)) == POINTER
     except OSError:

@@ -42,6 +42,9 @@ from pellucid.model import ModelConfig, Seq2Seq
 
 _log = logging.getLogger("pellucid")
 
+MARIAN_OPTIONS = "--set model.norm=post --set model.positions=sinusoidal --set model.norm_eps=1e-5"
+"""With these every preset of a translation model gives one that Marian can express."""
+
 
 def export_huggingface(bundle: Bundle, out: Path) -> None:
     """Write ``bundle`` to the new folder ``out`` in the format of OPUS-MT models.
@@ -54,7 +57,10 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
     tokenizers = {"source": bundle.source_tokenizer, "target": bundle.target_tokenizer}
     faults = model_faults(config) + vocabulary_faults(tokenizers)
     if faults:
-        raise BundleError("Marian cannot express this model: " + "; ".join(faults))
+        raise BundleError(
+            "Marian cannot express this model: " + "; ".join(faults),
+            hint=f"train with {MARIAN_OPTIONS}, or export to ctranslate2 or onnx",
+        )
     if config.norm_eps != MARIAN_NORM_EPS:
         _log.warning(
             "Marian adds %g to the variance in its norms, this model was trained with %g:"

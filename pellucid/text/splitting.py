@@ -5,6 +5,12 @@ from collections.abc import Sequence
 
 import sentencex
 
+ABBREVIATIONS: dict[str, set[str]] = {
+    "de": {"Abb.", "Fa.", "Fam.", "Inh.", "Kap.", "Tab.", "Tel.", "Verf."},
+}
+"""By language, words with a full stop after which a sentence goes on, beside those that sentencex
+knows. One's own may be added: ``ABBREVIATIONS.setdefault("fr", set()).add("éd.")``."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Sentence:
@@ -26,7 +32,16 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
     """
     # sentencex itself joins lines: only a full stop or an empty line ends a sentence for it.
     lines = text.splitlines(keepends=True)
-    pieces = [piece for line in lines for piece in sentencex.segment(language, line)]
+    known = ABBREVIATIONS.get(language, set())
+    pieces: list[str] = []
+    for line in lines:
+        goes_on = False
+        for piece in sentencex.segment(language, line):
+            if goes_on:
+                pieces[-1] += piece
+            else:
+                pieces.append(piece)
+            goes_on = not known.isdisjoint(piece.split()[-1:])
 
     found: list[Sentence] = []
     before, start = "", 0

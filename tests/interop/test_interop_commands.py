@@ -2,10 +2,22 @@
 
 from pathlib import Path
 
+import pytest
 from commands import pellucid
-from small_bundles import small_bundle
+from marian_folders import marian_greedy, open_marian
+from small_bundles import our_greedy, sentences, small_bundle
 
+import pellucid as package
 from pellucid.bundle import save_bundle
+from pellucid.interop.huggingface_export import (
+    MARIAN_OPTIONS,
+    export_huggingface,
+    model_faults,
+)
+from pellucid.model import ModelConfig
+from pellucid.training.presets import read_config
+
+PRESETS = Path(package.__file__).parent / "presets"
 
 
 def test_a_model_goes_out_and_comes_in_again(tmp_path: Path):
@@ -51,5 +63,23 @@ def test_a_refusal_is_one_line(tmp_path: Path):
     assert result.code == 65
     assert result.error_line == (
         "error: Marian cannot express this model: its norms stand after the residual sum, not"
-        " norm=pre"
+        " norm=pre; hint: train with --set model.norm=post --set model.positions=sinusoidal"
+        " --set model.norm_eps=1e-5, or export to ctranslate2 or onnx"
     )
+
+
+@pytest.mark.parametrize("preset", ["demo", "tatoeba", "multi30k", "tiny", "paper-base"])
+def test_a_preset_with_the_options_of_the_hint_goes_to_hugging_face(preset: str, tmp_path: Path):
+    """Its model as it is before training, at the preset's own settings but narrower."""
+    settings = MARIAN_OPTIONS.split("--set ")[1:]
+    table = read_config(preset, [each.strip() for each in settings]).model.to_table()
+    plain = read_config(preset).model.to_table()
+    assert preset in ("tiny", "paper-base") or model_faults(ModelConfig.parse(plain))
+    narrow = {"d_model": 16, "d_ff": 24, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
+    bundle = small_bundle(**{**table, **narrow})
+    export_huggingface(bundle, tmp_path / "out")
+    model, tokenizer = open_marian(tmp_path / "out")
+    texts = sentences(20)
+    assert marian_greedy(model, tokenizer, texts) == our_greedy(bundle, texts)
+    header = PRESETS.joinpath(f"{preset}.toml").read_text()
+    assert (MARIAN_OPTIONS in header) == bool(model_faults(ModelConfig.parse(plain)))

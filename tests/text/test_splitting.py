@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pellucid.text.splitting import join_sentences, split_sentences
+from pellucid.text.splitting import ABBREVIATIONS, join_sentences, split_sentences
 
 TEXTS = st.text(
     st.sampled_from("aÉß.?!…。 \n\t\r\u2028\u00a0\u200b\u0301“”()\x00🙂MrDr1"), max_size=60
@@ -26,6 +26,20 @@ def test_sentences_end_where_people_end_them():
     text = "Dr. Smith sleeps.  Who? “Me!” he said.\n\nThe end"
     found = [each.text for each in split_sentences(text, "en")]
     assert found == ["Dr. Smith sleeps.", "Who?", "“Me!” he said.", "The end"]
+
+
+def test_an_abbreviation_ends_no_sentence_and_a_list_of_them_can_be_extended(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    text = "Die Fa. Müller baut.  Der Kfz. Meister der Fa.\nEr geht."
+    found = [each.text for each in split_sentences(text, "de")]
+    assert found == ["Die Fa. Müller baut.", "Der Kfz.", "Meister der Fa.", "Er geht."]
+    monkeypatch.setitem(ABBREVIATIONS, "de", {*ABBREVIATIONS["de"], "Kfz."})
+    sentences = split_sentences(text, "de")
+    found = [each.text for each in sentences]
+    assert found == ["Die Fa. Müller baut.", "Der Kfz. Meister der Fa.", "Er geht."]
+    assert join_sentences(sentences, found) == text
+    assert len(split_sentences(text, "en")) == 5  # the list is that of German alone
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\u2028", "\n\n", "\r\n \r\n", "\n\n\n"])
