@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 from test_docs import DOCS, blocks
-from tiny_runs import tiny_run
+from tiny_runs import SETTINGS, tiny_run
 
 import pellucid
 from pellucid.core.errors import ConfigError
@@ -69,7 +69,7 @@ def test_a_loaded_model_is_frozen_unless_it_is_to_be_trained(names: dict[str, An
 
 
 def test_training_takes_a_folder_as_text_and_says_what_else_is_wrong(tmp_path: Path):
-    config = read_config("demo", ["phrasebook.pairs=100", "training.max_steps=1"])
+    config = read_config("demo", [*SETTINGS, "training.max_steps=1"])
     with pytest.raises(ConfigError) as caught:
         pellucid.train("demo", tmp_path / "run")  # type: ignore[arg-type]
     assert str(caught.value) == "config must be a RunConfig, got str"
@@ -77,3 +77,5 @@ def test_training_takes_a_folder_as_text_and_says_what_else_is_wrong(tmp_path: P
     with pytest.raises(ConfigError) as caught:
         pellucid.train(config, 3)  # type: ignore[arg-type]
     assert str(caught.value) == "out must be the path of a folder, got int"
+    result = pellucid.train(config, str(tmp_path / "run"))
+    assert result.folder == tmp_path / "run"
