@@ -86,6 +86,11 @@ def run_worker(
     if watched is not None and watched.is_cut and SHARED_FIGURES in os.environ:
         # whoever made the folder is no more, and cannot remove it
         shutil.rmtree(os.environ[SHARED_FIGURES], ignore_errors=True)
+    if not service.stop(0.0):
+        # A thread is inside torch still, for nobody. Python would abort when it ends before it.
+        _LOG.warning("leaving in the middle of a pass through a model")
+        logging.shutdown()
+        os._exit(0)
 
 
 class _Lifeline:

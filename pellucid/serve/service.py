@@ -95,12 +95,15 @@ class Service:
             self._served[name] = Served(model, batcher)
             batcher.start()
 
-    def stop(self, seconds: float) -> None:
-        """End the threads; what still waits is refused."""
+    def stop(self, seconds: float) -> bool:
+        """End the threads; what still waits is refused. Whether all of them have ended.
+
+        Work that nobody waits for ends before its next pass through the model.
+        """
         for served in self._served.values():
             served.batcher.stop()
-        for served in self._served.values():
-            served.batcher.join(seconds)
+        have_ended = [served.batcher.join(seconds) for served in self._served.values()]
+        return all(have_ended)
 
     def stuck_seconds(self) -> float:
         """How long the model that has been silent longest has made no step."""
