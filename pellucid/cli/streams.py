@@ -123,4 +123,7 @@ def _text_over(file: io.FileIO, old: io.TextIOBase | object) -> io.TextIOWrapper
 
 def _descriptor_of(stream: object) -> int:
     """The descriptor of a stream that Python opened itself, -1 of any other."""
-    return stream.fileno() if isinstance(stream, io.TextIOWrapper) else -1
+    try:
+        return stream.fileno() if isinstance(stream, io.TextIOWrapper) else -1
+    except io.UnsupportedOperation:  # text over bytes in memory, as click's CliRunner makes it
+        return -1

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, assert_never, get_args
+from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
 
 from pellucid.core.config import nearest_name
 from pellucid.core.errors import ConfigError
@@ -29,6 +29,8 @@ FigureName = Literal[
     "wavelengths",
 ]
 FIGURE_NAMES: tuple[FigureName, ...] = get_args(FigureName)
+LEGEND = "EQ and ER: docs/EQUATIONS.md and docs/ERRATA.md of Pellucid; texts: docs/sources.md"
+"""Below each figure: who sees only the picture knows where its numbers lead."""
 
 
 def figure_names(wanted: Sequence[str]) -> tuple[FigureName, ...]:
@@ -62,6 +64,7 @@ def draw_seed_figures(
             folder.mkdir(parents=True, exist_ok=True)
         for name in names:
             figure = draw_figure(name)
+            _explain_numbers(figure)
             for suffix in PICTURE_SUFFIXES:
                 path = folder / f"{name}{suffix}"
                 save_picture(figure, path)
@@ -93,6 +96,14 @@ def draw_figure(name: FigureName) -> "Figure":
             return draw_wavelengths()
         case _:
             assert_never(name)
+
+
+def _explain_numbers(figure: "Figure") -> None:
+    """A line below everything else, where the numbers of equations lead."""
+    engine: Any = figure.get_layout_engine()
+    if engine is not None:
+        engine.set(rect=(0.0, 0.035, 1.0, 0.965))
+    figure.text(0.99, 0.008, LEGEND, ha="right", va="bottom", fontsize=6, color="gray")
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -73,7 +73,7 @@ def visit(browser: Browser, reports: dict[str, Path]) -> Iterator[Callable[..., 
 
 def views_of(page: Page) -> list[str]:
     """The names of all pages of a report."""
-    links = page.locator("nav.parts a")
+    links = page.locator("nav.parts a:not(.step-link)")
     return [str(link.get_attribute("href"))[1:] for link in links.all()]
 
 
@@ -176,6 +176,68 @@ def test_the_keyboard_alone_reaches_every_number_and_turns_pages(visit: Callable
     assert page.locator("main h2").inner_text() == "Encoder layer 0 · Feed-forward"
     page.go_back()
     assert page.locator("main h2").inner_text() == "Encoder layer 0 · Self-attention"
+
+
+def test_arrow_keys_turn_pages_before_anything_was_clicked(visit: Callable[..., Watched]):
+    watched = visit("given")
+    page = watched.page
+    assert page.evaluate("document.activeElement === document.body")
+    page.keyboard.press("ArrowRight")
+    assert page.locator("main h2").inner_text() == watched.content["pages"][0]["title"]
+    page.keyboard.press("ArrowLeft")
+    assert page.locator("main h2").inner_text() == "Overview"
+
+
+def test_the_side_bar_marks_the_step_that_is_being_read(visit: Callable[..., Watched]):
+    """And scrolls to it where the side bar is longer than the window."""
+    watched = visit("given", viewport={"width": 1280, "height": 420})
+    page = watched.page
+    name = "decoder.layers.1.cross_attention"
+    show(page, name)
+    [steps] = [each["steps"] for each in watched.content["pages"] if each["name"] == name]
+    marked = page.locator("nav.parts a[aria-current=location]")
+    for step in (steps[0], steps[3], steps[-1], steps[1]):
+        place = f"document.querySelector('#step-{step['name']}')"
+        page.evaluate(f"{place}.scrollIntoView({{ block: 'start', behavior: 'instant' }})")
+        page.wait_for_function(
+            "title => document.querySelector('nav.parts a[aria-current=location]')"
+            "?.textContent === title",
+            arg=step["title"],
+        )
+        box, bar = marked.bounding_box(), page.locator("nav.parts").bounding_box()
+        assert box
+        assert bar
+        assert bar["y"] <= box["y"]
+        assert box["y"] + box["height"] <= bar["y"] + bar["height"] + 1
+    page.evaluate("window.scrollTo(0, 0)")
+    show(page, "overview")
+    assert page.locator("nav.parts .step-link").count() == 0
+
+
+@pytest.mark.parametrize("width", [1280, 375])
+def test_the_switch_of_heads_covers_no_part_of_a_line(visit: Callable[..., Watched], width: int):
+    """It is as wide as what scrolls below it, and what a link or the Tab key leads to is below."""
+    at = "encoder.layers.0.self_attention"
+    page = visit("given", at=at, viewport={"width": width, "height": 500}).page
+    page.evaluate("document.querySelector('#step-weights').scrollIntoView()")
+    bar, view = page.locator(".heads").bounding_box(), page.locator("main.view").bounding_box()
+    assert bar
+    assert view
+    assert bar["y"] == 0
+    assert bar["x"] <= view["x"] + 1
+    assert bar["x"] + bar["width"] >= view["x"] + view["width"] - 1
+    for selector in ("#step-weights h3", "#step-scores .here", "#step-weights summary"):
+        element = page.locator(selector).first
+        element.evaluate("element => element.focus()")
+        box = element.bounding_box()
+        assert box
+        assert box["y"] >= bar["height"], f"{selector} is covered"
+
+
+def test_a_report_says_where_the_numbers_of_equations_lead(visit: Callable[..., Watched]):
+    page = visit("given", at="encoder.layers.0.self_attention").page
+    assert "EQ-52" in page.locator("#step-weights").inner_text()
+    assert "docs/EQUATIONS.md" in page.locator("main .sources").inner_text()
 
 
 def test_behind_each_picture_stands_a_table_of_its_numbers(visit: Callable[..., Watched]):

@@ -16,6 +16,7 @@ from pellucid.equations import jacobian_statistics, sinusoidal_positions
 from pellucid.inspection.canvas import print_style
 from pellucid.inspection.seed_figures import (
     FIGURE_NAMES,
+    LEGEND,
     FigureName,
     draw_figure,
     draw_seed_figures,
@@ -59,6 +60,8 @@ def test_both_formats_are_written_and_are_alike_the_second_time(tmp_path: Path):
     assert first[1].read_bytes().startswith(b"<?xml")
     for one, other in zip(first, second, strict=True):
         assert one.read_bytes() == other.read_bytes()
+    svg = next(path for path in tmp_path.rglob("*.svg"))
+    assert LEGEND in svg.read_text(encoding="utf-8")
 
 
 def test_the_jacobians_are_those_of_the_catalogue():

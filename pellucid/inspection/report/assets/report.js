@@ -22,6 +22,7 @@ export function renderReport(root, report, options = {}) {
   const views = viewsOf(context);
   const main = make("main", { class: "view", tabindex: "-1" });
   const nav = navigation(report, views);
+  followScroll(root, main, nav);
   const state = { at: 0, head: 0, hasTurned: false, keepsHash: options.hash !== false };
   const go = (name, step = "") => {
     const index = Math.max(0, views.findIndex((view) => view.name === name));
@@ -40,7 +41,10 @@ export function renderReport(root, report, options = {}) {
     if (state.keepsHash) window.history.pushState(null, "", `#${target}`);
     go(...target.split("/"));
   });
-  root.addEventListener("keydown", (event) => turnPage(event, views, state, go));
+  // Before the first click nothing has the focus, and keys go to the body, outside of root.
+  document.addEventListener("keydown", (event) => {
+    if (root.contains(event.target) || event.target === document.body) turnPage(event, views, state, go);
+  });
   const fromAddress = () => go(...decodeURIComponent(window.location.hash.slice(1)).split("/"));
   if (state.keepsHash) {
     window.addEventListener("popstate", fromAddress);
@@ -126,6 +130,57 @@ function navigation(report, views) {
   return nav;
 }
 
+/** Marks in the side bar which step of the page is being read, and keeps that mark in sight. */
+function followScroll(root, main, nav) {
+  let isDue = false;
+  const follow = () => {
+    isDue = false;
+    if (!root.isConnected) return;
+    const line = window.innerHeight / 3;
+    const steps = [...main.querySelectorAll(".step")];
+    const begun = steps.filter((step) => step.getBoundingClientRect().top <= line);
+    const isAtEnd = window.innerHeight + window.scrollY >= document.documentElement.scrollHeight - 2;
+    const isLong = document.documentElement.scrollHeight > window.innerHeight + 2;
+    const here = isAtEnd && isLong ? steps.at(-1) : begun.at(-1) ?? steps[0];
+    const links = [...nav.querySelectorAll("a.step-link")];
+    const link = here && links[steps.indexOf(here)];
+    for (const each of links) {
+      if (each === link) each.setAttribute("aria-current", "location");
+      else each.removeAttribute("aria-current");
+    }
+    keepInSight(nav, link ?? nav.querySelector("a[aria-current]"));
+  };
+  const soon = () => {
+    if (!isDue) requestAnimationFrame(follow);
+    isDue = true;
+  };
+  window.addEventListener("scroll", soon, { passive: true });
+  window.addEventListener("resize", soon, { passive: true });
+  new MutationObserver(soon).observe(main, { childList: true });
+}
+
+/** Scrolls `nav` alone; scrollIntoView would move the page as well. */
+function keepInSight(nav, link) {
+  if (!link || nav.scrollHeight <= nav.clientHeight) return;
+  const frame = nav.getBoundingClientRect();
+  const box = link.getBoundingClientRect();
+  const margin = 3 * box.height;
+  if (box.top < frame.top + margin) nav.scrollTop -= frame.top + margin - box.top;
+  else if (box.bottom > frame.bottom - margin) nav.scrollTop += box.bottom - frame.bottom + margin;
+}
+
+/** The steps of the page that is shown, below its link. */
+function showSteps(nav, link, page) {
+  nav.querySelector(".steps-here")?.remove();
+  if (!page || page.steps.length < 2) return;
+  const list = make("ol", { class: "steps-here" });
+  for (const step of page.steps) {
+    const href = `#${page.name}/${step.name}`;
+    list.append(make("li", {}, make("a", { class: "step-link", href }, step.title)));
+  }
+  link.after(list);
+}
+
 function show(context, views, state, main, nav) {
   const view = views[state.at];
   forgetPictures();
@@ -148,13 +203,23 @@ function show(context, views, state, main, nav) {
     view.headCount > 1 ? headChoice(view, state, draw) : "",
     body,
     pageLinks(views, state.at),
+    make(
+      "p",
+      { class: "sources" },
+      "EQ numbers are those of docs/EQUATIONS.md in the source of Pellucid: each equation with its formula,",
+      " where it is from, the function that computes it, and the tests of that function.",
+    ),
   );
   draw();
   context.inspector.element.hidden = body.querySelector(".cells, .beam-board") === null;
-  for (const link of nav.querySelectorAll("a")) {
+  for (const link of nav.querySelectorAll("a:not(.step-link)")) {
     const isHere = link.getAttribute("href") === `#${view.name}`;
-    if (isHere) link.setAttribute("aria-current", "page");
-    else link.removeAttribute("aria-current");
+    if (!isHere) {
+      link.removeAttribute("aria-current");
+      continue;
+    }
+    link.setAttribute("aria-current", "page");
+    showSteps(nav, link, context.report.pages.find((page) => page.name === view.name));
   }
 }
 
