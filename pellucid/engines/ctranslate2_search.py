@@ -110,6 +110,8 @@ class Search:
                 return self._unread(each)
             else:
                 log_probs = each.log_probs
+            if each.is_cut and self._settings.forced_stop == "free":
+                log_probs = (*log_probs[:-1], 0.0)
             return make_hypothesis([*each.ids, STOP_ID], log_probs, self._settings.penalty)
 
         return lambda: [
@@ -140,7 +142,7 @@ class Search:
             beam_size=settings.beam_size,
             num_hypotheses=settings.beam_size,
             length_penalty=self._exponent,
-            patience=settings.patience,
+            patience=settings.patience if settings.beam_size > 1 else 1,
             max_input_length=0,
             max_decoding_length=max(row.limit for row in rows),
             min_decoding_length=0,

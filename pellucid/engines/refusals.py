@@ -15,6 +15,7 @@ _KNOWN = frozenset(
         "n_best",
         "length_penalty",
         "length_penalty_kind",
+        "forced_stop",
         "coverage_penalty",
         "patience",
         "max_length",
@@ -40,6 +41,8 @@ POSITIONS = 2048
 
 def setting_refusals(settings: DecodingConfig, vocabulary_size: int) -> list[str]:
     """Everything in ``settings`` that CTranslate2 does not do, or does otherwise than we."""
+    if settings.beam_size == 1:  # when a beam search ends is no question of a greedy one
+        settings = settings.model_copy(update={"patience": 1.0, "stop_bound": "exact"})
     plain = DecodingConfig()
     faults = [
         _shown(name, getattr(settings, name))

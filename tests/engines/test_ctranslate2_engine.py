@@ -142,6 +142,34 @@ def test_lengths_follow_each_source_as_the_settings_say(fast, ours):
     assert len({len(each.tokens) for each in found}) > 5
 
 
+@pytest.mark.parametrize(("beam_size", "patience"), [(1, math.inf), (4, 1.0)])
+def test_it_searches_with_the_settings_of_an_imported_model(fast, ours, beam_size, patience):
+    """length^α, a free stop where a translation is cut, and of one beam whatever ends a search."""
+    settings = ours.settings.changed(
+        {
+            "beam_size": beam_size,
+            "length_penalty": 1.0,
+            "length_penalty_kind": "power",
+            "patience": patience,
+            "stop_bound": "current" if beam_size == 1 else "exact",
+            "max_length": 12,
+            "forced_stop": "free",
+        }
+    )
+    found, expected = (each.translate(LINES, settings) for each in (fast, ours))
+    same = [
+        (one, other)
+        for one, other in zip(found, expected, strict=True)
+        if one.tokens == other.tokens
+    ]
+    assert len(same) >= (200 if beam_size == 1 else 180)
+    assert sum(len(one.tokens) == 12 for one, _ in same) > 10, "some are cut"
+    for one, other in same:
+        assert_same_figures(one, other)
+    with pytest.raises(ConfigError, match='cannot do stop_bound="current"'):
+        fast.translate(LINES[:1], settings.changed({"beam_size": 4, "stop_bound": "current"}))
+
+
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_pad_and_start_are_never_said(tmp_path: Path, beam_size: int):
     bundle = random_bundle()
