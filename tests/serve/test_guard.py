@@ -397,7 +397,7 @@ def test_text_is_noted_if_it_was_asked_for_and_a_key_never(caplog):
 
 
 def test_a_probe_does_not_wait_until_all_that_came_before_it_are_read():
-    """Requests that arrive together are read one in each turn of the event loop."""
+    """Requests that arrive together are read a few in each turn of the event loop."""
     order: list[str] = []
 
     async def app(scope: dict, receive: object, send: object) -> None:
@@ -422,7 +422,7 @@ def test_a_probe_does_not_wait_until_all_that_came_before_it_are_read():
         await asyncio.gather(*posts, ask("GET", "/livez"))
 
     asyncio.run(all_at_once())
-    assert order.index("/livez") < 5
+    assert order.index("/livez") < 15
     posts = [each for each in order if each != "/livez"]
     assert posts == sorted(posts), "in the order in which they came"
     assert len(posts) == 30
