@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from equation_ties import find_ties
 from kinds_of_tests import Kind, kinds
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,6 +25,15 @@ NOT_YET = "**not yet**"
 EQUATION_COUNT, ERRATUM_COUNT = 139, 74
 PICTURES = "seed_figures"
 """Modules that draw equations: a picture of one does not implement it."""
+
+TIES = find_ties()
+TIE_SENTENCES = {
+    "run": "Run by the program",
+    "twin": "Held to the program by a law",
+    "notation": "Notation, which nothing runs",
+}
+MOST_CALLERS = 4
+"""Files named beside a function; the program reaches some equations from thirty."""
 
 _DECLARED = re.compile(r"\bEQ: (\d{2,3}\b(?:, \d{2,3}\b)*)")
 _LAW = re.compile(r"\bLaw: (tests/[\w/]+\.py)")
@@ -37,7 +47,9 @@ Every equation, definition and procedure of the five texts that Pellucid was wri
 number: where it stands, what implements it and which tests hold the code to it. The short names of
 the texts, with authors and titles, are in [sources.md](sources.md). Functions declare the numbers
 they implement in the line `EQ:` of their docstrings, tests name theirs as `EQ-27`. What is missing
-is marked **not yet**. Where a text is wrong, see [ERRATA.md](ERRATA.md).
+is marked **not yet**. A function that the program calls is *run by* it; one that the program
+computes in another, faster way is *held to it by a law*; the rest is *notation*, which is read and
+tested and which nothing runs. Where a text is wrong, see [ERRATA.md](ERRATA.md).
 
 A test by hand has what is expected written into it. A referee is what another library answers. The
 further tests hold an equation to a property, to another equation, or to the sum written out.
@@ -69,6 +81,11 @@ class Place:
     def area(self) -> str:
         """The part of the package it stands in."""
         return self.path.split("/")[1].removesuffix(".py")
+
+    @property
+    def module_name(self) -> str:
+        """``module.name``, as ``find_ties`` has it."""
+        return f"{self.path.removesuffix('.py').replace('/', '.')}.{self.name}"
 
     def link(self) -> str:
         """Its name, leading to its file from docs."""
@@ -181,7 +198,7 @@ def _importers() -> dict[str, list[Place]]:
     """Which modules outside ``equations`` import which of its functions."""
     found: dict[str, list[Place]] = {}
     for path in sorted((ROOT / "pellucid").rglob("*.py")):
-        if path.parent.name == "equations" or PICTURES in path.name:
+        if "equations" in path.parts or PICTURES in path.name:
             continue
         module = Place(path.stem, path.relative_to(ROOT).as_posix(), "")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -234,8 +251,17 @@ def _equation(number: int, entry: dict[str, Any], found: Evidence) -> str:
     if not functions and "of" in entry:
         functions = f"those of EQ-{entry['of']:02}"
     lines.append(f"- Function: {functions or ('see below' if _built(found) else NOT_YET)}")
-    if found.users:
-        lines.append(f"- Used by: {_links(found.users)}")
+    ties = [(each, TIES[each.module_name]) for each in found.functions if each.module_name in TIES]
+    for kind, sentence in TIE_SENTENCES.items():
+        tied = [(function, tie) for function, tie in ties if tie.kind == kind]
+        if tied:
+            names = ", ".join(f"`{function.name}`" for function, _ in tied)
+            by = sorted({path for _, tie in tied for path in tie.by})[:MOST_CALLERS]
+            files = ", ".join(f"[{path.removeprefix('pellucid/')}](../{path})" for path in by)
+            lines.append(f"- {sentence}: {names}{f' ({files})' if files else ''}")
+    users = [each for each in found.users if each.area == "model"]
+    if users:
+        lines.append(f"- Used by: {_links(users)}")
     if found.twins:
         laws = sorted({law for twin in found.twins for law in _LAW.findall(twin.docstring)})
         proofs = ", ".join(f"[{Path(law).stem}](../{law})" for law in laws)

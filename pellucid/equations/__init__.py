@@ -8,45 +8,16 @@ twins are in ``fused``. Where a module and its main function share a name (``att
 from pellucid.equations.alignment import (
     additive_attention,
     additive_scores,
-    attend,
     attentional_state,
     dot_product_attention,
     general_attention,
     general_scores,
 )
-from pellucid.equations.angles import (
-    angle,
-    angle_weights,
-    cosine,
-    dot_product_variance,
-    exp_cosine,
-    exp_cosine_crossing,
-)
 from pellucid.equations.attention import (
     attention,
-    attention_normalizer,
     attention_scores,
-    attention_vector,
-    attention_weight,
     attention_weights,
     dot_products,
-    masked_attention,
-    project_qkv,
-)
-from pellucid.equations.columns import (
-    attention_columns,
-    embed_columns,
-    feed_forward_columns,
-    hadamard,
-    inner_product,
-    matrix_product,
-    merge_heads_columns,
-    one_hot_columns,
-    project_columns,
-    scores_columns,
-    sinusoidal_columns,
-    to_columns,
-    weights_columns,
 )
 from pellucid.equations.embedding import (
     embed,
@@ -64,9 +35,6 @@ from pellucid.equations.feed_forward import (
     silu,
 )
 from pellucid.equations.heads import (
-    attention_head,
-    head_contributions,
-    joint_rank,
     merge_heads,
     multi_head_attention,
     split_heads,
@@ -82,14 +50,10 @@ from pellucid.equations.losses import (
     reduce_losses,
     sequence_log_prob,
     smooth_labels,
-    smooth_labels_excluding_label,
-    smooth_labels_excluding_padding,
     smoothed_cross_entropy,
 )
 from pellucid.equations.masks import (
-    additive_mask,
     causal_mask,
-    mask_scores,
     masked_softmax,
     padding_mask,
 )
@@ -97,22 +61,80 @@ from pellucid.equations.normalization import (
     l2_centered_norm,
     l2_norm,
     layer_norm,
-    mean_and_deviation,
     rms_norm,
+)
+from pellucid.equations.notation.angles import (
+    angle,
+    angle_weights,
+    cosine,
+    dot_product_variance,
+    exp_cosine,
+    exp_cosine_crossing,
+)
+from pellucid.equations.notation.columns import (
+    attention_columns,
+    embed_columns,
+    feed_forward_columns,
+    hadamard,
+    inner_product,
+    matrix_product,
+    merge_heads_columns,
+    one_hot_columns,
+    project_columns,
+    scores_columns,
+    sinusoidal_columns,
+    to_columns,
+    weights_columns,
+)
+from pellucid.equations.notation.elman import (
+    rnn,
+    rnn_cell,
+)
+from pellucid.equations.notation.entrywise import (
+    additive_mask,
+    attend,
+    attention_head,
+    attention_normalizer,
+    attention_vector,
+    attention_weight,
+    head_contributions,
+    joint_rank,
+    mask_scores,
+    masked_attention,
+    project_qkv,
+)
+from pellucid.equations.notation.jacobian import (
+    JacobianStatistics,
+    jacobian_pair,
+    jacobian_statistics,
+    numeric_jacobian,
+    scaled_softmax,
+    softmax_jacobian,
+)
+from pellucid.equations.notation.other_norms import (
+    centered_skip_connection,
+    mean_and_deviation,
+    skip_connection,
+)
+from pellucid.equations.notation.other_smoothings import (
+    smooth_labels_excluding_label,
+    smooth_labels_excluding_padding,
+)
+from pellucid.equations.notation.waves import (
+    is_permutation_equivariant,
+    position_shift,
+    wavelength,
+    wavelength_positions,
 )
 from pellucid.equations.positions import (
     BASE,
     add_positions,
-    is_permutation_equivariant,
     joint_positions,
     learned_positions,
     network_embedding,
     one_hot_positions,
-    position_shift,
     sinusoidal_positions,
     summed_positions,
-    wavelength,
-    wavelength_positions,
 )
 from pellucid.equations.recurrent import (
     concatenate_directions,
@@ -121,8 +143,6 @@ from pellucid.equations.recurrent import (
     lstm,
     lstm_cell,
     reverse_sequences,
-    rnn,
-    rnn_cell,
     unroll,
 )
 from pellucid.equations.regularization import (
@@ -143,10 +163,8 @@ from pellucid.equations.relative import (
 )
 from pellucid.equations.residual import (
     add_and_norm,
-    centered_skip_connection,
     norm_and_add,
     residual,
-    skip_connection,
 )
 from pellucid.equations.schedules import (
     constant_learning_rate,
@@ -164,14 +182,8 @@ from pellucid.equations.search import (
     sequence_score,
 )
 from pellucid.equations.softmax import (
-    JacobianStatistics,
-    jacobian_pair,
-    jacobian_statistics,
     log_softmax,
-    numeric_jacobian,
-    scaled_softmax,
     softmax,
-    softmax_jacobian,
 )
 from pellucid.equations.word2vec import (
     keep_probability,

@@ -9,20 +9,6 @@ from pellucid.equations.masks import masked_softmax
 from pellucid.equations.shapes import require_same_size
 
 
-def attend(
-    states: Float[Tensor, "*batch key size"], query: Float[Tensor, "*batch size"]
-) -> Float[Tensor, "*batch size"]:
-    """Condense any number of states into one vector: their mean, weighted by fit to the query.
-
-        c = Σₜ αₜ hₜ,   α = softmaxₜ(query · hₜ)
-
-    EQ: 135, 136.  Source: Lee, Before Transformers; Luong et al. (2015), §3.1.
-    Symbols: states = H, rows hₜ; query = h⁽ᵉ⁾; result = c.
-    Raises: ShapeError if the query is not as wide as the states.
-    """
-    return dot_product_attention(query.unsqueeze(-2), states, states).squeeze(-2)
-
-
 def dot_product_attention(
     query: Float[Tensor, "*batch query key_size"],
     key: Float[Tensor, "*batch key key_size"],

@@ -5,7 +5,7 @@ import math
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from pellucid.equations.masks import causal_mask, masked_softmax
+from pellucid.equations.masks import masked_softmax
 from pellucid.equations.shapes import require_same_batch, require_same_size
 
 
@@ -76,85 +76,3 @@ def attention(
     require_same_size("number of keys", ("key", key, -2), ("value", value, -2))
     require_same_batch("query", query, "value", value)
     return attention_weights(query, key, may_attend) @ value
-
-
-def masked_attention(
-    query: Float[Tensor, "*batch length key_size"],
-    key: Float[Tensor, "*batch length key_size"],
-    value: Float[Tensor, "*batch length value_size"],
-) -> Float[Tensor, "*batch length value_size"]:
-    """Attention in which no query looks ahead of itself.
-
-        MaskAttention(Q, K, V) = softmax(Q Kᵀ / √dₖ + M) V
-
-    EQ: 74.  Source: Agarwal, Def. 5.2; Vaswani et al. (2017), §3.2.3.
-    Symbols: query = Q, key = K, value = V, M = additive_mask(causal_mask(length)).
-    Raises: ShapeError if the three do not fit together or are not equally long.
-    """
-    require_same_size("length", ("query", query, -2), ("key", key, -2))
-    return attention(query, key, value, causal_mask(query.shape[-2], device=query.device))
-
-
-def project_qkv(
-    x: Float[Tensor, "*batch length d_model"],
-    w_q: Float[Tensor, "d_model key_size"],
-    w_k: Float[Tensor, "d_model key_size"],
-    w_v: Float[Tensor, "d_model value_size"],
-) -> tuple[
-    Float[Tensor, "*batch length key_size"],
-    Float[Tensor, "*batch length key_size"],
-    Float[Tensor, "*batch length value_size"],
-]:
-    """Queries, keys and values of one head, all made from the same rows.
-
-        Q = X W_q,   K = X W_k,   V = X W_v
-
-    EQ: 62.  Source: Transformers report, §1.3.
-    Symbols: x = X, w_q = W_q, w_k = W_k, w_v = W_v; results = (Q, K, V).
-    """
-    return x @ w_q, x @ w_k, x @ w_v
-
-
-def attention_normalizer(
-    query: Float[Tensor, " key_size"], keys: Float[Tensor, "key key_size"]
-) -> Float[Tensor, ""]:
-    """What the exponentials of one query's scores sum to.
-
-        Sᵢ = Σⱼ exp(qᵢ · kⱼ / √dₖ)
-
-    EQ: 54.  Source: Agarwal, §4.1, where the index i is missing (ER-15).
-    Symbols: query = qᵢ, keys = the rows kⱼ.
-
-    As printed, without subtracting a maximum: infinite when a score passes 709 in float64.
-    """
-    return (keys @ query / math.sqrt(query.shape[-1])).exp().sum()
-
-
-def attention_weight(
-    query: Float[Tensor, " key_size"], keys: Float[Tensor, "key key_size"], position: int
-) -> Float[Tensor, ""]:
-    """How much one query looks at the key in one position.
-
-        wᵢⱼ = exp(qᵢ · kⱼ / √dₖ) / Sᵢ
-
-    EQ: 54.  Source: Agarwal, §4.1; Lee, Scaled Dot-Product Attention.
-    Symbols: query = qᵢ, keys = the rows kⱼ, position = j, Sᵢ = attention_normalizer.
-    """
-    score = query @ keys[position] / math.sqrt(query.shape[-1])
-    return score.exp() / attention_normalizer(query, keys)
-
-
-def attention_vector(
-    query: Float[Tensor, " key_size"],
-    keys: Float[Tensor, "key key_size"],
-    values: Float[Tensor, "key value_size"],
-) -> Float[Tensor, " value_size"]:
-    """What one query gets: the values, each times its weight, added up.
-
-        aᵢ = Σⱼ wᵢⱼ vⱼ = (1/Sᵢ) Σⱼ exp(qᵢ · kⱼ / √dₖ) vⱼ
-
-    EQ: 55, 56.  Source: Agarwal, §4.1.
-    Symbols: query = qᵢ, keys = the rows kⱼ, values = the rows vⱼ.
-    """
-    exponentials = (keys @ query / math.sqrt(query.shape[-1])).exp()
-    return exponentials @ values / attention_normalizer(query, keys)

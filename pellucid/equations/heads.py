@@ -3,7 +3,6 @@
 import dataclasses
 from collections.abc import Callable
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
@@ -60,26 +59,6 @@ def merge_heads(
     return x.transpose(-3, -2).flatten(-2)
 
 
-def attention_head(
-    query: Float[Tensor, "*batch query d_model"],
-    key: Float[Tensor, "*batch key d_model"],
-    value: Float[Tensor, "*batch key d_model"],
-    w_q: Float[Tensor, "d_model key_size"],
-    w_k: Float[Tensor, "d_model key_size"],
-    w_v: Float[Tensor, "d_model value_size"],
-) -> Float[Tensor, "*batch query value_size"]:
-    """One head: attention between projections of the three inputs.
-
-        headᵢ = Attention(Q Wᵢ^Q, K Wᵢ^K, V Wᵢ^V)
-
-    EQ: 78.  Source: Agarwal, Def. 4.2; Vaswani et al. (2017), §3.2.2.
-    Symbols: query = Q, key = K, value = V, w_q = Wᵢ^Q, w_k = Wᵢ^K, w_v = Wᵢ^V.
-    Raises: ShapeError if inputs and weights do not fit together.
-    """
-    _require_projections(("query", query, w_q), ("key", key, w_k), ("value", value, w_v))
-    return attention(query @ w_q, key @ w_k, value @ w_v)
-
-
 def multi_head_attention(
     query: Float[Tensor, "*batch query d_model"],
     key: Float[Tensor, "*batch key d_model"],
@@ -105,7 +84,7 @@ def multi_head_attention(
     the same for every head. The paper has no biases. Differs: torch.nn.MultiheadAttention ties
     key_size and value_size to d_model / heads, and its masks say True = hidden.
     """
-    _require_projections(("query", query, w_q), ("key", key, w_k), ("value", value, w_v))
+    require_projections(("query", query, w_q), ("key", key, w_k), ("value", value, w_v))
     each_head = head(
         _plus(query.unsqueeze(-3) @ w_q, biases.b_q),  # (*batch, heads, query, key_size)
         _plus(key.unsqueeze(-3) @ w_k, biases.b_k),
@@ -115,25 +94,6 @@ def multi_head_attention(
     side_by_side = merge_heads(each_head)  # (*batch, query, heads * value_size)
     require_same_size("heads * value_size", ("the heads", side_by_side, -1), ("w_o", w_o, -2))
     return _plus(side_by_side @ w_o, biases.b_o)
-
-
-def head_contributions(
-    each_head: Float[Tensor, "*batch heads query value_size"],
-    w_o: Float[Tensor, "heads*value_size d_model"],
-) -> Float[Tensor, "*batch heads query d_model"]:
-    """What each head adds to the output; their sum is the multi-head attention.
-
-        Concat(head₁, …, head_h) W^O = Σᵢ headᵢ W^O₍ᵢ₎
-
-    EQ: 81.  Source: follows from Vaswani et al. (2017), §3.2.2.
-    Symbols: each_head[i] = headᵢ, W^O₍ᵢ₎ = rows i·dᵥ to (i+1)·dᵥ of W^O.
-    Raises: ShapeError if heads and weights do not fit together.
-    """
-    require_same_size(
-        "heads * value_size", ("the heads", merge_heads(each_head), -1), ("w_o", w_o, -2)
-    )
-    blocks = w_o.reshape(each_head.shape[-3], each_head.shape[-1], -1)
-    return each_head @ blocks  # (*batch, heads, query, d_model)
 
 
 def two_stage_weights(
@@ -151,21 +111,11 @@ def two_stage_weights(
     return shared @ per_head
 
 
-def joint_rank(weights: Float[Tensor, "heads d_model size"]) -> int:
-    """How many dimensions of the input the projections of all heads together can see.
-
-        rank [W₁ W₂ … W_h]
-
-    EQ: 87.  Source: derived; settles ER-22.
-    Symbols: weights[i] = Wᵢ.
-    """
-    return int(torch.linalg.matrix_rank(merge_heads(weights)).item())
-
-
 def _plus(x: Tensor, bias: Tensor | None) -> Tensor:
     return x if bias is None else x + bias
 
 
-def _require_projections(*projections: tuple[str, Tensor, Tensor]) -> None:
+def require_projections(*projections: tuple[str, Tensor, Tensor]) -> None:
+    """Raise ShapeError unless every input is as wide as its matrix has rows."""
     for name, x, weight in projections:
         require_same_size("d_model", (name, x, -1), (f"w_{name[0]}", weight, -2))

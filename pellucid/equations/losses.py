@@ -70,51 +70,8 @@ def smooth_labels(
     Differs: ``smooth_labels_excluding_label`` (fairseq, flax) and
     ``smooth_labels_excluding_padding`` (Annotated Transformer, JoeyNMT) bear the same name there.
     """
-    _require_smoothing(smoothing)
+    require_smoothing(smoothing)
     return (1 - smoothing) * one_hot(labels, vocabulary_size, dtype) + smoothing / vocabulary_size
-
-
-def smooth_labels_excluding_label(
-    labels: Int[Tensor, "*batch"],
-    vocabulary_size: int,
-    smoothing: Number,
-    dtype: torch.dtype | None = None,
-) -> Float[Tensor, "*batch {vocabulary_size}"]:
-    """Take a little belief from the right word and share it among the others only.
-
-        q = (1 - ε) y + ε (1 - y) / (K - 1)
-
-    EQ: 120.  Source: fairseq's label_smoothed_cross_entropy, flax's wmt example (ER-48).
-    Symbols: y = one_hot(labels), smoothing = ε, vocabulary_size = K.
-    Raises: ConfigError unless 0 ≤ smoothing ≤ 1.
-    Differs: ``smooth_labels`` shares among all words; there the right one keeps 1 - ε + ε/K.
-    """
-    _require_smoothing(smoothing)
-    y = one_hot(labels, vocabulary_size, dtype)
-    return (1 - smoothing) * y + smoothing * (1 - y) / (vocabulary_size - 1)
-
-
-def smooth_labels_excluding_padding(
-    labels: Int[Tensor, "*batch"],
-    vocabulary_size: int,
-    smoothing: Number,
-    pad_id: int,
-    dtype: torch.dtype | None = None,
-) -> Float[Tensor, "*batch {vocabulary_size}"]:
-    """Share the belief among the other words, but give the padding symbol none.
-
-        q = (1 - ε) y + ε (1 - y - y_pad) / (K - 2);   q = 0 where the label is padding
-
-    EQ: 120.  Source: the Annotated Transformer, LabelSmoothing; JoeyNMT (ER-48).
-    Symbols: y = one_hot(labels), y_pad = one_hot(pad_id), smoothing = ε, vocabulary_size = K.
-    Raises: ConfigError unless 0 ≤ smoothing ≤ 1.
-    Differs: ``smooth_labels`` shares among all words, padding included.
-    """
-    _require_smoothing(smoothing)
-    y = one_hot(labels, vocabulary_size, dtype)
-    padding = one_hot(torch.full_like(labels, pad_id), vocabulary_size, dtype)
-    smoothed = (1 - smoothing) * y + smoothing * (1 - y - padding) / (vocabulary_size - 2)
-    return smoothed.masked_fill((labels == pad_id).unsqueeze(-1), 0.0)
 
 
 def distribution_cross_entropy(
@@ -149,7 +106,7 @@ def smoothed_cross_entropy(
     labels equal to ``pad_id`` do not count.
     Raises: ShapeError if there is not one label per row; ConfigError unless 0 ≤ smoothing ≤ 1.
     """
-    _require_smoothing(smoothing)
+    require_smoothing(smoothing)
     right = negative_log_likelihood(logits, labels)
     every = -log_softmax(logits).mean(dim=-1)
     losses = (1 - smoothing) * right + (smoothing * every if smoothing else 0.0)
@@ -230,6 +187,7 @@ def _real(labels: Tensor, pad_id: int | None) -> Tensor:
     return labels != pad_id
 
 
-def _require_smoothing(smoothing: Number) -> None:
+def require_smoothing(smoothing: Number) -> None:
+    """Raise ConfigError unless 0 ≤ smoothing ≤ 1."""
     if not 0 <= smoothing <= 1:
         raise ConfigError(f"smoothing must lie between 0 and 1, got {smoothing}")

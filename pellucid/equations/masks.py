@@ -6,7 +6,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from pellucid.core.errors import ShapeError
 from pellucid.equations.shapes import require_fits
 from pellucid.equations.softmax import softmax
 
@@ -38,43 +37,6 @@ def padding_mask(ids: Int[Tensor, "*batch length"], pad_id: int) -> Bool[Tensor,
     Symbols: ids = token ids, pad_id = the id that fills sentences up.
     """
     return ids != pad_id
-
-
-def additive_mask(
-    may_attend: Bool[Tensor, "*shape"], dtype: torch.dtype | None = None
-) -> Float[Tensor, "*shape"]:
-    """The mask as a matrix to be added to the scores: 0 where one may look, -inf elsewhere.
-
-        M[i, j] = 0 if may_attend[i, j] else -∞
-
-    EQ: 70, 72.  Source: Agarwal, Def. 5.2; Transformers report, (7).
-    Symbols: result = M, in ``dtype`` (torch's default dtype if not given).
-
-    Made by selection, not by multiplication: 0 · (-∞) is NaN (ER-42).
-    """
-    zeros = torch.zeros(may_attend.shape, dtype=dtype, device=may_attend.device)
-    return zeros.masked_fill(~may_attend, -math.inf)
-
-
-def mask_scores(
-    scores: Float[Tensor, "*batch query key"], offset: int = 0
-) -> Float[Tensor, "*batch query key"]:
-    """Forbid looking ahead: scores of later keys become -inf.
-
-        x'[i, j] = x[i, j] if j ≤ i + offset else -∞
-
-    EQ: 71, 72.  Source: Single Page, Functions, Mask(x).
-    Symbols: scores = x, result = x', offset = keys that precede the first query.
-    Raises: ShapeError unless there are exactly ``offset`` more keys than queries.
-    """
-    query_count, key_count = scores.shape[-2:]
-    if key_count != query_count + offset:
-        raise ShapeError(
-            f"scores must have as many keys (axis -1) as queries (axis -2) plus offset={offset},"
-            f" got shape {tuple(scores.shape)}",
-            hint=f"offset={key_count - query_count} fits if the queries are the last of the keys",
-        )
-    return scores.masked_fill(~causal_mask(query_count, offset, scores.device), -math.inf)
 
 
 def masked_softmax(

@@ -10,21 +10,6 @@ from pellucid.equations.shapes import Number
 NormKind = Literal["layer", "rms", "l2", "l2_centered"]
 
 
-def mean_and_deviation(
-    x: Float[Tensor, "*batch size"],
-) -> tuple[Float[Tensor, "*batch 1"], Float[Tensor, "*batch 1"]]:
-    """Mean and population standard deviation of each row.
-
-        μ = (1/k) Σ aᵢ,   σ = √((1/k) Σ (aᵢ - μ)²)
-
-    EQ: 92.  Source: Agarwal, Def. 6.1; Ba et al. (2016), eq. (3).
-    Symbols: x = a, size = k; results = (μ, σ).
-    Differs: torch.std and the Annotated Transformer divide by k - 1.
-    """
-    mean = x.mean(dim=-1, keepdim=True)
-    return mean, (x - mean).square().mean(dim=-1, keepdim=True).sqrt()
-
-
 def layer_norm(
     x: Float[Tensor, "*batch size"],
     gain: Float[Tensor, " size"] | None = None,

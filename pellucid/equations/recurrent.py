@@ -12,24 +12,6 @@ from pellucid.equations.shapes import require_same_size
 State = TypeVar("State")
 
 
-def rnn_cell(
-    x: Float[Tensor, "*batch inputs"],
-    hidden: Float[Tensor, "*batch hidden"],
-    w_ih: Float[Tensor, "hidden inputs"],
-    w_hh: Float[Tensor, "hidden hidden"],
-    b_ih: Float[Tensor, " hidden"],
-    b_hh: Float[Tensor, " hidden"],
-) -> Float[Tensor, "*batch hidden"]:
-    """One step of the plainest recurrent network.
-
-        h' = tanh(W_ih x + b_ih + W_hh h + b_hh)
-
-    EQ: 131.  Source: Elman (1990); Lee, Before Transformers, leaves the cell open.
-    Symbols: x = x, hidden = h, result = h'; as torch.nn.RNNCell.
-    """
-    return torch.tanh(_linear(x, w_ih, b_ih) + _linear(hidden, w_hh, b_hh))
-
-
 def lstm_cell(
     x: Float[Tensor, "*batch inputs"],
     hidden: Float[Tensor, "*batch hidden"],
@@ -48,7 +30,7 @@ def lstm_cell(
     EQ: 131.  Source: Hochreiter and Schmidhuber (1997), with the forget gate of Gers et al. (2000).
     Symbols: x = x, hidden = h, cell = c; results = (h', c'); as torch.nn.LSTMCell.
     """
-    gates = _linear(x, w_ih, b_ih) + _linear(hidden, w_hh, b_hh)
+    gates = linear(x, w_ih, b_ih) + linear(hidden, w_hh, b_hh)
     input_gate, forget_gate, candidate, output_gate = gates.chunk(4, dim=-1)
     cell = forget_gate.sigmoid() * cell + input_gate.sigmoid() * candidate.tanh()
     return output_gate.sigmoid() * cell.tanh(), cell
@@ -72,8 +54,8 @@ def gru_cell(
     Symbols: x = x, hidden = h, result = h'; as torch.nn.GRUCell.
     Differs: Cho et al. apply the reset gate before W_hh; torch and this do so after it.
     """
-    reset_x, update_x, new_x = _linear(x, w_ih, b_ih).chunk(3, dim=-1)
-    reset_h, update_h, new_h = _linear(hidden, w_hh, b_hh).chunk(3, dim=-1)
+    reset_x, update_x, new_x = linear(x, w_ih, b_ih).chunk(3, dim=-1)
+    reset_h, update_h, new_h = linear(hidden, w_hh, b_hh).chunk(3, dim=-1)
     update = (update_x + update_h).sigmoid()
     new = (new_x + (reset_x + reset_h).sigmoid() * new_h).tanh()
     return (1 - update) * new + update * hidden
@@ -96,29 +78,6 @@ def unroll(
         output, state = step(x, state)
         outputs.append(output)
     return torch.stack(outputs, dim=-2), state
-
-
-def rnn(
-    inputs: Float[Tensor, "*batch time inputs"],
-    hidden: Float[Tensor, "*batch hidden"],
-    w_ih: Float[Tensor, "hidden inputs"],
-    w_hh: Float[Tensor, "hidden hidden"],
-    b_ih: Float[Tensor, " hidden"],
-    b_hh: Float[Tensor, " hidden"],
-) -> Float[Tensor, "*batch time hidden"]:
-    """The states of a plain recurrent network after each element; the last one sums up all.
-
-        hₜ₊₁ = rnn_cell(xₜ, hₜ)
-
-    EQ: 131.  Source: Lee, Before Transformers.
-    Symbols: inputs = x₀ … xₙ, hidden = h₀, result = h₁ … hₙ₊₁; as torch.nn.RNN.
-    """
-
-    def step(x: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
-        state = rnn_cell(x, state, w_ih, w_hh, b_ih, b_hh)
-        return state, state
-
-    return unroll(step, inputs, hidden)[0]
 
 
 def lstm(
@@ -201,5 +160,6 @@ def concatenate_directions(
     return torch.cat((forward, backward), dim=-1)
 
 
-def _linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def linear(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    """x Wᵀ + b, with the matrix as torch.nn keeps it."""
     return x @ weight.transpose(0, 1) + bias

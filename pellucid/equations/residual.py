@@ -5,8 +5,7 @@ from collections.abc import Callable
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.equations.normalization import l2_centered_norm, l2_norm, layer_norm
-from pellucid.equations.shapes import Number
+from pellucid.equations.normalization import layer_norm
 
 
 def residual(
@@ -52,34 +51,3 @@ def norm_and_add(
     Symbols: x = x, sublayer = Sublayer, norm = LayerNorm(·; g, b).
     """
     return residual(x, sublayer(norm(x)))
-
-
-def skip_connection(
-    x: Float[Tensor, "*batch d_model"],
-    sublayer_output: Float[Tensor, "*batch d_model"],
-    eps: Number = 0.0,
-) -> Float[Tensor, "*batch d_model"]:
-    """Bayesuvius's Add & Norm: add, then divide by the length, row by row.
-
-        (A + B) / ‖A + B‖₂
-
-    EQ: 98.  Source: Bayesuvius, Skip Connection.
-    Symbols: x = A, sublayer_output = B.
-    Differs: the paper's norm is LayerNorm (ER-33).
-    """
-    return l2_norm(residual(x, sublayer_output), eps)
-
-
-def centered_skip_connection(
-    x: Float[Tensor, "*batch d_model"],
-    sublayer_output: Float[Tensor, "*batch d_model"],
-    eps: Number = 0.0,
-) -> Float[Tensor, "*batch d_model"]:
-    """Bayesuvius's Add & Norm with the optional centering: LayerNorm / √d_model.
-
-        (A + B - ⟨A + B⟩) / ‖A + B - ⟨A + B⟩‖₂
-
-    EQ: 98.  Source: Bayesuvius, Skip Connection.
-    Symbols: x = A, sublayer_output = B.
-    """
-    return l2_centered_norm(residual(x, sublayer_output), eps)

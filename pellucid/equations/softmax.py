@@ -1,14 +1,7 @@
 """Softmax: scores into weights that sum to one; and its derivative."""
 
-import math
-from collections.abc import Callable
-from dataclasses import dataclass
-
-import torch
 from jaxtyping import Float
 from torch import Tensor
-
-from pellucid.equations.shapes import Number
 
 
 def softmax(x: Float[Tensor, "*shape"], dim: int = -1) -> Float[Tensor, "*shape"]:
@@ -40,100 +33,3 @@ def log_softmax(x: Float[Tensor, "*shape"], dim: int = -1) -> Float[Tensor, "*sh
     """
     shifted = x - x.amax(dim, keepdim=True).detach()
     return shifted - shifted.exp().sum(dim, keepdim=True).log()
-
-
-def scaled_softmax(s: Float[Tensor, "*shape"], scale: Number) -> Float[Tensor, "*shape"]:
-    """Softmax of scores divided by ``scale``; the larger the scale, the flatter the result.
-
-        p_C(s) = softmax(s / C)
-
-    EQ: 45.  Source: Lee, Scaled Dot-Product Attention.
-    Symbols: s = s, scale = C (√dₖ in attention; 1 is the plain softmax).
-    """
-    return softmax(s / scale)
-
-
-def softmax_jacobian(
-    s: Float[Tensor, "*batch size"], scale: Number = 1.0
-) -> Float[Tensor, "*batch size size"]:
-    """How every output of the scaled softmax moves with every input.
-
-        dp_C / ds = (diag(p_C) - p_C ⊗ p_C) / C
-
-    EQ: 46, 47.  Source: Lee, Scaled Dot-Product Attention and its code ``jacobian``.
-    Symbols: s = s, scale = C, entry [i, j] = ∂pᵢ/∂sⱼ.
-    """
-    p = scaled_softmax(s, scale)
-    return (torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)) / scale
-
-
-def numeric_jacobian(
-    function: Callable[[Tensor], Tensor], s: Float[Tensor, " size"], step: Number = 1e-5
-) -> Float[Tensor, "outputs size"]:
-    """The Jacobian by its definition: move one input at a time and see what the outputs do.
-
-        ∂pᵢ/∂sⱼ ≈ (pᵢ(s + h eⱼ) - pᵢ(s - h eⱼ)) / 2h
-
-    EQ: 46.  Source: Lee, Scaled Dot-Product Attention (definition of the Jacobian).
-    Symbols: function = p, s = s, step = h.
-    """
-    steps = step * torch.eye(s.shape[0], dtype=s.dtype, device=s.device)
-    columns = [(function(s + move) - function(s - move)) / (2 * step) for move in steps]
-    return torch.stack(columns, dim=-1)
-
-
-def jacobian_pair(
-    noise: Float[Tensor, "*batch size"], key_size: Number
-) -> tuple[Float[Tensor, "*batch size size"], Float[Tensor, "*batch size size"]]:
-    """The softmax Jacobians without and with scaling, for scores as large as dot products are.
-
-        s = √dₖ · noise;   J(s, C = 1)  and  J(s, C = √dₖ)
-
-    EQ: 48.  Source: Lee, code ``generate_jacobian_comparison``.
-    Symbols: noise ~ N(0, 1), key_size = dₖ, results = (unscaled, scaled).
-    Differs: Lee lets the number of scores stand for dₖ too; give that as ``key_size``
-    for its figures (ER-58).
-    """
-    root = math.sqrt(key_size)
-    s = noise * root
-    return softmax_jacobian(s), softmax_jacobian(s, scale=root)
-
-
-@dataclass(frozen=True)
-class JacobianStatistics:
-    """What can be said of the entries of one Jacobian in a few numbers (EQ-49, ER-57)."""
-
-    mean: float
-    """Always 0 up to rounding: every row of a softmax Jacobian sums to zero."""
-    standard_deviation: float
-    """Population standard deviation; the Frobenius norm divided by the size."""
-    range: float
-    """Largest entry minus smallest."""
-    mean_magnitude: float
-    """Mean of the absolute entries."""
-    median_magnitude: float
-    """Median of the absolute entries: what a typical entry is like."""
-    largest_magnitude: float
-    """Largest absolute entry; near zero when the softmax is saturated."""
-    frobenius_norm: float
-    """Root of the sum of squares."""
-
-
-def jacobian_statistics(jacobian: Float[Tensor, "size size"]) -> JacobianStatistics:
-    """Sum up a Jacobian, so that scaled and unscaled can be compared.
-
-        mean, SD, range, mean |J|, median |J|, max |J|, ‖J‖_F
-
-    EQ: 49.  Source: Lee, titles of its figures; the medians are what ER-57 asks for.
-    Symbols: jacobian = J.
-    """
-    magnitudes = jacobian.abs()
-    return JacobianStatistics(
-        mean=jacobian.mean().item(),
-        standard_deviation=jacobian.std(correction=0).item(),
-        range=(jacobian.max() - jacobian.min()).item(),
-        mean_magnitude=magnitudes.mean().item(),
-        median_magnitude=magnitudes.quantile(0.5).item(),
-        largest_magnitude=magnitudes.max().item(),
-        frobenius_norm=jacobian.square().sum().sqrt().item(),
-    )

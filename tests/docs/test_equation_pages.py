@@ -227,3 +227,18 @@ def test_what_a_test_compares_with_is_told_from_its_code(tmp_path: Path):
         "test_torch": ("torch.nn.functional.softmax",),
         "test_gradient": ("torch.autograd.grad",),
     }
+
+
+def test_every_public_equation_is_tied_to_the_program():
+    """Run by it, held to it by a law, or notation that says so: none hangs in the air."""
+    ties = importlib.import_module("equation_ties").find_ties()
+    assert len(ties) > 150
+    untied = [name for name, tie in ties.items() if tie.kind == "untied"]
+    assert not untied, (
+        f"{untied}: call it in the program, hold it to the program in tests/laws, or move it to"
+        " pellucid/equations/notation"
+    )
+    kinds = {name.rsplit(".", 1)[1]: tie.kind for name, tie in ties.items()}
+    assert kinds["multi_head_attention"] == "twin"
+    assert kinds["add_and_norm"] == kinds["linear_learning_rate"] == "run"
+    assert kinds["matrix_product"] == "notation"

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from pellucid.core.special import PAD_ID, STOP_ID
 from pellucid.equations import text_models, transformer
+from pellucid.equations.weights import count_parameters, parameter_sets
 from pellucid.model import ModelConfig, SequenceModel, build_any_model
 from pellucid.model.clear import clear_text_model, clear_transformer
 from pellucid.text.batching import Batch, label_positions
@@ -131,6 +132,20 @@ def test_an_update_follows_the_gradient_of_the_written_loss(
     theirs = gradients(model, total / batch.target_token_count)
     assert report.loss == pytest.approx(total.item() / batch.target_token_count, rel=1e-12)
     assert_equal_gradients(model, ours, theirs)
+
+
+@pytest.mark.parametrize("settings", EVERY_PAIR[:20], ids=range(20))
+def test_the_parameter_sets_hold_every_parameter_once(settings: dict[str, object]):
+    """EQ-85, EQ-86: the shapes of the paper, and as many numbers as the program learns."""
+    model = random_model(settings)
+    page = clear_transformer(model)
+    sets = dict(parameter_sets(page))
+    config = model.config
+    key, value = sets["decoder.0.cross_attention.w_k"], sets["decoder.0.self_attention.w_v"]
+    assert key.shape == (config.heads, config.d_model, config.key_size)
+    assert value.shape == (config.heads, config.d_model, config.value_size)
+    if config.projection == "per_head":  # the composites of two stages are products, not parameters
+        assert count_parameters(page) == sum(each.numel() for each in model.parameters())
 
 
 def test_an_accelerator_gets_the_positions_of_labels_and_not_of_the_source():

@@ -9,15 +9,13 @@ from torch import Tensor
 from pellucid.core.errors import ConfigError
 from pellucid.core.special import MASK_ID, PAD_ID, START_ID, STOP_ID
 from pellucid.equations import (
-    negative_sampling_loss,
     noise_distribution,
-    skipgram_loss,
     skipgram_pairs,
 )
 from pellucid.model import ModelConfig, SequenceModel, Trace, build_any_model, build_model
 from pellucid.model.decoder_only import DecoderOnly
 from pellucid.model.encoder_only import EncoderOnly
-from pellucid.model.skipgram import SkipGram, _neighbors
+from pellucid.model.skipgram import SkipGram
 
 VOCABULARY = 13
 BLOCKS = {"d_model": 8, "d_ff": 12, "heads": 2}
@@ -168,60 +166,6 @@ def test_attention_is_captured_under_the_usual_names(model):
     built(torch.tensor([[START_ID, 5, 6]]), trace)
     side = built.config.kind
     assert f"{side}.layers.1.self_attention.weights" in trace.values
-
-
-def test_neighbors_are_the_pairs_of_the_equation():
-    """EQ-17: a sentence of five and one of two words, window 2."""
-    near = _neighbors(torch.tensor([[4, 5, 6, 7, 8], [9, 4, PAD_ID, PAD_ID, PAD_ID]]), 2)
-    got = [tuple(pair) for pair in near[0].nonzero().tolist()]
-    assert got == skipgram_pairs(range(5), 2)
-    assert near[1].nonzero().tolist() == [[0, 1], [1, 0]]
-
-
-def test_without_negatives_the_loss_is_the_full_softmax_s_mean_over_pairs():
-    """EQ-17 exactly."""
-    model = skipgram(negatives=0)
-    labels = text([4, 5, 6, 4], [7, 8])
-    sums = model.loss(labels, labels, labels, 0.0)
-    pairs = skipgram_pairs([4, 5, 6, 4], 2) + skipgram_pairs([7, 8], 2)
-    center, context = torch.tensor(pairs).T
-    expected = skipgram_loss(center, context, model.w_in, model.w_out.T)
-    assert sums.token_count == len(pairs) == 12
-    torch.testing.assert_close(sums.loss / sums.token_count, expected, **EXACT)
-
-
-def test_full_softmax_training_is_the_same_loss_with_gradients():
-    model = skipgram(negatives=0).train()
-    labels = text([4, 5, 6, 4])
-    loss = model.loss(labels, labels, labels, 0.0).loss
-    center, context = torch.tensor(skipgram_pairs([4, 5, 6, 4], 2)).T
-    clear = skipgram_loss(center, context, model.w_in, model.w_out.T, "sum")
-    parameters = [model.w_in, model.w_out]
-    for ours, theirs in zip(
-        torch.autograd.grad(loss, parameters), torch.autograd.grad(clear, parameters), strict=True
-    ):
-        torch.testing.assert_close(ours, theirs, **EXACT)
-
-
-def test_noise_shared_by_a_batch_is_the_equation_with_that_noise_for_every_pair():
-    """Law: with as many words drawn as wanted, values and gradients are the equation's."""
-    model = skipgram(negatives=3).train()
-    ids = torch.tensor([[4, 5, 6, 4, 7], [8, 9, PAD_ID, PAD_ID, PAD_ID]])
-    noise, ones = torch.tensor([5, 12, 8]), torch.ones(3, dtype=torch.float64)
-    near = _neighbors(ids, 2)
-    loss = model.noise_contrast(ids, near, noise, ones)
-    pairs = torch.tensor(skipgram_pairs([4, 5, 6, 4, 7], 2) + skipgram_pairs([8, 9], 2))
-    clear = negative_sampling_loss(
-        pairs[:, 0], pairs[:, 1], noise.expand(len(pairs), 3), model.w_in, model.w_out.T, "sum"
-    )
-    torch.testing.assert_close(loss, clear, **EXACT)
-    parameters = [model.w_in, model.w_out]
-    for ours, theirs in zip(
-        torch.autograd.grad(loss, parameters), torch.autograd.grad(clear, parameters), strict=True
-    ):
-        torch.testing.assert_close(ours, theirs, **EXACT)
-    doubled = model.noise_contrast(ids, near, noise.repeat(2), ones.repeat(2) / 2)
-    torch.testing.assert_close(doubled, loss, **EXACT)
 
 
 def test_in_evaluation_the_noise_is_its_own_expectation():
