@@ -9,7 +9,7 @@ does slows both. A pair of runs whose result lies in --work is not made again; -
 page from what lies there.
 
 What is counted: minutes are each run's own clock, training and validating together. Choosing the
-settings comes on top; its seconds are given. Both are scored by `pellucid evaluate` with the search
+settings comes on top. Both are scored by `pellucid evaluate` with the search
 settings of their own config, on the validation text that chose their best bundle: text on which
 settings may be tuned, and no test. The ratio is auto's score divided by the preset's.
 """
@@ -242,13 +242,13 @@ def page(result: dict[str, Any]) -> str:
         "",
         "Written by `benchmarks/auto.py`; nothing here is edited by hand.",
         "",
-        f"What is counted: {result['counted']}",
+        str(result["counted"]),
         "",
         f"- Machine: {about['cpu']}, {about['cores']} cores, one for each of the two runs;"
         f" torch {about['versions']['torch']}.",
         "- Load is the mean load average while the two ran. What is above 2 is other work on the"
-        " same two cores: each run then had about 2 / load of a core, and the minutes hold"
-        " accordingly fewer updates than on a quiet machine.",
+        " same two cores: each run then had a part of its core, and the minutes hold fewer updates"
+        " than on a quiet machine.",
         "- Presets were made for quiet machines and, but for `demo`, for half an hour and more. The"
         " minutes here say nothing of budgets that are not in the table.",
         "- One seed each. Where few updates were made, another seed may change a score by several"
