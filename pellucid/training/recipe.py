@@ -78,6 +78,10 @@ _MOST_PASSES = 200
 _LEAST_UPDATES = 2000
 """But a corpus of a few hundred pairs is read more often, until there were so many updates."""
 
+_NOTATION_RATE = 2 / 3
+"""A target in words or letters of a notation wants a lower learning rate than sentences, as presets
+``scan`` and ``cmudict`` have it. Exact matches on validation text after as many updates, with 3e-3
+and with 2e-3: SCAN 83.2% and 89.2%, CMUdict 43.1% and 44.2%, but the phrasebook 99.6% and 98.6%."""
 _WARMUP_SHARE = 0.1
 _LEAST_WARMUP, _MOST_WARMUP = 50, 1000
 """Updates. Pre-norm needs little warm-up (Xiong et al. 2020), Adam's means need some."""
@@ -376,9 +380,11 @@ def update_choice(plan: Plan) -> Choice:
     """Batch, rate and schedule."""
     wanted = min(max(_WARMUP_SHARE * plan.updates, _LEAST_WARMUP), _MOST_WARMUP)
     warmup = math.ceil(min(wanted, plan.updates / 3))
+    is_notation = unit_of(plan.facts.target, is_target=True) != "bpe"
+    rate = round(plan.size.learning_rate * (_NOTATION_RATE if is_notation else 1.0), 5)
     settings = {
         "training.batch_tokens": plan.batch_tokens,
-        "training.learning_rate": plan.size.learning_rate,
+        "training.learning_rate": rate,
         "training.warmup_steps": warmup,
         "training.schedule": "linear",
         "training.precision": "auto",
@@ -387,7 +393,7 @@ def update_choice(plan: Plan) -> Choice:
     }
     speed = plan.pace.target_tokens / plan.pace.seconds
     what = (
-        f"batches of {plan.batch_tokens:,} tokens, rate {plan.size.learning_rate:g} after"
+        f"batches of {plan.batch_tokens:,} tokens, rate {rate:g} after"
         f" {warmup:,} updates, then falling to zero"
     )
     why = f"measured {speed:,.0f} target tokens/s, so about {plan.updates:,} updates"

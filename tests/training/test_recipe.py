@@ -211,6 +211,15 @@ def test_warm_up_and_average_are_shares_of_the_run_within_bounds():
     assert chosen(1440, FAST) == (1000, 0.998)
 
 
+def test_a_notation_is_learned_at_a_lower_rate():
+    """Two thirds of 3e-3; sentences keep it, those of a generated grammar too."""
+    rates = {
+        name: update_choice(plan(facts)).settings["training.learning_rate"]
+        for name, facts in (("s", SCAN), ("c", CMUDICT), ("p", PHRASEBOOK), ("m", MULTI30K))
+    }
+    assert rates == {"s": 2e-3, "c": 2e-3, "p": 3e-3, "m": 3e-3}
+
+
 def test_validations_cost_a_tenth_of_the_time_and_the_last_comes_when_it_is_up():
     """1,080 updates; 60 s of 10 minutes hold ten validations of 6 s; one of 60 s is the last."""
     given = plan(MULTI30K)
