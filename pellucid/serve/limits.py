@@ -11,6 +11,8 @@ from pellucid.core.config import Config
 class Limits(Config):
     """What the server takes at most. ``GET /v1/limits`` tells a client; options change it."""
 
+    model_config = pydantic.ConfigDict(allow_inf_nan=True)  # the rule below names all faults
+
     max_body_bytes: int = 1 << 20
     """Bytes of a request's body."""
     max_text_chars: int = 5000

@@ -227,11 +227,19 @@ class Service:
             served.batcher, lambda watcher: walk_through(model, request, limits, watcher)
         )
 
+    def require_open(self) -> None:
+        """Raise UnavailableError once the server stops: for requests that arrive from then on.
+
+        A request is asked this once, when it arrives. Those that were accepted before are answered,
+        wherever they wait.
+        """
+        if self.is_draining:
+            raise UnavailableError("the server is stopping")
+
     def find(self, name: str | None) -> Served:
         """The model of this name, or the first. Raises UnknownModelError, UnavailableError."""
-        if self.is_draining or not self.is_ready:
-            state = "stopping" if self.is_draining else "starting"
-            raise UnavailableError(f"the server is {state}")
+        if not self.is_ready:
+            raise UnavailableError("the server is starting")
         if name is None:
             return next(iter(self._served.values()))
         if name not in self._served:

@@ -14,6 +14,7 @@ from pellucid.serve.http.auth import KeyRing
 from pellucid.serve.http.guard import Guard, Policy
 from pellucid.serve.limits import Limits
 from pellucid.serve.metrics import Metrics
+from pellucid.serve.service import Service
 
 KEY = "correct-horse-battery"
 JSON = {"content-type": "application/json"}
@@ -404,7 +405,7 @@ def test_a_probe_does_not_wait_until_all_that_came_before_it_are_read():
         order.append(scope["path"])
         await JSONResponse({})(scope, receive, send)
 
-    guard = Guard(app, Limits(), OPEN, Metrics())
+    guard = Guard(app, Service(Limits(), Metrics()), OPEN)
 
     async def ask(method: str, path: str) -> None:
         async def receive() -> dict:
@@ -438,7 +439,7 @@ def test_more_work_in_progress_than_can_wait_is_refused_before_it_is_read():
         await asyncio.sleep(0.01)
 
     limits = Limits(max_queue=3, max_batch_sentences=2)
-    guard = Guard(app, limits, OPEN, Metrics())
+    guard = Guard(app, Service(limits, Metrics()), OPEN)
     statuses: list[int] = []
 
     async def ask(method: str) -> None:

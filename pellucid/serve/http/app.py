@@ -39,7 +39,7 @@ def make_app(service: Service, policy: Policy) -> ASGIApp:
             allow_headers=["authorization", "content-type", "x-api-key"],
             max_age=600,
         )
-    return Guard(app, service.limits, with_open_paths(policy, files), service.metrics)
+    return Guard(app, service, with_open_paths(policy, files))
 
 
 def make_routed_app(service: Service) -> FastAPI:

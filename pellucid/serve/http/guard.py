@@ -34,8 +34,7 @@ from pellucid.serve.http.errors import (
     problem_response,
     service_problem,
 )
-from pellucid.serve.limits import Limits
-from pellucid.serve.metrics import Metrics
+from pellucid.serve.service import Service
 
 _LOG = logging.getLogger("pellucid.serve")
 _TEXT_LOG = logging.getLogger("pellucid.serve.text")
@@ -76,11 +75,12 @@ class Policy:
 class Guard:
     """Checks a request, then hands it on; answers what fails, notes what came of it."""
 
-    def __init__(self, app: ASGIApp, limits: Limits, policy: Policy, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, service: Service, policy: Policy) -> None:
         self._app = app
-        self._limits = limits
+        self._service = service
+        self._limits = service.limits
         self._policy = policy
-        self._metrics = metrics
+        self._metrics = service.metrics
         self._running = 0
         """Requests in progress."""
         self._turnstile = _Turnstile()
@@ -127,6 +127,7 @@ class Guard:
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         limits, policy = self._limits, self._policy
         if scope["method"] == "POST":
+            self._service.require_open()
             self._check_load()
         headers = header_table(scope, limits)
         check_target(scope, limits)
