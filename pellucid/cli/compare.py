@@ -2,10 +2,16 @@
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from pellucid.cli.evaluate import (
+    language_option,
+    metric_option,
+    suffix_language,
+    tokenize_option,
+)
 from pellucid.cli.search_options import engine_options, open_translator, search_options
 
 if TYPE_CHECKING:
@@ -19,6 +25,12 @@ if TYPE_CHECKING:
 @click.argument("reference", type=click.Path(path_type=Path))
 @search_options
 @engine_options
+@language_option
+@tokenize_option
+@metric_option(
+    ("bleu", "chrf", "chrfpp", "ter", "bleu_lc_tok"),
+    "Compare by this metric; may be given several times.  [default: bleu and chrf]",
+)
 @click.option(
     "--samples",
     type=click.IntRange(1),
@@ -35,7 +47,16 @@ if TYPE_CHECKING:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def compare(
-    a: str, b: str, source: Path, reference: Path, samples: int, most_changed: int, as_json: bool
+    a: str,
+    b: str,
+    source: Path,
+    reference: Path,
+    language: str | None,
+    tokenize: Any,
+    metrics: tuple[Any, ...],
+    samples: int,
+    most_changed: int,
+    as_json: bool,
 ) -> None:
     """Translate SOURCE with the models A and B and compare both with REFERENCE.
 
@@ -45,12 +66,16 @@ def compare(
     Example:
       pellucid compare runs/old runs/new test.en test.de --beam-size 5 --json
     """
+    from pellucid.evaluation.compare import METRICS
     from pellucid.evaluation.compare import compare as compare_lines
     from pellucid.evaluation.metrics import check_lines
+    from pellucid.evaluation.tokenizers import check_tokenizer, tokenizer_for
     from pellucid.text.lines import read_lines
 
     sources, references = read_lines(source), read_lines(reference)
     check_lines({"sources": sources, "references": references})
+    language = language or suffix_language(str(reference))
+    tokenize = check_tokenizer(tokenize or tokenizer_for(language))  # before anything is translated
     translators = (open_translator(bundle, figures=False) for bundle in (a, b))
     baseline, system = (
         [
@@ -60,7 +85,14 @@ def compare(
         for translator in translators
     )
     contest = compare_lines(
-        baseline, system, references, samples=samples, most_changed=most_changed
+        baseline,
+        system,
+        references,
+        metrics=metrics or METRICS,
+        language=language,
+        tokenize=tokenize,
+        samples=samples,
+        most_changed=most_changed,
     )
     if as_json:
         click.echo(json.dumps(contest.to_dict(), ensure_ascii=False))
@@ -70,11 +102,12 @@ def compare(
 
 def _report(contest: "Contest", sources: list[str]) -> str:
     lines = []
+    width = 1 + max(map(len, contest.bootstrap))
     for name, bootstrap in contest.bootstrap.items():
         assert bootstrap.interval is not None
         low, high = bootstrap.interval
         lines.append(
-            f"{name:5} A {bootstrap.baseline:.2f}  B {bootstrap.system:.2f}"
+            f"{name:{width}} A {bootstrap.baseline:.2f}  B {bootstrap.system:.2f}"
             f"  B - A {bootstrap.difference:+.2f} (95%: {low:+.2f} to {high:+.2f})"
             f"  p {bootstrap.p_value:.4f} (bootstrap)"
             f", {contest.randomization[name].p_value:.4f} (randomization)"

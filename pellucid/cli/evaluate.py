@@ -1,20 +1,64 @@
 """``pellucid evaluate``: how well a model translates a test set."""
 
+import contextlib
 import json
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from pellucid.cli.search_options import engine_options, open_translator, search_options
+from pellucid.core.files import open_replacement
 
 if TYPE_CHECKING:
     from pellucid.evaluation.evaluate import Evaluation
 
-_TEXT_METRICS = ("bleu", "chrf", "ter", "exact_match", "bleu_lc_tok")
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_TEXT_METRICS = ("bleu", "chrf", "chrfpp", "ter", "exact_match", "bleu_lc_tok")
 _PRONUNCIATION_METRICS = ("wer", "per", "exact_match")
 _METRICS = (*_TEXT_METRICS, "wer", "per")
 _LANGUAGE_CODE_LENGTH = 2  # ISO 639-1
+_TOKENIZERS = (
+    "13a",
+    "intl",
+    "zh",
+    "ja-mecab",
+    "ko-mecab",
+    "char",
+    "flores101",
+    "flores200",
+    "none",
+)
+"""Those of ``pellucid.evaluation.tokenizers``, which is slow to import. A test holds them equal."""
+
+
+class _Metric(click.Choice[str]):
+    """A metric by its name in Python; chrF2++ also by the name it has in papers."""
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        name: str = super().convert(value, param, ctx)
+        return "chrfpp" if name == "chrf++" else name
+
+
+def metric_option(names: Sequence[str], help_text: str) -> Callable[[_Command], _Command]:
+    """The option ``--metric``, which may be given several times."""
+    return click.option(
+        "--metric", "metrics", multiple=True, type=_Metric((*names, "chrf++")), help=help_text
+    )
+
+
+tokenize_option = click.option(
+    "--tokenize",
+    type=click.Choice(_TOKENIZERS),
+    help="sacreBLEU's tokenizer for bleu.  [default: zh, ja-mecab or ko-mecab if that is the"
+    " language, else 13a]",
+)
+language_option = click.option(
+    "--language",
+    help="Language of REFERENCE, such as de, for bleu_lc_tok and --tokenize.  [default:"
+    " REFERENCE's suffix]",
+)
 
 
 @click.command()
@@ -23,17 +67,12 @@ _LANGUAGE_CODE_LENGTH = 2  # ISO 639-1
 @click.argument("reference", nargs=-1)
 @search_options
 @engine_options
-@click.option(
-    "--language",
-    help="Language of REFERENCE, such as de, for bleu_lc_tok.  [default: REFERENCE's suffix]",
-)
-@click.option(
-    "--metric",
-    "metrics",
-    multiple=True,
-    type=click.Choice(_METRICS),
-    help="Print this figure alone; may be given several times.  [default: those of text,"
-    " or of pronunciations]",
+@language_option
+@tokenize_option
+@metric_option(
+    _METRICS,
+    "Print this figure alone; may be given several times. chrf++ and chrfpp are one."
+    "  [default: those of text, or of pronunciations]",
 )
 @click.option(
     "--pronunciations/--no-pronunciations",
@@ -41,14 +80,22 @@ _LANGUAGE_CODE_LENGTH = 2  # ISO 639-1
     help="Each line is one word, its tokens are phones: wer counts words pronounced wrong, per"
     " wrong phones.  [default: if each line of SOURCE is one word]",
 )
+@click.option(
+    "--sentence-scores",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write the scores of each line by itself to this file, as TSV: the line's number, its"
+    " scores, source, translation and references.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def evaluate(
     bundle: str,
     source: str,
     reference: tuple[str, ...],
     language: str | None,
+    tokenize: Any,
     metrics: tuple[str, ...],
     pronunciations: bool | None,
+    sentence_scores: Path | None,
     as_json: bool,
 ) -> None:
     """Translate SOURCE with BUNDLE and score it against REFERENCE.
@@ -60,6 +107,7 @@ def evaluate(
     Examples:
       pellucid evaluate runs/en-de test.en test.de --beam-size 5 --json
       pellucid evaluate runs/cmudict valid.refs.tsv --metric wer --metric per
+      pellucid evaluate runs/en-zh test.en test.zh --metric chrf++ --sentence-scores scores.tsv
     """
     from pellucid.evaluation.evaluate import evaluate as evaluate_lines
     from pellucid.evaluation.references import read_test_set
@@ -73,22 +121,73 @@ def evaluate(
         pronunciations = True
     sources, references = read_test_set(Path(source), [Path(name) for name in reference])
     translator = open_translator(bundle)
-    language = language or _language_of(reference[0] if reference else source)
-    evaluation = evaluate_lines(
-        translator, sources, references, language=language, pronunciations=pronunciations
-    )
+    language = language or suffix_language(reference[0] if reference else source)
+    # The file is opened first: one that cannot be written must not cost a translation.
+    with contextlib.ExitStack() as stack:
+        file = stack.enter_context(open_replacement(sentence_scores)) if sentence_scores else None
+        evaluation = evaluate_lines(
+            translator,
+            sources,
+            references,
+            language=language,
+            tokenize=tokenize,
+            pronunciations=pronunciations,
+            per_sentence=file is not None,
+        )
+        if file is not None:
+            for row in _sentence_table(evaluation, sources, references, metrics):
+                file.write(row.encode() + b"\n")
+
     if as_json:
         table = evaluation.to_dict()
-        left_out = set(_METRICS) - set(metrics) if metrics else set()
+        left_out = {"by_sentence", "translations"}
+        left_out |= set(_METRICS) - set(metrics) if metrics else set()
         kept = {name: value for name, value in table.items() if name not in left_out}
         click.echo(json.dumps(kept, ensure_ascii=False))
         return
     _print(evaluation, metrics)
 
 
+def _shown(evaluation: "Evaluation", metrics: tuple[str, ...]) -> tuple[str, ...]:
+    """The metrics that were asked for, or those that fit what was translated."""
+    return metrics or (_PRONUNCIATION_METRICS if evaluation.per is not None else _TEXT_METRICS)
+
+
+def _sentence_table(
+    evaluation: "Evaluation",
+    sources: Sequence[str],
+    references: Sequence[Sequence[str]],
+    metrics: tuple[str, ...],
+) -> Iterator[str]:
+    """A line of column names, the scores' with their signatures, then a line for each sentence."""
+    by_sentence, translations = evaluation.by_sentence, evaluation.translations
+    assert by_sentence is not None
+    assert translations is not None
+    names = [name for name in _shown(evaluation, metrics) if name in by_sentence]
+    width = max(map(len, references))
+    yield _row(
+        "line",
+        *(f"{name}|{by_sentence[name].signature}" for name in names),
+        "source",
+        "translation",
+        *(f"reference {number}" if number > 1 else "reference" for number in range(1, width + 1)),
+    )
+
+    for index, texts in enumerate(zip(sources, translations, references, strict=True)):
+        source, translation, accepted = texts
+        scores = (by_sentence[name].scores[index] for name in names)
+        figures = ("" if score is None else f"{score:.4f}" for score in scores)
+        empty = [""] * (width - len(accepted))
+        yield _row(str(index + 1), *figures, source, translation, *accepted, *empty)
+
+
+def _row(*cells: str) -> str:
+    """Cells with tabs between. A tab or a line feed inside one would make two of it."""
+    return "\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in cells)
+
+
 def _print(evaluation: "Evaluation", metrics: tuple[str, ...]) -> None:
-    shown = metrics or (_PRONUNCIATION_METRICS if evaluation.per is not None else _TEXT_METRICS)
-    for name in shown:
+    for name in _shown(evaluation, metrics):
         value = getattr(evaluation, name)
         if value is None:
             click.echo(f"{name:12} {'-':>6}   nothing to count: no reference holds a word")
@@ -100,7 +199,7 @@ def _print(evaluation: "Evaluation", metrics: tuple[str, ...]) -> None:
     )
 
 
-def _language_of(path: str) -> str | None:
+def suffix_language(path: str) -> str | None:
     """The language that a file name such as ``test.de`` or ``test.de.gz`` ends in, if any."""
     suffix = Path(path.removesuffix(".gz")).suffix.removeprefix(".")
     return suffix if len(suffix) == _LANGUAGE_CODE_LENGTH and suffix.isalpha() else None

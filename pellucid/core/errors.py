@@ -92,10 +92,10 @@ class DivergedError(PellucidError):
 class MissingExtraError(PellucidError):
     """An optional package is needed for this and is not installed."""
 
-    def __init__(self, package: str, extra: str, purpose: str) -> None:
+    def __init__(self, package: str, extra: str, purpose: str, *, instead: str = "") -> None:
         super().__init__(
             f"{purpose} needs {package}, which is not installed",
-            hint=f"pip install 'pellucid[{extra}]'",
+            hint=f"pip install 'pellucid[{extra}]'" + (f", or {instead}" if instead else ""),
         )
 
 

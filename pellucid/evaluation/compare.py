@@ -7,11 +7,13 @@ from typing import Any
 from sacrebleu.metrics.chrf import CHRF
 
 from pellucid.evaluation.metrics import MetricName, check_lines
+from pellucid.evaluation.moses import language_code
 from pellucid.evaluation.significance import (
     Comparison,
     approximate_randomization,
     paired_bootstrap,
 )
+from pellucid.evaluation.tokenizers import TokenizerName, check_tokenizer, tokenizer_for
 
 METRICS: tuple[MetricName, ...] = ("bleu", "chrf")
 
@@ -71,27 +73,36 @@ def compare(
     system: Sequence[str],
     references: Sequence[str],
     *,
+    metrics: Sequence[MetricName] = METRICS,
+    language: str | None = None,
+    tokenize: TokenizerName | None = None,
     samples: int = 1000,
     seed: int = 12345,
     most_changed: int = 5,
 ) -> Contest:
-    """Compare the translations of two systems by BLEU and chrF2, line by line.
+    """Compare the translations of two systems by each of ``metrics``, line by line.
 
-    ``samples`` test sets are drawn for each test. The same arguments give the same answer.
+    ``language`` and ``tokenize`` are as for ``evaluate``. ``samples`` test sets are drawn for each
+    test. The same arguments give the same answer.
 
-    Raises DataError if the line counts differ or there is no line, ConfigError if samples < 1.
+    Raises DataError if the line counts differ or there is no line, ConfigError if samples < 1, and
+    as ``evaluate`` for a language or a tokenizer.
     """
     check_lines({"baseline lines": baseline, "system lines": system, "references": references})
+    language_code(language)
+    words = check_tokenizer(tokenizer_for(language) if tokenize is None else tokenize)
     texts = baseline, system, references
+    bootstrap, randomization = {}, {}
+    for name in metrics:
+        bootstrap[name] = paired_bootstrap(
+            *texts, metric=name, language=language, tokenize=words, samples=samples, seed=seed
+        )
+        randomization[name] = approximate_randomization(
+            *texts, metric=name, language=language, tokenize=words, samples=samples, seed=seed
+        )
     return Contest(
-        bootstrap={
-            name: paired_bootstrap(*texts, metric=name, samples=samples, seed=seed)
-            for name in METRICS
-        },
-        randomization={
-            name: approximate_randomization(*texts, metric=name, samples=samples, seed=seed)
-            for name in METRICS
-        },
+        bootstrap=bootstrap,
+        randomization=randomization,
         length_ratios=(_length_ratio(baseline, references), _length_ratio(system, references)),
         changed_count=sum(map(str.__ne__, baseline, system)),
         most_changed=_changes(*texts)[:most_changed],

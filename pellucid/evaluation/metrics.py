@@ -12,8 +12,9 @@ from sacrebleu.metrics.ter import TER
 
 from pellucid.core.errors import DataError
 from pellucid.evaluation.moses import language_code, moses_lc_tok
+from pellucid.evaluation.tokenizers import DEFAULT_TOKENIZER, TokenizerName
 
-MetricName = Literal["bleu", "bleu_lc_tok", "chrf", "ter"]
+MetricName = Literal["bleu", "bleu_lc_tok", "chrf", "chrfpp", "ter"]
 
 References = Sequence[str | Sequence[str]]
 """For each line the right answer, or all that are accepted."""
@@ -29,12 +30,29 @@ class Score:
     """sacrebleu's: references, case, tokenization, smoothing, version."""
 
 
-def bleu(hypotheses: Sequence[str], references: References) -> Score:
-    """Cased BLEU over detokenized text, tokenized by sacrebleu's 13a rules; higher is better.
+@dataclasses.dataclass(frozen=True)
+class SentenceScores:
+    """A score for each sentence by itself, and how to get them again."""
 
+    scores: list[float | None]
+    """In percent, in the order of the lines. None where nothing can be counted."""
+    signature: str
+    """As of a ``Score``. BLEU's has ``eff:yes``: orders of n-grams that a sentence is too short for
+    are left out, without which most short sentences had a BLEU of 0."""
+
+
+def bleu(
+    hypotheses: Sequence[str],
+    references: References,
+    tokenize: TokenizerName = DEFAULT_TOKENIZER,
+) -> Score:
+    """Cased BLEU over detokenized text; higher is better.
+
+    ``tokenize`` is the tokenizer of sacrebleu that cuts both sides into words; ``check_tokenizer``
+    says whether the packages and files it needs are there.
     Source: Papineni et al. (2002); Post (2018), arXiv:1804.08771.  Raises DataError.
     """
-    return corpus_score("bleu", hypotheses, references)
+    return corpus_score("bleu", hypotheses, references, tokenize=tokenize)
 
 
 def bleu_lc_tok(
@@ -55,6 +73,14 @@ def chrf(hypotheses: Sequence[str], references: References) -> Score:
     Source: Popović (2015), WMT.  Raises DataError.
     """
     return corpus_score("chrf", hypotheses, references)
+
+
+def chrfpp(hypotheses: Sequence[str], references: References) -> Score:
+    """chrF2++, chrF2 with the n-grams of words up to order 2 as well; higher is better.
+
+    Source: Popović (2017), WMT.  Raises DataError.
+    """
+    return corpus_score("chrfpp", hypotheses, references)
 
 
 def ter(hypotheses: Sequence[str], references: References) -> Score:
@@ -93,10 +119,14 @@ def corpus_score(
     hypotheses: Sequence[str],
     references: References,
     language: str | None = None,
+    tokenize: TokenizerName = DEFAULT_TOKENIZER,
 ) -> Score:
-    """The named score; ``language`` matters to ``bleu_lc_tok`` only. Raises as that does."""
+    """The named score of all lines together.
+
+    ``language`` matters to ``bleu_lc_tok`` only, ``tokenize`` to ``bleu`` only. Raises as those do.
+    """
     check_lines({"hypotheses": hypotheses, "references": references})
-    metric = make_metric(name)
+    metric = make_metric(name, tokenize)
     result = metric.corpus_score(
         as_metric_reads(name, hypotheses, language),
         _columns(name, references, language),  # type: ignore[arg-type]  # None is allowed
@@ -104,10 +134,47 @@ def corpus_score(
     return Score(float(result.score), metric_signature(name, metric, language))
 
 
+def sentence_scores(
+    name: MetricName,
+    hypotheses: Sequence[str],
+    references: References,
+    language: str | None = None,
+    tokenize: TokenizerName = DEFAULT_TOKENIZER,
+) -> SentenceScores:
+    """The named score of every line by itself, as sacrebleu's ``sentence_score`` gives it.
+
+    Their mean is not the score of the whole text. Arguments and errors as of ``corpus_score``.
+    """
+    check_lines({"hypotheses": hypotheses, "references": references})
+    alternatives = accepted(references)
+    metric = make_metric(name, tokenize, effective_order=True)
+
+    # One call for all lines of a side: Moses' tokenizer is slow to call for each.
+    read = as_metric_reads(name, hypotheses, language)
+    right = [as_metric_reads(name, line, language) for line in alternatives]
+    scores: list[float | None] = [
+        float(metric.sentence_score(hypothesis, line).score)
+        for hypothesis, line in zip(read, right, strict=True)
+    ]
+
+    # sacrebleu's signature counts the references of the last sentence only.
+    metric.num_refs = _common_count(alternatives)
+    return SentenceScores(scores, metric_signature(name, metric, language))
+
+
 def references_signature(alternatives: Sequence[Sequence[str]]) -> str:
     """How many references there are for each line, as sacrebleu says it."""
+    count = _common_count(alternatives)
+    return f"nrefs:{'var' if count == _VARIABLE else count}"
+
+
+_VARIABLE = -1
+"""sacrebleu's number of references where it differs from line to line."""
+
+
+def _common_count(alternatives: Sequence[Sequence[str]]) -> int:
     counts = set(map(len, alternatives))
-    return f"nrefs:{counts.pop() if len(counts) == 1 else 'var'}"
+    return counts.pop() if len(counts) == 1 else _VARIABLE
 
 
 def _columns(
@@ -121,15 +188,27 @@ def _columns(
     return [list(column) for column in itertools.zip_longest(*read)]
 
 
-def make_metric(name: MetricName) -> BLEU | CHRF | TER:
-    """sacrebleu's metric of that name, with the settings used everywhere here."""
+def make_metric(
+    name: MetricName,
+    tokenize: TokenizerName = DEFAULT_TOKENIZER,
+    *,
+    effective_order: bool = False,
+) -> BLEU | CHRF | TER:
+    """sacrebleu's metric of that name, with the settings used everywhere here.
+
+    ``effective_order`` is for BLEU of single sentences.
+    """
     match name:
         case "bleu":
-            return BLEU(tokenize="13a")
+            # Without a tokenizer, tokenized text is meant, which sacrebleu would warn of.
+            meant = tokenize == "none"
+            return BLEU(tokenize=tokenize, force=meant, effective_order=effective_order)
         case "bleu_lc_tok":
-            return BLEU(tokenize="none", force=True)  # force: tokenized text is meant
+            return BLEU(tokenize="none", force=True, effective_order=effective_order)
         case "chrf":
             return CHRF()
+        case "chrfpp":
+            return CHRF(word_order=2)
         case "ter":
             return TER()
         case _:

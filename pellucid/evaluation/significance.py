@@ -19,6 +19,7 @@ from pellucid.evaluation.metrics import (
     make_metric,
     metric_signature,
 )
+from pellucid.evaluation.tokenizers import DEFAULT_TOKENIZER, TokenizerName
 
 _Array = NDArray[np.float64]
 _DRAWS_AT_A_TIME = 2**24
@@ -53,6 +54,7 @@ def paired_bootstrap(
     *,
     metric: MetricName = "bleu",
     language: str | None = None,
+    tokenize: TokenizerName = DEFAULT_TOKENIZER,
     samples: int = 1000,
     seed: int = 12345,
 ) -> Comparison:
@@ -65,7 +67,7 @@ def paired_bootstrap(
     of the two-sided p of ``approximate_randomization``; if they disagree, believe the latter.
     The same arguments give the same answer. Raises DataError, ConfigError if samples < 1.
     """
-    pair = _read(baseline, system, references, metric, language)
+    pair = _read(baseline, system, references, metric, language, tokenize)
     generator = _generator(samples, seed)
     count = len(references)
     differences = np.empty(samples)
@@ -91,6 +93,7 @@ def approximate_randomization(
     *,
     metric: MetricName = "bleu",
     language: str | None = None,
+    tokenize: TokenizerName = DEFAULT_TOKENIZER,
     samples: int = 10_000,
     seed: int = 12345,
 ) -> Comparison:
@@ -101,7 +104,7 @@ def approximate_randomization(
     Source: Noreen (1989); Riezler and Maxwell (2005).  Differs: sacrebleu counts ``>``.
     The same arguments give the same answer. Raises DataError, ConfigError if samples < 1.
     """
-    pair = _read(baseline, system, references, metric, language)
+    pair = _read(baseline, system, references, metric, language, tokenize)
     generator = _generator(samples, seed)
     both = pair.baseline.sum(0) + pair.system.sum(0)
     sizes = np.empty(samples)
@@ -155,9 +158,10 @@ def _read(
     references: Sequence[str],
     name: MetricName,
     language: str | None,
+    tokenize: TokenizerName,
 ) -> _Pair:
     check_lines({"baseline lines": baseline, "system lines": system, "references": references})
-    metric = make_metric(name)
+    metric = make_metric(name, tokenize)
     right = [as_metric_reads(name, references, language)]
     rows = [
         # The rows are private to sacrebleu, but its own tests of significance stand on them.

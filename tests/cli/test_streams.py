@@ -83,6 +83,7 @@ def test_evaluate_prints_one_json_object(tiny_run: Path, tmp_path: Path):
     assert json.loads(result.out).keys() == {
         "bleu",
         "chrf",
+        "chrfpp",
         "ter",
         "exact_match",
         "bleu_lc_tok",
@@ -120,6 +121,45 @@ def test_evaluate_prints_the_figures_that_are_asked_for(tiny_run: Path, tmp_path
         "seconds",
         "tokens_per_second",
     }
+
+
+def test_evaluate_writes_a_line_of_scores_for_each_sentence(tiny_run: Path, tmp_path: Path):
+    (tmp_path / "test.tsv").write_text("le chat\tthe cat\na\tb c\td\n\t\nx\ty\n")
+    table, out = tmp_path / "test.tsv", tmp_path / "scores.tsv"
+    chosen = ("--metric", "chrf++", "--metric", "bleu", "--metric", "wer", "--tokenize", "char")
+    result = pellucid("evaluate", tiny_run, table, *chosen, "--sentence-scores", out, "--json")
+    assert result.code == 0, result.err
+    report = json.loads(result.out)
+    assert report.keys() & {"by_sentence", "translations", "ter"} == set()
+    assert report["signatures"]["bleu"].split("|")[3] == "tok:char"
+
+    header, *rows = [line.split("\t") for line in out.read_text().splitlines()]
+    names = [cell.split("|")[0] for cell in header]
+    assert names == [
+        *("line", "chrfpp", "bleu", "wer", "source", "translation", "reference", "reference 2")
+    ]
+    assert "|nw:2|" in header[1]
+    assert header[1].endswith(report["signatures"]["chrfpp"].split("|", 2)[2])
+    assert "|eff:yes|tok:char|" in header[2]
+    assert header[2].split("|search:")[1] == report["signatures"]["bleu"].split("|search:")[1]
+
+    assert len(rows) == report["sentences"] == 4
+    assert [row[0] for row in rows] == ["1", "2", "3", "4"]
+    assert all(len(row) == len(header) for row in rows)
+    assert [row[4] for row in rows] == ["le chat", "a", "", "x"]
+    assert [row[6:] for row in rows] == [["the cat", ""], ["b c", "d"], ["", ""], ["y", ""]]
+    assert rows[2][3] == ""  # no word, no error rate
+    assert all(0 <= float(row[1]) <= 100 for row in rows)
+
+
+def test_a_file_of_scores_that_cannot_be_written_costs_no_translation(
+    tiny_run: Path, tmp_path: Path
+):
+    out = tmp_path / "none" / "scores.tsv"
+    result = pellucid("evaluate", tiny_run, *write_pair(tmp_path), "--sentence-scores", out)
+    assert result.code == 74
+    assert result.error_line == f"error: cannot write {out}: No such file or directory"
+    assert result.out == ""
 
 
 def test_evaluate_wants_references_from_somewhere(tiny_run: Path, tmp_path: Path):

@@ -23,6 +23,18 @@ def test_the_scores_and_tests_are_those_of_each_by_itself():
     assert contest.bootstrap["bleu"].difference > 0
 
 
+def test_other_metrics_and_tokenizers_are_compared_by():
+    texts = ["垫子上的猫"], ["猫在垫子上"], ["猫在垫子上"]
+    names = ("bleu", "chrfpp", "bleu_lc_tok")
+    contest = compare(*texts, metrics=names, language="zh", samples=2)
+    assert tuple(contest.bootstrap) == tuple(contest.randomization) == names
+    assert "|tok:zh|" in contest.bootstrap["bleu"].signature
+    assert "|nw:2|" in contest.randomization["chrfpp"].signature
+    assert "|tok:moses-zh|" in contest.bootstrap["bleu_lc_tok"].signature
+    by_character = compare(*texts, language="zh", tokenize="char", samples=2)
+    assert "|tok:char|" in by_character.bootstrap["bleu"].signature
+
+
 def test_what_changed_most_comes_first_for_better_or_worse():
     contest = compare(WORSE, REFERENCES, REFERENCES, samples=2, most_changed=2)
     assert contest.changed_count == 30

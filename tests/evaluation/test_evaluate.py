@@ -15,7 +15,7 @@ from pellucid.decoding.config import DecodingConfig, SamplingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.error_rate import word_error_rate
 from pellucid.evaluation.evaluate import are_single_words, evaluate
-from pellucid.evaluation.metrics import Score, bleu, bleu_lc_tok, chrf, ter
+from pellucid.evaluation.metrics import Score, bleu, bleu_lc_tok, chrf, chrfpp, sentence_scores, ter
 from pellucid.evaluation.signature import (
     bundle_hash,
     lines_hash,
@@ -52,6 +52,7 @@ def test_each_figure_is_that_of_its_metric(translator, hypotheses):
     expected = {
         "bleu": bleu(hypotheses, references),
         "chrf": chrf(hypotheses, references),
+        "chrfpp": chrfpp(hypotheses, references),
         "ter": ter(hypotheses, references),
         "bleu_lc_tok": bleu_lc_tok(hypotheses, references, "fr"),
         "wer": Score(word_error_rate(hypotheses, [[line] for line in references]), WER_OF_TEXT),
@@ -86,10 +87,36 @@ def test_of_pronunciations_wer_counts_words_and_per_phones(translator, hypothese
     assert result.signatures["per"].startswith("nrefs:1|phone:token|search:")
 
 
+def test_each_line_is_scored_by_itself_where_that_is_asked_for(translator, hypotheses):
+    references = [
+        ["il pleut ici ?"],
+        ["nothing", hypotheses[1]],
+        [""],
+        *([h] for h in hypotheses[3:]),
+    ]
+    assert hypotheses[2] == ""
+    result = evaluate(translator, SOURCES, references, language="fr", per_sentence=True)
+    assert result.translations == hypotheses
+    assert result.by_sentence.keys() == result.signatures.keys()
+    assert "by_sentence" not in evaluate(translator, SOURCES, references).to_dict()
+
+    for name in ("bleu", "chrf", "chrfpp", "ter", "bleu_lc_tok"):
+        expected = sentence_scores(name, hypotheses, references, "fr")
+        assert result.by_sentence[name].scores == expected.scores
+        assert result.by_sentence[name].signature.startswith(f"{expected.signature}|search:")
+    assert result.by_sentence["exact_match"].scores == [0, 100, 100, 100, 100]
+    wrong, *right = result.by_sentence["wer"].scores
+    assert wrong > 0
+    assert right == [0, None, None, 0]  # two references hold no word
+    assert result.by_sentence["wer"].signature == result.signatures["wer"]
+
+
 def test_references_without_a_word_have_no_error_rate(translator):
     result = evaluate(translator, ["il pleut"], [""])
     assert (result.wer, result.per) == (None, None)
     assert "wer" not in result.to_dict()
+    nearest_is_empty = evaluate(translator, [""], [["", "il pleut"]])
+    assert nearest_is_empty.wer is None
 
 
 def test_single_words_are_told_from_text():
@@ -120,6 +147,7 @@ def test_the_result_becomes_one_json_object(translator, hypotheses):
     assert list(table) == [
         "bleu",
         "chrf",
+        "chrfpp",
         "ter",
         "exact_match",
         "bleu_lc_tok",

