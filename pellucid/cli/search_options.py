@@ -55,6 +55,13 @@ n_best_option = click.option(
 
 _OPTIONS = [
     length_penalty_option,
+    click.option(
+        "--patience",
+        type=float,
+        expose_value=False,
+        callback=remember,
+        help="The search ends after beam size times this many finished hypotheses; inf: no limit.",
+    ),
     max_length_option,
     n_best_option,
     click.option(

@@ -42,7 +42,11 @@ POSITIONS = 2048
 def setting_refusals(settings: DecodingConfig, vocabulary_size: int) -> list[str]:
     """Everything in ``settings`` that CTranslate2 does not do, or does otherwise than we."""
     if settings.beam_size == 1:  # when a beam search ends is no question of a greedy one
-        settings = settings.model_copy(update={"patience": 1.0, "stop_bound": "exact"})
+        settings = settings.model_copy(update={"patience": 1.0})
+    if settings.patience == 1.0:
+        # "current" compares with the worst of beam_size finished hypotheses; once there are that
+        # many, this patience has ended the search.
+        settings = settings.model_copy(update={"stop_bound": "exact"})
     plain = DecodingConfig()
     faults = [
         _shown(name, getattr(settings, name))

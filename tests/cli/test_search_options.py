@@ -26,6 +26,7 @@ def translations(run: Path, *options: object, stdin: bytes = TEXT) -> list[dict]
     ("options", "changes"),
     [
         (["--length-penalty", 0, "-n", 2], {"length_penalty": 0.0, "n_best": 2}),
+        (["--patience", "inf", "-b", 2], {"patience": math.inf, "beam_size": 2}),
         (["--min-length", 3, "--max-length", 6], {"min_length": 3, "max_length": 6}),
         (["--no-repeat-ngram", 1, "-b", 2], {"no_repeat_ngram": 1, "beam_size": 2}),
         (["--prefix", "the cat", "--ban", "dog", "--ban", "man"], {

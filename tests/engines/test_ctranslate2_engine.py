@@ -142,8 +142,11 @@ def test_lengths_follow_each_source_as_the_settings_say(fast, ours):
     assert len({len(each.tokens) for each in found}) > 5
 
 
-@pytest.mark.parametrize(("beam_size", "patience"), [(1, math.inf), (4, 1.0)])
-def test_it_searches_with_the_settings_of_an_imported_model(fast, ours, beam_size, patience):
+@pytest.mark.parametrize(
+    ("beam_size", "patience", "bound"),
+    [(1, math.inf, "current"), (4, 1.0, "exact"), (4, 1.0, "current")],
+)
+def test_it_searches_with_the_settings_of_an_imported_model(fast, ours, beam_size, patience, bound):
     """length^α, a free stop where a translation is cut, and of one beam whatever ends a search."""
     settings = ours.settings.changed(
         {
@@ -151,7 +154,7 @@ def test_it_searches_with_the_settings_of_an_imported_model(fast, ours, beam_siz
             "length_penalty": 1.0,
             "length_penalty_kind": "power",
             "patience": patience,
-            "stop_bound": "current" if beam_size == 1 else "exact",
+            "stop_bound": bound,
             "max_length": 12,
             "forced_stop": "free",
         }
@@ -166,8 +169,9 @@ def test_it_searches_with_the_settings_of_an_imported_model(fast, ours, beam_siz
     assert sum(len(one.tokens) == 12 for one, _ in same) > 10, "some are cut"
     for one, other in same:
         assert_same_figures(one, other)
+    by_default = {"beam_size": 4, "stop_bound": "current", "patience": math.inf}
     with pytest.raises(ConfigError, match='cannot do stop_bound="current"'):
-        fast.translate(LINES[:1], settings.changed({"beam_size": 4, "stop_bound": "current"}))
+        fast.translate(LINES[:1], settings.changed(by_default))
 
 
 @pytest.mark.parametrize("beam_size", [1, 4])
