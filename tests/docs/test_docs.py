@@ -18,7 +18,7 @@ from tiny_runs import tiny_run
 
 import pellucid
 from pellucid.cli.commands import COMMAND_NAMES
-from pellucid.cli.main import cli
+from pellucid.cli.main import MEMORY_ERROR, cli
 from pellucid.core import errors
 from pellucid.core.config import Config, apply_overrides
 from pellucid.core.errors import PellucidError
@@ -218,7 +218,7 @@ def test_every_error_is_explained_with_its_exit_code():
     assert {each.__name__.lower() for each in error_classes()} <= anchors(page)
     codes = set(re.findall(r"^\| (\d+) \|", (DOCS / "commands.md").read_text("utf-8"), re.M))
     own = {str(each.exit_code) for each in error_classes()}
-    assert codes == own | {"0", "2", "130", "143"}
+    assert codes == own | {"0", "2", str(MEMORY_ERROR), "130", "143"}
 
 
 def _unequal_files(folder: Path) -> None:
