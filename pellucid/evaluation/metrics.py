@@ -12,7 +12,7 @@ from sacrebleu.metrics.ter import TER
 
 from pellucid.core.errors import DataError
 from pellucid.evaluation.moses import language_code, moses_lc_tok
-from pellucid.evaluation.tokenizers import DEFAULT_TOKENIZER, TokenizerName
+from pellucid.evaluation.tokenizers import DEFAULT_TOKENIZER, TokenizerName, check_tokenizer
 
 MetricName = Literal["bleu", "bleu_lc_tok", "chrf", "chrfpp", "ter"]
 
@@ -48,9 +48,9 @@ def bleu(
 ) -> Score:
     """Cased BLEU over detokenized text; higher is better.
 
-    ``tokenize`` is the tokenizer of sacrebleu that cuts both sides into words; ``check_tokenizer``
-    says whether the packages and files it needs are there.
-    Source: Papineni et al. (2002); Post (2018), arXiv:1804.08771.  Raises DataError.
+    ``tokenize`` is the tokenizer of sacrebleu that cuts both sides into words.
+    Source: Papineni et al. (2002); Post (2018), arXiv:1804.08771.
+    Raises DataError, and as ``check_tokenizer`` for a package or a file that is missing.
     """
     return corpus_score("bleu", hypotheses, references, tokenize=tokenize)
 
@@ -200,6 +200,7 @@ def make_metric(
     """
     match name:
         case "bleu":
+            check_tokenizer(tokenize)  # sacrebleu would download a file that is missing
             # Without a tokenizer, tokenized text is meant, which sacrebleu would warn of.
             meant = tokenize == "none"
             return BLEU(tokenize=tokenize, force=meant, effective_order=effective_order)

@@ -157,6 +157,8 @@ def test_a_missing_file_is_named_before_anything_is_translated_and_not_downloade
     )
     with pytest.raises(InputMissingError):
         compare(["a"], ["b"], ["a"], tokenize=name)
+    with pytest.raises(InputMissingError):
+        bleu(["a"], ["a"], name)
 
 
 @pytest.mark.parametrize("content", [b"", b"<html>not found</html>"])
