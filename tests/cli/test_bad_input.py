@@ -327,7 +327,7 @@ def test_an_unknown_command_or_option():
     for arguments, message in (
         (["trian"], "No such command 'trian'. Did you mean train?"),
         (["zzz"], "No such command 'zzz'."),
-        (["train"], "Missing argument 'CONFIG'."),
+        (["train"], "Missing argument 'SOURCE TARGET | CONFIG'."),
         (["train", "demo", "--rezume"], "No such option '--rezume'. Did you mean '--resume'?"),
         (["translate", "x", "--beam-size", "two"], "'two' is not a valid integer"),
     ):
@@ -341,7 +341,7 @@ def test_debug_shows_the_traceback_and_then_the_same_line():
     quiet = pellucid("train", "nothing")
     loud = pellucid("--debug", "train", "nothing")
     assert loud.code == quiet.code == 66
-    assert loud.err.startswith("Traceback (most recent call last):\n")
+    assert "\nTraceback (most recent call last):\n" in f"\n{loud.err}"
     assert loud.err.splitlines()[-1] == quiet.error_line
 
 
