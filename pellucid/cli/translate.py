@@ -136,8 +136,7 @@ class _Doubts:
         """The number of warnings that were not shown."""
         if self._count > self._SHOWN:
             _log.warning(
-                "%d more translations are suspiciously short or repeat themselves",
-                self._count - self._SHOWN,
+                "%d more: suspiciously short, or repeating themselves", self._count - self._SHOWN
             )
 
 

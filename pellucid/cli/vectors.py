@@ -34,7 +34,7 @@ def train(ctx: click.Context, text: tuple[str, ...], out: Path, overrides: tuple
     from pellucid.cli.train import train as train_command
 
     named = (f"data.text={json.dumps(list(text))}", *overrides)
-    code: int = ctx.invoke(train_command, config="skipgram", overrides=named, out=out)
+    code: int = ctx.invoke(train_command, texts=("skipgram",), overrides=named, out=out)
     return code
 
 

@@ -134,15 +134,15 @@ def test_doctor_says_what_is_installed_and_that_the_laws_hold(tiny_run: Path):
     result = pellucid("doctor", tiny_run)
     assert result.code == 0, result.out
     assert result.out.splitlines()[0].startswith("python ")
-    assert result.out.count("  holds ") == 3 + 4 * 8
+    assert result.out.count("  holds ") == 3 + 4 * 10
     assert "BROKEN" not in result.out
-    assert result.out.splitlines()[-1] == "all 35 checks hold on this machine"
+    assert result.out.splitlines()[-1] == "all 43 checks hold on this machine"
 
 
 def test_doctor_as_json():
     found = json.loads(pellucid("doctor", "--json").out)
     assert found["holds"] is True
-    assert len(found["laws"]) == 3 + 3 * 8
+    assert len(found["laws"]) == 3 + 3 * 10
     assert found["versions"]["torch"]
     assert {extra["name"] for extra in found["extras"]} >= {"plot", "serve", "fast", "onnx"}
 

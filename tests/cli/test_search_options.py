@@ -95,7 +95,7 @@ def test_an_ensemble_is_asked_as_one(tiny_run: Path):
     twice = load_ensemble([tiny_run, tiny_run]).translate(LINES)
     entries = translations(tiny_run, "--with", tiny_run)
     assert [entry["translation"] for entry in entries] == [t.text for t in twice]
-    alone = translations(tiny_run)
+    alone = translations(tiny_run, "--engine", "torch")
     assert [e["score"] for e in entries] == pytest.approx([e["score"] for e in alone], abs=1e-4)
 
 
@@ -223,4 +223,4 @@ def test_suspicious_translations_are_named_up_to_five(tiny_run: Path):
     named = [line for line in result.err.splitlines() if "the translation repeats itself" in line]
     assert [line.split("line ")[1].split(":")[0] for line in named] == ["1", "2", "3", "4", "5"]
     assert "the translation repeats itself (40 tokens from 5)" in named[0]
-    assert "2 more translations are suspiciously short or repeat themselves" in result.err
+    assert "2 more: suspiciously short, or repeating themselves" in result.err

@@ -15,19 +15,28 @@ STRICT = ["-X", "warn_default_encoding", "-W", "error::EncodingWarning"]
 LINES = "le chat dort\n\nje suis étudiant\n"
 
 
+def assert_only_doubts(err: str) -> None:
+    """A model trained for a moment repeats itself, of which translate warns."""
+    doubts = ("the translation repeats itself", "the translation is short", " more: ")
+    for line in err.splitlines():
+        assert line.startswith("WARNING: "), line
+        assert any(doubt in line for doubt in doubts), line
+
+
 def test_one_line_out_for_every_line_in(tiny_run: Path):
     """C3: NUL, tabs, lone carriage returns and the separators of Unicode end no line."""
     text = "a\x00b\nc\td\ne\rf\ng\u2028h\u2029i\u0085j\x0bk\x0cl\r\n🌾\nlast"
     result = pellucid("-q", "translate", tiny_run, stdin=text.encode())
     assert result.code == 0
     assert result.out.count("\n") == 6
-    assert result.err == ""
+    assert_only_doubts(result.err)
 
 
 def test_the_engine_is_named_to_those_who_ask_if_it_was_not_chosen(tiny_run: Path):
     """In words of the command line: ``banned=["cat"]``, not the repr of a tuple."""
     result = pellucid("translate", tiny_run, "--ban", "cat", stdin=b"le chat\n")
-    assert (result.code, result.err) == (0, "")
+    assert result.code == 0
+    assert_only_doubts(result.err)
     result = pellucid("--verbose", "translate", tiny_run, stdin=b"le chat\n")
     assert "INFO: engine ctranslate2: the fastest" in result.err
     result = pellucid("-v", "translate", tiny_run, "--engine", "torch", stdin=b"le chat\n")
@@ -290,7 +299,7 @@ def test_help_and_version_go_to_stdout(arguments: list[str]):
 def test_without_a_command_the_help_is_shown_as_a_usage_error():
     result = pellucid()
     assert result.code == 2
-    assert "Commands:" in result.err + result.out
+    assert "Translate:" in result.err + result.out
 
 
 def test_quiet_training_says_only_where_the_run_is(tmp_path: Path):
