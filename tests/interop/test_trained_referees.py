@@ -117,8 +117,11 @@ def test_transformers_says_the_tokens_of_a_trained_model_greedily(
 @pytest.mark.parametrize(
     ("asked", "settings"),
     [
-        # the defaults of generate
-        ({}, {"length_penalty": 1.0, "patience": math.inf, "stop_bound": "current"}),
+        # The defaults of generate, said again: an exported model brings its own settings along.
+        (
+            {"early_stopping": False, "length_penalty": 1.0},
+            {"length_penalty": 1.0, "patience": math.inf, "stop_bound": "current"},
+        ),
         (
             {"early_stopping": True, "length_penalty": 0.5},
             {"length_penalty": 0.5, "patience": 1.0},
