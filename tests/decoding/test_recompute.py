@@ -19,7 +19,7 @@ from pellucid.decoding.translator import Translator
 from pellucid.decoding.watch import WatchedStep
 from pellucid.equations import most_likely
 
-MODELS = 40
+MODELS = 16
 
 
 def found(seed: int, **settings: object) -> list[list[int]]:
@@ -44,7 +44,7 @@ def test_without_a_cache_the_translations_are_the_same(settings: dict[str, objec
 
 
 def test_with_the_mask_re_predicting_is_greedy_search():
-    """EQ-124: 40 of 40 random models; no row can see what came after it (ER-37)."""
+    """EQ-124: all of 16 random models; no row can see what came after it (ER-37)."""
     assert all(found(seed, repredict=True) == found(seed) for seed in range(MODELS))
 
 

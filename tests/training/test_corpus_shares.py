@@ -80,7 +80,7 @@ def test_a_file_of_which_nothing_is_left_cannot_have_a_share(tmp_path):
             "weights must be one number for each file of source or text, got 1 for 2",
         ),
         ("data.weights=[1, 0]", r"weights must be positive, got \[1\.0, 0\.0\]"),
-        ("data.weights=[1, nan]", r"weights must be positive, got \[1\.0, nan\]"),
+        ("data.weights=[1, nan]", "data.weights.1: input should be a finite number, got nan"),
         ("data.temperature=0.5", "data.temperature: .*greater than or equal to 1"),
     ],
 )
