@@ -180,7 +180,7 @@ def _work() -> None:
     import torch
 
     import pellucid
-    from pellucid.model import build_model
+    from pellucid.model.build import build_model
     from pellucid.training.presets import read_config
 
     torch.set_num_threads(1)
@@ -204,7 +204,7 @@ def _work() -> None:
 def _once(kind: str, model: Any, source: Any, target: Any) -> None:
     from pellucid.decoding.config import DecodingConfig
     from pellucid.decoding.greedy import greedy_search
-    from pellucid.model import Trace
+    from pellucid.model.trace import Trace
 
     match kind:
         case "forward":

@@ -28,7 +28,8 @@ import machine
 from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.interop.ctranslate2_export import export_ctranslate2
 from pellucid.interop.huggingface_export import export_huggingface
-from pellucid.model import ModelConfig, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.lines import read_lines
 from pellucid.text.tokenizer import train_tokenizers

@@ -31,7 +31,8 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.engines.cache import converted
 from pellucid.engines.load import load
-from pellucid.model import ModelConfig, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
 from pellucid.text.lines import read_lines
 
 RESULTS = Path(__file__).parent / "results"

@@ -4,7 +4,7 @@ import time
 
 import torch
 
-from pellucid.model import ModelConfig
+from pellucid.model.config import ModelConfig
 
 _SIDE = 2048
 """Width of the matrices: large enough that a wider one is no faster."""

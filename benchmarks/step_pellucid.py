@@ -7,8 +7,9 @@ import numpy as np
 import torch
 
 from pellucid.core.special import PAD_ID
-from pellucid.model import ModelConfig, build_model
 from pellucid.model import transformer as transformer_module
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
 from pellucid.model.seq2seq import LossSums
 from pellucid.text.batching import collate
 from pellucid.text.store import TokenStore

@@ -31,7 +31,7 @@ import step_report
 from step_operations import update_operations
 
 from pellucid.cli.kernels import KERNEL_BOUNDS
-from pellucid.model import ModelConfig
+from pellucid.model.config import ModelConfig
 from pellucid.text.batching import BatchSampler
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.lines import read_lines

@@ -40,8 +40,10 @@ from pellucid.core.layout import BUNDLES_FOLDER as BUNDLES_FOLDER
 from pellucid.core.layout import CONFIG_FILE as CONFIG_FILE
 from pellucid.core.limits import LOAD_SECONDS, Deadline
 from pellucid.core.tensors import fingerprint, load_tensors, save_tensors
-from pellucid.model import ModelConfig, Seq2Seq, SequenceModel, build_unfilled, parameter_shapes
+from pellucid.model.build import build_unfilled, parameter_shapes
 from pellucid.model.clear import ClearModel, clear_model
+from pellucid.model.config import ModelConfig
+from pellucid.model.seq2seq import Seq2Seq, SequenceModel
 from pellucid.text.tokenizer import Tokenizer, load_tokenizer
 
 MODEL_FILE = "model.safetensors"

@@ -17,7 +17,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.constraints import NO_DEMANDS, make_rules
 from pellucid.decoding.result import Hypothesis, make_hypothesis
 from pellucid.decoding.watch import SearchWatcher
-from pellucid.equations import most_likely
+from pellucid.equations.search import most_likely
 from pellucid.model.seq2seq import Memory, State
 from pellucid.model.transformer import Transformer
 

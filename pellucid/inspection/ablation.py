@@ -14,9 +14,10 @@ from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import bleu, check_lines
 from pellucid.evaluation.signature import origin_signature
 from pellucid.inspection.sentence import Openable, Opened, open_model
-from pellucid.model import ModelConfig, Seq2Seq
 from pellucid.model.attention import MultiHeadAttention
+from pellucid.model.config import ModelConfig
 from pellucid.model.recurrent import RecurrentSeq2Seq
+from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.transformer import Transformer
 from pellucid.text.interface import Tokenizer
 

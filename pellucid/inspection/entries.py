@@ -9,8 +9,7 @@ from torch import Tensor
 from pellucid.core.config import nearest_name
 from pellucid.core.errors import ConfigError
 from pellucid.inspection.notebook import html_matrix
-from pellucid.model import ModelConfig
-from pellucid.model.config import PositionKind
+from pellucid.model.config import ModelConfig, PositionKind
 
 Row = tuple[str, "Description"]
 

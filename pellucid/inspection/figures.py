@@ -13,7 +13,7 @@ from pellucid.core.errors import ConfigError
 from pellucid.inspection.ablation import AblationStudy
 from pellucid.inspection.canvas import new_figure, print_style, save_picture
 from pellucid.inspection.capture import Capture
-from pellucid.model import ModelConfig
+from pellucid.model.config import ModelConfig
 
 MOST_PANELS = 150
 """Heat maps in one picture; more could be neither read nor drawn in reasonable time."""

@@ -4,8 +4,9 @@ import torch
 from torch import Tensor
 
 from pellucid.inspection.sentence import Opened, Sentence, at_rest
-from pellucid.model import Seq2Seq, Trace
 from pellucid.model.recurrent import RecurrentSeq2Seq
+from pellucid.model.seq2seq import Seq2Seq
+from pellucid.model.trace import Trace
 from pellucid.model.transformer import Transformer
 
 

@@ -15,14 +15,19 @@ from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID
 from pellucid.decoding.beam import beam_search
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.greedy import greedy_search
-from pellucid.equations import attention, causal_mask, recurrent_translator, transformer
+from pellucid.equations import recurrent_translator, transformer
+from pellucid.equations.attention import attention
 from pellucid.equations.fused import fused_attention
+from pellucid.equations.masks import causal_mask
 from pellucid.equations.recurrent_translator import RecurrentTranslator
 from pellucid.equations.weights import TextModel, Transformer
 from pellucid.inspection.sentence import at_rest
-from pellucid.model import ModelConfig, Seq2Seq, Trace, build_model
+from pellucid.model.build import build_model
 from pellucid.model.clear import clear_model
+from pellucid.model.config import ModelConfig
 from pellucid.model.kinds import known_settings
+from pellucid.model.seq2seq import Seq2Seq
+from pellucid.model.trace import Trace
 
 TOLERANCE = 1e-9
 """The most that two ways may differ in float64, measured in the largest logit. The laws' own tests

@@ -14,7 +14,8 @@ from pellucid.inspection.sentence import (
     open_model,
     read_sentence,
 )
-from pellucid.model import ModelConfig, Trace
+from pellucid.model.config import ModelConfig
+from pellucid.model.trace import Trace
 
 
 @dataclasses.dataclass(frozen=True)

@@ -10,8 +10,8 @@ from pellucid.core.errors import ConfigError
 from pellucid.inspection.entries import describe, locate, select
 from pellucid.inspection.forward import log_probabilities, run
 from pellucid.inspection.sentence import Openable, Sentence, open_model, read_sentence
-from pellucid.model import UNWATCHED, ModelConfig, Trace
-from pellucid.model.trace import Edit
+from pellucid.model.config import ModelConfig
+from pellucid.model.trace import UNWATCHED, Edit, Trace
 
 
 @dataclasses.dataclass(frozen=True)

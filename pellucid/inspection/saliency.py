@@ -16,7 +16,7 @@ from pellucid.inspection.sentence import (
     open_model,
     read_sentence,
 )
-from pellucid.model import Trace
+from pellucid.model.trace import Trace
 
 Method = Literal["gradient_x_input", "integrated_gradients"]
 

@@ -5,12 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pellucid.equations import (
-    attention_weights,
-    dot_product_variance,
-    exp_cosine,
-    exp_cosine_crossing,
-)
+from pellucid.equations.attention import attention_weights
+from pellucid.equations.notation.angles import dot_product_variance, exp_cosine, exp_cosine_crossing
 from pellucid.inspection.canvas import new_figure
 
 if TYPE_CHECKING:

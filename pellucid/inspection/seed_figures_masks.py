@@ -7,7 +7,8 @@ import torch
 from torch import Tensor
 
 from pellucid.core.special import PAD_ID
-from pellucid.equations import additive_mask, causal_mask, masked_softmax, padding_mask
+from pellucid.equations.masks import causal_mask, masked_softmax, padding_mask
+from pellucid.equations.notation.entrywise import additive_mask
 from pellucid.inspection.canvas import new_figure
 
 if TYPE_CHECKING:

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pellucid.equations import sinusoidal_positions, wavelength
+from pellucid.equations.notation.waves import wavelength
+from pellucid.equations.positions import sinusoidal_positions
 from pellucid.inspection.canvas import new_figure
 
 if TYPE_CHECKING:

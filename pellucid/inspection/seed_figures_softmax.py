@@ -6,7 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.equations import JacobianStatistics, jacobian_pair, jacobian_statistics
+from pellucid.equations.notation.jacobian import (
+    JacobianStatistics,
+    jacobian_pair,
+    jacobian_statistics,
+)
 from pellucid.inspection.canvas import new_figure
 
 if TYPE_CHECKING:

@@ -4,13 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from pellucid.equations import (
-    distribution_cross_entropy,
-    smooth_labels,
+from pellucid.equations.losses import distribution_cross_entropy, smooth_labels
+from pellucid.equations.notation.other_smoothings import (
     smooth_labels_excluding_label,
     smooth_labels_excluding_padding,
-    transformer_learning_rate,
 )
+from pellucid.equations.schedules import transformer_learning_rate
 from pellucid.inspection.canvas import new_figure
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from pellucid.decoding.pipeline import source_limit
 from pellucid.decoding.protocols import Translatable
 from pellucid.decoding.translator import Translator
 from pellucid.decoding.watch import SearchWatcher
-from pellucid.model import Seq2Seq
+from pellucid.model.seq2seq import Seq2Seq
 from pellucid.text.interface import Tokenizer
 
 START_MARK = "<s>"

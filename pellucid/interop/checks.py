@@ -12,7 +12,7 @@ from pellucid.core.errors import BundleError, OutputExistsError
 from pellucid.core.special import START_ID, STOP_ID
 from pellucid.interop.marian_reference import marian_logits
 from pellucid.interop.marian_settings import MarianSettings
-from pellucid.model import Seq2Seq
+from pellucid.model.seq2seq import Seq2Seq
 
 SENTENCES = (
     "Hello, world!",

@@ -11,7 +11,7 @@ from pellucid.bundle import Bundle, save_tokenizers
 from pellucid.core.errors import BundleError, MissingExtraError
 from pellucid.core.files import write_folder
 from pellucid.core.special import SPECIAL_COUNT, START_ID
-from pellucid.equations import sinusoidal_positions
+from pellucid.equations.positions import sinusoidal_positions
 from pellucid.interop.checks import refuse_to_overwrite
 from pellucid.interop.marian_vocabulary import (
     STOP_PIECE,
@@ -21,7 +21,7 @@ from pellucid.interop.marian_vocabulary import (
 )
 from pellucid.interop.quantization import Quantization
 from pellucid.interop.switches import foreign_switches
-from pellucid.model import ModelConfig
+from pellucid.model.config import ModelConfig
 from pellucid.text.interface import Tokenizer
 
 _SINUSOIDS = 2048

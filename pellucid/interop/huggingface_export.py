@@ -38,7 +38,8 @@ from pellucid.interop.marian_vocabulary import (
     vocabulary_faults,
 )
 from pellucid.interop.switches import foreign_switches
-from pellucid.model import ModelConfig, Seq2Seq
+from pellucid.model.config import ModelConfig
+from pellucid.model.seq2seq import Seq2Seq
 
 _log = logging.getLogger("pellucid")
 

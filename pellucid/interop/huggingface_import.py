@@ -31,7 +31,9 @@ from pellucid.interop.marian_settings import MarianSettings
 from pellucid.interop.marian_tensors import MarianEmbeddings, check_tensors
 from pellucid.interop.marian_vocabulary import ImportedIds, number_for_us
 from pellucid.interop.unsafe_import import load_torch_tensors
-from pellucid.model import ModelConfig, Seq2Seq, build_unfilled
+from pellucid.model.build import build_unfilled
+from pellucid.model.config import ModelConfig
+from pellucid.model.seq2seq import Seq2Seq
 from pellucid.text.marian import MarianTokenizer
 
 _COPY_BIAS = -100.0

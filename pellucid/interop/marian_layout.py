@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor
 
-from pellucid.model import ModelConfig
+from pellucid.model.config import ModelConfig
 
 SHARED = "model.shared.weight"
 SOURCE_EMBEDDING = "model.encoder.embed_tokens.weight"

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from pellucid.core.config import Config
 from pellucid.interop.marian_layout import MARIAN_NORM_EPS
-from pellucid.model import ModelConfig
+from pellucid.model.config import ModelConfig
 
 _MOST_LAYERS = 1000
 _WIDEST = 1 << 16

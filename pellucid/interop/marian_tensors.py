@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from pellucid.equations import sinusoidal_positions
+from pellucid.equations.positions import sinusoidal_positions
 from pellucid.interop.marian_layout import (
     OUTPUT_BIAS,
     OUTPUT_WEIGHT,
@@ -18,7 +18,7 @@ from pellucid.interop.marian_layout import (
     layer_slots,
 )
 from pellucid.interop.marian_settings import MarianSettings
-from pellucid.model import ModelConfig
+from pellucid.model.config import ModelConfig
 
 _POSITIONS_TOLERANCE = 1e-3
 """A table that was stored in float16 is that far from the sinusoid; a learned one is further."""

@@ -19,7 +19,7 @@ from pellucid.interop.onnx_graph import SINUSOIDS
 from pellucid.interop.onnx_parts import DECODER, ENCODER, STEP, decoder_graph, encoder_graph
 from pellucid.interop.onnx_readme import readme
 from pellucid.interop.switches import foreign_switches
-from pellucid.model import ModelConfig
+from pellucid.model.config import ModelConfig
 
 OPSET, IR_VERSION = 17, 8
 """The oldest that has LayerNormalization (onnx 1.12, 2022), so that old runtimes open it too."""

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from pellucid.equations import sinusoidal_positions
-from pellucid.model import ModelConfig
+from pellucid.equations.positions import sinusoidal_positions
+from pellucid.model.config import ModelConfig
 
 SINUSOIDS = 4096
 """Places written out; ONNX Runtime's own sine of a large angle is not exact in float32."""

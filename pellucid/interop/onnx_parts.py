@@ -6,7 +6,7 @@ from typing import Any
 from torch import Tensor
 
 from pellucid.interop.onnx_graph import Blocks, Graph
-from pellucid.model import ModelConfig
+from pellucid.model.config import ModelConfig
 
 ENCODER, DECODER, STEP = "encoder_model", "decoder_model", "decoder_with_past_model"
 

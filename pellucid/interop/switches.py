@@ -1,6 +1,6 @@
 """The switches of a Transformer that no other program here has."""
 
-from pellucid.model import ModelConfig
+from pellucid.model.config import ModelConfig
 
 _OURS_ALONE = (
     "norm_kind",

@@ -6,15 +6,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pellucid.equations import (
-    attention_scores,
-    causal_mask,
-    masked_softmax,
-    merge_heads,
-    split_heads,
-    two_stage_weights,
-)
+from pellucid.equations.attention import attention_scores
 from pellucid.equations.fused import for_attention, fused_attention
+from pellucid.equations.heads import merge_heads, split_heads, two_stage_weights
+from pellucid.equations.masks import causal_mask, masked_softmax
 from pellucid.model.attention_positions import AttentionPositions
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import Dropout, DropoutSource

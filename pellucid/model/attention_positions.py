@@ -6,18 +6,18 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from pellucid.equations import (
-    alibi_bias,
-    attention_scores,
-    relative_scores,
-    relative_values,
-    rotary_positions,
-)
+from pellucid.equations.attention import attention_scores
 from pellucid.equations.fused import (
     fused_alibi_attention,
     fused_attention,
     fused_relative_attention,
     fused_rotary_positions,
+)
+from pellucid.equations.relative import (
+    alibi_bias,
+    relative_scores,
+    relative_values,
+    rotary_positions,
 )
 from pellucid.model.config import ModelConfig
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pellucid.core.special import PAD_ID, START_ID
-from pellucid.equations import network_embedding
+from pellucid.equations.positions import network_embedding
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.model.positions import Positions

@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pellucid.equations import l2_centered_norm, l2_norm, rms_norm
 from pellucid.equations.fused import fused_layer_norm
+from pellucid.equations.normalization import l2_centered_norm, l2_norm, rms_norm
 from pellucid.model.config import ModelConfig
 from pellucid.model.precision import widened
 

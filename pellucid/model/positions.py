@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from pellucid.core.errors import ShapeError
-from pellucid.equations import (
+from pellucid.equations.positions import (
     joint_positions,
     learned_positions,
     one_hot_positions,

@@ -7,7 +7,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from pellucid.equations import attentional_state, dot_products, general_scores, masked_softmax
+from pellucid.equations.alignment import attentional_state, general_scores
+from pellucid.equations.attention import dot_products
+from pellucid.equations.masks import masked_softmax
 from pellucid.model.config import ModelConfig
 from pellucid.model.trace import Trace
 

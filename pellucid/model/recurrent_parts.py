@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pellucid.core.special import PAD_ID
-from pellucid.equations import reverse_sequences
+from pellucid.equations.recurrent import reverse_sequences
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.model.recurrent_attention import Look, RecurrentAttention

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from pellucid.equations import softmax
+from pellucid.equations.softmax import softmax
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import DropoutSource
 from pellucid.model.trace import UNWATCHED, Trace

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pellucid.core.special import PAD_ID, STOP_ID
-from pellucid.equations import keep_probability, noise_distribution
 from pellucid.equations.fused import fused_linear_cross_entropy
+from pellucid.equations.word2vec import keep_probability, noise_distribution
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import DropoutSource
 from pellucid.model.seq2seq import LossSums, SequenceModel

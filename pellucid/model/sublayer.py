@@ -6,7 +6,7 @@ from typing import assert_never
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from pellucid.equations import add_and_norm, norm_and_add
+from pellucid.equations.residual import add_and_norm, norm_and_add
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.model.normalization import Norm

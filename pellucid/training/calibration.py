@@ -17,7 +17,8 @@ from typing import Any
 import torch
 
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.model import SequenceModel, build_any_model
+from pellucid.model.build import build_any_model
+from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.facts import CorpusFacts, PairSample
 from pellucid.text.selection import Selection
 from pellucid.text.store import TokenStore

@@ -27,7 +27,7 @@ from pellucid.core.errors import BundleError, CorruptError, InputMissingError, l
 from pellucid.core.files import remove_folder, verify_folder, write_folder
 from pellucid.core.layout import CHECKPOINTS_FOLDER as CHECKPOINTS_FOLDER
 from pellucid.core.tensors import save_tensors
-from pellucid.model import SequenceModel
+from pellucid.model.seq2seq import SequenceModel
 from pellucid.training.averaging import Average
 from pellucid.training.distributed import ALONE, Team
 from pellucid.training.fully_sharded import like, local, local_tensors, rows_of

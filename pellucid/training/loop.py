@@ -8,7 +8,7 @@ from typing import Any
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.core.phases import begin_phase
 from pellucid.decoding.sentences import SHARE_KEY
-from pellucid.model import SequenceModel
+from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import Batch
 from pellucid.training.bundles import remove_worse
 from pellucid.training.card import model_card

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pellucid.model import LossSums, SequenceModel
+from pellucid.model.seq2seq import LossSums, SequenceModel
 from pellucid.text.batching import Batch
 from pellucid.training.objective import Objective
 

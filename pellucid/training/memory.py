@@ -5,8 +5,8 @@ from pathlib import Path
 import torch
 
 from pellucid.core.errors import ConfigError
-from pellucid.model import ModelConfig
 from pellucid.model.build import parameter_shapes
+from pellucid.model.config import ModelConfig
 from pellucid.training.config import RunConfig, TrainingConfig
 
 _BYTES = 4

@@ -10,8 +10,8 @@ import torch
 from pellucid.bundle import Bundle, load_any_bundle, load_model_tensors, model_tensors
 from pellucid.core.config import Config, nearest_name
 from pellucid.core.errors import ConfigError
-from pellucid.model import SequenceModel
 from pellucid.model.config import ModelConfig
+from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.config import TokenizerConfig
 from pellucid.training.config import RunConfig
 

@@ -15,7 +15,7 @@ from pellucid.bundle import Bundle, load_any_bundle, save_bundle
 from pellucid.core.errors import DivergedError
 from pellucid.core.files import write_errors
 from pellucid.decoding.translator import Translator
-from pellucid.model import Seq2Seq, SequenceModel
+from pellucid.model.seq2seq import Seq2Seq, SequenceModel
 from pellucid.text.batching import Batch
 from pellucid.text.store import TokenStore
 from pellucid.training.card import model_card

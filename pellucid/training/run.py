@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from pellucid.model import SequenceModel
+from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import BatchSampler
 from pellucid.training.averaging import Average
 from pellucid.training.config import RunConfig

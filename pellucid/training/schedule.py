@@ -2,7 +2,7 @@
 
 from typing import assert_never
 
-from pellucid.equations import (
+from pellucid.equations.schedules import (
     constant_learning_rate,
     cosine_learning_rate,
     inverse_root_learning_rate,

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from pellucid.core.files import write_errors
-from pellucid.model import SequenceModel
+from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import Indices
 from pellucid.training.data import TrainingData
 from pellucid.training.journal import end_last_line

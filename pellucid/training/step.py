@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pellucid.model import SequenceModel
+from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
 from pellucid.training.distributed import ALONE, Team

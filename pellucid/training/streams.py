@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from pellucid.core.world import World
-from pellucid.model import SequenceModel
+from pellucid.model.seq2seq import SequenceModel
 
 
 def begin_stream(model: SequenceModel, seed: int, world: World, step: int = 0) -> None:

@@ -11,7 +11,8 @@ import torch
 from pellucid.core.errors import ConfigError, InputMissingError
 from pellucid.core.phases import begin_phase
 from pellucid.core.world import joined, local_rank, was_restarted, world_of_environment
-from pellucid.model import SequenceModel, build_any_model
+from pellucid.model.build import build_any_model
+from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.skipgram import SkipGram
 from pellucid.training.averaging import Average
 from pellucid.training.board import with_board

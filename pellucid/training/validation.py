@@ -11,7 +11,7 @@ from pellucid.core.errors import DivergedError
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import Score, bleu, chrf, exact_match
 from pellucid.evaluation.samples import show
-from pellucid.model import Seq2Seq, SequenceModel
+from pellucid.model.seq2seq import Seq2Seq, SequenceModel
 from pellucid.text.batching import collate, sorted_batches
 from pellucid.text.store import TokenStore
 from pellucid.training.config import RunConfig

@@ -8,7 +8,7 @@ import torch
 from pellucid.bundle import Bundle, load_any_bundle
 from pellucid.core.errors import BundleError, ConfigError
 from pellucid.core.special import SPECIAL_COUNT
-from pellucid.model import SequenceModel
+from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.skipgram import SkipGram
 from pellucid.text.interface import Tokenizer
 from pellucid.text.vectors import WordVectors, read_vectors

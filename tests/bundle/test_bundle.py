@@ -26,7 +26,8 @@ from pellucid.core.files import MANIFEST_NAME, manifest_text, read_manifest, wri
 from pellucid.core.tensors import fingerprint
 from pellucid.equations import transformer
 from pellucid.equations.weights import Transformer, count_parameters, parameter_sets
-from pellucid.model import ModelConfig, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizer import train_tokenizer
 

@@ -3,7 +3,9 @@
 import dataclasses
 import functools
 
-from pellucid.model import ModelConfig, Seq2Seq, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
+from pellucid.model.seq2seq import Seq2Seq
 from pellucid.text.config import TokenizerConfig, TokenizerKind
 from pellucid.text.tokenizer import Tokenizer, train_tokenizer
 

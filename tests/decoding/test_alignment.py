@@ -18,7 +18,9 @@ from pellucid.decoding.attention import looks
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.translator import Translator
-from pellucid.model import ModelConfig, Trace, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
+from pellucid.model.trace import Trace
 
 
 def test_a_token_is_aligned_with_what_it_looked_at_most_the_stops_left_out():

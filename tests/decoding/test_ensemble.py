@@ -10,7 +10,8 @@ from pellucid.decoding.beam import beam_search
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.greedy import greedy_search
-from pellucid.model import ModelConfig, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
 
 BATCH = sources([5, 6, 7], [8], [9, 10])
 WANTED = DecodingConfig(beam_size=3, n_best=2, max_length=6)

@@ -17,7 +17,7 @@ from pellucid.decoding.requests import Request
 from pellucid.decoding.search import search
 from pellucid.decoding.translator import Translator
 from pellucid.decoding.watch import WatchedStep
-from pellucid.equations import most_likely
+from pellucid.equations.search import most_likely
 
 MODELS = 16
 

@@ -273,7 +273,7 @@ def _without_matplotlib(folder: Path) -> None:
 def _odd_width(folder: Path) -> None:
     import torch
 
-    from pellucid.equations import split_heads
+    from pellucid.equations.heads import split_heads
 
     split_heads(torch.ones(4, 8), heads=3)
 

@@ -189,7 +189,7 @@ def test_formulas_are_balanced():
 _TESTS = """
 import torch
 from torch.nn import functional
-from pellucid.equations import softmax
+from pellucid.equations.softmax import softmax
 
 def theirs(x):
     return functional.softmax(x, -1)

@@ -9,7 +9,8 @@ import torch
 
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.decoding.result import Translation
-from pellucid.model import ModelConfig, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizer import Tokenizer, train_tokenizer
 

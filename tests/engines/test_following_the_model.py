@@ -14,7 +14,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.engines.cache import CACHE_FOLDER
 from pellucid.engines.load import choose_engine, load, load_parts
-from pellucid.model import Seq2Seq
+from pellucid.model.seq2seq import Seq2Seq
 
 LINES = sentences(20)
 NAME = "decoder.layers.1.cross_attention.w_qkv"

@@ -5,17 +5,17 @@ import torch
 from equation_checks import K, Q, V, close
 
 from pellucid.core.errors import ShapeError
-from pellucid.equations import (
+from pellucid.equations.alignment import (
     additive_attention,
     additive_scores,
-    attend,
-    attention,
     attentional_state,
     dot_product_attention,
     general_attention,
     general_scores,
-    softmax,
 )
+from pellucid.equations.attention import attention
+from pellucid.equations.notation.entrywise import attend
+from pellucid.equations.softmax import softmax
 
 QUERY, KEY, VALUE = torch.tensor(Q).double(), torch.tensor(K).double(), torch.tensor(V).double()
 

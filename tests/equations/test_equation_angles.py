@@ -5,16 +5,16 @@ import pytest
 import torch
 from equation_checks import close
 
-from pellucid.equations import (
+from pellucid.equations.attention import attention_weights
+from pellucid.equations.notation.angles import (
     angle,
     angle_weights,
-    attention_weights,
     cosine,
     dot_product_variance,
     exp_cosine,
     exp_cosine_crossing,
-    softmax,
 )
+from pellucid.equations.softmax import softmax
 
 
 def test_the_diagonal_is_at_45_degrees():

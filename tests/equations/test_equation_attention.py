@@ -6,15 +6,17 @@ from equation_checks import K, Q, V, close
 from torch.nn import functional
 
 from pellucid.core.errors import ShapeError
-from pellucid.equations import (
+from pellucid.equations.attention import (
     attention,
-    attention_normalizer,
     attention_scores,
+    attention_weights,
+    dot_products,
+)
+from pellucid.equations.masks import causal_mask
+from pellucid.equations.notation.entrywise import (
+    attention_normalizer,
     attention_vector,
     attention_weight,
-    attention_weights,
-    causal_mask,
-    dot_products,
     masked_attention,
     project_qkv,
 )

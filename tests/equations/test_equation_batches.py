@@ -7,36 +7,31 @@ import torch
 from equation_checks import close
 from torch import Tensor
 
-from pellucid.equations import (
-    alibi_attention_weights,
-    angle_weights,
-    attention,
-    attentional_state,
-    causal_mask,
-    feed_forward,
-    gru,
-    head_contributions,
-    is_permutation_equivariant,
+from pellucid.equations.alignment import attentional_state
+from pellucid.equations.attention import attention
+from pellucid.equations.embedding import shift_right_zero
+from pellucid.equations.feed_forward import feed_forward
+from pellucid.equations.heads import merge_heads, multi_head_attention, split_heads
+from pellucid.equations.masks import causal_mask, masked_softmax
+from pellucid.equations.normalization import l2_centered_norm, l2_norm, layer_norm, rms_norm
+from pellucid.equations.notation.angles import angle_weights
+from pellucid.equations.notation.elman import rnn
+from pellucid.equations.notation.entrywise import head_contributions
+from pellucid.equations.notation.jacobian import softmax_jacobian
+from pellucid.equations.notation.other_norms import mean_and_deviation
+from pellucid.equations.notation.waves import is_permutation_equivariant
+from pellucid.equations.positions import (
     joint_positions,
-    l2_centered_norm,
-    l2_norm,
-    layer_norm,
-    lstm,
-    masked_softmax,
-    mean_and_deviation,
-    merge_heads,
-    multi_head_attention,
     network_embedding,
     one_hot_positions,
+    summed_positions,
+)
+from pellucid.equations.recurrent import gru, lstm
+from pellucid.equations.relative import (
+    alibi_attention_weights,
     relative_attention,
     relative_scores,
-    rms_norm,
-    rnn,
     rotary_positions,
-    shift_right_zero,
-    softmax_jacobian,
-    split_heads,
-    summed_positions,
 )
 
 LENGTH, SIZE = 4, 6

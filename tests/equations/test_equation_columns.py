@@ -5,31 +5,27 @@ import torch
 from equation_checks import close
 
 from pellucid.core.errors import ShapeError
-from pellucid.equations import (
-    add_positions,
-    attention,
+from pellucid.equations.attention import attention, attention_scores, attention_weights
+from pellucid.equations.embedding import embed, one_hot
+from pellucid.equations.feed_forward import feed_forward
+from pellucid.equations.heads import merge_heads
+from pellucid.equations.notation.columns import (
     attention_columns,
-    attention_scores,
-    attention_weights,
-    embed,
     embed_columns,
-    feed_forward,
     feed_forward_columns,
     hadamard,
     inner_product,
     matrix_product,
-    merge_heads,
     merge_heads_columns,
-    one_hot,
     one_hot_columns,
     project_columns,
     scores_columns,
     sinusoidal_columns,
-    sinusoidal_positions,
-    softmax,
     to_columns,
     weights_columns,
 )
+from pellucid.equations.positions import add_positions, sinusoidal_positions
+from pellucid.equations.softmax import softmax
 
 
 def test_order_of_multiplication_turns_around():

@@ -5,7 +5,7 @@ import torch
 from equation_checks import close
 
 from pellucid.core.errors import ShapeError
-from pellucid.equations import (
+from pellucid.equations.embedding import (
     embed,
     embed_one_hot,
     one_hot,
@@ -13,8 +13,8 @@ from pellucid.equations import (
     scaled_embedding,
     shift_right,
     shift_right_zero,
-    softmax,
 )
+from pellucid.equations.softmax import softmax
 
 
 def test_one_hot_by_hand():

@@ -6,23 +6,18 @@ import torch
 from equation_checks import close
 from torch import Tensor
 
-from pellucid.equations import (
-    add_and_norm,
-    attention_weights,
-    causal_mask,
-    distribution_cross_entropy,
-    feed_forward,
-    masked_softmax,
-    most_likely,
-    multi_head_attention,
-    one_hot,
-    padding_mask,
-    project_columns,
-    rnn,
-    scaled_softmax,
-    shift_right,
-    softmax,
-)
+from pellucid.equations.attention import attention_weights
+from pellucid.equations.embedding import one_hot, shift_right
+from pellucid.equations.feed_forward import feed_forward
+from pellucid.equations.heads import multi_head_attention
+from pellucid.equations.losses import distribution_cross_entropy
+from pellucid.equations.masks import causal_mask, masked_softmax, padding_mask
+from pellucid.equations.notation.columns import project_columns
+from pellucid.equations.notation.elman import rnn
+from pellucid.equations.notation.jacobian import scaled_softmax
+from pellucid.equations.residual import add_and_norm
+from pellucid.equations.search import most_likely
+from pellucid.equations.softmax import softmax
 
 START = 0
 

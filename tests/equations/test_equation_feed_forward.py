@@ -4,7 +4,8 @@ import pytest
 import torch
 from equation_checks import close
 
-from pellucid.equations import feed_forward, gelu, is_permutation_equivariant, relu, silu
+from pellucid.equations.feed_forward import feed_forward, gelu, relu, silu
+from pellucid.equations.notation.waves import is_permutation_equivariant
 
 W_1, B_1 = torch.tensor([[1.0, -1, 0], [0, 1, 1]]), torch.tensor([0, 0.5, -1])
 W_2, B_2 = torch.tensor([[1.0, 0], [0, 1], [1, 1]]), torch.tensor([0.1, -0.1])

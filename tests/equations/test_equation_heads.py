@@ -3,18 +3,16 @@ import torch
 from equation_checks import close
 
 from pellucid.core.errors import ShapeError
-from pellucid.equations import (
-    attention,
-    attention_head,
-    causal_mask,
-    head_contributions,
-    is_permutation_equivariant,
-    joint_rank,
+from pellucid.equations.attention import attention
+from pellucid.equations.heads import (
     merge_heads,
     multi_head_attention,
     split_heads,
     two_stage_weights,
 )
+from pellucid.equations.masks import causal_mask
+from pellucid.equations.notation.entrywise import attention_head, head_contributions, joint_rank
+from pellucid.equations.notation.waves import is_permutation_equivariant
 
 
 def weights(heads: int, d_model: int, key_size: int, value_size: int) -> list[torch.Tensor]:

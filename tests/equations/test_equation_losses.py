@@ -7,20 +7,22 @@ from equation_checks import close
 from torch.nn import functional
 
 from pellucid.core.errors import ConfigError, ShapeError
-from pellucid.equations import (
+from pellucid.equations.embedding import one_hot
+from pellucid.equations.losses import (
     cross_entropy,
     distribution_cross_entropy,
     entropy,
     kl_divergence,
     negative_log_likelihood,
-    one_hot,
     sequence_log_prob,
     smooth_labels,
+    smoothed_cross_entropy,
+)
+from pellucid.equations.notation.other_smoothings import (
     smooth_labels_excluding_label,
     smooth_labels_excluding_padding,
-    smoothed_cross_entropy,
-    softmax,
 )
+from pellucid.equations.softmax import softmax
 
 P = torch.tensor([0.1, 0.7, 0.1, 0.1], dtype=torch.float64)
 """The catalogue's prediction for EQ-119 and EQ-120; the label is word 1."""

@@ -5,14 +5,9 @@ import torch
 from equation_checks import close
 
 from pellucid.core.errors import ShapeError
-from pellucid.equations import (
-    additive_mask,
-    causal_mask,
-    mask_scores,
-    masked_softmax,
-    padding_mask,
-    softmax,
-)
+from pellucid.equations.masks import causal_mask, masked_softmax, padding_mask
+from pellucid.equations.notation.entrywise import additive_mask, mask_scores
+from pellucid.equations.softmax import softmax
 
 INF = math.inf
 

@@ -5,19 +5,14 @@ import torch
 from equation_checks import close
 from torch.nn import functional
 
-from pellucid.equations import (
-    add_and_norm,
+from pellucid.equations.feed_forward import feed_forward
+from pellucid.equations.normalization import l2_centered_norm, l2_norm, layer_norm, rms_norm
+from pellucid.equations.notation.other_norms import (
     centered_skip_connection,
-    feed_forward,
-    l2_centered_norm,
-    l2_norm,
-    layer_norm,
     mean_and_deviation,
-    norm_and_add,
-    residual,
-    rms_norm,
     skip_connection,
 )
+from pellucid.equations.residual import add_and_norm, norm_and_add, residual
 
 ROW = [1.0, 2, 3, 4]
 DEVIATION = math.sqrt(5) / 2

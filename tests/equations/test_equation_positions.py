@@ -6,20 +6,22 @@ import torch
 from equation_checks import close
 
 from pellucid.core.errors import ShapeError
-from pellucid.equations import (
-    add_positions,
+from pellucid.equations.feed_forward import relu
+from pellucid.equations.notation.entrywise import masked_attention
+from pellucid.equations.notation.waves import (
     is_permutation_equivariant,
-    joint_positions,
-    learned_positions,
-    masked_attention,
-    network_embedding,
-    one_hot_positions,
     position_shift,
-    relu,
-    sinusoidal_positions,
-    summed_positions,
     wavelength,
     wavelength_positions,
+)
+from pellucid.equations.positions import (
+    add_positions,
+    joint_positions,
+    learned_positions,
+    network_embedding,
+    one_hot_positions,
+    sinusoidal_positions,
+    summed_positions,
 )
 
 

@@ -5,19 +5,18 @@ import torch
 from equation_checks import close
 
 from pellucid.core.errors import ShapeError
-from pellucid.equations import (
+from pellucid.equations.embedding import output_logits
+from pellucid.equations.notation.elman import rnn, rnn_cell
+from pellucid.equations.recurrent import (
     concatenate_directions,
     gru,
     gru_cell,
     lstm,
     lstm_cell,
-    output_logits,
     reverse_sequences,
-    rnn,
-    rnn_cell,
-    softmax,
     unroll,
 )
+from pellucid.equations.softmax import softmax
 
 
 def sigmoid(x: float) -> float:

@@ -8,14 +8,9 @@ from equation_checks import close
 from torch.nn import functional
 
 from pellucid.core.errors import ConfigError, ShapeError
-from pellucid.equations import (
-    distillation_loss,
-    kl_divergence,
-    r_drop_loss,
-    smoothed_cross_entropy,
-    softmax,
-    symmetric_divergence,
-)
+from pellucid.equations.losses import kl_divergence, smoothed_cross_entropy
+from pellucid.equations.regularization import distillation_loss, r_drop_loss, symmetric_divergence
+from pellucid.equations.softmax import softmax
 
 HALVES, QUARTERS = torch.tensor([[0.5, 0.5], [0.75, 0.25]], dtype=torch.float64).log()
 """p = (½, ½) and q = (¾, ¼): p - q = (-¼, ¼), log p - log q = (log ⅔, log 2)."""

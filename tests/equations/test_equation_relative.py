@@ -5,20 +5,19 @@ import torch
 from equation_checks import close
 
 from pellucid.core.errors import ShapeError
-from pellucid.equations import (
+from pellucid.equations.attention import attention, attention_weights
+from pellucid.equations.masks import causal_mask
+from pellucid.equations.relative import (
     alibi_attention_weights,
     alibi_bias,
     alibi_slopes,
-    attention,
-    attention_weights,
-    causal_mask,
     relative_attention,
     relative_attention_weights,
     relative_distances,
     relative_values,
     rotary_positions,
-    softmax,
 )
+from pellucid.equations.softmax import softmax
 
 
 def tables(clip: int) -> list[torch.Tensor]:

@@ -3,7 +3,7 @@ import math
 import pytest
 
 from pellucid.core.errors import ConfigError
-from pellucid.equations import (
+from pellucid.equations.schedules import (
     constant_learning_rate,
     cosine_learning_rate,
     inverse_root_learning_rate,

@@ -3,14 +3,14 @@ import math
 import torch
 from equation_checks import close
 
-from pellucid.equations import (
+from pellucid.equations.search import (
     coverage_penalty,
     length_penalty,
     most_likely,
     power_length_penalty,
     sequence_score,
-    softmax,
 )
+from pellucid.equations.softmax import softmax
 
 
 def test_length_penalty_by_hand():

@@ -5,15 +5,14 @@ import pytest
 import torch
 from equation_checks import close
 
-from pellucid.equations import (
+from pellucid.equations.notation.jacobian import (
     jacobian_pair,
     jacobian_statistics,
-    log_softmax,
     numeric_jacobian,
     scaled_softmax,
-    softmax,
     softmax_jacobian,
 )
+from pellucid.equations.softmax import log_softmax, softmax
 
 E = math.e
 

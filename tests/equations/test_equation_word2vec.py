@@ -6,8 +6,8 @@ import torch
 from equation_checks import close
 from torch.nn import functional
 
-from pellucid.equations import (
-    cosine,
+from pellucid.equations.notation.angles import cosine
+from pellucid.equations.word2vec import (
     keep_probability,
     negative_sampling_loss,
     noise_distribution,

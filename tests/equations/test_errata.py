@@ -6,28 +6,22 @@ import pytest
 import torch
 from equation_checks import close, self_attention_weights
 
-from pellucid.equations import (
-    add_and_norm,
-    add_positions,
+from pellucid.equations.attention import attention_scores, attention_weights
+from pellucid.equations.embedding import shift_right
+from pellucid.equations.heads import merge_heads, multi_head_attention, two_stage_weights
+from pellucid.equations.masks import causal_mask, masked_softmax
+from pellucid.equations.normalization import layer_norm
+from pellucid.equations.notation.angles import (
     angle_weights,
-    attention_head,
-    attention_scores,
-    attention_weights,
-    causal_mask,
     cosine,
     exp_cosine,
     exp_cosine_crossing,
-    joint_rank,
-    layer_norm,
-    masked_softmax,
-    merge_heads,
-    multi_head_attention,
-    shift_right,
-    sinusoidal_positions,
-    softmax,
-    two_stage_weights,
-    weights_columns,
 )
+from pellucid.equations.notation.columns import weights_columns
+from pellucid.equations.notation.entrywise import attention_head, joint_rank
+from pellucid.equations.positions import add_positions, sinusoidal_positions
+from pellucid.equations.residual import add_and_norm
+from pellucid.equations.softmax import softmax
 
 INF = math.inf
 

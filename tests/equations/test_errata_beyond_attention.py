@@ -7,37 +7,30 @@ import pytest
 import torch
 from equation_checks import close, self_attention_weights
 
-from pellucid.equations import (
-    add_and_norm,
-    add_positions,
-    alibi_bias,
-    attention_scores,
-    attention_weights,
-    causal_mask,
-    cross_entropy,
-    dot_product_variance,
+from pellucid.equations.attention import attention_scores, attention_weights
+from pellucid.equations.embedding import (
     embed,
-    feed_forward,
-    is_permutation_equivariant,
-    jacobian_pair,
-    jacobian_statistics,
-    l2_centered_norm,
-    layer_norm,
-    masked_softmax,
-    multi_head_attention,
-    network_embedding,
     one_hot,
     output_logits,
-    position_shift,
     scaled_embedding,
     shift_right,
-    sinusoidal_positions,
-    smooth_labels,
+)
+from pellucid.equations.feed_forward import feed_forward
+from pellucid.equations.heads import multi_head_attention
+from pellucid.equations.losses import cross_entropy, smooth_labels
+from pellucid.equations.masks import causal_mask, masked_softmax
+from pellucid.equations.normalization import l2_centered_norm, layer_norm
+from pellucid.equations.notation.angles import dot_product_variance
+from pellucid.equations.notation.jacobian import jacobian_pair, jacobian_statistics
+from pellucid.equations.notation.other_smoothings import (
     smooth_labels_excluding_label,
     smooth_labels_excluding_padding,
-    softmax,
-    wavelength,
 )
+from pellucid.equations.notation.waves import is_permutation_equivariant, position_shift, wavelength
+from pellucid.equations.positions import add_positions, network_embedding, sinusoidal_positions
+from pellucid.equations.relative import alibi_bias
+from pellucid.equations.residual import add_and_norm
+from pellucid.equations.softmax import softmax
 
 INF = math.inf
 

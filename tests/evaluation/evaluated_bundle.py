@@ -3,7 +3,8 @@
 import functools
 
 from pellucid.bundle import Bundle
-from pellucid.model import ModelConfig, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizer import train_tokenizer
 

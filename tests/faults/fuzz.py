@@ -34,7 +34,8 @@ from pellucid.core.files import manifest_text
 from pellucid.decoding.load import load
 from pellucid.interop.huggingface_export import export_huggingface
 from pellucid.interop.huggingface_import import read_huggingface
-from pellucid.model import ModelConfig, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.marian import MarianTokenizer
 from pellucid.text.sentencepiece_tokenizer import SentencePieceTokenizer, train_sentencepiece

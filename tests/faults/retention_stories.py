@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from pellucid.bundle import BUNDLES_FOLDER, model_tensors
 from pellucid.core.files import remove_leftovers, write_file, write_folder
 from pellucid.core.tensors import load_tensors
-from pellucid.model import ModelConfig, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
 from pellucid.training.averaging import Average
 from pellucid.training.bundles import remove_worse
 from pellucid.training.checkpoint import (

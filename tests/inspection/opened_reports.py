@@ -10,7 +10,8 @@ from pellucid.bundle import Bundle
 from pellucid.inspection.capture import inspect
 from pellucid.inspection.report.content import report_content
 from pellucid.inspection.report.matrices import unpack_numbers
-from pellucid.model import ModelConfig, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
 
 SOURCE, TARGET = "le chat dort dans le jardin", "the cat sleeps in the garden"
 

@@ -11,7 +11,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import bleu
 from pellucid.inspection.ablation import ablate, ablation_parts, model_without
-from pellucid.model import Trace
+from pellucid.model.trace import Trace
 
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 

@@ -14,7 +14,8 @@ from pellucid.core.tensors import save_tensors
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.translator import Translator
-from pellucid.equations import attention_scores, causal_mask, masked_softmax
+from pellucid.equations.attention import attention_scores
+from pellucid.equations.masks import causal_mask, masked_softmax
 from pellucid.inspection.capture import Capture, inspect
 
 SOURCE, TARGET = "le chat dort", "the cat sleeps"

@@ -9,7 +9,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from pellucid.core.special import START_ID, STOP_ID
-from pellucid.equations import causal_mask, layer_norm, masked_softmax, sinusoidal_positions
+from pellucid.equations.masks import causal_mask, masked_softmax
+from pellucid.equations.normalization import layer_norm
+from pellucid.equations.positions import sinusoidal_positions
 from pellucid.inspection.capture import Capture, inspect
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.recurrent import RecurrentSeq2Seq

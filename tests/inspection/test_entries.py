@@ -5,7 +5,7 @@ import torch
 from tiny_models import EVERY_KIND, sources, targets, tiny_model
 
 from pellucid.inspection.entries import describe, locate
-from pellucid.model import Trace
+from pellucid.model.trace import Trace
 
 
 @pytest.mark.parametrize("variant", EVERY_KIND)

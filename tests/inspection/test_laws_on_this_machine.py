@@ -8,7 +8,7 @@ from tiny_models import tiny_model
 
 from pellucid.inspection.doctor import examine_installation
 from pellucid.inspection.laws import check_kernels, check_laws, tiny_models
-from pellucid.model import Seq2Seq
+from pellucid.model.seq2seq import Seq2Seq
 
 PAGE = ["program = page of equations", "gradients in training = page's"]
 

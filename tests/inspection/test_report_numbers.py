@@ -16,7 +16,8 @@ from torch.nn import functional
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.special import START_ID, STOP_ID
 from pellucid.decoding.explain import explain_search
-from pellucid.equations import causal_mask, sinusoidal_positions
+from pellucid.equations.masks import causal_mask
+from pellucid.equations.positions import sinusoidal_positions
 from pellucid.inspection.capture import inspect
 from pellucid.inspection.heads import rank_heads
 from pellucid.inspection.lens import logit_lens
@@ -26,7 +27,7 @@ from pellucid.inspection.report.matrices import pack_numbers, unpack_numbers
 from pellucid.inspection.rollout import rollout
 from pellucid.inspection.saliency import saliency
 from pellucid.inspection.sentence import open_model
-from pellucid.model import Trace
+from pellucid.model.trace import Trace
 
 HALF_STEP = 2.0**-16
 """Numbers keep 16 significant bits, so each is off by at most half a step of the last."""

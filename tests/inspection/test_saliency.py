@@ -9,7 +9,7 @@ from tiny_models import tiny_bundle
 from pellucid.core.errors import CancelledError
 from pellucid.inspection.saliency import saliency, saliency_of
 from pellucid.inspection.sentence import open_model, read_sentence
-from pellucid.model import Trace
+from pellucid.model.trace import Trace
 
 SOURCE, TARGET = "a b c d", "c a b"
 

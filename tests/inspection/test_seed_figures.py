@@ -12,7 +12,8 @@ from numpy.testing import assert_allclose
 
 from pellucid.cli.main import cli
 from pellucid.core.errors import ConfigError, MissingExtraError, WriteError
-from pellucid.equations import jacobian_statistics, sinusoidal_positions
+from pellucid.equations.notation.jacobian import jacobian_statistics
+from pellucid.equations.positions import sinusoidal_positions
 from pellucid.inspection.canvas import print_style
 from pellucid.inspection.seed_figures import (
     FIGURE_NAMES,

@@ -8,7 +8,8 @@ from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
 from pellucid.interop.ctranslate2_export import export_ctranslate2
 from pellucid.interop.huggingface_export import model_faults
-from pellucid.model import ModelConfig, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizer import train_tokenizer
 

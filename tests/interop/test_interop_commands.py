@@ -14,7 +14,7 @@ from pellucid.interop.huggingface_export import (
     export_huggingface,
     model_faults,
 )
-from pellucid.model import ModelConfig
+from pellucid.model.config import ModelConfig
 from pellucid.training.presets import read_config
 
 PRESETS = Path(package.__file__).parent / "presets"

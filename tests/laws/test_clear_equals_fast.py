@@ -16,8 +16,10 @@ from torch import Tensor
 from pellucid.core.special import PAD_ID, STOP_ID
 from pellucid.equations import text_models, transformer
 from pellucid.equations.weights import count_parameters, parameter_sets
-from pellucid.model import ModelConfig, SequenceModel, build_any_model
+from pellucid.model.build import build_any_model
 from pellucid.model.clear import clear_text_model, clear_transformer
+from pellucid.model.config import ModelConfig
+from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import Batch, label_positions
 from pellucid.training.config import TrainingConfig
 from pellucid.training.objective import CrossEntropy

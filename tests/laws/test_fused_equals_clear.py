@@ -7,17 +7,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pellucid.equations import (
-    alibi_attention_weights,
-    attention,
-    causal_mask,
-    cross_entropy,
-    fused,
-    layer_norm,
-    relative_attention,
-    rotary_positions,
-    smoothed_cross_entropy,
-)
+from pellucid.equations import fused
+from pellucid.equations.attention import attention
 from pellucid.equations.fused import (
     fused_alibi_attention,
     fused_attention,
@@ -25,6 +16,14 @@ from pellucid.equations.fused import (
     fused_linear_cross_entropy,
     fused_relative_attention,
     fused_rotary_positions,
+)
+from pellucid.equations.losses import cross_entropy, smoothed_cross_entropy
+from pellucid.equations.masks import causal_mask
+from pellucid.equations.normalization import layer_norm
+from pellucid.equations.relative import (
+    alibi_attention_weights,
+    relative_attention,
+    rotary_positions,
 )
 
 TOLERANCES = {torch.float64: 1e-12, torch.float32: 2e-6, torch.bfloat16: 2e-2}

@@ -5,20 +5,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pellucid.equations import (
-    alibi_attention_weights,
-    attention,
-    causal_mask,
-    cross_entropy,
-    relative_attention,
-    smoothed_cross_entropy,
-)
+from pellucid.equations.attention import attention
 from pellucid.equations.fused import (
     fused_alibi_attention,
     fused_attention,
     fused_linear_cross_entropy,
     fused_relative_attention,
 )
+from pellucid.equations.losses import cross_entropy, smoothed_cross_entropy
+from pellucid.equations.masks import causal_mask
+from pellucid.equations.relative import alibi_attention_weights, relative_attention
 
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 

@@ -6,16 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from pellucid.equations import (
-    cross_entropy,
-    distillation_loss,
-    fused_views,
-    r_drop_loss,
-    smoothed_cross_entropy,
-    symmetric_divergence,
-)
+from pellucid.equations import fused_views
 from pellucid.equations.fused import fused_linear_cross_entropy
 from pellucid.equations.fused_views import LossTerms, TeacherRows, fused_linear_loss_of_views
+from pellucid.equations.losses import cross_entropy, smoothed_cross_entropy
+from pellucid.equations.regularization import distillation_loss, r_drop_loss, symmetric_divergence
 
 LABELS = torch.tensor([0, 3, 10, 3, 7, 1, 3])
 ROWS, SIZE, WORDS, TEACHER_SIZE = len(LABELS), 5, 11, 4

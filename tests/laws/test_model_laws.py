@@ -5,8 +5,8 @@ import torch
 from tiny_models import EVERY_KIND, RECURRENT, VARIANTS, VOCABULARY, sources, targets, tiny_model
 
 from pellucid.core.special import PAD_ID
-from pellucid.equations import causal_mask
-from pellucid.model import Trace
+from pellucid.equations.masks import causal_mask
+from pellucid.model.trace import Trace
 
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 

@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from tiny_models import VOCABULARY, tiny_model
 
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT
-from pellucid.model import ModelConfig, Seq2Seq, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
+from pellucid.model.seq2seq import Seq2Seq
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training.config import TrainingConfig
 from pellucid.training.objective import build_objective

@@ -6,14 +6,9 @@ from tiny_models import RECURRENT, sources, targets, tiny_model
 from torch import Tensor
 
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
-from pellucid.equations import (
-    concatenate_directions,
-    gru,
-    lstm,
-    recurrent_translator,
-    reverse_sequences,
-    shift_right,
-)
+from pellucid.equations import recurrent_translator
+from pellucid.equations.embedding import shift_right
+from pellucid.equations.recurrent import concatenate_directions, gru, lstm, reverse_sequences
 from pellucid.model.clear import clear_recurrent
 from pellucid.model.recurrent_layer import LayerState, RecurrentLayer
 

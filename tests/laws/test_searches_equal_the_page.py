@@ -9,20 +9,21 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.constraints import NO_DEMANDS
 from pellucid.decoding.scoring import score_targets
 from pellucid.decoding.search import search
-from pellucid.equations import (
-    distribution_cross_entropy,
+from pellucid.equations import transformer
+from pellucid.equations.embedding import (
     embed,
     embed_one_hot,
-    length_penalty,
     one_hot,
-    sequence_log_prob,
-    sequence_score,
     shift_right,
     shift_right_zero,
+)
+from pellucid.equations.losses import (
+    distribution_cross_entropy,
+    sequence_log_prob,
     smooth_labels,
     smoothed_cross_entropy,
-    transformer,
 )
+from pellucid.equations.search import length_penalty, sequence_score
 from pellucid.model.clear import clear_transformer
 
 EXACT = {"rtol": 1e-12, "atol": 1e-12}

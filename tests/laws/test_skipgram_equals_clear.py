@@ -4,13 +4,14 @@ import torch
 from torch import Tensor
 
 from pellucid.core.special import PAD_ID, STOP_ID
-from pellucid.equations import (
+from pellucid.equations.word2vec import (
     negative_sampling_loss,
     skipgram_logits,
     skipgram_loss,
     skipgram_pairs,
 )
-from pellucid.model import ModelConfig, build_any_model
+from pellucid.model.build import build_any_model
+from pellucid.model.config import ModelConfig
 from pellucid.model.skipgram import SkipGram, _neighbors
 
 VOCABULARY = 13

@@ -5,8 +5,10 @@ import torch
 from torch import Tensor
 
 from pellucid.core.special import START_ID, STOP_ID
-from pellucid.equations import shift_right
-from pellucid.model import ModelConfig, Seq2Seq, build_model
+from pellucid.equations.embedding import shift_right
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
+from pellucid.model.seq2seq import Seq2Seq
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training.config import TrainingConfig
 from pellucid.training.objective import build_objective

@@ -9,7 +9,9 @@ import math
 import pytest
 import torch
 
-from pellucid.model import ModelConfig, Seq2Seq, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
+from pellucid.model.seq2seq import Seq2Seq
 
 Row = list[float]
 Matrix = list[Row]

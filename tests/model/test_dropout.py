@@ -6,7 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from pellucid.model import ModelConfig, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import Dropout, DropoutSource
 
 TINY = {"d_model": 8, "d_ff": 12, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}

@@ -4,9 +4,11 @@ import pytest
 import torch
 
 from pellucid.core.errors import ShapeError
-from pellucid.equations import sinusoidal_positions
-from pellucid.model import ModelConfig, Seq2Seq, build_model
+from pellucid.equations.positions import sinusoidal_positions
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
 from pellucid.model.positions import Positions
+from pellucid.model.seq2seq import Seq2Seq
 
 TINY = {"d_model": 8, "d_ff": 12, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
 

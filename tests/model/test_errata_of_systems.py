@@ -5,18 +5,13 @@ from tiny_models import sources, targets, tiny_model
 from torch.nn import functional
 
 from pellucid.core.special import START_ID, STOP_ID
-from pellucid.equations import (
-    add_and_norm,
-    add_positions,
-    cross_entropy,
-    embed,
-    joint_positions,
-    most_likely,
-    output_logits,
-    softmax,
-    summed_positions,
-)
-from pellucid.model import Trace
+from pellucid.equations.embedding import embed, output_logits
+from pellucid.equations.losses import cross_entropy
+from pellucid.equations.positions import add_positions, joint_positions, summed_positions
+from pellucid.equations.residual import add_and_norm
+from pellucid.equations.search import most_likely
+from pellucid.equations.softmax import softmax
+from pellucid.model.trace import Trace
 from pellucid.model.transformer import Transformer
 from pellucid.text.batching import collate_pairs
 

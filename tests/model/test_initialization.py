@@ -5,7 +5,9 @@ import math
 import pytest
 import torch
 
-from pellucid.model import ModelConfig, Seq2Seq, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
+from pellucid.model.seq2seq import Seq2Seq
 
 WIDE = {"d_model": 64, "d_ff": 256, "heads": 4, "encoder_layers": 1, "decoder_layers": 1}
 

@@ -5,7 +5,8 @@ import torch
 from torch import nn
 
 from pellucid.core.errors import ConfigError
-from pellucid.model import ModelConfig, build_any_model, build_model
+from pellucid.model.build import build_any_model, build_model
+from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import DropoutSource, LayerDrop
 
 SIZES = {

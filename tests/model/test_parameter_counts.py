@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from pellucid.model import ModelConfig, Seq2Seq
+from pellucid.model.config import ModelConfig
+from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.transformer import Transformer
 
 VOCABULARY = 37_000

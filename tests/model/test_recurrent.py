@@ -5,8 +5,11 @@ import math
 import pytest
 import torch
 
-from pellucid.model import ModelConfig, Seq2Seq, Trace, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
 from pellucid.model.recurrent_layer import RecurrentLayer
+from pellucid.model.seq2seq import Seq2Seq
+from pellucid.model.trace import Trace
 
 SIZES = {"d_model": 8, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
 SOURCE = torch.tensor([[4, 5, 6, 7, 3]])

@@ -3,7 +3,8 @@
 import pytest
 
 from pellucid.core.errors import ConfigError
-from pellucid.model import ModelConfig, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
 from pellucid.training.presets import read_config
 
 

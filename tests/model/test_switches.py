@@ -6,24 +6,23 @@ from torch import Tensor
 
 from pellucid.core.errors import ConfigError, ShapeError
 from pellucid.core.special import START_ID
-from pellucid.equations import (
-    dot_product_attention,
+from pellucid.equations.alignment import dot_product_attention
+from pellucid.equations.heads import split_heads
+from pellucid.equations.normalization import l2_centered_norm, l2_norm, layer_norm, rms_norm
+from pellucid.equations.notation.entrywise import joint_rank
+from pellucid.equations.positions import (
     joint_positions,
-    joint_rank,
-    l2_centered_norm,
-    l2_norm,
-    layer_norm,
     network_embedding,
     one_hot_positions,
-    rms_norm,
     sinusoidal_positions,
-    split_heads,
     summed_positions,
 )
-from pellucid.model import ModelConfig, Trace, build_model
 from pellucid.model.attention import MultiHeadAttention
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import DropoutSource
 from pellucid.model.normalization import Norm
+from pellucid.model.trace import Trace
 from pellucid.model.transformer import Transformer
 
 TINY = {"d_model": 8, "d_ff": 12, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}

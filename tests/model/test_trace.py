@@ -2,7 +2,9 @@
 
 import torch
 
-from pellucid.model import UNWATCHED, ModelConfig, Trace, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
+from pellucid.model.trace import UNWATCHED, Trace
 
 X = torch.ones(2)
 

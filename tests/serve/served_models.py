@@ -10,7 +10,8 @@ from starlette.testclient import TestClient
 from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
-from pellucid.model import ModelConfig, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
 from pellucid.serve.http.app import make_app
 from pellucid.serve.http.auth import KeyRing
 from pellucid.serve.http.guard import Policy

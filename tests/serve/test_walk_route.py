@@ -12,7 +12,8 @@ from server_processes import serving_process, wait_until
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.core.errors import CancelledError
 from pellucid.inspection.report.write import make_report
-from pellucid.model import ModelConfig, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
 from pellucid.serve.limits import Limits
 from pellucid.serve.looking import look_inside, walk_through
 from pellucid.serve.schema import InspectRequest, WalkRequest

@@ -13,7 +13,8 @@ from pathlib import Path
 import uvicorn
 
 from pellucid.bundle import Bundle, save_bundle
-from pellucid.model import ModelConfig, build_model
+from pellucid.model.build import build_model
+from pellucid.model.config import ModelConfig
 from pellucid.serve.http.app import make_app
 from pellucid.serve.http.auth import KeyRing
 from pellucid.serve.http.guard import Policy

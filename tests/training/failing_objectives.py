@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import torch
 
-from pellucid.model import LossSums, SequenceModel
+from pellucid.model.seq2seq import LossSums, SequenceModel
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
 from pellucid.training.objective import Objective, build_objective

@@ -11,7 +11,7 @@ from tiny_models import tiny_model
 from torch.nn import functional
 
 from pellucid.core.errors import ConfigError
-from pellucid.model import LossSums, SequenceModel
+from pellucid.model.seq2seq import LossSums, SequenceModel
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training.checkpoint import newest_intact
 from pellucid.training.config import RunConfig, TrainingConfig

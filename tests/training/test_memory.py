@@ -8,8 +8,8 @@ import tiny_runs
 import torch
 
 from pellucid.core.errors import ConfigError
-from pellucid.model import ModelConfig
 from pellucid.model.build import parameter_shapes
+from pellucid.model.config import ModelConfig
 from pellucid.training import memory
 from pellucid.training.config import TrainingConfig
 from pellucid.training.memory import free_memory, least_memory

@@ -8,9 +8,12 @@ from tiny_models import VOCABULARY, tiny_model
 from torch import Tensor
 
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, UNK_ID
-from pellucid.equations import distillation_loss, r_drop_loss, smoothed_cross_entropy
-from pellucid.model import ModelConfig, SequenceModel, build_any_model
+from pellucid.equations.losses import smoothed_cross_entropy
+from pellucid.equations.regularization import distillation_loss, r_drop_loss
+from pellucid.model.build import build_any_model
+from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import DropoutSource, drop_words
+from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training.config import TrainingConfig
 from pellucid.training.objective import CrossEntropy, Objective, Teacher, Views, build_objective

@@ -13,7 +13,7 @@ from failing_objectives import build_faulty, cliff, times
 from pellucid.core.errors import DivergedError
 from pellucid.core.files import verify_folder
 from pellucid.core.tensors import load_tensors
-from pellucid.model import LossSums
+from pellucid.model.seq2seq import LossSums
 from pellucid.training.checkpoint import checkpoints_of, newest_intact
 from pellucid.training.config import RunConfig
 from pellucid.training.journal import read_journal

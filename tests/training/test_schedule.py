@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pellucid.equations import transformer_learning_rate
+from pellucid.equations.schedules import transformer_learning_rate
 from pellucid.training.config import TrainingConfig
 from pellucid.training.schedule import learning_rate, peak_rate
 

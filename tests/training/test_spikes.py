@@ -13,7 +13,7 @@ from failing_objectives import build_faulty, times
 
 from pellucid.cli.display import Display
 from pellucid.core.tensors import load_tensors
-from pellucid.model import LossSums
+from pellucid.model.seq2seq import LossSums
 from pellucid.training.journal import read_journal
 from pellucid.training.presets import read_config
 from pellucid.training.spikes import FEWEST, WINDOW, SpikeWatch

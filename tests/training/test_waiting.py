@@ -9,7 +9,8 @@ import contextlib
 import pytest
 import torch
 
-from pellucid.model import ModelConfig, build_any_model, build_model
+from pellucid.model.build import build_any_model, build_model
+from pellucid.model.config import ModelConfig
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training import step
 from pellucid.training.config import TrainingConfig

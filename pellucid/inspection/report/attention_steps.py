@@ -18,7 +18,7 @@ from pellucid.inspection.report.mathml import (
     words,
 )
 from pellucid.inspection.report.steps import HEAD, Step, Symbol, formula_of, use
-from pellucid.model import ModelConfig
+from pellucid.model.config import ModelConfig
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pellucid.inspection.report.mathml import (
     words,
 )
 from pellucid.inspection.report.steps import Step, Symbol, formula_of, use
-from pellucid.model import ModelConfig
+from pellucid.model.config import ModelConfig
 
 
 def add_step(place: str, entered: Symbol, said: Symbol, *, is_cross: bool) -> Step:

@@ -28,7 +28,7 @@ from pellucid.inspection.report.parameters import output_parameters, parameter_m
 from pellucid.inspection.report.steps import HEAD, Page
 from pellucid.inspection.report.walk import Vocabularies, walk_through
 from pellucid.inspection.report.words import label_words
-from pellucid.model import Seq2Seq
+from pellucid.model.seq2seq import Seq2Seq
 
 FORMAT = 1
 """Rises when a report's data is no longer what older pages can show."""

@@ -4,7 +4,7 @@ import math
 
 from pellucid.inspection.report.mathml import Node, call, fraction, leaf, root, row, sub, sup, words
 from pellucid.inspection.report.steps import Step, Symbol, formula_of, use
-from pellucid.model import ModelConfig
+from pellucid.model.config import ModelConfig
 
 
 def embedding_steps(side: str, config: ModelConfig, vocabulary_size: int) -> tuple[Step, ...]:

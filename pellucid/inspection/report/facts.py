@@ -1,6 +1,6 @@
 """A model's sizes and switches in words, for the top of a report."""
 
-from pellucid.model import ModelConfig
+from pellucid.model.config import ModelConfig
 
 Fact = dict[str, str]
 

@@ -2,7 +2,7 @@
 
 from pellucid.inspection.report.mathml import Node, call, leaf, row, sub, sup, transposed
 from pellucid.inspection.report.steps import HEAD, Page, Step, Symbol, formula_of, use
-from pellucid.model import ModelConfig
+from pellucid.model.config import ModelConfig
 
 
 def recurrent_blocks(config: ModelConfig) -> tuple[list[Page], list[Page]]:

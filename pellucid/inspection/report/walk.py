@@ -9,7 +9,7 @@ from pellucid.inspection.report.edge_steps import embedding_steps, output_steps
 from pellucid.inspection.report.mathml import leaf, sup, words
 from pellucid.inspection.report.recurrent_walk import recurrent_blocks
 from pellucid.inspection.report.steps import Page, Step, Symbol
-from pellucid.model import ModelConfig
+from pellucid.model.config import ModelConfig
 
 
 @dataclasses.dataclass(frozen=True)
