@@ -1,6 +1,6 @@
-"""What training may ask for besides the right words: agreement with itself, or with a teacher."""
+"""What keeps a model from learning its text by heart: dropout, R-Drop and a teacher."""
 
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from pellucid.core.errors import ConfigError
@@ -8,6 +8,22 @@ from pellucid.equations.losses import Reduction, kl_divergence, reduce_losses
 from pellucid.equations.losses import smoothed_cross_entropy as smoothed
 from pellucid.equations.shapes import Number, require_same_size
 from pellucid.equations.softmax import log_softmax, softmax
+
+
+def dropout(
+    x: Float[Tensor, "*shape"], is_kept: Bool[Tensor, "*shape"], rate: Number
+) -> Float[Tensor, "*shape"]:
+    """Set the numbers that are not kept to zero and scale up the rest, so that the mean stays.
+
+        Dropout(x) = x ⊙ m / (1 - p),   P(mᵢ = 0) = p
+
+    EQ: none.  Source: Srivastava et al. (2014), §4 and §10; Vaswani et al. (2017), §5.4 (p = 0.1).
+    Symbols: is_kept = m, drawn by the caller; rate = p. In evaluation nothing is dropped.
+    Raises: ConfigError unless 0 ≤ rate < 1.
+    """
+    if not 0 <= rate < 1:
+        raise ConfigError(f"rate must be at least 0 and below 1, got {rate}")
+    return x * is_kept / (1 - rate)
 
 
 def symmetric_divergence(

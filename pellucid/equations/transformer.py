@@ -1,10 +1,11 @@
 """The whole Transformer on one page: from token ids to logits, loss and a translation.
 
 In the order of Figure 1 of Vaswani et al. (2017): embedding, attention, feed-forward, Add & Norm,
-encoder, decoder, logits, loss, greedy decoding. Every line is an equation of this folder; nothing
-is cached, fused or packed. ``pellucid.clear(bundle)`` opens a trained model as the ``Transformer``
-that these functions take, and tests/laws/test_clear_equals_fast.py holds the program that people
-run to them: values and gradients, in evaluation and in training, under every setting.
+encoder, decoder, logits, loss, greedy and beam search. Every line is an equation of this folder;
+nothing is cached, fused or packed. ``pellucid.clear(bundle)`` opens a trained model as the
+``Transformer`` that these functions take, and tests/laws/test_clear_equals_fast.py holds the
+program that people run to them: values and gradients, in evaluation and in training, under every
+setting.
 """
 
 import math
@@ -31,8 +32,9 @@ from pellucid.equations.relative import (
     rotary_positions,
 )
 from pellucid.equations.residual import add_and_norm, norm_and_add
-from pellucid.equations.search import most_likely
+from pellucid.equations.search import length_penalty, most_likely
 from pellucid.equations.shapes import Number
+from pellucid.equations.softmax import log_softmax
 from pellucid.equations.weights import (
     AttentionWeights,
     BlockWeights,
@@ -310,6 +312,49 @@ def greedy(model: Transformer, source: Int[Tensor, "sentence source"], max_lengt
         if bool(has_ended.all()):
             break
     return prefix[:, 1:]
+
+
+def beam(
+    model: Transformer,
+    source: Int[Tensor, "1 source"],
+    beam_size: int,
+    alpha: Number,
+    max_length: int,
+) -> tuple[list[int], float]:
+    """The best finished translation that a search along ``beam_size`` prefixes meets; its score.
+
+        s(Y) = log P(Y | X) / lp(Y),   lp(Y) = ((5 + |Y|) / 6)^α
+
+    EQ: 123, 127, 128.  Source: Lee, Before Transformers; Wu et al. (2016), §7, eq. (14); Vaswani
+    et al. (2017), §6.1, with four beams and α = 0.6.
+    Symbols: alpha = α; |Y| counts STOP, which a translation of ``max_length`` words is made to end
+    with. A prefix that ends is set aside; the search ends when ``beam_size`` of them have ended.
+    PAD and START are never generated.
+    """
+    memory = encode(model, source)
+    prefixes: list[tuple[float, list[int]]] = [(0.0, [])]
+    finished: list[tuple[float, list[int]]] = []
+    while prefixes and len(finished) < beam_size:
+        candidates: list[tuple[float, list[int]]] = []
+        for log_prob, words in prefixes:
+            target_input = torch.tensor([[START_ID, *words]])
+            next_words = log_softmax(decode(model, memory, source, target_input)[0, -1]).tolist()
+            if len(words) == max_length:
+                candidates.append((log_prob + next_words[STOP_ID], [*words, STOP_ID]))
+            else:
+                candidates += [
+                    (log_prob + each, [*words, word])
+                    for word, each in enumerate(next_words)
+                    if word not in (PAD_ID, START_ID)
+                ]
+        candidates.sort(key=lambda candidate: -candidate[0])
+
+        for log_prob, words in candidates[:beam_size]:
+            if words[-1] == STOP_ID:
+                finished.append((float(log_prob / length_penalty(len(words), alpha)), words))
+        prefixes = [each for each in candidates if each[1][-1] != STOP_ID][:beam_size]
+    score, words = max(finished, key=lambda each: each[0])
+    return words, score
 
 
 def repredict(model: Transformer, source: Int[Tensor, "1 source"], max_length: int) -> list[int]:

@@ -1,4 +1,4 @@
-"""R-Drop and distillation: by hand, by their properties, and against torch."""
+"""Dropout, R-Drop and distillation: by hand, by their properties, and against torch."""
 
 import math
 
@@ -9,11 +9,39 @@ from torch.nn import functional
 
 from pellucid.core.errors import ConfigError, ShapeError
 from pellucid.equations.losses import kl_divergence, smoothed_cross_entropy
-from pellucid.equations.regularization import distillation_loss, r_drop_loss, symmetric_divergence
+from pellucid.equations.regularization import (
+    distillation_loss,
+    dropout,
+    r_drop_loss,
+    symmetric_divergence,
+)
 from pellucid.equations.softmax import softmax
 
 HALVES, QUARTERS = torch.tensor([[0.5, 0.5], [0.75, 0.25]], dtype=torch.float64).log()
 """p = (½, ½) and q = (¾, ¼): p - q = (-¼, ¼), log p - log q = (log ⅔, log 2)."""
+
+
+def test_dropout_by_hand():
+    """p = ¼: what is kept grows by 4/3, so that three of four keep the sum of all four ones."""
+    is_kept = torch.tensor([True, False, True, True])
+    close(dropout(torch.tensor([3.0, 5, -6, 0]), is_kept, 0.25), [4.0, 0, -8, 0])
+    close(dropout(torch.ones(4), is_kept, 0.25).sum(), 4.0)
+    x = torch.randn(4)
+    close(dropout(x, torch.ones(4, dtype=torch.bool), 0.0), x)
+
+
+def test_dropout_is_torch_s_with_the_same_mask():
+    """The mask is read off torch's own answer; what is left of a random x tells the scale."""
+    x = torch.randn(50, 40)
+    theirs = functional.dropout(x, 0.3)
+    close(dropout(x, theirs != 0, 0.3), theirs)
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.0])
+def test_a_rate_of_dropout_that_leaves_nothing_is_refused(rate):
+    with pytest.raises(ConfigError) as caught:
+        dropout(torch.ones(2), torch.ones(2, dtype=torch.bool), rate)
+    assert str(caught.value) == f"rate must be at least 0 and below 1, got {rate}"
 
 
 def test_two_words_by_hand():

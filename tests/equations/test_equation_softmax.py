@@ -43,13 +43,26 @@ def test_ten_times_the_scores_are_not_ten_times_the_odds():
     close(softmax(10 * v), [1 / (1 + E**10), E**10 / (1 + E**10)])
 
 
-def test_exponentials_are_their_own_derivative():
-    """EQ-44: (exp(x + h) - exp(x - h)) / 2h ≈ exp(x), and e²⁰ / e¹⁰ = e¹⁰."""
-    x = torch.tensor([1.0, 2, 10], requires_grad=True)
-    [slope] = torch.autograd.grad(x.exp().sum(), x)
-    close(slope, x.exp().detach())
-    close((x.exp() - (x - 2e-5).exp()).detach() / 2e-5, (x - 1e-5).exp().detach(), tolerance=1e-4)
-    assert math.exp(20) / math.exp(10) == pytest.approx(math.exp(10), rel=1e-14)
+def odds(x: torch.Tensor) -> torch.Tensor:
+    """How much likelier the second of two scores (0, x) is: eˣ, and nothing else of the softmax."""
+    p = softmax(torch.stack((torch.zeros_like(x), x), dim=-1))
+    return p[..., 1] / p[..., 0]
+
+
+def test_the_odds_of_two_scores_are_the_exponential_of_their_difference():
+    """EQ-44: e¹ = 2.71828, e¹⁰ = 22,026.4658; ten more multiply the odds by e¹⁰ again."""
+    close(odds(torch.tensor([0.0, 1])), [1.0, 2.718281828459045])
+    close(odds(torch.tensor(10.0)), 22026.465794806718, tolerance=1e-7)
+    close(odds(torch.tensor(20.0)) / odds(torch.tensor(10.0)) / E**10, 1.0)
+
+
+def test_the_odds_grow_as_fast_as_they_are_large():
+    """EQ-44: d/dx eˣ = eˣ, by autograd through the softmax and by the difference quotient."""
+    x = torch.tensor([-1.0, 0, 1, 3], requires_grad=True)
+    [slope] = torch.autograd.grad(odds(x).sum(), x)
+    close(slope, odds(x).detach(), tolerance=1e-11)
+    with torch.no_grad():
+        close((odds(x + 1e-5) - odds(x - 1e-5)) / 2e-5, odds(x), tolerance=1e-6)
 
 
 def test_a_shift_changes_nothing_and_huge_scores_stay_finite():

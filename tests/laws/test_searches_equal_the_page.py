@@ -48,6 +48,23 @@ def test_searches_say_what_the_page_of_equations_says(variant: str):
         assert [[*each[0].ids, STOP_ID] for each in repredicted] == expected_again
 
 
+@pytest.mark.parametrize(("beam_size", "alpha"), [(1, 0.6), (3, 0.0), (3, 2.0)])
+def test_a_beam_finds_what_the_page_of_equations_finds(beam_size: int, alpha: float):
+    """EQ-127: the words and the score of the best, for two random models and two sentences."""
+    source = sources(4, 2)
+    settings = DecodingConfig(beam_size=beam_size, length_penalty=alpha, max_length=4)
+    for seed in range(2):
+        model = tiny_model(seed=seed)
+        page = clear_transformer(model)
+        with torch.inference_mode():
+            found = search(model, source, settings, NO_DEMANDS)
+            for row, [best, *_] in zip(source, found, strict=True):
+                sentence = row[None, : (row != PAD_ID).sum()]
+                words, score = transformer.beam(page, sentence, beam_size, alpha, 4)
+                assert [*best.ids, STOP_ID] == words
+                assert best.score == pytest.approx(score, rel=1e-12)
+
+
 def test_a_given_text_scores_what_the_equations_say():
     """EQ-117, EQ-127: the log-probability of whole sentences, and what a search ranks them by."""
     model, source = tiny_model(), sources(5, 3)

@@ -1,0 +1,77 @@
+"""Law: an update of the program, and its dropout, are what the page of equations says."""
+
+import pytest
+import torch
+from tiny_models import VOCABULARY, sources, targets, tiny_model
+
+from pellucid.core.special import PAD_ID
+from pellucid.equations import transformer
+from pellucid.equations.optimizers import adam_update, clip_gradient
+from pellucid.equations.regularization import dropout
+from pellucid.model.dropout import Dropout, DropoutSource
+from pellucid.text.batching import Batch
+from pellucid.training.config import TrainingConfig
+from pellucid.training.objective import CrossEntropy
+from pellucid.training.step import apply_gradient, build_optimizer, find_gradient
+
+EXACT = {"rtol": 1e-12, "atol": 1e-12}
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+def test_three_updates_are_adam_s(weight_decay: float):
+    """Clipped gradients, a rate that changes, and decay of matrices alone."""
+    model = tiny_model(dropout=0.0)
+    config = TrainingConfig(clip_norm=0.5, weight_decay=weight_decay, max_steps=3)
+    optimizer = build_optimizer(model, config)
+    labels = targets(3, 4, seed=5)
+    batch = Batch(
+        source=sources(5, 3, 4),
+        target_input=transformer.shift_right(labels, 2),
+        labels=labels,
+        target_token_count=int((labels != PAD_ID).sum()),
+    )
+    expected = [each.detach().clone() for each in model.parameters()]
+    means = [torch.zeros_like(each) for each in expected]
+    squares = [torch.zeros_like(each) for each in expected]
+    objective = CrossEntropy(config.label_smoothing)
+    beta_1, beta_2 = config.adam_betas
+
+    for step, rate in enumerate((0.01, 0.02, 0.005), start=1):
+        whole = find_gradient(
+            model, optimizer, [batch], objective, config.model_copy(update={"clip_norm": 0.0})
+        )
+        unclipped = [each.grad.clone() for each in model.parameters()]
+        report = find_gradient(model, optimizer, [batch], objective, config)
+        assert whole.gradient_norm > config.clip_norm
+        for index, parameter in enumerate(model.parameters()):
+            gradient = clip_gradient(unclipped[index], whole.gradient_norm, config.clip_norm)
+            torch.testing.assert_close(parameter.grad, gradient, **EXACT)
+            expected[index], means[index], squares[index] = adam_update(
+                expected[index],
+                gradient,
+                means[index],
+                squares[index],
+                step,
+                rate,
+                beta_1,
+                beta_2,
+                config.adam_eps,
+                weight_decay if parameter.dim() >= 2 else 0.0,
+            )
+        apply_gradient(optimizer, report, rate)
+        for parameter, equal in zip(model.parameters(), expected, strict=True):
+            torch.testing.assert_close(parameter.detach(), equal, **EXACT)
+
+
+@pytest.mark.parametrize("rate", [0.25, 0.5])
+def test_dropout_keeps_what_its_mask_keeps_and_scales_it(rate: float):
+    """Rates that are a multiple of 1/256 are exact; the mask is drawn once more from the seed."""
+    x = torch.randn(30, VOCABULARY, generator=torch.Generator().manual_seed(1)).double()
+    source, again = DropoutSource(), DropoutSource()
+    source.seed(3)
+    again.seed(3)
+    is_kept = again.keep_mask(x.shape, rate) > 0
+    module = Dropout(rate, source).train()
+    # the program's scale is a float32: exact for 2, and for 4/3 to 2 parts in 10^8
+    torch.testing.assert_close(module(x), dropout(x, is_kept, rate), rtol=3e-8, atol=0)
+    assert module.eval()(x) is x
