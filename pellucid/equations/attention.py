@@ -2,6 +2,7 @@
 
 import math
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
@@ -76,3 +77,29 @@ def attention(
     require_same_size("number of keys", ("key", key, -2), ("value", value, -2))
     require_same_batch("query", query, "value", value)
     return attention_weights(query, key, may_attend) @ value
+
+
+def cached_attention(
+    query: Float[Tensor, "*batch 1 key_size"],
+    key: Float[Tensor, "*batch 1 key_size"],
+    value: Float[Tensor, "*batch 1 value_size"],
+    kept_keys: Float[Tensor, "*batch before key_size"],
+    kept_values: Float[Tensor, "*batch before value_size"],
+) -> tuple[
+    Float[Tensor, "*batch 1 value_size"],
+    Float[Tensor, "*batch before+1 key_size"],
+    Float[Tensor, "*batch before+1 value_size"],
+]:
+    """One step of masked self-attention: only the newest row is computed, its key and value stay.
+
+        aₖ = Attention(qₖ, (K₍<k₎; kₖ), (V₍<k₎; vₖ))
+
+    EQ: 130.  Source: derived from Vaswani et al. (2017), §3.2.3: under the causal mask no earlier
+    row changes when a word is appended (ER-38).
+    Symbols: query = qₖ, key = kₖ, value = vₖ, kept_keys = K₍<k₎, kept_values = V₍<k₎; results =
+    (aₖ, all keys, all values). No mask is needed: nothing later is there yet.
+    Raises: ShapeError if queries and keys, or keys and values, do not fit together.
+    """
+    keys = torch.cat((kept_keys, key), dim=-2)
+    values = torch.cat((kept_values, value), dim=-2)
+    return attention(query, keys, values), keys, values

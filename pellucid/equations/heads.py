@@ -24,6 +24,20 @@ class HeadBiases:
 NO_BIASES = HeadBiases()
 
 
+def head_size(d_model: int, heads: int) -> int:
+    """How wide queries, keys and values of one head are, so that all heads together cost as one.
+
+        dₖ = dᵥ = d_model / h
+
+    EQ: 80.  Source: Vaswani et al. (2017), §3.2.2; Single Page, Variables; Bayesuvius, p. 1.
+    Symbols: heads = h. Agarwal, the Transformers report and Lee leave dₖ and dᵥ free (ER-72).
+    Raises: ShapeError if d_model is not a multiple of ``heads``.
+    """
+    if heads < 1 or d_model % heads:
+        raise ShapeError(f"d_model must be a multiple of heads={heads}, got {d_model}")
+    return d_model // heads
+
+
 def split_heads(
     x: Float[Tensor, "*batch length width"], heads: int
 ) -> Float[Tensor, "*batch {heads} length size"]:

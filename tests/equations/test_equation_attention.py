@@ -10,6 +10,7 @@ from pellucid.equations.attention import (
     attention,
     attention_scores,
     attention_weights,
+    cached_attention,
     dot_products,
 )
 from pellucid.equations.masks import causal_mask
@@ -68,6 +69,16 @@ def test_masked_attention_by_hand():
     close(output[0], value[0])
     close(output[1], weak * value[0] + (1 - weak) * value[1])
     close(output[2], a * value[0] + a * value[1] + b * value[2])
+
+
+def test_the_third_word_by_hand_with_two_kept_keys():
+    """EQ-130: the last row of the masked example, from its own query alone; nothing is lost."""
+    last = STRONG + STRONG + STRONG**2
+    a, b = STRONG / last, STRONG**2 / last
+    row, keys, values = cached_attention(KEY[2:], KEY[2:], VALUE[2:], KEY[:2], VALUE[:2])
+    close(row[0], a * VALUE[0] + a * VALUE[1] + b * VALUE[2])
+    close(keys, KEY)
+    close(values, VALUE)
 
 
 def test_weights_are_a_distribution_over_the_keys():

@@ -5,6 +5,7 @@ from equation_checks import close
 from pellucid.core.errors import ShapeError
 from pellucid.equations.attention import attention
 from pellucid.equations.heads import (
+    head_size,
     merge_heads,
     multi_head_attention,
     split_heads,
@@ -52,6 +53,15 @@ def test_a_width_that_cannot_be_cut_is_refused(heads):
     assert str(caught.value) == (
         f"the width (axis -1) must be a multiple of heads={heads}, got shape (5, 6)"
     )
+
+
+def test_the_base_model_s_heads_by_hand():
+    """EQ-80: 512 columns and 8 heads make 64 each; a width that does not divide is refused."""
+    assert head_size(512, 8) == 64
+    for heads in (7, 0):
+        with pytest.raises(ShapeError) as caught:
+            head_size(512, heads)
+        assert str(caught.value) == f"d_model must be a multiple of heads={heads}, got 512"
 
 
 def test_one_head_with_identities_is_plain_attention():

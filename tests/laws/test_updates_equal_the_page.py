@@ -1,4 +1,4 @@
-"""Law: an update of the program, and its dropout, are what the page of equations says."""
+"""Law: an update of the program, its dropout, its widths and its KV cache are the equations'."""
 
 import pytest
 import torch
@@ -6,8 +6,11 @@ from tiny_models import VOCABULARY, sources, targets, tiny_model
 
 from pellucid.core.special import PAD_ID
 from pellucid.equations import transformer
+from pellucid.equations.attention import cached_attention
+from pellucid.equations.heads import head_size, merge_heads
 from pellucid.equations.optimizers import adam_update, clip_gradient
 from pellucid.equations.regularization import dropout
+from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
@@ -75,3 +78,28 @@ def test_dropout_keeps_what_its_mask_keeps_and_scales_it(rate: float):
     # the program's scale is a float32: exact for 2, and for 4/3 to 2 parts in 10^8
     torch.testing.assert_close(module(x), dropout(x, is_kept, rate), rtol=3e-8, atol=0)
     assert module.eval()(x) is x
+
+
+@pytest.mark.parametrize(("d_model", "heads"), [(512, 8), (512, 1), (12, 4)])
+def test_a_head_is_as_wide_as_the_equation_says_unless_the_config_says_otherwise(
+    d_model: int, heads: int
+):
+    """EQ-80, ER-72."""
+    config = ModelConfig(d_model=d_model, heads=heads)
+    assert config.key_size == config.value_size == head_size(d_model, heads)
+    assert ModelConfig(d_model=d_model, heads=heads, d_k=5).key_size == 5
+
+
+def test_rows_one_by_one_on_kept_keys_are_the_rows_of_masked_self_attention():
+    """EQ-130: the program's causal self-attention over five rows, each appended to a cache."""
+    attention = tiny_model("wide values").decoder.layers[0].self_attention
+    x = torch.randn(2, 5, 8, generator=torch.Generator().manual_seed(2)).double()
+    query, key, value = attention.project_all(x)
+    keys, values = key[..., :0, :], value[..., :0, :]
+    rows = []
+    for position in range(5):
+        newest = (each[..., position : position + 1, :] for each in (query, key, value))
+        row, keys, values = cached_attention(*newest, keys, values)
+        rows.append(row)
+    heads = merge_heads(torch.cat(rows, dim=-2))
+    torch.testing.assert_close(heads @ attention.w_o, attention(x, None, causal=True), **EXACT)
