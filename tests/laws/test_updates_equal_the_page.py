@@ -102,4 +102,4 @@ def test_rows_one_by_one_on_kept_keys_are_the_rows_of_masked_self_attention():
         row, keys, values = cached_attention(*newest, keys, values)
         rows.append(row)
     heads = merge_heads(torch.cat(rows, dim=-2))
-    torch.testing.assert_close(heads @ attention.w_o, attention(x, None, causal=True), **EXACT)
+    torch.testing.assert_close(heads @ attention.w_o.T, attention(x, None, causal=True), **EXACT)
