@@ -17,15 +17,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from equation_ties import find_ties
+from equation_ties import ILLUSTRATIONS, find_ties
 from kinds_of_tests import Kind, kinds
 
 ROOT = Path(__file__).resolve().parents[1]
 NOT_YET = "**not yet**"
 EQUATION_COUNT, ERRATUM_COUNT = 139, 74
-PICTURES = "seed_figures"
-"""Modules that draw equations: a picture of one does not implement it."""
-
 TIES = find_ties()
 TIE_SENTENCES = {
     "run": "Run by the program",
@@ -147,7 +144,12 @@ def declared(text: str) -> set[int]:
 def package() -> list[Place]:
     """Everything documented in pellucid, but for the pictures."""
     paths = sorted((ROOT / "pellucid").rglob("*.py"))
-    return [each for path in paths if PICTURES not in path.name for each in documented(path)]
+    return [
+        each
+        for path in paths
+        if not ILLUSTRATIONS & set(path.relative_to(ROOT).parts)
+        for each in documented(path)
+    ]
 
 
 def tests() -> list[Place]:
@@ -198,7 +200,7 @@ def _importers() -> dict[str, list[Place]]:
     """Which modules outside ``equations`` import which of its functions."""
     found: dict[str, list[Place]] = {}
     for path in sorted((ROOT / "pellucid").rglob("*.py")):
-        if "equations" in path.parts or PICTURES in path.name:
+        if "equations" in path.parts or ILLUSTRATIONS & set(path.relative_to(ROOT).parts):
             continue
         module = Place(path.stem, path.relative_to(ROOT).as_posix(), "")
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

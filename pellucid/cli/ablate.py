@@ -45,7 +45,7 @@ def ablate(
       pellucid ablate runs/en-de test.en test.de --lines 200 --picture heads.svg
       pellucid ablate runs/en-de test.en test.de --beam-size 1 --json
     """
-    from pellucid.inspection.canvas import check_picture
+    from pellucid.inspection.figures.canvas import check_picture
 
     if picture is not None:
         check_picture(picture)
@@ -64,7 +64,7 @@ def ablate(
     )
     click.echo(json.dumps(study.to_dict(), ensure_ascii=False) if as_json else _table(study))
     if picture is not None:
-        from pellucid.inspection.figures import draw_ablation
+        from pellucid.inspection.figures.attention import draw_ablation
 
         draw_ablation(study, picture)
         click.echo(f"picture: {picture}", err=True)

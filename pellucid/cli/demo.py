@@ -114,7 +114,7 @@ def _draw(translator: "Translator", out: Path) -> None:
     from pellucid.bundle import Bundle
     from pellucid.core.errors import MissingExtraError
     from pellucid.inspection.capture import inspect
-    from pellucid.inspection.figures import draw_attention
+    from pellucid.inspection.figures.attention import draw_attention
 
     assert isinstance(translator.bundle, Bundle)
     last = translator.bundle.model.config.decoder_layers - 1

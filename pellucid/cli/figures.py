@@ -12,22 +12,23 @@ import click
     "--out",
     type=click.Path(path_type=Path),
     default=Path("figures"),
-    help="Folder for the pictures.  [default: figures]",
+    help="Folder for the figures.  [default: figures]",
 )
-def figures(names: tuple[str, ...], out: Path) -> None:
-    """Draw the equations' pictures, as PNG and SVG: those called NAME, or all.
+@click.option("--dark", is_flag=True, help="For a dark page; names of files end in -dark.")
+def figures(names: tuple[str, ...], out: Path, dark: bool) -> None:
+    """Draw figures about the equations, as PNG and SVG: those called NAME, or all.
 
     \b
     NAME is one of
-      dot-products         variance of q · k against its width (EQ-60)
+      dot-products         variance of q · k against dₖ (EQ-60)
       exp-cosine           cos and exp cos, and where they cross (EQ-59)
       jacobian-statistics  scaled and unscaled Jacobians over many draws (EQ-49)
       jacobians            softmax Jacobians as heat maps (EQ-48)
-      label-smoothing      what is taught, and the loss (EQ-120)
+      label-smoothing      smoothed targets, and the loss (EQ-120)
       learning-rate        the schedule of the paper
-      masks                who may look at whom (EQ-70 to EQ-75)
-      positions            the sinusoidal positions as a heat map (EQ-24)
-      wavelengths          their waves (EQ-26)
+      masks                which query may attend to which key (EQ-70 to EQ-75)
+      positions            sinusoidal positional encoding as a heat map (EQ-24)
+      wavelengths          its features as waves (EQ-26)
 
     EQ and ER numbers are those of docs/EQUATIONS.md and docs/ERRATA.md, names of texts those of
     docs/sources.md.
@@ -36,6 +37,6 @@ def figures(names: tuple[str, ...], out: Path) -> None:
     Example:
       pellucid figures --out pictures jacobians exp-cosine
     """
-    from pellucid.inspection.seed_figures import draw_seed_figures, figure_names
+    from pellucid.inspection.figures.equations import draw_equations, figure_names
 
-    draw_seed_figures(figure_names(names), out, drawn=click.echo)
+    draw_equations(figure_names(names), out, "dark" if dark else "light", click.echo)

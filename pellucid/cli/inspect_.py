@@ -65,7 +65,7 @@ def inspect(
     """
     files: dict[str, Path | None] = click.get_current_context().meta[_KEY]
     save, attention, report = files["save"], files["attention"], files["report"]
-    from pellucid.inspection.canvas import check_picture
+    from pellucid.inspection.figures.canvas import check_picture
 
     if attention is not None:
         check_picture(attention)
@@ -96,7 +96,7 @@ def inspect(
 
 def _draw(opened: "Opened", sentence: "Sentence", only: tuple[str, ...], path: Path) -> None:
     from pellucid.inspection.capture import capture_of
-    from pellucid.inspection.figures import draw_attention
+    from pellucid.inspection.figures.attention import draw_attention
 
     default = () if opened.model.config.kind == "rnn" else (CROSS_ATTENTION,)
     draw_attention(capture_of(opened, sentence, only or default), path)

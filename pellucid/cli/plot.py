@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from pellucid.inspection.run_curves import Horizontal
+    from pellucid.inspection.figures.run_curves import Horizontal
 
 
 @click.command()
@@ -34,7 +34,7 @@ def plot(runs: tuple[Path, ...], out: Path, horizontal: "Horizontal") -> None:
       pellucid plot runs/en-de
       pellucid plot runs/en-de runs/en-de-2 --x minutes --out curves.svg
     """
-    from pellucid.inspection.run_curves import draw_runs
+    from pellucid.inspection.figures.run_curves import draw_runs
 
     draw_runs(runs, out, horizontal)
     click.echo(str(out))

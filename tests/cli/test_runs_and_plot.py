@@ -92,7 +92,7 @@ def test_several_runs_are_drawn_into_one_picture(folder: Path, tmp_path: Path):
 def test_an_svg_names_what_it_shows_and_is_the_same_each_time(
     horizontal: str, folder: Path, tmp_path: Path
 ):
-    from pellucid.inspection.run_curves import draw_runs
+    from pellucid.inspection.figures.run_curves import draw_runs
 
     paths = tmp_path / "a.svg", tmp_path / "b.svg"
     for path in paths:

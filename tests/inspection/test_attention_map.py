@@ -11,7 +11,7 @@ from tiny_models import tiny_bundle
 from pellucid.core.errors import ConfigError, MissingExtraError, WriteError
 from pellucid.inspection.ablation import AblationStudy, ablate
 from pellucid.inspection.capture import Capture, inspect
-from pellucid.inspection.figures import draw_ablation, draw_attention
+from pellucid.inspection.figures.attention import draw_ablation, draw_attention
 
 SOURCE, TARGET = "a b c", "d e"
 

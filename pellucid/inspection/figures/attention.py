@@ -11,8 +11,8 @@ from torch import Tensor
 
 from pellucid.core.errors import ConfigError
 from pellucid.inspection.ablation import AblationStudy
-from pellucid.inspection.canvas import new_figure, print_style, save_picture
 from pellucid.inspection.capture import Capture
+from pellucid.inspection.figures.canvas import new_figure, print_style, save_picture
 from pellucid.model.config import ModelConfig
 
 MOST_PANELS = 150

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from pellucid.core.errors import InputMissingError, list_faults
-from pellucid.inspection.canvas import check_picture, new_figure, print_style, save_picture
+from pellucid.inspection.figures.canvas import check_picture, new_figure, print_style, save_picture
 from pellucid.training.history import History, number, read_history
 from pellucid.training.journal import Event
 

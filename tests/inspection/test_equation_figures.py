@@ -1,43 +1,57 @@
-"""The seeds' pictures: they show what the equations say, alike every time, in both formats."""
+"""Figures about the equations: they show what the equations say, for light and dark pages."""
 
+import base64
 import builtins
+import functools
+import io
 import math
 import re
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
+from matplotlib.image import imread
 from numpy.testing import assert_allclose
 
 from pellucid.cli.main import cli
 from pellucid.core.errors import ConfigError, MissingExtraError, WriteError
 from pellucid.equations.notation.jacobian import jacobian_statistics
 from pellucid.equations.positions import sinusoidal_positions
-from pellucid.inspection.canvas import print_style
-from pellucid.inspection.seed_figures import (
-    FIGURE_NAMES,
-    LEGEND,
-    FigureName,
-    draw_figure,
-    draw_seed_figures,
-    figure_names,
+from pellucid.inspection.figures.canvas import (
+    THEME_NAMES,
+    ThemeName,
+    picture_for_page,
+    print_style,
+    theme_of,
 )
-from pellucid.inspection.seed_figures_angles import KEY_SIZES, sample_dot_products
-from pellucid.inspection.seed_figures_softmax import (
+from pellucid.inspection.figures.equations import (
+    FIGURE_NAMES,
+    KEY_SIZES,
+    LEGEND,
     SATURATED,
     SIZES,
+    FigureName,
+    draw_equations,
+    draw_figure,
+    figure_names,
+    sample_dot_products,
     sample_jacobians,
     sample_statistics,
 )
 
+PICTURES = Path(__file__).parents[2] / "docs" / "pictures" / "equations"
+NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
+IMAGE = re.compile(r'data:image/png;base64,([^"]+)')
+
 WITHOUT_NUMBER = {"learning-rate"}
-"""No seed has a learning rate; the title names the paper's equation."""
+"""None of the five texts has a learning rate; the title names the paper's equation."""
 
 
-def drawn(name: FigureName) -> Any:
-    with print_style():
-        return draw_figure(name)
+@functools.cache
+def drawn(name: FigureName, theme: ThemeName = "light") -> Any:
+    return draw_figure(name, theme)
 
 
 def lines_of(panel: Any) -> dict[str, tuple[Any, Any]]:
@@ -53,8 +67,8 @@ def test_every_picture_says_which_equation_it_shows(name: FigureName):
 
 def test_both_formats_are_written_and_are_alike_the_second_time(tmp_path: Path):
     heard: list[Path] = []
-    first = draw_seed_figures(("exp-cosine",), tmp_path / "a" / "b", heard.append)
-    second = draw_seed_figures(("exp-cosine",), tmp_path / "c")
+    first = draw_equations(("exp-cosine",), tmp_path / "a" / "b", drawn=heard.append)
+    second = draw_equations(("exp-cosine",), tmp_path / "c")
     assert [path.name for path in first] == ["exp-cosine.png", "exp-cosine.svg"]
     assert heard == first
     assert first[0].read_bytes().startswith(b"\x89PNG")
@@ -65,11 +79,96 @@ def test_both_formats_are_written_and_are_alike_the_second_time(tmp_path: Path):
     assert LEGEND in svg.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("name", FIGURE_NAMES)
+@pytest.mark.parametrize("theme", THEME_NAMES)
+def test_the_docs_have_each_figure_as_it_is_drawn_now(name: FigureName, theme: ThemeName):
+    """Word for word, and coordinates to a tenth of a point: processors differ in last digits."""
+    with print_style(theme_of(theme)):
+        now = picture_for_page(drawn(name, theme))
+    path = PICTURES / f"{name}-{theme}.svg"
+    there = path.read_text(encoding="utf-8")
+    stale = f"{path.name} is stale: run scripts/draw_equations.py"
+
+    images, images_there = (IMAGE.findall(each) for each in (now, there))
+    for image, image_there in zip(images, images_there, strict=True):
+        pixels, pixels_there = (
+            imread(io.BytesIO(base64.b64decode(each))) for each in (image, image_there)
+        )
+        assert_allclose(pixels, pixels_there, atol=2 / 255, err_msg=stale)
+
+    now, there = IMAGE.sub("", now), IMAGE.sub("", there)
+    assert re.findall(r">([^<]*\S[^<]*)</text>", now) == re.findall(
+        r">([^<]*\S[^<]*)</text>", there
+    ), stale
+    assert NUMBER.sub("", now) == NUMBER.sub("", there), stale
+    assert_allclose(
+        [float(each) for each in NUMBER.findall(now)],
+        [float(each) for each in NUMBER.findall(there)],
+        atol=0.1,
+        err_msg=stale,
+    )
+
+
+def test_the_docs_have_no_figure_that_is_drawn_no_more():
+    wanted = {f"{name}-{theme}.svg" for name in FIGURE_NAMES for theme in THEME_NAMES}
+    assert {path.name for path in PICTURES.iterdir()} == wanted
+
+
+@pytest.mark.parametrize("path", sorted(PICTURES.glob("*.svg")), ids=lambda path: path.stem)
+def test_a_figure_of_the_docs_is_small_and_says_its_title(path: Path):
+    assert path.stat().st_size < 60_000
+    root = ElementTree.fromstring(path.read_bytes())  # our own file
+    title = root.find("{http://www.w3.org/2000/svg}title")
+    name, _, theme = path.stem.rpartition("-")
+    assert title is not None
+    assert title.text == drawn(name, theme).get_suptitle()
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in FIGURE_NAMES if n in ("jacobians", "masks", "positions")]
+)
+def test_every_heat_map_of_numbers_has_a_color_bar(name: FigureName):
+    """Masks, whose two colors are explained by their cells, have none."""
+    figure = drawn(name)
+    images = [image for panel in figure.axes for image in panel.images]
+    with_bar = {image.get_clim() for image in images if image.colorbar}
+    masks = [image for image in images if image.get_array().dtype == bool]
+    assert len(masks) == (3 if name == "masks" else 0)
+    assert {image.get_clim() for image in images if image not in masks} == with_bar
+    assert with_bar
+
+
+@pytest.mark.parametrize("theme", THEME_NAMES)
+def test_lines_and_letters_can_be_told_from_the_page(theme: ThemeName):
+    """WCAG 2.2, 1.4.3: a contrast of at least 4.5 with the background."""
+
+    def luminance(color: str) -> float:
+        channels = [int(color[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    colors = theme_of(theme)
+    page = luminance(colors.background)
+    for name in ("text", "muted", "blue", "red", "green", "orange", "purple"):
+        ink = luminance(getattr(colors, name))
+        assert (max(page, ink) + 0.05) / (min(page, ink) + 0.05) >= 4.5, name
+
+
+@pytest.mark.parametrize("name", FIGURE_NAMES)
+def test_a_dark_figure_says_the_same_in_other_colors(name: FigureName):
+    light, dark = drawn(name), drawn(name, "dark")
+    assert light.get_facecolor() != dark.get_facecolor()
+    for one, other in zip(light.axes, dark.axes, strict=True):
+        assert one.get_title() == other.get_title()
+        assert [text.get_text() for text in one.texts] == [text.get_text() for text in other.texts]
+        assert one.xaxis.label.get_color() != other.xaxis.label.get_color()
+
+
 def test_the_jacobians_are_those_of_the_catalogue():
     """EQ-48: the standard deviations and ranges of Lee's code with NumPy's seed 0."""
-    told = [[jacobian_statistics(each) for each in pair] for pair in sample_jacobians()]
-    deviations = [[each.standard_deviation for each in pair] for pair in told]
-    ranges = [[each.range for each in pair] for pair in told]
+    statistics = [[jacobian_statistics(each) for each in pair] for pair in sample_jacobians()]
+    deviations = [[each.standard_deviation for each in pair] for pair in statistics]
+    ranges = [[each.range for each in pair] for pair in statistics]
     assert_allclose(
         deviations,
         [[0.0974, 0.0537], [0.0444, 0.0167], [0.0054, 0.0049], [0.0063, 0.0014], [0.0055, 0.0003]],
@@ -83,9 +182,9 @@ def test_the_jacobians_are_those_of_the_catalogue():
 
 
 def test_the_jacobians_stand_over_their_statistics_in_one_color_scale():
-    """EQ-48: both rows have the range of the scaled Jacobian, as in the seed."""
+    """EQ-48: both rows have the range of the scaled Jacobian, as in Lee's code; 0 is neutral."""
     panels = drawn("jacobians").axes
-    assert len(panels) == 2 * len(SIZES)
+    assert len(panels) == 3 * len(SIZES), "two Jacobians and a color bar each"
     for column, (unscaled, scaled) in enumerate(sample_jacobians()):
         limits = (scaled.min().item(), scaled.max().item())
         for panel, jacobian in (
@@ -94,9 +193,10 @@ def test_the_jacobians_stand_over_their_statistics_in_one_color_scale():
         ):
             [image] = panel.images
             assert image.get_clim() == limits
+            assert image.norm(0.0) == 0.5
             assert_allclose(image.get_array(), jacobian.numpy())
-            told = jacobian_statistics(jacobian)
-            assert f"mean 0\nSD {told.standard_deviation:.4f}\n" in panel.get_xlabel()
+            statistics = jacobian_statistics(jacobian)
+            assert f"mean 0\nSD {statistics.standard_deviation:.4f}\n" in panel.get_xlabel()
 
 
 def test_over_many_draws_typical_entries_grow_and_norms_shrink():
@@ -144,11 +244,11 @@ def test_the_masks_show_zeros_below_and_infinities_above():
 
 def test_positions_are_drawn_as_they_are():
     """EQ-24, EQ-32: the map is the encoding, and its products reach 1 on the diagonal."""
-    map_panel, likeness_panel = drawn("positions").axes[:2]
+    encoding, similarity = drawn("positions").axes[:2]
     assert_allclose(
-        map_panel.images[0].get_array(), sinusoidal_positions(100, 128).numpy(), atol=1e-6
+        encoding.images[0].get_array(), sinusoidal_positions(100, 128).numpy(), atol=1e-6
     )
-    assert_allclose(likeness_panel.images[0].get_array().diagonal(), 1.0)
+    assert_allclose(similarity.images[0].get_array().diagonal(), 1.0)
 
 
 def test_wavelengths_end_short_of_ten_thousand():
@@ -169,8 +269,8 @@ def test_the_learning_rate_peaks_at_the_end_of_its_warm_up():
 
 def test_smoothed_labels_sum_to_one_and_the_loss_is_least_there():
     """EQ-120, ER-48: the three kinds; the least loss is at 1 - ε + ε/K."""
-    taught, losses = drawn("label-smoothing").axes
-    heights = [[bar.get_height() for bar in bars] for bars in taught.containers]
+    targets, losses = drawn("label-smoothing").axes
+    heights = [[bar.get_height() for bar in bars] for bars in targets.containers]
     assert [sum(each) for each in heights] == pytest.approx([1.0] * 3)
     assert [each[3] for each in heights] == pytest.approx([0.9 + 0.1 / 6, 0.9, 0.9])
     dots = [line.get_xdata()[0] for line in losses.lines if line.get_marker() == "o"]
@@ -207,6 +307,18 @@ def test_the_command_names_the_files_it_wrote(tmp_path: Path):
     ]
 
 
+def test_a_figure_for_a_dark_page_has_another_name(tmp_path: Path):
+    result = CliRunner().invoke(cli, ["figures", "--dark", "-o", str(tmp_path), "exp-cosine"])
+    assert result.exit_code == 0, result.output
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "exp-cosine-dark.png",
+        "exp-cosine-dark.svg",
+    ]
+    svg = (tmp_path / "exp-cosine-dark.svg").read_text(encoding="utf-8")
+    assert theme_of("dark").background in svg
+    assert theme_of("light").background not in svg
+
+
 def test_the_help_names_every_picture():
     result = CliRunner().invoke(cli, ["figures", "--help"])
     described = re.findall(r"^    ([a-z-]+)  +\S", result.stdout, re.MULTILINE)
@@ -216,10 +328,10 @@ def test_the_help_names_every_picture():
 def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(WriteError, match=r"cannot write .*file"):
-        draw_seed_figures(("exp-cosine",), tmp_path / "file")
+        draw_equations(("exp-cosine",), tmp_path / "file")
 
 
-def test_without_matplotlib_the_seeds_pictures_name_the_extra(
+def test_without_matplotlib_the_figures_of_equations_name_the_extra(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     real = builtins.__import__
@@ -231,6 +343,6 @@ def test_without_matplotlib_the_seeds_pictures_name_the_extra(
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingExtraError) as caught:
-        draw_seed_figures(("masks",), tmp_path / "x")
+        draw_equations(("masks",), tmp_path / "x")
     assert str(caught.value) == "drawing a picture needs matplotlib, which is not installed"
     assert not (tmp_path / "x").exists()

@@ -1,0 +1,1 @@
+"""Figures with matplotlib (extra ``plot``): equations, attention weights, curves of runs."""

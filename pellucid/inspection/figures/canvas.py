@@ -1,0 +1,228 @@
+"""Where figures are drawn and how they are saved; the one place that needs matplotlib."""
+
+import contextlib
+import dataclasses
+import html
+import io
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
+
+from pellucid.core.errors import ConfigError, MissingExtraError
+from pellucid.core.files import write_file
+
+if TYPE_CHECKING:
+    from matplotlib.colors import Colormap
+    from matplotlib.figure import Figure
+
+PICTURE_SUFFIXES = (".png", ".svg")
+_DOTS_PER_INCH = 200  # a page-wide picture of 7 inches has 1,400 pixels
+_PRINT_STYLE: dict[str, Any] = {
+    "font.size": 9.0,
+    "axes.titlesize": 9.0,
+    "figure.titlesize": 10.5,
+    "legend.fontsize": 8.5,
+    "xtick.labelsize": 8.0,
+    "ytick.labelsize": 8.0,
+    "lines.linewidth": 1.6,
+    "axes.grid": False,
+    "grid.alpha": 0.3,
+    "svg.hashsalt": "pellucid",  # else the ids in an SVG are random
+}
+
+_FONTS = ["DejaVu Sans", "Verdana", "Segoe UI", "Helvetica", "Arial", "sans-serif"]
+"""Verdana has the widths of DejaVu Sans, which decides the layout but is on few machines."""
+_SVG_FONTS = ", ".join(f"'{font}'" for font in _FONTS[:-1]) + ", sans-serif"
+
+ThemeName = Literal["light", "dark"]
+THEME_NAMES: tuple[ThemeName, ...] = get_args(ThemeName)
+
+
+@dataclasses.dataclass(frozen=True)
+class Theme:
+    """The colors of a figure, for a page with a light or a dark background."""
+
+    background: str
+    text: str
+    muted: str
+    """Axes, reference lines and the line below the figure."""
+    blue: str
+    red: str
+    green: str
+    orange: str
+    purple: str
+    weights: tuple[str, ...]
+    """From 0 to the largest value; the color of 0 is near the background."""
+    signed: tuple[str, ...]
+    """From the most negative to the most positive value; 0, in the middle, is near the background.
+    """
+
+    def weight_colors(self) -> "Colormap":
+        """Colors for values from 0 up, such as attention weights."""
+        return _colormap("weights", self.weights)
+
+    def signed_colors(self) -> "Colormap":
+        """Colors for values on both sides of 0."""
+        return _colormap("signed", self.signed)
+
+
+# Each line color has a contrast of at least 4.5 with its background (WCAG 2.2, 1.4.3), so that
+# text may have it too.
+_LIGHT = Theme(
+    background="#ffffff",
+    text="#1f2328",
+    muted="#6a737d",
+    blue="#1464b4",
+    red="#c0322b",
+    green="#2b7a3d",
+    orange="#a75600",
+    purple="#7b45b5",
+    weights=("#f7fafd", "#bcd7ee", "#5e9fd3", "#1464b4", "#0b3c73"),
+    signed=("#8c1d18", "#e08a76", "#f8f8f8", "#7fb2da", "#0f4c8a"),
+)
+_DARK = Theme(
+    background="#0d1117",
+    text="#e6edf3",
+    muted="#8b949e",
+    blue="#6cb2f7",
+    red="#ff8a80",
+    green="#5fd07a",
+    orange="#f2a65a",
+    purple="#c8a2ff",
+    weights=("#151b23", "#173a5e", "#2468a8", "#6cb2f7", "#dcefff"),
+    signed=("#ffab9f", "#a8453c", "#161b22", "#2f73b3", "#a9d4ff"),
+)
+
+
+def theme_of(name: ThemeName) -> Theme:
+    """The colors called ``name``."""
+    match name:
+        case "light":
+            return _LIGHT
+        case "dark":
+            return _DARK
+        case _:
+            assert_never(name)
+
+
+def new_figure(width: float, height: float) -> "Figure":
+    """An empty figure, in inches, that never opens a window.
+
+    Raises MissingExtraError without matplotlib.
+    """
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise _missing() from error
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+@contextlib.contextmanager
+def print_style(theme: Theme | None = None) -> Iterator[None]:
+    """Inside the block, figures are drawn and saved readable in print, whatever matplotlibrc says.
+
+    Raises MissingExtraError without matplotlib.
+    """
+    try:
+        from matplotlib import style
+    except ImportError as error:
+        raise _missing() from error
+    with style.context(["default", _PRINT_STYLE, *([_theme_style(theme)] if theme else [])]):
+        yield
+
+
+def save_picture(figure: "Figure", path: Path) -> None:
+    """Write a figure in the format of its suffix; the same figure gives the same bytes.
+
+    Raises WriteError, ConfigError for a suffix that names no format.
+    """
+    check_picture(path)
+    buffer = io.BytesIO()
+    metadata = {"Date": None} if path.suffix == ".svg" else None
+    figure.savefig(
+        buffer, format=path.suffix.removeprefix("."), dpi=_DOTS_PER_INCH, metadata=metadata
+    )
+    write_file(path, buffer.getvalue())
+
+
+def picture_for_page(figure: "Figure") -> str:
+    """The figure as a small SVG for a page: letters stay text, and coordinates are rounded.
+
+    Its title is what a screen reader says. Rounding keeps the files the same on machines whose
+    processors differ in the last digits of a sum.
+    """
+    from matplotlib import rc_context
+
+    buffer = io.StringIO()
+    with rc_context({"svg.fonttype": "none", "font.sans-serif": _FONTS}):
+        metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"), None)
+        figure.savefig(buffer, format="svg", dpi=_DOTS_PER_INCH, metadata=metadata)
+    return _compact(buffer.getvalue(), figure.get_suptitle())
+
+
+def check_picture(path: Path) -> None:
+    """Raise ConfigError unless the suffix of ``path`` names a format that can be drawn."""
+    if path.suffix not in (*PICTURE_SUFFIXES, ".pdf"):
+        raise ConfigError(
+            f"a picture must end in {', '.join(PICTURE_SUFFIXES)} or .pdf, got {path.name}"
+        )
+
+
+def _theme_style(theme: Theme) -> dict[str, Any]:
+    """What matplotlib calls the colors of a theme."""
+    from matplotlib.rcsetup import cycler
+
+    inks = ("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor")
+    lines = ("axes.edgecolor", "xtick.color", "ytick.color", "grid.color", "legend.edgecolor")
+    grounds = ("figure.facecolor", "savefig.facecolor", "axes.facecolor", "legend.facecolor")
+    cycle = [theme.blue, theme.orange, theme.green, theme.purple, theme.red]
+    return {
+        **dict.fromkeys(inks, theme.text),
+        **dict.fromkeys(lines, theme.muted),
+        **dict.fromkeys(grounds, theme.background),
+        "axes.prop_cycle": cycler(color=cycle),
+    }
+
+
+def _colormap(name: str, colors: tuple[str, ...]) -> "Colormap":
+    from matplotlib.colors import LinearSegmentedColormap
+
+    return LinearSegmentedColormap.from_list(name, colors)
+
+
+def _compact(svg: str, title: str) -> str:
+    """Without comments and metadata, fonts named once, and numbers rounded."""
+    svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<!DOCTYPE.*?>\s*", "", svg, flags=re.DOTALL)
+    svg = svg.replace(f"font-family: {_SVG_FONTS}; ", "").replace(
+        '<style type="text/css">*{', f'<style type="text/css">*{{font-family: {_SVG_FONTS}; '
+    )
+    svg = re.sub(r' transform="rotate\(-?0 [^)]*\)"', "", svg)
+
+    # An id of matplotlib's is a hash of coordinates that have not been rounded yet: those that
+    # something refers to are numbered, and the others go.
+    used = dict.fromkeys(re.findall(r'(?:href="|url\()#([^")]+)', svg))
+    numbers = {name: f"i{number}" for number, name in enumerate(used)}
+    svg = re.sub(
+        r' id="([^"]+)"', lambda m: f' id="{numbers[m[1]]}"' if m[1] in numbers else "", svg
+    )
+    svg = re.sub(r'(href="|url\()#([^")]+)', lambda m: f"{m[1]}#{numbers[m[2]]}", svg)
+
+    svg = re.sub(r"<[^>]+>", lambda tag: _rounded(tag[0]), svg)
+    start = svg.index(">", svg.index("<svg")) + 1
+    svg = f"{svg[:start]}\n <title>{html.escape(title)}</title>{svg[start:]}"
+    return re.sub(r"\s*\n\s*", "\n", svg)
+
+
+def _rounded(tag: str) -> str:
+    """A tag of an SVG with the numbers of its attributes rounded; a factor of scale keeps more."""
+    digits = 5 if "transform=" in tag else 2
+    return re.sub(
+        r"-?\d+\.\d{3,}(?:e-?\d+)?",
+        lambda m: f"{float(m[0]):.{digits}f}".rstrip("0").rstrip("."),
+        tag,
+    )
+
+
+def _missing() -> MissingExtraError:
+    return MissingExtraError("matplotlib", "plot", "drawing a picture")

@@ -1,0 +1,662 @@
+"""Figures about the equations, drawn with the functions of ``pellucid.equations``.
+
+Each shows a statement of one of the texts in docs/sources.md, or of the paper, for a page with a
+light or a dark background.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pellucid.core.config import nearest_name
+from pellucid.core.errors import ConfigError
+from pellucid.core.files import write_errors
+from pellucid.core.special import PAD_ID
+from pellucid.equations.attention import attention_weights
+from pellucid.equations.losses import distribution_cross_entropy, smooth_labels
+from pellucid.equations.masks import causal_mask, masked_softmax, padding_mask
+from pellucid.equations.notation.angles import dot_product_variance, exp_cosine, exp_cosine_crossing
+from pellucid.equations.notation.entrywise import additive_mask
+from pellucid.equations.notation.jacobian import (
+    JacobianStatistics,
+    jacobian_pair,
+    jacobian_statistics,
+)
+from pellucid.equations.notation.other_smoothings import (
+    smooth_labels_excluding_label,
+    smooth_labels_excluding_padding,
+)
+from pellucid.equations.notation.waves import wavelength
+from pellucid.equations.positions import sinusoidal_positions
+from pellucid.equations.schedules import transformer_learning_rate
+from pellucid.inspection.figures.canvas import (
+    PICTURE_SUFFIXES,
+    Theme,
+    ThemeName,
+    new_figure,
+    print_style,
+    save_picture,
+    theme_of,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FigureName = Literal[
+    "dot-products",
+    "exp-cosine",
+    "jacobian-statistics",
+    "jacobians",
+    "label-smoothing",
+    "learning-rate",
+    "masks",
+    "positions",
+    "wavelengths",
+]
+FIGURE_NAMES: tuple[FigureName, ...] = get_args(FigureName)
+LEGEND = "EQ and ER: docs/EQUATIONS.md and docs/ERRATA.md of Pellucid; texts: docs/sources.md"
+"""Below each figure: where the numbers of equations lead, for a reader who has only the figure."""
+
+
+def figure_names(wanted: Sequence[str]) -> tuple[FigureName, ...]:
+    """The names of these figures, each once; all of them if none is given.
+
+    Raises ConfigError that names every unknown one and what may have been meant.
+    """
+    unknown = [name for name in wanted if name not in FIGURE_NAMES]
+    if unknown:
+        faults = []
+        for name in unknown:
+            nearest = nearest_name(name, FIGURE_NAMES)
+            faults.append(f"{name!r}" + (f" (did you mean {nearest!r}?)" if nearest else ""))
+        raise ConfigError(
+            f"there is no figure {', nor '.join(faults)}",
+            hint=f"there are {', '.join(FIGURE_NAMES[:-1])} and {FIGURE_NAMES[-1]}",
+        )
+    return tuple(name for name in FIGURE_NAMES if not wanted or name in wanted)
+
+
+def draw_equations(
+    names: Sequence[FigureName],
+    folder: Path,
+    theme: ThemeName = "light",
+    drawn: Callable[[Path], None] = lambda _: None,
+) -> list[Path]:
+    """Draw these figures into ``folder``, each as PNG and SVG; the paths, in the order drawn.
+
+    Names of dark figures end in ``-dark``. ``drawn`` is called with each path once its file is
+    written. The same version of matplotlib writes the same bytes each time. Raises
+    MissingExtraError without matplotlib, WriteError.
+    """
+    paths = []
+    for name in names:
+        with print_style(theme_of(theme)):
+            figure = draw_figure(name, theme)
+
+            with write_errors(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+            for suffix in PICTURE_SUFFIXES:
+                path = folder / f"{name}{'-dark' if theme == 'dark' else ''}{suffix}"
+                save_picture(figure, path)
+                drawn(path)
+                paths.append(path)
+    return paths
+
+
+def draw_figure(name: FigureName, theme_name: ThemeName = "light") -> "Figure":
+    """One figure, not saved yet. Raises MissingExtraError without matplotlib."""
+    theme = theme_of(theme_name)
+    with print_style(theme):
+        figure = _draw(name, theme)
+
+        # A line below everything else.
+        engine: Any = figure.get_layout_engine()
+        if engine is not None:
+            engine.set(rect=(0.0, 0.045, 1.0, 0.955))
+        figure.text(0.99, 0.012, LEGEND, ha="right", va="bottom", fontsize=7, color=theme.muted)
+    return figure
+
+
+def _draw(name: FigureName, theme: Theme) -> "Figure":
+    match name:
+        case "dot-products":
+            return draw_dot_products(theme)
+        case "exp-cosine":
+            return draw_exp_cosine(theme)
+        case "jacobian-statistics":
+            return draw_jacobian_statistics(theme)
+        case "jacobians":
+            return draw_jacobians(theme)
+        case "label-smoothing":
+            return draw_label_smoothing(theme)
+        case "learning-rate":
+            return draw_learning_rate()
+        case "masks":
+            return draw_masks(theme)
+        case "positions":
+            return draw_positions(theme)
+        case "wavelengths":
+            return draw_wavelengths(theme)
+        case _:
+            assert_never(name)
+
+
+# --- Dot products and angles
+
+
+KEY_SIZES = (4, 8, 16, 32, 64, 128, 256, 512)
+SAMPLES = 4000
+"""Pairs of vectors behind each variance; its relative error is then about √(2 / 4000), 2%."""
+_KEYS = 32
+
+
+def draw_exp_cosine(theme: Theme) -> "Figure":
+    """The cosine of an angle and its exponential, and where Agarwal's inequality holds."""
+    figure = new_figure(7.4, 4.4)
+    figure.suptitle("EQ-59, ER-05: the exponential favors keys that point the way of the query")
+    panel: Any = figure.subplots()
+    degrees = torch.linspace(0, 360, 361, dtype=torch.float64)
+    theta = degrees.deg2rad()
+    panel.plot(degrees.numpy(), exp_cosine(theta).numpy(), color=theme.red, label="exp cos θ")
+    panel.plot(degrees.numpy(), theta.cos().numpy(), color=theme.blue, label="cos θ")
+    magnitude = theta.cos().abs().numpy()
+    panel.plot(degrees.numpy(), magnitude, ":", color=theme.blue, label="|cos θ|")
+
+    crossing = exp_cosine_crossing()
+    first = math.degrees(math.acos(crossing))
+    panel.axvspan(first, 360 - first, color=theme.green, alpha=0.16)
+    panel.plot([first, 360 - first], [-crossing] * 2, "o", color=theme.text, zorder=3)
+    panel.annotate(
+        f"exp cos θ = |cos θ|\nat θ = {first:.2f}°, cos θ = −{-crossing:.6f}",
+        (first, -crossing),
+        (190, 1.5),
+        ha="center",
+        arrowprops={"arrowstyle": "->", "color": theme.text},
+    )
+    panel.text(180, -0.42, "exp cos θ < |cos θ|\nholds here only", ha="center", va="center")
+
+    panel.axhline(0, color=theme.muted, linewidth=0.8)
+    panel.axhline(1, color=theme.muted, linewidth=0.8, linestyle="--")
+    panel.set_xticks(range(0, 361, 45), [f"{angle}°" for angle in range(0, 361, 45)])
+    panel.set_xlim(0, 360)
+    panel.set_xlabel("angle θ between query and key")
+    panel.set_ylabel("value")
+    panel.legend(loc="upper center", ncols=3)
+    panel.set_ylim(-1.15, 3.15)
+    panel.grid(True)
+    return figure
+
+
+def draw_dot_products(theme: Theme) -> "Figure":
+    """The variance of dot products grows with dₖ; division by √dₖ undoes that."""
+    figure = new_figure(8.2, 3.9)
+    figure.suptitle("EQ-60: q · k has variance dₖ, so attention divides by √dₖ")
+    panels: Any = figure.subplots(1, 2)
+    variances, largest = sample_dot_products()
+    plain, scaled = panels
+
+    plain.plot(KEY_SIZES, KEY_SIZES, "-", color=theme.muted, label="dₖ")
+    plain.plot(KEY_SIZES, variances, "o", color=theme.red, label="Var(q · k), sampled")
+    divided = [variance / size for variance, size in zip(variances, KEY_SIZES, strict=True)]
+    plain.plot(KEY_SIZES, divided, "s", color=theme.blue, label="Var(q · k / √dₖ), sampled")
+    plain.axhline(1, color=theme.muted, linewidth=0.8, linestyle="--")
+    plain.set_yscale("log", base=2)
+    plain.set_yticks([2**n for n in range(0, 11, 2)], [str(2**n) for n in range(0, 11, 2)])
+    plain.set_ylabel("variance")
+    plain.set_title(f"components ~ N(0, 1), {SAMPLES:,} pairs each")
+
+    for key, color, marker, label in (
+        ("unscaled", theme.red, "o-", "softmax(q · k)"),
+        ("scaled", theme.blue, "s-", "softmax(q · k / √dₖ)"),
+    ):
+        scaled.plot(KEY_SIZES, largest[key], marker, color=color, label=label)
+    scaled.axhline(1 / _KEYS, color=theme.muted, linewidth=0.8, linestyle="--")
+    scaled.text(KEY_SIZES[0], 1 / _KEYS + 0.015, f"uniform, 1/{_KEYS}", fontsize=8)
+    scaled.set_ylabel("mean largest attention weight")
+    scaled.set_title(f"saturation: attention over {_KEYS} keys")
+
+    for panel in panels:
+        panel.set_xscale("log", base=2)
+        panel.set_xticks(KEY_SIZES, [str(size) for size in KEY_SIZES])
+        panel.minorticks_off()
+        panel.set_xlabel("size dₖ of queries and keys")
+        panel.legend(loc="upper left", borderpad=0.7)
+        panel.grid(True)
+    scaled.set_ylim(0, 1.25)
+    scaled.set_yticks((0, 0.25, 0.5, 0.75, 1))
+    return figure
+
+
+def sample_dot_products(seed: int = 0) -> tuple[list[float], dict[str, list[float]]]:
+    """For each width: the variance of q · k, and the mean largest attention weight of a query."""
+    generator = torch.Generator().manual_seed(seed)
+    variances: list[float] = []
+    largest: dict[str, list[float]] = {"unscaled": [], "scaled": []}
+    for size in KEY_SIZES:
+        query, key = torch.randn(2, SAMPLES, size, generator=generator, dtype=torch.float64)
+        variances.append(dot_product_variance(query, key).item())
+
+        # (SAMPLES / _KEYS, 1, size) against (SAMPLES / _KEYS, _KEYS, size)
+        queries, keys = query.unflatten(0, (-1, _KEYS))[:, :1], key.unflatten(0, (-1, _KEYS))
+        for name, factor in (("unscaled", math.sqrt(size)), ("scaled", 1.0)):
+            weights = attention_weights(factor * queries, keys)
+            largest[name].append(weights.amax(-1).mean().item())
+    return variances, largest
+
+
+# --- The Jacobian of the softmax, with and without scaling (Lee, its code and figures)
+
+
+SIZES = (4, 8, 16, 32, 64)
+"""The lengths that Lee compares."""
+DRAWS = 500
+"""Score vectors of each length behind the statistics; with more, medians move by a few percent."""
+SATURATED = 1e-3
+"""Through a Jacobian whose largest entry is smaller, next to no gradient flows."""
+
+
+def sample_jacobians(seed: int = 0) -> list[tuple[Tensor, Tensor]]:
+    """The (unscaled, scaled) Jacobians of one draw for each size, as Lee's code makes them.
+
+    NumPy promises that the numbers of ``RandomState`` never change.
+    """
+    random = np.random.RandomState(seed)
+    return [jacobian_pair(torch.from_numpy(random.randn(size)), size) for size in SIZES]
+
+
+def sample_statistics(
+    draws: int = DRAWS, seed: int = 0
+) -> list[tuple[list[JacobianStatistics], list[JacobianStatistics]]]:
+    """For each size the statistics of many (unscaled, scaled) Jacobians."""
+    random = np.random.RandomState(seed)
+    samples = []
+    for size in SIZES:
+        pair = jacobian_pair(torch.from_numpy(random.randn(draws, size)), size)
+        unscaled, scaled = ([jacobian_statistics(each) for each in both] for both in pair)
+        samples.append((unscaled, scaled))
+    return samples
+
+
+def draw_jacobians(theme: Theme) -> "Figure":
+    """Jacobians as heat maps: unscaled above, scaled below, one color bar for each length."""
+    figure = new_figure(8.8, 6.4)
+    from matplotlib.colors import TwoSlopeNorm
+
+    figure.suptitle(
+        "EQ-48: Jacobian of the softmax of s ~ N(0, dₖ), without and with division by √dₖ"
+    )
+    panels: Any = figure.subplots(2, len(SIZES), squeeze=False)
+    for column, (size, pair) in enumerate(zip(SIZES, sample_jacobians(), strict=True)):
+        lowest, highest = pair[1].min().item(), pair[1].max().item()  # as Lee's code does
+        image: Any = None
+        for row, (jacobian, label) in enumerate(zip(pair, ("C = 1", f"C = √{size}"), strict=True)):
+            panel = panels[row, column]
+            image = panel.imshow(
+                jacobian.numpy(),
+                cmap=theme.signed_colors(),
+                norm=TwoSlopeNorm(vcenter=0, vmin=lowest, vmax=highest),
+                interpolation="none",
+            )
+            panel.set_xticks([])
+            panel.set_yticks([])
+            panel.set_title(f"length {size}, {label}")
+            statistics = jacobian_statistics(jacobian)
+            panel.set_xlabel(
+                f"mean {_zero(statistics.mean)}\nSD {statistics.standard_deviation:.4f}\n"
+                f"range {statistics.range:.4f}\nmedian |J| {statistics.median_magnitude:.1e}\n"
+                f"‖J‖ {statistics.frobenius_norm:.3f}",
+                fontsize=8,
+            )
+        bar = figure.colorbar(
+            image, ax=panels[:, column].tolist(), location="bottom", extend="both", aspect=12
+        )
+        bar.set_ticks([lowest, 0, highest], labels=[_two_digits(lowest), "0", _two_digits(highest)])
+    panels[0, 0].set_ylabel("unscaled\nrow i: output pᵢ")
+    panels[1, 0].set_ylabel("scaled\nrow i: output pᵢ")
+    figure.supxlabel(
+        "∂pᵢ/∂sⱼ for one draw of each length; each color bar goes from the smallest entry of the"
+        " scaled Jacobian to its largest\n",
+        fontsize=8.5,
+    )
+    return figure
+
+
+def draw_jacobian_statistics(theme: Theme) -> "Figure":
+    """Over many draws: which Jacobian is larger depends on the measure."""
+    figure = new_figure(8.8, 3.8)
+    figure.suptitle(
+        f"EQ-49, ER-57: scaling does not make Jacobians larger overall ({DRAWS} draws each)"
+    )
+    samples = sample_statistics()
+    panels: Any = figure.subplots(1, 3)
+    for index, color, marker, label in (
+        (0, theme.red, "o-", "unscaled, C = 1"),
+        (1, theme.blue, "s-", "scaled, C = √dₖ"),
+    ):
+        kind = [pair[index] for pair in samples]
+        style = {"color": color, "label": label}
+        deviations = [np.mean([each.standard_deviation for each in draws]) for draws in kind]
+        medians = [np.median([each.median_magnitude for each in draws]) for draws in kind]
+        saturated = [
+            100 * np.mean([each.largest_magnitude < SATURATED for each in draws]) for draws in kind
+        ]
+        panels[0].plot(SIZES, deviations, marker, **style)
+        panels[1].plot(SIZES, medians, marker, **style)
+        panels[2].plot(SIZES, saturated, marker, **style)
+
+    panels[0].set_title("mean SD of the entries = ‖J‖ / length:\nthe unscaled is larger")
+    panels[0].set_ylabel("SD of ∂pᵢ/∂sⱼ")
+    panels[0].set_yscale("log")
+    panels[1].set_title("typical entry, median of |J|:\nthe scaled is larger")
+    panels[1].set_ylabel("median of |∂pᵢ/∂sⱼ|")
+    panels[1].set_yscale("log")
+    panels[2].set_title(f"saturated draws, max |J| < {SATURATED:g}:\nthe unscaled only")
+    panels[2].set_ylabel("percent of the draws")
+    for panel in panels:
+        panel.set_xscale("log", base=2)
+        panel.set_xticks(SIZES, [str(size) for size in SIZES])
+        panel.set_xlabel("number of scores = dₖ")
+        panel.grid(True)
+    panels[0].legend(loc="lower left")
+    return figure
+
+
+def _two_digits(value: float) -> str:
+    """Two significant digits, never in powers of ten."""
+    return f"{value:.{1 - math.floor(math.log10(abs(value)))}f}".replace("-", "−")
+
+
+def _zero(mean: float) -> str:
+    """The mean, which is 0 up to rounding."""
+    return "0" if abs(mean) < 1e-12 else f"{mean:.1e}"
+
+
+# --- Masks, and the softmax under a mask
+
+
+EXAMPLE_SCORES = (
+    (0.2, 0.3, 0.5, 0.1),
+    (0.1, 0.2, 0.7, 0.0),
+    (0.3, 0.4, 0.2, 0.1),
+    (0.1, 0.2, 0.3, 0.4),
+)
+"""The scores of the Transformers report, (7), whose printed softmax is wrong (ER-01)."""
+PRINTED = (
+    (1.0, 0, 0, 0),
+    (0.5, 0.5, 0, 0),
+    (0.4759, 0.3092, 0.2148, 0),
+    (0.2824, 0.3072, 0.3333, 0.0771),
+)
+"""What the Transformers report, (7), gives as their masked softmax."""
+_PADDED_IDS = (5, 6, 7, PAD_ID, PAD_ID)
+
+
+def draw_masks(theme: Theme) -> "Figure":
+    """Three masks above; below, the Transformers report's example from scores to weights."""
+    figure = new_figure(8.4, 7.0)
+    figure.suptitle("EQ-70 to EQ-75, ER-01, ER-41: masks, and the softmax under a mask")
+    panels: Any = figure.subplots(2, 3)
+    real = padding_mask(torch.tensor(_PADDED_IDS), PAD_ID)
+    _draw_allowed(panels[0, 0], causal_mask(5), "causal: j ≤ i (EQ-70)", theme)
+    _draw_allowed(
+        panels[0, 1],
+        causal_mask(2, offset=3),
+        "causal, two new queries after\nthree cached keys (ER-41)",
+        theme,
+    )
+    _draw_allowed(
+        panels[0, 2], causal_mask(5) & real, "causal, and the last\ntwo keys are padding", theme
+    )
+
+    scores = torch.tensor(EXAMPLE_SCORES, dtype=torch.float64)
+    masked = scores + additive_mask(causal_mask(4), dtype=torch.float64)
+    weights = masked_softmax(scores, causal_mask(4))
+    bars = [
+        _draw_numbers(panels[1, 0], masked, "scores + M (EQ-72)", theme, "{:.1f}", 0.5),
+        _draw_numbers(panels[1, 1], weights, "softmax (EQ-73, EQ-75)", theme),
+        _draw_numbers(
+            panels[1, 2],
+            torch.tensor(PRINTED),
+            "as the Transformers report prints\nit: wrong from row 1 on (ER-01)",
+            theme,
+        ),
+    ]
+    for panel, image, label in zip(
+        panels[1], bars, ("score", "attention weight", "attention weight"), strict=True
+    ):
+        figure.colorbar(image, ax=panel, location="bottom", shrink=0.8, label=label)
+    engine: Any = figure.get_layout_engine()
+    engine.set(h_pad=0.12)
+    return figure
+
+
+def _draw_allowed(panel: Any, may_attend: Tensor, title: str, theme: Theme) -> None:
+    """A mask: 0 where a query may attend to a key, −∞ where not."""
+    panel.imshow(
+        may_attend.numpy(), cmap=theme.weight_colors(), vmin=0, vmax=3, interpolation="none"
+    )
+    for i, row in enumerate(may_attend.tolist()):
+        for j, allowed in enumerate(row):
+            panel.text(j, i, "0" if allowed else "−∞", ha="center", va="center", fontsize=8.5)
+    _finish(panel, title)
+
+
+def _draw_numbers(
+    panel: Any,
+    values: Tensor,
+    title: str,
+    theme: Theme,
+    form: str = "{:.4f}",
+    largest: float = 1.0,
+) -> Any:
+    """A matrix as a heat map with its numbers, −∞ as the background."""
+    finite = values.masked_fill(values.isinf(), math.nan)
+    image = panel.imshow(
+        finite.numpy(), cmap=theme.weight_colors(), vmin=0, vmax=largest, interpolation="none"
+    )
+    for i, row in enumerate(values.tolist()):
+        for j, value in enumerate(row):
+            text = "−∞" if value == -math.inf else "0" if value == 0 else form.format(value)
+            # From there on the cell is nearer to the color of text than to the background.
+            color = theme.background if value > 0.55 * largest else theme.text
+            panel.text(j, i, text, ha="center", va="center", fontsize=8.5, color=color)
+    _finish(panel, title)
+    return image
+
+
+def _finish(panel: Any, title: str) -> None:
+    panel.set_title(title)
+    columns, rows = round(panel.get_xlim()[1] + 0.5), round(panel.get_ylim()[0] + 0.5)
+    panel.set_xticks(range(columns))
+    panel.set_yticks(range(rows))
+    panel.set_xlabel("key j")
+    panel.set_ylabel("query i")
+
+
+# --- Sinusoidal positional encoding: as a heat map, as waves and by wavelength
+
+
+D_MODEL, LENGTH = 128, 100
+
+
+def draw_positions(theme: Theme) -> "Figure":
+    """The encoding as a heat map, and how similar positions are."""
+    figure = new_figure(8.6, 4.1)
+    figure.suptitle(f"EQ-24, EQ-32: sinusoidal positional encoding, d = {D_MODEL}")
+    positions = sinusoidal_positions(LENGTH, D_MODEL, dtype=torch.float64)
+    panels: Any = figure.subplots(1, 2, width_ratios=(1.25, 1))
+    encoding, similarity = panels
+
+    image = encoding.imshow(
+        positions.numpy(),
+        cmap=theme.signed_colors(),
+        vmin=-1,
+        vmax=1,
+        aspect="auto",
+        interpolation="none",
+    )
+    encoding.set_title("p[n, 2i] = sin(n / 10000^(2i/d)),  p[n, 2i+1] = cos(…)")
+    encoding.set_xlabel("feature")
+    encoding.set_ylabel("position n")
+    figure.colorbar(image, ax=encoding, label="encoding p")
+
+    products = positions @ positions.T / (D_MODEL / 2)
+    image = similarity.imshow(
+        products.numpy(), cmap=theme.weight_colors(), vmin=0, vmax=1, interpolation="none"
+    )
+    similarity.set_title("p[a] · p[b] / (d/2) depends on a − b only")
+    similarity.set_xlabel("position a")
+    similarity.set_ylabel("position b")
+    figure.colorbar(image, ax=similarity, label="similarity", shrink=0.85)
+    return figure
+
+
+def draw_wavelengths(theme: Theme) -> "Figure":
+    """Three pairs of features as waves, and the wavelength of every feature."""
+    figure = new_figure(8.6, 3.9)
+    figure.suptitle("EQ-26, EQ-27, ER-31: every pair of features is a wave of its own length")
+    panels: Any = figure.subplots(1, 2)
+    waves, lengths = panels
+
+    positions = sinusoidal_positions(LENGTH, D_MODEL, dtype=torch.float64).numpy()
+    for pair, color in ((6, theme.blue), (16, theme.orange), (26, theme.green)):
+        period = wavelength(2 * pair, D_MODEL)
+        label = f"features {2 * pair}, {2 * pair + 1}: λ = {period:.1f}"
+        waves.plot(positions[:, 2 * pair], color=color, label=label)
+        waves.plot(positions[:, 2 * pair + 1], "--", color=color, linewidth=1.0)
+    waves.set_title(f"d = {D_MODEL}; solid: sin (even), dashed: cos (odd)")
+    waves.set_xlabel("position")
+    waves.set_ylabel("encoding p")
+    waves.set_ylim(-1.1, 2.3)
+    waves.set_yticks((-1, 0, 1))
+    waves.legend(loc="upper right")
+
+    for d_model, color in ((512, theme.red), (64, theme.purple)):
+        shares = [feature / d_model for feature in range(d_model)]
+        values = [wavelength(feature, d_model) for feature in range(d_model)]
+        longest = f"d = {d_model}: up to 2π · {max(values) / (2 * math.pi):,.2f}"
+        lengths.plot(shares, values, drawstyle="steps-post", color=color, label=longest)
+    lengths.axhline(2 * math.pi, color=theme.muted, linewidth=0.8, linestyle="--")
+    lengths.axhline(2 * math.pi * 1e4, color=theme.muted, linewidth=0.8, linestyle="--")
+    lengths.text(0.98, 2 * math.pi * 0.9, "2π", ha="right", va="top")
+    lengths.text(0.02, 2 * math.pi * 1e4 * 1.12, "2π · 10⁴ (never reached)", va="bottom")
+    lengths.set_yscale("log")
+    lengths.set_ylim(2, 4e5)
+    lengths.set_title("λ(δ) = 2π · 10^(4δ/d) for even δ")
+    lengths.set_xlabel("feature δ / d")
+    lengths.set_ylabel("wavelength in positions")
+    lengths.legend(loc="center right", bbox_to_anchor=(1.0, 0.25))
+    for panel in panels:
+        panel.grid(True)
+    return figure
+
+
+# --- Training: the learning rate and the smoothed labels
+
+
+VOCABULARY_SIZE, LABEL, PAD, SMOOTHING = 6, 3, 0, 0.1
+STEPS = 20_000
+
+
+def draw_learning_rate() -> "Figure":
+    """The schedule of the paper for three warm-ups and three model sizes."""
+    figure = new_figure(8.2, 3.8)
+    figure.suptitle(
+        "Learning rate = d^(−½) · min(step^(−½), step · warmup^(−3/2)),"
+        "  Vaswani et al. (2017), eq. (3)"
+    )
+    panels: Any = figure.subplots(1, 2, sharey=True)
+    steps = range(1, STEPS + 1, 50)
+    styles = ("-", "--", "-.")
+    for style, warmup in zip(styles, (2000, 4000, 8000), strict=True):
+        rates = [1e3 * transformer_learning_rate(step, 512, warmup) for step in steps]
+        panels[0].plot(steps, rates, style, label=f"warm-up {warmup:,}")
+    panels[0].set_title("d = 512")
+    for style, d_model in zip(styles, (256, 512, 1024), strict=True):
+        rates = [1e3 * transformer_learning_rate(step, d_model, 4000) for step in steps]
+        panels[1].plot(steps, rates, style, label=f"d = {d_model}")
+    panels[1].set_title("warm-up 4,000: the peak is (d · warmup)^(−½)")
+    panels[0].set_ylabel("learning rate / 10⁻³")
+    for panel in panels:
+        panel.set_xlabel("step")
+        panel.set_xticks(range(0, STEPS + 1, 5000), [f"{n:,}" for n in range(0, STEPS + 1, 5000)])
+        panel.legend()
+        panel.grid(True)
+    return figure
+
+
+def draw_label_smoothing(theme: Theme) -> "Figure":
+    """The targets of three rules called label smoothing, and what smoothing does to the loss."""
+    figure = new_figure(8.6, 4.2)
+    figure.suptitle(f"EQ-120, ER-48: label smoothing, ε = {SMOOTHING}")
+    panels: Any = figure.subplots(1, 2, width_ratios=(1.35, 1))
+    _draw_targets(panels[0], theme)
+    _draw_losses(panels[1], theme)
+    return figure
+
+
+def _draw_targets(panel: Any, theme: Theme) -> None:
+    label = torch.tensor(LABEL)
+    kinds = (
+        (
+            "Pellucid, Szegedy: over all words",
+            smooth_labels(label, VOCABULARY_SIZE, SMOOTHING),
+            theme.blue,
+        ),
+        (
+            "fairseq, flax: not the label",
+            smooth_labels_excluding_label(label, VOCABULARY_SIZE, SMOOTHING),
+            theme.orange,
+        ),
+        (
+            "JoeyNMT: neither label nor padding",
+            smooth_labels_excluding_padding(label, VOCABULARY_SIZE, SMOOTHING, PAD),
+            theme.green,
+        ),
+    )
+    for index, (name, target, color) in enumerate(kinds):
+        centers = [word + 0.27 * (index - 1) for word in range(VOCABULARY_SIZE)]
+        bars = panel.bar(centers, target.tolist(), 0.25, label=name, color=color)
+        texts = [f"{value:.4f}".rstrip("0").rstrip(".") for value in target.tolist()]
+        panel.bar_label(bars, texts, rotation=90, fontsize=7.5, padding=2)
+    names = {LABEL: "label", PAD: "padding"}
+    panel.set_xticks(
+        range(VOCABULARY_SIZE), [names.get(word, f"word {word}") for word in range(VOCABULARY_SIZE)]
+    )
+    panel.set_title(f"target distribution, vocabulary of {VOCABULARY_SIZE}")
+    panel.set_ylabel("probability")
+    panel.set_ylim(0, 1.75)
+    panel.set_yticks((0, 0.25, 0.5, 0.75, 1))
+    panel.legend(loc="upper left")
+
+
+def _draw_losses(panel: Any, theme: Theme) -> None:
+    probability = torch.linspace(0.3, 0.9995, 1400, dtype=torch.float64)
+    others = ((1 - probability) / (VOCABULARY_SIZE - 1)).unsqueeze(-1).repeat(1, VOCABULARY_SIZE)
+    others[:, LABEL] = probability
+    for smoothing, color, style in (
+        (0.0, theme.red, "-"),
+        (0.1, theme.blue, "--"),
+        (0.2, theme.green, "-."),
+    ):
+        target = smooth_labels(
+            torch.tensor(LABEL), VOCABULARY_SIZE, smoothing, dtype=torch.float64
+        ).expand_as(others)
+        losses = distribution_cross_entropy(target, others.log())
+        panel.plot(
+            probability.numpy(), losses.numpy(), style, color=color, label=f"ε = {smoothing:g}"
+        )
+        best = int(losses.argmin())
+        if smoothing:
+            panel.plot(probability[best].item(), losses[best].item(), "o", color=color)
+    panel.set_title("loss if the rest is shared evenly;\ndots: where it is least, 1 − ε + ε/K")
+    panel.set_xlabel("probability the model gives the label")
+    panel.set_ylabel("loss in nats")
+    panel.set_ylim(0, 1.4)
+    panel.legend(loc="lower left")
+    panel.grid(True)

@@ -1,0 +1,36 @@
+"""Draw the figures of docs/pictures/equations: each for light and for dark pages.
+
+python scripts/draw_equations.py
+"""
+
+from pathlib import Path
+
+from pellucid.inspection.figures.canvas import (
+    THEME_NAMES,
+    ThemeName,
+    picture_for_page,
+    print_style,
+    theme_of,
+)
+from pellucid.inspection.figures.equations import FIGURE_NAMES, FigureName, draw_figure
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "pictures" / "equations"
+
+
+def picture(name: FigureName, theme: ThemeName) -> str:
+    """The SVG of a figure."""
+    with print_style(theme_of(theme)):
+        return picture_for_page(draw_figure(name, theme))
+
+
+def main() -> None:
+    """Write all of them."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name in FIGURE_NAMES:
+        for theme in THEME_NAMES:
+            path = FOLDER / f"{name}-{theme}.svg"
+            path.write_text(picture(name, theme), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
