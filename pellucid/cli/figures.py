@@ -14,7 +14,7 @@ import click
     default=Path("figures"),
     help="Folder for the figures.  [default: figures]",
 )
-@click.option("--dark", is_flag=True, help="For a dark page; names of files end in -dark.")
+@click.option("--dark", is_flag=True, help="For a dark page; NAME-dark.png and NAME-dark.svg.")
 def figures(names: tuple[str, ...], out: Path, dark: bool) -> None:
     """Draw figures about the equations, as PNG and SVG: those called NAME, or all.
 
