@@ -136,7 +136,7 @@ def test_feed_forward_in_columns_is_the_row_form_transposed():
     close(columns, to_columns(feed_forward(x, w_1, b_1, w_2, b_2)))
 
 
-def test_a_whole_layer_of_seed_002_is_the_row_form_transposed():
+def test_a_whole_layer_of_bayesuvius_is_the_row_form_transposed():
     """EQ-37: embedding, positions, heads and network in columns, against rows."""
     ids, weight = torch.tensor([3, 1, 3]), torch.randn(6, 4)
     w_q, w_k, w_v = torch.randn(3, 2, 2, 4).unbind()

@@ -157,7 +157,7 @@ def test_jacobian_pair_multiplies_the_noise_and_scales_one_of_them():
     close(scaled, softmax_jacobian(3 * noise, scale=3))
 
 
-def test_the_seeds_jacobians_come_out_with_numpys_seed():
+def test_lees_jacobians_come_out_with_numpys_seed():
     """EQ-48: standard deviations and ranges of Lee's own draw, sizes 4 to 64."""
     np.random.seed(0)
     sizes = (4, 8, 16, 32, 64)

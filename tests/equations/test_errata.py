@@ -26,7 +26,7 @@ from pellucid.equations.softmax import softmax
 INF = math.inf
 
 
-def test_er_01_the_masked_softmax_of_seed_003():
+def test_er_01_the_masked_softmax_of_the_transformers_report():
     """ER-01, EQ-75: rows 2 to 4 of its example; by hand exp of .1, .2; .3, .4, .2; .1 … .4."""
     scores = torch.tensor(
         [[0.2, 0.3, 0.5, 0.1], [0.1, 0.2, 0.7, 0], [0.3, 0.4, 0.2, 0.1], [0.1, 0.2, 0.3, 0.4]]
@@ -99,7 +99,7 @@ def test_er_06_a_long_key_at_a_larger_angle_can_win():
     close(weights, attention_weights(query, keys)[0])
 
 
-def test_er_08_the_parenthesis_of_seed_000():
+def test_er_08_the_parenthesis_of_agarwal():
     """ER-08, EQ-109: attention on 2Y without a residual is another function."""
     y, parts = torch.randn(3, 6), self_attention_weights()
 
@@ -165,7 +165,7 @@ def test_er_25_and_26_keys_are_what_is_random():
     close(columns.sum(0), torch.ones(3))
 
 
-def test_er_28_an_identity_for_the_output_projection_gives_seed_002():
+def test_er_28_an_identity_for_the_output_projection_gives_bayesuvius():
     """ER-28, EQ-68: without W^O the heads are only merged."""
     x = torch.randn(3, 6)
     w_q, w_k, w_v, _ = self_attention_weights()

@@ -217,9 +217,9 @@ def test_er_58_length_and_width_are_two_things():
     """ER-58, EQ-48: sixteen keys of width 4: scores of variance 4."""
     noise = torch.randn(16)
     _, scaled = jacobian_pair(noise, key_size=4)
-    _, seeds_choice = jacobian_pair(noise, key_size=16)
+    _, lees_choice = jacobian_pair(noise, key_size=16)
     close(scaled, (softmax(noise).diag() - softmax(noise).outer(softmax(noise))) / 2)
-    close(2 * scaled, 4 * seeds_choice)
+    close(2 * scaled, 4 * lees_choice)
 
 
 def test_er_59_words_do_not_attend_alike():

@@ -28,7 +28,7 @@ REASONS = [
 ]
 
 
-def test_marian_has_none_of_the_seeds_switches():
+def test_marian_has_none_of_the_switches_of_the_five_texts():
     faults = model_faults(ModelConfig.parse(UNUSUAL))
     assert faults == ["its positions are sinusoidal, not positions=alibi", *REASONS]
     assert model_faults(ModelConfig()) == []

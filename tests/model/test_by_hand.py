@@ -211,7 +211,7 @@ def test_the_decoder_block_is_its_six_lines(model: Seq2Seq):
     torch.testing.assert_close(got, as_tensor(expected), rtol=1e-12, atol=1e-12)
 
 
-def test_the_whole_transformer_is_the_seed_s_formulas(model: Seq2Seq):
+def test_the_whole_transformer_is_the_formulas_of_the_single_page(model: Seq2Seq):
     """Three words in, "∅ i am a" beside them: P is 4 × V.
 
     EQ-85, EQ-90, EQ-105, EQ-107, EQ-110 to EQ-113, EQ-115, EQ-116, EQ-122. Each block reads what

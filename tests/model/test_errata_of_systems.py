@@ -42,7 +42,7 @@ def test_keys_and_values_of_cross_attention_are_the_decoder_s_own():
         torch.testing.assert_close(kept.transpose(1, 2).flatten(2), ours, rtol=1e-12, atol=1e-12)
 
 
-def test_learned_positions_are_added_and_the_networks_of_seed_000_are_something_else():
+def test_learned_positions_are_added_and_agarwals_networks_are_something_else():
     """ER-52, EQ-22, EQ-23, EQ-30: w + p is straight in w; what goes through a ReLU is bent."""
     torch.manual_seed(0)
     table, x = torch.randn(9, 4).double(), torch.randn(3, 4).double()
@@ -55,7 +55,7 @@ def test_learned_positions_are_added_and_the_networks_of_seed_000_are_something_
     assert min(bends[1:]) > 0.1
 
 
-def test_where_seed_000_ends_there_is_no_word_yet():
+def test_where_agarwal_ends_there_is_no_word_yet():
     """ER-60: normed rows sum to 0; a linear map and a softmax make them chances, with a loss."""
     torch.manual_seed(0)
     states = add_and_norm(torch.randn(3, 6).double(), torch.randn(3, 6).double())

@@ -67,7 +67,7 @@ def test_positions_inside_attention_leave_the_embedding_alone(kind: str):
     torch.testing.assert_close(model.target_embedding(IDS)[0], words(model))
 
 
-def test_seed_000_s_network_stands_between_word_and_sinusoid():
+def test_agarwals_network_stands_between_word_and_sinusoid():
     """EQ-28: ReLU(x W_x) W_zx + p."""
     model = tiny(embedding="mlp", position_hidden=3)
     embedding = model.target_embedding

@@ -35,7 +35,7 @@ def test_a_word_of_the_vocabulary_is_never_split():
     assert tokenizer.split("This is not nonsense.") == ["this", "is", "not", "nonsense", "."]
 
 
-def test_without_continuation_marks_the_seed_example_is_exact():
+def test_without_continuation_marks_agarwals_example_is_exact():
     """EQ: 09.  {token, ization} and the letters."""
     vocabulary = Vocabulary.of(["token", "ization", *"abcdefghijklmnopqrstuvwxyz"])
     assert longest_match("tokenization", vocabulary, 7, continuation="") == ["token", "ization"]
