@@ -6,8 +6,7 @@ from torch import Tensor
 from pellucid.bundle import Bundle
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
-from pellucid.model.kinds import known_settings
+from pellucid.model.config import ModelConfig, known_settings
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.text.vocabulary import Vocabulary
 from pellucid.text.word_tokenizers import WordTokenizer

@@ -10,8 +10,8 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.constraints import Demands
 from pellucid.decoding.requests import check_texts
 from pellucid.decoding.search import search
-from pellucid.model.decoder_only import DecoderOnly
 from pellucid.model.seq2seq import SequenceModel
+from pellucid.model.text_models import DecoderOnly
 
 
 def continue_text(

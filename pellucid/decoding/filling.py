@@ -9,8 +9,8 @@ from pellucid.core.errors import BundleError, ConfigError, DataError
 from pellucid.core.special import MASK_ID, SPECIAL_COUNT, STOP_ID
 from pellucid.decoding.batching import inference
 from pellucid.decoding.requests import check_texts
-from pellucid.model.encoder_only import EncoderOnly
 from pellucid.model.seq2seq import SequenceModel
+from pellucid.model.text_models import EncoderOnly
 
 MASK = "[MASK]"
 """How a hidden word is written."""

@@ -12,7 +12,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.torch_engine import TorchEngine
 from pellucid.decoding.translator import Translator
-from pellucid.model.linear import narrow
+from pellucid.model.layers import narrow
 from pellucid.text.interface import Tokenizer
 
 

@@ -22,7 +22,7 @@ from pellucid.engines.names import ComputeType, Device, EngineName
 from pellucid.engines.workers import onnxruntime_is_loaded, open_workers
 from pellucid.interop.ctranslate2_export import ctranslate2_faults
 from pellucid.interop.huggingface_import import read_huggingface
-from pellucid.model.linear import narrow
+from pellucid.model.layers import narrow
 from pellucid.text.languages import languages_of
 
 _log = logging.getLogger("pellucid.engines")

@@ -5,10 +5,9 @@ from pellucid.core.special import SPECIAL_COUNT
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.continuation import continue_text
 from pellucid.decoding.filling import MASK, fill_masks
-from pellucid.model.decoder_only import DecoderOnly
-from pellucid.model.encoder_only import EncoderOnly
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.skipgram import SkipGram
+from pellucid.model.text_models import DecoderOnly, EncoderOnly
 from pellucid.text.vectors import WordVectors
 
 _MOST_NEW_TOKENS = 20

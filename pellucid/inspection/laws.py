@@ -24,8 +24,7 @@ from pellucid.equations.weights import TextModel, Transformer
 from pellucid.inspection.sentence import at_rest
 from pellucid.model.build import build_model
 from pellucid.model.clear import clear_model
-from pellucid.model.config import ModelConfig
-from pellucid.model.kinds import known_settings
+from pellucid.model.config import ModelConfig, known_settings
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.trace import Trace
 

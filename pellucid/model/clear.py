@@ -32,18 +32,14 @@ from pellucid.equations.weights import (
 from pellucid.equations.weights import Transformer as ClearTransformer
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.config import ModelConfig
-from pellucid.model.decoder import DecoderLayer
-from pellucid.model.decoder_only import DecoderOnly
 from pellucid.model.dropout import DropoutSource
 from pellucid.model.embedding import Embedding
-from pellucid.model.encoder import EncoderLayer
-from pellucid.model.encoder_only import EncoderOnly
-from pellucid.model.feed_forward import FeedForward
-from pellucid.model.normalization import Norm
+from pellucid.model.layers import FeedForward, Norm
 from pellucid.model.recurrent import RecurrentSeq2Seq
-from pellucid.model.recurrent_layer import RecurrentLayer
+from pellucid.model.recurrent_parts import RecurrentLayer
 from pellucid.model.seq2seq import SequenceModel
-from pellucid.model.transformer import Transformer
+from pellucid.model.text_models import DecoderOnly, EncoderOnly
+from pellucid.model.transformer import DecoderLayer, EncoderLayer, Transformer
 
 ClearModel = ClearTransformer | TextModel | RecurrentTranslator
 

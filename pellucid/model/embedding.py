@@ -1,19 +1,111 @@
-"""From ids to the rows that enter the first block."""
+"""From token ids to the vectors that enter the first block: word embeddings and positions."""
 
 import math
+from typing import assert_never
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from pellucid.core.errors import ShapeError
 from pellucid.core.special import PAD_ID, START_ID
-from pellucid.equations.positions import network_embedding
+from pellucid.equations.positions import (
+    joint_positions,
+    learned_positions,
+    network_embedding,
+    one_hot_positions,
+    sinusoidal_positions,
+    summed_positions,
+)
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import Dropout, DropoutSource
-from pellucid.model.positions import Positions
-from pellucid.model.precision import stream_dtype
+from pellucid.model.layers import stream_dtype
 from pellucid.model.trace import UNWATCHED, Trace
+
+_TABLE_LENGTH = 512
+"""Sinusoids of this many places are kept at hand; later ones are computed when asked for."""
+
+
+class Positions(nn.Module):
+    """A row for a word becomes a row for a word in its place.
+
+    EQ: 21, 22, 23, 24, 29, 30.  Source: Vaswani et al. (2017), §3.5; Agarwal, §6.3.
+    ``relative``, ``rotary`` and ``alibi`` act inside attention, and ``none`` nowhere: rows pass
+    through here unchanged.
+    """
+
+    sinusoids: Tensor
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.kind = config.positions
+        self.first = config.start_position
+        self.max_length = config.max_length
+        size, width = config.max_positions, config.d_model
+        hidden = config.position_hidden or width
+        self.learned = nn.Parameter(torch.empty(size, width)) if self.kind == "learned" else None
+        shapes: dict[str, tuple[int, int]] = {}
+        if self.kind == "one_hot":
+            shapes = {"w": (width + size, width)}
+        elif self.kind == "joint":
+            shapes = {"w_x": (width, hidden), "w_e": (size, hidden), "w_z": (hidden, width)}
+        elif self.kind == "summed":
+            shapes = {"w_x": (width, hidden), "w_zx": (hidden, width)}
+            shapes |= {"w_e": (size, hidden), "w_ze": (hidden, width)}
+        self.matrices = nn.ParameterDict(
+            {name: nn.Parameter(torch.empty(shape)) for name, shape in shapes.items()}
+        )
+        table = sinusoidal_positions(_TABLE_LENGTH, width)
+        self.register_buffer("sinusoids", table, persistent=False)
+
+    def forward(
+        self, x: Float[Tensor, "row length d_model"], start: int, trace: Trace = UNWATCHED
+    ) -> Float[Tensor, "row length d_model"]:
+        """Place the rows of ``x``, of which the first stands at ``start``, counted from 0.
+
+        Raises ShapeError if there are fewer places than that.
+        """
+        length = x.shape[1]
+        self._require_places(start + length)
+        matrices = self.matrices
+        match self.kind:
+            case "sinusoidal" | "learned":
+                return x + trace.keep("positions", self._rows(start, length))
+            case "one_hot":
+                size = matrices["w"].shape[0] - x.shape[-1]
+                placed: Tensor = one_hot_positions(x, size, start) @ matrices["w"]
+                return placed
+            case "joint":
+                return joint_positions(x, matrices["w_x"], matrices["w_e"], matrices["w_z"], start)
+            case "summed":
+                word, place = (
+                    (matrices["w_x"], matrices["w_zx"]),
+                    (matrices["w_e"], matrices["w_ze"]),
+                )
+                return summed_positions(x, *word, *place, start)
+            case "relative" | "rotary" | "alibi" | "none":
+                return x
+            case _:
+                assert_never(self.kind)
+
+    def _rows(self, start: int, length: int) -> Float[Tensor, "length d_model"]:
+        """What is added, place by place."""
+        if self.learned is not None:
+            return learned_positions(length, self.learned, start)
+        start += self.first
+        if start + length > self.sinusoids.shape[0]:
+            width = self.sinusoids.shape[1]
+            return sinusoidal_positions(length, width, start=start).to(self.sinusoids)
+        return self.sinusoids[start : start + length]
+
+    def _require_places(self, end: int) -> None:
+        if self.max_length is not None and end > self.max_length:
+            name = self.kind.replace("_", "-")
+            raise ShapeError(
+                f"{name} positions number {self.max_length} places, got length {end}",
+                hint="train with a larger model.max_positions or use sinusoidal positions",
+            )
 
 
 class Embedding(nn.Module):

@@ -8,11 +8,23 @@ from torch.nn import functional
 from pellucid.core.special import PAD_ID
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import DropoutSource
-from pellucid.model.losses import loss_sums
-from pellucid.model.recurrent_attention import AttendedMemory
-from pellucid.model.recurrent_parts import RecurrentDecoder, RecurrentEncoder, TokenEmbedding
-from pellucid.model.recurrent_state import RecurrentMemory, RecurrentState
-from pellucid.model.seq2seq import LastRows, LossSums, Memory, Seq2Seq, State, keep_distribution
+from pellucid.model.recurrent_parts import (
+    AttendedMemory,
+    RecurrentDecoder,
+    RecurrentEncoder,
+    RecurrentMemory,
+    RecurrentState,
+    TokenEmbedding,
+)
+from pellucid.model.seq2seq import (
+    LastRows,
+    LossSums,
+    Memory,
+    Seq2Seq,
+    State,
+    keep_distribution,
+    loss_sums,
+)
 from pellucid.model.trace import UNWATCHED, Trace
 
 

@@ -1,20 +1,238 @@
-"""Embedding, encoder and decoder of the recurrent translators of 2014 and 2015."""
+"""Layers, attention, encoder and decoder of the recurrent translators of 2014 and 2015."""
 
+import dataclasses
 import math
+from typing import Literal, assert_never
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from pellucid.core.special import PAD_ID
+from pellucid.equations.alignment import attentional_state, general_scores
+from pellucid.equations.attention import dot_products
+from pellucid.equations.masks import masked_softmax
 from pellucid.equations.recurrent import reverse_sequences
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import Dropout, DropoutSource
-from pellucid.model.recurrent_attention import Look, RecurrentAttention
-from pellucid.model.recurrent_layer import LayerState, RecurrentLayer
-from pellucid.model.recurrent_state import RecurrentState
+from pellucid.model.seq2seq import Memory
 from pellucid.model.trace import UNWATCHED, Trace
+
+
+@dataclasses.dataclass(frozen=True)
+class AttendedMemory:
+    """The source as attention sees it, the same for all beams of a sentence."""
+
+    keys: Float[Tensor, "sentence source d_model"]
+    values: Float[Tensor, "sentence source d_model"]
+    may_attend: Bool[Tensor, "sentence source"]
+    """False where a row is padding."""
+
+    def select(self, sentences: Int[Tensor, " chosen"]) -> "AttendedMemory":
+        """These sentences alone."""
+        return AttendedMemory(
+            self.keys[sentences], self.values[sentences], self.may_attend[sentences]
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Look:
+    """One look back at the source, with all that led to it."""
+
+    scores: Float[Tensor, "sentence target source"]
+    weights: Float[Tensor, "sentence target source"]
+    context: Float[Tensor, "sentence target d_model"]
+    output: Float[Tensor, "sentence target d_model"]
+
+    def keep(self, trace: Trace) -> None:
+        """Offer everything to ``trace``, as the one head of its attention."""
+        trace.keep("scores", self.scores.unsqueeze(1))
+        trace.keep("weights", self.weights.unsqueeze(1))
+        trace.keep("context", self.context)
+        trace.keep("output", self.output)
+
+
+class RecurrentAttention(nn.Module):
+    """h̃ₜ = tanh([cₜ ; hₜ] W_c), where cₜ is the mean of the source by fit to hₜ.
+
+        dot:       score = hₜ · h̄ₛ
+        general:   score = hₜᵀ W_a h̄ₛ
+        additive:  score = v · tanh(hₜ W_a + h̄ₛ U_a)
+
+    EQ: 135, 136.  Source: Luong et al. (2015), §3 and §3.1; Bahdanau et al. (2015), §3.1.
+    Differs: Bahdanau et al. look with the state before the word is read and hand the context to
+    the cell; here every kind looks with the state after it, as Luong et al. do.
+    Law: tests/laws/test_recurrent_equals_clear.py.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        width = config.d_model
+        self.scoring = config.attention
+        has_query, has_key = self.scoring != "dot", self.scoring == "additive"
+        self.w_query = nn.Parameter(torch.empty(width, width)) if has_query else None
+        self.w_key = nn.Parameter(torch.empty(width, width)) if has_key else None
+        self.v = nn.Parameter(torch.empty(width)) if has_key else None
+        self.w_output = nn.Parameter(torch.empty(2 * width, width))
+
+    def remember(
+        self,
+        states: Float[Tensor, "sentence source d_model"],
+        may_attend: Bool[Tensor, "sentence source"],
+    ) -> AttendedMemory:
+        """The source made ready; what of the scores hangs on it alone is computed here, once."""
+        keys = states if self.w_key is None else states @ self.w_key
+        return AttendedMemory(keys, states, may_attend)
+
+    def forward(
+        self, hidden: Float[Tensor, "sentence target d_model"], memory: AttendedMemory
+    ) -> Look:
+        """Look back from each of the decoder's states, those of all beams side by side."""
+        scores = self._scores(hidden, memory.keys)
+        weights = masked_softmax(scores, memory.may_attend.unsqueeze(1))
+        context = (weights @ memory.values).to(hidden.dtype)
+        output = attentional_state(context, hidden, self.w_output)
+        return Look(scores, weights, context, output.to(hidden.dtype))
+
+    def _scores(
+        self,
+        hidden: Float[Tensor, "sentence target d_model"],
+        keys: Float[Tensor, "sentence source d_model"],
+    ) -> Float[Tensor, "sentence target source"]:
+        match self.scoring:
+            case "dot":
+                return dot_products(hidden, keys)
+            case "general":
+                assert self.w_query is not None
+                return general_scores(hidden, keys, self.w_query)
+            case "additive":
+                assert self.w_query is not None
+                assert self.v is not None
+                query = (hidden @ self.w_query).unsqueeze(2)  # (sentence, target, 1, d_model)
+                return torch.tanh(query + keys.unsqueeze(1)) @ self.v
+            case _:
+                assert_never(self.scoring)
+
+
+@dataclasses.dataclass(frozen=True)
+class LayerState:
+    """What a layer hands on from word to word, one row for each sequence."""
+
+    hidden: Float[Tensor, "row d_model"]
+    cell: Float[Tensor, "row d_model"] | None
+    """None for a GRU, which has no cell apart."""
+
+    def select(self, rows: Int[Tensor, " chosen"]) -> "LayerState":
+        """These rows alone."""
+        return LayerState(self.hidden[rows], None if self.cell is None else self.cell[rows])
+
+
+class RecurrentLayer(nn.Module):
+    """(xₜ, hₜ) → hₜ₊₁ along a sequence; bidirectional: [→hₜ ; ←hₜ] for each of its words.
+
+    EQ: 131, 132, 134.  Source: Sutskever et al. (2014), §2 (LSTM); Cho et al. (2014), §2.3 (GRU).
+    A bidirectional layer gives half of ``d_model`` to each direction.
+    Law: tests/laws/test_recurrent_equals_clear.py, with ``lstm`` and ``gru`` of the equations.
+    """
+
+    def __init__(
+        self, cell: Literal["lstm", "gru"], input_size: int, d_model: int, *, bidirectional: bool
+    ) -> None:
+        super().__init__()
+        build = nn.LSTM if cell == "lstm" else nn.GRU
+        self.network: nn.LSTM | nn.GRU = build(
+            input_size,
+            d_model // 2 if bidirectional else d_model,
+            batch_first=True,
+            bidirectional=bidirectional,
+        )
+
+    def forward(
+        self, x: Float[Tensor, "row time inputs"], state: LayerState
+    ) -> tuple[Float[Tensor, "row time d_model"], LayerState]:
+        """Go on forwards from ``state``: the hidden state after each element, and the new state."""
+        if (
+            x.numel() == 0
+        ):  # torch's kernels refuse a sequence without words and a batch without rows
+            return x.new_zeros(*x.shape[:2], self.network.hidden_size), state
+        hidden = state.hidden.unsqueeze(0)
+        if state.cell is None:
+            outputs, last = self.network(x, hidden)
+            return outputs.to(x.dtype), LayerState(last.squeeze(0).to(x.dtype), None)
+        outputs, (last, cell) = self.network(x, (hidden, state.cell.unsqueeze(0)))
+        new_state = LayerState(last.squeeze(0).to(x.dtype), cell.squeeze(0).to(x.dtype))
+        return outputs.to(x.dtype), new_state  # under autocast the kernel may answer in bfloat16
+
+    def read(
+        self, x: Float[Tensor, "row time inputs"], lengths: Int[Tensor, " row"]
+    ) -> tuple[Float[Tensor, "row time d_model"], LayerState]:
+        """Whole sequences from a state of zeros, each within its own length (on the CPU, above 0).
+
+        Rows past the end are zero. Each direction ends where its own reading ends: the state is
+        [→h after the last word ; ←h after the first].
+        """
+        if len(x) == 0:
+            none = x.new_zeros(
+                0, self.network.hidden_size * (2 if self.network.bidirectional else 1)
+            )
+            cell = none if isinstance(self.network, nn.LSTM) else None
+            return none.new_zeros(0, x.shape[1], none.shape[1]), LayerState(none, cell)
+        packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        packed_outputs, last = self.network(packed)
+        outputs, _ = pad_packed_sequence(packed_outputs, batch_first=True, total_length=x.shape[1])
+        outputs = outputs.to(x.dtype)
+        if isinstance(last, Tensor):
+            return outputs, LayerState(_side_by_side(last).to(x.dtype), None)
+        hidden, cell = (_side_by_side(each).to(x.dtype) for each in last)
+        return outputs, LayerState(hidden, cell)
+
+
+def _side_by_side(
+    last: Float[Tensor, "direction row hidden"],
+) -> Float[Tensor, "row direction*hidden"]:
+    return torch.cat(last.unbind(0), dim=-1)
+
+
+@dataclasses.dataclass(frozen=True)
+class RecurrentMemory(Memory):
+    """The last state of every encoder layer; rows to attend to only if there is attention.
+
+    A plain encoder-decoder has ``states`` without a single row: whatever the length of the
+    source, all that reaches the decoder is ``last`` (EQ-133).
+    """
+
+    last: tuple[LayerState, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class RecurrentState:
+    """What a recurrent decoder needs to go on; a row is ``sentence · beam_count + beam``."""
+
+    layers: tuple[LayerState, ...]
+    fed: Float[Tensor, "row d_model"]
+    """What it reads beside the next word: with input feeding what it said last, before the softmax,
+    and zeros at the start; with ``feed_summary`` the encoder's last state, always."""
+    memory: AttendedMemory
+    beam_count: int
+    length: int
+
+    @property
+    def sentence_count(self) -> int:
+        """How many source sentences are being translated."""
+        return self.memory.may_attend.shape[0]
+
+    def select(self, rows: Int[Tensor, "sentence beam"]) -> "RecurrentState":
+        """Go on with these rows alone; those of one new sentence come from one old one."""
+        flat = rows.flatten()
+        return RecurrentState(
+            layers=tuple(layer.select(flat) for layer in self.layers),
+            fed=self.fed[flat],
+            memory=self.memory.select(rows[:, 0] // self.beam_count),
+            beam_count=rows.shape[1],
+            length=self.length,
+        )
 
 
 class TokenEmbedding(nn.Module):

@@ -7,6 +7,8 @@ from typing import Protocol, runtime_checkable
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from pellucid.core.special import PAD_ID
+from pellucid.equations.fused import fused_linear_cross_entropy
 from pellucid.equations.softmax import softmax
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import DropoutSource
@@ -141,3 +143,25 @@ def keep_distribution(
     if trace.wants("probabilities"):
         trace.keep("probabilities", softmax(logits))
     return logits
+
+
+def loss_sums(
+    hidden: Float[Tensor, "sentence target d_model"],
+    weight: Float[Tensor, "vocabulary d_model"],
+    bias: Float[Tensor, " vocabulary"] | None,
+    labels: Int[Tensor, "sentence target"],
+    smoothing: float,
+    real_places: Int[Tensor, " real"] | None = None,
+) -> LossSums:
+    """The loss of ``hidden weightᵀ + bias`` against ``labels``, PAD left out (EQ-118, EQ-120).
+
+    ``real_places`` says where in the flattened labels those stand that are not PAD; without it they
+    are looked up, for which an accelerator has to be waited for.
+    """
+    flat = labels.reshape(-1)
+    chosen = flat != PAD_ID if real_places is None else real_places
+    real_labels = flat[chosen]
+    loss, negative_log_likelihood = fused_linear_cross_entropy(
+        hidden.flatten(0, 1)[chosen], weight, bias, real_labels, smoothing
+    )
+    return LossSums(loss, negative_log_likelihood, real_labels.shape[0])

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import assert_never
 
 from pellucid import __version__
-from pellucid.model.kinds import Kind
+from pellucid.model.config import Kind
 from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData
 from pellucid.training.progress import Progress

@@ -15,9 +15,8 @@ from pellucid.bundle import model_tensors
 from pellucid.core.errors import ConfigError
 from pellucid.core.world import World
 from pellucid.model.build import build_unfilled
-from pellucid.model.decoder import DecoderLayer
-from pellucid.model.encoder import EncoderLayer
 from pellucid.model.seq2seq import SequenceModel
+from pellucid.model.transformer import DecoderLayer, EncoderLayer
 from pellucid.training.config import RunConfig
 from pellucid.training.distributed import Team
 

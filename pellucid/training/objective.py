@@ -8,8 +8,7 @@ import torch
 from pellucid.core.special import PAD_ID
 from pellucid.equations.fused_views import LossTerms, TeacherRows, fused_linear_loss_of_views
 from pellucid.model.dropout import drop_words
-from pellucid.model.losses import loss_sums
-from pellucid.model.seq2seq import LossSums, PredictsTokens, SequenceModel
+from pellucid.model.seq2seq import LossSums, PredictsTokens, SequenceModel, loss_sums
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
 

@@ -10,8 +10,7 @@ from pellucid.bundle import load_any_bundle
 from pellucid.core.config import apply_overrides, nearest_name, read_toml
 from pellucid.core.config_text import commented_toml
 from pellucid.core.errors import InputMissingError
-from pellucid.model.config import ModelConfig
-from pellucid.model.kinds import known_settings
+from pellucid.model.config import ModelConfig, known_settings
 from pellucid.training.config import RunConfig
 from pellucid.training.parent import begin_with, section_of
 from pellucid.training.teacher import taught_by

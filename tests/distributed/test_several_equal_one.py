@@ -13,8 +13,7 @@ from pellucid.bundle import model_tensors
 from pellucid.core.special import PAD_ID
 from pellucid.core.world import joined, world_of_environment
 from pellucid.model.build import build_any_model
-from pellucid.model.config import ModelConfig
-from pellucid.model.kinds import known_settings
+from pellucid.model.config import ModelConfig, known_settings
 from pellucid.model.seq2seq import LossSums, SequenceModel
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training.averaging import Average

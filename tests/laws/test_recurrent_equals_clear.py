@@ -10,7 +10,7 @@ from pellucid.equations import recurrent_translator
 from pellucid.equations.embedding import shift_right
 from pellucid.equations.recurrent import concatenate_directions, gru, lstm, reverse_sequences
 from pellucid.model.clear import clear_recurrent
-from pellucid.model.recurrent_layer import LayerState, RecurrentLayer
+from pellucid.model.recurrent_parts import LayerState, RecurrentLayer
 
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 LENGTHS = torch.tensor([3, 5, 1])

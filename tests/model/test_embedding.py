@@ -7,7 +7,7 @@ from pellucid.core.errors import ShapeError
 from pellucid.equations.positions import sinusoidal_positions
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
-from pellucid.model.positions import Positions
+from pellucid.model.embedding import Positions
 from pellucid.model.seq2seq import Seq2Seq
 
 TINY = {"d_model": 8, "d_ff": 12, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}

@@ -10,7 +10,7 @@ from pellucid.core.errors import ConfigError
 from pellucid.decoding.load import load
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
-from pellucid.model.linear import linear, narrow
+from pellucid.model.layers import linear, narrow
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizer import train_tokenizer
 

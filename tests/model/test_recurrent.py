@@ -7,7 +7,7 @@ import torch
 
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
-from pellucid.model.recurrent_layer import RecurrentLayer
+from pellucid.model.recurrent_parts import RecurrentLayer
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.trace import Trace
 

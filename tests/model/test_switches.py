@@ -21,7 +21,7 @@ from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import DropoutSource
-from pellucid.model.normalization import Norm
+from pellucid.model.layers import Norm
 from pellucid.model.trace import Trace
 from pellucid.model.transformer import Transformer
 

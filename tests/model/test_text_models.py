@@ -11,10 +11,9 @@ from pellucid.core.special import MASK_ID, PAD_ID, START_ID, STOP_ID
 from pellucid.equations.word2vec import noise_distribution, skipgram_pairs
 from pellucid.model.build import build_any_model, build_model
 from pellucid.model.config import ModelConfig
-from pellucid.model.decoder_only import DecoderOnly
-from pellucid.model.encoder_only import EncoderOnly
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.skipgram import SkipGram
+from pellucid.model.text_models import DecoderOnly, EncoderOnly
 from pellucid.model.trace import Trace
 
 VOCABULARY = 13

@@ -3,7 +3,7 @@
 import pytest
 
 from pellucid.core.errors import ConfigError
-from pellucid.model.kinds import TEXT_KINDS
+from pellucid.model.config import TEXT_KINDS
 from pellucid.training.presets import preset_names, read_config
 
 FILES = ["data.source=a.en", "data.target=a.de", "data.valid_source=b.en", "data.valid_target=b.de"]

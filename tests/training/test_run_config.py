@@ -6,7 +6,7 @@ import pytest
 
 from pellucid.core.config import read_toml, write_toml
 from pellucid.core.errors import ConfigError, InputMissingError
-from pellucid.model.kinds import TEXT_KINDS
+from pellucid.model.config import TEXT_KINDS
 from pellucid.training.config import RunConfig, TrainingConfig
 from pellucid.training.presets import preset_names, read_config
 

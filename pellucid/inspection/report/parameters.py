@@ -7,12 +7,9 @@ from torch import Tensor, nn
 
 from pellucid.inspection.report.matrices import Axis, Matrix
 from pellucid.model.attention import MultiHeadAttention
-from pellucid.model.decoder import DecoderLayer
-from pellucid.model.encoder import EncoderLayer
-from pellucid.model.feed_forward import FeedForward
-from pellucid.model.normalization import Norm
+from pellucid.model.layers import FeedForward, Norm
 from pellucid.model.seq2seq import Seq2Seq
-from pellucid.model.transformer import Transformer
+from pellucid.model.transformer import DecoderLayer, EncoderLayer, Transformer
 
 _IN = Axis("feature", "weight")
 _KEY = Axis("key feature", "weight")

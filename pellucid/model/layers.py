@@ -1,0 +1,172 @@
+"""What stands around attention in a block: linear maps, feed-forward network, norm, Add & Norm."""
+
+from collections.abc import Callable
+from typing import assert_never
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional
+
+from pellucid.core.errors import ConfigError
+from pellucid.equations.fused import fused_layer_norm
+from pellucid.equations.normalization import l2_centered_norm, l2_norm, rms_norm
+from pellucid.equations.residual import add_and_norm, norm_and_add
+from pellucid.model.config import ModelConfig
+from pellucid.model.dropout import Dropout, DropoutSource
+from pellucid.model.trace import UNWATCHED, Trace
+
+_NARROW_NAMES = ("w_qkv", "w_o", "inner.weight", "outer.weight")
+"""The matrices of attention and of the feed-forward network. Embeddings, and with them the last
+linear map, stay wide: logits rounded to eight bits would tie."""
+
+
+def linear(
+    x: Float[Tensor, "*batch inputs"],
+    weight: Float[Tensor, "outputs inputs"],
+    bias: Float[Tensor, " outputs"] | None,
+) -> Float[Tensor, "*batch outputs"]:
+    """x Wᵀ + b; with a matrix in bfloat16 the product is made there, and the rest is not.
+
+    Law: tests/model/test_linear.py, equal to torch.nn.functional.linear up to that rounding.
+    """
+    if weight.dtype is x.dtype or weight.dtype is not torch.bfloat16:
+        return functional.linear(x, weight, bias)
+    product = functional.linear(x.to(weight.dtype), weight).to(x.dtype)
+    return product if bias is None else product + bias
+
+
+def narrow(model: nn.Module) -> None:
+    """Keep the matrices of a Transformer's blocks in bfloat16 from now on; for inference.
+
+    Norms, residual sums, attention and logits stay as they were. Raises ConfigError if the
+    model has no such matrix.
+    """
+    found = [p for name, p in model.named_parameters() if name.endswith(_NARROW_NAMES)]
+    if not found:
+        raise ConfigError(
+            "only the matrices of a Transformer's blocks can be kept in bfloat16, and this model"
+            " has none",
+            hint="take float32",
+        )
+    for parameter in found:
+        parameter.data = parameter.data.to(torch.bfloat16)
+
+
+def stream_dtype(x: Tensor) -> torch.dtype:
+    """The dtype of rows between blocks: on a CPU under autocast that of the matrix products.
+
+    There a norm reads and writes bfloat16 and computes in float32, so that nothing is cast between
+    two products; casts would take longer than these. Elsewhere rows stay as they are.
+    """
+    if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+        return torch.get_autocast_dtype("cpu")
+    return x.dtype
+
+
+def widened(x: Tensor) -> Tensor:
+    """``x`` in float32 if it is in fewer bits: sums of squares need them."""
+    return x.float() if x.dtype in (torch.bfloat16, torch.float16) else x
+
+
+class FeedForward(nn.Module):
+    """max(0, x W₁ + b₁) W₂ + b₂, or with another bend than the paper's.
+
+    EQ: 100, 101.  Source: Vaswani et al. (2017), §3.3, eq. (2).
+    """
+
+    def __init__(self, config: ModelConfig, source: DropoutSource) -> None:
+        super().__init__()
+        self.inner = nn.Linear(config.d_model, config.d_ff)
+        self.outer = nn.Linear(config.d_ff, config.d_model)
+        self.activation = config.activation
+        self.dropout = Dropout(config.activation_dropout, source)
+
+    def forward(
+        self, x: Float[Tensor, "*batch d_model"], trace: Trace = UNWATCHED
+    ) -> Float[Tensor, "*batch d_model"]:
+        """Each row through the same two linear maps."""
+        preactivation = trace.keep("preactivation", linear(x, self.inner.weight, self.inner.bias))
+        hidden = trace.keep("hidden", self._bend(preactivation))
+        dropped: Tensor = self.dropout(hidden)
+        return trace.keep("output", linear(dropped, self.outer.weight, self.outer.bias))
+
+    def _bend(self, x: Tensor) -> Tensor:
+        match self.activation:
+            case "relu":
+                return functional.relu(x)
+            case "gelu":
+                return functional.gelu(x)
+            case "swish":
+                return functional.silu(x)
+            case _:
+                assert_never(self.activation)
+
+
+class Norm(nn.Module):
+    """g ⊙ (a − μ) / √(σ² + ε) + b for each row, or another norm that the config names.
+
+    EQ: 91, 92, 94, 98.  Source: Ba et al. (2016), eq. (4); Bayesuvius for ``l2`` and
+    ``l2_centered``, which learn nothing; Zhang and Sennrich (2019) for ``rms``, which has no bias.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.kind = config.norm_kind
+        has_gain = config.norm_affine and self.kind in ("layer", "rms")
+        has_bias = config.norm_affine and self.kind == "layer"
+        self.gain = nn.Parameter(torch.ones(config.d_model)) if has_gain else None
+        self.bias = nn.Parameter(torch.zeros(config.d_model)) if has_bias else None
+        self.eps = config.norm_eps
+
+    def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
+        """Normalize each row."""
+        match self.kind:
+            case "layer":
+                return fused_layer_norm(x, self.gain, self.bias, self.eps)
+            case "rms":
+                return rms_norm(widened(x), self.gain, self.eps).to(x.dtype)
+            case "l2":
+                return l2_norm(widened(x), self.eps).to(x.dtype)
+            case "l2_centered":
+                return l2_centered_norm(widened(x), self.eps).to(x.dtype)
+            case _:
+                assert_never(self.kind)
+
+
+class AddAndNorm(nn.Module):
+    """What stands around a sublayer: norm after the residual sum, or before the sublayer.
+
+        post:  LayerNorm(x + Dropout(Sublayer(x)))
+        pre:   x + Dropout(Sublayer(LayerNorm(x)))
+
+    EQ: 95, 96.  Source: Vaswani et al. (2017), §3.1 and §5.4 (post); Xiong et al. (2020) (pre).
+    """
+
+    def __init__(self, config: ModelConfig, source: DropoutSource) -> None:
+        super().__init__()
+        self.placement = config.norm
+        self.norm = Norm(config)
+        self.dropout = Dropout(config.dropout, source)
+
+    def forward(
+        self,
+        x: Float[Tensor, "*batch d_model"],
+        sublayer: Callable[[Tensor], Tensor],
+        trace: Trace = UNWATCHED,
+    ) -> Float[Tensor, "*batch d_model"]:
+        """What the next sublayer gets, from what this one reads; dropout is on its output alone."""
+
+        def dropped(rows: Tensor) -> Tensor:
+            return self.dropout(sublayer(rows))  # type: ignore[no-any-return]
+
+        def norm(rows: Tensor) -> Tensor:
+            return trace.keep("norm", self.norm(rows))
+
+        match self.placement:
+            case "post":
+                return add_and_norm(x, dropped(x), lambda rows: norm(trace.keep("residual", rows)))
+            case "pre":
+                return trace.keep("residual", norm_and_add(x, dropped, norm))
+            case _:
+                assert_never(self.placement)
