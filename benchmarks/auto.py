@@ -31,7 +31,7 @@ import quality_experiments
 from pellucid import phrasebook
 from pellucid.core.config import read_toml
 from pellucid.core.files import write_file
-from pellucid.text.lines import read_lines
+from pellucid.text.corpus.lines import read_lines
 
 RESULTS = Path(__file__).parent / "results"
 _HELD_OUT_LINES = 500

@@ -21,7 +21,7 @@ from typing import Any
 import machine
 
 from pellucid.decoding.load import load
-from pellucid.text.lines import read_lines
+from pellucid.text.corpus.lines import read_lines
 
 
 def main() -> None:

@@ -31,8 +31,8 @@ from pellucid.interop.huggingface_export import export_huggingface
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.lines import read_lines
-from pellucid.text.tokenizer import train_tokenizers
+from pellucid.text.corpus.lines import read_lines
+from pellucid.text.tokenizers.tokenizer import train_tokenizers
 
 STEPS = 20
 SIZES: dict[str, dict[str, int]] = {

@@ -33,7 +33,7 @@ from pellucid.engines.cache import converted
 from pellucid.engines.load import load
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
-from pellucid.text.lines import read_lines
+from pellucid.text.corpus.lines import read_lines
 
 RESULTS = Path(__file__).parent / "results"
 BASE_TOKENS = 20

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pellucid.core.files import write_file
-from pellucid.text.lines import read_lines
+from pellucid.text.corpus.lines import read_lines
 
 T = TypeVar("T")
 _HOLD_OUT_SEED = 20_000

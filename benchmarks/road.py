@@ -30,7 +30,7 @@ from pellucid.bundle import load_bundle
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import bleu, exact_match
-from pellucid.text.lines import read_lines
+from pellucid.text.corpus.lines import read_lines
 
 RESULTS = Path(__file__).parent / "results"
 _RECURRENT = ["model.d_model=256", "model.encoder_layers=1", "model.decoder_layers=1"]

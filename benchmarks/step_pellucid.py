@@ -12,7 +12,7 @@ from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 from pellucid.model.seq2seq import LossSums
 from pellucid.text.batching import collate
-from pellucid.text.store import TokenStore
+from pellucid.text.corpus.store import TokenStore
 from pellucid.training.allocation import freed_memory_is_kept
 from pellucid.training.config import TrainingConfig
 from pellucid.training.objective import build_objective

@@ -34,8 +34,8 @@ from pellucid.cli.kernels import KERNEL_BOUNDS
 from pellucid.model.config import ModelConfig
 from pellucid.text.batching import BatchSampler
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.lines import read_lines
-from pellucid.text.tokenizer import train_tokenizers
+from pellucid.text.corpus.lines import read_lines
+from pellucid.text.tokenizers.tokenizer import train_tokenizers
 from pellucid.training.presets import read_config
 
 BATCH_TOKENS = 4096

@@ -27,8 +27,8 @@ import joeynmt_peer
 import machine
 from throughput import read_journal, throughput
 
-from pellucid.text.lines import read_lines
-from pellucid.text.tokenizer import train_tokenizers
+from pellucid.text.corpus.lines import read_lines
+from pellucid.text.tokenizers.tokenizer import train_tokenizers
 from pellucid.training.presets import read_config
 
 _NEVER = 100_000_000

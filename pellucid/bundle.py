@@ -44,7 +44,7 @@ from pellucid.model.build import build_unfilled, parameter_shapes
 from pellucid.model.clear import ClearModel, clear_model
 from pellucid.model.config import ModelConfig
 from pellucid.model.seq2seq import Seq2Seq, SequenceModel
-from pellucid.text.tokenizer import Tokenizer, load_tokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
 
 MODEL_FILE = "model.safetensors"
 CARD_FILE = "README.md"

@@ -8,8 +8,8 @@ from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig, known_settings
 from pellucid.model.seq2seq import Seq2Seq
-from pellucid.text.vocabulary import Vocabulary
-from pellucid.text.word_tokenizers import WordTokenizer
+from pellucid.text.tokenizers.vocabulary import Vocabulary
+from pellucid.text.tokenizers.word_tokenizers import WordTokenizer
 
 VOCABULARY = 13
 

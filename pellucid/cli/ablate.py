@@ -52,7 +52,7 @@ def ablate(
 
     from pellucid.evaluation.metrics import check_lines
     from pellucid.inspection.ablation import ablate as ablate_parts
-    from pellucid.text.lines import read_lines
+    from pellucid.text.corpus.lines import read_lines
 
     sources, references = read_lines(source), read_lines(reference)
     check_lines({"sources": sources, "references": references})

@@ -11,7 +11,7 @@ from pellucid.cli.search_options import engine_options, open_translator, single_
 from pellucid.cli.synthesis import asked_noise, noise_options, write
 
 if TYPE_CHECKING:
-    from pellucid.text.interface import Tokenizer
+    from pellucid.text.tokenizers.interface import Tokenizer
 
 
 @click.command()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from pellucid.text.doctor import Diagnosis, Finding
+    from pellucid.text.check.check import Diagnosis, Finding
 
 WRONG_DATA = 65
 """Exit code if training on the files would fail or go wrong, as that of DataError."""
@@ -45,14 +45,14 @@ def check(
       pellucid check train.en train.de --test test.en test.de --json
       pellucid check train.en train.de --fix cleaned
     """
-    from pellucid.text.doctor import examine
+    from pellucid.text.check.check import examine
 
     diagnosis = examine(source, target, test=test)
     click.echo(
         json.dumps(diagnosis.to_dict(), ensure_ascii=False) if as_json else _report(diagnosis)
     )
     if fix is not None:
-        from pellucid.text.doctor_repair import repair
+        from pellucid.text.check.repair import repair
 
         done = repair(diagnosis, source, target, fix)
         click.echo(

@@ -70,7 +70,7 @@ def compare(
     from pellucid.evaluation.compare import compare as compare_lines
     from pellucid.evaluation.metrics import check_lines
     from pellucid.evaluation.tokenizers import check_tokenizer, tokenizer_for
-    from pellucid.text.lines import read_lines
+    from pellucid.text.corpus.lines import read_lines
 
     sources, references = read_lines(source), read_lines(reference)
     check_lines({"sources": sources, "references": references})

@@ -68,7 +68,7 @@ def explained_lines(
     Raises DataError if there are not as many references.
     """
     from pellucid.decoding.explain import explain_search
-    from pellucid.text.lines import iterate_lines
+    from pellucid.text.corpus.lines import iterate_lines
 
     references = None if asked.reference is None else iterate_lines(Path(asked.reference))
     number = 0

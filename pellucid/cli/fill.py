@@ -29,7 +29,7 @@ def fill(bundle: str, text: tuple[str, ...], count: int, as_json: bool) -> None:
     """
     from pellucid.bundle import load_any_bundle
     from pellucid.decoding.filling import fill_masks
-    from pellucid.text.lines import iterate_lines
+    from pellucid.text.corpus.lines import iterate_lines
 
     model = load_any_bundle(bundle)
     for line in text or iterate_lines(sys.stdin.buffer):

@@ -35,7 +35,7 @@ def score(bundle: str, source: str, target: str, as_json: bool) -> None:
       pellucid score runs/en-de test.en test.de > scores.tsv
     """
     from pellucid.evaluation.metrics import check_lines
-    from pellucid.text.lines import read_lines
+    from pellucid.text.corpus.lines import read_lines
 
     sources, targets = read_lines(Path(source)), read_lines(Path(target))
     check_lines({"source lines": sources, "target lines": targets})

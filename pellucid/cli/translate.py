@@ -72,7 +72,7 @@ def translate(
       pellucid translate runs/en-de test.en -o test.de --beam-size 5
       pellucid translate runs/en-de test.en --n-best 5 --align --json
     """
-    from pellucid.text.lines import iterate_lines
+    from pellucid.text.corpus.lines import iterate_lines
 
     if file == "-" and sys.stdin is None:
         raise InputMissingError("cannot read standard input: it is closed")

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from pellucid.core.special import UNK_ID
 from pellucid.decoding.attention import Look
-from pellucid.text.interface import Tokenizer
-from pellucid.text.vocabulary import SPECIAL_TOKENS
+from pellucid.text.tokenizers.interface import Tokenizer
+from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
 
 Links = tuple[tuple[int, int], ...]
 """(source, target) by number, from 0, in order of the target."""

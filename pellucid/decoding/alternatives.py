@@ -14,7 +14,7 @@ from pellucid.decoding.requests import ReadLine, as_requests
 from pellucid.decoding.result import Alternative
 from pellucid.decoding.watch import SearchWatcher
 from pellucid.decoding.writing import write_translations
-from pellucid.text.interface import Tokenizer
+from pellucid.text.tokenizers.interface import Tokenizer
 
 
 def find_alternatives(

@@ -23,7 +23,7 @@ from pellucid.decoding.search_tree import ReferenceVerdict, SearchNode, SearchTr
 from pellucid.decoding.translator import Translator
 from pellucid.decoding.watch import SearchWatcher
 from pellucid.decoding.writing import write_hypothesis
-from pellucid.text.interface import Tokenizer
+from pellucid.text.tokenizers.interface import Tokenizer
 
 
 def explain_search(

@@ -13,7 +13,7 @@ from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.torch_engine import TorchEngine
 from pellucid.decoding.translator import Translator
 from pellucid.model.layers import narrow
-from pellucid.text.interface import Tokenizer
+from pellucid.text.tokenizers.interface import Tokenizer
 
 
 @dataclasses.dataclass(frozen=True)

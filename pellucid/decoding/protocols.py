@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pellucid.decoding.ensemble import Ensemble
 from pellucid.model.seq2seq import Seq2Seq, State
-from pellucid.text.interface import Tokenizer
+from pellucid.text.tokenizers.interface import Tokenizer
 
 MemoryT = TypeVar("MemoryT")
 

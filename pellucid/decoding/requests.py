@@ -8,7 +8,7 @@ from pellucid.core.errors import ConfigError, DataError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.contradictions import contradicting_phrases
 from pellucid.decoding.spelling import spell
-from pellucid.text.interface import Tokenizer
+from pellucid.text.tokenizers.interface import Tokenizer
 
 MOST_CHARACTERS = 1 << 20
 """Of a longer text only so many become tokens."""

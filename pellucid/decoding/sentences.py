@@ -13,7 +13,7 @@ from pellucid.core.special import STOP_ID
 from pellucid.decoding.requests import MOST_CHARACTERS, Request
 from pellucid.decoding.result import Translation
 from pellucid.text.splitting import Sentence, split_sentences
-from pellucid.text.vocabulary import SPECIAL_TOKENS
+from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
 
 _Item = TypeVar("_Item")
 SHARE_KEY = "several_sentences"

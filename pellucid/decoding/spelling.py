@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from pellucid.core.errors import DataError
 from pellucid.core.limits import shown
 from pellucid.core.special import SPECIAL_COUNT, UNK_ID
-from pellucid.text.interface import Tokenizer
+from pellucid.text.tokenizers.interface import Tokenizer
 
 _MOST_SPELLINGS = 1000
 """Of one phrase: sixteen letters that can all be joined or parted have 32,768."""

@@ -6,7 +6,7 @@ from pathlib import Path
 from pellucid.core.errors import DataError
 from pellucid.evaluation.metrics import check_lines
 from pellucid.text.config import file_format
-from pellucid.text.lines import read_lines
+from pellucid.text.corpus.lines import read_lines
 
 
 def read_test_set(

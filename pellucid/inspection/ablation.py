@@ -19,7 +19,7 @@ from pellucid.model.config import ModelConfig
 from pellucid.model.recurrent import RecurrentSeq2Seq
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.transformer import Transformer
-from pellucid.text.interface import Tokenizer
+from pellucid.text.tokenizers.interface import Tokenizer
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,7 +25,7 @@ from pellucid.inspection.sentence import (
 )
 from pellucid.model.config import ModelConfig
 from pellucid.model.trace import Trace
-from pellucid.text.interface import Tokenizer
+from pellucid.text.tokenizers.interface import Tokenizer
 
 PREDICTION_COUNT = 10
 """How many of the likeliest words are kept for each row."""

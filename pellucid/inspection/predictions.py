@@ -3,7 +3,7 @@
 from torch import Tensor
 
 from pellucid.inspection.sentence import Prediction
-from pellucid.text.interface import Tokenizer
+from pellucid.text.tokenizers.interface import Tokenizer
 
 
 def likeliest(

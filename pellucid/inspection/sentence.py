@@ -18,7 +18,7 @@ from pellucid.decoding.protocols import Translatable
 from pellucid.decoding.translator import Translator
 from pellucid.decoding.watch import SearchWatcher
 from pellucid.model.seq2seq import Seq2Seq
-from pellucid.text.interface import Tokenizer
+from pellucid.text.tokenizers.interface import Tokenizer
 
 START_MARK = "<s>"
 """How the start token is shown."""

@@ -22,7 +22,7 @@ from pellucid.interop.marian_vocabulary import (
 from pellucid.interop.quantization import Quantization
 from pellucid.interop.switches import foreign_switches
 from pellucid.model.config import ModelConfig
-from pellucid.text.interface import Tokenizer
+from pellucid.text.tokenizers.interface import Tokenizer
 
 _SINUSOIDS = 2048
 """Places written out for CTranslate2: a source of 1,024 tokens, its own limit, and a translation

@@ -34,7 +34,7 @@ from pellucid.interop.unsafe_import import load_torch_tensors
 from pellucid.model.build import build_unfilled
 from pellucid.model.config import ModelConfig
 from pellucid.model.seq2seq import Seq2Seq
-from pellucid.text.marian import MarianTokenizer
+from pellucid.text.tokenizers.marian import MarianTokenizer
 
 _COPY_BIAS = -100.0
 """Added to the output of a START that copies another id: e⁻¹⁰⁰ of its probability is nothing

@@ -12,7 +12,7 @@ from pellucid.core.errors import BundleError, ConfigError, list_faults
 from pellucid.decoding.config import DecodingConfig
 from pellucid.interop.marian_settings import MarianSettings
 from pellucid.interop.marian_vocabulary import ImportedIds, MarianIds
-from pellucid.text.marian import MarianTokenizer
+from pellucid.text.tokenizers.marian import MarianTokenizer
 
 _NEUTRAL: dict[str, Any] = {
     "begin_suppress_tokens": None,

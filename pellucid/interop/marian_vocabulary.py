@@ -6,10 +6,10 @@ from typing import Any
 
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
 from pellucid.interop.marian_settings import MarianSettings
-from pellucid.text.interface import Tokenizer
-from pellucid.text.marian import MarianTokenizer
-from pellucid.text.sentencepiece_tokenizer import SentencePieceTokenizer
-from pellucid.text.vocabulary import Vocabulary
+from pellucid.text.tokenizers.interface import Tokenizer
+from pellucid.text.tokenizers.marian import MarianTokenizer
+from pellucid.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
+from pellucid.text.tokenizers.vocabulary import Vocabulary
 
 PAD_PIECE, UNK_PIECE, START_PIECE, STOP_PIECE = "<pad>", "<unk>", "<s>", "</s>"
 """What MarianTokenizer and sentencepiece call the special ids."""

@@ -10,8 +10,8 @@ import torch
 
 from pellucid.core.errors import ConfigError, CorruptError, DataError
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.text.corpus.store import TokenStore
 from pellucid.text.shuffling import Mixture, Shuffle
-from pellucid.text.store import TokenStore
 
 Indices = npt.NDArray[np.int64]
 

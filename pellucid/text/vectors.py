@@ -12,7 +12,7 @@ import numpy.typing as npt
 from pellucid.core.config import nearest_name
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.files import open_replacement
-from pellucid.text.lines import iterate_lines
+from pellucid.text.corpus.lines import iterate_lines
 
 Matrix = npt.NDArray[np.float32]
 

@@ -11,8 +11,8 @@ from pellucid.core.errors import ConfigError
 from pellucid.core.files import write_file
 from pellucid.core.layout import RECIPE_FILE
 from pellucid.text.config import DataConfig
-from pellucid.text.facts import corpus_facts, sample_pairs
-from pellucid.text.pairs import iterate_pairs, read_pairs, training_files, validation_files
+from pellucid.text.corpus.facts import corpus_facts, sample_pairs
+from pellucid.text.corpus.pairs import iterate_pairs, read_pairs, training_files, validation_files
 from pellucid.training.calibration import Bench
 from pellucid.training.config import RunConfig
 from pellucid.training.data import held_out_count

@@ -19,10 +19,10 @@ import torch
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.model.build import build_any_model
 from pellucid.model.seq2seq import SequenceModel
-from pellucid.text.facts import CorpusFacts, PairSample
-from pellucid.text.selection import Selection
-from pellucid.text.store import TokenStore
-from pellucid.text.tokenizer import Tokenizer, train_tokenizers
+from pellucid.text.corpus.facts import CorpusFacts, PairSample
+from pellucid.text.corpus.rows import Selection
+from pellucid.text.corpus.store import TokenStore
+from pellucid.text.tokenizers.tokenizer import Tokenizer, train_tokenizers
 from pellucid.training.config import RunConfig
 from pellucid.training.data import Drawing, TrainingData
 from pellucid.training.memory import refuse_what_cannot_fit

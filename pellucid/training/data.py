@@ -16,18 +16,17 @@ from pellucid.core.errors import ConfigError, CorruptError, DataError
 from pellucid.core.files import read_manifest, verify_folder, write_folder
 from pellucid.core.phases import begin_phase
 from pellucid.text.batching import BLOCK, Batch, BatchSampler, Lengths, collate, collate_gathered
+from pellucid.text.check.check import warn_of_faults
 from pellucid.text.config import DataConfig
-from pellucid.text.doctor import warn_of_faults
+from pellucid.text.corpus.pairs import iterate_pairs, read_pairs, training_files, validation_files
+from pellucid.text.corpus.rows import IdRows, SelectedLengths, Selection
+from pellucid.text.corpus.store import TokenStore
+from pellucid.text.corpus.store_building import build_store
 from pellucid.text.languages import UNKNOWN, languages_of
-from pellucid.text.pairs import iterate_pairs, read_pairs, training_files, validation_files
-from pellucid.text.resampling import PLANNED_PAIRS, DrawnLengths, Resampling
-from pellucid.text.rows import IdRows
-from pellucid.text.selection import SelectedLengths, Selection
 from pellucid.text.shuffling import Mixture
 from pellucid.text.splitting import split_sentences
-from pellucid.text.store import TokenStore
-from pellucid.text.store_building import build_store
-from pellucid.text.tokenizer import Tokenizer, train_tokenizers
+from pellucid.text.tokenizers.resampling import PLANNED_PAIRS, DrawnLengths, Resampling
+from pellucid.text.tokenizers.tokenizer import Tokenizer, train_tokenizers
 from pellucid.training.config import RunConfig
 from pellucid.training.folder import DATA_FOLDER, TOKENIZER_FOLDER
 
@@ -193,7 +192,7 @@ def prepare_data(config: RunConfig, run: Path, given: Tokenizers | None = None) 
     """Tokenizers and tokenized pairs for a run, made anew or found in its folder.
 
     Tokenizers that are ``given``, by the bundle that the run begins with, are not trained.
-    Raises what reading the files raises; see ``pellucid.text.pairs``.
+    Raises what reading the files raises; see ``pellucid.text.corpus.pairs``.
     """
     if config.data.source or config.data.text:
         return _from_files(config, run, given)

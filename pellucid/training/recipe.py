@@ -1,8 +1,8 @@
 """The rules that turn the facts of a corpus, the minutes and the speed of a machine into a config.
 
-All of them are pure functions of numbers: nothing is read, measured or drawn here
-(``pellucid.text.facts`` counts, ``pellucid.training.calibration`` measures). Each constant has its
-reason beside it. Where the reason is a measurement, it is that of ``benchmarks/auto.py`` or
+All of them are pure functions of numbers: nothing is read, measured or drawn here.
+``pellucid.text.corpus.facts`` counts and ``pellucid.training.calibration`` measures. Each constant
+has its reason beside it. Where the reason is a measurement, it is that of ``benchmarks/auto.py`` or
 ``benchmarks/quality.py`` on validation text; nothing was chosen by test text.
 
 The rules aim at a good model within the minutes that there are, on a corpus of a thousand to some
@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from pellucid.core.config import write_toml
 from pellucid.text.config import SMALLEST_BYTE_VOCABULARY
-from pellucid.text.facts import CorpusFacts, SideFacts
+from pellucid.text.corpus.facts import CorpusFacts, SideFacts
 
 Unit = Literal["bpe", "word", "character"]
 

@@ -17,7 +17,7 @@ from pellucid.core.files import write_errors
 from pellucid.decoding.translator import Translator
 from pellucid.model.seq2seq import Seq2Seq, SequenceModel
 from pellucid.text.batching import Batch
-from pellucid.text.store import TokenStore
+from pellucid.text.corpus.store import TokenStore
 from pellucid.training.card import model_card
 from pellucid.training.checkpoint import load_checkpoint, save_checkpoint
 from pellucid.training.config import RunConfig

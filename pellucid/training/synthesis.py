@@ -16,9 +16,9 @@ from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.nearest import SentenceMetric, nearest, sentence_metric
 from pellucid.evaluation.signature import bundle_hash
-from pellucid.text.interface import Tokenizer
-from pellucid.text.lines import iterate_lines
+from pellucid.text.corpus.lines import iterate_lines
 from pellucid.text.noise import add_noise
+from pellucid.text.tokenizers.interface import Tokenizer
 
 _READ_AT_ONCE = 1 << 20
 

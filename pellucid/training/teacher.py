@@ -6,7 +6,7 @@ from typing import Any
 from pellucid.bundle import Bundle, load_any_bundle
 from pellucid.core.errors import ConfigError
 from pellucid.model.seq2seq import PredictsTokens, SequenceModel
-from pellucid.text.tokenizer import Tokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.training.config import RunConfig
 from pellucid.training.parent import FREE, chosen_names, parent_hash, section_of, tokenizer_config
 

@@ -13,7 +13,7 @@ from pellucid.evaluation.metrics import Score, bleu, chrf, exact_match
 from pellucid.evaluation.samples import show
 from pellucid.model.seq2seq import Seq2Seq, SequenceModel
 from pellucid.text.batching import collate, sorted_batches
-from pellucid.text.store import TokenStore
+from pellucid.text.corpus.store import TokenStore
 from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData
 

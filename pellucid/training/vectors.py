@@ -10,7 +10,7 @@ from pellucid.core.errors import BundleError, ConfigError
 from pellucid.core.special import SPECIAL_COUNT
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.skipgram import SkipGram
-from pellucid.text.interface import Tokenizer
+from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.vectors import WordVectors, read_vectors
 
 _log = logging.getLogger("pellucid")

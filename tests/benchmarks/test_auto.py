@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.text.lines import read_lines
+from pellucid.text.corpus.lines import read_lines
 from pellucid.training.presets import read_config
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

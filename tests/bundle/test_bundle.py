@@ -29,7 +29,7 @@ from pellucid.equations.weights import Transformer, count_parameters, parameter_
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.tokenizer import train_tokenizer
+from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
 TEXT = ["le chat dort", "un petit chat"]
 MODEL = {"d_model": 8, "d_ff": 8, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}

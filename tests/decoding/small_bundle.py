@@ -7,7 +7,7 @@ from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.text.config import TokenizerConfig, TokenizerKind
-from pellucid.text.tokenizer import Tokenizer, train_tokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer, train_tokenizer
 
 SENTENCES = (
     "je suis étudiant",

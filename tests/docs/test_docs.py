@@ -225,7 +225,7 @@ def test_every_error_is_explained_with_its_exit_code():
 
 def _unequal_files(folder: Path) -> None:
     from pellucid.text.config import DataConfig
-    from pellucid.text.pairs import read_pairs, training_files
+    from pellucid.text.corpus.pairs import read_pairs, training_files
 
     lines = [f"{'x' * (7 * i % 40)}\n" for i in range(1, 101)]
     (folder / "a.en").write_text("".join(lines))
@@ -236,7 +236,7 @@ def _unequal_files(folder: Path) -> None:
 def _lines_of(name: str, content: bytes) -> Callable[[Path], None]:
     def read(folder: Path) -> None:
         from pellucid.text.config import DataConfig
-        from pellucid.text.pairs import read_pairs, training_files
+        from pellucid.text.corpus.pairs import read_pairs, training_files
 
         (folder / name).write_bytes(content)
         target = () if name.endswith(".tsv") else (name,)
@@ -250,7 +250,7 @@ def _missing_folder(folder: Path) -> None:
 
 
 def _missing_file(folder: Path) -> None:
-    from pellucid.text.lines import read_lines
+    from pellucid.text.corpus.lines import read_lines
 
     read_lines(Path("a.en"))
 

@@ -6,7 +6,7 @@ from pellucid.bundle import Bundle
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.tokenizer import train_tokenizer
+from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
 SOURCES = ["je suis étudiant", "un petit chat dort ici", "", "il pleut", "où est la maison ?"]
 

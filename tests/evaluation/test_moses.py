@@ -7,7 +7,7 @@ import pytest
 
 from pellucid.core.errors import ConfigError
 from pellucid.evaluation.moses import language_code, language_of, moses_lc_tok
-from pellucid.text.lines import read_lines
+from pellucid.text.corpus.lines import read_lines
 
 MULTI30K = Path(__file__).parents[2].parent / "shared" / "data" / "multi30k"
 

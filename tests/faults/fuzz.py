@@ -37,9 +37,12 @@ from pellucid.interop.huggingface_import import read_huggingface
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.marian import MarianTokenizer
-from pellucid.text.sentencepiece_tokenizer import SentencePieceTokenizer, train_sentencepiece
-from pellucid.text.vocabulary import Vocabulary
+from pellucid.text.tokenizers.marian import MarianTokenizer
+from pellucid.text.tokenizers.sentencepiece_tokenizer import (
+    SentencePieceTokenizer,
+    train_sentencepiece,
+)
+from pellucid.text.tokenizers.vocabulary import Vocabulary
 
 MOST_SECONDS = 10
 MOST_BYTES = 1 << 30

@@ -19,7 +19,7 @@ from pellucid.core.files import manifest_text
 from pellucid.decoding.load import load
 from pellucid.interop.huggingface_export import export_huggingface
 from pellucid.interop.huggingface_import import read_huggingface
-from pellucid.text.tokenizer import load_tokenizer
+from pellucid.text.tokenizers.tokenizer import load_tokenizer
 
 PICKLE = b"\x80\x02cos\nsystem\nX\x05\x00\x00\x00false\x85R."
 

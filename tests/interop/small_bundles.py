@@ -14,7 +14,7 @@ from pellucid.decoding.greedy import greedy_search
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.tokenizer import train_tokenizer
+from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
 FRENCH = (
     "je suis étudiant le petit chat noir ne dort pas sur la grande table rouge nous parlons où est"

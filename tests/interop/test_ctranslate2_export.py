@@ -19,9 +19,9 @@ from pellucid.engines.load import choose_engine
 from pellucid.interop.ctranslate2_export import export_ctranslate2, vocabulary_pieces
 from pellucid.interop.huggingface_export import export_huggingface
 from pellucid.interop.huggingface_import import read_huggingface
-from pellucid.text.tokenizer import load_tokenizer
-from pellucid.text.vocabulary import Vocabulary
-from pellucid.text.word_tokenizers import WordTokenizer
+from pellucid.text.tokenizers.tokenizer import load_tokenizer
+from pellucid.text.tokenizers.vocabulary import Vocabulary
+from pellucid.text.tokenizers.word_tokenizers import WordTokenizer
 
 MODELS: dict[str, dict[str, Any]] = {
     "the paper's": {},

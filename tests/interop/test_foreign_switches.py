@@ -11,7 +11,7 @@ from pellucid.interop.huggingface_export import model_faults
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.tokenizer import train_tokenizer
+from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
 UNUSUAL = {
     "norm_kind": "rms",

@@ -13,7 +13,7 @@ from pellucid.core.errors import BundleError, OutputExistsError
 from pellucid.interop.huggingface_export import export_huggingface
 from pellucid.interop.huggingface_import import read_huggingface
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.tokenizer import train_tokenizer
+from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
 MODELS = {
     "the paper's": {"scale_embeddings": True},

@@ -12,7 +12,7 @@ from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 from pellucid.model.layers import linear, narrow
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.tokenizer import train_tokenizer
+from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
 SMALL = {"d_model": 16, "d_ff": 24, "heads": 2, "encoder_layers": 1, "decoder_layers": 2}
 

@@ -20,7 +20,7 @@ from pellucid.serve.metrics import Metrics
 from pellucid.serve.models import LoadedModel, ModelPlace
 from pellucid.serve.service import Service
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.tokenizer import train_tokenizer
+from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
 LINES = (
     "je suis étudiant",

@@ -1,9 +1,9 @@
 """A small corpus and the token store made of it."""
 
-from pellucid.text.pairs import PairFiles
-from pellucid.text.store_building import build_store
-from pellucid.text.vocabulary import Vocabulary
-from pellucid.text.word_tokenizers import WordTokenizer
+from pellucid.text.corpus.pairs import PairFiles
+from pellucid.text.corpus.store_building import build_store
+from pellucid.text.tokenizers.vocabulary import Vocabulary
+from pellucid.text.tokenizers.word_tokenizers import WordTokenizer
 
 SOURCES = ["a b", "", "c", "a a a a a", "b", "c c"]
 TARGETS = ["x", "y", "", "y", "x x x x x x", "y x"]

@@ -17,8 +17,8 @@ from pellucid.text.batching import (
     collate_sources,
     sorted_batches,
 )
+from pellucid.text.corpus.store import TokenStore
 from pellucid.text.shuffling import Mixture
-from pellucid.text.store import TokenStore
 
 LENGTHS = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 60)), min_size=1, max_size=300)
 

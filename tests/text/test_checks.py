@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pellucid.text.checks import first_suspicious_line, leaked_lines, slipped_stretch
+from pellucid.text.check.lengths import first_suspicious_line, slipped_stretch
 
 
 def make_lengths(count, seed, likeness=0.8):
@@ -79,9 +79,3 @@ def test_a_slip_beyond_the_first_million_lines_is_found_too():
     assert found is not None
     assert abs(found[0] - 1_100_000) <= 50
     assert abs(found[1] - 1_101_000) <= 50
-
-
-def test_held_out_lines_that_stand_in_the_training_text_are_found():
-    training = ["A house.", "the  cat", "...", "dogs bark"]
-    held_out = ["a house!", "a horse", "The cat", "?", "the cat"]
-    assert leaked_lines(iter(training), held_out) == [0, 2, 4]

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from pellucid import phrasebook
 from pellucid.core.errors import DataError, InputMissingError, WriteError
-from pellucid.text.doctor import examine, warn_of_faults
-from pellucid.text.doctor_blocks import fetch_lines, iterate_blocks, iterate_raw_lines
-from pellucid.text.doctor_duplicates import repeated_pairs, repeated_rows
-from pellucid.text.doctor_repair import repair
-from pellucid.text.doctor_scan import scan
-from pellucid.text.row_set import RowSet
+from pellucid.text.check.check import examine, repeated_pairs, repeated_rows, warn_of_faults
+from pellucid.text.check.repair import repair
+from pellucid.text.check.scan import scan
+from pellucid.text.corpus.lines import fetch_lines, iterate_blocks, iterate_raw_lines
+from pellucid.text.corpus.rows import RowSet
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 NEEDS_SHARED = pytest.mark.skipif(not SHARED.exists(), reason="the sample corpora are not here")
@@ -111,7 +110,7 @@ def test_repeated_pairs_are_found_in_parts_as_in_one(monkeypatch):
     seen: set[tuple[int, int]] = set()
     expected = [row for row, pair in enumerate(pairs) if pair in seen or seen.add(pair)]
     assert repeated_pairs(source, target).tolist() == expected
-    monkeypatch.setattr("pellucid.text.doctor_duplicates._TOGETHER", 512)
+    monkeypatch.setattr("pellucid.text.check.check._TOGETHER", 512)
     assert repeated_pairs(source, target).tolist() == expected
 
 
@@ -120,11 +119,11 @@ def test_a_long_corpus_gives_what_a_short_one_gives(tmp_path, pairs, monkeypatch
     faulty = [("un\0chien", "a dog"), ("", "x"), ("Paris", "Paris"), ("non", "not at all " * 9)]
     paths = write(tmp_path, [*faulty, *pairs, *faulty, *pairs[:30]])
     whole = examine(*paths).to_dict()
-    monkeypatch.setattr("pellucid.text.doctor_blocks._BLOCK", 300)
-    monkeypatch.setattr("pellucid.text.doctor_columns._IN_MEMORY", 20)
-    monkeypatch.setattr("pellucid.text.doctor_duplicates._TOGETHER", 16)
-    monkeypatch.setattr("pellucid.text.doctor._BLOCK", 230)
-    monkeypatch.setattr("pellucid.text.row_set._BLOCK", 8)
+    monkeypatch.setattr("pellucid.text.corpus.lines._BLOCK_BYTES", 300)
+    monkeypatch.setattr("pellucid.text.check.scan._IN_MEMORY", 20)
+    monkeypatch.setattr("pellucid.text.check.check._TOGETHER", 16)
+    monkeypatch.setattr("pellucid.text.check.check._BLOCK", 230)
+    monkeypatch.setattr("pellucid.text.corpus.rows._UNPACKED_ROWS", 8)
     assert examine(*paths).to_dict() == whole
     assert whole["duplicate"]["count"] == 33  # 30, and all faulty pairs but the blank one
     assert isinstance(scan(paths[0]).hashes, np.memmap)
@@ -133,7 +132,7 @@ def test_a_long_corpus_gives_what_a_short_one_gives(tmp_path, pairs, monkeypatch
 
 
 def test_a_full_temporary_folder_is_named(tmp_path, pairs, monkeypatch):
-    monkeypatch.setattr("pellucid.text.doctor_columns._IN_MEMORY", 20)
+    monkeypatch.setattr("pellucid.text.check.scan._IN_MEMORY", 20)
     monkeypatch.setattr("tempfile.TemporaryFile", functools.partial(open, "/dev/full", "wb"))
     with pytest.raises(WriteError, match=r"cannot write .*: No space left on device"):
         examine(*write(tmp_path, pairs))
@@ -240,7 +239,7 @@ def test_blocks_change_nothing(tmp_path, monkeypatch, ending, last):
     lines = ["Ein Hund.", "", "x\0y", "Größe 12, 3?", "a" * 40, "x\0y", "zu\u2028"]
     path.write_bytes(b"\xef\xbb\xbf" + ending.join(map(str.encode, lines)) + last)
     whole = scan(path)
-    monkeypatch.setattr("pellucid.text.doctor_blocks._BLOCK", 7)
+    monkeypatch.setattr("pellucid.text.corpus.lines._BLOCK_BYTES", 7)
     assert len(list(iterate_blocks(path))) > 3
     parts = scan(path)
     assert whole.lengths.tolist() == [len(line) for line in lines]

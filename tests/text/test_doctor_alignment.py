@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from pellucid import phrasebook
-from pellucid.text.doctor_alignment import find_misalignment
-from pellucid.text.doctor_scan import scan
+from pellucid.text.check.alignment import find_misalignment
+from pellucid.text.check.scan import scan
 
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 NEEDS_SHARED = pytest.mark.skipif(not SHARED.exists(), reason="the sample corpora are not here")
@@ -94,7 +94,7 @@ def test_blocks_find_what_one_block_finds(tmp_path, phrases, monkeypatch):
     source, target = phrases
     files = [(source, shifted(target, 700, way)) for way in ("lost", "moved")]
     whole = [misalignment(tmp_path, *each).line for each in files]
-    monkeypatch.setattr("pellucid.text.doctor_alignment._BLOCK", 256)
+    monkeypatch.setattr("pellucid.text.check.alignment._BLOCK", 256)
     assert [misalignment(tmp_path, *each).line for each in files] == pytest.approx(whole, abs=5)
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pellucid.text import doctor_marks
-from pellucid.text.doctor_marks import find_marks, without_marks
+from pellucid.text.check import scan
+from pellucid.text.check.scan import find_marks, without_marks
 
 CASES = {
     "\0": "nul",
@@ -63,7 +63,7 @@ ODD_BYTES = st.sampled_from([*(text.encode() for text in CASES), b"\xe2", b"\xc3
 def test_the_tables_overlook_nothing_the_patterns_see(parts):
     text = b"".join(parts)
     places = [place for found in find_marks(text).values() for place in found]
-    every = {p for p in range(len(text)) if doctor_marks._ANY.match(text, p)}
+    every = {p for p in range(len(text)) if scan._ANY.match(text, p)}
     assert set(places) == every
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from pellucid.core.errors import DataError, OutputExistsError
 from pellucid.core.files import verify_folder
-from pellucid.text.doctor import examine
-from pellucid.text.doctor_repair import repair
+from pellucid.text.check.check import examine
+from pellucid.text.check.repair import repair
 
 GOOD = [f"the number {number} is not {number * 7} .".encode() for number in range(40)]
 

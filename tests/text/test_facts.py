@@ -3,7 +3,7 @@
 import pytest
 
 from pellucid.core.errors import DataError
-from pellucid.text.facts import PairSample, corpus_facts, sample_pairs
+from pellucid.text.corpus.facts import PairSample, corpus_facts, sample_pairs
 
 
 def facts_of(pairs: list[tuple[str, str]]):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pellucid.core.errors import DataError, InputMissingError
-from pellucid.text.lines import iterate_lines, read_lines
+from pellucid.text.corpus.lines import iterate_lines, read_lines
 
 INSIDE_A_LINE = [
     "\u2028",

@@ -11,10 +11,10 @@ import sentencepiece
 
 from pellucid.core.errors import BundleError, ConfigError, CorruptError, DataError
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID, UNK_ID
-from pellucid.text.marian import MarianTokenizer
-from pellucid.text.rows import IdRows
-from pellucid.text.tokenizer import load_tokenizer
-from pellucid.text.vocabulary import Vocabulary
+from pellucid.text.corpus.rows import IdRows
+from pellucid.text.tokenizers.marian import MarianTokenizer
+from pellucid.text.tokenizers.tokenizer import load_tokenizer
+from pellucid.text.tokenizers.vocabulary import Vocabulary
 
 LINES = ["le chat dort", "le chien dort", "un chat noir", "un chien noir"] * 5
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pellucid.core.errors import ConfigError, DataError, InputMissingError
 from pellucid.text.config import DataConfig
-from pellucid.text.pairs import (
+from pellucid.text.corpus.pairs import (
     PairFiles,
     iterate_pairs,
     read_pairs,

@@ -11,16 +11,19 @@ import pytest
 import sentencepiece
 
 from pellucid import phrasebook
-from pellucid.text import segmentations
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.rows import IdRows
-from pellucid.text.segmentations import (
+from pellucid.text.corpus.rows import IdRows
+from pellucid.text.tokenizers import segmentations
+from pellucid.text.tokenizers.segmentations import (
     DroppedMergesSampler,
     Pieces,
     SegmentationSampler,
     UnigramSampler,
 )
-from pellucid.text.sentencepiece_tokenizer import SentencePieceTokenizer, train_sentencepiece
+from pellucid.text.tokenizers.sentencepiece_tokenizer import (
+    SentencePieceTokenizer,
+    train_sentencepiece,
+)
 
 DRAWS = 20_000
 TEXTS = [text for pair in phrasebook.split(800, 20, 7).train for text in (pair.source, pair.target)]

@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 from pellucid.core.errors import BundleError, ConfigError, CorruptError, DataError
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.rows import IdRows
-from pellucid.text.sentencepiece_tokenizer import (
+from pellucid.text.corpus.rows import IdRows
+from pellucid.text.tokenizers.sentencepiece_tokenizer import (
     SentencePieceTokenizer,
     load_sentencepiece,
     train_sentencepiece,
 )
-from pellucid.text.vocabulary import SPECIAL_TOKENS
+from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
 
 KINDS = ["bpe", "unigram"]
 SIZE = 350
@@ -362,8 +362,8 @@ ATTACK = """
 import random, sys
 import numpy as np
 from pellucid.core.errors import BundleError
-from pellucid.text.rows import IdRows
-from pellucid.text.sentencepiece_tokenizer import SentencePieceTokenizer
+from pellucid.text.corpus.rows import IdRows
+from pellucid.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
 model = open(sys.argv[1], "rb").read()
 choose, refused = random.Random(5), 0
 for trial in range(300):

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pellucid.core.errors import ConfigError
-from pellucid.text.selection import Selection
+from pellucid.text.corpus.rows import Selection
 from pellucid.text.shuffling import Mixture, Shuffle
 
 

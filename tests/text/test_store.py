@@ -13,14 +13,14 @@ from pellucid.core.errors import (
     DataError,
     PellucidError,
 )
+from pellucid.core.files import KnownFiles
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.known_files import KnownFiles
-from pellucid.text.pairs import PairFiles
-from pellucid.text.store import StoreReport, TokenStore
-from pellucid.text.store_building import build_store
-from pellucid.text.tokenizer import train_tokenizer
-from pellucid.text.vocabulary import Vocabulary
-from pellucid.text.word_tokenizers import WordTokenizer
+from pellucid.text.corpus.pairs import PairFiles
+from pellucid.text.corpus.store import StoreReport, TokenStore
+from pellucid.text.corpus.store_building import build_store
+from pellucid.text.tokenizers.tokenizer import train_tokenizer
+from pellucid.text.tokenizers.vocabulary import Vocabulary
+from pellucid.text.tokenizers.word_tokenizers import WordTokenizer
 
 
 def test_pairs_come_back_and_dropped_ones_are_counted_and_told(tmp_path, caplog):
@@ -43,7 +43,7 @@ def test_what_max_length_allows_is_kept(tmp_path):
 
 
 def test_chunks_do_not_show(tmp_path, monkeypatch):
-    monkeypatch.setattr("pellucid.text.chunks.CHUNK", 2)
+    monkeypatch.setattr("pellucid.text.corpus.chunks.CHUNK", 2)
     chunked = build(tmp_path, write_files(tmp_path))
     assert rows(chunked) == EXPECTED
     assert chunked.report == StoreReport(read=6, kept=2, empty=2, too_long=2)
@@ -109,7 +109,7 @@ def test_the_number_of_processes_and_cores_does_not_change_a_byte(tmp_path, monk
     tokenizer, texts = subwords
     sources = [*texts, "", "x " * 200]
     files = write_files(tmp_path, sources, sources[::-1])
-    monkeypatch.setattr("pellucid.text.chunks.CHUNK", 500)
+    monkeypatch.setattr("pellucid.text.corpus.chunks.CHUNK", 500)
     made = []
     for cores, workers in ((1, 1), (5, 1), (2, 2), (2, 3)):
         monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
@@ -122,7 +122,7 @@ def test_the_number_of_processes_and_cores_does_not_change_a_byte(tmp_path, monk
 
 
 def test_what_a_process_finds_wrong_is_said_as_if_it_were_found_here(tmp_path, monkeypatch):
-    monkeypatch.setattr("pellucid.text.chunks.CHUNK", 10)
+    monkeypatch.setattr("pellucid.text.corpus.chunks.CHUNK", 10)
     files = write_files(tmp_path, ["a b c"] * 20, ["x y"] * 20)
     files.targets[0].write_bytes(b"x y\n" * 12 + b"x\xff\n" + b"x y\n" * 7)
     with pytest.raises(DataError) as caught:
@@ -181,7 +181,7 @@ class TestALargeStore:
 
     @pytest.fixture
     def folder(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("pellucid.text.store._VERIFIED_AT_ONCE", 1)
+        monkeypatch.setattr("pellucid.text.corpus.store._VERIFIED_AT_ONCE", 1)
         return build(tmp_path, write_files(tmp_path)).folder
 
     def test_is_opened_at_once_and_confirmed_later(self, folder):
@@ -217,8 +217,8 @@ class TestKnownFiles:
 
     @pytest.fixture
     def path(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("pellucid.text.known_files._WORTH_KNOWING", 1)
-        monkeypatch.setattr("pellucid.text.known_files._SETTLED", -1)
+        monkeypatch.setattr("pellucid.core.files._WORTH_KNOWING", 1)
+        monkeypatch.setattr("pellucid.core.files._SETTLED", -1)
         path = tmp_path / "corpus"
         path.write_text("text", encoding="utf-8")
         return path
@@ -226,7 +226,7 @@ class TestKnownFiles:
     def test_an_untouched_file_is_not_read_again(self, path, tmp_path, monkeypatch):
         digest = KnownFiles(tmp_path / "cache").sha256_of(path)
         assert digest == hashlib.sha256(b"text").hexdigest()
-        monkeypatch.setattr("pellucid.text.known_files.sha256_of", None)
+        monkeypatch.setattr("pellucid.core.files.sha256_of", None)
         assert KnownFiles(tmp_path / "cache").sha256_of(path) == digest
 
     def test_a_change_is_noticed_even_if_it_is_dated_back(self, path, tmp_path):
@@ -238,7 +238,7 @@ class TestKnownFiles:
         assert digest == hashlib.sha256(b"tixt").hexdigest()
 
     def test_a_file_that_has_just_changed_is_not_trusted(self, path, tmp_path, monkeypatch):
-        monkeypatch.setattr("pellucid.text.known_files._SETTLED", 1 << 60)
+        monkeypatch.setattr("pellucid.core.files._SETTLED", 1 << 60)
         KnownFiles(tmp_path / "cache").sha256_of(path)
         assert not (tmp_path / "cache").exists()
 

@@ -14,9 +14,9 @@ from pellucid.core.errors import (
     InputMissingError,
     WriteError,
 )
-from pellucid.text.pairs import PairFiles
-from pellucid.text.rows import IdRows
-from pellucid.text.store import StoreReport, TokenStore
+from pellucid.text.corpus.pairs import PairFiles
+from pellucid.text.corpus.rows import IdRows
+from pellucid.text.corpus.store import StoreReport, TokenStore
 
 
 def test_a_corpus_without_usable_pairs_is_refused_and_leaves_nothing(tmp_path):
@@ -51,7 +51,7 @@ def test_a_file_that_vanishes_while_it_is_hashed_is_named(tmp_path, monkeypatch)
         path.unlink()
         return path.open("rb")
 
-    monkeypatch.setattr("pellucid.text.known_files.sha256_of", vanish)
+    monkeypatch.setattr("pellucid.core.files.sha256_of", vanish)
     with pytest.raises(InputMissingError, match=r"cannot read .*s: No such file or directory"):
         build(tmp_path, files)
 

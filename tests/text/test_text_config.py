@@ -4,7 +4,7 @@ import pytest
 
 from pellucid.core.errors import ConfigError
 from pellucid.text.config import DataConfig, TokenizerConfig, file_format
-from pellucid.text.tokenizer import train_tokenizers
+from pellucid.text.tokenizers.tokenizer import train_tokenizers
 
 
 def test_the_defaults_are_shared_bpe_of_8000():

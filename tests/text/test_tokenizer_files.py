@@ -7,7 +7,7 @@ import pytest
 from pellucid.core.errors import BundleError, CorruptError
 from pellucid.core.special import SPECIAL_COUNT
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.tokenizer import (
+from pellucid.text.tokenizers.tokenizer import (
     Tokenizer,
     check_fingerprint,
     load_tokenizer,

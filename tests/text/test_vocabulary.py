@@ -4,7 +4,7 @@ import pytest
 
 from pellucid.core.errors import DataError
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
-from pellucid.text.vocabulary import SPECIAL_TOKENS, Vocabulary
+from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
 def test_it_holds_each_token_once_however_often_it_was_seen():

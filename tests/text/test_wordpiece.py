@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.rows import IdRows
-from pellucid.text.vocabulary import SPECIAL_TOKENS, Vocabulary
-from pellucid.text.wordpiece import (
+from pellucid.text.corpus.rows import IdRows
+from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS, Vocabulary
+from pellucid.text.tokenizers.wordpiece import (
     WordPieceTokenizer,
     learn_pieces,
     longest_match,

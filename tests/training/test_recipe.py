@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from pellucid.core.config import read_toml
-from pellucid.text.facts import CorpusFacts, SideFacts
+from pellucid.text.corpus.facts import CorpusFacts, SideFacts
 from pellucid.training.config import RunConfig
 from pellucid.training.recipe import (
     SIZES,

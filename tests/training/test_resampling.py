@@ -8,10 +8,9 @@ import pytest
 from pellucid import phrasebook
 from pellucid.core.errors import ConfigError
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.resampling import DrawnLengths, Resampling
-from pellucid.text.rows import IdRows
-from pellucid.text.selection import Selection
-from pellucid.text.tokenizer import train_tokenizer
+from pellucid.text.corpus.rows import IdRows, Selection
+from pellucid.text.tokenizers.resampling import DrawnLengths, Resampling
+from pellucid.text.tokenizers.tokenizer import train_tokenizer
 from pellucid.training.data import prepare_data
 from pellucid.training.presets import read_config
 

@@ -15,7 +15,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.continuation import continue_text
 from pellucid.decoding.filling import fill_masks
 from pellucid.text.batching import collate
-from pellucid.text.store import TokenStore
+from pellucid.text.corpus.store import TokenStore
 from pellucid.text.vectors import read_vectors, write_vectors
 from pellucid.training.checkpoint import newest_intact
 from pellucid.training.presets import read_config

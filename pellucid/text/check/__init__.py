@@ -1,0 +1,1 @@
+"""What is wrong with a parallel corpus, and a repaired copy of it (``pellucid check``)."""

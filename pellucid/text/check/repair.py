@@ -1,0 +1,115 @@
+"""Cleaned copies of a corpus, and a log of every line that was dropped."""
+
+import contextlib
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from pellucid.core.errors import DataError, OutputExistsError
+from pellucid.core.files import write_folder
+from pellucid.text.check.check import Diagnosis, Kind
+from pellucid.text.check.scan import without_marks
+from pellucid.text.corpus.lines import iterate_raw_lines
+
+DROPPED_NAME = "dropped.jsonl"
+DROPPING: tuple[Kind, ...] = (
+    "empty",
+    "invalid_utf8",
+    "duplicate",
+    "source_equals_target",
+    "length_ratio",
+    "too_long",
+)
+"""Kinds of fault that cost a pair its place; the others are mended in it or left."""
+_BLOCK = 1 << 16
+"""Pairs looked up together."""
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What was written."""
+
+    source: Path
+    target: Path
+    dropped: Path
+    """One JSON object a line: ``line`` (from 1), ``reasons``, ``source``, ``target``."""
+    kept_count: int
+    dropped_count: int
+
+
+def repair(diagnosis: Diagnosis, source: Path, target: Path, folder: Path) -> Repair:
+    """Write the good pairs of both files, and the log of the others, into a new folder.
+
+    Line ends, byte order marks, NUL, control characters and odd separators are mended. A corpus
+    that is misaligned is refused: no one can tell from here which line is missing.
+
+    Raises DataError, OutputExistsError if the folder holds anything, WriteError.
+    """
+    if diagnosis.misalignment is not None:
+        raise DataError(
+            f"a misaligned corpus cannot be cleaned: {diagnosis.reasons[0]}",
+            hint=f"put it right around line {diagnosis.misalignment.line} first",
+        )
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise OutputExistsError(f"{folder} already holds something", hint="name a new folder")
+    names = [path.name.removesuffix(".gz") for path in (source, target)]
+    if names[0] == names[1]:
+        names = [f"source-{names[0]}", f"target-{names[1]}"]
+    counts = {"kept": 0, "dropped": 0}
+
+    def fill(temporary: Path) -> None:
+        with (
+            (temporary / names[0]).open("xb") as good_sources,
+            (temporary / names[1]).open("xb") as good_targets,
+            (temporary / DROPPED_NAME).open("xb") as dropped,
+            contextlib.closing(iterate_raw_lines(source)) as sources,
+            contextlib.closing(iterate_raw_lines(target)) as targets,
+        ):
+            reasons = _reasons(diagnosis)
+            for row, (source_line, target_line) in enumerate(zip(sources, targets, strict=True)):
+                mended = without_marks(source_line), without_marks(target_line)
+                why = next(reasons) or ([] if all(map(bytes.strip, mended)) else ["empty"])
+                counts["dropped" if why else "kept"] += 1
+                if why:
+                    dropped.write(_log_entry(row, why, source_line, target_line))
+                else:
+                    good_sources.write(mended[0] + b"\n")
+                    good_targets.write(mended[1] + b"\n")
+        if not counts["kept"]:
+            raise DataError(f"no pair of {source} and {target} is good enough to keep")
+
+    write_folder(folder, fill, details={"kind": "corpus", "pairs": counts})
+    return Repair(
+        source=folder / names[0],
+        target=folder / names[1],
+        dropped=folder / DROPPED_NAME,
+        kept_count=counts["kept"],
+        dropped_count=counts["dropped"],
+    )
+
+
+def _reasons(diagnosis: Diagnosis) -> Iterator[list[Kind]]:
+    """For one row after the other why it is dropped; an empty list where it is not."""
+    for start in itertools.count(0, _BLOCK):
+        masks = [diagnosis.findings[kind].rows.mask(start, start + _BLOCK) for kind in DROPPING]
+        is_bad = np.logical_or.reduce(masks).tolist()
+        for place, bad in enumerate(is_bad):
+            yield (
+                [kind for kind, mask in zip(DROPPING, masks, strict=True) if mask[place]]
+                if (bad)
+                else []
+            )
+
+
+def _log_entry(row: int, reasons: list[Kind], source: bytes, target: bytes) -> bytes:
+    entry = {
+        "line": row + 1,
+        "reasons": reasons,
+        "source": source.decode("utf-8", "backslashreplace"),
+        "target": target.decode("utf-8", "backslashreplace"),
+    }
+    return json.dumps(entry, ensure_ascii=False).encode() + b"\n"

@@ -1,0 +1,331 @@
+"""One side of a corpus in a few bytes a line: lengths, hashes, and what is wrong with it.
+
+Works on blocks of bytes, never on single characters, so that millions of lines are seconds.
+"""
+
+import contextlib
+import re
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Generic, Literal, TypeVar, cast, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid.core.files import write_errors
+from pellucid.text.corpus.lines import BYTE_ORDER_MARK, iterate_blocks
+from pellucid.text.corpus.rows import RowSet
+
+Number = TypeVar("Number", np.int32, np.int64, np.uint16)
+
+_IN_MEMORY = 1 << 20
+"""Numbers; more than these lie in a file without a name, which is gone when it is closed."""
+
+
+class Column(Generic[Number]):
+    """Numbers of one type that are added block by block and then read anywhere."""
+
+    def __init__(self, data_type: type[Number]) -> None:
+        self._type: type[Number] = data_type
+        self._parts: list[npt.NDArray[Number]] = []
+        self._count = 0
+        self._file: BinaryIO | None = None
+
+    def append(self, numbers: npt.NDArray[Number]) -> None:
+        """Add some at the end. Raises WriteError if the temporary folder is full."""
+        self._parts.append(numbers)
+        self._count += len(numbers)
+        if self._count > _IN_MEMORY:
+            with write_errors(Path(tempfile.gettempdir())):
+                if self._file is None:
+                    self._file = cast(BinaryIO, tempfile.TemporaryFile())  # noqa: SIM115
+                for part in self._parts:
+                    self._file.write(part.tobytes())
+            self._parts = []
+
+    def read(self) -> npt.NDArray[Number]:
+        """All of them; nothing is added after that."""
+        if self._file is None:
+            return np.concatenate([np.empty(0, self._type), *self._parts])
+        with write_errors(Path(tempfile.gettempdir())):
+            self._file.flush()
+        numbers: npt.NDArray[Number] = np.memmap(self._file, self._type, "r")
+        return numbers
+
+    def close(self) -> None:
+        """Let go of the file; what was read of it stays mapped."""
+        if self._file is not None:
+            with contextlib.suppress(OSError):  # said before, if the disk is full
+                self._file.close()
+
+
+Mark = Literal["nul", "carriage_return", "odd_separator", "control", "unusual", "mojibake"]
+MARKS: tuple[Mark, ...] = get_args(Mark)
+
+_PATTERNS: dict[Mark, bytes] = {
+    "nul": rb"\x00",
+    "carriage_return": rb"\r",
+    # VT, FF, FS, GS, RS, U+0085, U+2028, U+2029: where str.splitlines cuts and \n does not
+    "odd_separator": rb"[\x0b\x0c\x1c-\x1e]|\xc2\x85|\xe2\x80[\xa8\xa9]",
+    "control": rb"[\x01-\x08\x0e-\x1b\x1f\x7f]|\xc2[\x80-\x84\x86-\x9f]",
+    # soft hyphen; zero-width space, direction marks; word joiner and the like; private use;
+    # byte order mark inside; interlinear marks, object, replacement character, non-characters
+    "unusual": rb"\xc2\xad|\xe2\x80[\x8b\x8e\x8f\xaa-\xae]|\xe2\x81[\xa0-\xaf]|\xee[\x80-\xbf]"
+    rb"|\xef[\x80-\xa3]|\xef\xbb\xbf|\xef\xbf[\xb9-\xbf]|\xf3[\xb0-\xbf]|\xf4",
+    # UTF-8 read as Latin-1 and written as UTF-8 again: two or three accented letters for one
+    "mojibake": rb"\xc3[\x82\x83]\xc2[\x80-\xbf]|\xc3\xa2\xe2\x82\xac",
+}
+_ANY = re.compile(b"|".join(b"(%b)" % _PATTERNS[mark] for mark in MARKS))
+_SPACES = re.compile(b"|".join(_PATTERNS[mark] for mark in ("carriage_return", "odd_separator")))
+_NOTHING = re.compile(b"|".join((_PATTERNS["nul"], _PATTERNS["control"], rb"\xef\xbb\xbf")))
+
+
+def find_marks(text: bytes) -> dict[Mark, list[int]]:
+    """Where in ``text`` each kind stands, in bytes from 0; kinds that do not occur are absent."""
+    found: dict[Mark, list[int]] = {}
+    for place in _suspicious_places(np.frombuffer(text, np.uint8)):
+        match = _ANY.match(text, place)
+        if match is not None:
+            assert match.lastindex is not None
+            found.setdefault(MARKS[match.lastindex - 1], []).append(place)
+    return found
+
+
+def without_marks(line: bytes) -> bytes:
+    """A line with spaces for the separators in it, and without NUL, controls and inner marks.
+
+    What is unusual but may be meant stays: direction marks, private use, soft hyphens.
+    """
+    return _NOTHING.sub(b"", _SPACES.sub(b" ", line))
+
+
+def _suspicious_places(text: npt.NDArray[np.uint8]) -> list[int]:
+    """The places worth a look: tables read a megabyte in the time a pattern reads ten lines."""
+    leads = np.flatnonzero(_LEADS[text])
+    following = np.append(text, (0, 0))  # the last character may be cut
+    leads = leads[_SECONDS[_LEADS[text[leads]], following[leads + 1]]]
+    is_quote = (text[leads] == 0xE2) & _QUOTES[following[leads + 2]]
+    places: list[int] = leads[~is_quote].tolist()
+    return places
+
+
+def _mark_tables() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+    """A row number for each byte that may begin a mark, and in that row the bytes that follow."""
+    leads = np.zeros(256, dtype=np.uint8)
+    leads[[*range(0x20), 0x7F, 0xEE, 0xF3, 0xF4]] = 1
+    leads[[ord("\t"), ord("\n")]] = 0
+    seconds = np.zeros((6, 256), dtype=np.bool_)
+    seconds[1] = True
+    following = {
+        0xC2: [*range(0x80, 0xA0), 0xAD],
+        0xC3: [0x82, 0x83, 0xA2],
+        0xE2: [0x80, 0x81],
+        0xEF: [*range(0x80, 0xA4), 0xBB, 0xBF],
+    }
+    for row, (lead, bytes_) in enumerate(following.items(), start=2):
+        leads[lead] = row
+        seconds[row, bytes_] = True
+    return leads, seconds
+
+
+_LEADS, _SECONDS = _mark_tables()
+_QUOTES = np.zeros(256, dtype=np.bool_)
+_QUOTES[[*range(0x90, 0xA0), 0xA6]] = True  # dashes, quotation marks, the ellipsis
+
+LineFault = Literal[Mark, "empty", "invalid_utf8", "crlf", "too_long"]
+LINE_FAULTS: tuple[LineFault, ...] = ("empty", "invalid_utf8", "crlf", "too_long", *MARKS)
+TRAITS: dict[str, tuple[int, int]] = {
+    "digits": (0, 4),
+    "end": (4, 4),
+    "capitals": (8, 3),
+    "signs": (11, 3),
+    "commas": (14, 2),
+}
+"""What a translation shares with its source: first bit and bits of each, in ``SideScan.traits``."""
+LONGEST_LINE = 1000
+"""Characters: ten times a usual sentence, and about as many as 256 tokens, the default of
+``data.max_length``, can hold."""
+
+_Rows = npt.NDArray[np.int64]
+_Bytes = npt.NDArray[np.uint8]
+_NEWLINE = ord("\n")
+_FIELD = 12
+"""Bits of a count in ``_COUNTED``; a line of over 4,000 commas may blur its other counts."""
+_DIGITS, _COMMAS, _CAPITALS, _SIGNS = (np.uint64(place * _FIELD) for place in (3, 0, 1, 2))
+
+
+def _counting_table() -> npt.NDArray[np.uint64]:
+    """What each byte adds to the four counts of its line."""
+    table = np.zeros(256, dtype=np.uint64)
+    table[ord("0") : ord("9") + 1] = np.arange(1, 11, dtype=np.uint64) << _DIGITS
+    table[ord(",")] = np.uint64(1) << _COMMAS
+    table[ord("A") : ord("Z") + 1] = np.uint64(1) << _CAPITALS
+    table[list(b"\"-()';:")] = np.uint64(1) << _SIGNS
+    return table
+
+
+def _end_table() -> npt.NDArray[np.uint16]:
+    """What a line ends in: nothing of note, one of a few signs, a digit."""
+    table = np.zeros(256, dtype=np.uint16)
+    for code, sign in enumerate(b".?!:\"',)", start=1):
+        table[sign] = code
+    table[ord("0") : ord("9") + 1] = 9
+    return table
+
+
+def _blank_table() -> npt.NDArray[np.bool_]:
+    """Which bytes a line of nothing but Unicode white space can begin with."""
+    table = np.zeros(256, dtype=np.bool_)
+    table[list(range(0x09, 0x0E)) + list(range(0x1C, 0x21)) + [0xC2, 0xE1, 0xE2, 0xE3]] = True
+    return table
+
+
+_MAY_BE_BLANK = _blank_table()
+_COUNTED, _ENDS = _counting_table(), _end_table()
+
+
+@dataclass(frozen=True)
+class SideScan:
+    """What is known of each line of a file."""
+
+    path: Path
+    lengths: npt.NDArray[np.int32]
+    """Characters of each line, its end left out."""
+    hashes: npt.NDArray[np.int64]
+    """One of each line's bytes: equal, within this process, if the lines are."""
+    traits: npt.NDArray[np.uint16]
+    """See ``TRAITS``."""
+    faults: dict[LineFault, RowSet]
+    """The lines with each fault."""
+    has_byte_order_mark: bool
+
+    @property
+    def line_count(self) -> int:
+        """How many lines the file has."""
+        return len(self.lengths)
+
+    def cut(self, line_count: int) -> "SideScan":
+        """The first ``line_count`` lines alone."""
+        return SideScan(
+            self.path,
+            self.lengths[:line_count],
+            self.hashes[:line_count],
+            self.traits[:line_count],
+            {fault: rows.below(line_count) for fault, rows in self.faults.items()},
+            self.has_byte_order_mark,
+        )
+
+
+def scan(path: Path, most_lines: int | None = None) -> SideScan:
+    """Look at every line of a file (``.gz`` is unpacked), or at the first ``most_lines`` or so.
+
+    Raises InputMissingError if it cannot be read, DataError if it is damaged gzip, WriteError if
+    the file is long and the temporary folder full.
+    """
+    lengths, hashes, traits = Column(np.int32), Column(np.int64), Column(np.uint16)
+    faults: dict[LineFault, RowSet] = {fault: RowSet() for fault in LINE_FAULTS}
+    row = 0
+    has_mark = False
+    with contextlib.ExitStack() as opened:
+        for column in (lengths, hashes, traits):
+            opened.callback(column.close)
+        blocks = opened.enter_context(contextlib.closing(iterate_blocks(path)))
+        for block in blocks:
+            if row == 0 and block.startswith(BYTE_ORDER_MARK):
+                has_mark = True
+            part = _scan_block(block.removeprefix(BYTE_ORDER_MARK) if row == 0 else block)
+            for fault, rows in part.faults.items():
+                faults[fault].add(rows + row)
+            lengths.append(part.lengths)
+            hashes.append(part.hashes)
+            traits.append(part.traits)
+            row += len(part.lengths)
+            if most_lines is not None and row >= most_lines:
+                break
+        return SideScan(path, lengths.read(), hashes.read(), traits.read(), faults, has_mark)
+
+
+@dataclass(frozen=True)
+class _BlockScan:
+    """As ``SideScan``, of some lines, whose rows are counted from the first of them."""
+
+    lengths: npt.NDArray[np.int32]
+    hashes: npt.NDArray[np.int64]
+    traits: npt.NDArray[np.uint16]
+    faults: dict[LineFault, _Rows]
+
+
+def _scan_block(block: bytes) -> _BlockScan:
+    text = block if block.endswith(b"\n") else block + b"\n"
+    bytes_ = np.frombuffer(text, np.uint8)
+    faults: dict[LineFault, _Rows] = {}
+    faults["crlf"] = np.empty(0, np.int64)
+    if b"\r\n" in text:
+        ends = np.flatnonzero(bytes_ == _NEWLINE)
+        faults["crlf"] = np.flatnonzero(bytes_[np.maximum(ends - 1, 0)] == ord("\r"))
+        text = text.replace(b"\r\n", b"\n")
+        bytes_ = np.frombuffer(text, np.uint8)
+    ends = np.flatnonzero(bytes_ == _NEWLINE)
+    starts = np.concatenate((np.zeros(1, np.int64), ends[:-1] + 1))
+    lines = text.split(b"\n")
+    lines.pop()
+    lengths = _character_counts(bytes_, starts)
+    marks = find_marks(text)
+    for mark in MARKS:
+        places = np.asarray(marks.get(mark, ()), dtype=np.int64)
+        faults[mark] = np.unique(np.searchsorted(ends, places))
+    faults["invalid_utf8"] = _invalid_rows(text, lines)
+    faults["empty"] = _blank_rows(lines, bytes_[starts])
+    faults["too_long"] = np.flatnonzero(lengths > LONGEST_LINE)
+    hashes = np.fromiter(map(hash, lines), np.int64, len(lines))
+    return _BlockScan(lengths, hashes, _traits(bytes_, starts, ends), faults)
+
+
+def _character_counts(text: _Bytes, starts: _Rows) -> npt.NDArray[np.int32]:
+    begins_character = (text & 0xC0) != 0x80
+    counts = np.add.reduceat(begins_character.view(np.uint8), starts, dtype=np.int32)
+    return np.subtract(counts, 1, dtype=np.int32)  # the line's end
+
+
+def _traits(text: _Bytes, starts: _Rows, ends: _Rows) -> npt.NDArray[np.uint16]:
+    counts = np.add.reduceat(_COUNTED[text], starts)
+    count = {
+        shift: (counts >> shift & np.uint64((1 << _FIELD) - 1)).astype(np.uint16)
+        for shift in (_COMMAS, _CAPITALS, _SIGNS)
+    }
+    digits = counts >> _DIGITS
+    values = {
+        "digits": np.where(digits > 0, digits % np.uint64(15) + np.uint64(1), np.uint64(0)),
+        "end": _ENDS[text[np.maximum(ends - 1, 0)]],
+        "capitals": count[_CAPITALS],
+        "signs": count[_SIGNS],
+        "commas": count[_COMMAS],
+    }
+    packed = np.zeros(len(starts), dtype=np.uint16)
+    for name, (first_bit, bits) in TRAITS.items():
+        packed |= np.minimum(values[name], (1 << bits) - 1).astype(np.uint16) << first_bit
+    return packed
+
+
+def _blank_rows(lines: Sequence[bytes], first_bytes: _Bytes) -> _Rows:
+    """Lines that ``str.strip`` leaves nothing of; those that begin otherwise need no look."""
+    rows = np.flatnonzero(_MAY_BE_BLANK[first_bytes]).tolist()
+    blank = [row for row in rows if not lines[row].decode("utf-8", "replace").strip()]
+    return np.array(blank, dtype=np.int64)
+
+
+def _invalid_rows(text: bytes, lines: Sequence[bytes]) -> _Rows:
+    if _is_utf8(text):
+        return np.empty(0, np.int64)
+    invalid = [row for row, line in enumerate(lines) if not _is_utf8(line)]
+    return np.array(invalid, dtype=np.int64)
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True

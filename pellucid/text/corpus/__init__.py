@@ -1,0 +1,1 @@
+"""Parallel text on disk: lines, pairs, and the store of their token ids."""

@@ -1,0 +1,199 @@
+"""Pairs of files in chunks of whole lines, as bytes: what one process tokenizes at a time.
+
+A chunk and what becomes of it travel between processes as a line of JSON and plain arrays.
+"""
+
+import itertools
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Literal, assert_never
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid.core.errors import DataError
+from pellucid.text.config import file_format
+from pellucid.text.corpus.lines import decode_block, open_lines, raw_lines
+from pellucid.text.corpus.pairs import (
+    PairFiles,
+    count_mismatch,
+    is_blank_pair,
+    parse_jsonl,
+    parse_text,
+    parse_tsv,
+)
+from pellucid.text.corpus.rows import Ids
+from pellucid.text.corpus.store import StoreLayout
+from pellucid.text.tokenizers.interface import Tokenizer
+
+CHUNK = 1 << 19
+"""Bytes of source text in a chunk, some thousands of pairs."""
+
+_LONGEST_TEXT = 1 << 20
+"""Characters; a longer side counts as too long, and is not cut into tokens."""
+
+_Layout = Literal["plain", "tsv", "jsonl", "text"]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some lines of a source file and, if that does not hold both sides, of its partner."""
+
+    part: int
+    """Which of the source files, from 0."""
+    layout: _Layout
+    names: tuple[str, str]
+    first: int
+    """Number of the first line, from 1."""
+    source: bytes
+    target: bytes
+
+    def to_message(self) -> tuple[bytes, ...]:
+        """As ``from_message`` takes it."""
+        head = [self.part, self.layout, self.names, self.first]
+        return json.dumps(head).encode(), self.source, self.target
+
+    @classmethod
+    def from_message(cls, message: list[bytes]) -> "Chunk":
+        """A chunk that another process sent."""
+        part, layout, (source_name, target_name), first = json.loads(message[0])
+        return cls(part, layout, (source_name, target_name), first, message[1], message[2])
+
+    def pairs(self) -> list[tuple[str, str]]:
+        """The pairs, blank ones too. Raises DataError for lines that are none."""
+        lines = decode_block(self.source, self.names[0], self.first)
+        match self.layout:
+            case "plain":
+                partners = decode_block(self.target, self.names[1], self.first)
+                return list(zip(lines, partners, strict=True))
+            case "text":
+                parse = parse_text
+            case "tsv":
+                parse = parse_tsv
+            case "jsonl":
+                parse = parse_jsonl
+            case _:
+                assert_never(self.layout)
+        return [parse(line, self.names[0], number) for number, line in enumerate(lines, self.first)]
+
+
+@dataclass(frozen=True)
+class TokenizedChunk:
+    """The ids of the pairs that were kept, and which those are."""
+
+    part: int
+    empty: int
+    """Pairs dropped because a side was blank."""
+    is_kept: npt.NDArray[np.bool_]
+    """For every pair that was read."""
+    sides: tuple[tuple[Ids, Ids], tuple[Ids, Ids]]
+    """Ids and lengths of each side."""
+
+    def to_message(self) -> tuple[bytes, ...]:
+        """As ``from_message`` takes it."""
+        head = [self.part, self.empty, len(self.is_kept)]
+        arrays = (array.tobytes() for side in self.sides for array in side)
+        return json.dumps(head).encode(), np.packbits(self.is_kept).tobytes(), *arrays
+
+    @classmethod
+    def from_message(cls, message: list[bytes], layout: StoreLayout) -> "TokenizedChunk":
+        """What another process made of a chunk."""
+        part, empty, count = json.loads(message[0])
+        bits = np.frombuffer(message[1], np.uint8)
+        source, target = (
+            (np.frombuffer(ids, id_type), np.frombuffer(lengths, layout.length_type))
+            for ids, lengths, id_type in (
+                (message[2], message[3], layout.source_type),
+                (message[4], message[5], layout.target_type),
+            )
+        )
+        is_kept = np.unpackbits(bits, count=count).astype(np.bool_)
+        return cls(part, empty, is_kept, (source, target))
+
+
+def read_chunks(files: PairFiles) -> Iterator[Chunk]:
+    """All lines of all files, in order. Raises as ``iterate_pairs`` does, save for their text."""
+    for part, source in enumerate(files.sources):
+        layout = _layout(files, source)
+        target = files.targets[part] if layout == "plain" else source
+        is_empty = True
+        with open_lines(source) as source_file:
+            if layout == "plain":
+                with open_lines(target) as target_file:
+                    chunks = _beside(part, (source, target), source_file, target_file)
+                    for chunk in chunks:
+                        is_empty = False
+                        yield chunk
+            else:
+                for first, lines in _numbered(raw_lines(source_file, str(source))):
+                    is_empty = False
+                    yield Chunk(part, layout, (str(source), ""), first, b"".join(lines), b"")
+        if is_empty:
+            raise DataError(f"{source} is empty", hint="a corpus needs at least one sentence pair")
+
+
+def tokenize_chunk(
+    chunk: Chunk, tokenizers: tuple[Tokenizer, Tokenizer], layout: StoreLayout, max_length: int
+) -> TokenizedChunk:
+    """The ids of every pair of a chunk that has text, and few enough tokens, on both sides.
+
+    Raises DataError if a line is no pair or not UTF-8.
+    """
+    pairs = chunk.pairs()
+    is_kept = np.array([not is_blank_pair(*pair) for pair in pairs], dtype=np.bool_)
+    empty = len(pairs) - int(is_kept.sum())
+    full = list(itertools.compress(pairs, is_kept.tolist())) if empty else pairs
+    is_short = np.array([max(map(len, pair)) <= _LONGEST_TEXT for pair in full], dtype=np.bool_)
+    if not is_short.all():  # counting the tokens of megabytes takes fifty times the memory
+        full = [pair if short else ("", "") for pair, short in zip(full, is_short, strict=True)]
+    rows = [
+        tokenizer.encode_batch([pair[side] for pair in full])
+        for side, tokenizer in enumerate(tokenizers)
+    ]
+    lengths = [np.fromiter(map(len, side), np.int64, len(side)) for side in rows]
+    fits = (np.minimum(*lengths) > 0) & (np.maximum(*lengths) <= max_length)
+    is_kept[is_kept] = fits
+    sides = []
+    for side, id_type in zip(range(2), (layout.source_type, layout.target_type), strict=True):
+        kept = itertools.chain.from_iterable(itertools.compress(rows[side], fits.tolist()))
+        counts = lengths[side][fits]
+        ids: Ids = np.fromiter(kept, id_type, int(counts.sum()))
+        sides.append((ids, counts.astype(layout.length_type)))
+    return TokenizedChunk(chunk.part, empty, is_kept, (sides[0], sides[1]))
+
+
+def _layout(files: PairFiles, source: Path) -> _Layout:
+    if files.is_text:
+        return "text"
+    given = file_format(source.name, files.format)
+    return "plain" if given == "auto" else given
+
+
+def _beside(
+    part: int, paths: tuple[Path, Path], source_file: BinaryIO, target_file: BinaryIO
+) -> Iterator[Chunk]:
+    names = str(paths[0]), str(paths[1])
+    partner_lines = raw_lines(target_file, names[1])
+    for first, lines in _numbered(raw_lines(source_file, names[0])):
+        partners = list(itertools.islice(partner_lines, len(lines)))
+        if len(partners) != len(lines):
+            raise count_mismatch(*paths)
+        yield Chunk(part, "plain", names, first, b"".join(lines), b"".join(partners))
+    if next(partner_lines, None) is not None:
+        raise count_mismatch(*paths)
+
+
+def _numbered(lines: Iterator[bytes]) -> Iterator[tuple[int, list[bytes]]]:
+    """Lines of about ``CHUNK`` bytes together, and the number of the first, from 1."""
+    first, size = 1, 0
+    chunk: list[bytes] = []
+    for line in lines:
+        chunk.append(line)
+        size += len(line)
+        if size >= CHUNK:
+            yield first, chunk
+            first, size, chunk = first + len(chunk), 0, []
+    if chunk:
+        yield first, chunk

@@ -1,0 +1,233 @@
+"""Lines of text, one by one or in blocks of whole lines: a line ends at ``\\n`` and only there.
+
+``str.splitlines`` and text-mode files also cut at U+2028, U+0085, form feeds and lone carriage
+returns; on two parallel files that shifts one side against the other.
+"""
+
+import bisect
+import contextlib
+import gzip
+import io
+import os
+import zlib
+from collections.abc import Generator, Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from pellucid.core.errors import DataError, InputMissingError
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_GZIP_SUFFIX, _GZIP_SIGN = ".gz", b"\x1f\x8b"
+_LONGEST_LINE = 1 << 24
+"""Bytes. A line is a sentence or a paragraph; a file without line ends would fill the memory."""
+_BOMB_FROM = 1 << 24
+_MOST_EXPANSION = 200
+"""Gzip makes text 3 to 10 times smaller and never more than 1,032 times. What unpacks to more than
+``_BOMB_FROM`` bytes and to 200 times its size holds no sentences."""
+_LOOK_EVERY = 4096  # lines; asking a file where it stands takes longer than reading a line
+_UTF_16 = "convert the file, for example: iconv -f UTF-16 -t UTF-8"
+_FOREIGN: dict[bytes, tuple[str, str]] = {
+    b"PK\x03\x04": ("a zip archive, such as .docx, .odt and .xlsx are", "save it as plain text"),
+    b"\xd0\xcf\x11\xe0": ("an old Word or Excel file", "save it as plain text"),
+    b"%PDF-": ("a PDF file", "extract its text, for example: pdftotext"),
+    b"\xff\xfe": ("UTF-16", _UTF_16),
+    b"\xfe\xff": ("UTF-16", _UTF_16),
+    b"\x28\xb5\x2f\xfd": ("packed by zstd", "unpack it first: zstd -d"),
+    b"\xfd7zXZ\x00": ("packed by xz", "unpack it first: xz -d"),
+    b"BZh": ("packed by bzip2", "unpack it first: bzip2 -d"),
+}
+"""What text files are often mistaken for, by their first bytes."""
+_MOST_NULS = 3
+"""UTF-16 without a mark is valid UTF-8 in which every second byte is a NUL, not every third."""
+_LONGEST_SIGN = max(map(len, _FOREIGN))
+
+
+def read_lines(path: Path) -> list[str]:
+    """All lines of a UTF-8 file (``.gz`` is unpacked). Raises as ``iterate_lines`` does."""
+    return list(iterate_lines(path))
+
+
+def iterate_lines(source: Path | BinaryIO, name: str = "<stdin>") -> Generator[str, None, None]:
+    """The lines of a UTF-8 file or binary stream, one at a time, without their ends.
+
+    A carriage return before ``\\n`` belongs to the line's end; a byte order mark at the start
+    of the file is dropped; a last line without ``\\n`` counts. ``name`` is what to call a stream.
+    Who stops early calls ``close()``, as on a file.
+
+    Raises InputMissingError if it cannot be read, DataError naming file, line and byte where it
+    is not UTF-8 or a line has more than 16 MiB, or naming the file if it is damaged gzip or a
+    format that is no text.
+    """
+    if not isinstance(source, Path):
+        yield from decode_lines(source, name)
+        return
+    with open_lines(source) as file:
+        yield from decode_lines(file, str(source))
+
+
+@contextlib.contextmanager
+def open_lines(source: Path) -> Iterator[BinaryIO]:
+    """The bytes of a file, unpacked if it is ``.gz``.
+
+    Raises InputMissingError if it cannot be read, DataError if it is damaged gzip, there and
+    while the block lasts.
+    """
+    try:
+        with _open(source) as file:
+            yield file
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise DataError(
+            f"{source} is not whole gzip data: {error}", hint="unpack it by hand to see how far"
+        ) from error
+    except OSError as error:
+        raise InputMissingError(f"cannot read {source}: {error.strerror or error}") from error
+
+
+def _open(path: Path) -> BinaryIO:
+    if path.suffix == _GZIP_SUFFIX:
+        return gzip.open(path, "rb")  # type: ignore[return-value]  # a BinaryIO in all but name
+    file = path.open("rb")
+    try:
+        if file.seekable():
+            _refuse_foreign(file.read(_LONGEST_SIGN), str(path))
+            file.seek(0)
+            if path.stat().st_size and file.peek(2)[:2] == _GZIP_SIGN:
+                raise DataError(
+                    f"{path} is gzip data", hint="give its name the ending .gz, and it is unpacked"
+                )
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _refuse_foreign(begin: bytes, name: str) -> None:
+    """Raise DataError for the first bytes of a format that is no text in UTF-8."""
+    for sign, (what, hint) in _FOREIGN.items():
+        if begin.startswith(sign):
+            raise DataError(f"{name} must be plain text in UTF-8, is {what}", hint=hint)
+
+
+def raw_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[bytes]:
+    """The lines of a binary stream with their ends, numbered from ``first``.
+
+    Raises DataError naming a line of more than 16 MiB, or a file that unpacks to far more than any
+    text.
+    """
+    number = first
+    while raw := file.readline(_LONGEST_LINE + 1):
+        if len(raw) > _LONGEST_LINE:
+            raise DataError(
+                f"{name}, line {number}: a line must have at most {_LONGEST_LINE:,} bytes",
+                hint="one sentence or paragraph a line; only a line feed ends a line",
+            )
+        if number % _LOOK_EVERY == 0 and isinstance(file, gzip.GzipFile):
+            _refuse_bomb(file, name)
+        yield raw
+        number += 1
+
+
+def _refuse_bomb(file: gzip.GzipFile, name: str) -> None:
+    packed = os.fstat(file.fileno()).st_size
+    if file.tell() > max(_BOMB_FROM, _MOST_EXPANSION * packed):
+        raise DataError(
+            f"{name} must be text, and unpacks to more than {_MOST_EXPANSION} times its"
+            f" {packed:,} bytes",
+            hint="gzip makes text 3 to 10 times smaller; if it is right, unpack it first: gzip -d",
+        )
+
+
+def decode_block(block: bytes, name: str, first: int) -> list[str]:
+    """The lines of whole lines of UTF-8, numbered from ``first``. Raises as ``iterate_lines``."""
+    if first == 1 and block[:_LONGEST_SIGN].count(0):
+        return list(decode_lines(io.BytesIO(block), name, first))  # perhaps UTF-16
+    try:
+        text = (block.removeprefix(BYTE_ORDER_MARK) if first == 1 else block).decode("utf-8")
+    except UnicodeDecodeError:
+        return list(decode_lines(io.BytesIO(block), name, first))  # raises, and says where
+    lines = text.split("\n")
+    if not lines[-1] and block.endswith(b"\n"):
+        lines.pop()
+        ended = len(lines)
+    else:
+        ended = len(lines) - 1  # the last line has no end
+    if "\r" in text:
+        lines[:ended] = [line.removesuffix("\r") for line in lines[:ended]]
+    return lines
+
+
+def decode_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[str]:
+    """The lines of a binary stream, numbered from ``first``. Raises as ``iterate_lines``."""
+    for number, raw in enumerate(raw_lines(file, name, first), start=first):
+        line = raw
+        if number == 1:
+            _refuse_foreign(raw, name)
+            if _MOST_NULS * raw.count(0) > len(raw):
+                raise DataError(f"{name} must be plain text in UTF-8, is UTF-16", hint=_UTF_16)
+            line = line.removeprefix(BYTE_ORDER_MARK)
+        if line.endswith(b"\n"):
+            line = line[:-1].removesuffix(b"\r")
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+            skipped = len(BYTE_ORDER_MARK) if number == 1 and raw[:3] == BYTE_ORDER_MARK else 0
+            raise DataError(
+                f"{name}, line {number}, byte {error.start + skipped + 1}:"
+                f" not UTF-8 (0x{line[error.start]:02x}, {error.reason})",
+                hint="convert the file, for example: iconv -f LATIN1 -t UTF-8",
+            ) from None
+        yield text
+
+
+_BLOCK_BYTES = 1 << 20
+"""Bytes read at a time: the arrays made of them stay in the processor's cache."""
+
+
+def iterate_blocks(path: Path) -> Generator[bytes, None, None]:
+    """The bytes of a file (``.gz`` is unpacked), cut after a line's end only.
+
+    The last block may lack its line's end. Who stops early calls ``close()``, as on a file.
+    Raises as ``open_lines`` does.
+    """
+    with open_lines(path) as file:
+        while block := file.read(_BLOCK_BYTES):
+            yield block if block.endswith(b"\n") else block + file.readline()
+
+
+def iterate_raw_lines(path: Path) -> Generator[bytes, None, None]:
+    """The lines of a file as bytes, valid UTF-8 or not, without their ends or the first mark.
+
+    Who stops early calls ``close()``, as on a file. Raises as ``iterate_blocks`` does.
+    """
+    is_first = True
+    with contextlib.closing(iterate_blocks(path)) as blocks:
+        for block in blocks:
+            if is_first:
+                block = block.removeprefix(BYTE_ORDER_MARK)  # the same block
+                is_first = False
+            yield from _lines_of(block)
+
+
+def fetch_lines(path: Path, rows: Iterable[int]) -> dict[int, bytes]:
+    """The lines at these rows, from 0. Raises as ``iterate_blocks`` does."""
+    wanted = sorted(set(rows))
+    found: dict[int, bytes] = {}
+    first = 0
+    with contextlib.closing(iterate_blocks(path)) as blocks:
+        for block in blocks:
+            if len(found) == len(wanted):
+                break
+            count = block.count(b"\n") + (not block.endswith(b"\n"))
+            here = wanted[len(found) : bisect.bisect_left(wanted, first + count)]
+            if here:
+                lines = _lines_of(block.removeprefix(BYTE_ORDER_MARK) if first == 0 else block)
+                found |= {row: lines[row - first] for row in here}
+            first += count
+    return found
+
+
+def _lines_of(block: bytes) -> list[bytes]:
+    lines = block.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return [line.removesuffix(b"\r") for line in lines] if b"\r" in block else lines

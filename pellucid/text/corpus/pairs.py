@@ -1,0 +1,214 @@
+"""Sentence pairs from files: two texts side by side, TSV or JSONL, plain or gzipped."""
+
+import contextlib
+import itertools
+import json
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, assert_never
+
+import numpy as np
+
+from pellucid.core.errors import DataError
+from pellucid.text.check.lengths import first_suspicious_line
+from pellucid.text.config import DataConfig, PairFormat, file_format
+from pellucid.text.corpus.lines import iterate_lines
+from pellucid.text.tokenizers.interface import check_text
+
+_HEADERS = ({"source", "target"}, {"src", "tgt"}, {"src", "trg"})
+"""Names of both columns, as some tools write them in the first line."""
+
+Pairs = Generator[tuple[str, str], None, None]
+
+
+@dataclass(frozen=True)
+class PairFiles:
+    """Files that belong together; ``targets`` is empty where each source file holds both sides.
+
+    With ``is_text`` they are plain text, and each line is its own partner.
+    """
+
+    sources: tuple[Path, ...]
+    targets: tuple[Path, ...] = ()
+    format: PairFormat = "auto"
+    is_text: bool = False
+
+    @property
+    def all(self) -> tuple[Path, ...]:
+        """Every file."""
+        return self.sources + self.targets
+
+
+@dataclass(frozen=True)
+class TextPairs:
+    """Sentence pairs in memory, neither side blank."""
+
+    sources: list[str]
+    targets: list[str]
+    empty: int
+    """Pairs dropped because a side was blank."""
+
+
+def training_files(config: DataConfig) -> PairFiles:
+    """The files to train on."""
+    if config.text:
+        return PairFiles(tuple(map(Path, config.text)), is_text=True)
+    return _files(config.source, config.target, config.format)
+
+
+def validation_files(config: DataConfig) -> PairFiles:
+    """The files to validate on; none if the config names none."""
+    if config.valid_text:
+        return PairFiles(tuple(map(Path, config.valid_text)), is_text=True)
+    return _files(config.valid_source, config.valid_target, config.format)
+
+
+def read_pairs(files: PairFiles) -> TextPairs:
+    """All pairs without the blank ones, which are counted. Raises as ``iterate_pairs`` does."""
+    sources: list[str] = []
+    targets: list[str] = []
+    empty = 0
+    for source, target in iterate_pairs(files):
+        if is_blank_pair(source, target):
+            empty += 1
+        else:
+            sources.append(source)
+            targets.append(target)
+    return TextPairs(sources, targets, empty)
+
+
+def iterate_pairs(files: PairFiles) -> Pairs:
+    """All pairs of all files in order, blank ones too, one at a time.
+
+    Who stops early calls ``close()``, as on a file.
+
+    Raises InputMissingError for a file that cannot be read, and DataError for one that is
+    empty, is not UTF-8, has a line that is no pair, or has not as many lines as its partner.
+    """
+    for source, target in itertools.zip_longest(files.sources, files.targets):
+        pairs = _iterate_file(files, source, target)
+        is_empty = True
+        with contextlib.closing(pairs):
+            for pair in pairs:
+                is_empty = False
+                yield pair
+        if is_empty:
+            raise DataError(f"{source} is empty", hint="a corpus needs at least one sentence pair")
+
+
+def _iterate_file(files: PairFiles, source: Path, target: Path | None) -> Pairs:
+    if files.is_text:
+        return _iterate_columns(source, parse_text)
+    match file_format(source.name, files.format):
+        case "tsv":
+            return _iterate_columns(source, parse_tsv)
+        case "jsonl":
+            return _iterate_columns(source, parse_jsonl)
+        case "plain" | "auto":
+            assert target is not None
+            return _iterate_plain(source, target)
+        case unknown:
+            assert_never(unknown)
+
+
+def is_blank_pair(source: str, target: str) -> bool:
+    """True if nothing can be learned from it: a side is empty or white space."""
+    return not source.strip() or not target.strip()
+
+
+def _files(sources: tuple[str, ...], targets: tuple[str, ...], given: PairFormat) -> PairFiles:
+    return PairFiles(tuple(map(Path, sources)), tuple(map(Path, targets)), given)
+
+
+def _iterate_plain(source: Path, target: Path) -> Pairs:
+    with (
+        contextlib.closing(iterate_lines(source)) as source_lines,
+        contextlib.closing(iterate_lines(target)) as target_lines,
+    ):
+        for source_line in source_lines:
+            target_line = next(target_lines, None)
+            if target_line is None:
+                raise count_mismatch(source, target)
+            yield source_line, target_line
+        if next(target_lines, None) is not None:
+            raise count_mismatch(source, target)
+
+
+def _iterate_columns(path: Path, parse: Callable[[str, str, int], tuple[str, str]]) -> Pairs:
+    with contextlib.closing(iterate_lines(path)) as lines:
+        for number, line in enumerate(lines, start=1):
+            yield parse(line, str(path), number)
+
+
+def count_mismatch(source: Path, target: Path) -> DataError:
+    """What to raise for files of different line counts, which are read again to see where."""
+    lengths = [np.fromiter(map(len, iterate_lines(path)), np.int64) for path in (source, target)]
+    line = first_suspicious_line(*lengths)
+    return DataError(
+        f"both sides must have as many lines, got {len(lengths[0])} in {source} and"
+        f" {len(lengths[1])} in {target}; by their lengths they part near line {line}",
+        hint=f"compare the files around line {line}: a line was lost, doubled or broken in two",
+    )
+
+
+def parse_text(line: str, name: str, number: int) -> tuple[str, str]:  # noqa: ARG001
+    """Plain text is its own partner."""
+    return line, line
+
+
+def parse_tsv(line: str, name: str, number: int) -> tuple[str, str]:
+    """Both columns of a line; blank if it is. Raises DataError for any other count."""
+    columns = line.split("\t") if line.strip() else ["", ""]
+    if len(columns) != 2:
+        raise DataError(
+            f"{name}, line {number}: a line must be source, tab, target,"
+            f" got {len(columns)} columns",
+            hint="keep two columns, for example: cut -f1,2" if len(columns) > 2 else "",
+        )
+    if number == 1 and {column.strip().lower() for column in columns} in _HEADERS:
+        raise DataError(
+            f"{name}, line 1: a file must begin with its first pair, and this line names the"
+            " columns",
+            hint="remove it, for example: tail -n +2",
+        )
+    return columns[0], columns[1]
+
+
+def parse_jsonl(line: str, name: str, number: int) -> tuple[str, str]:
+    """Both texts of a JSON object; blank if the line is. Raises DataError if it is none."""
+    return _parse_json_pair(line, f"{name}, line {number}") if line.strip() else ("", "")
+
+
+def _texts_of(table: Any) -> tuple[object, object]:
+    """Both texts of an object, whatever they are; nothing if it has none.
+
+    Hugging Face's datasets hold ``{"translation": {"de": ..., "en": ...}}``: the language that
+    stands first is the source.
+    """
+    if not isinstance(table, dict):
+        return None, None
+    by_language = table.get("translation")
+    if isinstance(by_language, dict) and len(by_language) == 2 and "source" not in table:
+        source, target = by_language.values()
+        return source, target
+    return table.get("source"), table.get("target")
+
+
+def _parse_json_pair(line: str, place: str) -> tuple[str, str]:
+    try:
+        table: Any = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{place}: not JSON ({error})") from None
+    source, target = _texts_of(table)
+    if not isinstance(source, str) or not isinstance(target, str):
+        raise DataError(
+            f'{place}: a line must be an object with the texts "source" and "target", or with'
+            f' "translation" and two texts by their languages, got {line[:60]}'
+        )
+    for text in (source, target):
+        try:
+            check_text(text)
+        except DataError as error:
+            raise DataError(f"{place}: {error}", hint=error.hint) from None
+    return source, target

@@ -1,0 +1,254 @@
+"""Rows of ids of different lengths, laid out one after the other, in memory or in a file."""
+
+import os
+import weakref
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid.core.errors import CorruptError
+
+Ids = npt.NDArray[np.integer[Any]]
+Indices = npt.NDArray[np.int64]
+
+STRIDE = 16
+"""Rows between two that are known by their place; the others are found by adding up lengths. A row
+costs 2.5 bytes that way and not 8."""
+_BLOCK = 1 << 18
+"""Rows looked at together, to bound memory."""
+
+
+class FileIds:
+    """The ids in a file, of which a row at a time is read.
+
+    The file is not mapped: reading a mapped file that somebody has cut short kills the process by a
+    signal, and here it raises CorruptError. The file stays open, so another one that takes its
+    name changes nothing. Any number of threads may read.
+    """
+
+    def __init__(self, path: Path, data_type: str) -> None:
+        """Open the file. Raises OSError if that cannot be done."""
+        self._path = path
+        self.dtype = np.dtype(data_type)
+        self._file = os.open(path, os.O_RDONLY)
+        weakref.finalize(self, os.close, self._file)
+        self.nbytes = os.fstat(self._file).st_size
+
+    def __len__(self) -> int:
+        return self.nbytes // self.dtype.itemsize
+
+    def read(self, begin: int, count: int) -> Ids:
+        """So many ids from position ``begin``."""
+        size = count * self.dtype.itemsize
+        content = os.pread(self._file, size, begin * self.dtype.itemsize)
+        if len(content) != size:
+            raise CorruptError(
+                f"{self._path} should have {self.nbytes} bytes, has {os.fstat(self._file).st_size}",
+                hint="something changed the cache of a running job; start it again",
+            )
+        return np.frombuffer(content, self.dtype)
+
+
+@dataclass(frozen=True)
+class IdRows:
+    """Rows of ids, one after the other."""
+
+    ids: Ids | FileIds
+    lengths: Ids
+    """How many ids each row has."""
+    begins: Indices
+    """Where every ``STRIDE``-th row begins in ``ids``."""
+
+    @classmethod
+    def of(cls, rows: Sequence[Sequence[int]]) -> Self:
+        """Lay out rows that are in memory."""
+        lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
+        count = int(lengths.sum())
+        ids = np.fromiter((id_ for row in rows for id_ in row), dtype=np.int64, count=count)
+        return cls.in_order(ids, lengths)
+
+    @classmethod
+    def in_order(cls, ids: Ids, lengths: Ids) -> Self:
+        """Rows that stand one after the other in ``ids``."""
+        return cls(ids, lengths, (np.cumsum(lengths) - lengths)[::STRIDE])
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    def all_ids(self) -> Ids:
+        """The ids of all rows; those of a file are read. Raises CorruptError as ``gather``."""
+        return self.ids.read(0, len(self.ids)) if isinstance(self.ids, FileIds) else self.ids
+
+    def row(self, index: int) -> Ids:
+        """The ids of one row, a view if they are in memory. Raises CorruptError as ``gather``."""
+        start, length = int(self._begins_of(np.array([index]))[0]), int(self.lengths[index])
+        if isinstance(self.ids, FileIds):
+            return self.ids.read(start, length)
+        return self.ids[start : start + length]
+
+    def gather(self, indices: npt.ArrayLike) -> tuple[Indices, Indices]:
+        """The ids of several rows, int64, one after the other, and the length of each row.
+
+        Raises CorruptError if the file that holds them was cut short since it was opened.
+        """
+        rows = np.asarray(indices, dtype=np.int64)
+        lengths = self.lengths[rows].astype(np.int64)
+        if isinstance(self.ids, FileIds):
+            begins = self._begins_of(rows).tolist()
+            read = map(self.ids.read, begins, lengths.tolist())
+            return np.concatenate([np.empty(0, np.int64), *read], dtype=np.int64), lengths
+        ends = np.cumsum(lengths)
+        places = np.arange(ends[-1] if len(ends) else 0)
+        places += np.repeat(self._begins_of(rows) - (ends - lengths), lengths)
+        return self.ids[places].astype(np.int64), lengths
+
+    def fit_together(self) -> bool:
+        """Whether no row is empty and each begins where the one before ends, up to the last id."""
+        end = 0
+        for start in range(0, len(self), _BLOCK):
+            lengths = self.lengths[start : start + _BLOCK].astype(np.int64)
+            begins = self.begins[start // STRIDE : (start + _BLOCK) // STRIDE]
+            expected = end + (np.cumsum(lengths) - lengths)[::STRIDE]
+            if lengths.min() <= 0 or not np.array_equal(begins, expected):
+                return False
+            end += int(lengths.sum())
+        return len(self.begins) == -(-len(self) // STRIDE) and end == len(self.ids)
+
+    def _begins_of(self, rows: Indices) -> Indices:
+        groups = rows // STRIDE
+        near = (groups * STRIDE)[:, None] + np.arange(STRIDE)  # (row, neighbor)
+        before = near < rows[:, None]
+        lengths = self.lengths[np.minimum(near, len(self) - 1)]
+        begins: Indices = self.begins[groups] + (lengths * before).sum(axis=1, dtype=np.int64)
+        return begins
+
+
+_UNPACKED_ROWS = 1 << 20
+"""Rows that are unpacked together."""
+_BITS = 8
+
+
+class RowSet:
+    """Some of the rows of a file, from 0."""
+
+    def __init__(self) -> None:
+        self._bits = np.zeros(0, dtype=np.uint8)
+
+    @classmethod
+    def of(cls, rows: npt.ArrayLike) -> Self:
+        """These rows."""
+        made = cls()
+        made.add(np.asarray(rows, dtype=np.int64))
+        return made
+
+    @classmethod
+    def union(cls, sets: Iterable["RowSet"]) -> Self:
+        """The rows that any of them has."""
+        made = cls()
+        for each in sets:
+            made._reach(len(each._bits))
+            made._bits[: len(each._bits)] |= each._bits
+        return made
+
+    def add(self, rows: npt.NDArray[np.int64]) -> None:
+        """Take up more rows."""
+        if len(rows):
+            self._reach(int(rows.max()) // _BITS + 1)
+            marks = np.left_shift(1, rows % _BITS).astype(np.uint8)
+            np.bitwise_or.at(self._bits, rows // _BITS, marks)
+
+    def __len__(self) -> int:
+        return int(np.bitwise_count(self._bits).sum(dtype=np.int64))
+
+    def first(self, count: int) -> npt.NDArray[np.int64]:
+        """The lowest rows, rising, ``count`` at most."""
+        found = [np.empty(0, dtype=np.int64)]
+        for start in range(0, len(self._bits) * _BITS, _UNPACKED_ROWS):
+            found.append(np.flatnonzero(self.mask(start, start + _UNPACKED_ROWS)) + start)
+            count -= len(found[-1])
+            if count <= 0:
+                break
+        rows = np.concatenate(found)
+        return rows[: len(rows) + min(count, 0)]
+
+    def mask(self, start: int, stop: int) -> npt.NDArray[np.bool_]:
+        """For each row from ``start`` to before ``stop`` whether it belongs to the set."""
+        bits = self._bits[start // _BITS : -(-stop // _BITS)]
+        unpacked = np.unpackbits(bits, bitorder="little").astype(np.bool_)
+        mask = np.zeros(stop - start, dtype=np.bool_)
+        known = unpacked[start % _BITS :][: stop - start]
+        mask[: len(known)] = known
+        return mask
+
+    def below(self, row: int) -> "RowSet":
+        """Those before ``row``."""
+        made = RowSet()
+        made._bits = self._bits[: -(-row // _BITS)].copy()
+        if row % _BITS and len(made._bits) == row // _BITS + 1:
+            made._bits[-1] &= (1 << row % _BITS) - 1
+        return made
+
+    def tolist(self) -> list[int]:
+        """All of them, rising."""
+        rows: list[int] = self.first(len(self)).tolist()
+        return rows
+
+    def _reach(self, size: int) -> None:
+        if size > len(self._bits):
+            longer = np.zeros(max(size, 2 * len(self._bits)), dtype=np.uint8)
+            longer[: len(self._bits)] = self._bits
+            self._bits = longer
+
+
+@dataclass(frozen=True, eq=False)
+class Selection:
+    """All rows of a store but a few; a row's place counts those before it that are not left out."""
+
+    row_count: int
+    """Of the store."""
+    left_out: Indices
+    """Rising."""
+
+    @classmethod
+    def of_all(cls, row_count: int) -> Self:
+        """No row is left out."""
+        return cls(row_count, np.empty(0, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return self.row_count - len(self.left_out)
+
+    def __getitem__(self, places: Indices) -> Indices:
+        """The rows at these places."""
+        places_before = self.left_out - np.arange(len(self.left_out))
+        return places + np.searchsorted(places_before, places, side="right")
+
+    def tolist(self) -> list[int]:
+        """Every row."""
+        rows: list[int] = self[np.arange(len(self))].tolist()
+        return rows
+
+    def sizes_of(self, parts: tuple[int, ...]) -> list[int]:
+        """How many rows are left of each part of the store."""
+        ends = np.cumsum(parts)
+        left_out = np.searchsorted(ends, self.left_out, side="right")
+        sizes: list[int] = (parts - np.bincount(left_out, minlength=len(parts))).tolist()
+        return sizes
+
+
+@dataclass(frozen=True)
+class SelectedLengths:
+    """Lengths by place in a selection, the same in every epoch; what ``BatchSampler`` asks."""
+
+    lengths: Ids
+    selection: Selection
+
+    def __len__(self) -> int:
+        return len(self.selection)
+
+    def in_epoch(self, _epoch: int, places: Indices, /) -> npt.NDArray[np.integer[Any]]:
+        """The lengths of the rows at these places."""
+        return self.lengths[self.selection[places]]

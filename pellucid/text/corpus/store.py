@@ -1,0 +1,244 @@
+"""Tokenized sentence pairs, in memory or on disk.
+
+A store is a folder: ``source.ids`` and ``target.ids`` hold all tokens one after the other (little
+endian, 16 bits if the vocabulary allows, else 32), ``*.lengths`` how many each sentence has
+(16 bits if ``max_length`` allows), ``*.begins`` where every sixteenth sentence begins (64 bits),
+``store.json`` the counts, ``manifest.json`` the hashes.
+"""
+
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from pellucid.core.errors import CorruptError, DataError
+from pellucid.core.files import read_manifest, sha256_of, verify_files
+from pellucid.text.corpus.rows import FileIds, IdRows, Ids
+
+
+class Verification:
+    """Compares files with their SHA-256 in a thread of its own, which it starts.
+
+    Nothing is said before someone asks: ``raise_if_damaged`` says what is known by now, ``wait``
+    what will be known in the end.
+    """
+
+    def __init__(self, expected: dict[Path, str]) -> None:
+        self._expected = expected
+        self._damage: str | None = None
+        self._thread = threading.Thread(
+            target=self._compare, name="pellucid-verification", daemon=True
+        )
+        self._thread.start()
+
+    def raise_if_damaged(self) -> None:
+        """Raise CorruptError if damage has been found so far."""
+        if self._damage is not None:
+            raise CorruptError(
+                self._damage,
+                hint="nothing learned from it was saved; delete its folder and --resume",
+            )
+
+    def wait(self) -> None:
+        """Until all is compared. Raises CorruptError if there is damage."""
+        self._thread.join()
+        self.raise_if_damaged()
+
+    def _compare(self) -> None:
+        for path, expected in self._expected.items():
+            try:
+                digest = sha256_of(path)
+            except OSError as error:
+                self._damage = f"cannot read {path}: {error.strerror or error}"
+                return
+            if digest != expected:
+                self._damage = f"{path} should have SHA-256 {expected}, has {digest}"
+                return
+
+
+STORE_NAME = "store.json"
+SMALL, LARGE = "<u2", "<u4"
+"""Types of ids and lengths."""
+BEGIN_TYPE = "<i8"
+_SIDES = ("source", "target")
+_VERIFIED_AT_ONCE = 1 << 28
+"""Bytes of ids that are hashed before a store is opened: a fraction of a second."""
+
+
+@dataclass(frozen=True)
+class StoreReport:
+    """What became of the pairs that were read."""
+
+    read: int
+    """Pairs in the files."""
+    kept: int
+    """Pairs in the store."""
+    empty: int
+    """Pairs dropped because a side was blank."""
+    too_long: int
+    """Pairs dropped because a side had more than ``max_length`` tokens."""
+    slipped: tuple[int, int] | None = None
+    """First and last pair of a stretch whose lengths look shifted, as numbered in the files (all
+    files through, from 1); None if there is none."""
+
+
+@dataclass(frozen=True)
+class StoreLayout:
+    """What ``store.json`` says besides the report."""
+
+    source_type: str
+    target_type: str
+    length_type: str
+    parts: tuple[int, ...] = ()
+    """Pairs kept of each source file; they follow one another."""
+
+
+@dataclass(frozen=True)
+class TokenStore:
+    """Sentence pairs as ids, without START and STOP."""
+
+    source: IdRows
+    target: IdRows
+    report: StoreReport
+    parts: tuple[int, ...]
+    """Pairs of each file; they follow one another."""
+    folder: Path | None = None
+    verification: Verification | None = None
+    """Of the ids, where they are too many to be hashed at once."""
+
+    @classmethod
+    def from_pairs(cls, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Self:
+        """A store in memory. Raises DataError unless there are as many sources as targets."""
+        if len(sources) != len(targets):
+            raise DataError(
+                f"there must be as many sources as targets, got {len(sources)} and {len(targets)}"
+            )
+        report = StoreReport(read=len(sources), kept=len(sources), empty=0, too_long=0)
+        return cls(IdRows.of(sources), IdRows.of(targets), report, (len(sources),))
+
+    @classmethod
+    def open(cls, folder: Path) -> Self:
+        """Open a store on disk; its ids stay there until they are asked for.
+
+        All files must have their sizes, and all but the ids their hashes. The ids are hashed
+        too, before this returns if they are few, else in the background: ``confirm`` waits for
+        that. Raises InputMissingError if there is none, CorruptError naming the file that differs.
+        """
+        files = read_manifest(folder)["files"]
+        ids = [f"{side}.ids" for side in _SIDES]
+        is_large = sum(files[name]["size"] for name in ids if name in files) > _VERIFIED_AT_ONCE
+        verify_files(folder, files, hashed=files.keys() - ids if is_large else files.keys())
+        layout, report = _read_description(folder / STORE_NAME)
+        types = layout.source_type, layout.target_type
+        source, target = (
+            _open_rows(folder, side, id_type, layout, report.kept)
+            for side, id_type in zip(_SIDES, types, strict=True)
+        )
+        later = {folder / name: files[name]["sha256"] for name in ids}
+        verification = Verification(later) if is_large else None
+        return cls(source, target, report, layout.parts, folder, verification)
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    @property
+    def source_lengths(self) -> Ids:
+        """Tokens of each source sentence."""
+        return self.source.lengths
+
+    @property
+    def target_lengths(self) -> Ids:
+        """Tokens of each target sentence."""
+        return self.target.lengths
+
+    def pair(self, index: int) -> tuple[Ids, Ids]:
+        """Source and target ids of one pair, as views."""
+        return self.source.row(index), self.target.row(index)
+
+    def check_files(self) -> None:
+        """See that the files still have their sizes; a store in memory has none.
+
+        Asked before each epoch. Raises CorruptError naming the file.
+        """
+        if self.folder is None:
+            return
+        for name, rows in zip(_SIDES, (self.source, self.target), strict=True):
+            arrays = {"ids": rows.ids, "lengths": rows.lengths, "begins": rows.begins}
+            for suffix, array in arrays.items():
+                path = self.folder / f"{name}.{suffix}"
+                size = path.stat().st_size if path.is_file() else 0
+                if size != array.nbytes:
+                    raise CorruptError(
+                        f"{path} should have {array.nbytes} bytes, has {size}",
+                        hint="something changed the cache of a running job; start it again",
+                    )
+
+    def raise_if_damaged(self) -> None:
+        """Raise CorruptError if damage has been found by now."""
+        if self.verification is not None:
+            self.verification.raise_if_damaged()
+
+    def confirm(self) -> None:
+        """Wait until every byte has been compared with the manifest.
+
+        Asked before anything learned is saved. Raises CorruptError naming the file that differs.
+        """
+        if self.verification is not None:
+            self.verification.wait()
+
+
+def describe_store(layout: StoreLayout, report: StoreReport) -> bytes:
+    """The content of ``store.json``."""
+    return json.dumps({**asdict(layout), "report": asdict(report)}, indent=2).encode()
+
+
+def _read_description(path: Path) -> tuple[StoreLayout, StoreReport]:
+    try:
+        about = json.loads(path.read_bytes())
+        report = about.pop("report")
+        slipped = None
+        if report["slipped"] is not None:
+            first, last = map(int, report["slipped"])
+            slipped = first, last
+        layout = StoreLayout(**{**about, "parts": tuple(map(int, about["parts"]))})
+        types = layout.source_type, layout.target_type, layout.length_type
+        if not {*types} <= {SMALL, LARGE}:
+            raise ValueError(f"types must be {SMALL} or {LARGE}, got {types}")
+        described = StoreReport(**{**report, "slipped": slipped})
+        if sum(layout.parts) != described.kept:
+            raise ValueError(f"parts of {sum(layout.parts)} pairs, not of {described.kept}")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise CorruptError(f"{path} is damaged: {error!r}") from error
+    return layout, described
+
+
+def _open_rows(folder: Path, name: str, id_type: str, layout: StoreLayout, count: int) -> IdRows:
+    """The rows of one side: lengths are read, as planning needs all of them, ids are not."""
+    ids = folder / f"{name}.ids"
+    try:
+        _check_size(ids, id_type)
+        rows = IdRows(
+            FileIds(ids, id_type),
+            _read_numbers(folder / f"{name}.lengths", layout.length_type),
+            _read_numbers(folder / f"{name}.begins", BEGIN_TYPE),
+        )
+    except OSError as error:
+        raise CorruptError(f"cannot read {error.filename}: {error.strerror}") from error
+    if len(rows) != count or not rows.fit_together():
+        raise CorruptError(f"{folder / name}.lengths does not fit {name}.ids and {STORE_NAME}")
+    return rows
+
+
+def _read_numbers(path: Path, data_type: str) -> Any:
+    _check_size(path, data_type)
+    return np.fromfile(path, dtype=data_type)
+
+
+def _check_size(path: Path, data_type: str) -> None:
+    size = path.stat().st_size if path.is_file() else 0
+    if size == 0 or size % np.dtype(data_type).itemsize:
+        raise CorruptError(f"{path} should hold numbers of type {data_type}, has {size} bytes")

@@ -1,0 +1,243 @@
+"""Files of sentence pairs become a token store, once; the next run finds it again."""
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import logging
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid.core.errors import CorruptError, DataError, InputMissingError
+from pellucid.core.files import KnownFiles, write_file, write_folder
+from pellucid.core.phases import begin_phase
+from pellucid.text.check.lengths import slipped_stretch
+from pellucid.text.config import file_format
+from pellucid.text.corpus.chunks import TokenizedChunk
+from pellucid.text.corpus.pairs import PairFiles
+from pellucid.text.corpus.rows import STRIDE, Ids
+from pellucid.text.corpus.store import (
+    BEGIN_TYPE,
+    LARGE,
+    SMALL,
+    STORE_NAME,
+    StoreLayout,
+    StoreReport,
+    TokenStore,
+    describe_store,
+)
+from pellucid.text.corpus.tokenizing import Tokenizing
+from pellucid.text.tokenizers.interface import Tokenizer
+
+_log = logging.getLogger("pellucid")
+_FORMAT = 2
+"""Of the files of a store; a store of another format is not found, and made anew."""
+_RECIPE_VERSION = 1
+"""Of what decides the pairs in it."""
+_TELL_EVERY = 1_000_000
+"""Pairs between two lines of progress."""
+
+
+def build_store(
+    cache: Path,
+    files: PairFiles,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    max_length: int,
+    *,
+    workers: int | None = None,
+) -> TokenStore:
+    """The store of these files, from ``cache`` if it is there unchanged, else made now.
+
+    It lies in a folder named by a hash over the files' bytes, the tokenizers and ``max_length``,
+    so nothing outdated is ever found. Pairs with a blank side and pairs with more than
+    ``max_length`` tokens on a side are dropped, counted and reported by a logged warning, as is
+    a stretch of lines whose lengths look shifted. ``workers`` processes make it (one for each
+    core unless told otherwise, none for a small corpus), always the same bytes. Memory does not
+    grow with the corpus, save for one bit for each pair.
+
+    Raises as ``iterate_pairs`` does, DataError if no pair is left, WriteError.
+    """
+    recipe = _Recipe(files, tokenizers, max_length, workers)
+    fingerprint = recipe.fingerprint(KnownFiles(cache))
+    folder = cache / f"store-{_FORMAT}-{fingerprint[:32]}"
+    try:
+        store = TokenStore.open(folder)
+        _log.info("reusing the tokenized corpus in %s", folder)
+    except InputMissingError:
+        write_folder(folder, recipe.fill, details={"fingerprint": fingerprint})
+        store = TokenStore.open(folder)
+    except CorruptError as error:
+        _log.warning("%s; tokenizing again", error)
+        write_folder(folder, recipe.fill, details={"fingerprint": fingerprint})
+        store = TokenStore.open(folder)
+    _warn(store.report, files, max_length)
+    return store
+
+
+@dataclasses.dataclass(frozen=True)
+class _Recipe:
+    files: PairFiles
+    tokenizers: tuple[Tokenizer, Tokenizer]
+    max_length: int
+    workers: int | None
+
+    def fingerprint(self, known: KnownFiles) -> str:
+        """SHA-256 over all that decides the content of the store."""
+        for path in self.files.all:
+            if not path.is_file():
+                raise InputMissingError(f"cannot read {path}: not a file")
+        try:
+            sources, targets = (
+                [[path.suffix, known.sha256_of(path)] for path in paths]
+                for paths in (self.files.sources, self.files.targets)
+            )
+        except OSError as error:
+            raise InputMissingError(f"cannot read {error.filename}: {error.strerror}") from error
+        recipe: dict[str, object] = {
+            "version": _RECIPE_VERSION,
+            "sources": sources,
+            "targets": targets,
+            "formats": [file_format(path.name, self.files.format) for path in self.files.sources],
+            "tokenizers": [tokenizer.fingerprint for tokenizer in self.tokenizers],
+            "max_length": self.max_length,
+        }
+        if self.files.is_text:
+            recipe["is_text"] = True
+        return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
+
+    def fill(self, folder: Path) -> None:
+        """Tokenize everything into ``folder``, chunk by chunk."""
+        types = [_type_for(tokenizer.vocabulary_size - 1) for tokenizer in self.tokenizers]
+        layout = StoreLayout(types[0], types[1], _type_for(self.max_length + 1))
+        tokenizing = Tokenizing(self.files, self.tokenizers, layout, self.max_length)
+        tally = _Tally([0] * len(self.files.sources))
+        with (
+            _RowWriter(folder, "source") as sources,
+            _RowWriter(folder, "target") as targets,
+            contextlib.closing(tokenizing.chunks(self.workers)) as chunks,
+        ):
+            for chunk in chunks:
+                for writer, (ids, lengths) in zip((sources, targets), chunk.sides, strict=True):
+                    writer.append(ids, lengths)
+                tally.add(chunk)
+        if not tally.kept:
+            raise DataError(
+                f"none of the {tally.read} pairs in {self.files.sources[0]} can be used:"
+                f" {tally.empty} have a blank side, {tally.read - tally.empty} have more than"
+                f" {self.max_length} tokens (data.max_length)"
+            )
+        written = [
+            np.fromfile(folder / f"{side}.lengths", layout.length_type)
+            for side in ("source", "target")
+        ]
+        slipped = tally.as_lines(slipped_stretch(*written))
+        report = StoreReport(
+            tally.read, tally.kept, tally.empty, tally.read - tally.empty - tally.kept, slipped
+        )
+        layout = dataclasses.replace(layout, parts=tuple(tally.parts))
+        write_file(folder / STORE_NAME, describe_store(layout, report))
+
+
+@dataclasses.dataclass
+class _Tally:
+    """What became of the pairs so far."""
+
+    parts: list[int]
+    """Pairs kept of each source file."""
+    read: int = 0
+    empty: int = 0
+    is_kept: list[npt.NDArray[np.uint8]] = dataclasses.field(default_factory=list)
+    """A bit for each pair of each chunk."""
+    counts: list[tuple[int, int]] = dataclasses.field(default_factory=list)
+    """Pairs read and kept before each chunk."""
+
+    @property
+    def kept(self) -> int:
+        return sum(self.parts)
+
+    def add(self, chunk: TokenizedChunk) -> None:
+        self.counts.append((self.read, self.kept))
+        self.is_kept.append(np.packbits(chunk.is_kept))
+        if self.read // _TELL_EVERY != (self.read + len(chunk.is_kept)) // _TELL_EVERY:
+            millions = (self.read + len(chunk.is_kept)) // _TELL_EVERY
+            begin_phase(f"tokenizing the text: {millions} million pairs")
+        self.read += len(chunk.is_kept)
+        self.empty += chunk.empty
+        self.parts[chunk.part] += int(chunk.is_kept.sum())
+
+    def as_lines(self, stretch: tuple[int, int] | None) -> tuple[int, int] | None:
+        """Row numbers of the store, from 1, as line numbers of the files."""
+        return None if stretch is None else (self._line(stretch[0]), self._line(stretch[1]))
+
+    def _line(self, row: int) -> int:
+        chunk = int(np.searchsorted([kept for _, kept in self.counts], row - 1, side="right")) - 1
+        read, kept = self.counts[chunk]
+        places = np.flatnonzero(np.unpackbits(self.is_kept[chunk]))
+        return read + int(places[row - 1 - kept]) + 1
+
+
+class _RowWriter:
+    """Appends rows of ids to one side's three files."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._ids = (folder / f"{name}.ids").open("xb")
+        self._lengths = (folder / f"{name}.lengths").open("xb")
+        self._begins = (folder / f"{name}.begins").open("xb")
+        self._count = self._end = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for file in (self._ids, self._lengths, self._begins):
+            file.close()
+
+    def append(self, ids: Ids, lengths: Ids) -> None:
+        """Add rows at the end."""
+        self._ids.write(ids.tobytes())
+        self._lengths.write(lengths.tobytes())
+        ends = np.cumsum(lengths, dtype=BEGIN_TYPE)
+        begins = self._end + ends - lengths
+        self._begins.write(begins[-self._count % STRIDE :: STRIDE].astype(BEGIN_TYPE).tobytes())
+        self._count += len(lengths)
+        self._end += len(ids)
+
+
+def _type_for(largest: int) -> str:
+    return SMALL if largest < 1 << 16 else LARGE
+
+
+def _warn(report: StoreReport, files: PairFiles, max_length: int) -> None:
+    name = files.sources[0]
+    if report.empty:
+        _log.warning(
+            "%s: %d of %d pairs have a blank side and are left out",
+            name,
+            report.empty,
+            report.read,
+        )
+    if report.too_long:
+        _log.warning(
+            "%s: %d of %d pairs have more than %d tokens on a side and are left out"
+            " (data.max_length)",
+            name,
+            report.too_long,
+            report.read,
+            max_length,
+        )
+    if report.slipped:
+        _log.warning(
+            "%s: from pair %d to %d the two sides look shifted against each other;"
+            " compare them there",
+            name,
+            *report.slipped,
+        )

@@ -1,0 +1,143 @@
+"""Chunks of pairs become ids, in this process or in several, in order whoever is first."""
+
+import contextlib
+import itertools
+import json
+import os
+import queue
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Generator, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from pellucid.core.errors import DataError, PellucidError
+from pellucid.text.corpus.chunks import Chunk, TokenizedChunk, read_chunks, tokenize_chunk
+from pellucid.text.corpus.pairs import PairFiles
+from pellucid.text.corpus.store import StoreLayout
+from pellucid.text.corpus.tokenizing_process import FAILED, receive_message, send_message
+from pellucid.text.tokenizers.interface import Tokenizer
+
+_MOST_WORKERS = 8
+"""One process reads and writes for all of them; how many more it can feed was not measured."""
+_WORTH_A_PROCESS = 1 << 24
+"""Bytes of text for each process; below that, starting it takes longer than it saves."""
+_AHEAD = 2
+"""Chunks for each process that wait or are worked on."""
+
+
+@dataclass(frozen=True)
+class Tokenizing:
+    """Which files become ids, and how."""
+
+    files: PairFiles
+    tokenizers: tuple[Tokenizer, Tokenizer]
+    layout: StoreLayout
+    max_length: int
+
+    def chunks(self, workers: int | None = None) -> Generator[TokenizedChunk, None, None]:
+        """Every chunk of the files, tokenized, in order.
+
+        ``workers`` processes share the work; by default one for each core, up to eight, if there
+        is enough to do. Their number changes nothing in what comes out. Raises as
+        ``iterate_pairs`` does, PellucidError if a process ends early.
+        """
+        count = self._useful_workers() if workers is None else workers
+        if count < 2:
+            for chunk in read_chunks(self.files):
+                yield tokenize_chunk(chunk, self.tokenizers, self.layout, self.max_length)
+            return
+        with _Workers(self, count) as at_work:
+            yield from at_work.in_order(read_chunks(self.files))
+
+    def _useful_workers(self) -> int:
+        size = sum(path.stat().st_size for path in self.files.all if path.is_file())
+        return min(_core_count(), _MOST_WORKERS, size // _WORTH_A_PROCESS)
+
+
+def _core_count() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
+
+
+class _Workers:
+    """Processes that tokenize, each with a thread here that talks to it."""
+
+    def __init__(self, task: Tokenizing, count: int) -> None:
+        self._task = task
+        self._count = count
+        self._idle: queue.SimpleQueue[subprocess.Popen[bytes]] = queue.SimpleQueue()
+        self._open = contextlib.ExitStack()
+
+    def __enter__(self) -> "_Workers":
+        with contextlib.ExitStack() as opening:
+            folder = Path(opening.enter_context(tempfile.TemporaryDirectory()))
+            for name, tokenizer in zip(("source", "target"), self._task.tokenizers, strict=True):
+                tokenizer.save(folder, name)
+            for _ in range(self._count):
+                process = _start(folder, self._task)
+                opening.callback(_end, process)
+                self._idle.put(process)
+            threads = ThreadPoolExecutor(self._count, thread_name_prefix="pellucid-tokenizing")
+            opening.callback(threads.shutdown, wait=True, cancel_futures=True)
+            self._threads = threads
+            self._open = opening.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def in_order(self, chunks: Iterator[Chunk]) -> Iterator[TokenizedChunk]:
+        waiting: deque[Future[TokenizedChunk]] = deque()
+        for chunk in itertools.islice(chunks, self._count * _AHEAD):
+            waiting.append(self._threads.submit(self._ask, chunk))
+        while waiting:
+            yield waiting.popleft().result()
+            for chunk in itertools.islice(chunks, 1):
+                waiting.append(self._threads.submit(self._ask, chunk))
+
+    def _ask(self, chunk: Chunk) -> TokenizedChunk:
+        process = self._idle.get()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            send_message(process.stdin, chunk.to_message())
+            answer = receive_message(process.stdout)
+        except OSError:
+            answer = None
+        self._idle.put(process)
+        if answer is None:
+            raise PellucidError(
+                f"a process that tokenizes ended early (exit code {process.wait()})",
+                hint="its own message says why; data.workers=1 does without such processes",
+            )
+        if answer[0] == FAILED:
+            raise DataError(answer[1].decode(), hint=answer[2].decode())
+        return TokenizedChunk.from_message(answer, self._task.layout)
+
+
+def _start(folder: Path, task: Tokenizing) -> "subprocess.Popen[bytes]":
+    layout = task.layout
+    types = [layout.source_type, layout.target_type, layout.length_type]
+    arguments = json.dumps({"types": types, "max_length": task.max_length})
+    return subprocess.Popen(  # noqa: S603  (this program, with arguments of our own)
+        [sys.executable, "-m", "pellucid.text.corpus.tokenizing_process", str(folder), arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        start_new_session=True,  # Ctrl-C is for this process, which ends the others
+    )
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    process.kill()
+    for pipe in (process.stdin, process.stdout):
+        assert pipe is not None
+        with contextlib.suppress(OSError):
+            pipe.close()
+    process.wait()

@@ -1,0 +1,147 @@
+"""Subwords of an imported Marian model: sentencepiece cuts, a table of pieces gives the ids.
+
+Such a tokenizer is never trained here: it comes with the model it belongs to.
+"""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Literal, final
+
+import sentencepiece
+
+from pellucid.core.errors import BundleError, ConfigError, CorruptError
+from pellucid.core.files import LARGEST_TABLE, read_plain, write_file
+from pellucid.text.corpus.rows import IdRows
+from pellucid.text.tokenizers.interface import SILENT_IDS, Seeds, Tokenizer, check_text
+from pellucid.text.tokenizers.vocabulary import Vocabulary, VocabularyFile
+
+MARIAN_KIND: Literal["marian"] = "marian"
+
+_SPACE_MARK = "\u2581"
+_CODE_START, _CODE_END = ">>", "<<"
+"""Around the target language in front of a sentence, as OPUS-MT's multilingual models want it."""
+
+
+@final
+class MarianTokenizer(Tokenizer):
+    """A sentencepiece model whose pieces are numbered by a table of their own.
+
+    A text may begin with a language code such as ``>>fra<<``, which is one token. What the
+    sentencepiece model normalizes away is lost; pieces that are not in the table are unknown.
+    Differs: transformers' MarianTokenizer reads a literal ``</s>`` as the end of the sentence;
+    here text never gives a special id.
+
+    Raises BundleError if ``model`` is no sentencepiece model; ``origin`` names it in the message.
+    """
+
+    def __init__(self, model: bytes, vocabulary: Vocabulary, origin: str = "the model") -> None:
+        self._model = model
+        self._vocabulary = vocabulary
+        self._processor = sentencepiece.SentencePieceProcessor()
+        try:
+            self._processor.LoadFromSerializedProto(model)
+            self._processor.encode("a", out_type=str)
+        except (RuntimeError, ValueError, IndexError, TypeError) as error:
+            raise BundleError(f"{origin} is not a sentencepiece model: {error}") from error
+        self._file = VocabularyFile(MARIAN_KIND, {}, vocabulary)
+
+    @property
+    def kind(self) -> Literal["marian"]:
+        """``marian``."""
+        return MARIAN_KIND
+
+    @property
+    def model(self) -> bytes:
+        """The sentencepiece model, as sentencepiece writes it."""
+        return self._model
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The table of pieces."""
+        return self._vocabulary
+
+    @property
+    def vocabulary_size(self) -> int:
+        """How many ids there are, the special ones included."""
+        return self._vocabulary.size
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over the table and the model, in hexadecimal."""
+        digest = hashlib.sha256(self._file.content)
+        digest.update(self._model)
+        return digest.hexdigest()
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of ``text``; UNK for unknown pieces. Raises DataError for a lone surrogate."""
+        return self._vocabulary.encode(self._cut(text))
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text. Raises DataError for a lone surrogate."""
+        return [self.encode(text) for text in texts]
+
+    def resegment(
+        self,
+        rows: IdRows,
+        alpha: float,
+        seeds: Seeds,  # noqa: ARG002  (there is one segmentation)
+    ) -> IdRows:
+        """The rows as they are. Raises ConfigError unless alpha is 0."""
+        if alpha:
+            raise ConfigError(f"sampling needs kind bpe or unigram, got {MARIAN_KIND}")
+        return rows
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ``ids``, without PAD, START and STOP; UNK gives ``[UNK]``.
+
+        Raises DataError if an id is outside the vocabulary.
+        """
+        return self._join(
+            self._vocabulary.decode(id_ for id_ in map(int, ids) if id_ not in SILENT_IDS)
+        )
+
+    def normalize(self, text: str) -> str:
+        """The text as its pieces give it back. Raises DataError for a lone surrogate."""
+        return self._join(self._cut(text))
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """The pieces; U+2581 marks a space. Raises DataError."""
+        return self._vocabulary.decode(map(int, ids))
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write ``NAME.vocab.json`` and ``NAME.marian.spm`` (as sentencepiece writes it)."""
+        self._file.write(folder, name)
+        write_file(_model_path(folder, name), self._model)
+
+    def _cut(self, text: str) -> list[str]:
+        check_text(text)
+        code, rest = "", text
+        end = text.find(_CODE_END) + len(_CODE_END)
+        if text.startswith(_CODE_START) and end >= len(_CODE_END):
+            code, rest = text[:end], text[end:]
+        pieces: list[str] = self._processor.encode(rest, out_type=str)
+        return [code, *pieces] if code else pieces
+
+    def _join(self, pieces: list[str]) -> str:
+        text: str = self._processor.decode_pieces(pieces)
+        return text.replace(_SPACE_MARK, " ").strip()
+
+
+def load_marian(folder: Path, name: str, file: VocabularyFile) -> MarianTokenizer:
+    """Read what ``MarianTokenizer.save`` wrote; ``file`` is its ``NAME.vocab.json``.
+
+    Raises BundleError if the model is missing or none, CorruptError for options it cannot have.
+    """
+    if file.options:
+        raise CorruptError(f"{name}.vocab.json should have no options, has {sorted(file.options)}")
+    path = _model_path(folder, name)
+    try:
+        model = read_plain(path, LARGEST_TABLE)
+    except OSError as error:
+        raise BundleError(f"cannot read {path}: {error.strerror}") from error
+    return MarianTokenizer(model, file.vocabulary, origin=str(path))
+
+
+def _model_path(folder: Path, name: str) -> Path:
+    return folder / f"{name}.marian.spm"

@@ -1,0 +1,86 @@
+"""Tokenizers of every kind: how to train one, and how to load one."""
+
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import assert_never
+
+from pellucid.core.errors import BundleError, ConfigError, CorruptError
+from pellucid.text.config import TokenizerConfig
+from pellucid.text.tokenizers.interface import Tokenizer, check_fingerprint
+from pellucid.text.tokenizers.marian import load_marian
+from pellucid.text.tokenizers.sentencepiece_tokenizer import load_sentencepiece, train_sentencepiece
+from pellucid.text.tokenizers.vocabulary import VocabularyFile
+from pellucid.text.tokenizers.word_tokenizers import WordTokenizer, train_words
+from pellucid.text.tokenizers.wordpiece import WordPieceTokenizer, train_wordpiece
+
+__all__ = [
+    "Tokenizer",
+    "check_fingerprint",
+    "load_tokenizer",
+    "train_tokenizer",
+    "train_tokenizers",
+]
+
+
+def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
+    """Learn a vocabulary of the configured kind; the texts are read once.
+
+    EQ: 02.  Raises DataError if there is no text in them, ConfigError if the vocabulary asked
+    for cannot hold its characters.
+    """
+    match config.kind:
+        case "bpe" | "unigram":
+            return train_sentencepiece(texts, config)
+        case "word" | "punctuation" | "rules" | "character":
+            return train_words(texts, config)
+        case "wordpiece":
+            return train_wordpiece(texts, config)
+        case "marian":
+            raise ConfigError(
+                "a marian tokenizer comes with an imported model and cannot be trained",
+                hint="begin with that model by --init, or choose another tokenizer.kind",
+            )
+        case _:
+            assert_never(config.kind)
+
+
+def train_tokenizers(
+    sources: Iterable[str], targets: Iterable[str], config: TokenizerConfig
+) -> tuple[Tokenizer, Tokenizer]:
+    """The source and the target tokenizer: one and the same if the config says ``shared``.
+
+    Raises as ``train_tokenizer`` does.
+    """
+    if config.shared:
+        both = train_tokenizer(itertools.chain(sources, targets), config)
+        return both, both
+    return train_tokenizer(sources, config), train_tokenizer(targets, config.for_target)
+
+
+def load_tokenizer(folder: Path, name: str) -> Tokenizer:
+    """Read the tokenizer that was saved under ``name``, of whichever kind it is.
+
+    EQ: 11.  Raises BundleError if there is none, CorruptError if its files are damaged.
+    """
+    if (folder / f"{name}.spm").exists():
+        return load_sentencepiece(folder, name)
+    path = folder / f"{name}.vocab.json"
+    if not path.exists():
+        raise BundleError(f"{folder} must hold {name}.spm or {name}.vocab.json, has neither")
+    file = VocabularyFile.read(path)
+    match file.kind:
+        case "word" | "punctuation" | "rules" | "character":
+            return WordTokenizer(file.kind, file.vocabulary, _option(path, file, "keep_spaces"))
+        case "wordpiece":
+            return WordPieceTokenizer(file.vocabulary, _option(path, file, "lowercase"))
+        case "marian":
+            return load_marian(folder, name, file)
+        case _:
+            raise CorruptError(f"{path} is of an unknown kind, {file.kind!r}")
+
+
+def _option(path: Path, file: VocabularyFile, name: str) -> bool:
+    if set(file.options) != {name}:
+        raise CorruptError(f"{path} should have the option {name}, has {sorted(file.options)}")
+    return file.options[name]

@@ -1,0 +1,156 @@
+"""The look-up table between tokens and ids, and its file ``NAME.vocab.json``."""
+
+import functools
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from pellucid.core.errors import BundleError, CorruptError, DataError
+from pellucid.core.files import LARGEST_TABLE, read_plain, write_file
+from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
+from pellucid.text.tokenizers.interface import check_text
+
+SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[START]", "[STOP]")
+"""How the special ids are shown, in the order of the ids."""
+
+assert tuple(range(SPECIAL_COUNT)) == (PAD_ID, UNK_ID, START_ID, STOP_ID)
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """Tokens in the order of their ids; the first four are ``SPECIAL_TOKENS``.
+
+    EQ: 02, 03, 07.  The table is a bijection between ordinary tokens and the ids from
+    ``SPECIAL_COUNT`` on. Text cannot name a special id: a word spelled ``[STOP]`` is an
+    ordinary token, with an id of its own if it was frequent enough, else unknown.
+
+    Raises DataError if the special tokens are not in front or an ordinary token stands twice.
+    """
+
+    tokens: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.tokens[:SPECIAL_COUNT] != SPECIAL_TOKENS:
+            raise DataError(
+                f"a vocabulary must begin with {', '.join(SPECIAL_TOKENS)},"
+                f" got {', '.join(map(repr, self.tokens[:SPECIAL_COUNT]))}"
+            )
+        ordinary = self.tokens[SPECIAL_COUNT:]
+        if len(self._ids) != len(ordinary):
+            [(token, count)] = Counter(ordinary).most_common(1)
+            raise DataError(f"a token must stand once in a vocabulary, got {token!r} {count} times")
+
+    @classmethod
+    def of(cls, tokens: Iterable[str]) -> Self:
+        """The vocabulary of these ordinary tokens, in this order, after the special ones."""
+        return cls((*SPECIAL_TOKENS, *tokens))
+
+    @classmethod
+    def build(cls, token_lists: Iterable[Sequence[str]], size: int) -> Self:
+        """The ``size`` most frequent tokens, the special ones included.
+
+        EQ: 02, 07.  Of equally frequent tokens the alphabetically first are kept, so that the
+        order of the corpus does not matter.
+        """
+        counts = Counter(token for tokens in token_lists for token in tokens)
+        ranked = sorted(counts, key=lambda token: (-counts[token], token))
+        return cls.of(ranked[: size - SPECIAL_COUNT])
+
+    @functools.cached_property
+    def _ids(self) -> dict[str, int]:
+        return {token: id_ for id_, token in enumerate(self.tokens) if id_ >= SPECIAL_COUNT}
+
+    @property
+    def size(self) -> int:
+        """How many ids there are, the special ones included."""
+        return len(self.tokens)
+
+    @property
+    def has_ordinary_tokens(self) -> bool:
+        """True if there is anything beside the special tokens."""
+        return self.size > SPECIAL_COUNT
+
+    def __contains__(self, token: str) -> bool:
+        return token in self._ids
+
+    def encode(self, tokens: Iterable[str]) -> list[int]:
+        """The id of each token; UNK for a token that is not in the table."""
+        find = self._ids.get
+        return [find(token, UNK_ID) for token in tokens]
+
+    def decode(self, ids: Iterable[int]) -> list[str]:
+        """The token of each id, the special ones by name. Raises DataError for any other id."""
+        return [self.tokens[check_id(id_, self.size)] for id_ in ids]
+
+
+def check_id(id_: int, size: int) -> int:
+    """The id itself. Raises DataError if a vocabulary of ``size`` tokens does not have it."""
+    if 0 <= id_ < size:
+        return id_
+    raise DataError(f"an id must be from 0 to {size - 1}, got {id_}")
+
+
+_VERSION = 1
+
+
+@dataclass(frozen=True)
+class VocabularyFile:
+    """What such a file holds."""
+
+    kind: str
+    options: Mapping[str, bool]
+    vocabulary: Vocabulary
+
+    @functools.cached_property
+    def content(self) -> bytes:
+        """The bytes of the file: the same vocabulary always gives the same."""
+        table = {
+            "version": _VERSION,
+            "kind": self.kind,
+            "options": dict(self.options),
+            "tokens": self.vocabulary.tokens[SPECIAL_COUNT:],
+        }
+        return json.dumps(table, ensure_ascii=False, sort_keys=True, indent=0).encode()
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of the bytes, in hexadecimal."""
+        return hashlib.sha256(self.content).hexdigest()
+
+    def write(self, folder: Path, name: str) -> None:
+        """Write ``NAME.vocab.json``. Raises WriteError."""
+        write_file(folder / f"{name}.vocab.json", self.content)
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read one back.
+
+        Raises BundleError if it is not there, CorruptError naming the file and what is wrong.
+        """
+        try:
+            table = json.loads(read_plain(path, LARGEST_TABLE))
+            version, kind, options = table["version"], table["kind"], table["options"]
+            tokens = table["tokens"]
+        except OSError as error:
+            raise BundleError(f"cannot read {path}: {error.strerror}") from error
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise CorruptError(f"{path} is damaged: {error!r}") from error
+        well_formed = (
+            version == _VERSION
+            and isinstance(kind, str)
+            and isinstance(options, dict)
+            and all(isinstance(value, bool) for value in options.values())
+            and isinstance(tokens, list)
+            and all(isinstance(token, str) for token in tokens)
+        )
+        if not well_formed:
+            raise CorruptError(f"{path} is damaged or of an unknown version")
+        try:
+            check_text("".join(tokens))
+            return cls(kind, options, Vocabulary.of(tokens))
+        except DataError as error:
+            raise CorruptError(f"{path} is damaged: {error}") from error

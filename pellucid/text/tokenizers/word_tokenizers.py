@@ -1,0 +1,193 @@
+"""The tokenizers of the textbook: words, words and punctuation, rules, characters.
+
+Each splits by one rule that fits in a line; the vocabulary holds the most frequent tokens, all
+others become UNK. They exist to be read and compared; ``bpe`` is what translates well.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Literal, assert_never, final
+
+from pellucid.core.errors import ConfigError, DataError
+from pellucid.text.config import TokenizerConfig
+from pellucid.text.corpus.rows import IdRows
+from pellucid.text.tokenizers.interface import SILENT_IDS, Seeds, Tokenizer, check_text
+from pellucid.text.tokenizers.vocabulary import Vocabulary, VocabularyFile
+
+WordKind = Literal["word", "punctuation", "rules", "character"]
+
+_WORD_OR_MARK = re.compile(r"\w+|[^\w\s]")
+_RULES = re.compile(r"\w+(?=n['’]t)|n['’]t|\w+|[^\w\s]")
+_NO_SPACE_BEFORE = frozenset(".,;:!?%)]}…»'’-/") | {"n't", "n’t"}
+_NO_SPACE_AFTER = frozenset("([{«¿¡'’-/")
+
+
+def split_words(text: str) -> list[str]:
+    """Split at white space: ``amazing?`` is one token.
+
+    EQ: 04.  Source: Agarwal, §2.1.
+    """
+    return text.split()
+
+
+def split_punctuation(text: str) -> list[str]:
+    """Split at white space and around every mark: ``Isn ' t``.
+
+    EQ: 05.  Source: Agarwal, §2.1.
+    """
+    return _WORD_OR_MARK.findall(text)
+
+
+def split_rules(text: str) -> list[str]:
+    """As ``split_punctuation``, but ``n't`` is one token: ``Is n't``.
+
+    EQ: 06.  Source: Agarwal, §2.1. The typographic apostrophe counts too.
+    """
+    return _RULES.findall(text)
+
+
+def split_characters(text: str, keep_spaces: bool = True) -> list[str]:
+    """Split into characters; white space is a token as well, or dropped.
+
+    EQ: 08.  Source: Agarwal, §2.1, which does not say whether spaces count.
+    """
+    return list(text) if keep_spaces else [c for c in text if not c.isspace()]
+
+
+def join_words(tokens: Iterable[str]) -> str:
+    """Put tokens back together: spaces between words, none around marks that cling to them.
+
+    A guess: how the text was spaced is gone once it was split.
+    """
+    text = ""
+    glued = True
+    for token in tokens:
+        if not glued and token not in _NO_SPACE_BEFORE:
+            text += " "
+        text += token
+        glued = token in _NO_SPACE_AFTER
+    return text
+
+
+@final
+class WordTokenizer(Tokenizer):
+    """One splitting rule and one vocabulary.
+
+    EQ: 01, 03, 07.
+    """
+
+    def __init__(self, kind: WordKind, vocabulary: Vocabulary, keep_spaces: bool = True) -> None:
+        self._kind: WordKind = kind
+        self._vocabulary = vocabulary
+        self._keep_spaces = keep_spaces
+        self._split = _splitter(kind, keep_spaces)
+        self._file = VocabularyFile(kind, {"keep_spaces": keep_spaces}, vocabulary)
+
+    @property
+    def kind(self) -> WordKind:
+        """``word``, ``punctuation``, ``rules`` or ``character``."""
+        return self._kind
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The look-up table."""
+        return self._vocabulary
+
+    @property
+    def vocabulary_size(self) -> int:
+        """How many ids there are, the special ones included."""
+        return self._vocabulary.size
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over kind, options and vocabulary, in hexadecimal."""
+        return self._file.fingerprint
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of ``text``; UNK for unknown tokens. Raises DataError for a lone surrogate."""
+        check_text(text)
+        return self._vocabulary.encode(self._split(text))
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text. Raises DataError for a lone surrogate."""
+        return [self.encode(text) for text in texts]
+
+    def resegment(
+        self,
+        rows: IdRows,
+        alpha: float,
+        seeds: Seeds,  # noqa: ARG002  (there is one segmentation)
+    ) -> IdRows:
+        """The rows as they are. Raises ConfigError unless alpha is 0."""
+        if alpha:
+            raise ConfigError(f"sampling needs kind bpe or unigram, got {self._kind}")
+        return rows
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ``ids``, without PAD, START and STOP; UNK gives ``[UNK]``.
+
+        Exact for ``character``, a guess at the spaces for the others. Raises DataError.
+        """
+        tokens = self._vocabulary.decode(id_ for id_ in map(int, ids) if id_ not in SILENT_IDS)
+        return _join(self._kind, tokens)
+
+    def normalize(self, text: str) -> str:
+        """The text as its tokens give it back. Raises DataError for a lone surrogate."""
+        check_text(text)
+        return _join(self._kind, self._split(text))
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """The token of each id. Raises DataError for an unknown id."""
+        return self._vocabulary.decode(ids)
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write ``NAME.vocab.json``."""
+        self._file.write(folder, name)
+
+
+def train_words(texts: Iterable[str], config: TokenizerConfig) -> WordTokenizer:
+    """Count the tokens and keep the most frequent.
+
+    EQ: 02, 07.  Raises DataError if there are none.
+    """
+    if config.kind not in ("word", "punctuation", "rules", "character"):
+        raise ConfigError(f"kind must be one of those split by a rule, got {config.kind}")
+    split = _splitter(config.kind, config.keep_spaces)
+    vocabulary = Vocabulary.build(_split_all(texts, split), config.vocabulary_size)
+    if not vocabulary.has_ordinary_tokens:
+        raise DataError("a vocabulary must be learned from text, got none but blank lines")
+    return WordTokenizer(config.kind, vocabulary, config.keep_spaces)
+
+
+def _split_all(texts: Iterable[str], split: Callable[[str], list[str]]) -> Iterable[list[str]]:
+    for text in texts:
+        check_text(text)
+        if text.strip():
+            yield split(text)
+
+
+def _splitter(kind: WordKind, keep_spaces: bool) -> Callable[[str], list[str]]:
+    match kind:
+        case "word":
+            return split_words
+        case "punctuation":
+            return split_punctuation
+        case "rules":
+            return split_rules
+        case "character":
+            return lambda text: split_characters(text, keep_spaces)
+        case _:
+            assert_never(kind)
+
+
+def _join(kind: WordKind, tokens: Iterable[str]) -> str:
+    match kind:
+        case "word":
+            return " ".join(tokens)
+        case "character":
+            return "".join(tokens)
+        case "punctuation" | "rules":
+            return join_words(tokens)
+        case _:
+            assert_never(kind)

@@ -1,0 +1,242 @@
+"""WordPiece: known words whole, rare words in known pieces, ``##`` on those that continue one."""
+
+import itertools
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from heapq import heapify, heappop, heappush
+from pathlib import Path
+from typing import Literal, final
+
+from pellucid.core.errors import ConfigError, DataError
+from pellucid.core.special import SPECIAL_COUNT
+from pellucid.text.config import TokenizerConfig
+from pellucid.text.corpus.rows import IdRows
+from pellucid.text.tokenizers.interface import SILENT_IDS, Seeds, Tokenizer, check_text
+from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS, Vocabulary, VocabularyFile
+from pellucid.text.tokenizers.word_tokenizers import join_words, split_punctuation
+
+CONTINUATION = "##"
+"""Stands before a piece that continues a word."""
+
+_LONGEST_PIECE = 256
+"""Characters. Looking for longer ones would take time cubic in the length of a word, and both the
+vocabulary and the text may come from a stranger."""
+
+Pair = tuple[str, str]
+
+
+def longest_match(
+    word: str, vocabulary: Vocabulary, longest: int, continuation: str = CONTINUATION
+) -> list[str]:
+    """Cut the longest known piece off the front of a word until nothing is left.
+
+    EQ: 09, 10.  Source: Agarwal, §2.1; Devlin et al. (2019) for the algorithm.
+    Symbols: longest = the length of the longest token, ``continuation`` included.
+
+    A character that no piece begins with is unknown by itself (``[UNK]``).
+    Differs: BERT makes the whole word unknown.
+    """
+    pieces = []
+    start = 0
+    while start < len(word):
+        prefix = continuation if start else ""
+        for end in range(min(len(word), start + longest), start, -1):
+            if prefix + word[start:end] in vocabulary:
+                pieces.append(prefix + word[start:end])
+                break
+        else:
+            end = start + 1
+            pieces.append(SPECIAL_TOKENS[1])
+        start = end
+    return pieces
+
+
+def learn_pieces(word_counts: Mapping[str, int], size: int) -> list[str]:
+    """The ``size`` pieces found by merging the most frequent neighbors again and again.
+
+    EQ: 09.  Source: Sennrich et al. (2016), algorithm 1, with ``##`` on inner pieces.
+
+    All characters come first, so that every word of the same alphabet can be spelled; of equally
+    frequent pairs the alphabetically first is merged.
+    """
+    words = [[word[0], *(CONTINUATION + c for c in word[1:])] for word in word_counts]
+    counts = list(word_counts.values())
+    frequency: Counter[str] = Counter()
+    for word, count in zip(words, counts, strict=True):
+        for piece in word:
+            frequency[piece] += count
+    pieces = dict.fromkeys(sorted(frequency, key=lambda piece: (-frequency[piece], piece)))
+    pairs = _PairCounts(words, counts)
+    while len(pieces) < size:
+        best = pairs.most_frequent()
+        if best is None:
+            break
+        pieces[pairs.merge(best)] = None
+    return list(pieces)[:size]
+
+
+class _PairCounts:
+    """How often each two pieces stand side by side, kept up to date while they are merged."""
+
+    def __init__(self, words: list[list[str]], counts: list[int]) -> None:
+        self._words = words
+        self._word_counts = counts
+        self._counts: Counter[Pair] = Counter()
+        self._where: defaultdict[Pair, set[int]] = defaultdict(set)
+        for index in range(len(words)):
+            self._add(index, sign=1)
+        self._heap = [(-count, pair) for pair, count in self._counts.items()]
+        heapify(self._heap)
+
+    def most_frequent(self) -> Pair | None:
+        """The pair to merge next, or None if every word is whole."""
+        while self._heap:
+            negative_count, pair = self._heap[0]
+            if self._counts[pair] == -negative_count > 0:
+                return pair
+            heappop(self._heap)  # outdated: the true count was pushed when it changed
+        return None
+
+    def merge(self, pair: Pair) -> str:
+        """Make one piece of each such pair and return it."""
+        merged = pair[0] + pair[1].removeprefix(CONTINUATION)
+        changed: set[Pair] = set()
+        for index in sorted(self._where[pair]):
+            changed |= self._add(index, sign=-1)
+            self._words[index] = _merge_in(self._words[index], pair, merged)
+            changed |= self._add(index, sign=1)
+        for other in changed:
+            if self._counts[other] > 0:
+                heappush(self._heap, (-self._counts[other], other))
+        return merged
+
+    def _add(self, index: int, sign: int) -> set[Pair]:
+        word = self._words[index]
+        pairs = list(itertools.pairwise(word))
+        for pair in pairs:
+            self._counts[pair] += sign * self._word_counts[index]
+            if sign > 0:
+                self._where[pair].add(index)
+            else:
+                self._where[pair].discard(index)
+        return set(pairs)
+
+
+def _merge_in(word: list[str], pair: Pair, merged: str) -> list[str]:
+    result: list[str] = []
+    index = 0
+    while index < len(word):
+        if tuple(word[index : index + 2]) == pair:
+            result.append(merged)
+            index += 2
+        else:
+            result.append(word[index])
+            index += 1
+    return result
+
+
+@final
+class WordPieceTokenizer(Tokenizer):
+    """Words and marks, then ``longest_match`` within each.
+
+    EQ: 01, 09, 10.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, lowercase: bool = False) -> None:
+        self._vocabulary = vocabulary
+        self._lowercase = lowercase
+        longest = max((len(token) for token in vocabulary.tokens[SPECIAL_COUNT:]), default=0)
+        self._longest = min(longest, _LONGEST_PIECE)
+        self._file = VocabularyFile("wordpiece", {"lowercase": lowercase}, vocabulary)
+
+    @property
+    def kind(self) -> Literal["wordpiece"]:
+        """``wordpiece``."""
+        return "wordpiece"
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The look-up table."""
+        return self._vocabulary
+
+    @property
+    def vocabulary_size(self) -> int:
+        """How many ids there are, the special ones included."""
+        return self._vocabulary.size
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 over kind, options and vocabulary, in hexadecimal."""
+        return self._file.fingerprint
+
+    def split(self, text: str) -> list[str]:
+        """The pieces of ``text``, ``[UNK]`` for unknown characters."""
+        return [
+            piece
+            for word in split_punctuation(text.lower() if self._lowercase else text)
+            for piece in longest_match(word, self._vocabulary, self._longest)
+        ]
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of ``text``. Raises DataError for a lone surrogate."""
+        check_text(text)
+        return self._vocabulary.encode(self.split(text))
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text. Raises DataError for a lone surrogate."""
+        return [self.encode(text) for text in texts]
+
+    def resegment(
+        self,
+        rows: IdRows,
+        alpha: float,
+        seeds: Seeds,  # noqa: ARG002  (there is one segmentation)
+    ) -> IdRows:
+        """The rows as they are. Raises ConfigError unless alpha is 0."""
+        if alpha:
+            raise ConfigError("sampling needs kind bpe or unigram, got wordpiece")
+        return rows
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of ``ids``, without PAD, START and STOP; spaces are guessed at marks.
+
+        Raises DataError for an unknown id.
+        """
+        words: list[str] = []
+        for id_ in map(int, ids):
+            if id_ in SILENT_IDS:
+                continue
+            [piece] = self._vocabulary.decode([id_])
+            if words and piece.startswith(CONTINUATION) and piece != CONTINUATION:
+                words[-1] += piece.removeprefix(CONTINUATION)
+            else:
+                words.append(piece)
+        return join_words(words)
+
+    def normalize(self, text: str) -> str:
+        """The text as its words give it back. Raises DataError for a lone surrogate."""
+        check_text(text)
+        return join_words(split_punctuation(text.lower() if self._lowercase else text))
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """The piece of each id. Raises DataError for an unknown id."""
+        return self._vocabulary.decode(ids)
+
+    def save(self, folder: Path, name: str) -> None:
+        """Write ``NAME.vocab.json``."""
+        self._file.write(folder, name)
+
+
+def train_wordpiece(texts: Iterable[str], config: TokenizerConfig) -> WordPieceTokenizer:
+    """Learn pieces from words and their counts.
+
+    EQ: 09.  Raises DataError if there is no text.
+    """
+    counts: Counter[str] = Counter()
+    for text in texts:
+        check_text(text)
+        counts.update(split_punctuation(text.lower() if config.lowercase else text))
+    if not counts:
+        raise DataError("a vocabulary must be learned from text, got none but blank lines")
+    pieces = learn_pieces(counts, config.vocabulary_size - SPECIAL_COUNT)
+    return WordPieceTokenizer(Vocabulary.of(pieces), config.lowercase)
