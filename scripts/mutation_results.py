@@ -1,208 +1,265 @@
-"""What became of the mutants: kept between two runs, counted, and written down."""
+"""What became of the mutants: counted, kept between two runs, and written down."""
 
-import hashlib
 import json
-import re
+import math
 import sys
 import tomllib
-from functools import cache
+from collections import defaultdict
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mutants import Mutant
+from mutants import Mutant, content_hash
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 import machine  # noqa: E402  every result file says in the same way where it was made
 
 EQUIVALENT = "equivalent_mutants.toml"
+RESULT = "mutation.json"
 
 
-class Verdicts:
-    """Which mutants were noticed, by which test, in a folder with a file for each mutant."""
+@dataclass
+class FileResult:
+    """The mutants of one file and what became of those that were tried."""
 
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
-        self.tests: dict[str, Path] = {}
-        """The files of tests that were collected."""
+    area: str
+    file: str
+    content: str
+    """``content_hash`` of the file that was broken."""
+    mutants: int
+    """All there are."""
+    chosen: list[Mutant]
+    commit: str = ""
+    tried: list[dict[str, Any]] = field(default_factory=list)
+    """Line, kind, before and after of each, its verdict, and the test that noticed it."""
+    is_new: bool = True
 
-    def known(self, mutant: Mutant) -> str | None:
-        """``killed`` or ``survived``, if nothing it depends on has changed since."""
-        entry = self._read(mutant)
-        if not entry:
-            return None
-        killed = entry["verdict"] == "killed"
-        if entry["depends_on"] != self._depends_on(entry["by"] if killed else ""):
-            return None
-        return str(entry["verdict"])
+    def take(self, known: dict[str, Any]) -> bool:
+        """Use the figures of an earlier run if the same content was broken then."""
+        for each in known.get("files", []):
+            if (each["area"], each["content"]) == (self.area, self.content):
+                self.commit, self.tried, self.is_new = each["commit"], each["tried"], False
+                return True
+        return False
 
-    def noticed_by(self, mutant: Mutant) -> str:
-        """The test that noticed it the last time, or nothing."""
-        return str(self._read(mutant).get("by", ""))
-
-    def record(self, mutant: Mutant, *, killed: bool, by: str) -> None:
-        """Take note of a verdict; ``by`` is empty if no test failed but the process ended."""
-        entry = {
-            "verdict": "killed" if killed else "survived",
-            "by": by,
-            "depends_on": self._depends_on(by if killed else ""),
-        }
-        self._place(mutant).write_text(json.dumps(entry), encoding="utf-8")
-
-    def _depends_on(self, test: str) -> str:
-        """Fingerprint of the file of one test, or of all."""
-        name = test.partition("::")[0]
-        paths = [path for path in self.tests.values() if name and str(path).endswith(name)]
-        return "".join(_hash_of_file(path)[:16] for path in paths or self.tests.values())
-
-    def _read(self, mutant: Mutant) -> dict[str, Any]:
-        place = self._place(mutant)
-        content: dict[str, Any] = json.loads(place.read_text()) if place.exists() else {}
-        return content
-
-    def _place(self, mutant: Mutant) -> Path:
-        used = "".join(_hash_of_file(path) for path in sorted(_used_by(mutant.path)))
-        key = _hash(f"{mutant.path} {mutant.source} {used}".encode())
-        return self.folder / f"{key}.json"
+    def fill(self, verdicts: dict[Mutant, dict[str, Any]]) -> None:
+        """Take the verdicts of this run."""
+        if not self.is_new:
+            return
+        self.commit = machine.describe(("torch",))["commit"]
+        self.tried = [
+            {
+                "line": mutant.line,
+                "kind": mutant.kind,
+                "before": mutant.before,
+                "after": mutant.after,
+                **verdicts[mutant],
+            }
+            for mutant in self.chosen
+            if verdicts.get(mutant, {}).get("verdict", "unable") != "unable"
+        ]
 
 
-@cache
-def _used_by(path: Path) -> frozenset[Path]:
-    """A file and those in its folder whose code it imports, and they in turn."""
-    found, todo = {path}, [path]
-    while todo:
-        text = todo.pop().read_text(encoding="utf-8")
-        folder = ".".join(path.parent.parts)
-        for name in re.findall(rf"^from {re.escape(folder)}\.(\w+) import", text, re.MULTILINE):
-            used = path.with_name(f"{name}.py")
-            if used not in found:
-                found.add(used)
-                todo.append(used)
-    return frozenset(found)
+def read_result(folder: Path) -> dict[str, Any]:
+    """The figures of the last run, or nothing."""
+    path = folder / RESULT
+    if not path.exists():
+        return {}
+    result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return result if result.get("format") == 2 else {}
 
 
-@cache
-def _hash_of_file(path: Path) -> str:
-    return _hash(path.read_bytes())
-
-
-def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def equivalents(everything: list[Mutant]) -> dict[Mutant, str]:
-    """The mutants that nobody can notice, each with the reason; refuses entries without mutant."""
+def equivalents(results: list[FileResult]) -> dict[tuple[str, str, str], str]:
+    """The mutants that nobody can notice, each with the reason; refuses one that was noticed."""
     path = Path(__file__).with_name(EQUIVALENT)
-    table = tomllib.loads(path.read_text(encoding="utf-8"))
-    found: dict[Mutant, str] = {}
-    broken = {mutant.path.as_posix() for mutant in everything}
-    for entry in table["mutant"]:
-        if entry["file"] not in broken:
-            continue
-        key = entry["file"], entry["before"], entry["after"]
-        fitting = [m for m in everything if (m.path.as_posix(), m.before, m.after) == key]
-        if not fitting or not entry["reason"].strip():
-            sys.exit(f"{EQUIVALENT}: no such mutant, or no reason: {key}")
-        found |= dict.fromkeys(fitting, entry["reason"])
+    table = tomllib.loads(path.read_text(encoding="utf-8"))["mutant"]
+    reasons = {(each["module"], each["before"], each["after"]): each["reason"] for each in table}
+    for result in results:
+        for each in result.tried:
+            key = Path(result.file).stem, each["before"], each["after"]
+            if key in reasons and each["verdict"] == "noticed":
+                sys.exit(f"{EQUIVALENT}: noticed after all by {each['by']}: {key}")
+    return reasons
+
+
+def interval(noticed: int, count: int) -> tuple[float, float]:
+    """Wilson's 95% confidence interval of a share, in percent."""
+    if count == 0:
+        return 0.0, 100.0
+    z, share = 1.959964, noticed / count
+    middle = share + z * z / (2 * count)
+    spread = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    scale = 1 + z * z / count
+    return 100 * (middle - spread) / scale, 100 * (middle + spread) / scale
+
+
+def counted(tried: list[dict[str, Any]]) -> dict[str, Any]:
+    """How many were tried and noticed, and the shares of those that can be noticed."""
+    able = [each for each in tried if not each.get("reason")]
+    noticed = sum(each["verdict"] == "noticed" for each in able)
+    own = sum(each["verdict"] == "noticed" and each["is_own"] for each in able)
+    return {
+        "tried": len(tried),
+        "cannot_be_noticed": len(tried) - len(able),
+        "noticed": noticed,
+        "by_own_tests": own,
+        "percent": round(100 * noticed / max(1, len(able)), 1),
+        "percent_interval": [round(each, 1) for each in interval(noticed, len(able))],
+        "percent_by_own": round(100 * own / max(1, len(able)), 1),
+        "percent_by_own_interval": [round(each, 1) for each in interval(own, len(able))],
+    }
+
+
+def summaries(files: list[dict[str, Any]], key: str) -> dict[str, dict[str, Any]]:
+    """Figures for each area or each kind of mistake, and for all of them together."""
+    grouped: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for each in files:
+        for mutant in each["tried"]:
+            grouped[mutant["kind"] if key == "kind" else each["area"]].append(mutant)
+    found = {name: counted(grouped[name]) for name in sorted(grouped)}
+    found["all"] = counted([mutant for each in files for mutant in each["tried"]])
     return found
 
 
-def print_table(
-    everything: list[Mutant], alive: list[Mutant], unnoticeable: dict[Mutant, str]
-) -> float:
-    """Print how many of each file's mutants were noticed; the percentage of all."""
-    wrong = [mutant for mutant in unnoticeable if mutant not in alive]
-    if wrong:
-        sys.exit(f"{EQUIVALENT}: noticed after all: " + "; ".join(map(str, wrong)))
-    print(f"\n{'file':<40}{'mutants':>9}{'killed':>9}{'equivalent':>12}", end="")
-    print(f"{'of all':>9}{'of noticeable':>15}")
-    rows = counted(everything, alive, unnoticeable)
-    for row in rows:
-        print(
-            f"{row['file']:<40}{row['mutants']:>9}{row['killed']:>9}{row['equivalent']:>12}"
-            f"{row['percent_of_all']:>8.1f}%{row['percent_of_noticeable']:>14.1f}%"
-        )
-    return float(rows[-1]["percent_of_all"])
-
-
-def counted(
-    everything: list[Mutant], alive: list[Mutant], unnoticeable: dict[Mutant, str]
-) -> list[dict[str, Any]]:
-    """A row of figures for each file, and one for all of them."""
-    rows = []
-    paths = list(dict.fromkeys(mutant.path for mutant in everything))
-    for name, chosen in [*((path.as_posix(), [path]) for path in paths), ("all", paths)]:
-        count = sum(mutant.path in chosen for mutant in everything)
-        killed = count - sum(mutant.path in chosen for mutant in alive)
-        equivalent = sum(mutant.path in chosen for mutant in unnoticeable)
-        rows.append(
+def as_table(results: list[FileResult], reasons: dict[tuple[str, str, str], str]) -> list[dict]:
+    """Plain values of every file, each survivor with its reason if it has one."""
+    files = []
+    for result in sorted(results, key=lambda each: (each.area, each.file)):
+        tried = []
+        for each in result.tried:
+            key = Path(result.file).stem, each["before"], each["after"]
+            reason = {"reason": reasons[key]} if key in reasons else {}
+            tried.append({k: v for k, v in each.items() if k != "reason"} | reason)
+        files.append(
             {
-                "file": name,
-                "mutants": count,
-                "killed": killed,
-                "equivalent": equivalent,
-                "percent_of_all": round(100 * killed / max(1, count), 2),
-                "percent_of_noticeable": round(100 * killed / max(1, count - equivalent), 2),
+                "area": result.area,
+                "file": result.file,
+                "content": result.content,
+                "commit": result.commit,
+                "mutants": result.mutants,
+                "tried": tried,
             }
         )
-    return rows
+    return files
+
+
+def print_table(results: list[FileResult], reasons: dict[tuple[str, str, str], str]) -> None:
+    """Print the shares of each area and of each kind."""
+    files = as_table(results, reasons)
+    print(f"\n{'':<22}{'tried':>7}{'equiv.':>7}{'any':>7}{'own':>7}{'any %':>22}{'own %':>22}")
+    for key in ("area", "kind"):
+        for name, row in summaries(files, key).items():
+            any_low, any_high = row["percent_interval"]
+            own_low, own_high = row["percent_by_own_interval"]
+            print(
+                f"{name:<22}{row['tried']:>7}{row['cannot_be_noticed']:>7}{row['noticed']:>7}"
+                f"{row['by_own_tests']:>7}{row['percent']:>9} ({any_low} to {any_high})"
+                f"{row['percent_by_own']:>9} ({own_low} to {own_high})"
+            )
+        print()
 
 
 def write_result(
-    folder: Path, everything: list[Mutant], alive: list[Mutant], unnoticeable: dict[Mutant, str]
+    folder: Path,
+    results: list[FileResult],
+    reasons: dict[tuple[str, str, str], str],
+    known: dict[str, Any],
 ) -> None:
-    """Write mutation.json and mutation.md."""
+    """Write mutation.json and mutation.md; figures of areas that this run left alone stay."""
+    files = as_table(results, reasons)
+    areas = {each["area"] for each in files}
+    files += [each for each in known.get("files", []) if each["area"] not in areas]
+    files.sort(key=lambda each: (each["area"], each["file"]))
     result = {
+        "format": 2,
         "benchmark": "mutation",
         "command": machine.command(),
-        "machine": machine.describe(("torch", "pytest")),
-        "files": counted(everything, alive, unnoticeable),
-        "survivors": [
-            {
-                "file": mutant.path.as_posix(),
-                "line": mutant.line,
-                "before": mutant.before,
-                "after": mutant.after,
-                "why_it_cannot_be_noticed": unnoticeable.get(mutant),
-            }
-            for mutant in alive
-        ],
+        "machine": machine.describe(("torch", "pytest", "hypothesis")),
+        "areas": summaries(files, "area"),
+        "kinds": summaries(files, "kind"),
+        "files": files,
     }
-    text = json.dumps(result, indent=1, ensure_ascii=False) + "\n"
-    (folder / "mutation.json").write_text(text, encoding="utf-8")
+    # One line for each mutant: a refresh of one file changes the lines of that file alone.
+    text = json.dumps(result, indent=1, ensure_ascii=False)
+    (folder / RESULT).write_text(text + "\n", encoding="utf-8")
     (folder / "mutation.md").write_text(page(result), encoding="utf-8")
 
 
 def page(result: dict[str, Any]) -> str:
     """The same for the eye."""
-    about, everything = result["machine"], result["files"][-1]
+    about, everything = result["machine"], result["areas"]["all"]
     lines = [
-        "# Do the tests notice when an equation is broken?",
+        "# Do the tests notice when the program is broken?",
         "",
         "<!-- Written by scripts/mutate.py. -->",
         "",
-        f"Of {everything['mutants']} mutants, each a file of `pellucid/equations` changed in one"
-        f" place, the tests kill **{everything['percent_of_all']}%**. {everything['equivalent']} of"
-        " those that survive compute the same and cannot be noticed; the reasons stand in"
-        " `scripts/equivalent_mutants.toml` and below. Of all others"
-        f" **{everything['percent_of_noticeable']}%** are killed.",
+        f"A sample of {everything['tried']} mutants, each one file of the program changed in one"
+        f" place: the tests notice **{everything['percent']}%** of those that can be noticed"
+        f" ({_range(everything['percent_interval'])}), and the tests that belong to the broken"
+        f" equation or part notice **{everything['percent_by_own']}%**"
+        f" ({_range(everything['percent_by_own_interval'])}).",
         "",
-        f"Command: `{result['command']}`. {about['date'][:10]}, commit {about['commit']}, torch"
-        f" {about['versions']['torch']}, Python {about['python']}.",
+        "Every mutant of an area has the same chance to be in the sample, and the same are chosen"
+        " every time. A mutant is given tests for about 40 seconds, so the shares are lower bounds."
+        " The intervals are Wilson's, of 95% confidence. What cannot be noticed computes the same;"
+        " the reasons are below and in `scripts/equivalent_mutants.toml`. Figures of a file hold as"
+        " long as its code does (comments and docstrings do not count); `python scripts/mutate.py`"
+        " tries the files that have changed.",
         "",
-        "| file | mutants | killed | cannot be noticed | of all | of the noticeable |",
-        "|---|---:|---:|---:|---:|---:|",
+        f"{about['date'][:10]}, torch {about['versions']['torch']}, Python {about['python']}; the"
+        " last column of the files says at which commit each was broken.",
     ]
-    lines += [
-        f"| {row['file']} | {row['mutants']} | {row['killed']} | {row['equivalent']} |"
-        f" {row['percent_of_all']}% | {row['percent_of_noticeable']}% |"
-        for row in result["files"]
-    ]
+    for title, key in (("Areas", "areas"), ("Kinds of mistakes", "kinds")):
+        lines += [
+            "",
+            f"## {title}",
+            "",
+            "| | tried | cannot be noticed | by any test | by its own tests |",
+            "|---|---:|---:|---:|---:|",
+        ]
+        for name, row in result[key].items():
+            lines.append(
+                f"| {name} | {row['tried']} | {row['cannot_be_noticed']} | {row['percent']}%"
+                f" ({_range(row['percent_interval'])}) | {row['percent_by_own']}%"
+                f" ({_range(row['percent_by_own_interval'])}) |"
+            )
     lines += ["", "## Survivors", ""]
-    for each in result["survivors"]:
-        why = each["why_it_cannot_be_noticed"] or "**not noticed yet**"
-        lines.append(
-            f"- {each['file']}:{each['line']} `{each['before']}` → `{each['after']}`: {why}"
-        )
+    lines += [
+        f"- {each['file']}:{mutant['line']} ({mutant['kind']}) `{mutant['before']}` →"
+        f" `{mutant['after']}`: {mutant.get('reason') or '**not noticed yet**'}"
+        for each in result["files"]
+        for mutant in each["tried"]
+        if mutant["verdict"] != "noticed"
+    ] or ["None."]
+    lines += ["", "## Noticed, but not by its own tests", ""]
+    lines += [
+        f"- {each['file']}:{mutant['line']} ({mutant['kind']}) `{mutant['before']}` →"
+        f" `{mutant['after']}`: {mutant['by'].partition('[')[0]}"
+        for each in result["files"]
+        for mutant in each["tried"]
+        if mutant["verdict"] == "noticed" and not mutant["is_own"]
+    ] or ["None."]
+    lines += ["", "## Files", "", "| file | mutants | tried | noticed | commit |"]
+    lines += ["|---|---:|---:|---:|---|"]
+    lines += [
+        f"| {each['file']} | {each['mutants']} | {len(each['tried'])} |"
+        f" {sum(mutant['verdict'] == 'noticed' for mutant in each['tried'])} | {each['commit']} |"
+        for each in result["files"]
+    ]
     return "\n".join(lines) + "\n"
+
+
+def _range(ends: list[float]) -> str:
+    return f"{ends[0]} to {ends[1]}"
+
+
+def stale_files(result: dict[str, Any], files: dict[str, list[Path]]) -> list[str]:
+    """The files of each area whose code is not what the figures are about."""
+    known = {(each["area"], each["content"]) for each in result.get("files", [])}
+    return [
+        path.as_posix()
+        for area, paths in files.items()
+        for path in paths
+        if (area, content_hash(path)) not in known
+    ]
