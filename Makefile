@@ -24,6 +24,7 @@ types: $(VENV)/.dev
 docs: $(VENV)/.demo
 	$(BIN)/python scripts/document_config.py
 	$(BIN)/python scripts/document_equations.py
+	$(BIN)/python scripts/document_parts.py
 
 $(VENV)/bin/python:
 	$(PY) -m venv $(VENV)

@@ -11,9 +11,10 @@ from torch import Tensor
 from pellucid.core.config import nearest_name
 from pellucid.core.errors import ConfigError
 from pellucid.inspection.capture_file import CaptureHeader, make_entry, read_capture, write_capture
-from pellucid.inspection.entries import Description, Entry, describe, locate, select
+from pellucid.inspection.entries import Entry, locate, select
 from pellucid.inspection.forward import run
 from pellucid.inspection.notebook import html_table
+from pellucid.inspection.parts import Part, parts_of
 from pellucid.inspection.predictions import likeliest
 from pellucid.inspection.sentence import (
     Openable,
@@ -92,10 +93,10 @@ class Capture:
 
     def _repr_html_(self) -> str:
         rows = [
-            (name, entry.shape_in_words, entry.equation_names, entry.meaning)
+            (name, entry.shape_in_words, entry.equation_names, entry.formula, entry.meaning)
             for name, entry in self.entries.items()
         ]
-        table = html_table(("name", "shape", "equations", "meaning"), rows)
+        table = html_table(("name", "shape", "equations", "formula", "meaning"), rows)
         return f"<p>{html.escape(self.sentence.source)} → {html.escape(self.text)}</p>{table}"
 
     def save(self, path: Path | str) -> None:
@@ -108,10 +109,7 @@ class Capture:
             model=self.config.model_dump(mode="json"),
             confidences=self.confidences,
             predictions=self.predictions,
-            entries={
-                name: Description(entry.axes, entry.equations, entry.meaning)
-                for name, entry in self.entries.items()
-            },
+            entries={name: entry.part for name, entry in self.entries.items()},
         )
         write_capture(Path(path), header, self.entries)
 
@@ -142,21 +140,21 @@ def inspect(
     """
     inside = open_model(opened)
     patterns = [only] if isinstance(only, str) else only
-    select(describe(inside.model.config), patterns)  # a fault is told before anything is translated
+    select(parts_of(inside.model.config), patterns)  # a fault is raised before translating
     return capture_of(inside, read_sentence(inside, source, target), patterns)
 
 
 def capture_of(opened: Opened, sentence: Sentence, only: Sequence[str]) -> Capture:
     """The capture of a sentence that was read. Raises ConfigError if a pattern matches nothing."""
-    described = describe(opened.model.config)
-    chosen = select(described, only)
+    parts = parts_of(opened.model.config)
+    chosen = select(parts, only)
     trace = Trace(*{locate(name)[0] for name in chosen})
     logits = run(opened, sentence, trace)
     confidences, predictions = _judge(logits, sentence, opened.target_tokenizer)
     return Capture(
         sentence=sentence,
         config=opened.model.config,
-        entries=_entries(chosen, described, trace.values, sentence),
+        entries=_entries(chosen, parts, trace.values, sentence),
         confidences=confidences,
         predictions=predictions,
     )
@@ -164,7 +162,7 @@ def capture_of(opened: Opened, sentence: Sentence, only: Sequence[str]) -> Captu
 
 def _entries(
     chosen: Sequence[str],
-    described: Mapping[str, Description],
+    parts: Mapping[str, Part],
     values: Mapping[str, Tensor],
     sentence: Sentence,
 ) -> dict[str, Entry]:
@@ -178,7 +176,7 @@ def _entries(
             value = values[inner_name]
             tensor = value if inner_name.endswith(".positions") else value[0]
             tensors[name] = _alone(tensor if head is None else tensor[head])
-    return {name: make_entry(name, tensors[name], described[name], sentence) for name in chosen}
+    return {name: make_entry(name, tensors[name], parts[name], sentence) for name in chosen}
 
 
 def _alone(tensor: Tensor) -> Tensor:

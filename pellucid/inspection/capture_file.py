@@ -12,7 +12,8 @@ from torch import Tensor
 from pellucid.core.errors import CorruptError
 from pellucid.core.files import write_file
 from pellucid.core.tensors import load_tensors, read_metadata
-from pellucid.inspection.entries import Description, Entry, locate
+from pellucid.inspection.entries import Entry, locate
+from pellucid.inspection.parts import Part
 from pellucid.inspection.sentence import Prediction, Sentence
 
 _KEY = "pellucid.capture"
@@ -28,17 +29,17 @@ class CaptureHeader:
     """The settings of the model."""
     confidences: tuple[float, ...]
     predictions: tuple[tuple[Prediction, ...], ...]
-    entries: dict[str, Description]
+    entries: dict[str, Part]
     version: int = _VERSION
 
 
 _HEADER = pydantic.TypeAdapter(CaptureHeader)
 
 
-def make_entry(name: str, tensor: Tensor, described: Description, sentence: Sentence) -> Entry:
+def make_entry(name: str, tensor: Tensor, part: Part, sentence: Sentence) -> Entry:
     """A tensor with what it is, and the words along its axes."""
-    words = tuple(sentence.words(axis) for axis in described.axes)
-    return Entry(name, tensor, described.axes, described.equations, described.meaning, words)
+    words = tuple(sentence.words(axis) for axis in part.axes)
+    return Entry(name, tensor, part, words)
 
 
 def write_capture(path: Path, header: CaptureHeader, entries: Mapping[str, Entry]) -> None:
@@ -73,11 +74,11 @@ def read_capture(path: Path) -> tuple[CaptureHeader, dict[str, Entry]]:
     if header.version != _VERSION:
         raise CorruptError(f"{path} must be a capture of version {_VERSION}, got {header.version}")
     entries = {}
-    for name, description in header.entries.items():
+    for name, part in header.entries.items():
         tensor = _tensor(name, tensors)
-        if tensor is None or tensor.dim() != len(description.axes):
+        if tensor is None or tensor.dim() != len(part.axes):
             raise CorruptError(f"{path} is not a readable capture: no tensor fits {name}")
-        entries[name] = make_entry(name, tensor, description, header.sentence)
+        entries[name] = make_entry(name, tensor, part, header.sentence)
     return header, entries
 
 

@@ -7,8 +7,9 @@ from typing import assert_never
 from torch import Tensor
 
 from pellucid.core.errors import ConfigError
-from pellucid.inspection.entries import describe, locate, select
+from pellucid.inspection.entries import locate, select
 from pellucid.inspection.forward import log_probabilities, run
+from pellucid.inspection.parts import parts_of
 from pellucid.inspection.sentence import Openable, Sentence, open_model, read_sentence
 from pellucid.model.config import ModelConfig
 from pellucid.model.trace import UNWATCHED, Edit, Trace
@@ -61,7 +62,7 @@ def patch(
     """
     inside = open_model(opened)
     config = inside.model.config
-    chosen = select(describe(config), [names] if isinstance(names, str) else names)
+    chosen = select(parts_of(config), [names] if isinstance(names, str) else names)
     _require_way_on(chosen, config)
     sentence_a = read_sentence(inside, source_a, target)
     sentence_b = _with_target_of(sentence_a, read_sentence(inside, source_b, sentence_a.text))

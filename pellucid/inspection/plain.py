@@ -43,6 +43,7 @@ def plain_entry(entry: Entry, *, with_values: bool) -> Plain:
         "axes": list(entry.axes),
         "shape": list(entry.tensor.shape),
         "equations": [f"EQ-{number:02}" for number in entry.equations],
+        "formula": entry.formula,
         "meaning": entry.meaning,
     }
     return {**described, "values": _finite(entry.tensor)} if with_values else described

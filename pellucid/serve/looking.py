@@ -8,7 +8,8 @@ from typing import Any
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.decoding.watch import SearchWatcher
 from pellucid.inspection.capture import Capture, capture_of
-from pellucid.inspection.entries import describe, select
+from pellucid.inspection.entries import select
+from pellucid.inspection.parts import parts_of
 from pellucid.inspection.report.content import BUDGET, report_content
 from pellucid.inspection.report.glances import look_around
 from pellucid.inspection.report.page import render_page
@@ -36,7 +37,7 @@ def look_inside(
     _check_tokens(model, request, limits)
     inside = open_model(model.bundle, watcher)
     try:
-        select(describe(inside.model.config), request.only)  # before anything is translated
+        select(parts_of(inside.model.config), request.only)  # before anything is translated
         sentence = read_sentence(inside, request.text, request.target)
         capture = capture_of(inside, sentence, request.only)
     except ConfigError as error:

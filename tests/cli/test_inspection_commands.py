@@ -31,8 +31,8 @@ def test_inspect_lists_what_matches_a_pattern(tiny_run: Path):
     result = pellucid("inspect", tiny_run, SENTENCE, "--only", "encoder.layers.0.*.heads.1.weights")
     assert result.out.splitlines()[-1] == (
         "encoder.layers.0.self_attention.heads.1.weights  (source token 4 x source token 4)"
-        "  EQ-52, EQ-53  Head 1 alone. How much each row looks at each key: softmax of the scores;"
-        " each row sums to one."
+        "  EQ-52, EQ-53  Head 1 alone. The attention weights: the softmax of the scores; each row"
+        " sums to one."
     )
 
 
@@ -44,7 +44,7 @@ def test_inspect_writes_json_with_the_numbers_that_were_asked_for(tiny_run: Path
     found = json.loads(result.out)
     assert found["target_tokens"] == ["the", "cat", "</s>"]
     [entry] = found["entries"]
-    assert (entry["name"], entry["shape"], entry["equations"]) == (name, [3, 3], ["EQ-72"])
+    assert (entry["name"], entry["shape"], entry["equations"]) == (name, [3, 3], ["EQ-70", "EQ-72"])
     assert [row.count(None) for row in entry["values"]] == [2, 1, 0]  # what is ahead is hidden
     assert len(found["lens"]) == 2
     assert len(found["heads"]) == 4

@@ -108,6 +108,14 @@ def test_the_page_of_settings_is_what_the_code_says(writer: ModuleType):
     )
 
 
+def test_the_table_of_parts_is_what_the_code_says():
+    sys.path.insert(0, str(ROOT / "scripts"))
+    parts = importlib.import_module("document_parts")
+    assert parts.PAGE.read_text(encoding="utf-8") == parts.document(), (
+        "docs/inspection.md is stale: run scripts/document_parts.py"
+    )
+
+
 def test_every_setting_is_explained():
     for name, section in RunConfig.model_fields.items():
         for key, field in section.annotation.model_fields.items():

@@ -40,7 +40,7 @@ def test_every_attention_has_a_row_and_every_head_a_map(tmp_path: Path):
         assert written.count(name) == 1
     assert written.count("head 1") == 6
     assert written.count("mean of the heads") == 6
-    assert "Attention weights: softmax(QKᵀ/√dₖ), EQ-52" in written
+    assert "Attention weights: softmax(Q Kᵀ / √dₖ), EQ-51, EQ-52, EQ-53, EQ-60" in written
 
 
 def test_the_words_read_stand_below_and_those_said_on_the_left(tmp_path: Path):
@@ -56,9 +56,9 @@ def test_the_words_read_stand_below_and_those_said_on_the_left(tmp_path: Path):
 @pytest.mark.parametrize(
     ("variant", "formula"),
     [
-        ("additive", "softmax(v · tanh(h W + h̄ U)), EQ-135"),
-        ("dot, gru", "softmax(h · h̄), EQ-136"),
-        ("general", "softmax(hᵀ W h̄), EQ-136"),
+        ("additive", "softmax(v · tanh(h W + H U)), EQ-38, EQ-135, EQ-139"),
+        ("dot, gru", "softmax(h Hᵀ), EQ-38, EQ-135, EQ-136, EQ-139"),
+        ("general", "softmax(h W Hᵀ), EQ-38, EQ-135, EQ-136, EQ-139"),
     ],
 )
 def test_a_recurrent_model_is_drawn_under_its_own_equation(

@@ -9,6 +9,7 @@ from tiny_models import tiny_bundle
 from pellucid.inspection.capture import inspect
 from pellucid.inspection.entries import Entry
 from pellucid.inspection.notebook import html_matrix
+from pellucid.inspection.parts import Part
 
 
 def cells(markup: str) -> list[list[str]]:
@@ -20,7 +21,7 @@ def cells(markup: str) -> list[list[str]]:
 def test_a_capture_is_a_table_of_what_it_holds():
     capture = inspect(tiny_bundle(), "a b", "c", only=("logits", "*.heads.0.weights"))
     header, *rows = cells(capture._repr_html_())
-    assert header == ["name", "shape", "equations", "meaning"]
+    assert header == ["name", "shape", "equations", "formula", "meaning"]
     assert [row[0] for row in rows] == capture.names()
     assert rows[-1][:3] == ["logits", "target token 2 x vocabulary 13", "EQ-112"]
     assert "<p>a b → c</p>" in capture._repr_html_()
@@ -41,7 +42,8 @@ def test_an_entry_is_its_matrix_with_words_beside_it():
 
 def test_whatever_stands_in_a_sentence_is_text():
     token = "<script>alert('&')</script>"
-    entry = Entry(token, torch.ones(1, 1), ("source token",) * 2, (1,), token, ((token,),) * 2)
+    part = Part(("source token",) * 2, (1,), token)
+    entry = Entry(token, torch.ones(1, 1), part, ((token,),) * 2)
     markup = entry._repr_html_()
     assert "<script" not in markup
     assert cells(markup) == [["", token], [token, "1"]]

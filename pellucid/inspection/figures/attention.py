@@ -4,7 +4,7 @@ import dataclasses
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, assert_never
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -13,6 +13,7 @@ from pellucid.core.errors import ConfigError
 from pellucid.inspection.ablation import AblationStudy
 from pellucid.inspection.capture import Capture
 from pellucid.inspection.figures.canvas import new_figure, print_style, save_picture
+from pellucid.inspection.parts import choices_of, name_equations, part
 from pellucid.model.config import ModelConfig
 
 MOST_PANELS = 150
@@ -129,17 +130,13 @@ def _readable(stem: str) -> str:
 
 
 def _formula(config: ModelConfig) -> str:
-    match config.kind:
-        case "transformer" | "encoder" | "decoder" | "skipgram":
-            return "softmax(QKᵀ/√dₖ), EQ-52" if config.scale_attention else "softmax(QKᵀ), EQ-61"
-        case "rnn" | "rnn-attention":
-            return {
-                "additive": "softmax(v · tanh(h W + h̄ U)), EQ-135",
-                "dot": "softmax(h · h̄), EQ-136",
-                "general": "softmax(hᵀ W h̄), EQ-136",
-            }[config.attention]
-        case _:
-            assert_never(config.kind)
+    """The formula of the weights, that of the scores put in, and its equations."""
+    prefix = "recurrent." if config.kind == "rnn-attention" else ""
+    scores = part(f"{prefix}scores", choices_of(config, "cross-attention"))
+    weights = part(f"{prefix}weights")
+    _, _, product = scores.formula.partition(" = ")
+    numbers = sorted({*weights.equations, *scores.equations})
+    return f"softmax({product}), {name_equations(numbers)}"
 
 
 def _draw_panel(axis: Any, panel: _Panel, *, has_row_words: bool) -> Any:
@@ -155,8 +152,8 @@ def _tables(study: AblationStudy) -> dict[str, tuple[Any, list[str]]]:
     """Changes of BLEU, (layer, head) for each kind of attention and (layer, side) for layers."""
     changes: dict[str, dict[tuple[int, int], float]] = {}
     columns: dict[str, list[str]] = {}
-    for part in study.parts:
-        stem, mark, head = part.part.partition(".heads.")
+    for each in study.parts:
+        stem, mark, head = each.part.partition(".heads.")
         side, _, rest = stem.partition(".layers.")
         layer, _, kind = rest.partition(".")
         if mark:
@@ -165,7 +162,7 @@ def _tables(study: AblationStudy) -> dict[str, tuple[Any, list[str]]]:
             title, column, label = _LAYERS, ["encoder", "decoder"].index(side), side
         else:
             title, column, label, layer = "attention", 0, "all", "0"
-        changes.setdefault(title, {})[int(layer), column] = part.bleu - study.bleu
+        changes.setdefault(title, {})[int(layer), column] = each.bleu - study.bleu
         labels = columns.setdefault(title, [])
         if label not in labels:
             labels.append(label)

@@ -3,6 +3,7 @@
 import dataclasses
 import math
 
+from pellucid.inspection.parts import choices_of, part
 from pellucid.inspection.report.mathml import (
     TRANSPOSE,
     Node,
@@ -17,7 +18,7 @@ from pellucid.inspection.report.mathml import (
     sup,
     words,
 )
-from pellucid.inspection.report.steps import HEAD, Step, Symbol, formula_of, use
+from pellucid.inspection.report.steps import HEAD, Step, Symbol, formula_of, step_of, use
 from pellucid.model.config import ModelConfig
 
 
@@ -28,16 +29,22 @@ class AttentionPlace:
     name: str
     """As in the names of a capture."""
     queries: Symbol
-    """The rows that ask."""
+    """The hidden states that the queries are made of."""
     memory: Symbol
-    """The rows that are asked; for self-attention the same."""
+    """The hidden states that are attended to; for self-attention the same."""
     masked: bool
     config: ModelConfig
 
     @property
     def is_cross(self) -> bool:
-        """Whether one side asks and another is asked."""
+        """Whether the decoder attends to the encoder."""
         return self.queries.key != self.memory.key
+
+    @property
+    def choices(self) -> frozenset[str]:
+        """As the table of parts writes them."""
+        where = ["cross-attention"] if self.is_cross else ["masked"] if self.masked else []
+        return choices_of(self.config, *where)
 
     @property
     def distances(self) -> str:
@@ -53,39 +60,39 @@ def head_symbol(letter: str, place: AttentionPlace, part: str, meaning: str) -> 
 
 
 def attention_steps(place: AttentionPlace) -> tuple[Step, ...]:
-    """Queries, keys, values, scores, mask, weights, what each head says, and all heads mixed."""
+    """Queries, keys, values, scores, mask, weights, each head's output, and all heads mixed."""
     query = head_symbol("Q", place, "query", "queries of this head")
     key = head_symbol("K", place, "key", "keys of this head")
     value = head_symbol("V", place, "value", "values of this head")
     scores = head_symbol("S", place, "scores", "scaled scores")
     masked = dataclasses.replace(
-        head_symbol("M", place, "masked_scores", "scores with the mask laid over them"),
+        head_symbol("M", place, "masked_scores", "masked scores"),
         letter=subsup("S", HEAD, words("masked")),
     )
     weights = head_symbol("A", place, "weights", "attention weights")
-    said = dataclasses.replace(
-        head_symbol("H", place, "output", "what this head says"), letter=sub("head", HEAD)
+    head = dataclasses.replace(
+        head_symbol("H", place, "output", "output of this head"), letter=sub("head", HEAD)
     )
     return (
-        _projection(place, query, place.queries, "What each row asks for."),
-        _projection(place, key, place.memory, "What each row offers to be found by."),
-        _projection(place, value, place.memory, "What each row has to say if it is looked at."),
+        _projection(place, query, place.queries),
+        _projection(place, key, place.memory),
+        _projection(place, value, place.memory),
         _scores(place, query, key, scores),
-        *([_mask(scores, masked)] if place.masked else []),
+        *([_mask(place, scores, masked)] if place.masked else []),
         _weights(place, masked if place.masked else scores, weights),
-        _said(place, weights, value, said),
+        _head(place, weights, value, head),
         _mixed(place),
     )
 
 
-def _projection(place: AttentionPlace, result: Symbol, rows: Symbol, meaning: str) -> Step:
+def _projection(place: AttentionPlace, result: Symbol, rows: Symbol) -> Step:
     title = {"Q": "Queries", "K": "Keys", "V": "Values"}[result.key]
-    part = {"Q": "query", "K": "key", "V": "value"}[result.key]
+    name = {"Q": "query", "K": "key", "V": "value"}[result.key]
     weight = Symbol(
         "W",
         subsup("W", HEAD, result.key),
         "learned by this head",
-        matrix=f"parameters.{place.name}.heads.{HEAD}.{part}",
+        matrix=f"parameters.{place.name}.heads.{HEAD}.{name}",
     )
     right: list[Node | str] = [use(rows), use(weight)]
     symbols, how = [rows, weight], {"kind": "product", "left": rows.key, "right": weight.key}
@@ -94,29 +101,22 @@ def _projection(place: AttentionPlace, result: Symbol, rows: Symbol, meaning: st
             "b",
             subsup("b", HEAD, result.key),
             "learned bias",
-            matrix=f"parameters.{place.name}.heads.{HEAD}.{part}_bias",
+            matrix=f"parameters.{place.name}.heads.{HEAD}.{name}_bias",
         )
         right += ["+", use(bias)]
         symbols.append(bias)
         how["bias"] = bias.key
-    if place.is_cross:
-        source = "the decoder's rows ask" if result.key == "Q" else "the encoder's rows answer"
-        meaning = f"{meaning} In cross-attention {source}."
-    meaning += " A row is multiplied by the head's own matrix."
-    if place.config.projection == "two_stage":
-        meaning += " That matrix is a product: one that all heads share, then one of the head."
     formula = formula_of(result, *right)
     if place.distances == "rotary" and result.key != "V":
-        meaning += " Then its features are turned, in pairs, by an angle that grows with the place."
-        formula, how = formula_of(result, call("turn", *right)), {"kind": "unexplained"}
-    return Step(
-        name=part,
-        title=title,
-        equations=(62, 78, 89) if place.is_cross else (62, 78),
-        formula=formula,
-        meaning=meaning,
-        symbols=(*symbols, result),
-        how=how,
+        formula, how = formula_of(result, call("rotate", *right)), {"kind": "unexplained"}
+    return step_of(
+        part(name, place.choices),
+        name,
+        title,
+        formula,
+        (*symbols, result),
+        how,
+        "Each hidden state is multiplied by the head's own matrix.",
     )
 
 
@@ -130,95 +130,71 @@ def _scores(place: AttentionPlace, query: Symbol, key: Symbol, scores: Symbol) -
         value=f"{math.sqrt(key_size):.4g}",
     )
     product = row(use(query), bound("K", subsup("K", HEAD, TRANSPOSE)))
-    meaning = (
-        "Row i, column j: how well the query of word i fits the key of word j, as their dot"
-        " product."
-    )
+    explanation = "Row i, column j: the query of word i and the key of word j."
     if place.config.scale_attention:
-        meaning += (
-            " The division keeps the numbers small, so that the softmax that follows does not"
-            " saturate."
-        )
+        explanation += " The division keeps the softmax that follows from saturating."
         product = fraction(product, use(scale))
-    else:
-        meaning += " This model does not divide by the root of the keys' width (Luong's form)."
     how: dict[str, object] = {"kind": "dot", "left": "Q", "right": "K", "divisor": divisor}
     formula = formula_of(scores, product)
     match place.distances:
         case "relative":
-            meaning += " A learned vector for each distance j − i is added to the key first."
             how = {"kind": "unexplained"}
             formula = formula_of(scores, product, "+", words("distance"))
         case "alibi":
-            meaning += " The farther away a key is, the more is taken off, by a slope of the head."
             how = {"kind": "unexplained"}
             formula = formula_of(scores, product, "−", words("slope · distance"))
-    return Step(
-        name="scores",
-        title="Scores",
-        equations=(31, 51, 60) if place.distances == "relative" else (51, 60),
-        formula=formula,
-        meaning=meaning,
-        symbols=(query, key, *([scale] if place.config.scale_attention else []), scores),
-        how=how,
+    return step_of(
+        part("scores", place.choices),
+        "scores",
+        "Scores",
+        formula,
+        (query, key, *([scale] if place.config.scale_attention else []), scores),
+        how,
+        explanation,
     )
 
 
-def _mask(scores: Symbol, masked: Symbol) -> Step:
+def _mask(place: AttentionPlace, scores: Symbol, masked: Symbol) -> Step:
     cases: Node = [
         "mtable",
         {"columnalign": "left", "class": "cases"},
         ["mtr", {}, ["mtd", {}, use(scores)], ["mtd", {}, words("if  "), row("j", "≤", "i")]],
         ["mtr", {}, ["mtd", {}, row("−", "∞")], ["mtd", {}, words("else")]],
     ]
-    return Step(
-        name="masked_scores",
-        title="Mask",
-        equations=(70, 72),
-        formula=formula_of(masked, cases),
-        meaning=(
-            "What lies ahead is hidden: a row i may look at itself and at what was read before it."
-            " Every other score becomes −∞, so that a word is predicted from earlier words only, in"
-            " training as in use."
-        ),
-        symbols=(scores, masked),
-        how={"kind": "mask", "left": "S"},
+    return step_of(
+        part("masked_scores", place.choices),
+        "masked_scores",
+        "Mask",
+        formula_of(masked, cases),
+        (scores, masked),
+        {"kind": "mask", "left": "S"},
+        "Each token is predicted from earlier tokens only, in training as in use.",
     )
 
 
 def _weights(place: AttentionPlace, scores: Symbol, weights: Symbol) -> Step:
-    meaning = (
-        "Each row becomes shares that sum to 1: how much of its attention word i gives to word j."
-    )
-    if place.masked:
-        meaning += " A score of −∞ becomes exactly 0."
-    else:
-        meaning += " Nothing is hidden here: a sentence alone needs no padding."
-    return Step(
-        name="weights",
-        title="Weights",
-        equations=(52, 53, 73) if place.masked else (52, 53),
-        formula=formula_of(weights, call("softmax", use(scores))),
-        meaning=meaning,
-        symbols=(scores, weights),
-        how={"kind": "softmax", "left": scores.key},
+    return step_of(
+        part("weights", place.choices),
+        "weights",
+        "Weights",
+        formula_of(weights, call("softmax", use(scores))),
+        (scores, weights),
+        {"kind": "softmax", "left": scores.key},
+        "" if place.masked else "Nothing is masked: a sentence alone needs no padding.",
     )
 
 
-def _said(place: AttentionPlace, weights: Symbol, value: Symbol, said: Symbol) -> Step:
-    meaning = "Each row is the mean of the values, every value counted by its weight."
+def _head(place: AttentionPlace, weights: Symbol, value: Symbol, head: Symbol) -> Step:
     how = {"kind": "product", "left": "A", "right": "V"}
     if place.distances == "relative":
-        meaning += " A learned vector for each distance is added to the values first."
         how = {"kind": "unexplained"}
-    return Step(
-        name="head",
-        title="What the head says",
-        equations=(50, 55),
-        formula=formula_of(said, use(weights), use(value)),
-        meaning=meaning,
-        symbols=(weights, value, said),
-        how=how,
+    return step_of(
+        part("heads", place.choices),
+        "head",
+        "Output of the head",
+        formula_of(head, use(weights), use(value)),
+        (weights, value, head),
+        how,
     )
 
 
@@ -227,7 +203,7 @@ def _mixed(place: AttentionPlace) -> Step:
     concatenation = Symbol(
         "C",
         row(leaf("Concat"), "(", sub("head", "0"), ",", "…", ",", sub("head", last), ")"),
-        "what all heads say, side by side",
+        "outputs of all heads, side by side",
         matrix=f"{place.name}.concatenation",
     )
     weight = Symbol(
@@ -236,7 +212,7 @@ def _mixed(place: AttentionPlace) -> Step:
         "learned matrix that mixes the heads",
         matrix=f"parameters.{place.name}.output",
     )
-    output = Symbol("Z", leaf("Z"), "what the sublayer says", matrix=f"{place.name}.output")
+    output = Symbol("Z", leaf("Z"), "output of the sublayer", matrix=f"{place.name}.output")
     right: list[Node | str] = [use(concatenation), use(weight)]
     symbols, how = [concatenation, weight], {"kind": "product", "left": "C", "right": "W"}
     if place.config.attention_bias:
@@ -249,16 +225,12 @@ def _mixed(place: AttentionPlace) -> Step:
         right += ["+", use(bias)]
         symbols.append(bias)
         how["bias"] = "b"
-    kind = 89 if place.is_cross else 83 if place.masked else 82
-    return Step(
-        name="output",
-        title="All heads together",
-        equations=(77, 79, kind),
-        formula=formula_of(output, *right),
-        meaning=(
-            f"The {place.config.heads} heads are put side by side and mixed into rows of the width"
-            " that entered: as many rows out as queries in."
-        ),
-        symbols=(*symbols, output),
-        how=how,
+    return step_of(
+        part("attention.output", place.choices),
+        "output",
+        "All heads together",
+        formula_of(output, *right),
+        (*symbols, output),
+        how,
+        f"The {place.config.heads} heads are concatenated first; the result has the model's width.",
     )

@@ -1,5 +1,6 @@
 """The steps around attention: add, normalize, feed forward."""
 
+from pellucid.inspection.parts import Part, choices_of, part
 from pellucid.inspection.report.mathml import (
     Node,
     call,
@@ -11,28 +12,27 @@ from pellucid.inspection.report.mathml import (
     sup,
     words,
 )
-from pellucid.inspection.report.steps import Step, Symbol, formula_of, use
+from pellucid.inspection.report.steps import Step, Symbol, formula_of, step_of, use
 from pellucid.model.config import ModelConfig
 
 
-def add_step(place: str, entered: Symbol, said: Symbol, *, is_cross: bool) -> Step:
-    """What came in plus what the sublayer says."""
+def add_step(place: str, entered: Symbol, output: Symbol, *, is_cross: bool) -> Step:
+    """The residual sum: the sublayer's input plus its output."""
     total = Symbol("R", leaf("R"), "the sum", matrix=f"{place}.residual")
-    return Step(
-        name="residual",
-        title="Add",
-        equations=(95, 97) if is_cross else (95,),
-        formula=formula_of(total, use(entered), "+", use(said)),
-        meaning="The sublayer does not replace the rows, it adds to them (the residual sum).",
-        symbols=(entered, said, total),
-        how={"kind": "sum", "left": entered.key, "right": said.key},
+    return step_of(
+        part("residual", ["cross-attention"] if is_cross else []),
+        "residual",
+        "Add",
+        formula_of(total, use(entered), "+", use(output)),
+        (entered, output, total),
+        {"kind": "sum", "left": entered.key, "right": output.key},
     )
 
 
 def norm_step(
-    matrix: str, parameters: str, entered: Symbol, config: ModelConfig, reader: str
+    described: Part, matrix: str, parameters: str, entered: Symbol, config: ModelConfig
 ) -> Step:
-    """The norm of ``entered``, of the config's kind; ``reader`` says what the result is for."""
+    """The norm of ``entered``, of the config's kind."""
     result = Symbol("N", sup(entered.letter, words("norm")), "the rows normalized", matrix=matrix)
     centers = config.norm_kind in ("layer", "l2_centered")
     divides_by_length = config.norm_kind in ("l2", "l2_centered")
@@ -52,25 +52,16 @@ def norm_step(
     how = {"kind": "norm", "left": entered.key, "norm": config.norm_kind, "eps": config.norm_eps}
     how |= {"gain": "g"} if has_gain else {}
     how |= {"bias": "b"} if has_bias else {}
-    learned = " A learned gain stretches each feature" if has_gain else ""
-    learned += " and a learned bias moves it." if has_bias else "." if has_gain else ""
-    return Step(
-        name="norm",
-        title="Normalize",
-        equations=_norm_equations(config, after_sum=entered.key == "R"),
-        formula=formula_of(result, *right),
-        meaning=f"{_NORM_MEANINGS[config.norm_kind]}{learned} {reader}",
-        symbols=tuple(symbols),
-        how=how,
+    return step_of(
+        described,
+        "norm",
+        "Normalize",
+        formula_of(result, *right),
+        tuple(symbols),
+        how,
+        "A learned gain scales each feature." if has_gain else "",
+        "A learned bias shifts it." if has_bias else "",
     )
-
-
-_NORM_MEANINGS = {
-    "layer": "Each row is shifted to mean 0 and scaled to deviation 1.",
-    "rms": "Each row is divided by the root of its mean square (RMSNorm); nothing is centered.",
-    "l2": "Each row is divided by its length.",
-    "l2_centered": "Each row is shifted to mean 0 and divided by its length.",
-}
 
 
 def _spread(kind: str) -> tuple[Node, str]:
@@ -82,22 +73,15 @@ def _spread(kind: str) -> tuple[Node, str]:
     return leaf("l"), "length of the row"
 
 
-def _norm_equations(config: ModelConfig, *, after_sum: bool) -> tuple[int, ...]:
-    if config.norm_kind in ("l2", "l2_centered"):
-        return (98,)
-    numbers = (91, 92, 94) if config.norm_kind == "layer" else (94,)
-    return (*numbers, 96) if after_sum else numbers
-
-
 def feed_forward_steps(place: str, entered: Symbol, config: ModelConfig) -> tuple[Step, ...]:
-    """The two linear maps and the bend between them."""
-    before = Symbol("P", leaf("P"), "before the bend", matrix=f"{place}.preactivation")
+    """The two linear maps and the activation between them."""
+    before = Symbol("P", leaf("P"), "before the activation", matrix=f"{place}.preactivation")
     hidden = Symbol("F", leaf("F"), "hidden units", matrix=f"{place}.hidden")
-    output = Symbol("Z", leaf("Z"), "what the sublayer says", matrix=f"{place}.output")
+    output = Symbol("Z", leaf("Z"), "output of the sublayer", matrix=f"{place}.output")
     return (
         _linear("preactivation", "Into the hidden units", place, "1", entered, before),
-        _bend(before, hidden, config),
-        _linear("output", "Back to the width of the rows", place, "2", hidden, output),
+        _activation(before, hidden, config),
+        _linear("output", "Back to the width of the model", place, "2", hidden, output),
     )
 
 
@@ -111,40 +95,35 @@ def _linear(
         matrix=f"parameters.{place}.weight_{number}",
     )
     bias = Symbol("b", sub("b", number), "learned bias", matrix=f"parameters.{place}.bias_{number}")
-    meaning = (
-        "Every position passes alone through the same network: no word sees another here."
-        if number == "1"
-        else "A second map brings the hidden units back, so that the result can be added."
-    )
-    return Step(
-        name=name,
-        title=title,
-        equations=(100, 101),
-        formula=formula_of(result, use(entered), use(weight), "+", use(bias)),
-        meaning=meaning,
-        symbols=(entered, weight, bias, result),
-        how={"kind": "product", "left": entered.key, "right": "W", "bias": "b"},
+    is_first = number == "1"
+    return step_of(
+        part(name if is_first else f"feed_forward.{name}"),
+        name,
+        title,
+        formula_of(result, use(entered), use(weight), "+", use(bias)),
+        (entered, weight, bias, result),
+        {"kind": "product", "left": entered.key, "right": "W", "bias": "b"},
+        "The same network is applied to every position by itself." if is_first else "",
     )
 
 
-def _bend(before: Symbol, hidden: Symbol, config: ModelConfig) -> Step:
+def _activation(before: Symbol, hidden: Symbol, config: ModelConfig) -> Step:
     formula: Node
+    how: dict[str, object] = {"kind": config.activation, "left": "P"}
     match config.activation:
         case "relu":
             formula = call("max", "0", use(before))
-            meaning = "Negative numbers become 0 (ReLU): a unit speaks or is silent."
         case "gelu":
             formula = call("GELU", use(before))
-            meaning = "The bend is GELU: each number times the normal share of numbers below it."
         case "swish":
             formula = row(use(before), "·", call("sigmoid", use(before)))
-            meaning = "The bend is swish: each number times its own sigmoid."
-    return Step(
-        name="hidden",
-        title="The bend",
-        equations=(99, 100) if config.activation == "relu" else (100,),
-        formula=formula_of(hidden, formula),
-        meaning=meaning,
-        symbols=(before, hidden),
-        how={"kind": config.activation, "left": "P"},
+        case _:  # an activation that the page's arithmetic does not know is shown by its name
+            formula, how = call(config.activation, use(before)), {"kind": "unexplained"}
+    return step_of(
+        part("hidden", choices_of(config)),
+        "hidden",
+        "The activation",
+        formula_of(hidden, formula),
+        (before, hidden),
+        how,
     )

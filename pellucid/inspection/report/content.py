@@ -9,6 +9,7 @@ from torch import Tensor
 
 from pellucid.inspection.capture import Capture
 from pellucid.inspection.entries import Entry
+from pellucid.inspection.parts import TABLE
 from pellucid.inspection.report.facts import model_facts
 from pellucid.inspection.report.glances import (
     Glances,
@@ -88,6 +89,7 @@ def report_content(
         "format": FORMAT,
         "sentence": _sentence(capture),
         "words": _words(capture, shown),
+        "equations": {name: TABLE[name].equations for name in ("lens", "search")},
         "facts": model_facts(capture.config, parameter_count),
         "config": capture.config.model_dump(mode="json"),
         "pages": [dataclasses.asdict(page) for page in pages],

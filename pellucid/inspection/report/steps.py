@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Any
 
+from pellucid.inspection.parts import Part
 from pellucid.inspection.report.mathml import Node, bound, row
 
 HEAD = "{head}"
@@ -51,6 +52,20 @@ class Page:
     steps: tuple[Step, ...]
     head_count: int = 0
     """0 for a part without heads."""
+
+
+def step_of(
+    part: Part,
+    name: str,
+    title: str,
+    formula: Node,
+    symbols: tuple[Symbol, ...],
+    how: dict[str, Any],
+    *explanations: str,
+) -> Step:
+    """The step that computes ``part``: its equations and meaning, then what the report explains."""
+    meaning = " ".join((part.meaning, *filter(None, explanations)))
+    return Step(name, title, part.equations, formula, meaning, symbols, how)
 
 
 def formula_of(result: Symbol, *right: Node | str) -> Node:

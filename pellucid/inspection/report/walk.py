@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Iterator
 
+from pellucid.inspection.parts import choices_of, end_of_stack, part
 from pellucid.inspection.report.attention_steps import AttentionPlace, attention_steps
 from pellucid.inspection.report.block_steps import add_step, feed_forward_steps, norm_step
 from pellucid.inspection.report.edge_steps import embedding_steps, output_steps
@@ -105,11 +106,11 @@ def _attention_page(name: str, rows: Symbol, memory: Symbol | None, config: Mode
         masked=name.startswith("decoder") and memory is None,
         config=config,
     )
-    said = Symbol("Z", leaf("Z"), "what the sublayer says", matrix=f"{name}.output")
+    output = Symbol("Z", leaf("Z"), "output of the sublayer", matrix=f"{name}.output")
     steps = (
         *enter,
         *attention_steps(place),
-        add_step(name, rows, said, is_cross=place.is_cross),
+        add_step(name, rows, output, is_cross=place.is_cross),
         *_leave(name, config),
     )
     kind = "Cross-attention" if memory else "Self-attention"
@@ -125,11 +126,11 @@ def _attention_page(name: str, rows: Symbol, memory: Symbol | None, config: Mode
 
 def _feed_forward_page(name: str, rows: Symbol, config: ModelConfig) -> Page:
     enter, entered = _enter(name, rows, config)
-    said = Symbol("Z", leaf("Z"), "what the sublayer says", matrix=f"{name}.output")
+    output = Symbol("Z", leaf("Z"), "output of the sublayer", matrix=f"{name}.output")
     steps = (
         *enter,
         *feed_forward_steps(name, entered, config),
-        add_step(name, rows, said, is_cross=False),
+        add_step(name, rows, output, is_cross=False),
         *_leave(name, config),
     )
     about = "Each position by itself passes through two linear maps with a bend between them."
@@ -140,14 +141,8 @@ def _enter(name: str, rows: Symbol, config: ModelConfig) -> tuple[tuple[Step, ..
     """The norm before a sublayer, if it stands there, and what the sublayer reads."""
     if config.norm == "post":
         return (), rows
-    step = norm_step(
-        f"{name}.norm",
-        f"parameters.{name}.norm",
-        rows,
-        config,
-        "This model is pre-norm: the sublayer reads normalized rows, and the sum at the end is"
-        " left as it is.",
-    )
+    described = part("norm", choices_of(config))
+    step = norm_step(described, f"{name}.norm", f"parameters.{name}.norm", rows, config)
     return (step,), step.symbols[-1]
 
 
@@ -156,26 +151,16 @@ def _leave(name: str, config: ModelConfig) -> tuple[Step, ...]:
     if config.norm == "pre":
         return ()
     total = Symbol("R", leaf("R"), "the sum", matrix=f"{name}.residual")
-    reader = "This model is post-norm, as the paper's: the norm follows the sum."
-    return (norm_step(f"{name}.norm", f"parameters.{name}.norm", total, config, reader),)
+    described = part("norm", choices_of(config))
+    return (norm_step(described, f"{name}.norm", f"parameters.{name}.norm", total, config),)
 
 
 def _last_norm(side: str, stream: str, config: ModelConfig) -> Page:
     letter = leaf("X") if side == "encoder" else leaf("Y")
-    rows = Symbol(
-        "X" if side == "encoder" else "Y", letter, "rows of the last block", matrix=stream
-    )
-    reader = "every decoder block reads" if side == "encoder" else "words are predicted from"
-    step = norm_step(
-        f"{side}.output",
-        f"parameters.{side}.norm",
-        rows,
-        config,
-        f"A pre-norm stack closes with one more norm: these are the rows that {reader}.",
-    )
-    step = dataclasses.replace(
-        step, equations=(*step.equations, 105, 90) if side == "encoder" else (*step.equations, 110)
-    )
+    key = "X" if side == "encoder" else "Y"
+    rows = Symbol(key, letter, "output of the last block", matrix=stream)
+    described = end_of_stack(config, side)
+    step = norm_step(described, f"{side}.output", f"parameters.{side}.norm", rows, config)
     return Page(f"{side}.output", f"End of the {side}", "The last norm closes the stack.", (step,))
 
 

@@ -1,6 +1,6 @@
 // A beam search as a tree one can watch grow: step by step, what was kept, what was dropped and why.
 
-import { digits, make, percent } from "./dom.js";
+import { digits, equationNames, make, percent } from "./dom.js";
 import { scrolling } from "./steps.js";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -18,9 +18,9 @@ export function beamPage(context) {
     make(
       "p",
       { class: "about" },
-      `At each step every live hypothesis is continued; the best ${tree.settings.beam_size} go on. A`,
-      " candidate's number is the probability of its token after its prefix. Candidates stand best",
-      " first, by the logarithms summed from the start (EQ-127).",
+      `Each step extends every live hypothesis and keeps the best ${tree.settings.beam_size}. The number`,
+      " of a candidate is the probability of its token given its prefix. Candidates are sorted by the sum",
+      ` of their log-probabilities (${equationNames(context.report.equations.search)}).`,
     ),
     key(),
     controls(view, tree),

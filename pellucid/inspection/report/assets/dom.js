@@ -2,6 +2,11 @@
 
 const MATHML = "http://www.w3.org/1998/Math/MathML";
 
+/** Numbers of the catalogue of equations in words, separated by commas. */
+export function equationNames(numbers) {
+  return numbers.map((number) => `EQ-${String(number).padStart(2, "0")}`).join(", ");
+}
+
 /** An element with attributes, listeners (`on`) and children; strings become text. */
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);

@@ -1,6 +1,6 @@
 // Views of the whole sentence at once: the logit lens, rollout, and what each word hangs on.
 
-import { make, percent } from "./dom.js";
+import { equationNames, make, percent } from "./dom.js";
 import { heatMap } from "./heatmap.js";
 import { scrolling } from "./steps.js";
 
@@ -25,9 +25,9 @@ export function lensPage(context) {
     make(
       "p",
       { class: "about" },
-      "Each layer's rows are read out as if no layer followed, through the last norm and the output",
-      " matrix (EQ-112, EQ-113). Framed: the word that the sentence says. Read a row from left to",
-      " right to see where the model makes up its mind.",
+      "The last norm and the output matrix are applied to the hidden states of each layer, as if no",
+      ` layer followed (${equationNames(report.equations.lens)}). Framed: the word of the target. Read`,
+      " a row from left to right to see at which layer the prediction is decided.",
     ),
     scrolling(table, "What each layer would say"),
   ];

@@ -1,6 +1,6 @@
 // The steps of one part of the model: formula, symbols, matrices in, matrix out.
 
-import { count, digits, formula, make, percent } from "./dom.js";
+import { count, digits, equationNames, formula, make, percent } from "./dom.js";
 import { explain } from "./arithmetic.js";
 import { heatMap } from "./heatmap.js";
 
@@ -37,7 +37,7 @@ function stepView(context, page, step, index, head) {
 function equations(numbers) {
   const list = make("span", { class: "equations" });
   for (const number of numbers) {
-    list.append(make("span", { class: "equation" }, `EQ-${String(number).padStart(2, "0")}`));
+    list.append(make("span", { class: "equation" }, equationNames([number])));
   }
   return list;
 }

@@ -1,0 +1,560 @@
+"""The parts of a model in one table: what each intermediate is, and which equations give it.
+
+Captures, the report, its facts, the figures and docs/inspection.md read this table; no other file
+names an equation of a part. ``parts_of`` applies it to a config: it gives every intermediate of a
+forward pass by its full name, in the order of computation.
+"""
+
+import dataclasses
+from collections.abc import Collection, Iterator
+
+from pellucid.model.config import ModelConfig
+
+POSITIONS, KEYS = "positions", "attended positions"
+"""Axes that stand for those of the place in the model: source, target or target input tokens."""
+
+_ROWS, _MATRIX = (POSITIONS, "feature"), ("head", POSITIONS, KEYS)
+_VOCABULARY = (POSITIONS, "vocabulary")
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """What an intermediate of a forward pass is, without its numbers."""
+
+    axes: tuple[str, ...]
+    """A name for each axis; along those that end in ``token`` stand the words of the sentence."""
+    equations: tuple[int, ...]
+    """Numbers in docs/EQUATIONS.md."""
+    meaning: str
+    """A sentence or two."""
+    formula: str = ""
+    """In the letters of the report."""
+
+    @property
+    def equation_names(self) -> str:
+        """Such as ``EQ-52, EQ-53``."""
+        return name_equations(self.equations)
+
+
+def name_equations(numbers: Collection[int]) -> str:
+    """Such as ``EQ-52, EQ-53``."""
+    return ", ".join(f"EQ-{number:02}" for number in numbers)
+
+
+_LEARNED = Part(_ROWS, (30,), "A learned vector for each position.", "P")
+_ONE_HOT = Part(
+    (),
+    (21,),
+    "A one-hot vector of the position beside each embedding, times a matrix.",
+    "(X, eₙ) W",
+)
+_JOINT = Part(
+    (),
+    (22,),
+    "One small network reads embedding and position together.",
+    "ReLU(X Wₓ + eₙ Wₑ) W_z",
+)
+_SUMMED = Part(
+    (),
+    (23,),
+    "One small network reads the embedding and another the position; their outputs are added.",
+    "ReLU(X Wₓ) W_zx + ReLU(eₙ Wₑ) W_ze",
+)
+_RELATIVE = Part(
+    (),
+    (31,),
+    "Learned vectors for distances are added to keys and values, inside attention.",
+    "Q (K + a)ᵀ / √dₖ",
+)
+_ROTARY = Part(
+    (),
+    (),
+    "Queries and keys are rotated by angles that grow with the position, inside attention.",
+    "(Q Rᵢ) (K Rⱼ)ᵀ / √dₖ",
+)
+_ALIBI = Part(
+    (),
+    (),
+    "Scores are lowered by a slope times the distance, inside attention.",
+    "Q Kᵀ / √dₖ − m |i − j|",
+)
+_NONE = Part((), (20,), "The model has no positions and cannot tell one order from another.", "")
+
+_INSIDE = Part(_ROWS, (15,), "The input of the first block: the embedding alone.", "X⁽⁰⁾ = X")
+
+
+def _input(positions: Part) -> Part:
+    return Part(_ROWS, positions.equations, "The input of the first block.", positions.formula)
+
+
+TABLE: dict[str, Part] = {
+    # from text to the first block
+    "tokens": Part(
+        (),
+        (1, 3, 12),
+        "The text is split into tokens, each token becomes its id in the vocabulary, and a stop"
+        " token ends the sentence.",
+        "text ↦ tokens ↦ ids",
+    ),
+    "tokens | decoder": Part(
+        (),
+        (12, 106, 121),
+        "The target is shifted right: position i reads the token before the one that it predicts.",
+        "(y₁, …, yₙ) ↦ (start, y₁, …, yₙ₋₁)",
+    ),
+    "lookup": Part(
+        _ROWS,
+        (13, 14),
+        "The row of the embedding matrix for each token's id.",
+        "E = X_one-hot W_embedding",
+    ),
+    "lookup + share_embeddings=True": Part(
+        (), (19,), "Source and target use one embedding matrix.", "W_source = W_target"
+    ),
+    "embedding": Part(_ROWS, (15,), "The embeddings multiplied by √d_model.", "X = √d_model E"),
+    "embedding | scale_embeddings=False": Part(
+        _ROWS, (15,), "The embeddings, which this model does not scale.", "X = E"
+    ),
+    "embedding + embedding=mlp": Part(
+        (), (28,), "A small network follows the lookup.", "ReLU(X Wₓ) W_zx"
+    ),
+    "embedding + start_symbol=zero": Part(
+        (), (106,), "The start symbol is a vector of zeros.", "X₀ = 0"
+    ),
+    "positions": Part(
+        _ROWS,
+        (24, 25),
+        "Sines and cosines of different wavelengths encode each position.",
+        "P = sin, cos(n / 10000^(2i/d))",
+    ),
+    "positions | positions=learned": _LEARNED,
+    "positions | positions=one_hot": _ONE_HOT,
+    "positions | positions=joint": _JOINT,
+    "positions | positions=summed": _SUMMED,
+    "positions | positions=relative": _RELATIVE,
+    "positions | positions=rotary": _ROTARY,
+    "positions | positions=alibi": _ALIBI,
+    "positions | positions=none": _NONE,
+    "input": Part(
+        _ROWS, (29,), "The input of the first block: embedding plus position.", "X⁽⁰⁾ = X + P"
+    ),
+    "input | positions=one_hot": _input(_ONE_HOT),
+    "input | positions=joint": _input(_JOINT),
+    "input | positions=summed": _input(_SUMMED),
+    "input | positions=relative": _INSIDE,
+    "input | positions=rotary": _INSIDE,
+    "input | positions=alibi": _INSIDE,
+    "input | positions=none": dataclasses.replace(_INSIDE, equations=_NONE.equations),
+    "input + decoder": Part((), (107,), "The decoder reads the target shifted right."),
+    # attention
+    "query": Part(("head", POSITIONS, "key feature"), (62, 78), "The queries.", "Q = X W^Q"),
+    "key": Part(("head", KEYS, "key feature"), (62, 78), "The keys.", "K = X W^K"),
+    "value": Part(("head", KEYS, "value feature"), (62, 78), "The values.", "V = X W^V"),
+    "query + cross-attention": Part((), (89,), "They come from the decoder."),
+    "key + cross-attention": Part((), (89, 90), "They come from the encoder's output."),
+    "value + cross-attention": Part((), (89, 90), "They come from the encoder's output."),
+    **{
+        f"{part} + projection=two_stage": Part(
+            (), (87,), "The matrix is a product: one that all heads share, then one of the head."
+        )
+        for part in ("query", "key", "value")
+    },
+    "query + positions=rotary": Part(
+        (), _ROTARY.equations, "Their features are rotated, in pairs, by an angle of the position."
+    ),
+    "key + positions=rotary": Part(
+        (), _ROTARY.equations, "Their features are rotated, in pairs, by an angle of the position."
+    ),
+    "scores": Part(
+        _MATRIX,
+        (51, 60),
+        "How well each query matches each key: their dot product, divided by √dₖ.",
+        "S = Q Kᵀ / √dₖ",
+    ),
+    "scores | scale_attention=False": Part(
+        _MATRIX,
+        (51, 61),
+        "How well each query matches each key: their dot product, without a division.",
+        "S = Q Kᵀ",
+    ),
+    "scores + positions=relative": Part(
+        (), _RELATIVE.equations, "A learned vector for each distance is added to the key."
+    ),
+    "scores + positions=alibi": Part(
+        (), _ALIBI.equations, "They are lowered by a slope of the head times the distance."
+    ),
+    "masked_scores": Part(_MATRIX, (72,), "The scores; no position is masked here.", "S"),
+    "masked_scores | masked": Part(
+        _MATRIX,
+        (70, 72),
+        "The scores with the causal mask: −∞ for every position that comes later.",
+        "S if j ≤ i, else −∞",
+    ),
+    "weights": Part(
+        _MATRIX,
+        (52, 53),
+        "The attention weights: the softmax of the scores; each row sums to one.",
+        "A = softmax(S)",
+    ),
+    "weights + masked": Part((), (73,), "A masked position has weight 0."),
+    "heads": Part(
+        ("head", POSITIONS, "value feature"),
+        (50, 55, 78),
+        "The head's output: the mean of the values under the weights.",
+        "head = A V",
+    ),
+    "heads + masked": Part((), (74,), "Masked positions do not enter it."),
+    "heads + positions=relative": Part(
+        (), _RELATIVE.equations, "A learned vector for each distance is added to the values."
+    ),
+    "concatenation": Part(
+        (POSITIONS, "head and feature"),
+        (77,),
+        "The outputs of all heads side by side.",
+        "C = Concat(head₀, …)",
+    ),
+    "attention.output": Part(
+        _ROWS,
+        (77, 79, 82),
+        "The output of the sublayer: all heads, mixed by a matrix.",
+        "Z = C W^O",
+    ),
+    "attention.output | masked": Part(
+        _ROWS,
+        (77, 79, 83),
+        "The output of the sublayer: all heads, mixed by a matrix.",
+        "Z = C W^O",
+    ),
+    "attention.output | cross-attention": Part(
+        _ROWS,
+        (77, 79, 89),
+        "The output of the sublayer: all heads, mixed by a matrix.",
+        "Z = C W^O",
+    ),
+    # around every sublayer
+    "residual": Part(
+        _ROWS, (95,), "The residual sum: the sublayer's input plus its output.", "R = X + Z"
+    ),
+    "residual + cross-attention": Part(
+        (), (97,), "The input here is the output of self-attention."
+    ),
+    "norm": Part(
+        _ROWS,
+        (91, 92, 94),
+        "LayerNorm: each position is shifted to mean 0 and scaled to standard deviation 1.",
+        "g ⊙ (R − μ) / √(σ² + ε) + b",
+    ),
+    "norm | norm_kind=rms": Part(
+        _ROWS,
+        (94,),
+        "RMSNorm: each position is divided by its root mean square; nothing is centered.",
+        "g ⊙ R / √(mean R² + ε)",
+    ),
+    "norm | norm_kind=l2": Part(
+        _ROWS, (98,), "Each position is divided by its Euclidean norm.", "R / √(|R|² + ε)"
+    ),
+    "norm | norm_kind=l2_centered": Part(
+        _ROWS,
+        (98,),
+        "Each position is shifted to mean 0 and divided by its Euclidean norm.",
+        "(R − μ) / √(|R − μ|² + ε)",
+    ),
+    "norm + norm=post": Part((), (96,), "Post-norm, as in the paper: it follows the residual sum."),
+    "norm + norm=pre": Part((), (), "Pre-norm: the sublayer reads normalized hidden states."),
+    # feed-forward
+    "preactivation": Part(
+        (POSITIONS, "hidden unit"),
+        (100, 101),
+        "The hidden units before the activation.",
+        "P = X W₁ + b₁",
+    ),
+    "hidden": Part(
+        (POSITIONS, "hidden unit"),
+        (99, 100),
+        "The hidden units after the activation, ReLU: negative numbers become 0.",
+        "F = max(0, P)",
+    ),
+    "hidden | activation=gelu": Part(
+        (POSITIONS, "hidden unit"),
+        (100,),
+        "The hidden units after the activation, GELU: each number times the probability that a"
+        " standard normal number is below it.",
+        "F = GELU(P)",
+    ),
+    "hidden | activation=swish": Part(
+        (POSITIONS, "hidden unit"),
+        (100,),
+        "The hidden units after the activation, swish: each number times its own sigmoid.",
+        "F = P · sigmoid(P)",
+    ),
+    "feed_forward.output": Part(_ROWS, (100, 101), "The output of the sublayer.", "Z = F W₂ + b₂"),
+    # the ends of blocks and stacks
+    "block.output": Part(_ROWS, (104,), "The output of this encoder block."),
+    "block.output | decoder": Part(_ROWS, (108,), "The output of this decoder block."),
+    "stack.output": Part(
+        _ROWS, (90, 105), "The encoder's output, which every decoder block attends to."
+    ),
+    "stack.output | decoder": Part(
+        _ROWS, (110,), "The decoder's output, from which each token is predicted."
+    ),
+    "stack.output + norm=pre": Part((), (), "Pre-norm: a last norm closes the stack."),
+    # recurrent models
+    "recurrent.hidden": Part(
+        _ROWS, (131,), "The hidden state of this layer after each token.", "hₜ = RNN(xₜ, hₜ₋₁)"
+    ),
+    "recurrent.hidden | both ways": Part(
+        _ROWS,
+        (134,),
+        "The hidden states of this layer after each token, read in both directions, side by side.",
+        "Hₜ = [RNN(xₜ, hₜ₋₁); RNN(xₜ, hₜ₊₁)]",
+    ),
+    "recurrent.hidden | decoder": Part(
+        _ROWS, (132,), "The hidden state of this layer after each token.", "hₜ = RNN(yₜ₋₁, hₜ₋₁)"
+    ),
+    "recurrent.stack.output": Part(
+        _ROWS, (131,), "The last layer's hidden states; the decoder starts from the last of them."
+    ),
+    "recurrent.stack.output | both ways": Part(
+        _ROWS, (134,), "The last layer's hidden states, which the decoder attends to."
+    ),
+    "recurrent.stack.output | decoder": Part(
+        _ROWS, (132,), "The decoder's output, from which each token is predicted."
+    ),
+    "recurrent.scores": Part(
+        _MATRIX,
+        (135,),
+        "How well each source state matches: a small learned network (Bahdanau).",
+        "S = v · tanh(h W + H U)",
+    ),
+    "recurrent.scores | attention=dot": Part(
+        _MATRIX,
+        (136,),
+        "How well each source state matches: its dot product with the decoder's state (Luong).",
+        "S = h Hᵀ",
+    ),
+    "recurrent.scores | attention=general": Part(
+        _MATRIX,
+        (136,),
+        "How well each source state matches: a product with a learned matrix between (Luong).",
+        "S = h W Hᵀ",
+    ),
+    "recurrent.weights": Part(
+        _MATRIX,
+        (38, 135, 139),
+        "The attention weights: the softmax of the scores; each row sums to one.",
+        "A = softmax(S)",
+    ),
+    "recurrent.context": Part(
+        _ROWS, (135,), "The mean of the source states under the weights.", "C = A H"
+    ),
+    "recurrent.output": Part(
+        _ROWS, (136,), "tanh of context and state, mixed by a matrix.", "Z = tanh([C; h] W_c)"
+    ),
+    # from hidden states to words
+    "logits": Part(
+        _VOCABULARY, (112,), "One number for each token of the vocabulary.", "L = Y W^S"
+    ),
+    "logits + output_bias=True": Part((), (112,), "Each token of the vocabulary has a bias."),
+    "probabilities": Part(
+        _VOCABULARY,
+        (38, 113),
+        "The softmax of the logits: how likely each token comes next.",
+        "P = softmax(L)",
+    ),
+    "words": Part(
+        (),
+        (114, 117),
+        "The likeliest tokens at each position.",
+        "yᵢ = argmax Pᵢ",
+    ),
+    "lens": Part(
+        (),
+        (112, 113),
+        "The last norm and the output matrix applied to the hidden states of each layer, as if no"
+        " layer followed.",
+        "softmax(norm(Yₙ) W^S)",
+    ),
+    "search": Part(
+        (),
+        (127,),
+        "Hypotheses are ranked by the sum of the log-probabilities of their tokens.",
+        "Σ log p",
+    ),
+}
+"""Every part by name. ``NAME | CHOICE`` replaces ``NAME`` in a model that has the choice, and
+``NAME + CHOICE`` adds its equations and its sentence. A choice is a setting of the config with its
+value, or where the part stands: ``decoder``, ``masked``, ``cross-attention``, ``both ways``. Parts
+without axes are used by the report alone."""
+
+
+_ADDITIONS: dict[str, list[tuple[str, Part]]] = {}
+for _key, _addition in TABLE.items():
+    _name, _plus, _choice = _key.partition(" + ")
+    if _plus:
+        _ADDITIONS.setdefault(_name, []).append((_choice, _addition))
+
+
+def part(name: str, choices: Collection[str] = ()) -> Part:
+    """The part called ``name`` in ``TABLE``, as a model that made these ``choices`` has it."""
+    found = TABLE[name]
+    for choice in choices:
+        found = TABLE.get(f"{name} | {choice}", found)
+
+    for choice, addition in _ADDITIONS.get(name, ()):
+        if choice in choices:
+            found = _joined(found, addition)
+    return found
+
+
+def _joined(first: Part, second: Part) -> Part:
+    """``first`` with the equations and the sentence of ``second`` after its own."""
+    return dataclasses.replace(
+        first,
+        equations=tuple(dict.fromkeys((*first.equations, *second.equations))),
+        meaning=f"{first.meaning} {second.meaning}",
+    )
+
+
+def end_of_stack(config: ModelConfig, *places: str) -> Part:
+    """The output of the encoder, or of the decoder; a pre-norm stack ends with one more norm."""
+    choices = choices_of(config, *places)
+    end = part("stack.output", choices)
+    return _joined(end, part("norm", choices - {"norm=pre"})) if config.norm == "pre" else end
+
+
+def choices_of(config: ModelConfig, *places: str) -> frozenset[str]:
+    """What a config chose, as ``TABLE`` writes it, and ``places``.
+
+    Positions act inside self-attention alone, so cross-attention does not have that choice.
+    """
+    settings = [
+        f"{name}={getattr(config, name)}"
+        for name in type(config).model_fields
+        if not (name == "positions" and "cross-attention" in places)
+    ]
+    return frozenset((*settings, *places))
+
+
+def embedding_choices(side: str, config: ModelConfig) -> frozenset[str]:
+    """The choices that concern the embedding of a side: only the decoder has a start symbol."""
+    others = {"start_symbol=zero"} if side == "encoder" else set()
+    return choices_of(config, side) - others
+
+
+def parts_of(config: ModelConfig) -> dict[str, Part]:
+    """Every intermediate of a model with this config, by its full name, in the order computed.
+
+    Each head has names of its own: ``….heads.3.weights`` is row 3 of ``….weights``.
+    """
+    found: dict[str, Part] = {}
+    rows = _transformer(config) if config.kind == "transformer" else _recurrent(config)
+    head_count = config.heads if config.kind == "transformer" else 1
+    for name, each in rows:
+        found[name] = each
+        if each.axes[0] == "head":
+            stem, _, last = name.rpartition(".")
+            last = "output" if last == "heads" else last
+            for head in range(head_count):
+                found[f"{stem}.heads.{head}.{last}"] = dataclasses.replace(
+                    each, axes=each.axes[1:], meaning=f"Head {head} alone. {each.meaning}"
+                )
+    return found
+
+
+_Named = tuple[str, Part]
+_SOURCE, _TARGET, _TARGET_INPUT = "source token", "target token", "target input token"
+
+
+def _at(each: Part, positions: str, keys: str = "") -> Part:
+    """The part with the axes of a place in the model."""
+    named = {POSITIONS: positions, KEYS: keys}
+    return dataclasses.replace(each, axes=tuple(named.get(axis, axis) for axis in each.axes))
+
+
+def _transformer(config: ModelConfig) -> Iterator[_Named]:
+    yield from _embedding("encoder", config)
+    for index in range(config.encoder_layers):
+        block = f"encoder.layers.{index}"
+        yield from _attention(f"{block}.self_attention", _SOURCE, _SOURCE, config)
+        yield from _feed_forward(f"{block}.feed_forward", _SOURCE, config)
+        yield f"{block}.output", _at(part("block.output"), _SOURCE)
+    yield "encoder.output", _at(end_of_stack(config), _SOURCE)
+
+    yield from _embedding("decoder", config)
+    for index in range(config.decoder_layers):
+        block = f"decoder.layers.{index}"
+        yield from _attention(f"{block}.self_attention", _TARGET, _TARGET_INPUT, config, "masked")
+        yield from _attention(
+            f"{block}.cross_attention", _TARGET, _SOURCE, config, "cross-attention"
+        )
+        yield from _feed_forward(f"{block}.feed_forward", _TARGET, config)
+        yield f"{block}.output", _at(part("block.output", ("decoder",)), _TARGET)
+    yield "decoder.output", _at(end_of_stack(config, "decoder"), _TARGET)
+    yield from _distribution()
+
+
+def _recurrent(config: ModelConfig) -> Iterator[_Named]:
+    has_attention = config.kind == "rnn-attention"
+    for side, token in (("encoder", _SOURCE), ("decoder", _TARGET_INPUT)):
+        yield from _embedding(side, config)
+        place = "decoder" if side == "decoder" else "both ways" if has_attention else "encoder"
+        rows = _SOURCE if side == "encoder" else _TARGET
+        for index in range(config.encoder_layers):
+            yield f"{side}.layers.{index}.hidden", _at(part("recurrent.hidden", (place,)), rows)
+        if side == "encoder":
+            yield "encoder.output", _at(part("recurrent.stack.output", (place,)), token)
+    if has_attention:
+        for name in ("scores", "weights", "context", "output"):
+            each = part(f"recurrent.{name}", choices_of(config))
+            yield f"decoder.cross_attention.{name}", _at(each, _TARGET, _SOURCE)
+    yield "decoder.output", _at(part("recurrent.stack.output", ("decoder",)), _TARGET)
+    yield from _distribution()
+
+
+def _embedding(side: str, config: ModelConfig) -> Iterator[_Named]:
+    token = _SOURCE if side == "encoder" else _TARGET_INPUT
+    choices = embedding_choices(side, config)
+    yield f"{side}.lookup", _at(part("lookup", choices), token)
+    yield f"{side}.embedding", _at(part("embedding", choices), token)
+    if config.kind != "transformer":
+        return
+    positions = part("positions", choices)
+    if positions.axes:
+        yield f"{side}.positions", _at(positions, token)
+    yield f"{side}.input", _at(part("input", choices), token)
+
+
+def _attention(
+    prefix: str, query: str, key: str, config: ModelConfig, *places: str
+) -> Iterator[_Named]:
+    choices = choices_of(config, *places)
+    if config.norm == "pre":
+        yield f"{prefix}.norm", _at(part("norm", choices), query)
+    for name in ("query", "key", "value", "scores", "masked_scores", "weights", "heads"):
+        yield f"{prefix}.{name}", _at(part(name, choices), query, key)
+    yield f"{prefix}.concatenation", _at(part("concatenation"), query)
+    yield f"{prefix}.output", _at(part("attention.output", choices), query)
+    yield from _around(prefix, query, choices, config)
+
+
+def _feed_forward(prefix: str, token: str, config: ModelConfig) -> Iterator[_Named]:
+    choices = choices_of(config)
+    if config.norm == "pre":
+        yield f"{prefix}.norm", _at(part("norm", choices), token)
+    yield f"{prefix}.preactivation", _at(part("preactivation"), token)
+    yield f"{prefix}.hidden", _at(part("hidden", choices), token)
+    yield f"{prefix}.output", _at(part("feed_forward.output"), token)
+    yield from _around(prefix, token, choices, config)
+
+
+def _around(
+    prefix: str, token: str, choices: Collection[str], config: ModelConfig
+) -> Iterator[_Named]:
+    yield f"{prefix}.residual", _at(part("residual", choices), token)
+    if config.norm == "post":
+        yield f"{prefix}.norm", _at(part("norm", choices), token)
+
+
+def _distribution() -> Iterator[_Named]:
+    for name in ("logits", "probabilities"):
+        yield name, _at(part(name), _TARGET)

@@ -1,0 +1,114 @@
+"""The one table of the model's parts, against every kind of model and the catalogue."""
+
+import ast
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_models import EVERY_KIND, sources, targets, tiny_model
+
+from pellucid.inspection.entries import locate
+from pellucid.inspection.parts import TABLE, choices_of, parts_of
+from pellucid.model.trace import Trace
+
+
+@pytest.mark.parametrize("variant", EVERY_KIND)
+def test_every_kind_of_model_keeps_exactly_what_is_described_in_this_order(variant: str):
+    model = tiny_model(variant)
+    trace = Trace("*")
+    model(sources(5), targets(1, 4), trace)
+    described = parts_of(model.config)
+    kept = [name for name in described if locate(name)[1] is None]
+    assert kept == list(trace.values)
+    sizes = {"source token": 5, "target token": 4, "target input token": 4}
+    for name in kept:
+        value = trace.values[name]
+        shape = value.shape if name.endswith(".positions") else value.shape[1:]
+        assert len(shape) == len(described[name].axes), name
+        for axis, size in zip(described[name].axes, shape, strict=True):
+            assert sizes.setdefault(axis, size) == size, (name, axis)
+
+
+def test_a_head_is_found_in_the_tensor_of_all_heads():
+    assert locate("encoder.layers.0.self_attention.heads.3.weights") == (
+        "encoder.layers.0.self_attention.weights",
+        3,
+    )
+    assert locate("a.heads.0.output") == ("a.heads", 0)
+    assert locate("decoder.layers.1.output") == ("decoder.layers.1.output", None)
+
+
+def test_without_masks_the_heads_are_those_of_the_equations():
+    """What is described as the mean under the weights is just that."""
+    model = tiny_model("wide values")
+    trace = Trace("*.weights", "*.value", "*.heads")
+    model(sources(5), targets(1, 4), trace)
+    for name, weights in trace.values.items():
+        if name.endswith(".weights"):
+            stem = name.removesuffix(".weights")
+            expected = weights @ trace.values[f"{stem}.value"]
+            torch.testing.assert_close(trace.values[f"{stem}.heads"], expected)
+
+
+ROOT = Path(__file__).parents[2]
+MAY_NAME_EQUATIONS = {
+    ROOT / "pellucid" / "inspection" / "parts.py",
+    ROOT / "pellucid" / "inspection" / "figures" / "equations.py",
+}
+"""The table, and the pictures of the equations themselves."""
+
+
+def test_every_number_of_the_table_stands_in_the_catalogue():
+    catalogue = tomllib.loads((ROOT / "docs" / "equations.toml").read_text("utf-8"))["EQ"]
+    numbers = {number for part in TABLE.values() for number in part.equations}
+    assert numbers <= set(map(int, catalogue))
+
+
+def test_every_row_of_the_table_belongs_to_a_part_and_says_a_choice_that_a_model_can_make():
+    places = ["decoder", "masked", "cross-attention", "both ways"]
+    possible: set[str] = set()
+    for variant in EVERY_KIND:
+        possible |= choices_of(tiny_model(variant).config, *places)
+        possible |= choices_of(tiny_model(variant).config)
+    for name in TABLE:
+        base, _, choice = name.replace(" + ", " | ").partition(" | ")
+        assert base in TABLE
+        assert not choice or choice in possible, name
+        assert TABLE[name].meaning.endswith(".")
+
+
+def numbers_elsewhere(path: Path) -> Iterator[str]:
+    """What a file other than the table says of equations to a program, docstrings apart."""
+    text = path.read_text("utf-8")
+    if path.suffix != ".py":
+        yield from re.findall(r"EQ-\d+", text)
+        return
+    tree = ast.parse(text)
+    prose = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
+            yield from re.findall(r"EQ-\d+", node.value)
+        if isinstance(node, ast.keyword) and node.arg == "equations":
+            yield from (ast.dump(each) for each in ast.walk(node) if _is_number(each))
+
+
+def _is_number(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, int)
+
+
+def test_no_number_of_an_equation_stands_in_a_second_place():
+    """Captures, reports, facts, figures and the server's page read the table."""
+    folders = [ROOT / "pellucid" / "inspection", ROOT / "pellucid" / "serve"]
+    paths = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    read = [path for path in paths if path.suffix in (".py", ".js", ".html")]
+    assert len(read) > 60
+    for path in read:
+        if path not in MAY_NAME_EQUATIONS:
+            assert list(numbers_elsewhere(path)) == [], path
