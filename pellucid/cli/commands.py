@@ -18,6 +18,7 @@ CommandName = Literal[
     "distill",
     "doctor",
     "evaluate",
+    "examples",
     "export",
     "figures",
     "fill",
@@ -60,6 +61,7 @@ TASKS: dict[str, dict[CommandName, str]] = {
         "ablate": "Measure what each attention head and sublayer contributes.",
         "doctor": "Check this installation, and the equations on this machine.",
         "figures": "Draw figures about the equations.",
+        "examples": "Show worked examples of the equations, computed.",
     },
     "Make training text": {
         "distill": "Let a larger model translate training text for a smaller.",
@@ -101,6 +103,8 @@ def load_command(name: CommandName) -> click.Command:
             from pellucid.cli.doctor import doctor as command
         case "evaluate":
             from pellucid.cli.evaluate import evaluate as command
+        case "examples":
+            from pellucid.cli.examples import examples as command
         case "export":
             from pellucid.cli.export import export as command
         case "figures":
