@@ -198,7 +198,7 @@ class _Run:
 
     def begin_update(self, config: "RunConfig") -> float:
         """Count the update that was made, if any; the share of the run that is done."""
-        from pellucid.training.progress import Progress
+        from pellucid.training.run import Progress
 
         self._done += 1
         now = self._seconds + time.perf_counter() - self._since

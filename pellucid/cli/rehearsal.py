@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 def show_rehearsal(config: "RunConfig", out: Path, *, quiet: bool) -> int:
     """Rehearse the run; what is tried goes to stderr, the forecast to stdout."""
-    from pellucid.training.rehearsal import rehearse
+    from pellucid.training.dry_run import rehearse
 
     def say(line: str) -> None:
         if not quiet:

@@ -20,7 +20,7 @@ from pellucid.core.layout import (
     TOKENIZER_FOLDER,
 )
 from pellucid.core.locks import lock_holder
-from pellucid.training.history import LIMITS, History, number, read_history
+from pellucid.training.journal import LIMITS, History, number, read_history
 
 State = Literal["running", "finished", "stopped", "damaged"]
 FIGURES = ("bleu", "chrf", "loss")

@@ -18,8 +18,7 @@ from pellucid.model.seq2seq import LossSums, SequenceModel
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training.averaging import Average
 from pellucid.training.config import TrainingConfig
-from pellucid.training.distributed import Share, team_of
-from pellucid.training.fully_sharded import local_tensors, shard_model, whole_model
+from pellucid.training.distributed import Share, local_tensors, shard_model, team_of, whole_model
 from pellucid.training.objective import CrossEntropy
 from pellucid.training.step import apply_gradient, build_optimizer, find_gradient
 

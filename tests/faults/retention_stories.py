@@ -20,7 +20,6 @@ from pellucid.core.tensors import load_tensors
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 from pellucid.training.averaging import Average
-from pellucid.training.bundles import remove_worse
 from pellucid.training.checkpoint import (
     checkpoints_of,
     is_intact,
@@ -30,6 +29,7 @@ from pellucid.training.checkpoint import (
     save_checkpoint,
 )
 from pellucid.training.config import TrainingConfig
+from pellucid.training.folder import remove_worse
 from pellucid.training.step import build_optimizer
 
 SIZES = {"d_model": 4, "d_ff": 4, "heads": 1, "encoder_layers": 1, "decoder_layers": 1}
