@@ -27,6 +27,8 @@ from pellucid.core.errors import (
     PellucidError,
     list_faults,
 )
+from pellucid.core.files import BUNDLES_FOLDER as BUNDLES_FOLDER
+from pellucid.core.files import CONFIG_FILE as CONFIG_FILE
 from pellucid.core.files import (
     LARGEST_MANIFEST,
     MANIFEST_NAME,
@@ -36,8 +38,6 @@ from pellucid.core.files import (
     verified_reading,
     write_folder,
 )
-from pellucid.core.layout import BUNDLES_FOLDER as BUNDLES_FOLDER
-from pellucid.core.layout import CONFIG_FILE as CONFIG_FILE
 from pellucid.core.limits import LOAD_SECONDS, Deadline
 from pellucid.core.tensors import fingerprint, load_tensors, save_tensors
 from pellucid.model.build import build_unfilled, parameter_shapes

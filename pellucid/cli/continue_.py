@@ -5,8 +5,7 @@ import sys
 
 import click
 
-from pellucid.cli.demand_options import sampling_options
-from pellucid.cli.search_options import asked_settings, continuation_options
+from pellucid.cli.search_options import asked_settings, continuation_options, sampling_options
 
 
 @click.command("continue")

@@ -37,7 +37,7 @@ def demo(obj: dict[str, bool], out: Path) -> int:
     with Display(quiet=obj["quiet"]) as display:
         display.begin("loading PyTorch")  # which takes seconds to import
         from pellucid import phrasebook
-        from pellucid.cli.signals import EXIT_CODES, StopRequests
+        from pellucid.cli.display import EXIT_CODES, StopRequests
         from pellucid.decoding.load import load
         from pellucid.training.presets import read_config
         from pellucid.training.train import train

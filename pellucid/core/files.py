@@ -409,3 +409,23 @@ class KnownFiles:
 def _state_of(path: Path) -> list[int]:
     about = path.stat()
     return [about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino, about.st_dev]
+
+
+CONFIG_FILE = "config.toml"
+"""The whole config, as it was resolved."""
+RECIPE_FILE = "recipe.toml"
+"""What was chosen for two text files, with its reasons; absent where a config was named."""
+JOURNAL_FILE = "journal.jsonl"
+"""What happened."""
+LOCK_FILE = ".lock"
+"""Held by the process that works here."""
+BUNDLES_FOLDER = "bundles"
+"""To translate with."""
+CHECKPOINTS_FOLDER = "checkpoints"
+"""To go on from."""
+DATA_FOLDER = "data"
+"""Tokenized training text."""
+BOARD_FOLDER = "tensorboard"
+"""TensorBoard's event files, if asked for."""
+TOKENIZER_FOLDER = "tokenizer"
+"""The tokenizers."""

@@ -12,7 +12,7 @@ from pellucid.core.errors import BundleError, MissingExtraError
 from pellucid.core.files import write_folder
 from pellucid.core.special import SPECIAL_COUNT, START_ID
 from pellucid.equations.positions import sinusoidal_positions
-from pellucid.interop.checks import refuse_to_overwrite
+from pellucid.interop.checks import foreign_switches, refuse_to_overwrite
 from pellucid.interop.marian_vocabulary import (
     STOP_PIECE,
     UNK_PIECE,
@@ -20,7 +20,6 @@ from pellucid.interop.marian_vocabulary import (
     taken_names,
 )
 from pellucid.interop.quantization import Quantization
-from pellucid.interop.switches import foreign_switches
 from pellucid.model.config import ModelConfig
 from pellucid.text.tokenizers.interface import Tokenizer
 

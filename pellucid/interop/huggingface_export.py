@@ -15,7 +15,7 @@ from pellucid.core.files import write_folder
 from pellucid.core.special import PAD_ID, START_ID
 from pellucid.core.tensors import save_tensors
 from pellucid.decoding.config import DecodingConfig
-from pellucid.interop.checks import prove_equal, refuse_to_overwrite
+from pellucid.interop.checks import foreign_switches, prove_equal, refuse_to_overwrite
 from pellucid.interop.marian_generation import generation_table
 from pellucid.interop.marian_layout import (
     MARIAN_NORM_EPS,
@@ -37,7 +37,6 @@ from pellucid.interop.marian_vocabulary import (
     number_for_marian,
     vocabulary_faults,
 )
-from pellucid.interop.switches import foreign_switches
 from pellucid.model.config import ModelConfig
 from pellucid.model.seq2seq import Seq2Seq
 

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from pellucid.bundle import fill_tensors, model_tensors
 from pellucid.core.errors import BundleError, CorruptError, InputMissingError, list_faults
+from pellucid.core.files import CHECKPOINTS_FOLDER as CHECKPOINTS_FOLDER
 from pellucid.core.files import (
     TEMPORARY_PREFIX,
     remove_folder,
@@ -32,7 +33,6 @@ from pellucid.core.files import (
     write_errors,
     write_folder,
 )
-from pellucid.core.layout import CHECKPOINTS_FOLDER as CHECKPOINTS_FOLDER
 from pellucid.core.tensors import Shape, load_tensors, read_shapes, save_tensors
 from pellucid.core.world import World
 from pellucid.model.seq2seq import SequenceModel

@@ -21,21 +21,19 @@ from typing import Any, Self
 from pellucid.core.config import read_toml, write_toml
 from pellucid.core.errors import ConfigError, CorruptError, InputMissingError, OutputExistsError
 from pellucid.core.files import (
+    BUNDLES_FOLDER,
+    CHECKPOINTS_FOLDER,
+    CONFIG_FILE,
+    JOURNAL_FILE,
+    LOCK_FILE,
     read_manifest,
     remove_folder,
     remove_leftovers,
     write_errors,
     write_file,
 )
-from pellucid.core.layout import (
-    BUNDLES_FOLDER,
-    CHECKPOINTS_FOLDER,
-    CONFIG_FILE,
-    JOURNAL_FILE,
-    LOCK_FILE,
-)
-from pellucid.core.layout import DATA_FOLDER as DATA_FOLDER
-from pellucid.core.layout import TOKENIZER_FOLDER as TOKENIZER_FOLDER
+from pellucid.core.files import DATA_FOLDER as DATA_FOLDER
+from pellucid.core.files import TOKENIZER_FOLDER as TOKENIZER_FOLDER
 from pellucid.core.locks import lock_holder, locked_error, take_lock
 from pellucid.core.world import World
 from pellucid.training.config import RunConfig

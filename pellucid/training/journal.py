@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.core.errors import InputMissingError
+from pellucid.core.files import JOURNAL_FILE as JOURNAL_FILE
 from pellucid.core.files import write_errors
-from pellucid.core.layout import JOURNAL_FILE as JOURNAL_FILE
 
 Event = dict[str, Any]
 """``event`` says what kind it is; the other keys are figures with their units in the docs."""

@@ -17,8 +17,7 @@ import pytest
 from tiny_runs import tiny_run
 
 import pellucid
-from pellucid.cli.commands import COMMAND_NAMES
-from pellucid.cli.main import MEMORY_ERROR, cli
+from pellucid.cli.main import COMMAND_NAMES, MEMORY_ERROR, cli
 from pellucid.core import errors
 from pellucid.core.config import Config, apply_overrides
 from pellucid.core.errors import PellucidError

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 from accelerator import CUDA, CudaByName
+from pellucid.training.rehearsal import _peak_memory
+from pellucid.training.streams import restore_stream, streams_of_all
 from test_clear_equals_fast import EXACT, example, random_model
 from tiny_models import sources, targets, tiny_model
 from torch.nn import functional
@@ -38,9 +40,7 @@ from pellucid.training.checkpoint import load_checkpoint, save_checkpoint
 from pellucid.training.config import TrainingConfig
 from pellucid.training.memory import free_memory
 from pellucid.training.objective import build_objective
-from pellucid.training.rehearsal import _peak_memory
 from pellucid.training.step import build_optimizer, find_gradient
-from pellucid.training.streams import restore_stream, streams_of_all
 
 
 @pytest.mark.parametrize("variant", ["paper", "pre-norm", "relative", "rotary", "alibi, pre-norm"])
