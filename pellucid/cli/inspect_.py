@@ -46,8 +46,7 @@ def look_inside(opened: "Opened", capture: "Capture", *, with_saliency: bool) ->
     """Look at a captured sentence from every side."""
     import torch
 
-    from pellucid.decoding.alignment import align_tokens
-    from pellucid.decoding.attention import looks
+    from pellucid.decoding.attention import align_tokens, looks
     from pellucid.inspection.capture import capture_of
     from pellucid.inspection.heads import rank_heads
     from pellucid.inspection.lens import lens_of

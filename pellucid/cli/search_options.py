@@ -151,7 +151,6 @@ def open_translator(
     With ``--with`` it is an ensemble, which torch alone can search. Raises ConfigError for a
     value out of its range, and whatever opening the bundles raises.
     """
-    from pellucid.decoding.load import load_ensemble
     from pellucid.engines.load import load
 
     ctx = click.get_current_context()
@@ -175,6 +174,8 @@ def open_translator(
         ]
         if names:
             raise click.UsageError(f"--with cannot be used with {' and '.join(names)}.", ctx)
+        from pellucid.decoding.ensemble import load_ensemble
+
         translator = load_ensemble([bundle, *others])
     else:
         translator = load(

@@ -24,6 +24,7 @@ from pellucid.equations.heads import multi_head_attention
 from pellucid.equations.losses import smoothed_cross_entropy
 from pellucid.equations.masks import causal_mask, masked_softmax, padding_mask
 from pellucid.equations.normalization import normalize
+from pellucid.equations.penalties import length_penalty
 from pellucid.equations.positions import encode_positions, network_embedding
 from pellucid.equations.relative import (
     alibi_bias,
@@ -32,7 +33,7 @@ from pellucid.equations.relative import (
     rotary_positions,
 )
 from pellucid.equations.residual import add_and_norm, norm_and_add
-from pellucid.equations.search import length_penalty, most_likely
+from pellucid.equations.search import most_likely
 from pellucid.equations.shapes import Number
 from pellucid.equations.softmax import log_softmax
 from pellucid.equations.weights import (

@@ -12,7 +12,6 @@ from pellucid.core.errors import BundleError, OutputExistsError
 from pellucid.core.special import START_ID, STOP_ID
 from pellucid.interop.marian_reference import marian_logits
 from pellucid.interop.marian_settings import MarianSettings
-from pellucid.model.config import ModelConfig
 from pellucid.model.seq2seq import Seq2Seq
 
 SENTENCES = (
@@ -89,26 +88,3 @@ def _compare(
                 f" {difference:g}, the largest being {largest:g}",
                 hint="this is a defect of Pellucid, or the model holds numbers that are not finite",
             )
-
-
-_OURS_ALONE = (
-    "norm_kind",
-    "norm_affine",
-    "start_position",
-    "embedding",
-    "start_symbol",
-    "projection",
-    "scale_attention",
-)
-
-
-def foreign_switches(config: ModelConfig) -> list[str]:
-    """A fault for each switch of a Transformer that stands where only Pellucid has a place."""
-    if config.kind != "transformer":
-        return []
-    chosen = {name: getattr(config, name) for name in _OURS_ALONE}
-    return [
-        f"it has no {name}={value}"
-        for name, value in chosen.items()
-        if value != ModelConfig.model_fields[name].default
-    ]

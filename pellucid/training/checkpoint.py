@@ -23,7 +23,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pellucid.bundle import fill_tensors, model_tensors
 from pellucid.core.errors import BundleError, CorruptError, InputMissingError, list_faults
 from pellucid.core.files import CHECKPOINTS_FOLDER as CHECKPOINTS_FOLDER
 from pellucid.core.files import (
@@ -36,6 +35,7 @@ from pellucid.core.files import (
 from pellucid.core.tensors import Shape, load_tensors, read_shapes, save_tensors
 from pellucid.core.world import World
 from pellucid.model.seq2seq import SequenceModel
+from pellucid.model.stored import fill_tensors, model_tensors
 from pellucid.training.averaging import Average
 from pellucid.training.distributed import (
     ALONE,

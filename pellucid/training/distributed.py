@@ -12,12 +12,12 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from pellucid.bundle import model_tensors
 from pellucid.core.errors import ConfigError, PellucidError
 from pellucid.core.special import PAD_ID
 from pellucid.core.world import World, lost_is_told
 from pellucid.model.build import build_unfilled
 from pellucid.model.seq2seq import SequenceModel
+from pellucid.model.stored import model_tensors
 from pellucid.model.transformer import DecoderLayer, EncoderLayer
 from pellucid.text.batching import Batch
 from pellucid.training.config import RunConfig, TrainingConfig

@@ -7,11 +7,12 @@ from typing import Any
 
 import torch
 
-from pellucid.bundle import Bundle, load_any_bundle, load_model_tensors, model_tensors
+from pellucid.bundle import Bundle, load_any_bundle
 from pellucid.core.config import Config, nearest_name
 from pellucid.core.errors import ConfigError
 from pellucid.model.config import ModelConfig
 from pellucid.model.seq2seq import PredictsTokens, SequenceModel
+from pellucid.model.stored import load_model_tensors, model_tensors
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.training.config import RunConfig

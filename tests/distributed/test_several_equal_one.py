@@ -9,12 +9,12 @@ import pytest
 from processes import in_processes
 from tiny_models import TINY, tiny_model
 
-from pellucid.bundle import model_tensors
 from pellucid.core.special import PAD_ID
 from pellucid.core.world import joined, world_of_environment
 from pellucid.model.build import build_any_model
 from pellucid.model.config import ModelConfig, known_settings
 from pellucid.model.seq2seq import LossSums, SequenceModel
+from pellucid.model.stored import model_tensors
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training.averaging import Average
 from pellucid.training.config import TrainingConfig

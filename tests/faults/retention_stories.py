@@ -14,11 +14,12 @@ import torch
 from crash_points import die_at
 from hypothesis import strategies as st
 
-from pellucid.bundle import BUNDLES_FOLDER, model_tensors
+from pellucid.bundle import BUNDLES_FOLDER
 from pellucid.core.files import remove_leftovers, write_file, write_folder
 from pellucid.core.tensors import load_tensors
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
+from pellucid.model.stored import model_tensors
 from pellucid.training.averaging import Average
 from pellucid.training.checkpoint import (
     checkpoints_of,

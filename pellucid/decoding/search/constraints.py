@@ -11,7 +11,7 @@ from torch import Tensor
 from pellucid.core.errors import ConfigError
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig, length_limits
-from pellucid.decoding.protocols import MemoryT, Searchable
+from pellucid.decoding.search.model import MemoryT, Searchable
 
 IMPOSSIBLE_LOG_PROB = -1e30
 """Stands for log 0 where a token is forced: finite, so that sums, comparisons and JSON hold."""

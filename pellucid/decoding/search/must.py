@@ -12,7 +12,7 @@ from typing import Literal
 
 from pellucid.core.errors import ConfigError
 from pellucid.core.special import STOP_ID
-from pellucid.decoding.constraints import Demands
+from pellucid.decoding.search.constraints import Demands
 
 Verdict = Literal["goes on", "finished", "pruned", "ruled out"]
 """What becomes of a candidate."""

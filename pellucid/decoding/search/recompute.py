@@ -14,9 +14,9 @@ from torch.nn import functional
 from pellucid.core.errors import ConfigError
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.constraints import NO_DEMANDS, make_rules
+from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Hypothesis, make_hypothesis
-from pellucid.decoding.watch import SearchWatcher
+from pellucid.decoding.search.constraints import NO_DEMANDS, make_rules
 from pellucid.equations.search import most_likely
 from pellucid.model.seq2seq import Memory, State
 from pellucid.model.transformer import Transformer

@@ -3,23 +3,176 @@
 The design is that of flax's examples/wmt/decode.py; where a sentence may be left early differs.
 """
 
+import dataclasses
+import math
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from pellucid.core.errors import PellucidError
 from pellucid.core.special import START_ID, STOP_ID
-from pellucid.decoding.beam_state import Candidates, Finished, Live, SearchState
-from pellucid.decoding.candidates import best_continuations
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.constraints import NO_DEMANDS, Demands, Rules, make_rules
-from pellucid.decoding.history import Finish, History, Step
-from pellucid.decoding.protocols import MemoryT, Searchable
-from pellucid.decoding.result import Hypothesis
-from pellucid.decoding.watch import SearchWatcher, WatchedStep
+from pellucid.decoding.engine import SearchWatcher
+from pellucid.decoding.result import Hypothesis, Penalty, make_hypothesis
+from pellucid.decoding.search.candidates import best_continuations
+from pellucid.decoding.search.constraints import NO_DEMANDS, Demands, Rules, make_rules
+from pellucid.decoding.search.model import MemoryT, Searchable
 from pellucid.model.seq2seq import State
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """What every live hypothesis said at one step; a row is ``sentence · beam_count + beam``."""
+
+    ids: Int[Tensor, " row"]
+    log_probs: Float[Tensor, " row"]
+    """log p(token | prefix, source)."""
+    parents: Int[Tensor, " row"]
+    """The row of the step before that each hypothesis grew from."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Finish:
+    """Where in the tree a hypothesis stopped."""
+
+    step: int
+    """It said this many tokens before it stopped."""
+    row: int
+    """Its row in the last of those steps."""
+    log_prob: float
+    """log p(stop | prefix, source)."""
+
+
+class History:
+    """The steps of one search, in order."""
+
+    def __init__(self) -> None:
+        self._steps: list[Step] = []
+        self._lists: list[tuple[list[int], list[float], list[int]]] = []
+
+    def append(self, step: Step) -> None:
+        """Add the next step."""
+        self._steps.append(step)
+
+    def read(self, finish: Finish, penalty: Penalty) -> Hypothesis:
+        """The hypothesis that stopped at ``finish``. Raises PellucidError if it is not finite."""
+        for step in self._steps[len(self._lists) :]:
+            self._lists.append((step.ids.tolist(), step.log_probs.tolist(), step.parents.tolist()))
+        ids, log_probs = [STOP_ID], [finish.log_prob]
+        row = finish.row
+        for step_ids, step_log_probs, parents in reversed(self._lists[: finish.step]):
+            ids.append(step_ids[row])
+            log_probs.append(step_log_probs[row])
+            row = parents[row]
+        return make_hypothesis(ids[::-1], log_probs[::-1], penalty)
+
+
+@dataclasses.dataclass(frozen=True)
+class Live:
+    """The hypotheses that go on, best first."""
+
+    ids: Int[Tensor, "sentence beam length"]
+    """What they said, START left out."""
+    log_prob: Float[Tensor, "sentence beam"]
+    """Summed; -inf where there is no hypothesis."""
+
+    def take(self, rows: Int[Tensor, " kept"]) -> "Live":
+        """Those of these sentences alone."""
+        return Live(self.ids[rows], self.log_prob[rows])
+
+
+@dataclasses.dataclass(frozen=True)
+class Finished:
+    """The hypotheses that stopped, best first, and where the tree holds them."""
+
+    score: Float[Tensor, "sentence kept"]
+    """Summed log-probability over the length penalty; -inf where there is no hypothesis."""
+    step: Int[Tensor, "sentence kept"]
+    row: Int[Tensor, "sentence kept"]
+    stop_log_prob: Float[Tensor, "sentence kept"]
+    count: Int[Tensor, " sentence"]
+    """How many stopped so far, kept or not."""
+
+    def take(self, rows: Int[Tensor, " kept"]) -> "Finished":
+        """Those of these sentences alone."""
+        return Finished(
+            score=self.score[rows],
+            step=self.step[rows],
+            row=self.row[rows],
+            stop_log_prob=self.stop_log_prob[rows],
+            count=self.count[rows],
+        )
+
+    def finishes(self, index: int) -> list[Finish]:
+        """The hypotheses of one sentence as plain values, best first."""
+        places = zip(
+            self.score[index].tolist(),
+            self.step[index].tolist(),
+            self.row[index].tolist(),
+            self.stop_log_prob[index].tolist(),
+            strict=True,
+        )
+        return [
+            Finish(step, row, log_prob)
+            for score, step, row, log_prob in places
+            if score != -math.inf
+        ]
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchState:
+    """All that changes from step to step; sentences that are done are no longer in it."""
+
+    sentences: tuple[int, ...]
+    """Which sentence of the input each row of the tensors is about."""
+    model_state: State
+    """sentence_count = len(sentences), beam_count = that of ``live``."""
+    live: Live
+    finished: Finished
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidates:
+    """The best continuations of a sentence's live hypotheses, best first.
+
+    Twice as many as beams: at most one continuation of each hypothesis is a stop, so enough
+    go on even if all beams stop at once.
+    """
+
+    total: Float[Tensor, "sentence candidate"]
+    """Summed log-probability; -inf where there is no candidate."""
+    id: Int[Tensor, "sentence candidate"]
+    log_prob: Float[Tensor, "sentence candidate"]
+    """log p(id | prefix, source)."""
+    row: Int[Tensor, "sentence candidate"]
+    """The live row it continues, ``sentence · beam_count + beam``."""
+
+
+@dataclasses.dataclass(frozen=True)
+class WatchedStep:
+    """What one step of a search considered, finished and kept.
+
+    A row is ``sentence · beam_count + beam``, where ``sentence`` counts the sentences that are
+    still in the search. At the next step only those that are not ``done`` are left, and the k-th
+    candidate of a sentence that ``goes_on`` is its beam k.
+    """
+
+    length: int
+    """How many tokens every hypothesis had said before this step."""
+    sentences: tuple[int, ...]
+    """Which sentence of the input each row of the tensors below is about."""
+    beam_count: int
+    """How many hypotheses each sentence had before this step."""
+    candidates: Candidates
+    """Continuations, best first; in greedy search and sampling the one that was chosen."""
+    finishes: Bool[Tensor, "sentence candidate"]
+    """Those that stop here and are finished hypotheses."""
+    goes_on: Bool[Tensor, "sentence candidate"]
+    """Those that become the live hypotheses of the next step, if the sentence is not done."""
+    done: tuple[bool, ...]
+    """Whether each sentence leaves the search: nothing better can come, or it has enough."""
 
 
 def beam_search(

@@ -8,13 +8,27 @@ from torch import Tensor
 
 from pellucid.core.errors import DataError
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
-from pellucid.decoding.batching import pad_sources, token_batches
+from pellucid.decoding.batching import token_batches
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.engine import Translatable
 from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.result import Hypothesis, Penalty, make_hypothesis
+from pellucid.decoding.search.model import inference, pad_sources
 from pellucid.model.seq2seq import Seq2Seq
 
 SCORED_TOKENS = 2048
 """Target tokens scored at a time: their logits are held at once, 1 MB for 32 of 8,000 words."""
+
+
+def score_lines(
+    bundle: Translatable,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    settings: DecodingConfig,
+) -> list[Hypothesis]:
+    """``score_ids`` with the model of a bundle and the penalty of ``settings``."""
+    with inference(bundle.model):
+        return score_ids(bundle.model, sources, targets, settings.penalty)
 
 
 def score_ids(

@@ -3,16 +3,15 @@
 from jaxtyping import Int
 from torch import Tensor
 
-from pellucid.decoding.beam import beam_search
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.constraints import Demands
-from pellucid.decoding.greedy import greedy_search
-from pellucid.decoding.open_beam import open_beam_search
-from pellucid.decoding.protocols import MemoryT, Searchable
-from pellucid.decoding.recompute import Recomputing, repredict_search
+from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Hypothesis
-from pellucid.decoding.sampling import sample
-from pellucid.decoding.watch import SearchWatcher
+from pellucid.decoding.search.beam import beam_search
+from pellucid.decoding.search.constraints import Demands
+from pellucid.decoding.search.greedy import greedy_search, sample
+from pellucid.decoding.search.model import MemoryT, Searchable
+from pellucid.decoding.search.open_beam import open_beam_search
+from pellucid.decoding.search.recompute import Recomputing, repredict_search
 
 
 def search(
