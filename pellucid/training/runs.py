@@ -8,7 +8,8 @@ from typing import Any, Literal
 
 from pellucid.core.config import read_toml
 from pellucid.core.errors import ConfigError, CorruptError, InputMissingError
-from pellucid.core.files import (
+from pellucid.core.files import read_manifest
+from pellucid.core.layout import (
     BOARD_FOLDER,
     BUNDLES_FOLDER,
     CHECKPOINTS_FOLDER,
@@ -17,10 +18,9 @@ from pellucid.core.files import (
     JOURNAL_FILE,
     LOCK_FILE,
     TOKENIZER_FOLDER,
-    read_manifest,
 )
 from pellucid.core.locks import lock_holder
-from pellucid.training.journal import LIMITS, History, number, read_history
+from pellucid.training.history import LIMITS, History, number, read_history
 
 State = Literal["running", "finished", "stopped", "damaged"]
 FIGURES = ("bleu", "chrf", "loss")

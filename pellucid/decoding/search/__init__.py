@@ -1,1 +1,0 @@
-"""The searches, over anything that has ``start`` and ``step``; ``search`` chooses among them."""
