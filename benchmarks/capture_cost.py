@@ -203,7 +203,7 @@ def _work() -> None:
 
 def _once(kind: str, model: Any, source: Any, target: Any) -> None:
     from pellucid.decoding.config import DecodingConfig
-    from pellucid.decoding.greedy import greedy_search
+    from pellucid.decoding.search.greedy import greedy_search
     from pellucid.model.trace import Trace
 
     match kind:

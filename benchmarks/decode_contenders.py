@@ -52,9 +52,9 @@ def _open(name: str, model: Path, lines: list[str]) -> Translate:
 def _pellucid(model: Path, lines: list[str], name: str) -> Translate:
     """Text to text, tokenization included."""
     from pellucid.decoding.config import DecodingConfig
-    from pellucid.decoding.load import load
+    from pellucid.engines.load import load
 
-    translator = load(model, precision="bf16" if name.endswith("bf16") else "fp32")
+    translator = load(model, "torch", "cpu", "bfloat16" if name.endswith("bf16") else "float32")
     tokenizer = translator.bundle.target_tokenizer
     numbers = {
         piece: id_ for id_, piece in enumerate(tokenizer.tokens(range(tokenizer.vocabulary_size)))
@@ -141,9 +141,9 @@ def _ctranslate2(model: Path, lines: list[str], compute_type: str) -> Translate:
 def _latency(model: Path, name: str, lines: list[str], tokens: int) -> dict[str, Any]:
     """Seconds for one sentence at a time, each seen for the first time, beam 4."""
     from pellucid.decoding.config import DecodingConfig
-    from pellucid.decoding.load import load
+    from pellucid.engines.load import load
 
-    translator = load(model, precision="bf16" if name.endswith("bf16") else "fp32")
+    translator = load(model, "torch", "cpu", "bfloat16" if name.endswith("bf16") else "float32")
     settings = DecodingConfig(max_length=tokens, min_length=tokens, beam_size=4)
     encode = translator.bundle.source_tokenizer.encode
     nearest = sorted(lines, key=lambda line: abs(len(encode(line)) - 20))[:21]

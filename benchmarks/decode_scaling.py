@@ -20,7 +20,7 @@ from typing import Any
 
 import machine
 
-from pellucid.decoding.load import load
+from pellucid.engines.load import load
 from pellucid.text.corpus.lines import read_lines
 
 
@@ -56,7 +56,7 @@ def _parse_options() -> argparse.Namespace:
 
 
 def _run(options: argparse.Namespace, text: list[str], count: int) -> dict[str, Any]:
-    translator = load(options.model)
+    translator = load(options.model, "torch")
     marks = {count * tenth // 10 for tenth in range(1, 11)}
     points = []
     began = time.perf_counter()

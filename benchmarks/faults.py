@@ -24,10 +24,10 @@ import torch
 sys.path.append(str(machine.REPOSITORY / "tests" / "faults"))
 from checkpoint_mutations import Tally, mutate_all
 
-from pellucid.bundle import model_tensors
 from pellucid.core.errors import CorruptError
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
+from pellucid.model.stored import model_tensors
 from pellucid.training.averaging import Average
 from pellucid.training.checkpoint import newest_intact, save_checkpoint
 from pellucid.training.config import TrainingConfig

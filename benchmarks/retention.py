@@ -27,11 +27,11 @@ sys.path.append(str(machine.REPOSITORY / "tests" / "faults"))
 from hypothesis import given, settings
 from retention_stories import stories, tell
 
-from pellucid.bundle import model_tensors
 from pellucid.core.errors import WriteError
 from pellucid.core.files import verify_folder
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
+from pellucid.model.stored import model_tensors
 from pellucid.training.averaging import Average
 from pellucid.training.checkpoint import newest_intact, save_checkpoint
 from pellucid.training.config import TrainingConfig

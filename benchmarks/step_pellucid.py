@@ -13,10 +13,10 @@ from pellucid.model.config import ModelConfig
 from pellucid.model.seq2seq import LossSums
 from pellucid.text.batching import collate
 from pellucid.text.corpus.store import TokenStore
-from pellucid.training.allocation import freed_memory_is_kept
 from pellucid.training.config import TrainingConfig
 from pellucid.training.objective import build_objective
 from pellucid.training.step import build_optimizer, update
+from pellucid.training.torch_setup import freed_memory_is_kept
 
 _RATE = 1e-3
 settings = contextlib.ExitStack()

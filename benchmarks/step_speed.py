@@ -30,7 +30,7 @@ import numpy as np
 import step_report
 from step_operations import update_operations
 
-from pellucid.cli.kernels import KERNEL_BOUNDS
+from pellucid.cli.train import KERNEL_BOUNDS
 from pellucid.model.config import ModelConfig
 from pellucid.text.batching import BatchSampler
 from pellucid.text.config import TokenizerConfig

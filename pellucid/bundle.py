@@ -10,12 +10,11 @@ manifest.json        size and SHA-256 of each file, fingerprint of each tensor
 import dataclasses
 import logging
 import math
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Generic
+from typing import TYPE_CHECKING, Any, Generic, cast
 
-import torch
-from torch import Tensor
 from typing_extensions import TypeVar
 
 from pellucid.core.config import read_toml, write_toml
@@ -25,26 +24,27 @@ from pellucid.core.errors import (
     CorruptError,
     InputMissingError,
     PellucidError,
-    list_faults,
 )
+from pellucid.core.files import BUNDLES_FOLDER as BUNDLES_FOLDER
+from pellucid.core.files import CONFIG_FILE as CONFIG_FILE
 from pellucid.core.files import (
     LARGEST_MANIFEST,
     MANIFEST_NAME,
+    HeldFile,
     is_sparse,
     read_manifest,
     read_plain,
     verified_reading,
     write_folder,
 )
-from pellucid.core.layout import BUNDLES_FOLDER as BUNDLES_FOLDER
-from pellucid.core.layout import CONFIG_FILE as CONFIG_FILE
 from pellucid.core.limits import LOAD_SECONDS, Deadline
-from pellucid.core.tensors import fingerprint, load_tensors, save_tensors
-from pellucid.model.build import build_unfilled, parameter_shapes
-from pellucid.model.clear import ClearModel, clear_model
 from pellucid.model.config import ModelConfig
-from pellucid.model.seq2seq import Seq2Seq, SequenceModel
-from pellucid.text.tokenizers.tokenizer import Tokenizer, load_tokenizer
+from pellucid.text.tokenizers.interface import Tokenizer
+from pellucid.text.tokenizers.tokenizer import load_tokenizer
+
+if TYPE_CHECKING:
+    from pellucid.model.clear import ClearModel
+    from pellucid.model.seq2seq import Seq2Seq, SequenceModel
 
 MODEL_FILE = "model.safetensors"
 CARD_FILE = "README.md"
@@ -55,7 +55,69 @@ _TOKENIZER_NAMES = ("shared", "source", "target")
 _log = logging.getLogger("pellucid")
 
 
-ModelT_co = TypeVar("ModelT_co", bound=SequenceModel, default=Seq2Seq, covariant=True)
+ModelT_co = TypeVar("ModelT_co", bound="SequenceModel", default="Seq2Seq", covariant=True)
+
+
+class StoredModel(Generic[ModelT_co]):
+    """A model that is read from its file when it is first used.
+
+    Whoever translates with a converted copy never uses it, and then torch is never imported. The
+    file stays open, so that the model is that of the manifest even if the bundle is replaced or
+    removed in the meantime. Any number of threads may ask for it.
+    """
+
+    def __init__(
+        self, file: HeldFile, config: ModelConfig, vocabulary_sizes: tuple[int, int], device: str
+    ) -> None:
+        self.config = config
+        self.device = device
+        self._file: HeldFile | None = file
+        self._sizes = vocabulary_sizes
+        self._model: SequenceModel | None = None
+        self._waiting: list[Callable[[], None]] = []
+        self._lock = threading.RLock()  # what waits for the model may ask for it
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the model is in memory."""
+        return self._model is not None
+
+    def read(self) -> ModelT_co:
+        """The model, frozen and in evaluation mode; the same object each time.
+
+        Raises CorruptError if the file was changed in place, and as ``load_bundle`` does for a
+        model that does not fit its config.
+        """
+        with self._lock:
+            if self._model is None:
+                assert self._file is not None
+                from pellucid.model.stored import read_model
+
+                path = self._file.path
+                try:
+                    model = read_model(self._file.read(), path, self.config, self._sizes)
+                except ConfigError as error:
+                    origin = path.with_name(CONFIG_FILE)
+                    raise ConfigError(f"{origin}: {error}", hint=error.hint) from None
+                self._model = model.to(self.device)
+                self._file = None
+                waiting, self._waiting = self._waiting, []
+                for call in waiting:
+                    call()
+            return cast("ModelT_co", self._model)
+
+    def verify(self) -> None:
+        """Compare the file with the manifest, without keeping it. Raises CorruptError."""
+        if self._file is not None:
+            self._file.verify()
+
+    def when_read(self, call: Callable[[], None]) -> None:
+        """Call back as soon as the model is read, before anyone gets it; now if it already is."""
+        with self._lock:
+            if self._model is None:
+                self._waiting.append(call)
+                return
+        call()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -65,7 +127,8 @@ class Bundle(Generic[ModelT_co]):
     ``Bundle`` by itself is one that translates, ``Bundle[SequenceModel]`` one of any kind.
     """
 
-    model: ModelT_co
+    held: "ModelT_co | StoredModel[ModelT_co]"
+    """The model, or where it is read from when it is first used."""
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     settings: dict[str, Any]
@@ -73,14 +136,46 @@ class Bundle(Generic[ModelT_co]):
     manifest: dict[str, Any]
     path: Path | None = None
 
+    @property
+    def model(self) -> ModelT_co:
+        """The torch module; where it was not read yet, raises as ``StoredModel.read`` does."""
+        return self.held.read() if isinstance(self.held, StoredModel) else self.held
+
+    @property
+    def config(self) -> ModelConfig:
+        """What the model is made of; known before it is read."""
+        return self.held.config
+
+    @property
+    def max_length(self) -> int | None:
+        """The longest sequence it can number, in tokens with the stop; None is no limit."""
+        return self.config.max_length
+
+    @property
+    def device(self) -> str:
+        """Where the model is, or will be when it is read: ``cpu``, ``cuda``."""
+        if isinstance(self.held, StoredModel) and not self.held.is_read:
+            return self.held.device
+        return next(self.model.parameters()).device.type
+
+    def when_read(self, call: Callable[[], None]) -> None:
+        """Call back as soon as the model is in memory; now if it already is."""
+        if isinstance(self.held, StoredModel):
+            self.held.when_read(call)
+        else:
+            call()
+
 
 def save_bundle(
-    path: Path | str, bundle: Bundle[SequenceModel], *, card: str, details: Mapping[str, Any]
+    path: Path | str, bundle: "Bundle[SequenceModel]", *, card: str, details: Mapping[str, Any]
 ) -> None:
     """Write ``bundle`` to the folder ``path`` in one step, with its model card.
 
     ``details`` (step, score, ...) go into the manifest. Raises WriteError.
     """
+    from pellucid.core.tensors import fingerprint, save_tensors
+    from pellucid.model.stored import model_tensors
+
     tensors = model_tensors(bundle.model)
 
     def fill(folder: Path) -> None:
@@ -116,20 +211,28 @@ def load_bundle(
     differ from what was written, BundleError if the tensors are not those of the config, if the
     model was trained on plain text, or if it is not open after so many ``seconds``.
     """
-    bundle = load_any_bundle(path, device, seconds)
-    if not isinstance(bundle.model, Seq2Seq):
-        kind = bundle.model.config.kind
-        command = {"encoder": "fill", "decoder": "continue", "skipgram": "vectors"}[kind]
-        raise BundleError(
-            f"{bundle.path} holds a model of kind {kind}, which does not translate",
-            hint=f"use it with pellucid {command}",
-        )
-    model: Seq2Seq = bundle.model.requires_grad_(trainable).train(trainable)
-    tokenizers = bundle.source_tokenizer, bundle.target_tokenizer
-    return Bundle(model, *tokenizers, bundle.settings, bundle.manifest, bundle.path)
+    bundle = _translating(_open(path, device, seconds, reads_model=True))
+    bundle.model.requires_grad_(trainable).train(trainable)
+    return bundle
 
 
-def clear(bundle: Bundle[SequenceModel] | Bundle | Path | str) -> ClearModel:
+def open_bundle(path: Path | str, device: str = "cpu", seconds: float = LOAD_SECONDS) -> Bundle:
+    """As ``load_bundle``, but the model is read when it is first used.
+
+    All files are compared with the manifest now; whether the tensors are those of the config shows
+    when the model is read.
+    """
+    return _translating(_open(path, device, seconds, reads_model=False))
+
+
+def load_any_bundle(
+    path: Path | str, device: str = "cpu", seconds: float = LOAD_SECONDS
+) -> "Bundle[SequenceModel]":
+    """Open a bundle of any kind as ``load_bundle`` does. Raises as it does, save for the kind."""
+    return _open(path, device, seconds, reads_model=True)
+
+
+def clear(bundle: "Bundle[SequenceModel] | Bundle | Path | str") -> "ClearModel":
     """The weights and settings of a bundle as the pages of ``pellucid.equations`` take them.
 
     An encoder-decoder comes as ``equations.weights.Transformer``, whose functions stand in
@@ -137,26 +240,28 @@ def clear(bundle: Bundle[SequenceModel] | Bundle | Path | str) -> ClearModel:
     The weights are views of the model's parameters. Raises as ``load_any_bundle`` does, and
     ConfigError for word vectors.
     """
+    from pellucid.model.clear import clear_model
+
     if isinstance(bundle, Path | str):
         bundle = load_any_bundle(bundle)
     return clear_model(bundle.model)
 
 
-def load_any_bundle(
-    path: Path | str, device: str = "cpu", seconds: float = LOAD_SECONDS
-) -> Bundle[SequenceModel]:
-    """Open a bundle of any kind as ``load_bundle`` does. Raises as it does, save for the kind.
-
-    A bundle that another process replaces meanwhile is read again: what comes back is one bundle
-    or the other.
-    """
+def _open(
+    path: Path | str, device: str, seconds: float, *, reads_model: bool
+) -> "Bundle[SequenceModel]":
+    """A bundle that another process replaces meanwhile is read again: what comes back is one bundle
+    or the other."""
     deadline = Deadline(seconds)
     for attempts_left in reversed(range(_MOST_ATTEMPTS)):
         folder = find_bundle(Path(path))
         before = _state_of(folder)
         try:
             with verified_reading(folder, deadline) as manifest:
-                return _read(folder, manifest, device)
+                bundle = _read(folder, manifest, device)
+                assert isinstance(bundle.held, StoredModel)
+                bundle.held.read() if reads_model else bundle.held.verify()
+            return bundle
         except (PellucidError, OSError) as error:
             if attempts_left and _state_of(folder) != before:
                 continue
@@ -165,6 +270,17 @@ def load_any_bundle(
                 raise CorruptError(f"{error}; damaged: {', '.join(damaged)}") from error
             raise
     raise AssertionError("the last attempt returns or raises")
+
+
+def _translating(bundle: "Bundle[SequenceModel]") -> Bundle:
+    if not bundle.config.translates:
+        kind = bundle.config.kind
+        command = {"encoder": "fill", "decoder": "continue", "skipgram": "vectors"}[kind]
+        raise BundleError(
+            f"{bundle.path} holds a model of kind {kind}, which does not translate",
+            hint=f"use it with pellucid {command}",
+        )
+    return cast("Bundle", bundle)
 
 
 def _state_of(folder: Path) -> tuple[object, ...] | None:
@@ -177,7 +293,7 @@ def _state_of(folder: Path) -> tuple[object, ...] | None:
         return None
 
 
-def _read(folder: Path, manifest: dict[str, Any], device: str) -> Bundle[SequenceModel]:
+def _read(folder: Path, manifest: dict[str, Any], device: str) -> "Bundle[SequenceModel]":
     """The bundle in ``folder``, whose files are checked as they are read."""
     if manifest.get("kind") != "bundle":
         raise BundleError(
@@ -188,25 +304,14 @@ def _read(folder: Path, manifest: dict[str, Any], device: str) -> Bundle[Sequenc
         if name not in manifest["files"]:
             raise CorruptError(f"{folder / name} cannot be trusted: the manifest does not list it")
     settings = read_toml(folder / CONFIG_FILE)
-    source_tokenizer, target_tokenizer = load_tokenizers(folder)
-    sizes = source_tokenizer.vocabulary_size, target_tokenizer.vocabulary_size
-    model = _build(folder, settings.get("model", {}), *sizes)
-    model.to(device).eval().requires_grad_(False)
-    return Bundle(model, source_tokenizer, target_tokenizer, settings, manifest, folder)
-
-
-def _build(folder: Path, table: Any, source_size: int, target_size: int) -> SequenceModel:
-    """The model in ``folder``; its sizes are held to the file before memory is taken for them."""
-    origin = folder / MODEL_FILE
-    config = ModelConfig.parse(table, f"{folder / CONFIG_FILE}: model")
-    tensors = load_tensors(origin)
-    try:
-        _check_tensors(parameter_shapes(config, source_size, target_size), tensors, origin)
-    except ConfigError as error:
-        raise ConfigError(f"{folder / CONFIG_FILE}: {error}", hint=error.hint) from None
-    model = build_unfilled(config, source_size, target_size)
-    load_model_tensors(model, tensors, origin)
-    return model
+    source, target = load_tokenizers(folder)
+    stored = StoredModel(
+        HeldFile(folder / MODEL_FILE, manifest["files"][MODEL_FILE]["sha256"]),
+        ModelConfig.parse(settings.get("model", {}), f"{folder / CONFIG_FILE}: model"),
+        (source.vocabulary_size, target.vocabulary_size),
+        device,
+    )
+    return Bundle(stored, source, target, settings, manifest, folder)
 
 
 def save_tokenizers(folder: Path, source: Tokenizer, target: Tokenizer) -> None:
@@ -259,46 +364,6 @@ def find_bundle(path: Path) -> Path:
     return max(ranked)[2]
 
 
-def model_tensors(model: SequenceModel) -> dict[str, Tensor]:
-    """The parameters by name, those used in several places under the first name only."""
-    return dict(model.named_parameters())
-
-
-def load_model_tensors(model: SequenceModel, tensors: Mapping[str, Tensor], origin: Path) -> None:
-    """Fill ``model`` with ``tensors`` read from ``origin``.
-
-    Raises BundleError listing every tensor that is missing, left over, of another shape or
-    no floating-point numbers.
-    """
-    fill_tensors(model_tensors(model), tensors, origin)
-
-
-def fill_tensors(slots: Mapping[str, Tensor], tensors: Mapping[str, Tensor], origin: Path) -> None:
-    """Fill each of ``slots`` with the one of ``tensors``, read from ``origin``, that has its name.
-
-    Raises BundleError as ``load_model_tensors`` does.
-    """
-    _check_tensors({name: slot.shape for name, slot in slots.items()}, tensors, origin)
-    with torch.no_grad():
-        for name, slot in slots.items():
-            slot.copy_(tensors[name])
-
-
-def _check_tensors(
-    shapes: Mapping[str, torch.Size], tensors: Mapping[str, Tensor], origin: Path
-) -> None:
-    faults = [f"{name} is missing" for name in shapes if name not in tensors]
-    faults += [f"{name} is not part of this model" for name in tensors if name not in shapes]
-    for name in shapes.keys() & tensors.keys():
-        shape, tensor = tuple(shapes[name]), tensors[name]
-        if shape != tuple(tensor.shape):
-            faults.append(f"{name} should be {shape}, is {tuple(tensor.shape)}")
-        elif not tensor.is_floating_point():
-            faults.append(f"{name} should hold floating-point numbers, holds {tensor.dtype}")
-    if faults:
-        raise BundleError(f"{origin} does not fit its config: {list_faults(sorted(faults))}")
-
-
 def _number(manifest: Mapping[str, Any], key: str) -> float:
     """An entry to rank by; what is no number ranks last."""
     value = manifest.get(key)
@@ -311,6 +376,8 @@ def _bundles_of(path: Path) -> list[Path]:
 
 def _damaged_tensors(folder: Path) -> list[str]:
     """Which tensors differ from their fingerprints, as far as the file can be read at all."""
+    from pellucid.core.tensors import fingerprint, load_tensors
+
     try:
         if is_sparse(folder / MODEL_FILE):
             return []  # and gigabytes of zeros are not read to find out

@@ -6,8 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pellucid.cli.demand_options import sampling_options
-from pellucid.cli.search_options import engine_options, open_translator, single_search_options
+from pellucid.cli.search_options import (
+    engine_options,
+    open_translator,
+    sampling_options,
+    single_search_options,
+)
 from pellucid.cli.synthesis import asked_noise, noise_options, write
 
 if TYPE_CHECKING:

@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pellucid.cli.evaluate import (
-    language_option,
-    metric_option,
-    suffix_language,
-    tokenize_option,
-)
+from pellucid.cli.evaluate import language_option, metric_option, suffix_language, tokenize_option
 from pellucid.cli.search_options import engine_options, open_translator, search_options
 
 if TYPE_CHECKING:

@@ -5,8 +5,7 @@ import sys
 
 import click
 
-from pellucid.cli.demand_options import sampling_options
-from pellucid.cli.search_options import asked_settings, continuation_options
+from pellucid.cli.search_options import asked_settings, continuation_options, sampling_options
 
 
 @click.command("continue")
@@ -35,7 +34,7 @@ def continue_(bundle: str, text: tuple[str, ...], new_tokens: int, as_json: bool
     """
     from pellucid.bundle import load_any_bundle
     from pellucid.decoding.config import DecodingConfig
-    from pellucid.decoding.continuation import continue_text
+    from pellucid.decoding.plain_text import continue_text
     from pellucid.text.corpus.lines import iterate_lines
 
     model = load_any_bundle(bundle)

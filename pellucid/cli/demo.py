@@ -9,7 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from pellucid.decoding.translator import Translator
-    from pellucid.phrasebook import Pair
+    from pellucid.phrasebook.corpus import Pair
     from pellucid.training.config import RunConfig
 
 FAMOUS_SENTENCE = "je suis étudiant"
@@ -37,8 +37,8 @@ def demo(obj: dict[str, bool], out: Path) -> int:
     with Display(quiet=obj["quiet"]) as display:
         display.begin("loading PyTorch")  # which takes seconds to import
         from pellucid import phrasebook
-        from pellucid.cli.signals import EXIT_CODES, StopRequests
-        from pellucid.decoding.load import load
+        from pellucid.cli.display import EXIT_CODES, StopRequests
+        from pellucid.engines.load import load
         from pellucid.training.presets import read_config
         from pellucid.training.train import train
 
@@ -53,7 +53,7 @@ def demo(obj: dict[str, bool], out: Path) -> int:
     with Display(quiet=obj["quiet"]) as display_of_test:
         display_of_test.begin(f"translating {wanted.held_out:,} sentences it has never seen")
         held_out = phrasebook.split(wanted.pairs, wanted.held_out, wanted.seed).test
-        translator = load(out)
+        translator = load(out, "torch")
         figures = _score(translator, held_out)
     figures["training_seconds"] = round(result.progress.seconds, 1)
     _tell(translator, held_out, figures)

@@ -2,11 +2,12 @@
 
 import logging
 import shlex
+import signal
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import TYPE_CHECKING, Any, Self, assert_never
 
 from rich.console import Console
@@ -23,6 +24,7 @@ from pellucid.core.phases import is_phase
 
 if TYPE_CHECKING:
     from pellucid.training.config import RunConfig
+
 
 _LIMITS = ("max_steps", "max_epochs", "max_minutes", "patience")
 """Reasons that end a run as planned."""
@@ -198,7 +200,7 @@ class _Run:
 
     def begin_update(self, config: "RunConfig") -> float:
         """Count the update that was made, if any; the share of the run that is done."""
-        from pellucid.training.progress import Progress
+        from pellucid.training.run import Progress
 
         self._done += 1
         now = self._seconds + time.perf_counter() - self._since
@@ -274,3 +276,32 @@ def _time_left(event: dict[str, Any]) -> str:
     if share <= 0.0:
         return ""
     return f"{_clock(event['seconds'] * (1.0 - share) / share)} left"
+
+
+EXIT_CODES = {"interrupted": 130, "terminated": 143}
+"""What a command ends with after each request."""
+
+
+class StopRequests:
+    """Remembers the first signal; the second ends the process at once, if it is heeded.
+
+    torchrun hands on to its processes what they may have got already, and ends by itself those
+    that take too long.
+    """
+
+    def __init__(self, *, heeds_second: bool = True) -> None:
+        self._reason: str | None = None
+        self._heeds_second = heeds_second
+        signal.signal(signal.SIGINT, self._hear)
+        signal.signal(signal.SIGTERM, self._hear)
+
+    def __call__(self) -> str | None:
+        """The reason to stop, if a signal has come."""
+        return self._reason
+
+    def _hear(self, number: int, _frame: FrameType | None) -> None:
+        reason = "interrupted" if number == signal.SIGINT else "terminated"
+        if self._reason is None:
+            self._reason = reason
+        elif self._heeds_second:
+            sys.exit(EXIT_CODES[reason])

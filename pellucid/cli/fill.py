@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from pellucid.decoding.filling import Filled
+    from pellucid.decoding.plain_text import Filled
 
 
 @click.command()
@@ -28,7 +28,7 @@ def fill(bundle: str, text: tuple[str, ...], count: int, as_json: bool) -> None:
       pellucid fill runs/encoder "the [MASK] is black"
     """
     from pellucid.bundle import load_any_bundle
-    from pellucid.decoding.filling import fill_masks
+    from pellucid.decoding.plain_text import fill_masks
     from pellucid.text.corpus.lines import iterate_lines
 
     model = load_any_bundle(bundle)

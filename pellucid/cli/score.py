@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pellucid.cli.demand_options import ensemble_option
-from pellucid.cli.search_options import length_penalty_option, open_translator
-from pellucid.cli.translation_lines import figures
+from pellucid.cli.search_options import ensemble_option, length_penalty_option, open_translator
+from pellucid.cli.translate import figures
 
 if TYPE_CHECKING:
     from pellucid.decoding.result import Translation

@@ -102,7 +102,7 @@ def write(
 
     Raises what ``write_translations`` raises.
     """
-    from pellucid.cli.signals import EXIT_CODES, StopRequests
+    from pellucid.cli.display import EXIT_CODES, StopRequests
     from pellucid.training.synthesis import write_translations
 
     reporter = _Reporter(quiet=quiet)

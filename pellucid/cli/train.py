@@ -10,13 +10,27 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pellucid.cli.kernels import keep_few_kernels
-from pellucid.core.layout import CONFIG_FILE
+from pellucid.core.files import CONFIG_FILE
 
 if TYPE_CHECKING:
     from pellucid.cli.display import Display
     from pellucid.training.config import RunConfig
     from pellucid.training.recipe import Recipe
+
+
+KERNEL_BOUNDS = {"LRU_CACHE_CAPACITY": "2048", "ONEDNN_PRIMITIVE_CACHE_CAPACITY": "2048"}
+"""Preset ``multi30k`` needs some 1,500 for all shapes of its batches, whose rows come in round
+numbers; each takes up to 0.4 MB. The defaults are 1,024 of each."""
+
+
+def keep_few_kernels() -> None:
+    """Bound what bfloat16 training on a CPU remembers, unless the environment says otherwise.
+
+    PyTorch and oneDNN each keep the kernels they compiled for a shape of matrices. Compiling one
+    takes some ten times as long as a product of a small model, so all must fit.
+    """
+    for name, capacity in KERNEL_BOUNDS.items():
+        os.environ.setdefault(name, capacity)
 
 
 @click.command()
@@ -140,9 +154,7 @@ def _train(
     shown: contextlib.ExitStack,
 ) -> int:
     """Train, with ``display`` on the terminal until ``shown`` is closed."""
-    from pellucid.cli.display import next_commands
-    from pellucid.cli.rehearsal import show_rehearsal
-    from pellucid.cli.signals import EXIT_CODES, StopRequests
+    from pellucid.cli.display import EXIT_CODES, StopRequests, next_commands
     from pellucid.core.world import world_of_environment
     from pellucid.training.automatic import config_of, keeping
     from pellucid.training.train import train as train_model
@@ -338,3 +350,32 @@ def _files_and_minutes(minutes: float | None, valid: tuple[str, str] | None) -> 
     """These options as they were typed."""
     options = [] if minutes is None else ["--minutes", f"{minutes:g}"]
     return options if valid is None else [*options, "--valid", *valid]
+
+
+def show_rehearsal(config: "RunConfig", out: Path, *, quiet: bool) -> int:
+    """Rehearse the run; what is tried goes to stderr, the forecast to stdout."""
+    from pellucid.training.dry_run import rehearse
+
+    def say(line: str) -> None:
+        if not quiet:
+            click.echo(line, err=True)
+
+    found = rehearse(config, out, say)
+    sooner = ", or sooner (training.patience)" if config.training.patience else ""
+    rows = {
+        "updates": f"{found.updates:,} (training.{found.ends_by}){sooner}",
+        "time": _duration(found.seconds),
+        "epochs": f"{found.epochs:,.1f}",
+        "speed": f"{found.tokens_per_second:,.0f} target tokens/s",
+        "memory": f"{found.memory_bytes / 1e6:,.0f} MB",
+        "disk": f"{found.disk_bytes / 1e6:,.0f} MB for checkpoints and bundles",
+    }
+    for name, text in rows.items():
+        click.echo(f"{name:8} {text}")
+    return 0
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s"

@@ -1,27 +1,212 @@
 """``pellucid translate``: one sentence a line in, one translation a line out."""
 
 import contextlib
+import dataclasses
+import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pellucid.cli.demand_options import demand_options
-from pellucid.cli.explain import asked_to_explain, explain_options, explained_lines
-from pellucid.cli.search_options import engine_options, open_translator, search_options
-from pellucid.cli.shards import shard_of_run, write_shards
-from pellucid.cli.translation_lines import json_line, n_best_lines, plain_line
-from pellucid.core.errors import InputMissingError, WriteError
+from pellucid.cli.search_options import (
+    demand_options,
+    engine_options,
+    open_translator,
+    search_options,
+)
+from pellucid.core.errors import DataError, InputMissingError, WriteError
 from pellucid.core.files import open_replacement, write_errors
 
 if TYPE_CHECKING:
     from pellucid.decoding.requests import Request
     from pellucid.decoding.result import Translation
+    from pellucid.decoding.translator import Translator
+
+
+def plain_line(translation: "Translation") -> str:
+    """The text; with its word alignment, if there is one, as ``text ||| 0-0 1-2``."""
+    return f"{_one_line(translation.text)}{_alignment(translation)}\n"
+
+
+def n_best_lines(number: int, translation: "Translation") -> Iterator[str]:
+    """Each of the n best as ``NUMBER ||| TRANSLATION ||| SCORE``, the form of Moses."""
+    for each in translation.n_best:
+        text = _one_line(each.text)
+        yield f"{number} ||| {text} ||| {each.score:.6f}{_alignment(each)}\n"
+
+
+def json_line(number: int, translation: "Translation") -> str:
+    """All there is to say, as one JSON object."""
+    entry = {
+        "id": number,
+        "source": translation.source,
+        "source_tokens": list(translation.source_tokens),
+        "truncated": translation.truncated,
+        **figures(translation),
+    }
+    if translation.sentences:
+        entry["sentences"] = [
+            {"source": each.source, "translation": each.text, "score": each.score}
+            for each in translation.sentences
+        ]
+    entry["n_best"] = [figures(each) for each in translation.n_best]
+    return f"{json.dumps(entry, ensure_ascii=False)}\n"
+
+
+def figures(translation: "Translation") -> dict[str, Any]:
+    """What a translation and each of its n best have alike; what was not asked for is left out."""
+    entry: dict[str, Any] = {
+        "translation": translation.text,
+        "score": translation.score,
+        "tokens": list(translation.tokens),
+        "token_log_probs": list(translation.token_log_probs),
+    }
+    if translation.alignment is not None:
+        entry["alignment"] = [list(link) for link in translation.alignment]
+        entry["word_alignment"] = _pharaoh(translation)
+    if translation.expected_utility is not None:
+        entry["expected_utility"] = translation.expected_utility
+    return entry
+
+
+def _one_line(text: str) -> str:
+    """Whatever a model says, a line stays a line."""
+    return text.replace("\n", " ").replace("\r", " ")
+
+
+def _alignment(translation: "Translation") -> str:
+    return "" if translation.word_alignment is None else f" ||| {_pharaoh(translation)}"
+
+
+def _pharaoh(translation: "Translation") -> str:
+    return " ".join(f"{source}-{target}" for source, target in translation.word_alignment or ())
+
+
+def shard_of_run(file: str, *, explains: bool) -> bool:
+    """Whether this process is one of several.
+
+    Raises InputMissingError if they are to read what only one of them can, ConfigError if the
+    environment makes no sense, click.UsageError for what a shard cannot do.
+    """
+    from pellucid.core.world import world_of_environment
+
+    if world_of_environment().is_alone:
+        return False
+    if file == "-":
+        raise InputMissingError(
+            "under torchrun each process reads the input itself, and standard input is one's alone",
+            hint="name a file",
+        )
+    if explains:
+        raise click.UsageError("--explain-search is for one process, not for torchrun.")
+    return True
+
+
+def write_shards(
+    translator: "Translator",
+    lines: "Iterable[str | Request]",
+    render: "Callable[[int, Translation], bytes]",
+    opened: Callable[[], AbstractContextManager[IO[bytes]]],
+) -> None:
+    """Translate this process's share; the first one writes everything, in order."""
+    from pellucid.core.world import joined, world_of_environment
+    from pellucid.engines.sharding import in_order
+
+    beginning = world_of_environment()
+    block_size = max(1, translator.settings.stream_lines // beginning.size)
+
+    def work(first: int, block: "Sequence[str | Request]") -> bytes:
+        found = translator.translate(list(block))
+        return b"".join(render(first + index, each) for index, each in enumerate(found))
+
+    with joined(beginning) as world:
+        blocks = in_order(world, lines, block_size, work)
+        if world.is_first:
+            with opened() as out:
+                out.writelines(blocks)
+        else:
+            logging.getLogger("pellucid").setLevel(logging.WARNING)
+            for _ in blocks:
+                pass
+
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_KEY = "pellucid.explain"
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """What is to be explained."""
+
+    reference: str | None
+    """The file of references, line by line."""
+
+
+def _remember(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+    if value:
+        ctx.meta.setdefault(_KEY, {})[parameter.name] = value
+
+
+def explain_options(command: _Command) -> _Command:
+    """Give a command ``--explain-search`` and ``--reference``."""
+    command = click.option(
+        "--reference",
+        expose_value=False,
+        callback=_remember,
+        help="With --explain-search: file of right translations, to say who missed them.",
+    )(command)
+    return click.option(
+        "--explain-search",
+        is_flag=True,
+        expose_value=False,
+        callback=_remember,
+        help="With --json: write what the search looked at instead, and why it dropped it.",
+    )(command)
+
+
+def asked_to_explain(*, as_json: bool) -> Asked | None:
+    """Whether and what the running command is to explain. Raises click.UsageError."""
+    ctx = click.get_current_context()
+    given: dict[str, Any] = ctx.meta.get(_KEY, {})
+    if not given:
+        return None
+    if "explain_search" not in given:
+        raise click.UsageError("--reference must go with --explain-search.", ctx)
+    if not as_json:
+        raise click.UsageError("--explain-search must go with --json.", ctx)
+    return Asked(given.get("reference"))
+
+
+def explained_lines(
+    translator: "Translator", requests: "Iterable[str | Request]", asked: Asked
+) -> Iterator[str]:
+    """The tree of each line as JSON; null for a line without a word.
+
+    Raises DataError if there are not as many references.
+    """
+    from pellucid.decoding.explain import explain_search
+    from pellucid.text.corpus.lines import iterate_lines
+
+    references = None if asked.reference is None else iterate_lines(Path(asked.reference))
+    number = 0
+    for number, request in enumerate(requests, start=1):
+        reference = None if references is None else next(references, None)
+        if references is not None and reference is None:
+            raise DataError(f"each line needs a reference, got none for line {number}")
+        source = request if isinstance(request, str) else request.source
+        if not source.strip():
+            yield "null\n"
+        else:
+            yield f"{explain_search(translator, request, reference).to_json()}\n"
+    if references is not None and next(references, None) is not None:
+        raise DataError(f"each reference needs a line, got more than {number} references")
+
 
 _log = logging.getLogger("pellucid")
 

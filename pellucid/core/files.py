@@ -12,6 +12,7 @@ import shutil
 import stat
 import time
 import uuid
+import weakref
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -33,6 +34,8 @@ _LEAST_STORED = 16
 makes weights smaller than that; holes do, and thirty gigabytes of nothing take minutes to hash."""
 _BLOCK = 512  # of st_blocks, whatever the disk's own
 _HASHED_AT_ONCE = 1 << 24
+_READ_AT_ONCE = (1 << 31) - (1 << 16)
+"""Linux gives a little less than two gigabytes in one call."""
 POINTER = b"version https://git-lfs.github.com/spec/"
 """How a file begins that git-lfs left in the place of a large one."""
 POINTER_HINT = "the folder was cloned without git-lfs: install it and run git lfs pull there"
@@ -106,6 +109,63 @@ def read_plain(path: Path, most: int | None = None) -> bytes:
         _check_digest(path, expected.digests[path], hashlib.sha256(content).hexdigest())
         expected.unread.discard(path)
     return content
+
+
+class HeldFile:
+    """A file that is opened now and read later, whatever becomes of its folder.
+
+    What is read is what it held when its manifest was read, or an error.
+    """
+
+    def __init__(self, path: Path, digest: str) -> None:
+        """``digest`` is the SHA-256 of its bytes. Raises InputMissingError."""
+        self.path = path
+        self._digest = digest
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            self._descriptor = os.open(path, flags)
+        except OSError as error:
+            raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
+        weakref.finalize(self, os.close, self._descriptor)
+
+    def read(self) -> bytes:
+        """Its bytes. Raises InputMissingError, CorruptError if they are not those expected, and
+        BundleError after the deadline of ``verified_reading``."""
+        parts = list(self._parts(_READ_AT_ONCE))
+        content = parts[0] if len(parts) == 1 else b"".join(parts)
+        self._check(hashlib.sha256(content).hexdigest())
+        return content
+
+    def verify(self) -> None:
+        """Raise as ``read`` does, without keeping the bytes."""
+        digest = hashlib.sha256()
+        for part in self._parts(_HASHED_AT_ONCE):
+            digest.update(part)
+        self._check(digest.hexdigest())
+
+    def _parts(self, most: int) -> Iterator[bytes]:
+        expected = _expected.get()
+        place = 0
+        try:
+            size = os.fstat(self._descriptor).st_size
+            while place < size:
+                if expected is not None and expected.deadline is not None:
+                    expected.deadline.check()
+
+                # at a place of its own: a process that was forked shares that of the descriptor
+                part = os.pread(self._descriptor, min(most, size - place), place)
+                if not part:  # cut short meanwhile
+                    return
+                yield part
+                place += len(part)
+        except OSError as error:
+            raise InputMissingError(f"cannot read {self.path}: {error.strerror}") from error
+
+    def _check(self, digest: str) -> None:
+        _check_digest(self.path, self._digest, digest)
+        expected = _expected.get()
+        if expected is not None:
+            expected.unread.discard(self.path)
 
 
 def write_file(path: Path, content: bytes) -> None:
@@ -409,3 +469,23 @@ class KnownFiles:
 def _state_of(path: Path) -> list[int]:
     about = path.stat()
     return [about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino, about.st_dev]
+
+
+CONFIG_FILE = "config.toml"
+"""The whole config, as it was resolved."""
+RECIPE_FILE = "recipe.toml"
+"""What was chosen for two text files, with its reasons; absent where a config was named."""
+JOURNAL_FILE = "journal.jsonl"
+"""What happened."""
+LOCK_FILE = ".lock"
+"""Held by the process that works here."""
+BUNDLES_FOLDER = "bundles"
+"""To translate with."""
+CHECKPOINTS_FOLDER = "checkpoints"
+"""To go on from."""
+DATA_FOLDER = "data"
+"""Tokenized training text."""
+BOARD_FOLDER = "tensorboard"
+"""TensorBoard's event files, if asked for."""
+TOKENIZER_FOLDER = "tokenizer"
+"""The tokenizers."""

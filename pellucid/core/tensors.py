@@ -56,6 +56,14 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
         content = read_plain(path)
     except OSError as error:
         raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
+    return parse_tensors(content, path)
+
+
+def parse_tensors(content: bytes, path: Path) -> dict[str, Tensor]:
+    """The tensors in the bytes of a safetensors file, which were read from ``path``.
+
+    Raises CorruptError if these are no such bytes.
+    """
     if content.startswith(POINTER):
         raise CorruptError(f"{path} is a pointer of git-lfs, not the file", hint=POINTER_HINT)
     count = content.count(b'"data_offsets"', 0, int.from_bytes(content[:8], "little") + 8)

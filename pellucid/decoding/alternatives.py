@@ -6,13 +6,12 @@ import torch
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID
-from pellucid.decoding.batching import inference, pad_sources
 from pellucid.decoding.config import DecodingConfig, length_limits
-from pellucid.decoding.pipeline import read_requests, search_lines
-from pellucid.decoding.protocols import Translatable
-from pellucid.decoding.requests import ReadLine, as_requests
+from pellucid.decoding.engine import SearchWatcher, Translatable
+from pellucid.decoding.requests import ReadLine, as_requests, read_requests
 from pellucid.decoding.result import Alternative
-from pellucid.decoding.watch import SearchWatcher
+from pellucid.decoding.search.batches import search_lines
+from pellucid.decoding.search.model import inference, pad_sources
 from pellucid.decoding.writing import write_translations
 from pellucid.text.tokenizers.interface import Tokenizer
 

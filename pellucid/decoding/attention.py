@@ -1,5 +1,6 @@
 """Where a model looked in the source while it said what it said."""
 
+import dataclasses
 from collections.abc import Sequence
 from typing import assert_never
 
@@ -8,11 +9,19 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.core.errors import ConfigError
-from pellucid.core.special import PAD_ID, START_ID
-from pellucid.decoding.batching import pad_sources, token_batches
+from pellucid.core.special import PAD_ID, START_ID, UNK_ID
+from pellucid.decoding.batching import token_batches
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.engine import Translatable
 from pellucid.decoding.ensemble import Ensemble
+from pellucid.decoding.requests import ReadLine
+from pellucid.decoding.result import Hypothesis, Translation
+from pellucid.decoding.search.model import inference, pad_sources
+from pellucid.equations.search import coverage_penalty
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.trace import Trace
+from pellucid.text.tokenizers.interface import Tokenizer
+from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
 
 _LOOKED_UP_TOKENS = 2048
 """Target tokens read at a time: their logits are held at once."""
@@ -99,3 +108,124 @@ def _weights_name(model: Seq2Seq, layer: int | None) -> str:
             raise ConfigError(f"a model of kind {config.kind} has no source to align with")
         case _:
             assert_never(config.kind)
+
+
+Links = tuple[tuple[int, int], ...]
+"""(source, target) by number, from 0, in order of the target."""
+
+
+def align_tokens(look: Look) -> Links:
+    """The source token that each target token looked at most, both stops left out.
+
+    Source: Bahdanau et al. (2015), §5.2.1; Marian's ``--alignment 1`` allows the stop.
+    Of equal weights the first wins.
+    """
+    weights = look[:-1, :-1]
+    if not weights.numel():
+        return ()
+    return tuple((source, target) for target, source in enumerate(weights.argmax(dim=1).tolist()))
+
+
+def align_words(links: Links, source_words: Sequence[int], target_words: Sequence[int]) -> Links:
+    """The links between the words that tokens belong to, each once, in order of the target."""
+    found = {(source_words[source], target_words[target]) for source, target in links}
+    return tuple(sorted(found, key=lambda link: (link[1], link[0])))
+
+
+def words_of_tokens(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
+    """For each token the number of the word it belongs to, as white space separates them.
+
+    Found by decoding every prefix, so it holds for every tokenizer. A token that holds nothing
+    but a space belongs to the word that it begins.
+    """
+    words = []
+    for length in range(1, len(ids) + 1):
+        text = tokenizer.decode(ids[:length])
+        begins = not text or text[-1].isspace()
+        words.append(len(text.split()) - (0 if begins else 1))
+    last = max(0, len(tokenizer.decode(ids).split()) - 1)
+    return [min(word, last) for word in words]
+
+
+def replace_unknown(
+    text: str, ids: Sequence[int], links: Links, words: Sequence[str], source_words: Sequence[int]
+) -> str:
+    """``text`` with the aligned source word in the place of each unknown token.
+
+    Source: Luong et al. (2015), "Addressing the rare word problem", §3.3, by attention as in Jean
+    et al. (2015). Marks that cling to a word are left behind.
+    """
+    unknown = [place for place, token in enumerate(ids) if token == UNK_ID]
+    parts = text.split(SPECIAL_TOKENS[UNK_ID])
+    if len(parts) != len(unknown) + 1:
+        return text  # the model said the mark itself, letter by letter: which is which is lost
+    source_of = {target: source for source, target in links}
+    found = [words[source_words[source_of[place]]] for place in unknown]
+    return "".join(part + bare for part, bare in zip(parts, [*map(_bare, found), ""], strict=True))
+
+
+def _bare(word: str) -> str:
+    """Without the marks around it, unless it is made of them."""
+    letters = [place for place, character in enumerate(word) if character.isalnum()]
+    return word[letters[0] : letters[-1] + 1] if letters else word
+
+
+def look_at_lines(
+    lines: Sequence[ReadLine],
+    found: Sequence[Sequence[Hypothesis]],
+    bundle: Translatable,
+    settings: DecodingConfig,
+) -> list[list[Look]]:
+    """The weights of each hypothesis of each line."""
+    pairs = [
+        (line.source_ids, hypothesis.ids)
+        for line, hypotheses in zip(lines, found, strict=True)
+        for hypothesis in hypotheses
+    ]
+    with inference(bundle.model):
+        flat = iter(looks(bundle.model, pairs, settings.align_layer, settings.align_head))
+    return [[next(flat) for _ in hypotheses] for hypotheses in found]
+
+
+def rank_by_coverage(
+    lines: Sequence[ReadLine],
+    found: Sequence[Sequence[Hypothesis]],
+    bundle: Translatable,
+    settings: DecodingConfig,
+) -> list[list[Hypothesis]]:
+    """Scores with the coverage of the source's words added, its stop left out; best first."""
+    seen = look_at_lines(lines, found, bundle, settings)
+    ranked = []
+    for hypotheses, sentence_looks in zip(found, seen, strict=True):
+        scored = []
+        for hypothesis, look in zip(hypotheses, sentence_looks, strict=True):
+            penalty = float(coverage_penalty(look[:, :-1], settings.coverage_penalty))
+            scored.append(dataclasses.replace(hypothesis, score=hypothesis.score + penalty))
+        ranked.append(sorted(scored, key=lambda hypothesis: -hypothesis.score))
+    return ranked
+
+
+def aligned(
+    translation: Translation,
+    line: ReadLine,
+    hypothesis: Hypothesis,
+    look: Look,
+    bundle: Translatable,
+    settings: DecodingConfig,
+) -> Translation:
+    """``translation`` with its alignment, and with source words in the place of unknown ones."""
+    links = align_tokens(look)
+    source_words = words_of_tokens(line.source_ids, bundle.source_tokenizer)
+    if settings.align:
+        target_words = words_of_tokens(hypothesis.ids, bundle.target_tokenizer)
+        translation = dataclasses.replace(
+            translation,
+            alignment=links,
+            word_alignment=align_words(links, source_words, target_words),
+        )
+    if settings.replace_unknown and UNK_ID in hypothesis.ids:
+        words = line.request.source.split()
+        source_words = [min(word, len(words) - 1) for word in source_words]
+        text = replace_unknown(translation.text, hypothesis.ids, links, words, source_words)
+        translation = dataclasses.replace(translation, text=text)
+    return translation

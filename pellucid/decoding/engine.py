@@ -1,13 +1,66 @@
-"""What an engine is: the part of a translator that finds hypotheses."""
+"""What an engine is: the part of a translator that finds hypotheses.
+
+Nothing here needs torch, as an engine need not.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.protocols import Translatable
 from pellucid.decoding.requests import ReadLine
 from pellucid.decoding.result import Hypothesis
-from pellucid.decoding.watch import SearchWatcher
+from pellucid.text.tokenizers.interface import Tokenizer
+
+if TYPE_CHECKING:
+    from pellucid.decoding.ensemble import Ensemble
+    from pellucid.decoding.search.beam import WatchedStep
+    from pellucid.model.seq2seq import Seq2Seq
+
+
+class Translatable(Protocol):
+    """A model with its tokenizers, such as a ``Bundle``."""
+
+    @property
+    def model(self) -> "Seq2Seq | Ensemble":
+        """What translates; a bundle reads it when it is first asked for."""
+        ...
+
+    @property
+    def max_length(self) -> int | None:
+        """The longest sequence it can number, in tokens with the stop; None is no limit."""
+        ...
+
+    @property
+    def source_tokenizer(self) -> Tokenizer:
+        """Cuts what it reads."""
+        ...
+
+    @property
+    def target_tokenizer(self) -> Tokenizer:
+        """Joins what it writes."""
+        ...
+
+
+class SearchWatcher(Protocol):
+    """Handed to a search, it is called at every step; whatever it raises ends the search."""
+
+    @property
+    def wants_steps(self) -> bool:
+        """Whether ``saw_step`` is to be called; if not, watching costs nothing."""
+        ...
+
+    def before_step(self, length: int) -> None:
+        """Called before the model reads token number ``length``, counted from 0.
+
+        Batches that are searched side by side call it each from a thread of its own, unless
+        ``wants_steps``. Raises CancelledError to end the search.
+        """
+        ...
+
+    def saw_step(self, step: "WatchedStep") -> None:
+        """Called after each step if ``wants_steps``."""
+        ...
 
 
 class Engine(ABC):

@@ -2,14 +2,19 @@
 
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.errors import ConfigError
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.translator import Translator
 from pellucid.model.seq2seq import Memory, Seq2Seq, State
 from pellucid.model.trace import UNWATCHED, Trace
+from pellucid.text.tokenizers.interface import Tokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,3 +106,51 @@ class Ensemble(nn.Module):
         ]
         log_probs = [logits.log_softmax(dim=-1) for logits, _ in steps]
         return torch.stack(log_probs).mean(dim=0), EnsembleState(tuple(new for _, new in steps))
+
+
+@dataclasses.dataclass(frozen=True)
+class EnsembleBundle:
+    """Several bundles that share their tokenizers, asked as one."""
+
+    model: Ensemble
+    source_tokenizer: Tokenizer
+    target_tokenizer: Tokenizer
+
+    @property
+    def max_length(self) -> int | None:
+        """The longest sequence that all models can number."""
+        return self.model.max_length
+
+
+def load_ensemble(paths: Sequence[Path | str], device: str = "cpu") -> Translator:
+    """One translator from several bundles: the mean of their log-probabilities at each token.
+
+    It searches as the first one's ``[decoding]`` section says. Raises ConfigError naming every
+    bundle that cuts text otherwise than the first, and as ``load_bundle`` does.
+    """
+    if not paths:
+        raise ConfigError("an ensemble needs at least one bundle, got none")
+    first, *bundles = [load_bundle(path, device) for path in paths]
+    settings = DecodingConfig.carried(first.settings.get("decoding", {}), f"{paths[0]}: decoding")
+    faults = [
+        f"{path} has another {side} vocabulary than {paths[0]}"
+        for path, bundle in zip(paths[1:], bundles, strict=True)
+        for side in ("source", "target")
+        if _fingerprint(bundle, side) != _fingerprint(first, side)
+    ]
+    if faults:
+        raise ConfigError(
+            "the bundles of an ensemble must share their vocabularies: " + "; ".join(faults),
+            hint="train them with the same tokenizer, for example from the same data and settings",
+        )
+    ensemble = EnsembleBundle(
+        Ensemble([first.model, *(bundle.model for bundle in bundles)]),
+        first.source_tokenizer,
+        first.target_tokenizer,
+    )
+    return Translator(ensemble, settings)
+
+
+def _fingerprint(bundle: Bundle, side: str) -> str:
+    tokenizer = bundle.source_tokenizer if side == "source" else bundle.target_tokenizer
+    return tokenizer.fingerprint

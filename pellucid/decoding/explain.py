@@ -1,29 +1,124 @@
 """A search told in full: what it considered, what it dropped and why, and whose error it was."""
 
 import dataclasses
+import json
 import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import STOP_ID
-from pellucid.decoding.batching import inference, pad_sources
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.constraints import Demands
+from pellucid.decoding.engine import SearchWatcher, Translatable
 from pellucid.decoding.ensemble import Ensemble
-from pellucid.decoding.groups import Candidate, Node
-from pellucid.decoding.open_beam import Outlook, open_beam_search
-from pellucid.decoding.pipeline import make_demands, read_requests
-from pellucid.decoding.protocols import Translatable
-from pellucid.decoding.recompute import Recomputing
-from pellucid.decoding.requests import ReadLine, Request, as_requests
-from pellucid.decoding.result import Hypothesis
-from pellucid.decoding.scoring import score_ids
-from pellucid.decoding.search_tree import ReferenceVerdict, SearchNode, SearchTree
+from pellucid.decoding.requests import ReadLine, Request, as_requests, read_requests
+from pellucid.decoding.result import Hypothesis, Translation
+from pellucid.decoding.search.batches import make_demands
+from pellucid.decoding.search.constraints import Demands
+from pellucid.decoding.search.model import inference, pad_sources
+from pellucid.decoding.search.open_beam import Candidate, Node, Outlook, open_beam_search
+from pellucid.decoding.search.recompute import Recomputing
+from pellucid.decoding.search.scoring import score_ids
 from pellucid.decoding.translator import Translator
-from pellucid.decoding.watch import SearchWatcher
 from pellucid.decoding.writing import write_hypothesis
 from pellucid.text.tokenizers.interface import Tokenizer
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchNode:
+    """A token after a prefix that the search considered, and what became of it."""
+
+    number: int
+    """Its own; 0 is the root, which has said nothing."""
+    parent: int | None
+    """The node it goes on from; None for the root."""
+    group: int
+    """The part of a diverse beam that looked at it, from 0."""
+    token: str
+    length: int
+    """How many tokens it has said, the stop included."""
+    rank: int | None
+    """Its place among the candidates of its group at that step, from 0; None if ruled out."""
+    log_prob: float
+    """log p(token | prefix, source) under the model, in nats."""
+    total: float
+    """Summed over the prefix and the token."""
+    score: float | None
+    """Total over the length penalty, if it finished."""
+    verdict: Literal["goes on", "finished", "pruned", "ruled out", "left"]
+    """``left``: it was still live when the search ended."""
+    reason: str
+    """Why it was pruned, ruled out or left; else empty."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ReferenceVerdict:
+    """What the search and the model make of a given translation."""
+
+    translation: Translation
+    """The reference with the log-probability of each token."""
+    verdict: Literal["found", "ruled out", "search error", "model error"]
+    """``found``: among the n best. ``ruled out``: what is asked of the translation forbids it.
+    ``search error``: the model scores it higher than the best that was found, so the search
+    missed it. ``model error``: the model scores it lower, so no search could have preferred it."""
+    lost_at: int | None
+    """The number of the first of its tokens, from 0, that the search did not follow."""
+    lost_because: str
+    """Why it did not; empty if it followed all of them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchTree:
+    """Everything a beam search considered for one sentence."""
+
+    source: str
+    source_tokens: tuple[str, ...]
+    settings: dict[str, Any]
+    nodes: tuple[SearchNode, ...]
+    """In the order in which they were looked at; a node's place is its number."""
+    translations: tuple[Translation, ...]
+    """The n best, best first."""
+    ends: tuple[int, ...]
+    """The node in which each of them finished."""
+    reference: ReferenceVerdict | None
+
+    def path(self, number: int) -> tuple[SearchNode, ...]:
+        """The nodes from the root's child to ``number``."""
+        nodes = []
+        node = self.nodes[number]
+        while node.parent is not None:
+            nodes.append(node)
+            node = self.nodes[node.parent]
+        return tuple(reversed(nodes))
+
+    def to_json(self) -> str:
+        """One JSON object with the names of the fields; translations as far as they matter here."""
+        entry: dict[str, Any] = {
+            "source": self.source,
+            "source_tokens": self.source_tokens,
+            "settings": self.settings,
+            "translations": [_figures(each) for each in self.translations],
+            "ends": self.ends,
+            "reference": None,
+            "nodes": [vars(node) for node in self.nodes],
+        }
+        if self.reference is not None:
+            entry["reference"] = {
+                **_figures(self.reference.translation),
+                "verdict": self.reference.verdict,
+                "lost_at": self.reference.lost_at,
+                "lost_because": self.reference.lost_because,
+            }
+        return json.dumps(entry, ensure_ascii=False)
+
+
+def _figures(translation: Translation) -> dict[str, Any]:
+    return {
+        "translation": translation.text,
+        "score": translation.score,
+        "tokens": translation.tokens,
+        "token_log_probs": translation.token_log_probs,
+    }
 
 
 def explain_search(

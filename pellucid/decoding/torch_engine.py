@@ -1,19 +1,15 @@
-"""The engine that can do everything: our own searches over our own model."""
+"""The engine that can do everything: our own searches over our own model.
+
+torch is imported by its first search, so that one can fall back on it without paying for it.
+"""
 
 from collections.abc import Sequence
 from typing import Literal
 
-import torch
-
-from pellucid.decoding.batching import inference, is_on_cpu, token_batches
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.engine import Engine
-from pellucid.decoding.pipeline import search_lines
-from pellucid.decoding.protocols import Translatable
+from pellucid.decoding.engine import Engine, SearchWatcher, Translatable
 from pellucid.decoding.requests import ReadLine
 from pellucid.decoding.result import Hypothesis
-from pellucid.decoding.watch import SearchWatcher
-from pellucid.decoding.workers import run_tasks, worker_count
 
 
 class TorchEngine(Engine):
@@ -53,23 +49,7 @@ class TorchEngine(Engine):
         settings: DecodingConfig,
         watcher: SearchWatcher | None = None,
     ) -> list[list[Hypothesis]]:
-        """The longest lines first, a batch on each thread that PyTorch may use.
+        """By our own searches over the model. Raises as they do."""
+        from pellucid.decoding.search.batches import search_batches
 
-        A watcher that wants the steps gets those of one batch after the other. Raises as the
-        searches do.
-        """
-        wants_steps = watcher is not None and watcher.wants_steps
-        workers = worker_count() if is_on_cpu(bundle.model) and not wants_steps else 1
-        width = max(settings.beam_size, settings.n_best)
-        lengths = [len(line.source_ids) for line in lines]
-        batches = token_batches(lengths, settings.batch_tokens // width, at_least=workers)
-
-        def search_batch(batch: Sequence[int]) -> list[list[Hypothesis]]:
-            with torch.inference_mode():  # holds for one thread
-                return search_lines([lines[index] for index in batch], bundle, settings, watcher)
-
-        results: dict[int, list[Hypothesis]] = {}
-        with inference(bundle.model):
-            for batch, found in run_tasks(search_batch, list(batches), workers):
-                results.update(zip(batch, found, strict=True))
-        return [results[index] for index in range(len(lines))]
+        return search_batches(lines, bundle, settings, watcher)

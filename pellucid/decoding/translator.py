@@ -7,19 +7,32 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import overload
 
 from pellucid.core.errors import DataError
-from pellucid.decoding.alternatives import find_alternatives
-from pellucid.decoding.batching import inference
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.engine import Engine
-from pellucid.decoding.pipeline import read_requests, source_limit, translate_lines
-from pellucid.decoding.protocols import Translatable
-from pellucid.decoding.requests import Request, as_requests, check_texts, read_sources
+from pellucid.decoding.engine import Engine, SearchWatcher, Translatable
+from pellucid.decoding.requests import (
+    ReadLine,
+    Request,
+    as_requests,
+    check_texts,
+    read_requests,
+    read_sources,
+    source_limit,
+)
 from pellucid.decoding.result import Alternative, Translation
-from pellucid.decoding.scoring import score_ids
 from pellucid.decoding.sentences import SplitLine
 from pellucid.decoding.torch_engine import TorchEngine
-from pellucid.decoding.watch import SearchWatcher
+from pellucid.decoding.writing import blank_translation, write_translations
 from pellucid.text.languages import UNKNOWN
+
+_DONE_AFTERWARDS = (
+    "mbr",
+    "coverage_penalty",
+    "align",
+    "align_layer",
+    "align_head",
+    "replace_unknown",
+)
+"""Settings that no engine needs to know: they are about what it found."""
 
 
 @dataclasses.dataclass
@@ -174,12 +187,13 @@ class Translator:
             )
         check_texts(sources, 1)
         check_texts(targets, 1)
+        from pellucid.decoding.search.scoring import score_lines
+
         bundle, limit = self._bundle, source_limit(self._bundle, self.settings)
         read = read_sources(sources, bundle.source_tokenizer, limit, itertools.count(1))
         sources_ids = [ids[:limit] for ids in read]
         targets_ids = bundle.target_tokenizer.encode_batch(targets)
-        with inference(bundle.model):
-            scored = score_ids(bundle.model, sources_ids, targets_ids, self.settings.penalty)
+        scored = score_lines(bundle, sources_ids, targets_ids, self.settings)
         return [
             Translation(
                 text=targets[index],
@@ -208,6 +222,8 @@ class Translator:
         for another token or a source without a word, ConfigError for a count below 1, and what
         the watcher raises.
         """
+        from pellucid.decoding.alternatives import find_alternatives
+
         return find_alternatives(self._bundle, self.settings, source, prefix_tokens, count, watcher)
 
     def _stream(self, texts: Iterator[str | Request], task: "_Task") -> Iterator[Translation]:
@@ -232,3 +248,27 @@ class Translator:
             task.known.move_to_end(request)
         task.next_line += len(lines)
         return [line.joined([task.known[each] for each in line.requests]) for line in split]
+
+
+def translate_lines(
+    lines: Sequence[ReadLine],
+    bundle: Translatable,
+    settings: DecodingConfig,
+    engine: Engine,
+    watcher: SearchWatcher | None = None,
+) -> list[Translation]:
+    """One translation for each line, as ``engine`` finds them; order kept."""
+    wanted = [line for line in lines if not line.is_blank]
+    if wanted:
+        found = engine.search(wanted, bundle, _searching(settings), watcher)
+        written = iter(write_translations(wanted, found, bundle, settings))
+    return [blank_translation(line, settings) if line.is_blank else next(written) for line in lines]
+
+
+def _searching(settings: DecodingConfig) -> DecodingConfig:
+    """What the engine is to find: without that which is done with it afterwards."""
+    is_ranked_anew = settings.mbr or settings.coverage_penalty
+    count = max(settings.n_best, settings.beam_size) if is_ranked_anew else settings.n_best
+    later = DecodingConfig()
+    changes = {name: getattr(later, name) for name in _DONE_AFTERWARDS}
+    return settings.model_copy(update={"n_best": count, **changes})

@@ -1,18 +1,14 @@
 """The engine that takes the faster one of two, call by call."""
 
 import logging
-import threading
 from collections.abc import Sequence
 
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.engine import Engine
-from pellucid.decoding.protocols import Translatable
+from pellucid.decoding.engine import Engine, SearchWatcher, Translatable
 from pellucid.decoding.requests import ReadLine
 from pellucid.decoding.result import Hypothesis
 from pellucid.decoding.torch_engine import TorchEngine
-from pellucid.decoding.watch import SearchWatcher
 from pellucid.engines.ctranslate2_engine import Ctranslate2Engine
-from pellucid.engines.model_watch import ModelWatch
 
 _log = logging.getLogger("pellucid.engines")
 
@@ -23,8 +19,6 @@ class AutoEngine(Engine):
     def __init__(self, fast: Ctranslate2Engine) -> None:
         self._fast = fast
         self._told: set[str] = set()
-        self._watch: ModelWatch | None = None
-        self._lock = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -38,14 +32,12 @@ class AutoEngine(Engine):
 
     def signature(self, settings: DecodingConfig) -> str:
         """That of the engine which such a call would go to."""
-        able = not self._fast.refusals(settings) and not self._is_changed()
+        able = not self._fast.refusals(settings) and not self._fast.is_changed()
         return self._fast.signature(settings) if able else TorchEngine().signature(settings)
 
     def follow(self, bundle: Translatable) -> None:
         """From now on each search first sees whether the model was changed."""
-        with self._lock:
-            if self._watch is None:
-                self._watch = ModelWatch(bundle.model)
+        self._fast.follow(bundle)
 
     def search(
         self,
@@ -58,14 +50,11 @@ class AutoEngine(Engine):
         faults = self._fast.refusals(settings, lines, watcher)
         if faults:
             reason = f"ctranslate2 cannot do {'; '.join(faults)}"
-        elif self._is_changed():
+        elif self._fast.is_changed():
             reason = "the model was changed after it was converted for ctranslate2"
         else:
-            return self._fast.search(lines, bundle, settings, watcher)
+            return self._fast.find(lines, settings, watcher)
         if reason not in self._told:
             self._told.add(reason)
             _log.info("engine torch: %s", reason)
         return TorchEngine(reason).search(lines, bundle, settings, watcher)
-
-    def _is_changed(self) -> bool:
-        return self._watch is not None and self._watch.is_changed()

@@ -9,23 +9,31 @@ this user's program has not made is never opened (``pellucid.engines.proof``).
 """
 
 import contextlib
+import errno
+import fcntl
 import hashlib
+import hmac
 import json
 import logging
 import os
+import secrets
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
 from pellucid import __version__
-from pellucid.bundle import Bundle, model_tensors
+from pellucid.bundle import Bundle
 from pellucid.core.errors import CorruptError, InputMissingError, WriteError
-from pellucid.core.files import remove_folder, remove_leftovers, verify_folder
-from pellucid.core.tensors import fingerprint
-from pellucid.engines.locking import locked_folder
-from pellucid.engines.proof import is_proven, own_folder, own_secret, prove
-from pellucid.interop.ctranslate2_export import export_ctranslate2
+from pellucid.core.files import (
+    MANIFEST_NAME,
+    read_plain,
+    remove_folder,
+    remove_leftovers,
+    verify_folder,
+    write_file,
+)
 from pellucid.interop.quantization import Quantization
 
 CACHE_FOLDER = ".ctranslate2"
@@ -84,6 +92,8 @@ def converted_for_now(bundle: Bundle, quantization: Quantization) -> Iterator[Pa
             hint="let XDG_CACHE_HOME name a folder that you may write, or take the engine torch",
         ) from error
     with place:
+        from pellucid.interop.ctranslate2_export import export_ctranslate2
+
         folder = Path(place.name) / "model"
         export_ctranslate2(bundle, folder, quantization)
         yield folder
@@ -98,6 +108,8 @@ def _fill(folder: Path, bundle: Bundle, quantization: Quantization, secret: byte
         remove_folder(folder)
     _remove_outdated(folder, bundle)
     _log.info("converting the model for CTranslate2 (%s), once, into %s", quantization, folder)
+    from pellucid.interop.ctranslate2_export import export_ctranslate2
+
     export_ctranslate2(bundle, folder, quantization)
     prove(folder, secret)
 
@@ -140,6 +152,9 @@ def _key(bundle: Bundle) -> str:
     """What tells two models, or the same one converted otherwise, apart."""
     content = bundle.manifest.get("sha256")
     if content is None:
+        from pellucid.core.tensors import fingerprint
+        from pellucid.model.stored import model_tensors
+
         content = [
             bundle.settings.get("model"),
             bundle.source_tokenizer.fingerprint,
@@ -155,3 +170,119 @@ def _places(bundle: Bundle) -> list[Path]:
     places = [] if bundle.path is None else [bundle.path.resolve().parent]
     own = own_folder()
     return [place / CACHE_FOLDER for place in (*places, *([own] if own else []))]
+
+
+_LOCK_FILE = ".lock"
+
+
+@contextlib.contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Make the folder and hold it alone; waits for whoever holds it.
+
+    Raises OSError if it cannot be made, or if it is a link: whoever packed it chose where to.
+    """
+    if folder.is_symlink():
+        raise OSError(errno.ELOOP, "it is a link", str(folder))
+    folder.mkdir(parents=True, exist_ok=True)
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+    descriptor = os.open(folder / _LOCK_FILE, flags, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+_PROOF_NAME = "proof"
+_SECRET_NAME = "secret"  # noqa: S105  # a file's name
+_SECRET_SIZE = 32
+_MOST_BYTES = 1 << 20
+_ONLY_OWNER = 0o600
+
+_log = logging.getLogger("pellucid.engines")
+
+
+def own_folder() -> Path | None:
+    """The user's cache folder for Pellucid, ``XDG_CACHE_HOME`` or else ``~/.cache``, if any.
+
+    A relative path counts for nothing, as the XDG Base Directory Specification asks.
+    """
+    told = Path(os.environ.get("XDG_CACHE_HOME") or "")
+    if told.is_absolute():
+        return told / "pellucid"
+    try:
+        return Path.home() / ".cache" / "pellucid"
+    except RuntimeError:  # a user without a home
+        return None
+
+
+def own_secret() -> bytes | None:
+    """The user's secret, made on first use; None where it cannot be kept."""
+    folder = own_folder()
+    if folder is None:
+        return None
+    path = folder / _SECRET_NAME
+    known = _read_secret(path)
+    if known is not None:
+        return known
+    try:
+        with locked_folder(folder):
+            known = _read_secret(path)
+            return _new_secret(path) if known is None else known
+    except OSError as error:
+        _log.info("no secret can be kept in %s: %s", folder, error.strerror)
+        return None
+
+
+def prove(folder: Path, secret: bytes) -> None:
+    """Leave in a conversion the proof that it is ours. Raises WriteError."""
+    write_file(folder / _PROOF_NAME, _proof(folder, secret))
+
+
+def is_proven(folder: Path, secret: bytes, files: frozenset[str]) -> bool:
+    """Whether a conversion is ours, under its own name, and holds these ``files`` and no others."""
+    try:
+        given = read_plain(folder / _PROOF_NAME, _MOST_BYTES)
+        expected = _proof(folder, secret)
+        names = {path.name for path in folder.iterdir()}
+    except OSError:
+        return False
+    known = files | {MANIFEST_NAME, _PROOF_NAME}
+    return hmac.compare_digest(given, expected) and names == known
+
+
+def _proof(folder: Path, secret: bytes) -> bytes:
+    manifest = read_plain(folder / MANIFEST_NAME, _MOST_BYTES)
+    message = os.fsencode(folder.name) + b"\0" + manifest  # no name holds a NUL
+    return hmac.new(secret, message, "sha256").hexdigest().encode()
+
+
+def _read_secret(path: Path) -> bytes | None:
+    """The secret, if it is one that nobody else can have read or put there."""
+    try:
+        about = path.lstat()
+        is_own = (
+            stat.S_ISREG(about.st_mode)
+            and about.st_uid == os.geteuid()
+            and stat.S_IMODE(about.st_mode) & 0o077 == 0
+        )
+        secret = read_plain(path, _SECRET_SIZE) if is_own else b""
+    except OSError:
+        return None
+    return secret if len(secret) == _SECRET_SIZE else None
+
+
+def _new_secret(path: Path) -> bytes:
+    """Draw a secret and put it in place in one step, for its owner alone. Raises OSError."""
+    secret = secrets.token_bytes(_SECRET_SIZE)
+    temporary = path.with_name(f".tmp-{secrets.token_hex(16)}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+    descriptor = os.open(temporary, flags, _ONLY_OWNER)
+    try:
+        os.fchmod(descriptor, _ONLY_OWNER)
+        os.write(descriptor, secret)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    temporary.replace(path)
+    return secret

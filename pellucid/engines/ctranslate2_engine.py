@@ -1,23 +1,98 @@
 """The fast engine: CTranslate2 searches, in our batches, and we score what it found."""
 
 import logging
+import math
 import threading
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from pellucid.bundle import Bundle
+from pellucid.core.config import Config
+from pellucid.core.config_text import toml_value
 from pellucid.core.errors import ConfigError
+from pellucid.decoding.batching import token_batches
 from pellucid.decoding.config import DecodingConfig, length_limits
-from pellucid.decoding.engine import Engine
-from pellucid.decoding.protocols import Translatable
+from pellucid.decoding.engine import Engine, SearchWatcher, Translatable
 from pellucid.decoding.requests import ReadLine
 from pellucid.decoding.result import Hypothesis
-from pellucid.decoding.watch import SearchWatcher
-from pellucid.engines.batches import balanced_batches
 from pellucid.engines.ctranslate2_search import Row, Search
-from pellucid.engines.model_watch import ModelWatch
-from pellucid.engines.refusals import line_refusals, setting_refusals
 from pellucid.engines.workers import Workers, open_changed
-from pellucid.interop.ctranslate2_export import vocabulary_pieces
+from pellucid.interop.support import POSITIONS, vocabulary_pieces
+
+_KNOWN = frozenset(
+    {
+        "beam_size",
+        "n_best",
+        "length_penalty",
+        "length_penalty_kind",
+        "forced_stop",
+        "coverage_penalty",
+        "patience",
+        "max_length",
+        "max_length_ratio",
+        "max_length_extra",
+        "mbr",
+        "align",
+        "align_layer",
+        "align_head",
+        "replace_unknown",
+        "token_log_probs",
+        "max_source_tokens",
+        "batch_tokens",
+        "stream_lines",
+        "cache_lines",
+    }
+)
+"""The settings it follows, or that concern what is found only after the search; any other must be
+as it is when nobody asks for anything."""
+
+
+def setting_refusals(settings: DecodingConfig, vocabulary_size: int) -> list[str]:
+    """Everything in ``settings`` that CTranslate2 does not do, or does otherwise than we."""
+    if settings.beam_size == 1:  # when a beam search ends is no question of a greedy one
+        settings = settings.model_copy(update={"patience": 1.0})
+    if settings.patience == 1.0:
+        # "current" compares with the worst of beam_size finished hypotheses; once there are that
+        # many, this patience has ended the search.
+        settings = settings.model_copy(update={"stop_bound": "exact"})
+    plain = DecodingConfig()
+    faults = [
+        _shown(name, getattr(settings, name))
+        for name in type(settings).model_fields
+        if name not in _KNOWN and getattr(settings, name) != getattr(plain, name)
+    ]
+    finished = settings.patience * settings.beam_size
+    if not (math.isfinite(finished) and finished == round(finished)):
+        faults.append(
+            f"patience={settings.patience} with beam_size={settings.beam_size}, which is no"
+            " whole number of hypotheses"
+        )
+    if 2 * settings.beam_size > vocabulary_size:
+        faults.append(f"beam_size={settings.beam_size} for {vocabulary_size} target tokens")
+    for name in ("max_length", "max_source_tokens"):
+        value = getattr(settings, name)
+        if value is not None and value >= POSITIONS:
+            faults.append(f"{name}={value}, as it numbers {POSITIONS - 1} tokens")
+    return faults
+
+
+def _shown(name: str, value: Any) -> str:
+    """A setting as one gives it to ``--set``; of a table its name says enough."""
+    return name if isinstance(value, Config) else f"{name}={toml_value(value)}"
+
+
+def line_refusals(lines: Sequence[ReadLine]) -> list[str]:
+    """What single lines ask for that CTranslate2 does not do."""
+    faults = []
+    if any(line.prefix_ids for line in lines):
+        faults.append("a prefix")
+    if any(line.must_ids for line in lines):
+        faults.append("words that must appear")
+    return faults
+
+
+if TYPE_CHECKING:
+    from pellucid.engines.model_watch import ModelWatch
 
 _log = logging.getLogger("pellucid.engines")
 
@@ -40,6 +115,7 @@ class Ctranslate2Engine(Engine):
         self._bundle = bundle
         self._workers = workers
         self._reason = reason
+        self._follows = False
         self._watch: ModelWatch | None = None
         self._lock = threading.Lock()
         self._sources = vocabulary_pieces(bundle.source_tokenizer)
@@ -60,11 +136,24 @@ class Ctranslate2Engine(Engine):
         """``ctranslate2/`` and the type in which it computes."""
         return f"{self.name}/{self._workers.compute_type}"
 
-    def follow(self, bundle: Translatable) -> None:
-        """From now on each search first sees whether the model was changed."""
+    def follow(self, bundle: Translatable) -> None:  # noqa: ARG002  # it has the bundle
+        """From the moment the model is in memory each search first sees whether it was changed."""
         with self._lock:
-            if self._watch is None:
-                self._watch = ModelWatch(bundle.model)
+            if self._follows:
+                return
+            self._follows = True
+        self._bundle.when_read(self._begin_to_watch)
+
+    def _begin_to_watch(self) -> None:
+        from pellucid.engines.model_watch import ModelWatch
+
+        watch = ModelWatch(self._bundle.model)
+        with self._lock:
+            self._watch = watch
+
+    def is_changed(self) -> bool:
+        """Whether the model was handed out and changed since it was converted."""
+        return self._watch is not None and self._watch.is_changed()
 
     def refusals(
         self,
@@ -81,7 +170,7 @@ class Ctranslate2Engine(Engine):
     def search(
         self,
         lines: Sequence[ReadLine],
-        bundle: Translatable,
+        bundle: Translatable,  # noqa: ARG002  # it has the bundle
         settings: DecodingConfig,
         watcher: SearchWatcher | None = None,
     ) -> list[list[Hypothesis]]:
@@ -96,9 +185,19 @@ class Ctranslate2Engine(Engine):
                 f"the engine ctranslate2 cannot do {'; '.join(faults)}",
                 hint="take the engine auto or torch",
             )
-        workers = self._current_workers()
+        self._follow_the_model()
+        return self.find(lines, settings, watcher)
+
+    def find(
+        self,
+        lines: Sequence[ReadLine],
+        settings: DecodingConfig,
+        watcher: SearchWatcher | None = None,
+    ) -> list[list[Hypothesis]]:
+        """``search`` for what it is known to be able to do, with the model as it was converted."""
+        workers = self._workers
         lengths = [len(line.source_ids) for line in lines]
-        limits = length_limits(lengths, settings, bundle.model.max_length)
+        limits = length_limits(lengths, settings, self._bundle.max_length)
         rows = [
             Row(number, [self._sources[id_] for id_ in line.source_ids], limit)
             for number, (line, limit) in enumerate(zip(lines, limits, strict=True))
@@ -123,11 +222,11 @@ class Ctranslate2Engine(Engine):
                 results[row.number] = hypotheses
         return results
 
-    def _current_workers(self) -> Workers:
-        """The workers, of a new conversion if the model was changed after the last one."""
+    def _follow_the_model(self) -> None:
+        """Convert the model again if it was changed after the last time. Raises ConfigError."""
         with self._lock:
             if self._watch is None or not self._watch.is_changed():
-                return self._workers
+                return
             if self._watch.has_other_parts():
                 raise ConfigError(
                     "the engine ctranslate2 cannot follow modules that were exchanged or given"
@@ -136,11 +235,21 @@ class Ctranslate2Engine(Engine):
                 )
             _log.info("the model was changed and is converted for CTranslate2 again")
             self._workers = open_changed(self._bundle, self._workers.compute_type)
-            self._watch = ModelWatch(self._bundle.model)
-            return self._workers
+            self._watch = self._watch.begun_again()
 
 
 def _ask(watcher: SearchWatcher | None) -> None:
     """Let ``watcher`` end the search."""
     if watcher is not None:
         watcher.before_step(0)
+
+
+def balanced_batches(
+    lengths: Sequence[int], token_budget: int, worker_count: int
+) -> list[list[int]]:
+    """As ``token_batches``, but smaller where some worker would have nothing to do."""
+    total = sum(length + 1 for length in lengths)
+    share = -(-total // worker_count)
+    return list(
+        token_batches(lengths, min(token_budget, share) if worker_count > 1 else token_budget)
+    )

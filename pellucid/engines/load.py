@@ -2,12 +2,11 @@
 
 import importlib.util
 import logging
+import sys
 from pathlib import Path
 from typing import assert_never, get_args
 
-import torch
-
-from pellucid.bundle import Bundle, load_bundle
+from pellucid.bundle import Bundle, StoredModel, load_bundle, open_bundle
 from pellucid.core.config import nearest_name
 from pellucid.core.errors import ConfigError, WriteError
 from pellucid.core.limits import LOAD_SECONDS
@@ -20,10 +19,11 @@ from pellucid.engines.auto import AutoEngine
 from pellucid.engines.ctranslate2_engine import Ctranslate2Engine
 from pellucid.engines.names import ComputeType, Device, EngineName
 from pellucid.engines.workers import onnxruntime_is_loaded, open_workers
-from pellucid.interop.ctranslate2_export import ctranslate2_faults
-from pellucid.interop.huggingface_import import read_huggingface
-from pellucid.model.layers import narrow
+from pellucid.interop.support import ctranslate2_faults
 from pellucid.text.languages import languages_of
+
+_GPU_DEVICES = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dxg")
+"""What drivers show where there is a GPU: NVIDIA's, AMD's, that of the subsystem for Linux."""
 
 _log = logging.getLogger("pellucid.engines")
 
@@ -66,12 +66,15 @@ def load_parts(
     Raises as ``load`` does.
     """
     _check(path, engine, device, compute_type)
-    place = torch.device("cuda" if _takes_gpu(device) else "cpu").type
-    bundle = _open(Path(path), place, seconds)
+    bundle = _open(Path(path), "cuda" if _takes_gpu(device) else "cpu", seconds, engine)
     if compute_type == "bfloat16":
+        from pellucid.model.layers import narrow
+
         narrow(bundle.model)
     settings = DecodingConfig.carried(bundle.settings.get("decoding", {}), f"{path}: decoding")
     chosen = _choose(bundle, engine, compute_type)
+    if chosen.name == "torch" and isinstance(bundle.held, StoredModel):
+        bundle.held.read()  # whatever is wrong with it is told now
     if engine != "torch":  # that it was asked for is no news
         _log.info("engine %s: %s", chosen.name, chosen.reason)
     return bundle, settings, chosen
@@ -126,7 +129,7 @@ def _fast_engine(bundle: Bundle, compute_type: ComputeType, reason: str) -> Ctra
 def _machine_faults(bundle: Bundle) -> list[str]:
     """Why CTranslate2 must not be used here, whatever the model."""
     faults = []
-    if next(bundle.model.parameters()).device.type != "cpu":
+    if bundle.device != "cpu":
         faults.append("ctranslate2 is used on CPUs only")
     if onnxruntime_is_loaded():
         faults.append("this process has loaded onnxruntime, and the two block each other at exit")
@@ -140,16 +143,28 @@ def _bundle_faults(bundle: Bundle) -> list[str]:
     return [f"ctranslate2 cannot express this model: {each}" for each in ctranslate2_faults(bundle)]
 
 
-def _open(path: Path, device: str, seconds: float) -> Bundle:
+def _open(path: Path, device: str, seconds: float, engine: EngineName) -> Bundle:
+    """A model that torch is asked to search is read now; any other when it is first used."""
     if (path / "config.json").is_file() and not (path / "config.toml").exists():
+        from pellucid.interop.huggingface_import import read_huggingface
+
         bundle = read_huggingface(path)
         bundle.model.to(device)
         return bundle
-    return load_bundle(path, device, seconds)
+    return (load_bundle if engine == "torch" else open_bundle)(path, device, seconds)
 
 
 def _takes_gpu(device: Device) -> bool:
-    return device == "cuda" or (device == "auto" and torch.cuda.is_available())
+    return device == "cuda" or (device == "auto" and _has_gpu())
+
+
+def _has_gpu() -> bool:
+    """Whether torch can use a GPU. It is not asked, and so not imported, where there is none."""
+    if sys.platform == "linux" and not any(Path(each).exists() for each in _GPU_DEVICES):
+        return False
+    import torch
+
+    return torch.cuda.is_available()
 
 
 def _check(path: object, engine: str, device: str, compute_type: str) -> None:
@@ -166,7 +181,7 @@ def _check(path: object, engine: str, device: str, compute_type: str) -> None:
             nearest = nearest_name(value, known) if isinstance(value, str) else None
             hint = f"; did you mean {nearest}?" if nearest else ""
             faults.append(f"{name} must be one of {', '.join(known)}, got {value!r}{hint}")
-    if device == "cuda" and not torch.cuda.is_available():
+    if device == "cuda" and not _has_gpu():
         faults.append("device=cuda needs a GPU that torch can use, and there is none")
     if engine == "torch" and compute_type == "int8":
         faults.append("compute_type=int8 is for the engine ctranslate2, not for torch")

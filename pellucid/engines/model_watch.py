@@ -35,6 +35,10 @@ class ModelWatch:
         self._model = model
         self._first = _look_at(model)
 
+    def begun_again(self) -> "ModelWatch":
+        """A watch that compares with the model as it is now."""
+        return ModelWatch(self._model)
+
     def has_other_parts(self) -> bool:
         """Whether modules were exchanged, or hooks added: what no converted copy can follow."""
         return _parts_of(self._model) != self._first.parts

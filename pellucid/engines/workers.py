@@ -1,18 +1,18 @@
 """A bundle opened by CTranslate2: in which type it computes, and how the cores are shared out."""
 
 import dataclasses
+import os
 import sys
 import time
+from pathlib import Path
 from typing import Any
-
-import torch
 
 from pellucid.bundle import Bundle
 from pellucid.core.errors import MissingExtraError
 from pellucid.core.special import SPECIAL_COUNT
 from pellucid.engines.cache import Convert, converted, converted_for_now
 from pellucid.engines.names import ComputeType
-from pellucid.interop.ctranslate2_export import vocabulary_pieces
+from pellucid.interop.support import vocabulary_pieces
 
 _TRIAL_LINES = 16
 _TRIAL_TOKENS = 16
@@ -44,6 +44,33 @@ def onnxruntime_is_loaded() -> bool:
     return "onnxruntime" in sys.modules
 
 
+def thread_count() -> int:
+    """As many threads as torch may use, which is asked if it is there.
+
+    It begins with ``OMP_NUM_THREADS``, or with the physical cores that this process may use.
+    """
+    torch = sys.modules.get("torch")
+    if torch is not None and hasattr(torch, "get_num_threads"):  # else it is being imported
+        return int(torch.get_num_threads())
+    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if asked.isdecimal() and int(asked) > 0:
+        return int(asked)
+    return _physical_cores()
+
+
+def _physical_cores() -> int:
+    """Those that this process may use; two threads of one core count once."""
+    try:
+        numbers = os.sched_getaffinity(0)
+        siblings = [
+            Path(f"/sys/devices/system/cpu/cpu{number}/topology/thread_siblings_list").read_text()
+            for number in numbers
+        ]
+    except (AttributeError, OSError):  # not Linux, or a container that does not show them
+        return os.cpu_count() or 1
+    return len(set(siblings))
+
+
 def open_workers(bundle: Bundle, compute_type: ComputeType) -> Workers:
     """Open ``bundle`` with CTranslate2, converting it first if need be.
 
@@ -72,7 +99,7 @@ def _open(bundle: Bundle, compute_type: ComputeType, convert: Convert = converte
         import ctranslate2
     except ImportError:
         raise MissingExtraError("ctranslate2", "fast", "the engine ctranslate2") from None
-    count = torch.get_num_threads()
+    count = thread_count()
     with convert(bundle, compute_type) as folder:
         model = ctranslate2.Translator(
             str(folder), compute_type=compute_type, inter_threads=count, intra_threads=1

@@ -11,7 +11,7 @@ from pellucid.equations.normalization import layer_norm
 def residual(
     x: Float[Tensor, "*batch d_model"], sublayer_output: Float[Tensor, "*batch d_model"]
 ) -> Float[Tensor, "*batch d_model"]:
-    """Add a sublayer's output to its input, so that the sublayer learns a change only.
+    """A sublayer only has to say what changes.
 
         X_in + X_out
 

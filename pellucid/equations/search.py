@@ -1,10 +1,9 @@
 """How finished sentences are compared in a search."""
 
-from typing import overload
-
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from pellucid.equations.penalties import length_penalty
 from pellucid.equations.shapes import Number
 
 
@@ -19,45 +18,10 @@ def most_likely(scores: Float[Tensor, "*batch vocabulary"]) -> Int[Tensor, "*bat
     return scores.argmax(dim=-1)
 
 
-@overload
-def length_penalty(length: Number, alpha: Number) -> float: ...
-@overload
-def length_penalty(length: Tensor, alpha: Number) -> Tensor: ...
-def length_penalty(length: Number | Tensor, alpha: Number) -> Number | Tensor:
-    """The divisor of a sentence's log-probability, which grows with its length.
-
-        lp(Y) = ((5 + |Y|) / 6)^α
-
-    EQ: none.  Source: Wu et al. (2016), eq. (14); Vaswani et al. (2017), §6.1 (α = 0.6).
-    Symbols: length = |Y| (the stop token counted), alpha = α; α = 0 changes nothing.
-    """
-    penalty: Number | Tensor = ((5.0 + length) / 6.0) ** alpha
-    return penalty
-
-
-@overload
-def power_length_penalty(length: Number, alpha: Number) -> float: ...
-@overload
-def power_length_penalty(length: Tensor, alpha: Number) -> Tensor: ...
-def power_length_penalty(length: Number | Tensor, alpha: Number) -> Number | Tensor:
-    """The length penalty of Hugging Face's transformers and of CTranslate2.
-
-        lp(Y) = |Y|^α
-
-    EQ: none.  Source: Wu et al. (2016), §7, the heuristic that eq. (14) came after; transformers,
-    ``generate(length_penalty=α)``; CTranslate2, ``translate_batch(length_penalty=α)``.
-    Symbols: length = |Y| (the stop token counted), alpha = α; α = 0 changes nothing, α = 1 gives
-    the mean log-probability of a token.
-    Differs: ``length_penalty`` grows more slowly, and is 1 for one token as well.
-    """
-    penalty: Number | Tensor = (1.0 * length) ** alpha
-    return penalty
-
-
 def coverage_penalty(
     weights: Float[Tensor, "*batch target source"], beta: Number
 ) -> Float[Tensor, "*batch"]:
-    """A penalty, at most zero, for words of the source that got little attention.
+    """Less than zero if words of the source were hardly looked at.
 
         cp(X; Y) = β Σᵢ log(min(Σⱼ pᵢⱼ, 1))
 
@@ -72,7 +36,7 @@ def coverage_penalty(
 def sequence_score(
     log_prob: Float[Tensor, "*batch"], length: Int[Tensor, "*#batch"], alpha: Number
 ) -> Float[Tensor, "*batch"]:
-    """The score by which finished sentences are ranked: log-probability over length penalty.
+    """What a beam search ranks finished sentences by.
 
         s(Y, X) = log P(Y | X) / lp(Y)
 

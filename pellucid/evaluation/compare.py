@@ -8,11 +8,7 @@ from sacrebleu.metrics.chrf import CHRF
 
 from pellucid.evaluation.metrics import MetricName, check_lines
 from pellucid.evaluation.moses import language_code
-from pellucid.evaluation.significance import (
-    Comparison,
-    approximate_randomization,
-    paired_bootstrap,
-)
+from pellucid.evaluation.significance import Comparison, approximate_randomization, paired_bootstrap
 from pellucid.evaluation.tokenizers import TokenizerName, check_tokenizer, tokenizer_for
 
 METRICS: tuple[MetricName, ...] = ("bleu", "chrf")

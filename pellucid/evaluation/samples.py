@@ -3,8 +3,7 @@
 from pellucid.bundle import Bundle
 from pellucid.core.special import SPECIAL_COUNT
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.continuation import continue_text
-from pellucid.decoding.filling import MASK, fill_masks
+from pellucid.decoding.plain_text import MASK, continue_text, fill_masks
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.skipgram import SkipGram
 from pellucid.model.text_models import DecoderOnly, EncoderOnly

@@ -19,7 +19,6 @@ from pellucid.model.config import ModelConfig
 from pellucid.model.recurrent import RecurrentSeq2Seq
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.transformer import Transformer
-from pellucid.text.tokenizers.interface import Tokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,15 +50,6 @@ class AblationStudy:
     def to_dict(self) -> dict[str, Any]:
         """Plain values under the names of the fields."""
         return dataclasses.asdict(self)
-
-
-@dataclasses.dataclass(frozen=True)
-class _Changed:
-    """A model of our own with the tokenizers of another."""
-
-    model: Seq2Seq
-    source_tokenizer: Tokenizer
-    target_tokenizer: Tokenizer
 
 
 def ablate(
@@ -160,7 +150,7 @@ def _measure(
     opened: Opened, model: Seq2Seq, sources: Sequence[str], references: Sequence[str]
 ) -> tuple[float, float]:
     """BLEU in percent, and the mean loss of a reference token in nats."""
-    bundle = _Changed(model, opened.source_tokenizer, opened.target_tokenizer)
+    bundle = Bundle(model, opened.source_tokenizer, opened.target_tokenizer, {}, {})
     translator = Translator(bundle, opened.translator.settings)
     settings = translator.settings.best_alone()
     hypotheses = [each.text for each in translator.translate(list(sources), settings)]

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from pellucid.core.errors import PellucidError
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID
-from pellucid.decoding.beam import beam_search
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.greedy import greedy_search
+from pellucid.decoding.search.beam import beam_search
+from pellucid.decoding.search.greedy import greedy_search
 from pellucid.equations import recurrent_translator, transformer
 from pellucid.equations.attention import attention
 from pellucid.equations.fused import fused_attention

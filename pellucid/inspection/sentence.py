@@ -13,10 +13,9 @@ from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.pipeline import source_limit
-from pellucid.decoding.protocols import Translatable
+from pellucid.decoding.engine import SearchWatcher, Translatable
+from pellucid.decoding.requests import source_limit
 from pellucid.decoding.translator import Translator
-from pellucid.decoding.watch import SearchWatcher
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.text.tokenizers.interface import Tokenizer
 

@@ -10,23 +10,13 @@ from torch import Tensor
 from pellucid.bundle import Bundle, save_tokenizers
 from pellucid.core.errors import BundleError, MissingExtraError
 from pellucid.core.files import write_folder
-from pellucid.core.special import SPECIAL_COUNT, START_ID
+from pellucid.core.special import START_ID
 from pellucid.equations.positions import sinusoidal_positions
 from pellucid.interop.checks import refuse_to_overwrite
-from pellucid.interop.marian_vocabulary import (
-    STOP_PIECE,
-    UNK_PIECE,
-    special_pieces,
-    taken_names,
-)
+from pellucid.interop.marian_vocabulary import STOP_PIECE, UNK_PIECE
 from pellucid.interop.quantization import Quantization
-from pellucid.interop.switches import foreign_switches
+from pellucid.interop.support import POSITIONS, ctranslate2_faults, vocabulary_pieces
 from pellucid.model.config import ModelConfig
-from pellucid.text.tokenizers.interface import Tokenizer
-
-_SINUSOIDS = 2048
-"""Places written out for CTranslate2: a source of 1,024 tokens, its own limit, and a translation
-of twice that. Its own sinusoid is another one (tensor2tensor's)."""
 
 
 def export_ctranslate2(bundle: Bundle, out: Path, quantization: Quantization = "float32") -> None:
@@ -40,7 +30,7 @@ def export_ctranslate2(bundle: Bundle, out: Path, quantization: Quantization = "
     except ImportError:
         raise MissingExtraError("ctranslate2", "fast", "exporting to CTranslate2") from None
     refuse_to_overwrite(out)
-    config = bundle.model.config
+    config = bundle.config
     faults = ctranslate2_faults(bundle)
     if faults:
         raise BundleError("CTranslate2 cannot express this model: " + "; ".join(faults))
@@ -63,41 +53,6 @@ def export_ctranslate2(bundle: Bundle, out: Path, quantization: Quantization = "
         save_tokenizers(folder, bundle.source_tokenizer, bundle.target_tokenizer)
 
     write_folder(out, fill, details={"kind": "ctranslate2", "quantization": quantization})
-
-
-def ctranslate2_faults(bundle: Bundle) -> list[str]:
-    """Every reason why CTranslate2 cannot express ``bundle``; empty if it can."""
-    faults = _model_faults(bundle.model.config)
-    for side, tokenizer in (
-        ("source", bundle.source_tokenizer),
-        ("target", bundle.target_tokenizer),
-    ):
-        taken = taken_names(vocabulary_pieces(tokenizer)[SPECIAL_COUNT:])
-        faults += [f"the {side} vocabulary has an ordinary piece {each!r}" for each in taken]
-    return faults
-
-
-def _model_faults(config: ModelConfig) -> list[str]:
-    faults = []
-    if config.kind != "transformer":
-        faults.append(f"it knows Transformers only, not kind={config.kind}")
-    width = config.d_model / config.heads
-    if (config.key_size, config.value_size) != (width, width):
-        faults.append(
-            f"its heads have the width d_model / heads = {width:g}, not d_k={config.key_size} and"
-            f" d_v={config.value_size}"
-        )
-    if config.positions not in ("sinusoidal", "learned", "rotary"):
-        faults.append(
-            f"its positions are sinusoidal, learned or rotary, not positions={config.positions}"
-        )
-    return faults + foreign_switches(config)
-
-
-def vocabulary_pieces(tokenizer: Tokenizer) -> list[str]:
-    """What CTranslate2 calls each of our ids."""
-    ordinary = tokenizer.tokens(range(SPECIAL_COUNT, tokenizer.vocabulary_size))
-    return [*special_pieces(ordinary), *ordinary]
 
 
 def _fill(specs: Any, config: ModelConfig, tensors: dict[str, Tensor]) -> Any:
@@ -154,7 +109,7 @@ def _positions(config: ModelConfig, tensors: dict[str, Tensor]) -> Tensor:
     """What is added to embeddings, a row for each place."""
     if config.positions == "learned":
         return tensors["target_embedding.positions.learned"]
-    return sinusoidal_positions(_SINUSOIDS, config.d_model)
+    return sinusoidal_positions(POSITIONS, config.d_model)
 
 
 def _layer(layer: Any, tensors: dict[str, Tensor], name: str, config: ModelConfig) -> None:

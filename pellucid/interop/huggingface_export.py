@@ -18,7 +18,6 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.interop.checks import prove_equal, refuse_to_overwrite
 from pellucid.interop.marian_generation import generation_table
 from pellucid.interop.marian_layout import (
-    MARIAN_NORM_EPS,
     OUTPUT_BIAS,
     OUTPUT_WEIGHT,
     SHARED,
@@ -27,7 +26,7 @@ from pellucid.interop.marian_layout import (
     features_to_marian,
     layers_to_marian,
 )
-from pellucid.interop.marian_settings import MarianSettings
+from pellucid.interop.marian_settings import MARIAN_NORM_EPS, MarianSettings
 from pellucid.interop.marian_vocabulary import (
     PAD_PIECE,
     STOP_PIECE,
@@ -37,7 +36,7 @@ from pellucid.interop.marian_vocabulary import (
     number_for_marian,
     vocabulary_faults,
 )
-from pellucid.interop.switches import foreign_switches
+from pellucid.interop.support import foreign_switches
 from pellucid.model.config import ModelConfig
 from pellucid.model.seq2seq import Seq2Seq
 

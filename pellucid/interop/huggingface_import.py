@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from pellucid import __version__
-from pellucid.bundle import Bundle, fill_tensors, model_tensors, save_bundle
+from pellucid.bundle import Bundle, save_bundle
 from pellucid.core.errors import (
     BundleError,
     ConfigError,
@@ -22,11 +22,7 @@ from pellucid.core.special import START_ID
 from pellucid.core.tensors import load_tensors
 from pellucid.interop.checks import prove_equal, refuse_to_overwrite
 from pellucid.interop.marian_generation import decoding_table, read_generation
-from pellucid.interop.marian_layout import (
-    OUTPUT_BIAS,
-    features_from_marian,
-    layers_from_marian,
-)
+from pellucid.interop.marian_layout import OUTPUT_BIAS, features_from_marian, layers_from_marian
 from pellucid.interop.marian_settings import MarianSettings
 from pellucid.interop.marian_tensors import MarianEmbeddings, check_tensors
 from pellucid.interop.marian_vocabulary import ImportedIds, number_for_us
@@ -34,6 +30,7 @@ from pellucid.interop.unsafe_import import load_torch_tensors
 from pellucid.model.build import build_unfilled
 from pellucid.model.config import ModelConfig
 from pellucid.model.seq2seq import Seq2Seq
+from pellucid.model.stored import fill_tensors, model_tensors
 from pellucid.text.tokenizers.marian import MarianTokenizer
 
 _COPY_BIAS = -100.0
@@ -92,7 +89,7 @@ def _read(folder: Path) -> tuple[Bundle, list[str]]:
         tensors[OUTPUT_BIAS] = bias
     tokenizers = _read_tokenizers(folder, sides)
     bundle = Bundle(
-        model=_build(config, tensors, embeddings, sides, folder),
+        held=_build(config, tensors, embeddings, sides, folder),
         source_tokenizer=tokenizers[0],
         target_tokenizer=tokenizers[1],
         settings={

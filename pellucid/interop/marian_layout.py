@@ -20,9 +20,6 @@ OUTPUT_WEIGHT = "lm_head.weight"
 OUTPUT_BIAS = "final_logits_bias"
 POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
 
-MARIAN_NORM_EPS = 1e-5
-"""torch.nn.LayerNorm's own, which MarianConfig has no name for."""
-
 
 @dataclasses.dataclass(frozen=True)
 class Slot:

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from pellucid.interop.marian_layout import MARIAN_NORM_EPS
-from pellucid.interop.marian_settings import MarianSettings
+from pellucid.interop.marian_settings import MARIAN_NORM_EPS, MarianSettings
 
 _HEAD_AXIS = 1
 

@@ -6,7 +6,6 @@ import pydantic
 from pydantic import Field
 
 from pellucid.core.config import Config
-from pellucid.interop.marian_layout import MARIAN_NORM_EPS
 from pellucid.model.config import ModelConfig
 
 _MOST_LAYERS = 1000
@@ -14,6 +13,9 @@ _WIDEST = 1 << 16
 _MOST_PLACES = 1 << 20
 _MOST_PIECES = 1 << 24
 """Beyond any model there is; an absurd number must not make us list, or make, its tensors."""
+
+MARIAN_NORM_EPS = 1e-5
+"""torch.nn.LayerNorm's own, which MarianConfig has no name for."""
 
 
 class MarianSettings(Config):

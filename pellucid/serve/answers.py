@@ -5,13 +5,7 @@ from collections.abc import Sequence
 
 from pellucid.decoding.result import Translation
 from pellucid.serve.reading import ReadSentence
-from pellucid.serve.schema import (
-    Candidate,
-    OtherWay,
-    SentenceAnswer,
-    TextAnswer,
-    TranslateRequest,
-)
+from pellucid.serve.schema import Candidate, OtherWay, SentenceAnswer, TextAnswer, TranslateRequest
 
 
 def answer_sentence(

@@ -10,14 +10,10 @@ from typing import Any, Protocol
 
 from pellucid.core.errors import CancelledError
 from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Translation
-from pellucid.decoding.watch import SearchWatcher, WatchedStep
-from pellucid.serve.faults import (
-    EngineError,
-    OverloadedError,
-    ServiceError,
-    UnavailableError,
-)
+from pellucid.decoding.search.beam import WatchedStep
+from pellucid.serve.faults import EngineError, OverloadedError, ServiceError, UnavailableError
 from pellucid.serve.metrics import Metrics
 
 _LOG = logging.getLogger("pellucid.serve")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.decoding.watch import SearchWatcher
+from pellucid.decoding.engine import SearchWatcher
 from pellucid.inspection.capture import Capture, capture_of
 from pellucid.inspection.entries import select
 from pellucid.inspection.parts import parts_of

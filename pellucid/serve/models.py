@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pellucid.bundle import Bundle
 from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
-from pellucid.decoding.watch import SearchWatcher
 from pellucid.engines.load import load_parts
 from pellucid.engines.names import ComputeType, EngineName
 from pellucid.serve.schema import ModelEntry
@@ -42,17 +42,17 @@ class LoadedModel:
     @property
     def has_attention(self) -> bool:
         """Whether target tokens can be aligned with source tokens."""
-        return self.bundle.model.config.kind != "rnn"
+        return self.bundle.config.kind != "rnn"
 
     def source_limit(self, limits_tokens: int) -> int:
         """Tokens of a sentence that are read at most, the stop not counted."""
-        most = self.bundle.model.max_length
+        most = self.bundle.max_length
         limit = min(self.settings.max_source_tokens, limits_tokens)
         return limit if most is None else min(limit, most - 1)
 
     def target_limit(self, limits_tokens: int) -> int:
         """Tokens of a translation at most, the stop not counted."""
-        most = self.bundle.model.max_length
+        most = self.bundle.max_length
         return limits_tokens if most is None else min(limits_tokens, most - 1)
 
     def source_ids(self, texts: list[str]) -> list[list[int]]:
@@ -93,6 +93,7 @@ def open_model(place: ModelPlace) -> LoadedModel:
     """Read a bundle. Raises what ``pellucid.load`` raises."""
     bundle, settings, engine = load_parts(place.path, place.engine, compute_type=place.compute_type)
     model = LoadedModel(place, Translator(bundle, settings, engine), bundle)
+    bundle.model  # noqa: B018  # read now: who looks inside must not wait for it
     model.translate(["a"], model.settings.having(beam_size=1, max_length=1))  # warms the kernels
     return model
 

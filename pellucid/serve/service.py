@@ -9,9 +9,9 @@ from typing import Any, TypeVar, cast
 from pellucid.core.errors import DataError
 from pellucid.decoding.alternatives import longest_prefix
 from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Alternative as DecodedAlternative
 from pellucid.decoding.translator import Translator
-from pellucid.decoding.watch import SearchWatcher
 from pellucid.serve.answers import answer_sentence, answer_text, confidences_of
 from pellucid.serve.batching import Batcher, Job, LoneWork, Outcome, Ticket
 from pellucid.serve.faults import (

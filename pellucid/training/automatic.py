@@ -8,8 +8,7 @@ from typing import Any
 
 from pellucid.core.config import apply_overrides
 from pellucid.core.errors import ConfigError
-from pellucid.core.files import write_file
-from pellucid.core.layout import RECIPE_FILE
+from pellucid.core.files import RECIPE_FILE, write_file
 from pellucid.text.config import DataConfig
 from pellucid.text.corpus.facts import corpus_facts, sample_pairs
 from pellucid.text.corpus.pairs import iterate_pairs, read_pairs, training_files, validation_files

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.core.errors import MissingExtraError
-from pellucid.core.files import write_errors
-from pellucid.core.layout import BOARD_FOLDER
-from pellucid.training.history import number
-from pellucid.training.journal import Event, Listener
+from pellucid.core.files import BOARD_FOLDER, write_errors
+from pellucid.training.journal import Event, Listener, number
 
 SHOWN = ("train", "validation")
 """Events whose figures are shown, as ``train/loss`` and so on."""

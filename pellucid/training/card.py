@@ -7,7 +7,7 @@ from pellucid import __version__
 from pellucid.model.config import Kind
 from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData
-from pellucid.training.progress import Progress
+from pellucid.training.run import Progress
 from pellucid.training.validation import Validation
 
 

@@ -1,15 +1,10 @@
-"""How the processes of a run divide every update among themselves.
-
-The config says what an update learns from, however many processes there are: they share its
-batches, each works out the gradient of its share, and the gradients are summed before anything
-is changed. So their number decides how fast a run is, and nothing else (law: several processes =
-one).
-"""
+"""Training in several processes: shares of an update, sharded parameters, random numbers."""
 
 import dataclasses
 import hashlib
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,11 +12,15 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from pellucid.core.errors import PellucidError
+from pellucid.core.errors import ConfigError, PellucidError
 from pellucid.core.special import PAD_ID
 from pellucid.core.world import World, lost_is_told
+from pellucid.model.build import build_unfilled
+from pellucid.model.seq2seq import SequenceModel
+from pellucid.model.stored import model_tensors
+from pellucid.model.transformer import DecoderLayer, EncoderLayer
 from pellucid.text.batching import Batch
-from pellucid.training.config import TrainingConfig
+from pellucid.training.config import RunConfig, TrainingConfig
 
 _BUCKET_SIZE = 1 << 23
 """Numbers that travel together: enough to fill a network, little beside a model."""
@@ -170,3 +169,157 @@ def _unpack(bucket: list[Tensor], flat: Tensor, work: dist.Work) -> None:
     torch._foreach_copy_(
         bucket, [part.view_as(each) for part, each in zip(parts, bucket, strict=True)]
     )
+
+
+def begin_stream(model: SequenceModel, seed: int, world: World, step: int = 0) -> None:
+    """Begin the stream of this process, for a run that is at ``step``."""
+    if world.is_first:
+        model.dropout_source.seed(seed)
+        return
+    place = (world.rank, step)
+    model.dropout_source.seed(seed, place)
+    own = np.random.SeedSequence(seed, spawn_key=place).generate_state(1, np.uint64)
+    torch.manual_seed(int(own[0]))
+
+
+def streams_of_all(model: SequenceModel, world: World) -> list[dict[str, Any]]:
+    """Where the stream of every process stands, by rank, as plain values."""
+    return world.gather_values(
+        {
+            "dropout": model.dropout_source.state(),
+            "cpu": torch.get_rng_state().numpy().tobytes().hex(),
+            "cuda": _cuda_state(model).hex(),
+        }
+    )
+
+
+def restore_stream(model: SequenceModel, state: Mapping[str, Any], seed: int, world: World) -> None:
+    """Go on where a checkpoint's ``state`` left the stream of this process.
+
+    One process goes on with the first stream. A process that has no stream there, as there are
+    more of them now, begins one.
+    """
+    streams = state.get("streams", ())
+    if world.rank < len(streams):
+        own = streams[world.rank]
+        model.dropout_source.restore(own["dropout"])
+        torch.set_rng_state(_as_tensor(own["cpu"]))
+        if own["cuda"] and _is_on_cuda(model):
+            torch.cuda.set_rng_state(_as_tensor(own["cuda"]))
+    elif world.is_first:
+        model.dropout_source.restore(state["dropout"])
+    else:
+        begin_stream(model, seed, world, int(state["step"]))
+
+
+def _cuda_state(model: SequenceModel) -> bytes:
+    return torch.cuda.get_rng_state().numpy().tobytes() if _is_on_cuda(model) else b""
+
+
+def _is_on_cuda(model: SequenceModel) -> bool:
+    return next(model.parameters()).device.type == "cuda"
+
+
+def _as_tensor(digits: str) -> torch.Tensor:
+    return torch.frombuffer(bytearray.fromhex(digits), dtype=torch.uint8)
+
+
+_KINDS = ("transformer", "encoder", "decoder")
+
+
+def check_can_be_sharded(config: RunConfig) -> None:
+    """Raise ConfigError if ``training.sharding`` is ``fsdp`` and the model cannot be split."""
+    if config.training.sharding != "fsdp":
+        return
+    if config.model.layer_drop > 0:
+        raise ConfigError(
+            "with training.sharding=fsdp every process must go through every block, so"
+            f" model.layer_drop must be 0, got {config.model.layer_drop}",
+            hint="set it to 0, or use training.sharding=ddp",
+        )
+    if config.training.precision == "fp16":
+        raise ConfigError(
+            "training.precision=fp16 scales gradients where they meet whole parameters, which"
+            " training.sharding=fsdp splits",
+            hint="use training.precision=bf16, or training.sharding=ddp",
+        )
+    if config.model.kind not in _KINDS:
+        raise ConfigError(
+            f"training.sharding=fsdp splits models of the kinds {', '.join(_KINDS)},"
+            f" not model.kind={config.model.kind}",
+            hint="use training.sharding=ddp",
+        )
+
+
+def shard_model(model: SequenceModel, world: World, device: str) -> None:
+    """Split ``model`` in place: each block by itself, and the rest together.
+
+    Gradients become sums over the processes, not means.
+    """
+    from torch.distributed.device_mesh import init_device_mesh  # takes a second to import
+    from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
+
+    mesh = init_device_mesh(torch.device(device).type, (world.size,))
+    blocks = [each for each in model.modules() if isinstance(each, EncoderLayer | DecoderLayer)]
+    for part in (*blocks, model):
+        fully_shard(part, mesh=mesh)
+        assert isinstance(part, FSDPModule)
+        part.set_gradient_divide_factor(1.0)
+        part.set_force_sum_reduction_for_comms(True)  # gloo knows no other
+    for method in ("loss", "last_rows"):  # what objectives call
+        if hasattr(model, method):
+            register_fsdp_forward_method(model, method)
+
+
+def local(tensor: Tensor) -> Tensor:
+    """The rows of ``tensor`` that this process holds, in the same memory; all if it is whole."""
+    to_local = getattr(tensor.detach(), "to_local", None)
+    rows: Tensor = tensor.detach() if to_local is None else to_local()
+    return rows
+
+
+def local_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """``local`` of each."""
+    return {name: local(tensor) for name, tensor in tensors.items()}
+
+
+def like(whole: Tensor, rows: Tensor) -> Tensor:
+    """``rows`` of this process as a part of a tensor that is split as ``whole`` is."""
+    if not hasattr(whole, "to_local"):
+        return rows
+    from torch.distributed.tensor import DTensor
+
+    assert isinstance(whole, DTensor)
+    return DTensor.from_local(
+        rows,
+        whole.device_mesh,
+        whole.placements,
+        run_check=False,
+        shape=whole.shape,
+        stride=whole.stride(),
+    )
+
+
+def whole_model(model: SequenceModel, team: Team) -> SequenceModel:
+    """The model as one that the first process can use by itself; all processes must ask for it.
+
+    If it is split, a copy is gathered, one parameter at a time. The others get their own part back.
+    """
+    if not team.is_sharded:
+        return model
+    sizes = model.source_vocabulary_size, model.target_vocabulary_size
+    whole = build_unfilled(model.config, *sizes) if team.world.is_first else None
+    any_part = next(model.parameters())
+    slots = {} if whole is None else model_tensors(whole.to(any_part.device, any_part.dtype))
+    for name, part in model_tensors(model).items():
+        parameter: Tensor = getattr(part.detach(), "full_tensor")()  # noqa: B009  # a DTensor's own
+        if whole is not None:
+            slots[name].data.copy_(parameter)
+    return model if whole is None else whole
+
+
+def rows_of(total: int, world: World) -> range:
+    """Which rows of a tensor of ``total`` rows a process holds, as torch.chunk would deal them."""
+    size = -(-total // world.size)
+    first = min(total, world.rank * size)
+    return range(first, min(total, first + size))

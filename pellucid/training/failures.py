@@ -17,7 +17,7 @@ from pellucid.training.checkpoint import (
     remove_newer,
     save_checkpoint,
 )
-from pellucid.training.fully_sharded import whole_model
+from pellucid.training.distributed import whole_model
 from pellucid.training.run import Run
 from pellucid.training.spikes import Drawn, describe_spike, write_spike
 from pellucid.training.step import StepReport

@@ -10,6 +10,7 @@ journal.jsonl   what happened
 
 import contextlib
 import logging
+import math
 import os
 import shutil
 import socket
@@ -18,17 +19,21 @@ from types import TracebackType
 from typing import Any, Self
 
 from pellucid.core.config import read_toml, write_toml
-from pellucid.core.errors import ConfigError, InputMissingError, OutputExistsError
-from pellucid.core.files import remove_leftovers, write_errors, write_file
-from pellucid.core.layout import (
+from pellucid.core.errors import ConfigError, CorruptError, InputMissingError, OutputExistsError
+from pellucid.core.files import (
     BUNDLES_FOLDER,
     CHECKPOINTS_FOLDER,
     CONFIG_FILE,
     JOURNAL_FILE,
     LOCK_FILE,
+    read_manifest,
+    remove_folder,
+    remove_leftovers,
+    write_errors,
+    write_file,
 )
-from pellucid.core.layout import DATA_FOLDER as DATA_FOLDER
-from pellucid.core.layout import TOKENIZER_FOLDER as TOKENIZER_FOLDER
+from pellucid.core.files import DATA_FOLDER as DATA_FOLDER
+from pellucid.core.files import TOKENIZER_FOLDER as TOKENIZER_FOLDER
 from pellucid.core.locks import lock_holder, locked_error, take_lock
 from pellucid.core.world import World
 from pellucid.training.config import RunConfig
@@ -187,3 +192,24 @@ def _flatten(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         else:
             flat[f"{prefix}{key}"] = value
     return flat
+
+
+def remove_worse(run: Path, keep: int) -> None:
+    """Delete all bundles of a run but the ``keep`` best by score and the latest.
+
+    One whose manifest is damaged is left where it is, with a warning.
+    """
+    ranked = []
+    for folder in (run / BUNDLES_FOLDER).glob("step-*"):
+        try:
+            manifest = read_manifest(folder)
+        except (CorruptError, InputMissingError) as error:
+            _log.warning("left as it is: %s", error)
+            continue
+        score = manifest["score"]
+        ranked.append((-math.inf if math.isnan(score) else score, manifest["step"], folder))
+    ranked.sort(reverse=True)
+    latest = max(step for _, step, _ in ranked)
+    for _, step, folder in ranked[keep:]:
+        if step != latest:
+            remove_folder(folder)

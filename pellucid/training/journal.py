@@ -1,13 +1,16 @@
-"""What happened in a run, one JSON object a line, in the order it happened."""
+"""The journal of a run: one JSON object a line, and what its lines amount to."""
 
+import dataclasses
 import json
+import math
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from pellucid.core.errors import InputMissingError
+from pellucid.core.files import JOURNAL_FILE as JOURNAL_FILE
 from pellucid.core.files import write_errors
-from pellucid.core.layout import JOURNAL_FILE as JOURNAL_FILE
 
 Event = dict[str, Any]
 """``event`` says what kind it is; the other keys are figures with their units in the docs."""
@@ -57,3 +60,93 @@ def read_journal(path: Path) -> list[Event]:
         except ValueError:
             continue
     return events
+
+
+LIMITS = ("max_steps", "max_epochs", "max_minutes", "patience")
+"""Reasons for which a run ends by itself."""
+
+
+@dataclasses.dataclass
+class History:
+    """The events that count, in the order of their steps.
+
+    Updates that a killed run had not saved, or that were rolled back, happened twice; the later
+    one counts.
+    """
+
+    start: Event | None = None
+    """The last time training began or went on."""
+    train: list[Event] = dataclasses.field(default_factory=list)
+    validations: list[Event] = dataclasses.field(default_factory=list)
+    end: Event | None = None
+    """How it ended, if it did."""
+    faults: list[str] = dataclasses.field(default_factory=list)
+    """Lines that are no events and were not cut short by a kill."""
+
+    def last(self, key: str) -> float | None:
+        """The newest value of a figure that several kinds of event have."""
+        last = (kept[-1] for kept in (self.train, self.validations) if kept)
+        events = [*([self.end] if self.end else []), *last, *([self.start] if self.start else [])]
+        values = [value for value in (number(event, key) for event in events) if value is not None]
+        return max(values) if values else None
+
+    def _add(self, event: Event) -> None:
+        step = number(event, "step")
+        if step is None:
+            return
+        match event["event"]:
+            case "start":
+                self.start, self.end = event, None
+                _drop(self.train, beyond=step)
+                _drop(self.validations, beyond=step)
+            case "train":
+                _drop(self.train, beyond=step - 1)
+                self.train.append(event)
+            case "validation":
+                _drop(self.validations, beyond=step - 1)
+                self.validations.append(event)
+            case "end":
+                self.end = event
+
+
+def read_history(run: Path) -> History:
+    """The history of a run folder. Raises InputMissingError if it has no journal to read."""
+    path = run / JOURNAL_FILE
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise InputMissingError(
+            f"cannot read {path}: {error.strerror}", hint="name the folder of a run"
+        ) from error
+    history, cut_short = History(), 0
+    for place, line in enumerate(lines, start=1):
+        event = _event(line)
+        if event is None:
+            cut_short = place if line.strip() else cut_short
+            continue
+        if cut_short and event["event"] != "start":  # a kill is followed by a new start
+            history.faults.append(f"{JOURNAL_FILE}, line {cut_short}: not an event")
+        cut_short = 0
+        history._add(event)
+    return history
+
+
+def number(event: Event, key: str) -> float | None:
+    """A finite figure of an event, or None if it has none under that name."""
+    value = event.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return value
+
+
+def _drop(events: list[Event], *, beyond: float) -> None:
+    while events and events[-1]["step"] > beyond:
+        events.pop()
+
+
+def _event(line: bytes) -> dict[str, Any] | None:
+    try:
+        event = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return event if isinstance(event, dict) and isinstance(event.get("event"), str) else None

@@ -10,18 +10,23 @@ from pellucid.core.phases import begin_phase
 from pellucid.decoding.sentences import SHARE_KEY
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import Batch
-from pellucid.training.bundles import remove_worse
 from pellucid.training.card import model_card
 from pellucid.training.checkpoint import remove_old, save_checkpoint
+from pellucid.training.distributed import whole_model
 from pellucid.training.failures import go_back, may_apply, note_update, why_to_go_back
-from pellucid.training.fully_sharded import whole_model
-from pellucid.training.noise import NoiseMeter
-from pellucid.training.norms import parameter_norm, update_norm
-from pellucid.training.progress import Progress
+from pellucid.training.folder import remove_worse
+from pellucid.training.run import Progress
 from pellucid.training.run import Run as Run
-from pellucid.training.schedule import learning_rate
 from pellucid.training.spikes import Drawn
-from pellucid.training.step import StepReport, apply_gradient, find_gradient
+from pellucid.training.step import (
+    NoiseMeter,
+    StepReport,
+    apply_gradient,
+    find_gradient,
+    learning_rate,
+    parameter_norm,
+    update_norm,
+)
 from pellucid.training.validation import Validation, validate
 
 StopRequest = Callable[[], str | None]

@@ -12,8 +12,7 @@ from pellucid.core.config_text import commented_toml
 from pellucid.core.errors import InputMissingError
 from pellucid.model.config import ModelConfig, known_settings
 from pellucid.training.config import RunConfig
-from pellucid.training.parent import begin_with, section_of
-from pellucid.training.teacher import taught_by
+from pellucid.training.parent import begin_with, section_of, taught_by
 
 
 def preset_names() -> list[str]:

@@ -1,25 +1,125 @@
-"""All that changes while a model learns, gathered in one value."""
+"""All that changes while a model learns: parameters, optimizer, averages, and how far it is."""
 
 import dataclasses
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 import torch
 
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import BatchSampler
 from pellucid.training.averaging import Average
-from pellucid.training.config import RunConfig
+from pellucid.training.config import RunConfig, TrainingConfig
 from pellucid.training.data import TrainingData
-from pellucid.training.distributed import ALONE, Team
+from pellucid.training.distributed import ALONE, Team, restore_stream
 from pellucid.training.folder import RunFolder
 from pellucid.training.journal import Journal
-from pellucid.training.loss_scale import LossScale
 from pellucid.training.objective import Objective
-from pellucid.training.precision import Precision
-from pellucid.training.progress import Progress
+from pellucid.training.precision import LossScale, Precision
 from pellucid.training.spikes import SpikeWatch
-from pellucid.training.streams import restore_stream
+
+
+@dataclasses.dataclass
+class Progress:
+    """Counts and bests of a run; saved in every checkpoint."""
+
+    step: int = 0
+    """Updates tried, skipped ones included."""
+    seconds: float = 0.0
+    """Time spent in this run, all resumed parts together."""
+    target_tokens: int = 0
+    """Real target tokens learned from, stops included."""
+    skipped_steps: int = 0
+    """Updates left out because something was not finite, or as spikes."""
+    skipped_in_a_row: int = 0
+    """Of the last updates, how many were left out because something was not finite."""
+    spikes: int = 0
+    """Updates whose gradient was far longer than lately."""
+    rollbacks: int = 0
+    """How often the run went back to a checkpoint because it had left the finite numbers."""
+    rate_factor: float = 1.0
+    """What these returns have left of the learning rate: each halves it."""
+    good_step: int = 0
+    """The step of the checkpoint that the run would go back to."""
+    best_score: float | None = None
+    """The best validation figure so far; higher is better, a loss counts negative."""
+    best_step: int = 0
+    validations_since_best: int = 0
+    validated_step: int = 0
+    """The step of the last validation."""
+    rate_reductions: int = 0
+    """How often the schedule ``plateau`` has lowered the rate."""
+    validations_at_this_rate: int = 0
+    """Validations in a row without a new best since the rate was last lowered."""
+
+    def state(self) -> dict[str, Any]:
+        """As plain values."""
+        return dataclasses.asdict(self)
+
+    def figures(self) -> dict[str, Any]:
+        """The same for the journal, whose clock counts milliseconds in every line."""
+        return {**self.state(), "seconds": round(self.seconds, 3)}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> Self:
+        """From what ``state`` gave."""
+        return cls(**state)
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Become what ``state`` tells, in place: others hold on to this object."""
+        for field in dataclasses.fields(self):
+            setattr(self, field.name, state.get(field.name, field.default))
+
+    def note_score(self, score: float, *, is_regular: bool = True) -> bool:
+        """Record a validation figure; True if it is the best so far, which NaN never is.
+
+        Only regular ones are counted for patience and plateaus.
+        """
+        self.validated_step = self.step
+        is_best = score > (-math.inf if self.best_score is None else self.best_score)
+        if is_best:
+            self.best_score, self.best_step = score, self.step
+        if is_regular:
+            self.validations_since_best = 0 if is_best else self.validations_since_best + 1
+            self.validations_at_this_rate = 0 if is_best else self.validations_at_this_rate + 1
+        return is_best
+
+    def note_plateau(self, config: TrainingConfig) -> bool:
+        """Lower the rate if the schedule ``plateau`` says so by now; True if it does."""
+        if config.schedule != "plateau":
+            return False
+        if self.validations_at_this_rate < config.plateau_patience:
+            return False
+        self.rate_reductions += 1
+        self.validations_at_this_rate = 0
+        return True
+
+    def reason_to_stop(self, config: TrainingConfig, epoch: int) -> str | None:
+        """Which limit has been reached, if any."""
+        if config.max_steps is not None and self.step >= config.max_steps:
+            return "max_steps"
+        if config.max_epochs is not None and epoch >= config.max_epochs:
+            return "max_epochs"
+        if config.max_minutes is not None and self.seconds >= 60.0 * config.max_minutes:
+            return "max_minutes"
+        if config.patience is not None and self.validations_since_best >= config.patience:
+            return "patience"
+        return None
+
+    def share_done(self, config: TrainingConfig, epochs: float = 0.0) -> float:
+        """How much of the run lies behind, 0 to 1, by whichever limit is nearest.
+
+        ``epochs`` is how often the text has been gone through.
+        """
+        shares = [0.0]
+        if config.max_epochs is not None:
+            shares.append(epochs / config.max_epochs)
+        if config.max_steps is not None:
+            shares.append(self.step / config.max_steps)
+        if config.max_minutes is not None:
+            shares.append(self.seconds / (60.0 * config.max_minutes))
+        return min(1.0, max(shares))
 
 
 @dataclasses.dataclass

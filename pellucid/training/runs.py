@@ -8,8 +8,7 @@ from typing import Any, Literal
 
 from pellucid.core.config import read_toml
 from pellucid.core.errors import ConfigError, CorruptError, InputMissingError
-from pellucid.core.files import read_manifest
-from pellucid.core.layout import (
+from pellucid.core.files import (
     BOARD_FOLDER,
     BUNDLES_FOLDER,
     CHECKPOINTS_FOLDER,
@@ -18,9 +17,10 @@ from pellucid.core.layout import (
     JOURNAL_FILE,
     LOCK_FILE,
     TOKENIZER_FOLDER,
+    read_manifest,
 )
 from pellucid.core.locks import lock_holder
-from pellucid.training.history import LIMITS, History, number, read_history
+from pellucid.training.journal import LIMITS, History, number, read_history
 
 State = Literal["running", "finished", "stopped", "damaged"]
 FIGURES = ("bleu", "chrf", "loss")

@@ -1,21 +1,155 @@
-"""One update: gradients over one or several batches, clipped, applied if finite."""
+"""One update: learning rate, gradients over one or several batches, clipped, applied if finite."""
 
 import dataclasses
 import math
 from collections.abc import Sequence
+from typing import Any, assert_never
 
 import torch
 from torch import Tensor
 
+from pellucid.equations.schedules import (
+    constant_learning_rate,
+    cosine_learning_rate,
+    inverse_root_learning_rate,
+    linear_learning_rate,
+    plateau_learning_rate,
+    transformer_learning_rate,
+)
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
-from pellucid.training.distributed import ALONE, Team
-from pellucid.training.fully_sharded import local
-from pellucid.training.noise import TwoBatchSizes
-from pellucid.training.norms import joint_norm
+from pellucid.training.distributed import ALONE, Team, local
 from pellucid.training.objective import Objective
 from pellucid.training.precision import Precision, autocast
+
+
+@dataclasses.dataclass(frozen=True)
+class TwoBatchSizes:
+    """Squared norms of two gradients of the mean loss: over few tokens, and over these and more."""
+
+    small_square: float
+    """|G_small|²"""
+    small_tokens: int
+    large_square: float
+    """|G_large|²"""
+    large_tokens: int
+
+
+def true_square(seen: TwoBatchSizes) -> float:
+    """The squared norm of the gradient without noise, estimated without bias.
+
+        |G|² ≈ (B_large |G_large|² - B_small |G_small|²) / (B_large - B_small)
+
+    EQ: none.  Source: McCandlish et al. (2018), arXiv:1812.06162, Appendix A.1.
+    Symbols: B = tokens.
+    """
+    large, small = seen.large_tokens, seen.small_tokens
+    return (large * seen.large_square - small * seen.small_square) / (large - small)
+
+
+def noise_trace(seen: TwoBatchSizes) -> float:
+    """The trace of the covariance of one token's gradient, estimated without bias.
+
+        tr Σ ≈ (|G_small|² - |G_large|²) / (1 / B_small - 1 / B_large)
+
+    EQ: none.  Source: McCandlish et al. (2018), arXiv:1812.06162, Appendix A.1.
+    Symbols: B = tokens, Σ = covariance.
+    """
+    gap = 1.0 / seen.small_tokens - 1.0 / seen.large_tokens
+    return (seen.small_square - seen.large_square) / gap
+
+
+def gradient_noise_scale(trace: float, square: float) -> float | None:
+    """The batch in tokens at which noise and gradient are equally large; None if none is seen.
+
+        B_simple = tr Σ / |G|²
+
+    EQ: none.  Source: McCandlish et al. (2018), arXiv:1812.06162, §2.2.
+    Symbols: trace = tr Σ, square = |G|². Both are estimates that may come out negative by chance;
+    then they say nothing.
+    """
+    return trace / square if trace > 0.0 and square > 0.0 else None
+
+
+class NoiseMeter:
+    """Sums of both estimates over updates: their ratio is steadier than any one update's."""
+
+    def __init__(self) -> None:
+        self._trace = 0.0
+        self._square = 0.0
+
+    def add(self, seen: TwoBatchSizes | None) -> None:
+        """Count the estimates of one update, if it had two batch sizes."""
+        if seen is not None and 0 < seen.small_tokens < seen.large_tokens:
+            self._trace += noise_trace(seen)
+            self._square += true_square(seen)
+
+    def scale(self) -> float | None:
+        """The noise scale over the updates since the last call; then counting starts anew."""
+        scale = gradient_noise_scale(self._trace, self._square)
+        self._trace, self._square = 0.0, 0.0
+        return scale
+
+
+def joint_norm(tensors: list[Tensor]) -> Tensor:
+    """The 2-norm of all tensors together, as one number in float64."""
+    norm: Tensor = torch.stack([each.double() for each in torch._foreach_norm(tensors)]).norm()
+    return norm
+
+
+def parameter_norm(optimizer: torch.optim.Optimizer, team: Team = ALONE) -> float:
+    """The 2-norm of everything that learns; each process of ``team`` must ask for it."""
+    parameters = [local(each) for group in optimizer.param_groups for each in group["params"]]
+    with torch.no_grad():
+        return float(team.whole_norm(joint_norm(parameters)))
+
+
+def update_norm(optimizer: torch.optim.Optimizer, team: Team = ALONE) -> float:
+    """The 2-norm of what the last update added to the parameters.
+
+        Δθ = -rate · (m̂ / (√v̂ + ε) + decay · θ)   by AdamW
+        Δθ = -rate · (g + decay · θ)               by plain descent
+
+    EQ: none.  Source: Kingma and Ba (2015), Algorithm 1; Loshchilov and Hutter (2019), Algorithm 2.
+    Symbols: m̂, v̂ = ``exp_avg`` and ``exp_avg_sq`` without their bias; g = gradient; θ = before the
+    update.
+
+    It is read off the optimizer's state or the gradient, one tensor at a time: a copy of all
+    parameters from before would cost as much memory as they do.
+    """
+    is_plain = isinstance(optimizer, torch.optim.SGD)
+    with torch.no_grad():
+        moves = [
+            _move(parameter, optimizer.state.get(parameter), group).norm().double()
+            for group in optimizer.param_groups
+            for parameter in group["params"]
+            if (parameter.grad is not None if is_plain else parameter in optimizer.state)
+        ]
+    return float(team.whole_norm(torch.stack(moves).norm())) if moves else 0.0
+
+
+def _move(parameter: Tensor, state: dict[str, Tensor] | None, group: dict[str, Any]) -> Tensor:
+    rate, decay = group["lr"], group["weight_decay"]
+    step = _adam_direction(state, group) if state else local(_gradient(parameter)).clone()
+    step.mul_(rate)
+    if decay == 0.0:
+        return step
+    before: Tensor = (local(parameter) + step) / (1.0 - rate * decay)
+    return step.add_(before, alpha=rate * decay)
+
+
+def _adam_direction(state: dict[str, Tensor], group: dict[str, Any]) -> Tensor:
+    (first, second), step = group["betas"], float(state["step"])
+    mean = local(state["exp_avg"]) / (1.0 - first**step)
+    root = (local(state["exp_avg_sq"]) / (1.0 - second**step)).sqrt_()
+    direction: Tensor = mean.div_(root.add_(group["eps"]))
+    return direction
+
+
+def _gradient(parameter: Tensor) -> Tensor:
+    assert parameter.grad is not None
+    return parameter.grad
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,3 +312,35 @@ def _scale_and_clip(
             if matrix.dim() >= 2:
                 lengths = torch.linalg.vector_norm(matrix, dim=-1, keepdim=True)
                 matrix.mul_((config.clip_rows / lengths).clamp(max=1.0))
+
+
+def peak_rate(config: TrainingConfig, d_model: int) -> float:
+    """The rate at the end of the warm-up: as set, or what the paper's eq. (3) gives there."""
+    return config.learning_rate or (d_model * config.warmup_steps) ** -0.5
+
+
+def learning_rate(
+    config: TrainingConfig, d_model: int, step: int, progress: float, reductions: int = 0
+) -> float:
+    """The rate of update ``step``, counted from 1, by the equation that the config names.
+
+    EQ: section 5 of the catalogue.  Source: Vaswani et al. (2017), §5.3, eq. (3).
+    ``progress`` is the share of the run that lies behind, 0 to 1, at whose end ``linear`` and
+    ``cosine`` reach zero; ``reductions`` is how often validation had stopped getting better.
+    """
+    peak, warmup = peak_rate(config, d_model), config.warmup_steps
+    match config.schedule:
+        case "paper":
+            return transformer_learning_rate(step, d_model, warmup)
+        case "inverse_root":
+            return inverse_root_learning_rate(step, peak, warmup)
+        case "linear":
+            return linear_learning_rate(step, peak, warmup, progress)
+        case "cosine":
+            return cosine_learning_rate(step, peak, warmup, progress)
+        case "plateau":
+            return plateau_learning_rate(step, peak, warmup, config.plateau_factor, reductions)
+        case "constant":
+            return constant_learning_rate(step, peak, warmup)
+        case _:
+            assert_never(config.schedule)

@@ -19,22 +19,33 @@ from pellucid.training.board import with_board
 from pellucid.training.checkpoint import CHECKPOINTS_FOLDER, load_checkpoint, newest_intact
 from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData, prepare_data
-from pellucid.training.distributed import ALONE, Team, team_of
+from pellucid.training.distributed import (
+    ALONE,
+    Team,
+    begin_stream,
+    check_can_be_sharded,
+    local_tensors,
+    shard_model,
+    team_of,
+)
 from pellucid.training.failures import rate_begins_anew
 from pellucid.training.folder import RunFolder
-from pellucid.training.fully_sharded import check_can_be_sharded, local_tensors, shard_model
 from pellucid.training.journal import Journal, Listener
 from pellucid.training.loop import StopRequest, learn
-from pellucid.training.loss_scale import LossScale, Scaled
 from pellucid.training.memory import refuse_what_cannot_fit
 from pellucid.training.objective import build_objective
-from pellucid.training.parent import copy_parameters, freeze, learned_tensors, load_parent
-from pellucid.training.precision import resolve_precision
-from pellucid.training.progress import Progress
-from pellucid.training.run import Run
+from pellucid.training.parent import (
+    check_tokenizers,
+    copy_parameters,
+    freeze,
+    given_tokenizers,
+    learned_tensors,
+    load_parent,
+    load_teacher,
+)
+from pellucid.training.precision import LossScale, Scaled, resolve_precision
+from pellucid.training.run import Progress, Run
 from pellucid.training.step import build_optimizer
-from pellucid.training.streams import begin_stream
-from pellucid.training.teacher import check_tokenizers, given_tokenizers, load_teacher
 from pellucid.training.torch_setup import torch_for_training
 from pellucid.training.vectors import start_from_vectors
 

@@ -30,6 +30,20 @@ FLOORS = {
 FORBIDDEN_CALLS = {"eval", "exec", "compile"}
 READS_PICKLES = PACKAGE / "interop" / "unsafe_import.py"
 """The one file that may call torch.load, and only with weights_only=True."""
+WORKS_WITHOUT_TORCH = {
+    PACKAGE / name
+    for name in (
+        "bundle.py",
+        "decoding/torch_engine.py",
+        "decoding/translator.py",
+        "decoding/writing.py",
+        "engines/cache.py",
+        "engines/ctranslate2_engine.py",
+        "engines/load.py",
+    )
+}
+"""What a sentence passes on its way through CTranslate2 (tests/engines/test_without_torch.py):
+here what needs torch, or another package that takes long to import, is imported when it is used."""
 FORBIDDEN_MODULES = {"pickle", "dill", "cloudpickle", "joblib", "marshal", "shelve"}
 
 
@@ -118,9 +132,10 @@ def test_no_open_keyword_dictionaries(path: Path):
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_late_imports_only_where_start_up_counts_or_a_package_is_optional(path: Path):
-    """Inside functions: anything in cli, lazily in pellucid/__init__.py, optional packages, and
-    parts of torch that take a second to load and that few runs need."""
-    if area_of(path) in ("cli", None):
+    """Inside functions: anything in cli, lazily in pellucid/__init__.py, what needs torch where one
+    can do without, optional packages, and parts of torch that take a second to load and that few
+    runs need."""
+    if area_of(path) in ("cli", None) or path in WORKS_WITHOUT_TORCH:
         return
     optional = {"matplotlib", "tensorboard", "torch.utils.tensorboard", "ctranslate2", "onnx"}
     optional |= {f"torch.distributed.{part}" for part in ("device_mesh", "fsdp", "tensor")}

@@ -13,11 +13,11 @@ import torch
 from pellucid.bundle import (
     CONFIG_FILE,
     Bundle,
+    StoredModel,
     clear,
     find_bundle,
     load_bundle,
-    load_model_tensors,
-    model_tensors,
+    open_bundle,
     save_bundle,
 )
 from pellucid.core.config import read_toml
@@ -28,6 +28,7 @@ from pellucid.equations import transformer
 from pellucid.equations.weights import Transformer, count_parameters, parameter_sets
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
+from pellucid.model.stored import load_model_tensors, model_tensors
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
@@ -272,15 +273,68 @@ def test_a_bundle_that_is_exchanged_while_it_is_read_is_never_mixed(tmp_path: Pa
 
     sys.addaudithook(watch)  # it stays for good, so it can be told to rest
     try:
-        load_bundle(one)
-        count = openings
-        for first in range(1, count + 1):
-            for then in (0, first + 1, first + 2):
-                openings, exchanges = 0, {first, then}
-                assert seen(load_bundle(one)) in whole, exchanges
+        for opened in (load_bundle, open_bundle):
+            openings, exchanges = 0, set()
+            seen(opened(one))
+            count = openings
+            assert count > 3
+            for first in range(1, count + 1):
+                for then in (0, first + 1, first + 2):
+                    openings, exchanges = 0, {first, then}
+                    assert seen(opened(one)) in whole, exchanges
     finally:
         watching = False
-    assert count > 3
+
+
+def test_the_model_of_an_opened_bundle_is_read_when_it_is_used(tmp_path: Path):
+    bundle = open_bundle(saved(tmp_path / "b"))
+    told: list[str] = []
+    bundle.when_read(lambda: told.append("then"))
+    assert isinstance(bundle.held, StoredModel)
+    assert (bundle.config.d_model, bundle.max_length, bundle.device) == (8, None, "cpu")
+    assert not bundle.held.is_read
+    assert told == []
+
+    read = model_tensors(bundle.model)
+    assert told == ["then"]
+    bundle.when_read(lambda: told.append("at once"))
+    assert told == ["then", "at once"]
+    assert bundle.model is bundle.held.read()
+    for name, tensor in model_tensors(load_bundle(tmp_path / "b").model).items():
+        assert torch.equal(read[name], tensor)
+        assert not read[name].requires_grad
+
+
+@pytest.mark.parametrize("happened", ["replaced", "removed"])
+def test_a_model_that_is_read_late_is_that_of_its_manifest(happened: str, tmp_path: Path):
+    folder = saved(tmp_path / "b")
+    expected = model_tensors(load_bundle(folder).model)
+    bundle = open_bundle(folder)
+    if happened == "replaced":
+        save_bundle(folder, small_bundle(seed=1), card="", details={})
+    else:
+        shutil.rmtree(folder)
+    for name, tensor in model_tensors(bundle.model).items():
+        assert torch.equal(tensor, expected[name])
+
+
+def test_a_model_that_was_changed_in_place_before_it_was_read_is_refused(tmp_path: Path):
+    path = saved(tmp_path / "b") / "model.safetensors"
+    bundle = open_bundle(path.parent)
+    with path.open("r+b") as file:
+        file.seek(-4, 2)
+        file.write(b"\x7f\x7f\x7f\x7f")
+    with pytest.raises(CorruptError, match=r"model\.safetensors should have SHA-256 "):
+        bundle.model  # noqa: B018
+
+
+def test_a_damaged_model_is_refused_when_its_bundle_is_opened(tmp_path: Path):
+    path = saved(tmp_path / "b") / "model.safetensors"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(CorruptError, match="damaged: "):
+        open_bundle(path.parent)
 
 
 def test_an_altered_file_without_tensors_is_told_alone(tmp_path: Path):

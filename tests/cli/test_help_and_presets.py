@@ -6,7 +6,7 @@ import tomllib
 import pytest
 from commands import pellucid
 
-from pellucid.cli.commands import COMMAND_NAMES, TASKS
+from pellucid.cli.main import COMMAND_NAMES, TASKS
 from pellucid.training.config import OTHER_NAMES, RunConfig
 from pellucid.training.presets import preset_names, read_config
 

@@ -9,7 +9,7 @@ from commands import pellucid
 
 import pellucid as library
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.load import load_ensemble
+from pellucid.decoding.ensemble import load_ensemble
 from pellucid.decoding.requests import Request
 
 LINES = ["je suis étudiant", "", "le petit chat noir dort", "une vieille dame lit"]

@@ -11,7 +11,7 @@ from commands import Running, pellucid, running
 
 from pellucid import phrasebook
 from pellucid.engines.load import load
-from pellucid.text.noise import add_noise
+from pellucid.training.synthesis import add_noise
 
 SEARCH = ("--beam-size", 1, "--max-length", 4)
 BLOCK = 1024

@@ -8,13 +8,7 @@ import pydantic
 import pytest
 from pydantic import Field, model_validator
 
-from pellucid.core.config import (
-    Config,
-    apply_overrides,
-    nearest_name,
-    read_toml,
-    write_toml,
-)
+from pellucid.core.config import Config, apply_overrides, nearest_name, read_toml, write_toml
 from pellucid.core.errors import ConfigError, InputMissingError
 
 

@@ -1,11 +1,10 @@
 """A real model with random weights, and real tokenizers."""
 
-import dataclasses
 import functools
 
+from pellucid.bundle import Bundle
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
-from pellucid.model.seq2seq import Seq2Seq
 from pellucid.text.config import TokenizerConfig, TokenizerKind
 from pellucid.text.tokenizers.tokenizer import Tokenizer, train_tokenizer
 
@@ -25,13 +24,6 @@ SENTENCES = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
-class SmallBundle:
-    model: Seq2Seq
-    source_tokenizer: Tokenizer
-    target_tokenizer: Tokenizer
-
-
 @functools.cache
 def tokenizer(kind: TokenizerKind = "bpe") -> Tokenizer:
     return train_tokenizer(SENTENCES, TokenizerConfig(kind=kind, vocabulary_size=340))
@@ -39,7 +31,7 @@ def tokenizer(kind: TokenizerKind = "bpe") -> Tokenizer:
 
 def small_bundle(
     *, seed: int = 0, positions: str = "sinusoidal", kind: TokenizerKind = "bpe"
-) -> SmallBundle:
+) -> Bundle:
     """Two layers of width 16 in float64, so that no rounding can decide between tokens."""
     config = ModelConfig.parse(
         {
@@ -56,4 +48,4 @@ def small_bundle(
     model = build_model(config, size, size, seed=seed).double().eval()
     for parameter in model.parameters():
         parameter.data *= 2.0  # fresh weights hardly tell one word from another
-    return SmallBundle(model, tokenizer(kind), tokenizer(kind))
+    return Bundle(model, tokenizer(kind), tokenizer(kind), {}, {})

@@ -4,17 +4,18 @@ import math
 
 import pytest
 import torch
-from small_bundle import SENTENCES, SmallBundle, small_bundle, tokenizer
+from small_bundle import SENTENCES, small_bundle, tokenizer
 
+from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError
 from pellucid.core.special import START_ID, STOP_ID, UNK_ID
-from pellucid.decoding.alignment import (
+from pellucid.decoding.attention import (
     align_tokens,
     align_words,
+    looks,
     replace_unknown,
     words_of_tokens,
 )
-from pellucid.decoding.attention import looks
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.translator import Translator
@@ -70,12 +71,12 @@ def test_unknown_words_are_replaced_by_those_they_look_at():
     assert said == "[UNK] [UNK]"  # one of the two is text
 
 
-def rnn(kind: str) -> SmallBundle:
+def rnn(kind: str) -> Bundle:
     config = ModelConfig.parse(
         {"kind": kind, "d_model": 16, "encoder_layers": 1, "decoder_layers": 1}
     )
     size = tokenizer().vocabulary_size
-    return SmallBundle(build_model(config, size, size).double().eval(), tokenizer(), tokenizer())
+    return Bundle(build_model(config, size, size).double().eval(), tokenizer(), tokenizer(), {}, {})
 
 
 @torch.inference_mode()

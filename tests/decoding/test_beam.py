@@ -17,9 +17,9 @@ from table_models import (
 
 from pellucid.core.errors import PellucidError
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID, UNK_ID
-from pellucid.decoding.beam import beam_search
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.greedy import greedy_search
+from pellucid.decoding.search.beam import beam_search
+from pellucid.decoding.search.greedy import greedy_search
 
 PLAIN = DecodingConfig(length_penalty=0.0)
 

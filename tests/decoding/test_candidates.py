@@ -3,7 +3,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pellucid.decoding.candidates import best_candidates, best_continuations, first_largest
+from pellucid.decoding.search.candidates import best_candidates, best_continuations, first_largest
 
 
 def in_full(totals: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -6,11 +6,11 @@ from table_models import A, B, C, TableModel, every_sentence, random_language, s
 
 from pellucid.core.errors import ConfigError
 from pellucid.core.special import STOP_ID
-from pellucid.decoding.beam import beam_search
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.constraints import NO_DEMANDS, Demands
-from pellucid.decoding.greedy import greedy_search
 from pellucid.decoding.result import Hypothesis
+from pellucid.decoding.search.beam import beam_search
+from pellucid.decoding.search.constraints import NO_DEMANDS, Demands
+from pellucid.decoding.search.greedy import greedy_search
 
 SEEDS = range(8)
 

@@ -6,10 +6,10 @@ from small_bundle import small_bundle
 from table_models import sources
 
 from pellucid.core.errors import ConfigError
-from pellucid.decoding.beam import beam_search
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.ensemble import Ensemble
-from pellucid.decoding.greedy import greedy_search
+from pellucid.decoding.search.beam import beam_search
+from pellucid.decoding.search.greedy import greedy_search
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 

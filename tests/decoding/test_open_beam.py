@@ -18,12 +18,12 @@ from table_models import (
 
 from pellucid.core.errors import CancelledError, ConfigError, PellucidError
 from pellucid.core.special import STOP_ID
-from pellucid.decoding.beam import beam_search
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.constraints import Demands
-from pellucid.decoding.greedy import greedy_search
-from pellucid.decoding.open_beam import open_beam_search
 from pellucid.decoding.requests import Request
+from pellucid.decoding.search.beam import beam_search
+from pellucid.decoding.search.constraints import Demands
+from pellucid.decoding.search.greedy import greedy_search
+from pellucid.decoding.search.open_beam import open_beam_search
 from pellucid.decoding.translator import Translator
 
 BATCH = sources(*[[token, *range(4, 4 + token % 3)] for token in range(4, 20)])
@@ -238,7 +238,7 @@ def test_greedy_beams_and_the_open_search_are_chosen_by_what_is_asked(monkeypatc
             calls.append(name)
             return search(*arguments)
 
-        monkeypatch.setattr(f"pellucid.decoding.search.{name}", noted)
+        monkeypatch.setattr(f"pellucid.decoding.search.search.{name}", noted)
     small = Translator(small_bundle(), settings(max_length=3, beam_size=4))
     small.translate("un", beam_size=1)
     small.translate("un")

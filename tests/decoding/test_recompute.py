@@ -10,13 +10,13 @@ from tiny_models import sources, tiny_model
 from pellucid.core.errors import CancelledError, ConfigError
 from pellucid.core.special import START_ID
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.constraints import NO_DEMANDS
 from pellucid.decoding.explain import explain_search
-from pellucid.decoding.recompute import Recomputing
 from pellucid.decoding.requests import Request
-from pellucid.decoding.search import search
+from pellucid.decoding.search.beam import WatchedStep
+from pellucid.decoding.search.constraints import NO_DEMANDS
+from pellucid.decoding.search.recompute import Recomputing
+from pellucid.decoding.search.search import search
 from pellucid.decoding.translator import Translator
-from pellucid.decoding.watch import WatchedStep
 from pellucid.equations.search import most_likely
 
 MODELS = 16

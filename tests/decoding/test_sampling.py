@@ -9,9 +9,8 @@ from table_models import A, B, C, TableModel, random_language, sources, toy
 from pellucid.core.errors import ConfigError
 from pellucid.core.special import STOP_ID
 from pellucid.decoding.config import DecodingConfig, SamplingConfig
-from pellucid.decoding.constraints import NO_DEMANDS, Demands
-from pellucid.decoding.greedy import greedy_search
-from pellucid.decoding.sampling import draw_tokens, sample
+from pellucid.decoding.search.constraints import NO_DEMANDS, Demands
+from pellucid.decoding.search.greedy import draw_tokens, greedy_search, sample
 from pellucid.decoding.translator import Translator
 
 HALVES = torch.tensor([0.1, 0.5, 0.25, 0.15], dtype=torch.float64).log()

@@ -6,12 +6,11 @@ from table_models import TableModel, sources
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import STOP_ID
-from pellucid.decoding.beam import beam_search
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.constraints import Demands
-from pellucid.decoding.open_beam import open_beam_search
-from pellucid.decoding.requests import Request
-from pellucid.decoding.spelling import _spellings, continuing_ids, spell_banned
+from pellucid.decoding.requests import Request, _spellings, continuing_ids, spell_banned
+from pellucid.decoding.search.beam import beam_search
+from pellucid.decoding.search.constraints import Demands
+from pellucid.decoding.search.open_beam import open_beam_search
 from pellucid.decoding.translator import Translator
 
 SETTINGS = DecodingConfig(beam_size=3, max_length=8)

@@ -8,12 +8,10 @@ from table_models import A, B, TableModel, random_language, sources, toy
 
 from pellucid.core.errors import CancelledError
 from pellucid.core.special import STOP_ID
-from pellucid.decoding.beam import beam_search
 from pellucid.decoding.config import DecodingConfig, SamplingConfig
-from pellucid.decoding.constraints import NO_DEMANDS
-from pellucid.decoding.greedy import greedy_search
-from pellucid.decoding.sampling import sample
-from pellucid.decoding.watch import WatchedStep
+from pellucid.decoding.search.beam import WatchedStep, beam_search
+from pellucid.decoding.search.constraints import NO_DEMANDS
+from pellucid.decoding.search.greedy import greedy_search, sample
 
 
 @dataclasses.dataclass

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch.distributed as dist
 
-from pellucid.core.meeting import meet
+from pellucid.core.world import meet
 
 _SOON = datetime.timedelta(seconds=20)
 

@@ -13,10 +13,9 @@ from pellucid.core.config import read_toml
 from pellucid.core.errors import CorruptError
 from pellucid.core.files import read_manifest, sha256_of, verify_folder
 from pellucid.core.tensors import load_tensors
-from pellucid.training.checkpoint import checkpoints_of
+from pellucid.training.checkpoint import checkpoints_of, read_part
 from pellucid.training.journal import JOURNAL_FILE, read_journal
 from pellucid.training.presets import read_config
-from pellucid.training.shards import read_part
 from pellucid.training.train import train
 
 SETTINGS = [

@@ -9,17 +9,16 @@ import pytest
 from processes import in_processes
 from tiny_models import TINY, tiny_model
 
-from pellucid.bundle import model_tensors
 from pellucid.core.special import PAD_ID
 from pellucid.core.world import joined, world_of_environment
 from pellucid.model.build import build_any_model
 from pellucid.model.config import ModelConfig, known_settings
 from pellucid.model.seq2seq import LossSums, SequenceModel
+from pellucid.model.stored import model_tensors
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training.averaging import Average
 from pellucid.training.config import TrainingConfig
-from pellucid.training.distributed import Share, team_of
-from pellucid.training.fully_sharded import local_tensors, shard_model, whole_model
+from pellucid.training.distributed import Share, local_tensors, shard_model, team_of, whole_model
 from pellucid.training.objective import CrossEntropy
 from pellucid.training.step import apply_gradient, build_optimizer, find_gradient
 

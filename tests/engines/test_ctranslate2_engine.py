@@ -15,9 +15,9 @@ from pellucid.core.special import PAD_ID, START_ID
 from pellucid.decoding.config import DecodingConfig, SamplingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
-from pellucid.decoding.scoring import score_ids
+from pellucid.decoding.search.beam import WatchedStep
+from pellucid.decoding.search.scoring import score_ids
 from pellucid.decoding.translator import Translator
-from pellucid.decoding.watch import WatchedStep
 from pellucid.engines.ctranslate2_engine import Ctranslate2Engine
 from pellucid.engines.load import choose_engine, load
 from pellucid.engines.workers import open_workers

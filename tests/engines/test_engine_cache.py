@@ -12,9 +12,8 @@ from engine_bundles import random_bundle, said, saved, sentences
 
 from pellucid.bundle import load_bundle
 from pellucid.core.errors import WriteError
-from pellucid.engines.cache import CACHE_FOLDER, converted
+from pellucid.engines.cache import CACHE_FOLDER, converted, own_folder, own_secret, prove
 from pellucid.engines.load import load
-from pellucid.engines.proof import own_folder, own_secret, prove
 from pellucid.interop.ctranslate2_export import export_ctranslate2
 
 LINES = sentences(20)

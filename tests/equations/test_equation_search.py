@@ -3,13 +3,8 @@ import math
 import torch
 from equation_checks import close
 
-from pellucid.equations.search import (
-    coverage_penalty,
-    length_penalty,
-    most_likely,
-    power_length_penalty,
-    sequence_score,
-)
+from pellucid.equations.penalties import length_penalty, power_length_penalty
+from pellucid.equations.search import coverage_penalty, most_likely, sequence_score
 from pellucid.equations.softmax import softmax
 
 

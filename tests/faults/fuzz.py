@@ -31,7 +31,7 @@ from sealing import reseal
 from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.core.errors import PellucidError
 from pellucid.core.files import manifest_text
-from pellucid.decoding.load import load
+from pellucid.engines.load import load
 from pellucid.interop.huggingface_export import export_huggingface
 from pellucid.interop.huggingface_import import read_huggingface
 from pellucid.model.build import build_model
@@ -116,7 +116,7 @@ def folder_cases(folder: Path, count: int) -> Iterator[Case]:
                 reseal(copy)
             elif number % 2:
                 _seal_itself(file)
-            load(copy).translate("un chat", beam_size=1, max_length=3)
+            load(copy, "torch").translate("un chat", beam_size=1, max_length=3)
 
         yield f"{path.parent.name}/{path.name} {number // len(paths)}", open_spoiled
 

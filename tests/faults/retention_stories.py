@@ -14,13 +14,13 @@ import torch
 from crash_points import die_at
 from hypothesis import strategies as st
 
-from pellucid.bundle import BUNDLES_FOLDER, model_tensors
+from pellucid.bundle import BUNDLES_FOLDER
 from pellucid.core.files import remove_leftovers, write_file, write_folder
 from pellucid.core.tensors import load_tensors
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
+from pellucid.model.stored import model_tensors
 from pellucid.training.averaging import Average
-from pellucid.training.bundles import remove_worse
 from pellucid.training.checkpoint import (
     checkpoints_of,
     is_intact,
@@ -30,6 +30,7 @@ from pellucid.training.checkpoint import (
     save_checkpoint,
 )
 from pellucid.training.config import TrainingConfig
+from pellucid.training.folder import remove_worse
 from pellucid.training.step import build_optimizer
 
 SIZES = {"d_model": 4, "d_ff": 4, "heads": 1, "encoder_layers": 1, "decoder_layers": 1}

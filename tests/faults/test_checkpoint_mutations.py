@@ -9,10 +9,10 @@ import tiny_runs
 import torch
 from checkpoint_mutations import mutate_all
 
-from pellucid.bundle import model_tensors
 from pellucid.core.errors import CorruptError
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
+from pellucid.model.stored import model_tensors
 from pellucid.training.averaging import Average
 from pellucid.training.checkpoint import checkpoints_of, save_checkpoint
 from pellucid.training.config import TrainingConfig

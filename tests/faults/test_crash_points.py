@@ -7,12 +7,12 @@ import pytest
 import torch
 from crash_points import die_at, lose_power
 
-from pellucid.bundle import model_tensors
 from pellucid.core.files import verify_folder
 from pellucid.core.tensors import load_tensors
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 from pellucid.model.seq2seq import Seq2Seq
+from pellucid.model.stored import model_tensors
 from pellucid.training.averaging import Average
 from pellucid.training.checkpoint import checkpoints_of, newest_intact, remove_old, save_checkpoint
 from pellucid.training.config import TrainingConfig

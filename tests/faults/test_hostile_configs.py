@@ -19,7 +19,7 @@ from sealing import reseal
 from pellucid.bundle import save_bundle
 from pellucid.core.errors import BundleError, ConfigError, CorruptError
 from pellucid.core.files import manifest_text
-from pellucid.decoding.load import load
+from pellucid.engines.load import load
 from pellucid.training.presets import read_config
 
 POINTER = (
@@ -35,7 +35,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """To be copied."""
     path = tmp_path_factory.mktemp("hostile") / "bundle"
     save_bundle(path, tiny_bundle(), card="", details={"step": 1, "score": 1.0})
-    load(path).translate("un chat")  # what a first use imports is not the config's doing
+    load(path, "torch").translate("un chat")  # what a first use imports is not the config's doing
     return path
 
 
@@ -183,7 +183,7 @@ def spoilt(bundle: Path, spoil: Spoil, folder: Path) -> Path:
 def test_an_absurd_config_is_refused_by_name_in_bounds(name: str, bundle: Path, tmp_path: Path):
     spoil, message = REFUSED[name]
     folder = spoilt(bundle, spoil, tmp_path)
-    outcome = run_limited(lambda: load(folder).translate("un chat"))
+    outcome = run_limited(lambda: load(folder, "torch").translate("un chat"))
     assert outcome.is_ours, outcome
     assert outcome.is_bounded, outcome
     assert len(outcome.message) <= 2000
@@ -193,7 +193,7 @@ def test_an_absurd_config_is_refused_by_name_in_bounds(name: str, bundle: Path, 
 @pytest.mark.parametrize("name", ALLOWED)
 def test_the_most_a_model_may_ask_for_stays_in_bounds(name: str, bundle: Path, tmp_path: Path):
     folder = spoilt(bundle, ALLOWED[name], tmp_path)
-    outcome = run_limited(lambda: load(folder).translate("un chat"))
+    outcome = run_limited(lambda: load(folder, "torch").translate("un chat"))
     assert outcome.error == "" or outcome.is_ours, outcome  # else it was ended as endless
     assert outcome.bytes < MOST_BYTES, outcome
 
@@ -208,7 +208,7 @@ def test_a_run_is_refused_what_its_bundle_could_not_bring_along():
 
 
 def test_a_caller_may_ask_for_more_than_a_model(bundle: Path):
-    translation = load(bundle).translate("un chat", beam_size=100, max_length=3)
+    translation = load(bundle, "torch").translate("un chat", beam_size=100, max_length=3)
     assert len(translation.tokens) <= 3
 
 
@@ -218,7 +218,7 @@ def test_thirty_gigabytes_of_nothing_are_not_hashed(bundle: Path, tmp_path: Path
     manifest = json.loads((copy / "manifest.json").read_bytes())
     manifest["files"]["model.safetensors"]["size"] = 30 << 30
     (copy / "manifest.json").write_bytes(manifest_text(manifest))
-    outcome = run_limited(lambda: load(copy))
+    outcome = run_limited(lambda: load(copy, "torch"))
     assert outcome.error == "CorruptError"
     assert (
         "model.safetensors must be whole, is 32,212,254,720 bytes mostly of holes"
@@ -229,7 +229,7 @@ def test_thirty_gigabytes_of_nothing_are_not_hashed(bundle: Path, tmp_path: Path
 
 def test_opening_a_model_ends_at_its_deadline(bundle: Path):
     with pytest.raises(BundleError) as caught:
-        load(bundle, seconds=1e-9)
+        load(bundle, "torch", seconds=1e-9)
     assert str(caught.value) == (
         "the model must be open after 1e-09 seconds, and was still being read"
     )
@@ -241,7 +241,7 @@ def test_a_folder_cloned_without_git_lfs_is_told_so(name: str, bundle: Path, tmp
     copy = shutil.copytree(bundle, tmp_path / "bundle")
     (copy / name).write_bytes(POINTER)
     with pytest.raises(CorruptError) as caught:
-        load(copy)
+        load(copy, "torch")
     assert name in str(caught.value)
     assert caught.value.hint == (
         "the folder was cloned without git-lfs: install it and run git lfs pull there"

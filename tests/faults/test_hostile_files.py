@@ -16,7 +16,7 @@ from sealing import reseal
 from pellucid.bundle import load_bundle
 from pellucid.core.errors import PellucidError, UnsafeFormatError
 from pellucid.core.files import manifest_text
-from pellucid.decoding.load import load
+from pellucid.engines.load import load
 from pellucid.interop.huggingface_export import export_huggingface
 from pellucid.interop.huggingface_import import read_huggingface
 from pellucid.text.tokenizers.tokenizer import load_tokenizer
@@ -148,7 +148,7 @@ def test_a_hostile_file_in_a_marian_folder_is_a_named_error(
 def test_a_search_that_would_never_end_is_refused(bundle: Path):
     change_config(bundle, "beam_size = ", "max_length = 1000000000\nbeam_size = 1000000")
     with pytest.raises(PellucidError) as caught:
-        load(bundle)
+        load(bundle, "torch")
     assert "max_length must be at most 131072, got 1000000000" in str(caught.value)
     assert "beam_size must be at most 10000, got 1000000" in str(caught.value)
 

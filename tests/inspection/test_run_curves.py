@@ -8,7 +8,7 @@ from journals import make_run, start, trained, validated, validated_text
 
 from pellucid.inspection.figures.canvas import print_style
 from pellucid.inspection.figures.run_curves import _draw, _running_median
-from pellucid.training.history import read_history
+from pellucid.training.journal import read_history
 
 EVENTS = [start(), trained(10, 3.0), trained(20, 2.0), validated(20, 9.0), trained(40, 1.0)]
 

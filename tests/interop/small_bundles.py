@@ -10,7 +10,7 @@ import torch
 from pellucid.bundle import Bundle
 from pellucid.core.special import PAD_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.greedy import greedy_search
+from pellucid.decoding.search.greedy import greedy_search
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 from pellucid.text.config import TokenizerConfig

@@ -14,7 +14,7 @@ import torch
 from marian_folders import marian_folder, marian_greedy, open_marian
 from small_bundles import WORDS, our_greedy, sentences, small_bundle
 
-from pellucid.bundle import load_bundle, model_tensors
+from pellucid.bundle import load_bundle
 from pellucid.core.errors import (
     BundleError,
     CorruptError,
@@ -27,6 +27,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.engines.load import load
 from pellucid.interop.huggingface_export import export_huggingface
 from pellucid.interop.huggingface_import import import_huggingface, read_huggingface
+from pellucid.model.stored import model_tensors
 
 MODELS: dict[str, dict[str, Any]] = {
     "as OPUS-MT": {},

@@ -16,7 +16,7 @@ from trained_model import unseen_sentences
 
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.core.errors import BundleError, MissingExtraError, OutputExistsError
-from pellucid.decoding.load import load
+from pellucid.engines.load import load
 from pellucid.interop.onnx_export import export_onnx
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -87,7 +87,7 @@ def test_the_program_in_the_readme_translates(trained: Bundle, tmp_path: Path):
         check=True,
     )
     assert trained.path is not None
-    assert result.stdout == load(trained.path).translate(text, beam_size=1).text + "\n"
+    assert result.stdout == load(trained.path, "torch").translate(text, beam_size=1).text + "\n"
 
 
 def test_the_files_hold_all_weights_and_no_path(tmp_path: Path):

@@ -16,7 +16,7 @@ from marian_folders import open_marian
 from trained_model import unseen_sentences
 from transformers import MarianMTModel, MarianTokenizer
 
-from pellucid.bundle import Bundle, model_tensors
+from pellucid.bundle import Bundle
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
@@ -24,6 +24,7 @@ from pellucid.interop.ctranslate2_export import export_ctranslate2
 from pellucid.interop.huggingface_export import export_huggingface
 from pellucid.interop.huggingface_import import read_huggingface
 from pellucid.interop.quantization import Quantization
+from pellucid.model.stored import model_tensors
 
 TEXTS = unseen_sentences()
 LONGEST = 40

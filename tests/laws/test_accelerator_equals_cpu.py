@@ -14,33 +14,29 @@ from test_clear_equals_fast import EXACT, example, random_model
 from tiny_models import sources, targets, tiny_model
 from torch.nn import functional
 
-from pellucid.bundle import model_tensors
 from pellucid.core.special import PAD_ID, START_ID
 from pellucid.core.world import World
-from pellucid.decoding.beam import beam_search
-from pellucid.decoding.candidates import best_continuations, first_largest
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.greedy import greedy_search
-from pellucid.equations.fused import (
-    for_attention,
-    fused_attention,
-    fused_linear_cross_entropy,
-)
+from pellucid.decoding.search.beam import beam_search
+from pellucid.decoding.search.candidates import best_continuations, first_largest
+from pellucid.decoding.search.greedy import greedy_search
+from pellucid.equations.fused import for_attention, fused_attention, fused_linear_cross_entropy
 from pellucid.model.attention import mask_for_heads
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.model.layers import stream_dtype
+from pellucid.model.stored import model_tensors
 from pellucid.text.batching import Batch
 from pellucid.training import precision
 from pellucid.training.averaging import Average
 from pellucid.training.checkpoint import load_checkpoint, save_checkpoint
 from pellucid.training.config import TrainingConfig
+from pellucid.training.distributed import restore_stream, streams_of_all
+from pellucid.training.dry_run import _peak_memory
 from pellucid.training.memory import free_memory
 from pellucid.training.objective import build_objective
-from pellucid.training.rehearsal import _peak_memory
 from pellucid.training.step import build_optimizer, find_gradient
-from pellucid.training.streams import restore_stream, streams_of_all
 
 
 @pytest.mark.parametrize("variant", ["paper", "pre-norm", "relative", "rotary", "alibi, pre-norm"])

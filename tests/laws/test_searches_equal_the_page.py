@@ -6,9 +6,9 @@ from tiny_models import VOCABULARY, sources, targets, tiny_model
 
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.constraints import NO_DEMANDS
-from pellucid.decoding.scoring import score_targets
-from pellucid.decoding.search import search
+from pellucid.decoding.search.constraints import NO_DEMANDS
+from pellucid.decoding.search.scoring import score_targets
+from pellucid.decoding.search.search import search
 from pellucid.equations import transformer
 from pellucid.equations.embedding import (
     embed,
@@ -23,7 +23,8 @@ from pellucid.equations.losses import (
     smooth_labels,
     smoothed_cross_entropy,
 )
-from pellucid.equations.search import length_penalty, sequence_score
+from pellucid.equations.penalties import length_penalty
+from pellucid.equations.search import sequence_score
 from pellucid.model.clear import clear_transformer
 
 EXACT = {"rtol": 1e-12, "atol": 1e-12}

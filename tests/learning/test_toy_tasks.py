@@ -12,8 +12,7 @@ from pellucid.model.seq2seq import Seq2Seq
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training.config import TrainingConfig
 from pellucid.training.objective import build_objective
-from pellucid.training.schedule import learning_rate
-from pellucid.training.step import build_optimizer, update
+from pellucid.training.step import build_optimizer, learning_rate, update
 
 SYMBOLS = 10
 VOCABULARY = 4 + SYMBOLS

@@ -7,7 +7,7 @@ import torch
 
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.core.errors import ConfigError
-from pellucid.decoding.load import load
+from pellucid.engines.load import load
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 from pellucid.model.layers import linear, narrow
@@ -57,9 +57,9 @@ def test_a_bundle_can_be_opened_in_bfloat16(tmp_path: Path):
     config = ModelConfig.parse(SMALL)
     bundle = Bundle(build_model(config, size, size), both, both, {"model": config.to_table()}, {})
     save_bundle(tmp_path / "bundle", bundle, card="", details={})
-    translator = load(tmp_path / "bundle", precision="bf16")
+    translator = load(tmp_path / "bundle", "torch", compute_type="bfloat16")
     dtypes = {parameter.dtype for parameter in translator.bundle.model.parameters()}
     assert dtypes == {torch.float32, torch.bfloat16}
     assert translator.translate("a b c", max_length=4).token_log_probs
-    wide = load(tmp_path / "bundle").bundle.model.parameters()
+    wide = load(tmp_path / "bundle", "torch").bundle.model.parameters()
     assert {parameter.dtype for parameter in wide} == {torch.float32}

@@ -10,10 +10,9 @@ from itertools import pairwise
 import pytest
 
 from pellucid.core.errors import ConfigError
-from pellucid.phrasebook import FAMOUS_PAIR, Pair, generate, lexicon_entries, split
-from pellucid.phrasebook.corpus import new_pairs
+from pellucid.phrasebook.corpus import FAMOUS_PAIR, Pair, generate, new_pairs, split
 from pellucid.phrasebook.inflection import begins_with_vowel
-from pellucid.phrasebook.lexicon import ADJECTIVES, AVOIR, NOUNS, VERBS
+from pellucid.phrasebook.lexicon import ADJECTIVES, AVOIR, NOUNS, VERBS, lexicon_entries
 
 MANY = 200_000
 

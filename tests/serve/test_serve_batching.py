@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Translation
-from pellucid.decoding.watch import SearchWatcher
 from pellucid.serve.batching import Batcher, Job, LoneWork, Outcome, Ticket
 from pellucid.serve.faults import EngineError, OverloadedError, UnavailableError
 from pellucid.serve.metrics import Metrics

@@ -8,11 +8,7 @@ import numpy as np
 import pytest
 from stores import EXPECTED, SOURCES, TOKENIZERS, build, rows, write_files
 
-from pellucid.core.errors import (
-    CorruptError,
-    DataError,
-    PellucidError,
-)
+from pellucid.core.errors import CorruptError, DataError, PellucidError
 from pellucid.core.files import KnownFiles
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.corpus.pairs import PairFiles

@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 from stores import EXPECTED, build, rows, write_files
 
-from pellucid.core.errors import (
-    CorruptError,
-    DataError,
-    InputMissingError,
-    WriteError,
-)
+from pellucid.core.errors import CorruptError, DataError, InputMissingError, WriteError
 from pellucid.text.corpus.pairs import PairFiles
 from pellucid.text.corpus.rows import IdRows
 from pellucid.text.corpus.store import StoreReport, TokenStore

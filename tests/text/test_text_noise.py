@@ -2,7 +2,7 @@
 
 import pytest
 
-from pellucid.text.noise import add_noise
+from pellucid.training.synthesis import add_noise
 
 WORDS = [f"w{number}" for number in range(40)]
 

@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from pellucid.training.allocation import freed_memory_is_kept
+from pellucid.training.torch_setup import freed_memory_is_kept
 
 _COUNT = """
 import resource, statistics, torch
 from pathlib import Path
-from pellucid.training.allocation import freed_memory_is_kept
+from pellucid.training.torch_setup import freed_memory_is_kept
 
 def page_faults_of_a_block():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -10,13 +10,13 @@ import pytest
 import tiny_runs
 import torch
 
-from pellucid.bundle import model_tensors
 from pellucid.core.errors import BundleError, CorruptError
 from pellucid.core.files import verify_folder
 from pellucid.core.tensors import load_tensors
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 from pellucid.model.seq2seq import Seq2Seq
+from pellucid.model.stored import model_tensors
 from pellucid.training.averaging import Average
 from pellucid.training.checkpoint import (
     checkpoints_of,

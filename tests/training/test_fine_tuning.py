@@ -8,12 +8,13 @@ import torch
 from corpora_of_pairs import write_pairs
 from tiny_runs import SETTINGS
 
-from pellucid.bundle import find_bundle, load_bundle, model_tensors
+from pellucid.bundle import find_bundle, load_bundle
 from pellucid.core.errors import ConfigError
 from pellucid.core.files import read_manifest
 from pellucid.core.tensors import load_tensors
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
+from pellucid.model.stored import model_tensors
 from pellucid.training.config import RunConfig
 from pellucid.training.journal import read_journal
 from pellucid.training.parent import freeze, learned_tensors

@@ -6,7 +6,7 @@ import pytest
 from journals import ended, make_run, start, trained, validated
 
 from pellucid.core.errors import InputMissingError
-from pellucid.training.history import number, read_history
+from pellucid.training.journal import number, read_history
 
 
 def steps(events: list[dict[str, object]]) -> list[object]:

@@ -16,9 +16,8 @@ from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training.checkpoint import newest_intact
 from pellucid.training.config import RunConfig, TrainingConfig
 from pellucid.training.journal import read_journal
-from pellucid.training.loss_scale import LossScale, Scaled
 from pellucid.training.objective import build_objective
-from pellucid.training.precision import autocast
+from pellucid.training.precision import LossScale, Scaled, autocast
 from pellucid.training.presets import read_config
 from pellucid.training.step import StepReport, build_optimizer, find_gradient, update
 from pellucid.training.train import train

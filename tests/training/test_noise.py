@@ -4,14 +4,16 @@ import pytest
 import torch
 from torch import nn
 
-from pellucid.training.noise import (
+from pellucid.training.step import (
     NoiseMeter,
     TwoBatchSizes,
     gradient_noise_scale,
+    joint_norm,
     noise_trace,
+    parameter_norm,
     true_square,
+    update_norm,
 )
-from pellucid.training.norms import joint_norm, parameter_norm, update_norm
 
 
 def test_both_estimates_by_hand():

@@ -6,7 +6,7 @@ import pytest
 
 from pellucid.evaluation.metrics import Score
 from pellucid.training.config import TrainingConfig
-from pellucid.training.progress import Progress
+from pellucid.training.run import Progress
 from pellucid.training.validation import TranslationScores, Validation
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pellucid.bundle import load_bundle
-from pellucid.decoding.load import load
+from pellucid.engines.load import load
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
 
@@ -31,7 +31,7 @@ def test_a_run_is_trained_bundled_opened_and_searched_by_the_same_code(kind: str
     assert f"layers of lstm cells, width 8, {'no' if kind == 'rnn' else 'bidir'}" in (
         (bundle.path / "README.md").read_text(encoding="utf-8")
     )
-    translator = load(tmp_path / "run")
+    translator = load(tmp_path / "run", "torch")
     both = translator.translate(["je suis étudiant", "oui"], beam_size=3, n_best=2)
     [alone] = translator.translate(["oui"], beam_size=3, n_best=2)
     assert [each.text for each in both[1].n_best] == [each.text for each in alone.n_best]

@@ -9,9 +9,8 @@ from tiny_runs import SETTINGS, set_options
 from pellucid.cli.train import train as train_command
 from pellucid.core.errors import DataError, OutputExistsError
 from pellucid.training.config import TrainingConfig
-from pellucid.training.forecast import Measured, forecast
+from pellucid.training.dry_run import Measured, forecast, rehearse
 from pellucid.training.presets import read_config
-from pellucid.training.rehearsal import rehearse
 
 MEASURED = Measured(
     update_seconds=2.0,

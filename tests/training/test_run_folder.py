@@ -22,10 +22,9 @@ from pellucid.core.errors import (
     OutputExistsError,
     WriteError,
 )
-from pellucid.training.bundles import remove_worse
 from pellucid.training.checkpoint import checkpoints_of, newest_intact
 from pellucid.training.config import RunConfig
-from pellucid.training.folder import RunFolder
+from pellucid.training.folder import RunFolder, remove_worse
 from pellucid.training.journal import read_journal
 from pellucid.training.presets import read_config
 from pellucid.training.train import train

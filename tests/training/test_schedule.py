@@ -6,7 +6,7 @@ import pytest
 
 from pellucid.equations.schedules import transformer_learning_rate
 from pellucid.training.config import TrainingConfig
-from pellucid.training.schedule import learning_rate, peak_rate
+from pellucid.training.step import learning_rate, peak_rate
 
 
 def config(**settings: object) -> TrainingConfig:

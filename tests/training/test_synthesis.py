@@ -9,8 +9,7 @@ from tiny_models import tiny_bundle
 from pellucid.core.errors import ConfigError, DataError, InputMissingError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
-from pellucid.text.noise import add_noise
-from pellucid.training.synthesis import Finish, Progress, check_tag, write_translations
+from pellucid.training.synthesis import Finish, Progress, add_noise, check_tag, write_translations
 
 LINES = ["a b c", "", "d e", "a", "f g h i", "  ", "a b c", "b b"]
 SEARCH = {

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from pellucid import phrasebook
-from pellucid.bundle import load_any_bundle, load_bundle, model_tensors
+from pellucid.bundle import load_any_bundle, load_bundle
 from pellucid.core.errors import BundleError, ConfigError, DataError
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.continuation import continue_text
-from pellucid.decoding.filling import fill_masks
+from pellucid.decoding.plain_text import continue_text, fill_masks
+from pellucid.model.stored import model_tensors
 from pellucid.text.batching import collate
 from pellucid.text.corpus.store import TokenStore
 from pellucid.text.vectors import read_vectors, write_vectors

@@ -26,16 +26,8 @@ from pellucid.equations.losses import (
 )
 from pellucid.equations.masks import causal_mask, masked_softmax
 from pellucid.equations.normalization import layer_norm
-from pellucid.equations.notation.angles import (
-    dot_product_variance,
-    exp_cosine,
-    exp_cosine_crossing,
-)
-from pellucid.equations.notation.columns import (
-    attention_columns,
-    scores_columns,
-    weights_columns,
-)
+from pellucid.equations.notation.angles import dot_product_variance, exp_cosine, exp_cosine_crossing
+from pellucid.equations.notation.columns import attention_columns, scores_columns, weights_columns
 from pellucid.equations.notation.entrywise import additive_mask, masked_attention, project_qkv
 from pellucid.equations.notation.jacobian import scaled_softmax, softmax_jacobian
 from pellucid.equations.notation.other_norms import mean_and_deviation, skip_connection

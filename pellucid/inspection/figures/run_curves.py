@@ -9,8 +9,7 @@ import numpy as np
 
 from pellucid.core.errors import InputMissingError, list_faults
 from pellucid.inspection.figures.canvas import check_picture, new_figure, print_style, save_picture
-from pellucid.training.history import History, number, read_history
-from pellucid.training.journal import Event
+from pellucid.training.journal import Event, History, number, read_history
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,17 +1,7 @@
 """The steps around attention: add, normalize, feed forward."""
 
 from pellucid.inspection.parts import Part, choices_of, part
-from pellucid.inspection.report.mathml import (
-    Node,
-    call,
-    fraction,
-    leaf,
-    root,
-    row,
-    sub,
-    sup,
-    words,
-)
+from pellucid.inspection.report.mathml import Node, call, fraction, leaf, root, row, sub, sup, words
 from pellucid.inspection.report.steps import Step, Symbol, formula_of, step_of, use
 from pellucid.model.config import ModelConfig
 

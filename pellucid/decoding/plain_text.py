@@ -1,0 +1,104 @@
+"""An encoder-only model guesses hidden words."""
+
+import dataclasses
+
+import torch
+
+from pellucid.bundle import Bundle
+from pellucid.core.errors import BundleError, ConfigError, DataError
+from pellucid.core.special import MASK_ID, SPECIAL_COUNT, STOP_ID
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.requests import check_texts
+from pellucid.decoding.search.constraints import Demands
+from pellucid.decoding.search.model import inference
+from pellucid.decoding.search.search import search
+from pellucid.model.seq2seq import SequenceModel
+from pellucid.model.text_models import DecoderOnly, EncoderOnly
+
+MASK = "[MASK]"
+"""How a hidden word is written."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Filled:
+    """A text with its masks filled."""
+
+    text: str
+    """With the likeliest token in every mask."""
+    candidates: tuple[tuple[tuple[str, float], ...], ...]
+    """For each mask the likeliest tokens with their probabilities."""
+
+
+def fill_masks(bundle: Bundle[SequenceModel], text: str, count: int = 5) -> Filled:
+    """Guess what stands behind each ``[MASK]`` of ``text``, all of them at once.
+
+    Each mask is one token. Probabilities are over the ordinary tokens of the vocabulary.
+
+    EQ: 137.  Raises BundleError for a bundle of another kind, DataError for a text without a
+    mask or longer than the model can number, ConfigError for a count below 1.
+    """
+    model = bundle.model
+    if not isinstance(model, EncoderOnly):
+        raise BundleError(
+            f"{bundle.path} holds a model of kind {model.config.kind}; masks are filled by an"
+            " encoder"
+        )
+    if count < 1:
+        raise ConfigError(f"count must be at least 1, got {count}")
+    check_texts([text], 1)
+    if MASK not in text:
+        raise DataError(f"there is no {MASK} in {text!r}", hint=f'for example "a {MASK} runs"')
+    ids = _encode(bundle, text)
+    if model.max_length is not None and len(ids) > model.max_length:
+        raise DataError(
+            f"a text may have {model.max_length - 1} tokens for this model, got {len(ids) - 1}"
+        )
+    device = next(model.parameters()).device
+    with inference(model):
+        logits = model(torch.tensor([ids], device=device))[0, :, SPECIAL_COUNT:]
+    probabilities = logits.double().softmax(dim=-1)
+    candidates = []
+    for place in [index for index, id_ in enumerate(ids) if id_ == MASK_ID]:
+        ordered, tokens = probabilities[place].sort(descending=True, stable=True)
+        best = (tokens[:count] + SPECIAL_COUNT).tolist()
+        ids[place] = best[0]
+        words = bundle.target_tokenizer.tokens(best)
+        candidates.append(tuple(zip(words, ordered[:count].tolist(), strict=True)))
+    return Filled(bundle.target_tokenizer.decode(ids[:-1]), tuple(candidates))
+
+
+def _encode(bundle: Bundle[SequenceModel], text: str) -> list[int]:
+    """Ids with MASK between the parts and STOP at the end."""
+    ids: list[int] = []
+    for index, part in enumerate(text.split(MASK)):
+        if index:
+            ids.append(MASK_ID)
+        if part.strip():
+            ids += bundle.target_tokenizer.encode(part.strip())
+    return [*ids, STOP_ID]
+
+
+def continue_text(
+    bundle: Bundle[SequenceModel], prompt: str, settings: DecodingConfig, new_tokens: int
+) -> list[str]:
+    """``prompt`` and what may follow it, at most ``new_tokens`` tokens, the likeliest first.
+
+    Searches as a translator does; the prompt is a prefix that is forced.
+
+    EQ: 123, 138.  Raises BundleError for a bundle of another kind, DataError for what is not
+    text, ConfigError if the model cannot number so many tokens.
+    """
+    model = bundle.model
+    if not isinstance(model, DecoderOnly):
+        raise BundleError(
+            f"{bundle.path} holds a model of kind {model.config.kind}; a text is continued by a"
+            " decoder"
+        )
+    check_texts([prompt], 1)
+    prefix = tuple(bundle.target_tokenizer.encode(prompt))
+    wanted = settings.changed({"max_length": len(prefix) + new_tokens})
+    device = next(model.parameters()).device
+    source = torch.tensor([[*prefix, STOP_ID]], device=device)
+    with inference(model):
+        [found] = search(model, source, wanted, Demands(prefixes=(prefix,)))
+    return [bundle.target_tokenizer.decode(hypothesis.ids) for hypothesis in found]

@@ -1,0 +1,1 @@
+"""The searches, over anything that has ``start`` and ``step``; ``search`` chooses among them."""

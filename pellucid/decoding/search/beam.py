@@ -1,0 +1,359 @@
+"""Beam search as a state machine: a frozen state, and a function to the next one.
+
+The design is that of flax's examples/wmt/decode.py; where a sentence may be left early differs.
+"""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from pellucid.core.errors import PellucidError
+from pellucid.core.special import START_ID, STOP_ID
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.engine import SearchWatcher
+from pellucid.decoding.result import Hypothesis, Penalty, make_hypothesis
+from pellucid.decoding.search.candidates import best_continuations
+from pellucid.decoding.search.constraints import NO_DEMANDS, Demands, Rules, make_rules
+from pellucid.decoding.search.model import MemoryT, Searchable
+from pellucid.model.seq2seq import State
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """What every live hypothesis said at one step; a row is ``sentence · beam_count + beam``."""
+
+    ids: Int[Tensor, " row"]
+    log_probs: Float[Tensor, " row"]
+    """log p(token | prefix, source)."""
+    parents: Int[Tensor, " row"]
+    """The row of the step before that each hypothesis grew from."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Finish:
+    """Where in the tree a hypothesis stopped."""
+
+    step: int
+    """It said this many tokens before it stopped."""
+    row: int
+    """Its row in the last of those steps."""
+    log_prob: float
+    """log p(stop | prefix, source)."""
+
+
+class History:
+    """The steps of one search, in order."""
+
+    def __init__(self) -> None:
+        self._steps: list[Step] = []
+        self._lists: list[tuple[list[int], list[float], list[int]]] = []
+
+    def append(self, step: Step) -> None:
+        """Add the next step."""
+        self._steps.append(step)
+
+    def read(self, finish: Finish, penalty: Penalty) -> Hypothesis:
+        """The hypothesis that stopped at ``finish``. Raises PellucidError if it is not finite."""
+        for step in self._steps[len(self._lists) :]:
+            self._lists.append((step.ids.tolist(), step.log_probs.tolist(), step.parents.tolist()))
+        ids, log_probs = [STOP_ID], [finish.log_prob]
+        row = finish.row
+        for step_ids, step_log_probs, parents in reversed(self._lists[: finish.step]):
+            ids.append(step_ids[row])
+            log_probs.append(step_log_probs[row])
+            row = parents[row]
+        return make_hypothesis(ids[::-1], log_probs[::-1], penalty)
+
+
+@dataclasses.dataclass(frozen=True)
+class Live:
+    """The hypotheses that go on, best first."""
+
+    ids: Int[Tensor, "sentence beam length"]
+    """What they said, START left out."""
+    log_prob: Float[Tensor, "sentence beam"]
+    """Summed; -inf where there is no hypothesis."""
+
+    def take(self, rows: Int[Tensor, " kept"]) -> "Live":
+        """Those of these sentences alone."""
+        return Live(self.ids[rows], self.log_prob[rows])
+
+
+@dataclasses.dataclass(frozen=True)
+class Finished:
+    """The hypotheses that stopped, best first, and where the tree holds them."""
+
+    score: Float[Tensor, "sentence kept"]
+    """Summed log-probability over the length penalty; -inf where there is no hypothesis."""
+    step: Int[Tensor, "sentence kept"]
+    row: Int[Tensor, "sentence kept"]
+    stop_log_prob: Float[Tensor, "sentence kept"]
+    count: Int[Tensor, " sentence"]
+    """How many stopped so far, kept or not."""
+
+    def take(self, rows: Int[Tensor, " kept"]) -> "Finished":
+        """Those of these sentences alone."""
+        return Finished(
+            score=self.score[rows],
+            step=self.step[rows],
+            row=self.row[rows],
+            stop_log_prob=self.stop_log_prob[rows],
+            count=self.count[rows],
+        )
+
+    def finishes(self, index: int) -> list[Finish]:
+        """The hypotheses of one sentence as plain values, best first."""
+        places = zip(
+            self.score[index].tolist(),
+            self.step[index].tolist(),
+            self.row[index].tolist(),
+            self.stop_log_prob[index].tolist(),
+            strict=True,
+        )
+        return [
+            Finish(step, row, log_prob)
+            for score, step, row, log_prob in places
+            if score != -math.inf
+        ]
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchState:
+    """All that changes from step to step; sentences that are done are no longer in it."""
+
+    sentences: tuple[int, ...]
+    """Which sentence of the input each row of the tensors is about."""
+    model_state: State
+    """sentence_count = len(sentences), beam_count = that of ``live``."""
+    live: Live
+    finished: Finished
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidates:
+    """The best continuations of a sentence's live hypotheses, best first.
+
+    Twice as many as beams: at most one continuation of each hypothesis is a stop, so enough
+    go on even if all beams stop at once.
+    """
+
+    total: Float[Tensor, "sentence candidate"]
+    """Summed log-probability; -inf where there is no candidate."""
+    id: Int[Tensor, "sentence candidate"]
+    log_prob: Float[Tensor, "sentence candidate"]
+    """log p(id | prefix, source)."""
+    row: Int[Tensor, "sentence candidate"]
+    """The live row it continues, ``sentence · beam_count + beam``."""
+
+
+@dataclasses.dataclass(frozen=True)
+class WatchedStep:
+    """What one step of a search considered, finished and kept.
+
+    A row is ``sentence · beam_count + beam``, where ``sentence`` counts the sentences that are
+    still in the search. At the next step only those that are not ``done`` are left, and the k-th
+    candidate of a sentence that ``goes_on`` is its beam k.
+    """
+
+    length: int
+    """How many tokens every hypothesis had said before this step."""
+    sentences: tuple[int, ...]
+    """Which sentence of the input each row of the tensors below is about."""
+    beam_count: int
+    """How many hypotheses each sentence had before this step."""
+    candidates: Candidates
+    """Continuations, best first; in greedy search and sampling the one that was chosen."""
+    finishes: Bool[Tensor, "sentence candidate"]
+    """Those that stop here and are finished hypotheses."""
+    goes_on: Bool[Tensor, "sentence candidate"]
+    """Those that become the live hypotheses of the next step, if the sentence is not done."""
+    done: tuple[bool, ...]
+    """Whether each sentence leaves the search: nothing better can come, or it has enough."""
+
+
+def beam_search(
+    model: Searchable[MemoryT],
+    source: Int[Tensor, "sentence source"],
+    settings: DecodingConfig,
+    demands: Demands = NO_DEMANDS,
+    watcher: SearchWatcher | None = None,
+) -> list[list[Hypothesis]]:
+    """Follow the ``beam_size`` likeliest prefixes; the ``n_best`` finished ones, best first.
+
+        score = Σ log p(token) / penalty(length)
+
+    EQ: 127, 128.  Source: 004, "Before Transformers"; Wu et al. (2016), §7 (penalty).
+
+    The penalty is that of ``length_penalty_kind``. A stop finishes a hypothesis if it is among the
+    ``beam_size`` best candidates; at the maximum length it is forced, and its log-probability
+    counts unless ``forced_stop`` is free.
+    The search of a sentence ends when ``patience · beam_size`` hypotheses have finished, or when
+    no live one can beat the worst that is kept: log-probabilities only fall, so Σ log p so far
+    over the largest penalty still to come is a bound (``stop_bound`` has a heuristic in its
+    stead). Fewer than ``n_best`` are given where there are no more.
+
+    Raises PellucidError if the model gives no finite number or rules out every continuation.
+    """
+    rules = make_rules(source, model, settings, demands)
+    history = History()
+    finishes: list[list[Finish]] = [[] for _ in rules.limits]
+    search = _begin(model, source, settings)
+    while True:
+        if watcher is not None:
+            watcher.before_step(search.live.ids.shape[-1])
+        candidates, model_state = _look_ahead(model, search, settings, rules)
+        finished = _finish(search, candidates, settings)
+        live, rows, log_probs = _go_on(search, candidates, settings)
+        done = _done(search, live, finished, settings, rules)
+        if watcher is not None and watcher.wants_steps:
+            watcher.saw_step(_watched(search, candidates, settings, done))
+        for index, sentence in enumerate(search.sentences):
+            if done[index]:
+                finishes[sentence] = finished.finishes(index)
+        kept = [index for index, is_done in enumerate(done) if not is_done]
+        if not kept:
+            break
+        if len(kept) < len(done):
+            chosen = source.new_tensor(kept)
+            live, finished = live.take(chosen), finished.take(chosen)
+            rows, log_probs = rows[chosen], log_probs[chosen]
+        history.append(Step(live.ids[:, :, -1].flatten(), log_probs.flatten(), rows.flatten()))
+        sentences = tuple(search.sentences[index] for index in kept)
+        search = SearchState(sentences, model_state.select(rows), live, finished)
+    return [_read(history, sentence[: settings.n_best], settings) for sentence in finishes]
+
+
+def _begin(
+    model: Searchable[MemoryT], source: Int[Tensor, "sentence source"], settings: DecodingConfig
+) -> SearchState:
+    """One live hypothesis without a token; as many slots for finished ones as are kept."""
+    count = source.shape[0]
+    empty = source.new_zeros((count, _kept_count(settings)))
+    scores = torch.full(empty.shape, -torch.inf, device=source.device)
+    return SearchState(
+        sentences=tuple(range(count)),
+        model_state=model.start(model.encode(source)),
+        live=Live(
+            ids=source.new_empty((count, 1, 0)),
+            log_prob=torch.zeros((count, 1), device=source.device),
+        ),
+        finished=Finished(scores, empty, empty, scores, source.new_zeros(count)),
+    )
+
+
+def _look_ahead(
+    model: Searchable[MemoryT], search: SearchState, settings: DecodingConfig, rules: Rules
+) -> tuple[Candidates, State]:
+    """Let the model read the last tokens, and take the best continuations."""
+    live = search.live
+    sentence_count, beam_count, length = live.ids.shape
+    if length:
+        last = live.ids[:, :, -1]
+    else:
+        last = live.ids.new_full((sentence_count, beam_count), START_ID)
+    logits, model_state = model.step(last, search.model_state)
+    log_probs = rules.log_probs(logits, live.ids, search.sentences)
+    vocabulary_size = log_probs.shape[-1]
+    total, place = best_continuations(log_probs, live.log_prob, 2 * settings.beam_size)
+    first_rows = torch.arange(sentence_count, device=place.device)[:, None] * beam_count
+    candidates = Candidates(
+        total=total,
+        id=place % vocabulary_size,
+        log_prob=log_probs.flatten(1).gather(1, place),
+        row=first_rows + place // vocabulary_size,
+    )
+    return candidates, model_state
+
+
+def _finish(search: SearchState, candidates: Candidates, settings: DecodingConfig) -> Finished:
+    """Set aside the stops among the ``beam_size`` best candidates; keep the best of all."""
+    old = search.finished
+    length = search.live.ids.shape[-1]
+    total = candidates.total[:, : settings.beam_size]
+    # a stop further back is lost: with one beam it must be the likeliest token, as in greedy
+    is_finishing = (candidates.id[:, : settings.beam_size] == STOP_ID) & (total != -torch.inf)
+    score = total / settings.penalty(length + 1)
+    score = torch.cat([old.score, score.masked_fill(~is_finishing, -torch.inf)], dim=1)
+    score, order = score.sort(dim=1, descending=True, stable=True)
+    order = order[:, : _kept_count(settings)]
+    beam = slice(settings.beam_size)
+    step = torch.cat([old.step, torch.full_like(candidates.row[:, beam], length)], dim=1)
+    row = torch.cat([old.row, candidates.row[:, beam]], dim=1)
+    log_prob = torch.cat([old.stop_log_prob, candidates.log_prob[:, beam]], dim=1)
+    return Finished(
+        score=score[:, : _kept_count(settings)],
+        step=step.gather(1, order),
+        row=row.gather(1, order),
+        stop_log_prob=log_prob.gather(1, order),
+        count=old.count + is_finishing.sum(dim=1),
+    )
+
+
+def _kept_count(settings: DecodingConfig) -> int:
+    """How many finished hypotheses are kept, the worst of which decides when to end."""
+    return settings.beam_size if settings.stop_bound == "current" else settings.n_best
+
+
+def _go_on(
+    search: SearchState, candidates: Candidates, settings: DecodingConfig
+) -> tuple[Live, Int[Tensor, "sentence beam"], Float[Tensor, "sentence beam"]]:
+    """The best candidates that do not stop, the rows they continue, and log p of their tokens."""
+    is_stop = candidates.id == STOP_ID
+    # a stable sort brings the others to the front and leaves them in order
+    order = is_stop.to(torch.uint8).argsort(dim=1, stable=True)[:, : settings.beam_size]
+    total = candidates.total.masked_fill(is_stop, -torch.inf).gather(1, order)
+    row = candidates.row.gather(1, order)
+    ids = torch.cat(
+        [search.live.ids.flatten(0, 1)[row], candidates.id.gather(1, order)[:, :, None]], dim=-1
+    )
+    return Live(ids, total), row, candidates.log_prob.gather(1, order)
+
+
+def _done(
+    search: SearchState, live: Live, finished: Finished, settings: DecodingConfig, rules: Rules
+) -> list[bool]:
+    """Whether nothing better can come, or nothing more is to be waited for."""
+    length = live.ids.shape[-1]
+    limits = [rules.limits[sentence] for sentence in search.sentences]
+    penalties = [settings.bound_penalty(length, limit) for limit in limits]
+    bound = live.log_prob[:, 0] / live.log_prob.new_tensor(penalties)
+
+    enough = settings.patience * settings.beam_size
+    is_done = (finished.score[:, -1] >= bound) | (finished.count >= enough)
+    must_stop = rules.at_limit(search.sentences, length - 1)
+    return [a or b for a, b in zip(is_done.tolist(), must_stop, strict=True)]
+
+
+def _read(
+    history: History, finishes: Sequence[Finish], settings: DecodingConfig
+) -> list[Hypothesis]:
+    """Follow the tree back from each finish."""
+    if not finishes:
+        raise PellucidError(
+            "no translation is possible: the model gives NaN, or it and what is asked of the"
+            " translation rule out every token",
+            hint="look for NaN in its weights, or ask for less",
+        )
+    return [history.read(finish, settings.penalty) for finish in finishes]
+
+
+def _watched(
+    search: SearchState, candidates: Candidates, settings: DecodingConfig, done: Sequence[bool]
+) -> WatchedStep:
+    """What a watcher is told of the step that was just made."""
+    is_stop, is_possible = candidates.id == STOP_ID, candidates.total != -torch.inf
+    places = torch.arange(is_stop.shape[1], device=is_stop.device)
+    others = is_possible & ~is_stop
+    return WatchedStep(
+        length=search.live.ids.shape[-1],
+        sentences=search.sentences,
+        beam_count=search.live.ids.shape[1],
+        candidates=candidates,
+        finishes=is_possible & is_stop & (places < settings.beam_size),
+        goes_on=others & (others.cumsum(dim=1) <= settings.beam_size),
+        done=tuple(done),
+    )

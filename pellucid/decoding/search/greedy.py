@@ -1,0 +1,211 @@
+"""Searches that follow one hypothesis: greedy, and whatever else chooses one token at a time."""
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.decoding.config import DecodingConfig, SamplingConfig
+from pellucid.decoding.engine import SearchWatcher
+from pellucid.decoding.result import Hypothesis, make_hypothesis
+from pellucid.decoding.search.beam import Candidates, WatchedStep
+from pellucid.decoding.search.candidates import first_largest
+from pellucid.decoding.search.constraints import NO_DEMANDS, Demands, make_rules
+from pellucid.decoding.search.model import MemoryT, Searchable
+
+Choice = Callable[
+    [Float[Tensor, "sentence beam vocabulary"], Sequence[int], int], Int[Tensor, "sentence beam"]
+]
+"""From log p(next token), the input sentence of each row, and the length so far, to the token."""
+
+
+def greedy_search(
+    model: Searchable[MemoryT],
+    source: Int[Tensor, "sentence source"],
+    settings: DecodingConfig,
+    demands: Demands = NO_DEMANDS,
+    watcher: SearchWatcher | None = None,
+) -> list[Hypothesis]:
+    """Append the likeliest token until it is STOP, which is forced at the maximum length.
+
+    EQ: 123, 125, 128.  Source: 004, "Before Transformers".
+
+    Of equally likely tokens the one with the lowest id is taken. Raises PellucidError if the
+    model gives no finite number.
+    """
+
+    def likeliest(
+        log_probs: Float[Tensor, "sentence beam vocabulary"],
+        _sentences: Sequence[int],
+        _length: int,
+    ) -> Int[Tensor, "sentence beam"]:
+        return first_largest(log_probs)
+
+    return follow(model, source, settings, demands, likeliest, watcher)
+
+
+def follow(
+    model: Searchable[MemoryT],
+    source: Int[Tensor, "sentence source"],
+    settings: DecodingConfig,
+    demands: Demands,
+    choose: Choice,
+    watcher: SearchWatcher | None = None,
+) -> list[Hypothesis]:
+    """Append what ``choose`` says until it is STOP; one hypothesis for each sentence (EQ-123).
+
+    A sentence that has stopped leaves the batch. Raises PellucidError if a chosen token has no
+    finite log-probability.
+    """
+    rules = make_rules(source, model, settings, demands)
+    said: list[list[int]] = [[] for _ in rules.limits]
+    log_probs_said: list[list[float]] = [[] for _ in rules.limits]
+    sentences = list(range(len(said)))
+    state = model.start(model.encode(source))
+    ids = source.new_empty((len(said), 1, 0))
+    last = source.new_full((len(said), 1), START_ID)
+    while True:
+        if watcher is not None:
+            watcher.before_step(ids.shape[-1])
+        logits, state = model.step(last, state)
+        log_probs = rules.log_probs(logits, ids, sentences)
+        last = choose(log_probs, sentences, ids.shape[-1])
+        values = log_probs.gather(-1, last[:, :, None])[:, :, 0]
+        kept = _record(sentences, last, values, said, log_probs_said)
+        if watcher is not None and watcher.wants_steps:
+            watcher.saw_step(_watched(sentences, last, values, log_probs_said))
+        if not kept:
+            break
+        if len(kept) < len(sentences):
+            sentences = [sentences[row] for row in kept]
+            rows = source.new_tensor(kept)
+            ids, last, state = ids[rows], last[rows], state.select(rows[:, None])
+        ids = torch.cat([ids, last[:, :, None]], dim=-1)
+    return [
+        make_hypothesis(words, log_probs, settings.penalty)
+        for words, log_probs in zip(said, log_probs_said, strict=True)
+    ]
+
+
+def _record(
+    sentences: Sequence[int],
+    chosen: Int[Tensor, "sentence 1"],
+    log_probs: Float[Tensor, "sentence 1"],
+    said: list[list[int]],
+    log_probs_said: list[list[float]],
+) -> list[int]:
+    """Note one token for each sentence; the rows that go on."""
+    tokens, values = chosen[:, 0].tolist(), log_probs[:, 0].tolist()
+    for sentence, token, value in zip(sentences, tokens, values, strict=True):
+        said[sentence].append(token)
+        log_probs_said[sentence].append(value)
+    return [row for row, token in enumerate(tokens) if token != STOP_ID]
+
+
+def _watched(
+    sentences: Sequence[int],
+    chosen: Int[Tensor, "sentence 1"],
+    log_probs: Float[Tensor, "sentence 1"],
+    log_probs_said: Sequence[Sequence[float]],
+) -> WatchedStep:
+    """A step in which one token was considered for each sentence."""
+    is_stop = chosen == STOP_ID
+    totals = [[math.fsum(log_probs_said[sentence])] for sentence in sentences]
+    return WatchedStep(
+        length=len(log_probs_said[sentences[0]]) - 1,
+        sentences=tuple(sentences),
+        beam_count=1,
+        candidates=Candidates(
+            total=log_probs.new_tensor(totals),
+            id=chosen,
+            log_prob=log_probs,
+            row=torch.arange(len(sentences), device=chosen.device)[:, None],
+        ),
+        finishes=is_stop,
+        goes_on=~is_stop,
+        done=tuple(is_stop[:, 0].tolist()),
+    )
+
+
+def sample(
+    model: Searchable[MemoryT],
+    source: Int[Tensor, "sentence source"],
+    settings: DecodingConfig,
+    sampling: SamplingConfig,
+    demands: Demands,
+    watcher: SearchWatcher | None = None,
+) -> list[list[Hypothesis]]:
+    """Draw ``n_best`` translations of each sentence, and give them best first.
+
+    Each token is drawn with probability p(token | prefix, source)^(1/temperature), shared out
+    anew among the tokens that the cuts leave. The same one may be drawn twice. The
+    log-probabilities are the model's own. Raises PellucidError if one is not finite.
+    """
+    count = settings.n_best
+    draws = [_Draws(ids, count, sampling.seed) for ids in source.tolist()]
+
+    def draw(
+        log_probs: Float[Tensor, "sentence beam vocabulary"], sentences: Sequence[int], length: int
+    ) -> Int[Tensor, "sentence beam"]:
+        chances = [draws[copy // count].at(length, copy % count) for copy in sentences]
+        chance = torch.tensor(chances, dtype=torch.float64, device=log_probs.device)
+        return draw_tokens(log_probs, chance[:, None], sampling)
+
+    copies = follow(
+        model,
+        source.repeat_interleave(count, dim=0),
+        settings,
+        Demands(demands.banned, tuple(p for p in demands.prefixes for _ in range(count))),
+        draw,
+        watcher,
+    )
+    return [
+        sorted(copies[first : first + count], key=lambda hypothesis: -hypothesis.score)
+        for first in range(0, len(copies), count)
+    ]
+
+
+def draw_tokens(
+    log_probs: Float[Tensor, "*batch vocabulary"],
+    chance: Float[Tensor, "*batch"],
+    sampling: SamplingConfig,
+) -> Int[Tensor, "*batch"]:
+    """The token at ``chance``, from 0 to 1, on the line on which each has its share, likely first.
+
+    Symbols: top_k, top_p and epsilon cut after the temperature. The likeliest always stays.
+    """
+    ordered, order = log_probs.double().sort(dim=-1, descending=True, stable=True)
+    # the largest is subtracted first, so that no temperature overflows
+    shares = ((ordered - ordered[..., :1]) / sampling.temperature).softmax(dim=-1)
+    before = shares.cumsum(dim=-1) - shares
+    is_cut = (before >= sampling.top_p) | (shares < sampling.epsilon)
+    if sampling.top_k:
+        is_cut[..., sampling.top_k :] = True
+    is_cut[..., 0] = False
+    ends = shares.masked_fill(is_cut, 0.0).cumsum(dim=-1)
+    place = (ends <= chance[..., None] * ends[..., -1:]).sum(dim=-1, keepdim=True)
+    # a chance that rounding moved to the very end belongs to the last share
+    last = (~is_cut & (shares > 0)).sum(dim=-1, keepdim=True) - 1
+    return order.gather(-1, place.minimum(last.clamp(min=0)))[..., 0]
+
+
+class _Draws:
+    """Random numbers that belong to a sentence, so that its neighbors cannot change them."""
+
+    def __init__(self, source_ids: Sequence[int], count: int, seed: int) -> None:
+        words = [token for token in source_ids if token != PAD_ID]
+        digest = hashlib.sha256(repr((seed, words)).encode()).digest()
+        self._generator = torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
+        self._count = count
+        self._chances: list[list[float]] = []
+
+    def at(self, length: int, copy: int) -> float:
+        """The number for the token after ``length`` others in one of the ``count`` copies."""
+        while len(self._chances) <= length:
+            row = torch.rand(self._count, generator=self._generator, dtype=torch.float64)
+            self._chances.append(row.tolist())
+        return self._chances[length][copy]

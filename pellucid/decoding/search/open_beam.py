@@ -1,0 +1,359 @@
+"""Beam search in the open: hypotheses in lists, every choice with its reason.
+
+It gives what ``beam_search`` gives (a law), can divide the beam among groups or among hypotheses
+that hold more or fewer of the words they must, and tells whoever listens what became of each
+candidate. A step costs a little Python for each candidate.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Protocol
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from pellucid.core.errors import PellucidError
+from pellucid.core.special import START_ID, STOP_ID
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.engine import SearchWatcher
+from pellucid.decoding.result import Hypothesis, make_hypothesis
+from pellucid.decoding.search.candidates import best_candidates
+from pellucid.decoding.search.constraints import NO_DEMANDS, Demands, Rules, make_rules
+from pellucid.decoding.search.model import MemoryT, Searchable
+from pellucid.decoding.search.must import Must, Verdict, make_musts, share_out
+
+
+@dataclasses.dataclass(frozen=True)
+class Node:
+    """A hypothesis."""
+
+    number: int
+    """Its own among those of its sentence and group; 0 has said nothing."""
+    ids: tuple[int, ...]
+    """What it said, with the stop if it stopped."""
+    log_probs: tuple[float, ...]
+    total: float
+    """Their sum, as precise as the model."""
+    row: int
+    """Where the model's state holds it."""
+    parent_row: int
+    parent: int | None = None
+    """The number of the node that it goes on from."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """A continuation that was looked at."""
+
+    node: Node
+    verdict: Verdict
+    reason: str
+    """Why, in a few words; empty for what goes on."""
+    score: float | None = None
+    """Total over the length penalty, of what finished."""
+
+
+@dataclasses.dataclass
+class Group:
+    """A part of the beam of one sentence."""
+
+    number: int
+    size: int
+    live: list[Node]
+    """Best first."""
+    finished: list[tuple[float, Node]] = dataclasses.field(default_factory=list)
+    """The best with their scores, best first."""
+    finished_count: int = 0
+    next_number: int = 1
+
+    def kept_count(self, settings: DecodingConfig) -> int:
+        """How many finished hypotheses are kept, the worst of which decides when to end."""
+        return self.size if settings.stop_bound == "current" else min(settings.n_best, self.size)
+
+    def reason_to_leave(self, settings: DecodingConfig, limit: int, length: int) -> str:
+        """Why no step follows the one after ``length`` tokens; empty if one does."""
+        if length >= limit:
+            return "the longest translation allowed was reached"
+        if not self.live:
+            return "every hypothesis has stopped"
+        if self.finished_count >= settings.patience * self.size:
+            return "enough hypotheses had finished"
+        if len(self.finished) < self.kept_count(settings):
+            return ""
+        bound = max(node.total for node in self.live) / settings.bound_penalty(length + 1, limit)
+        if self.finished[-1][0] >= bound:
+            return "nothing that began so could still be better than what had finished"
+        return ""
+
+
+def advance(
+    group: Group,
+    log_probs: Float[Tensor, "beam vocabulary"],
+    said: Float[Tensor, " vocabulary"],
+    settings: DecodingConfig,
+    must: Must | None,
+    limit: int,
+) -> list[Candidate]:
+    """Look at the best continuations of the group's hypotheses; best first, each with its fate.
+
+    ``said`` counts what the groups before said at this step.
+    """
+    own = log_probs[[node.row for node in group.live]]
+    totals = own + own.new_tensor([node.total for node in group.live])[:, None]
+    ranked = totals - settings.diversity_strength * said if group.number else totals
+    nodes = _candidates(group, own, totals, ranked, must)
+    if must is None:
+        verdicts = _by_rank(nodes, group.size)
+    else:
+        verdicts = share_out([node.ids for node in nodes], group.size, must, limit)
+    candidates = []
+    for node, (verdict, reason) in zip(nodes, verdicts, strict=True):
+        score = None
+        if verdict == "finished":
+            score = node.total / settings.penalty(len(node.ids))
+            group.finished.append((score, node))
+            group.finished_count += 1
+        candidates.append(Candidate(node, verdict, reason, score))
+    group.finished.sort(key=lambda item: -item[0])
+    del group.finished[group.kept_count(settings) :]
+    group.live = [each.node for each in candidates if each.verdict == "goes on"]
+    return candidates
+
+
+def _candidates(
+    group: Group,
+    own: Float[Tensor, "live vocabulary"],
+    totals: Float[Tensor, "live vocabulary"],
+    ranked: Float[Tensor, "live vocabulary"],
+    must: Must | None,
+) -> list[Node]:
+    """The best continuations; with words that must appear also those that bring them nearer."""
+    vocabulary_size = own.shape[-1]
+    values, places = best_candidates(ranked.flatten()[None], 2 * group.size)
+    order = {
+        place: value
+        for value, place in zip(values[0].tolist(), places[0].tolist(), strict=True)
+        if value != -torch.inf
+    }
+    if must is not None:
+        for row, node in enumerate(group.live):
+            best = int(ranked[row].argmax())
+            for token in (best, *must.helpful(node.ids)):
+                place = row * vocabulary_size + token
+                value = float(ranked[row, token])
+                if value != -torch.inf:
+                    order.setdefault(place, value)
+    nodes = []
+    for place in sorted(order, key=lambda place: -order[place]):
+        parent, token = group.live[place // vocabulary_size], place % vocabulary_size
+        row = place // vocabulary_size
+        nodes.append(
+            Node(
+                number=group.next_number,
+                ids=(*parent.ids, token),
+                log_probs=(*parent.log_probs, float(own[row, token])),
+                total=float(totals[row, token]),
+                row=0,
+                parent_row=parent.row,
+                parent=parent.number,
+            )
+        )
+        group.next_number += 1
+    return nodes
+
+
+def _by_rank(nodes: list[Node], size: int) -> list[tuple[Verdict, str]]:
+    """A stop finishes among the ``size`` best of all; of the others the ``size`` best go on."""
+    verdicts: list[tuple[Verdict, str]] = []
+    going = 0
+    for rank, node in enumerate(nodes):
+        if node.ids[-1] == STOP_ID:
+            finishes = rank < size
+            reason = "a stop, and not among the best"
+            verdicts.append(("finished", "") if finishes else ("pruned", reason))
+        elif going < size:
+            going += 1
+            verdicts.append(("goes on", ""))
+        else:
+            verdicts.append(("pruned", "not among the best"))
+    return verdicts
+
+
+class Listener(Protocol):
+    """Told everything that happens to the candidates of each sentence."""
+
+    def considered(self, sentence: int, group: int, candidates: Sequence[Candidate]) -> None:
+        """What one group made of its candidates at one step, best first."""
+        ...
+
+    def looked_ahead(self, sentence: int, group: int, step: "Outlook") -> None:
+        """What the model, and the rules after it, make of every continuation."""
+        ...
+
+    def left(self, sentence: int, group: int, live: Sequence[Node], reason: str) -> None:
+        """The nodes that were live when the search left their group."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Outlook:
+    """What may follow the live nodes of one group."""
+
+    live: Sequence[Node]
+    logits: Float[Tensor, "live vocabulary"]
+    """The model's own."""
+    allowed: Float[Tensor, "live vocabulary"]
+    """log p, and -inf for what the rules leave out."""
+    rules: Rules
+
+
+@dataclasses.dataclass
+class _Sentence:
+    """One sentence in mid-search."""
+
+    index: int
+    groups: list[Group]
+    must: Must | None
+
+    @property
+    def live(self) -> list[Node]:
+        return [node for group in self.groups for node in group.live]
+
+
+def open_beam_search(
+    model: Searchable[MemoryT],
+    source: Int[Tensor, "sentence source"],
+    settings: DecodingConfig,
+    demands: Demands = NO_DEMANDS,
+    watcher: SearchWatcher | None = None,
+    listener: Listener | None = None,
+) -> list[list[Hypothesis]]:
+    """The ``n_best`` hypotheses of each sentence that fulfill every demand, best first.
+
+    With ``diverse_groups`` the groups choose one after the other at every step, and a token
+    costs ``diversity_strength`` for each time that the groups before have just said it; scores
+    are without that cost. Vijayakumar et al. (2018), algorithm 1, Hamming diversity.
+
+    Raises as ``beam_search``, and ConfigError if the words that must appear do not fit.
+    Law: tests/decoding/test_open_beam.py, equal to ``beam_search``.
+    """
+    rules = make_rules(source, model, settings, demands)
+    musts = make_musts(demands, rules.limits)
+    active = [_begin(index, settings, musts[index]) for index in range(len(rules.limits))]
+    found: list[list[Hypothesis]] = [[] for _ in active]
+    state = model.start(model.encode(source))
+    length = 0
+    while active:
+        if watcher is not None:
+            watcher.before_step(length)
+        ids = _table(active, source, state.beam_count)
+        last = ids[:, :, -1] if length else torch.full_like(ids.sum(dim=-1), START_ID)
+        logits, state = model.step(last, state)
+        seen = logits if listener is None else logits.clone()  # the rules write in place
+        allowed = rules.log_probs(seen, ids, [sentence.index for sentence in active])
+        for row, sentence in enumerate(active):
+            if listener is not None:
+                _tell(listener, sentence, logits[row], allowed[row], rules)
+            _choose(sentence, allowed[row], settings, rules, listener)
+        going = [row for row, sentence in enumerate(active) if sentence.live]
+        for sentence in active:
+            if not sentence.live:
+                found[sentence.index] = _read(sentence, settings)
+        if going:
+            parents = _parents([active[row] for row in going], going, state.beam_count)
+            state = state.select(source.new_tensor(parents))
+        active = [active[row] for row in going]
+        length += 1
+    return found
+
+
+def _begin(index: int, settings: DecodingConfig, must: Must | None) -> _Sentence:
+    size = settings.beam_size // settings.diverse_groups
+    root = Node(number=0, ids=(), log_probs=(), total=0.0, row=0, parent_row=0)
+    groups = [Group(number, size, [root]) for number in range(settings.diverse_groups)]
+    return _Sentence(index, groups, must)
+
+
+def _table(
+    active: Sequence[_Sentence], source: Tensor, width: int
+) -> Int[Tensor, "sentence beam length"]:
+    """What every row has said; rows without a hypothesis repeat the first."""
+    table = []
+    for sentence in active:
+        live = {node.row: list(node.ids) for node in sentence.live}
+        first = next(iter(live.values()))
+        table.append([live.get(row, first) for row in range(width)])
+    length = len(table[0][0])
+    return source.new_tensor(table).view(len(active), width, length)
+
+
+def _parents(going: Sequence[_Sentence], rows: Sequence[int], beam_count: int) -> list[list[int]]:
+    """For each new row, sentence by sentence, the old one it goes on from; filled up."""
+    width = max(len(sentence.live) for sentence in going)
+    table = []
+    for sentence, row in zip(going, rows, strict=True):
+        parents = [row * beam_count + node.parent_row for node in sentence.live]
+        table.append(parents + parents[:1] * (width - len(parents)))
+    return table
+
+
+def _tell(
+    listener: Listener, sentence: _Sentence, logits: Tensor, allowed: Tensor, rules: Rules
+) -> None:
+    for group in sentence.groups:
+        if group.live:
+            rows = [node.row for node in group.live]
+            outlook = Outlook(group.live, logits[rows], allowed[rows], rules)
+            listener.looked_ahead(sentence.index, group.number, outlook)
+
+
+def _choose(
+    sentence: _Sentence,
+    log_probs: Float[Tensor, "beam vocabulary"],
+    settings: DecodingConfig,
+    rules: Rules,
+    listener: Listener | None,
+) -> None:
+    """One step of every group that is not done."""
+    limit = rules.limits[sentence.index]
+    said = log_probs.new_zeros(log_probs.shape[-1])
+    next_row = 0
+    for group in sentence.groups:
+        if not group.live:
+            continue
+        before = group.live
+        candidates = advance(group, log_probs, said, settings, sentence.must, limit)
+        for candidate in candidates:
+            if candidate.verdict in ("goes on", "finished"):
+                said[candidate.node.ids[-1]] += 1
+        group.live = [
+            dataclasses.replace(node, row=next_row + place) for place, node in enumerate(group.live)
+        ]
+        reason = group.reason_to_leave(settings, limit, len(before[0].ids))
+        if listener is not None:
+            listener.considered(sentence.index, group.number, candidates)
+            if reason:
+                listener.left(sentence.index, group.number, group.live, reason)
+        if reason:
+            group.live = []
+        next_row += len(group.live)
+
+
+def _read(sentence: _Sentence, settings: DecodingConfig) -> list[Hypothesis]:
+    """The best of all groups, each once. Raises PellucidError if there is none."""
+    found = [
+        make_hypothesis(node.ids, node.log_probs, settings.penalty)
+        for group in sentence.groups
+        for _, node in group.finished
+    ]
+    if not found:
+        raise PellucidError(
+            "no translation is possible: the model gives NaN, or it and what is asked of the"
+            " translation rule out every token",
+            hint="look for NaN in its weights, or ask for less",
+        )
+    if len(sentence.groups) > 1:
+        found = list({hypothesis.ids: hypothesis for hypothesis in found}.values())
+        found.sort(key=lambda hypothesis: -hypothesis.score)
+    return found[: settings.n_best]

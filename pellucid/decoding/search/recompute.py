@@ -1,0 +1,168 @@
+"""Searching without a cache: the whole prefix again at every step, with the mask or without.
+
+Slow, and the only way to decode as the Single Page does at inference; with the mask it is what the
+cache is held to.
+"""
+
+import dataclasses
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional
+
+from pellucid.core.errors import ConfigError
+from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.engine import SearchWatcher
+from pellucid.decoding.result import Hypothesis, make_hypothesis
+from pellucid.decoding.search.constraints import NO_DEMANDS, make_rules
+from pellucid.equations.search import most_likely
+from pellucid.model.seq2seq import Memory, State
+from pellucid.model.transformer import Transformer
+
+
+@dataclasses.dataclass(frozen=True)
+class PrefixState:
+    """A decoder in mid-sentence that remembers words, and no keys or values."""
+
+    memory: Memory
+    ids: Int[Tensor, "sentence beam length"]
+
+    @property
+    def sentence_count(self) -> int:
+        """How many source sentences are being translated."""
+        return self.ids.shape[0]
+
+    @property
+    def beam_count(self) -> int:
+        """How many hypotheses each of them has."""
+        return self.ids.shape[1]
+
+    @property
+    def length(self) -> int:
+        """How many tokens have been fed so far."""
+        return self.ids.shape[2]
+
+    def select(self, rows: Int[Tensor, "sentence beam"]) -> "PrefixState":
+        """Go on with these rows alone."""
+        sentences = rows[:, 0] // self.beam_count
+        memory = Memory(self.memory.states[sentences], self.memory.may_attend[sentences])
+        return PrefixState(memory, self.ids.flatten(0, 1)[rows])
+
+
+class Recomputing:
+    """A Transformer that searches take for any other, and that has no cache.
+
+    Without ``mask_at_inference`` each word already said sees those said after it, which no training
+    showed it. EQ: 84, 123.  Source: Single Page, Inference Phase; ER-36.
+    """
+
+    def __init__(self, model: object, *, mask_at_inference: bool) -> None:
+        """Raises ConfigError for any other kind of model."""
+        if not isinstance(model, Transformer):
+            raise ConfigError(
+                "use_cache=false and repredict need a single model of kind transformer: no other"
+                " has a mask that could be left off"
+            )
+        self._model = model
+        self._causal = mask_at_inference
+
+    @property
+    def target_vocabulary_size(self) -> int:
+        """How many tokens it chooses from."""
+        return self._model.target_vocabulary_size
+
+    @property
+    def max_length(self) -> int | None:
+        """The longest sequence it can number, in tokens with the stop; None is no limit."""
+        return self._model.max_length
+
+    def encode(self, source: Int[Tensor, "sentence source"]) -> Memory:
+        """Read source ids, each row ending in STOP and filled up with PAD."""
+        return self._model.encode(source)
+
+    def start(self, memory: Memory) -> PrefixState:
+        """A decoder that has said nothing, one beam for each sentence."""
+        count = memory.states.shape[0]
+        return PrefixState(
+            memory, torch.empty(count, 1, 0).to(memory.may_attend.device, torch.long)
+        )
+
+    def step(
+        self, ids: Int[Tensor, "sentence beam"], state: State
+    ) -> tuple[Float[Tensor, "sentence beam vocabulary"], PrefixState]:
+        """Feed one token to each hypothesis; the logits of the next, and the state after it."""
+        assert isinstance(state, PrefixState)
+        prefix = torch.cat([state.ids, ids.unsqueeze(-1)], dim=-1)
+        logits = self.logits(state.memory, prefix)[:, :, -1]
+        return logits, PrefixState(state.memory, prefix)
+
+    def logits(
+        self, memory: Memory, prefix: Int[Tensor, "sentence beam length"]
+    ) -> Float[Tensor, "sentence beam length vocabulary"]:
+        """The logits after every word of every prefix, all anew."""
+        beams = prefix.shape[1]
+        rows = Memory(
+            memory.states.repeat_interleave(beams, dim=0),
+            memory.may_attend.repeat_interleave(beams, dim=0),
+        )
+        hidden = self._model.decode(rows, prefix.flatten(0, 1), causal=self._causal)
+        logits = functional.linear(hidden, self._model.output_weight, self._model.output_bias)
+        return logits.view(*prefix.shape, -1)
+
+
+def repredict_search(
+    model: Recomputing,
+    source: Int[Tensor, "sentence source"],
+    settings: DecodingConfig,
+    watcher: SearchWatcher | None = None,
+) -> list[Hypothesis]:
+    """Say every word anew at every step, until one of them is STOP.
+
+        w⁽ᵏ⁾ = argmax decoder(START, w⁽ᵏ⁻¹⁾),   one word longer than w⁽ᵏ⁻¹⁾
+
+    EQ: 124.  Source: Single Page, Concrete Example; ER-37.
+    With the mask this is greedy search, since no row can see what came after it; without, earlier
+    words may change. Log-probabilities are those of the last pass. Raises PellucidError if one is
+    not finite, ConfigError for a watcher that wants the steps, and as the watcher does.
+    """
+    if watcher is not None and watcher.wants_steps:
+        raise ConfigError(
+            "repredict says all words anew at every step, so no step continues another: it cannot"
+            " be watched step by step"
+        )
+    rules = make_rules(source, model, settings, NO_DEMANDS)
+    memory = model.encode(source)
+    return [
+        _repredict(model, _one_of(memory, row), limit, settings, watcher)
+        for row, limit in enumerate(rules.limits)
+    ]
+
+
+def _one_of(memory: Memory, row: int) -> Memory:
+    return Memory(memory.states[row : row + 1], memory.may_attend[row : row + 1])
+
+
+def _repredict(
+    model: Recomputing,
+    memory: Memory,
+    limit: int,
+    settings: DecodingConfig,
+    watcher: SearchWatcher | None,
+) -> Hypothesis:
+    prefix = torch.full((1, 1, 1), START_ID, device=memory.may_attend.device)
+    while True:
+        if watcher is not None:
+            watcher.before_step(prefix.shape[-1] - 1)
+        log_probs = model.logits(memory, prefix)[0, 0].log_softmax(dim=-1)  # (place, vocabulary)
+        allowed = log_probs.clone()
+        allowed[:, [PAD_ID, START_ID]] = -torch.inf
+        said = most_likely(allowed)
+        if len(said) > limit:  # as in every search, STOP is forced then, and counts
+            said[-1] = STOP_ID
+        length = int((said == STOP_ID).long().argmax()) + 1
+        if said[length - 1] == STOP_ID:
+            values = log_probs.gather(-1, said[:, None])[:length, 0]
+            return make_hypothesis(said[:length].tolist(), values.tolist(), settings.penalty)
+        prefix = torch.cat([prefix[:, :, :1], said[None, None]], dim=-1)

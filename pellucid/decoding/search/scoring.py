@@ -1,0 +1,78 @@
+"""Forced decoding: how likely a given translation is."""
+
+from collections.abc import Sequence
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from pellucid.core.errors import DataError
+from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.decoding.batching import token_batches
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.engine import Translatable
+from pellucid.decoding.ensemble import Ensemble
+from pellucid.decoding.result import Hypothesis, Penalty, make_hypothesis
+from pellucid.decoding.search.model import inference, pad_sources
+from pellucid.model.seq2seq import Seq2Seq
+
+SCORED_TOKENS = 2048
+"""Target tokens scored at a time: their logits are held at once, 1 MB for 32 of 8,000 words."""
+
+
+def score_lines(
+    bundle: Translatable,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    settings: DecodingConfig,
+) -> list[Hypothesis]:
+    """``score_ids`` with the model of a bundle and the penalty of ``settings``."""
+    with inference(bundle.model):
+        return score_ids(bundle.model, sources, targets, settings.penalty)
+
+
+def score_ids(
+    model: Seq2Seq | Ensemble,
+    sources: Sequence[Sequence[int]],
+    targets: Sequence[Sequence[int]],
+    penalty: Penalty,
+) -> list[Hypothesis]:
+    """``score_targets`` for any number of pairs, in batches of like length; order kept."""
+    scored: dict[int, Hypothesis] = {}
+    longest = [max(len(s), len(t)) for s, t in zip(sources, targets, strict=True)]
+    for batch in token_batches(longest, SCORED_TOKENS):
+        source = pad_sources([sources[index] for index in batch], model)
+        found = score_targets(model, source, [targets[index] for index in batch], penalty)
+        scored.update(zip(batch, found, strict=True))
+    return [scored[index] for index in range(len(sources))]
+
+
+def score_targets(
+    model: Seq2Seq | Ensemble,
+    source: Int[Tensor, "sentence source"],
+    targets: Sequence[Sequence[int]],
+    penalty: Penalty,
+) -> list[Hypothesis]:
+    """log p of every token of each target, and of the stop after it (EQ-118, EQ-121).
+
+    ``targets`` are ids without START and STOP. Raises DataError if one is longer than the model can
+    number.
+    """
+    longest = max(len(target) for target in targets) + 1
+    if model.max_length is not None and longest > model.max_length:
+        raise DataError(
+            f"a target must have at most {model.max_length - 1} tokens for this model,"
+            f" got {longest - 1}"
+        )
+    labels = source.new_full((len(targets), longest), PAD_ID)
+    for row, target in enumerate(targets):
+        labels[row, : len(target) + 1] = labels.new_tensor([*target, STOP_ID])
+    target_input = torch.cat([labels.new_full((len(targets), 1), START_ID), labels[:, :-1]], dim=1)
+    target_input.masked_fill_(target_input == STOP_ID, PAD_ID)
+    logits = model.forward(source, target_input)
+    dtype = torch.float64 if logits.dtype == torch.float64 else torch.float32
+    chosen = logits.log_softmax(dim=-1, dtype=dtype).gather(-1, labels[:, :, None])[:, :, 0]
+    return [
+        make_hypothesis([*target, STOP_ID], log_probs[: len(target) + 1], penalty)
+        for target, log_probs in zip(targets, chosen.tolist(), strict=True)
+    ]

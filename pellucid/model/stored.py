@@ -1,0 +1,69 @@
+"""A model's parameters to and from a file."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from pellucid.core.errors import BundleError, list_faults
+from pellucid.core.tensors import parse_tensors
+from pellucid.model.build import build_unfilled, parameter_shapes
+from pellucid.model.config import ModelConfig
+from pellucid.model.seq2seq import SequenceModel
+
+
+def read_model(
+    content: bytes, origin: Path, config: ModelConfig, vocabulary_sizes: tuple[int, int]
+) -> SequenceModel:
+    """The model of a bundle, frozen and in evaluation mode, from the bytes of the file ``origin``.
+
+    The shapes in the file are compared with those of the config before any memory is taken for
+    the model. Raises CorruptError if these are no tensors, BundleError if they are not those of the
+    config, ConfigError if the config does not fit the vocabularies.
+    """
+    tensors = parse_tensors(content, origin)
+    _check_tensors(parameter_shapes(config, *vocabulary_sizes), tensors, origin)
+    model = build_unfilled(config, *vocabulary_sizes)
+    load_model_tensors(model, tensors, origin)
+    return model.eval().requires_grad_(False)
+
+
+def model_tensors(model: SequenceModel) -> dict[str, Tensor]:
+    """The parameters by name, those used in several places under the first name only."""
+    return dict(model.named_parameters())
+
+
+def load_model_tensors(model: SequenceModel, tensors: Mapping[str, Tensor], origin: Path) -> None:
+    """Fill ``model`` with ``tensors`` read from ``origin``.
+
+    Raises BundleError listing every tensor that is missing, left over, of another shape or
+    no floating-point numbers.
+    """
+    fill_tensors(model_tensors(model), tensors, origin)
+
+
+def fill_tensors(slots: Mapping[str, Tensor], tensors: Mapping[str, Tensor], origin: Path) -> None:
+    """Fill each of ``slots`` with the one of ``tensors``, read from ``origin``, that has its name.
+
+    Raises BundleError as ``load_model_tensors`` does.
+    """
+    _check_tensors({name: slot.shape for name, slot in slots.items()}, tensors, origin)
+    with torch.no_grad():
+        for name, slot in slots.items():
+            slot.copy_(tensors[name])
+
+
+def _check_tensors(
+    shapes: Mapping[str, torch.Size], tensors: Mapping[str, Tensor], origin: Path
+) -> None:
+    faults = [f"{name} is missing" for name in shapes if name not in tensors]
+    faults += [f"{name} is not part of this model" for name in tensors if name not in shapes]
+    for name in shapes.keys() & tensors.keys():
+        shape, tensor = tuple(shapes[name]), tensors[name]
+        if shape != tuple(tensor.shape):
+            faults.append(f"{name} should be {shape}, is {tuple(tensor.shape)}")
+        elif not tensor.is_floating_point():
+            faults.append(f"{name} should hold floating-point numbers, holds {tensor.dtype}")
+    if faults:
+        raise BundleError(f"{origin} does not fit its config: {list_faults(sorted(faults))}")

@@ -1,0 +1,306 @@
+"""A run in small, before the run: whether it works, what memory it wants, how long it will take."""
+
+import dataclasses
+import math
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from pellucid.bundle import Bundle, load_any_bundle, save_bundle
+from pellucid.core.errors import DivergedError
+from pellucid.core.files import write_errors
+from pellucid.decoding.translator import Translator
+from pellucid.model.seq2seq import Seq2Seq, SequenceModel
+from pellucid.text.batching import Batch
+from pellucid.text.corpus.store import TokenStore
+from pellucid.training.card import model_card
+from pellucid.training.checkpoint import load_checkpoint, save_checkpoint
+from pellucid.training.config import RunConfig, TrainingConfig
+from pellucid.training.data import TrainingData
+from pellucid.training.folder import RunFolder, refuse_if_used
+from pellucid.training.journal import Journal
+from pellucid.training.loop import Run
+from pellucid.training.step import update
+from pellucid.training.torch_setup import torch_for_training
+from pellucid.training.train import set_up_run
+from pellucid.training.validation import validate
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """Seconds, bytes and counts of the parts of a run, each made once or a few times."""
+
+    update_seconds: float
+    """For one update on batches as they come."""
+    tokens_per_update: float
+    """Real target tokens of such an update."""
+    validation_seconds: float
+    """For all validation pairs and the bundle."""
+    checkpoint_seconds: float
+    batches_per_epoch: int
+    peak_memory_bytes: int
+    """Of the process, or of the accelerator if there is one."""
+    parameter_bytes: int
+    checkpoint_bytes: int
+    bundle_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Forecast:
+    """How a run will go unless something else ends it, such as ``training.patience``."""
+
+    updates: int
+    ends_by: str
+    """The setting that ends it."""
+    seconds: float
+    epochs: float
+    tokens_per_second: float
+    """Target tokens while it updates, validations and checkpoints left out."""
+    memory_bytes: int
+    disk_bytes: int
+    """Checkpoints and bundles; tokenized text is not counted."""
+
+
+def forecast(config: TrainingConfig, measured: Measured) -> Forecast:
+    """When a run by ``config`` ends, and what it will have taken by then."""
+    per_update = (
+        measured.update_seconds
+        + measured.validation_seconds / config.validate_every
+        + measured.checkpoint_seconds / config.save_every
+    )
+    updates, ends_by = _updates(config, measured, per_update)
+    validations = math.ceil(updates / config.validate_every)
+    checkpoints = updates // config.save_every + 1  # the last one in any case
+    snapshots = config.average_last - 1 if config.average_last > 1 else 0
+    return Forecast(
+        updates=updates,
+        ends_by=ends_by,
+        seconds=updates * measured.update_seconds
+        + validations * measured.validation_seconds
+        + checkpoints * measured.checkpoint_seconds,
+        epochs=updates * config.accumulate / measured.batches_per_epoch,
+        tokens_per_second=measured.tokens_per_update / measured.update_seconds,
+        memory_bytes=measured.peak_memory_bytes + snapshots * measured.parameter_bytes,
+        # One more of each: the next is written before the oldest is removed; the latest bundle
+        # is kept besides the best.
+        disk_bytes=(config.keep_checkpoints + 1) * measured.checkpoint_bytes
+        + (config.keep_bundles + 2) * measured.bundle_bytes,
+    )
+
+
+def _updates(config: TrainingConfig, measured: Measured, per_update: float) -> tuple[int, str]:
+    """The fewest updates that any limit allows, and the name of that limit."""
+    limits = []
+    if config.max_steps is not None:
+        limits.append((config.max_steps, "max_steps"))
+    if config.max_epochs is not None:
+        batches = config.max_epochs * measured.batches_per_epoch
+        limits.append((math.ceil(batches / config.accumulate), "max_epochs"))
+    if config.max_minutes is not None:
+        limits.append((math.ceil(60.0 * config.max_minutes / per_update), "max_minutes"))
+    return min(limits)
+
+
+_TIMED_UPDATES = 4
+"""On batches as they come; those before them, on the largest, have warmed everything up."""
+_BATCHES_LOOKED_AT = 2000
+"""For the largest; of a corpus with more, one a little larger may come later."""
+_VALIDATION_PAIRS = 32
+"""So many are translated to see how long a validation takes."""
+_RATE = 1e-5
+"""Learning rate of updates that are thrown away."""
+
+Say = Callable[[str], None]
+"""Hears what has been tried, in a sentence for people."""
+
+
+def rehearse(config: RunConfig, out: Path, say: Say) -> Forecast:
+    """Do once all that training by ``config`` into ``out`` would do, and leave nothing behind.
+
+    That is an update on each of the largest batches, a few on batches as they come, a validation, a
+    search with the run's own beam, and a checkpoint and a bundle written and read again, all in a
+    temporary folder beside ``out``. Only what ``data.cache`` names is kept.
+
+    Raises whatever ``train`` would raise; DivergedError if an update is not finite.
+    """
+    refuse_if_used(out)
+    above = next(each for each in out.absolute().parents if each.is_dir())
+    with write_errors(above):
+        place = tempfile.TemporaryDirectory(prefix=".rehearsal-", dir=above)
+    with (
+        place as name,
+        torch_for_training(config),
+        RunFolder(Path(name) / "run", config, resume=False) as folder,
+    ):
+        run = set_up_run(config, folder, Journal(folder.journal_path))
+        return forecast(config.training, _measure(run, say))
+
+
+def _measure(run: Run, say: Say) -> Measured:
+    for batch in _largest_batches(run):
+        seconds, _ = _timed_update(run, [batch])
+        pairs, width = batch.labels.shape
+        say(
+            f"update: {seconds:.2f} s on a largest batch, {pairs} pairs of up to"
+            f" {batch.source.shape[1]} source and {width} target tokens"
+        )
+    update_seconds, tokens = _typical_updates(run)
+    say(f"update: {update_seconds:.2f} s on batches as they come, {tokens:,.0f} target tokens")
+    validation_seconds, bundle_bytes = _validate(run)
+    say(f"validation: about {validation_seconds:.1f} s, a bundle of {bundle_bytes / 1e6:,.1f} MB")
+    _search(run, say)
+    checkpoint_seconds, checkpoint_bytes = _save_and_load(run)
+    say(f"checkpoint: {checkpoint_seconds:.2f} s, {checkpoint_bytes / 1e6:,.1f} MB")
+    return Measured(
+        update_seconds=update_seconds,
+        tokens_per_update=tokens,
+        validation_seconds=validation_seconds,
+        checkpoint_seconds=checkpoint_seconds,
+        batches_per_epoch=run.sampler.epoch_batch_count,
+        peak_memory_bytes=_peak_memory(_device(run)),
+        parameter_bytes=sum(each.numel() * each.element_size() for each in run.model.parameters()),
+        checkpoint_bytes=checkpoint_bytes,
+        bundle_bytes=bundle_bytes,
+    )
+
+
+def _largest_batches(run: Run) -> list[Batch]:
+    """The widest batch and the one with the most places, of an epoch's first ones."""
+    place = run.sampler.state()
+    widest, fullest = 0, 0
+    found: dict[str, npt.NDArray[np.int64]] = {}
+    for _ in range(min(run.sampler.epoch_batch_count, _BATCHES_LOOKED_AT)):
+        indices = next(run.sampler)
+        batch = run.data.batch(indices, 0)
+        width = max(batch.source.shape[1], batch.labels.shape[1])
+        places = batch.source.numel() + batch.labels.numel()
+        if width > widest:
+            widest, found["widest"] = width, indices
+        if places > fullest:
+            fullest, found["fullest"] = places, indices
+    run.sampler.restore(place)
+    return [run.data.batch(indices, 0).to(_device(run)) for indices in found.values()]
+
+
+def _typical_updates(run: Run) -> tuple[float, float]:
+    """Mean seconds and target tokens of a few updates on batches as they come."""
+    all_seconds, all_tokens = 0.0, 0
+    accumulate = run.config.training.accumulate
+    for _ in range(_TIMED_UPDATES):
+        began = time.perf_counter()
+        batches = [run.data.batch(next(run.sampler), 0).to(_device(run)) for _ in range(accumulate)]
+        drawing = time.perf_counter() - began
+        seconds, tokens = _timed_update(run, batches)
+        all_seconds += drawing + seconds
+        all_tokens += tokens
+    return all_seconds / _TIMED_UPDATES, all_tokens / _TIMED_UPDATES
+
+
+def _timed_update(run: Run, batches: list[Batch]) -> tuple[float, int]:
+    """One update as the loop makes it: seconds and target tokens."""
+    progress = run.progress
+    began = time.perf_counter()
+    progress.step += 1
+    settings = run.config.training
+    report = update(
+        run.model, run.optimizer, batches, run.objective, settings, _RATE, run.precision
+    )
+    run.average.after_update()
+    if not report.applied:
+        raise DivergedError(
+            f"loss or gradient of update {progress.step} was not finite"
+            f" (loss {report.loss}, norm of the gradient {report.gradient_norm})",
+            hint="look at the text and at the model's settings; with --init, at that bundle",
+        )
+    return time.perf_counter() - began, report.token_count
+
+
+def _validate(run: Run) -> tuple[float, int]:
+    """Seconds of a whole validation with its bundle, by some of the pairs; bytes of the bundle.
+
+    A model that has learned nothing does not know when to stop, so translations are cut where the
+    longest reference ends.
+    """
+    few = _some_validation_pairs(run.data)
+    decoding = run.config.decoding.having(max_length=int(few.valid.target_lengths.max()))
+    config = run.config.model_copy(update={"decoding": decoding})
+    folder = run.folder.bundle_path(run.progress.step)
+    tokenizers = run.data.source_tokenizer, run.data.target_tokenizer
+    bundle = Bundle[SequenceModel](run.model, *tokenizers, run.config.to_table(), {})
+    run.average.before_validation()
+    with run.average.applied():
+        validation = validate(run.model, few, config, 0)
+        began = time.perf_counter()
+        card = model_card(run.config, run.data, validation, run.progress)
+        save_bundle(folder, bundle, card=card, details={"step": run.progress.step, "score": 0.0})
+        keeping = time.perf_counter() - began
+    load_any_bundle(folder)
+    share = len(few.valid_sources) / len(run.data.valid_sources)
+    return validation.seconds / share + keeping, _size(folder)
+
+
+def _some_validation_pairs(data: TrainingData) -> TrainingData:
+    """The same data with a few of the validation pairs, spread over all lengths."""
+    texts = _spread([len(text) for text in data.valid_sources])
+    pairs = [data.valid.pair(int(row)) for row in _spread(data.valid.target_lengths)]
+    return dataclasses.replace(
+        data,
+        valid=TokenStore.from_pairs(
+            [source.tolist() for source, _ in pairs], [target.tolist() for _, target in pairs]
+        ),
+        valid_sources=[data.valid_sources[row] for row in texts],
+        valid_references=[data.valid_references[row] for row in texts],
+    )
+
+
+def _spread(lengths: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """Numbers of a few rows from the shortest to the longest."""
+    order = np.argsort(np.asarray(lengths), kind="stable")
+    places = np.linspace(0, len(order) - 1, min(len(order), _VALIDATION_PAIRS))
+    return order[places.astype(np.int64)]
+
+
+def _search(run: Run, say: Say) -> None:
+    """The longest validation source with the beam that the finished model will have."""
+    if not isinstance(run.model, Seq2Seq):
+        return
+    tokenizers = run.data.source_tokenizer, run.data.target_tokenizer
+    source = max(run.data.valid_sources, key=len)
+    began = time.perf_counter()
+    run.model.eval()
+    Translator(Bundle(run.model, *tokenizers, {}, {}), run.config.decoding).translate(source)
+    say(
+        f"search: {time.perf_counter() - began:.2f} s for the longest validation source,"
+        f" beam {run.config.decoding.beam_size}"
+    )
+
+
+def _save_and_load(run: Run) -> tuple[float, int]:
+    """Seconds to write a checkpoint, and its bytes; it is read again."""
+    folder = run.folder.checkpoint_path(run.progress.step)
+    began = time.perf_counter()
+    save_checkpoint(folder, run.model, run.optimizer, run.average, run.state())
+    seconds = time.perf_counter() - began
+    load_checkpoint(folder, run.model, run.optimizer, run.average)
+    return seconds, _size(folder)
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _device(run: Run) -> torch.device:
+    return next(run.model.parameters()).device
+
+
+def _peak_memory(device: torch.device) -> int:
+    """The most bytes that tensors on the accelerator, or else the process, have held."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
