@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from pellucid.evaluation.evaluate import evaluate as evaluate
     from pellucid.inspection.capture import Capture as Capture
     from pellucid.inspection.capture import inspect as inspect
-    from pellucid.inspection.report.write import write_report as write_report
+    from pellucid.inspection.report.page import write_report as write_report
     from pellucid.training.automatic import choose_config as choose_config
     from pellucid.training.automatic import train_files as train_files
     from pellucid.training.config import RunConfig as RunConfig
@@ -156,7 +156,7 @@ def __getattr__(name: str) -> Any:
 
             return Seq2SeqTranslator
         case "write_report":
-            from pellucid.inspection.report.write import write_report
+            from pellucid.inspection.report.page import write_report
 
             return write_report
     instead = "; pellucid.load(path) gives a translator" if name in _LOADERS else ""

@@ -20,7 +20,7 @@ from typing import Literal
 
 from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
-from pellucid.inspection.report.write import write_report
+from pellucid.inspection.report.page import write_report
 
 
 @dataclasses.dataclass(frozen=True)

@@ -248,7 +248,7 @@ def inspect(
     if attention is not None:
         _draw(opened, read, only, attention)
     if report is not None:
-        from pellucid.inspection.report.write import write_report
+        from pellucid.inspection.report.page import write_report
 
         write_report(opened.translator, report, sentence, target)
         click.echo(f"report: {report}", err=True)

@@ -4,15 +4,17 @@ import dataclasses
 
 import torch
 
-from pellucid.inspection.forward import log_probabilities, read_out, run
-from pellucid.inspection.predictions import likeliest
 from pellucid.inspection.sentence import (
     Openable,
     Opened,
     Prediction,
     Sentence,
+    likeliest,
+    log_probabilities,
     open_model,
+    read_out,
     read_sentence,
+    run,
 )
 from pellucid.model.config import ModelConfig
 from pellucid.model.trace import Trace

@@ -8,9 +8,15 @@ from torch import Tensor
 
 from pellucid.core.errors import ConfigError
 from pellucid.inspection.entries import locate, select
-from pellucid.inspection.forward import log_probabilities, run
 from pellucid.inspection.parts import parts_of
-from pellucid.inspection.sentence import Openable, Sentence, open_model, read_sentence
+from pellucid.inspection.sentence import (
+    Openable,
+    Sentence,
+    log_probabilities,
+    open_model,
+    read_sentence,
+    run,
+)
 from pellucid.model.config import ModelConfig
 from pellucid.model.trace import UNWATCHED, Edit, Trace
 

@@ -7,12 +7,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.inspection.forward import log_probabilities
 from pellucid.inspection.sentence import (
     Openable,
     Opened,
     Sentence,
     at_rest,
+    log_probabilities,
     open_model,
     read_sentence,
 )

@@ -16,7 +16,10 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher, Translatable
 from pellucid.decoding.requests import source_limit
 from pellucid.decoding.translator import Translator
+from pellucid.model.recurrent import RecurrentSeq2Seq
 from pellucid.model.seq2seq import Seq2Seq
+from pellucid.model.trace import Trace
+from pellucid.model.transformer import Transformer
 from pellucid.text.tokenizers.interface import Tokenizer
 
 START_MARK = "<s>"
@@ -176,3 +179,40 @@ def at_rest(model: Seq2Seq) -> Iterator[None]:
     finally:
         for module in training:
             module.training = True
+
+
+def likeliest(
+    probabilities: Tensor, tokenizer: Tokenizer, count: int
+) -> tuple[tuple[Prediction, ...], ...]:
+    """For each row of (target, vocabulary) the ``count`` likeliest words, best first."""
+    best, ids = probabilities.topk(min(count, probabilities.shape[-1]))
+    return tuple(
+        tuple(
+            Prediction(token, id_, probability)
+            for token, id_, probability in zip(tokenizer.tokens(row_ids), row_ids, row, strict=True)
+        )
+        for row_ids, row in zip(ids.tolist(), best.tolist(), strict=True)
+    )
+
+
+def run(opened: Opened, sentence: Sentence, trace: Trace) -> Tensor:
+    """The logits of each target token, (target, vocabulary); no gradients, no dropout."""
+    opened.before_pass()
+    with torch.no_grad(), at_rest(opened.model):
+        logits: Tensor = opened.model(*sentence.tensors(opened.model), trace)[0]
+    return logits
+
+
+def log_probabilities(logits: Tensor, sentence: Sentence) -> Tensor:
+    """log p of each token that was said, in nats, from logits (…, target, vocabulary)."""
+    said = torch.tensor(sentence.target_ids, device=logits.device)
+    index = said.expand(logits.shape[:-1]).unsqueeze(-1)
+    return logits.log_softmax(-1).gather(-1, index).squeeze(-1)
+
+
+def read_out(model: Seq2Seq, hidden: Tensor) -> Tensor:
+    """What the end of the model makes of a decoder's rows: last norm, then the output matrix."""
+    if isinstance(model, Transformer):
+        hidden = model.decoder.last_norm(hidden)
+    assert isinstance(model, Transformer | RecurrentSeq2Seq)
+    return torch.nn.functional.linear(hidden, model.output_weight, model.output_bias)

@@ -12,7 +12,7 @@ from opened_reports import SOURCE, TARGET, data_of, matrix_of
 from playwright.sync_api import Browser, Page, Request
 
 from pellucid.bundle import load_bundle
-from pellucid.inspection.report.write import make_report
+from pellucid.inspection.report.page import make_report
 
 HOSTILE = "le </script><img src=x onerror=alert(1)> chat"
 

@@ -11,8 +11,15 @@ from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.errors import WriteError
 from pellucid.inspection.capture import Capture, inspect
 from pellucid.inspection.report.content import report_content
-from pellucid.inspection.report.page import POLICY, SCRIPTS, embed_json, read_asset, render_page
-from pellucid.inspection.report.write import make_report, write_report
+from pellucid.inspection.report.page import (
+    POLICY,
+    SCRIPTS,
+    embed_json,
+    make_report,
+    read_asset,
+    render_page,
+    write_report,
+)
 
 HOSTILE = "</script><img src=x onerror=alert(1)> & <!-- ]]> \u2028 'le' \"chat\""
 

@@ -11,7 +11,7 @@ from server_processes import serving_process, wait_until
 
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.core.errors import CancelledError
-from pellucid.inspection.report.write import make_report
+from pellucid.inspection.report.page import make_report
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 from pellucid.serve.limits import Limits

@@ -26,9 +26,8 @@ from pellucid.inspection.report.matrices import (
     encode_matrices,
 )
 from pellucid.inspection.report.parameters import output_parameters, parameter_matrices
-from pellucid.inspection.report.steps import HEAD, Page
+from pellucid.inspection.report.steps import HEAD, Page, label_words
 from pellucid.inspection.report.walk import Vocabularies, walk_through
-from pellucid.inspection.report.words import label_words
 from pellucid.model.seq2seq import Seq2Seq
 
 FORMAT = 1

@@ -13,7 +13,7 @@ from pellucid.inspection.capture import Capture
 from pellucid.inspection.heads import HeadRank, rank_heads
 from pellucid.inspection.lens import Lens, lens_of
 from pellucid.inspection.report.matrices import Axis, Matrix
-from pellucid.inspection.report.words import labeler, plain_prediction
+from pellucid.inspection.report.steps import labeler, plain_prediction
 from pellucid.inspection.rollout import Rollout, rollout_of
 from pellucid.inspection.saliency import Saliency, saliency_of
 from pellucid.inspection.sentence import STOP_MARK, Opened, Prediction

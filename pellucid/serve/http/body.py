@@ -1,10 +1,11 @@
 """The body of a request: read up to its limit, parsed strictly, handed on as plain JSON."""
 
+import asyncio
 import json
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Coroutine, Mapping, MutableMapping
 from email.message import Message
 from email.parser import HeaderParser
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from starlette.types import Message as Event
@@ -157,3 +158,26 @@ def _as_object(fields: list[tuple[str, str]]) -> dict[str, Any]:
         is_count = name == "alternatives" and value.isdecimal() and len(value) < 10
         found[name] = int(value) if is_count else value
     return found
+
+
+_Answer = TypeVar("_Answer")
+
+
+async def while_connected(receive: Receive, work: Coroutine[Any, Any, _Answer]) -> _Answer:
+    """What ``work`` gives; it is cancelled, and ClientLeftError raised, if the client leaves."""
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(_until_left(receive))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            return working.result()
+        raise ClientLeftError
+    finally:
+        working.cancel()
+        leaving.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)
+
+
+async def _until_left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass

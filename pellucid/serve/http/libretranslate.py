@@ -11,8 +11,8 @@ from starlette.responses import JSONResponse, Response
 
 from pellucid.serve.faults import InvalidError, UnknownModelError
 from pellucid.serve.html_text import HtmlText, read_html
+from pellucid.serve.http.body import while_connected
 from pellucid.serve.http.routes import documented
-from pellucid.serve.http.waiting import while_connected
 from pellucid.serve.limits import Limits
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TextAnswer, TranslateRequest, faults_of_translate

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from pellucid.serve.faults import ServiceError
+from pellucid.serve.http.body import while_connected
 from pellucid.serve.http.errors import CONTENT_TYPE as PROBLEM
 from pellucid.serve.http.errors import request_id_of
-from pellucid.serve.http.waiting import while_connected
 from pellucid.serve.limits import Limits
 from pellucid.serve.metrics import CONTENT_TYPE as METRICS
 from pellucid.serve.schema import (
