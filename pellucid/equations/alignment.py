@@ -32,7 +32,7 @@ def general_scores(
     key: Float[Tensor, "*batch key key_size"],
     w: Float[Tensor, "query_size key_size"],
 ) -> Float[Tensor, "*batch query key"]:
-    """Dot products after the query has been brought into the space of the keys.
+    """Dot products of the keys with a linear map of the query.
 
         score(hₜ, h̄ₛ) = hₜᵀ W h̄ₛ
 
@@ -51,7 +51,7 @@ def general_attention(
     w: Float[Tensor, "query_size key_size"],
     may_attend: Bool[Tensor, "*#batch #query #key"] | None = None,
 ) -> Float[Tensor, "*batch query value_size"]:
-    """Luong's attention with a learned form in place of the dot product.
+    """Luong's attention with a learned matrix between query and key.
 
         softmax(Q W Kᵀ) V
 
@@ -69,7 +69,7 @@ def additive_scores(
     w_key: Float[Tensor, "key_size hidden"],
     v: Float[Tensor, " hidden"],
 ) -> Float[Tensor, "*batch query key"]:
-    """A small network judges how well each state fits the query.
+    """Scores of a small network for how well each state fits the query.
 
         eₜⱼ = v · tanh(sₜ W_a + hⱼ U_a)
 
@@ -93,7 +93,7 @@ def additive_attention(
     v: Float[Tensor, " hidden"],
     may_attend: Bool[Tensor, "*#batch #query #key"] | None = None,
 ) -> Float[Tensor, "*batch query value_size"]:
-    """Bahdanau's attention: the states, weighted by the judgment of a small network.
+    """Bahdanau's attention: the mean of the states, weighted by the scores of a small network.
 
         cₜ = Σⱼ αₜⱼ hⱼ,   α = softmax(e)
 
@@ -110,7 +110,7 @@ def attentional_state(
     hidden: Float[Tensor, "*batch hidden"],
     w_c: Float[Tensor, "context_size+hidden outputs"],
 ) -> Float[Tensor, "*batch outputs"]:
-    """What the decoder predicts from: what it attended to and what it knew, mixed.
+    """The state that the decoder predicts from: context vector and hidden state, mixed.
 
         h̃ₜ = tanh([cₜ ; hₜ] W_c)
 

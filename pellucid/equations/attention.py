@@ -13,7 +13,7 @@ from pellucid.equations.shapes import require_same_batch, require_same_size
 def dot_products(
     query: Float[Tensor, "*batch query key_size"], key: Float[Tensor, "*batch key key_size"]
 ) -> Float[Tensor, "*batch query key"]:
-    """Every query times every key.
+    """The dot product of every query with every key.
 
         (Q Kᵀ)ᵢⱼ = qᵢ · kⱼ
 
@@ -45,7 +45,7 @@ def attention_weights(
     key: Float[Tensor, "*batch key key_size"],
     may_attend: Bool[Tensor, "*#batch #query #key"] | None = None,
 ) -> Float[Tensor, "*batch query key"]:
-    """How much each query looks at each key; the rows sum to one.
+    """How much each query attends to each key; the rows sum to one.
 
         W = softmax(Q Kᵀ / √dₖ)
 

@@ -52,7 +52,7 @@ def embed_one_hot(
 def scaled_embedding(
     ids: Int[Tensor, "*batch"], weight: Float[Tensor, "vocabulary d_model"]
 ) -> Float[Tensor, "*batch d_model"]:
-    """The embedding, enlarged so that it holds its own against the positions added to it.
+    """The embedding times √d_model, so that it is as large as the positions added to it.
 
         X = √d_model · X_onehot W_Embedding
 
@@ -65,7 +65,7 @@ def scaled_embedding(
 def shift_right(
     labels: Int[Tensor, "*batch target"], start_id: int
 ) -> Int[Tensor, "*batch target"]:
-    """What the decoder reads while it learns to say ``labels``: start, then all but the last.
+    """The decoder's input in training: the start symbol, then all labels but the last.
 
         (y₁, …, yₙ) → (start, y₁, …, yₙ₋₁)
 

@@ -12,7 +12,7 @@ Activation = Literal["relu", "gelu", "swish"]
 
 
 def relu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """What is negative becomes zero.
+    """The rectified linear unit: negative numbers become zero.
 
         ReLU(x) = max(0, x)
 
@@ -69,7 +69,7 @@ def feed_forward(
     b_2: Float[Tensor, " d_model"],
     activation: Callable[[Tensor], Tensor] = relu,
 ) -> Float[Tensor, "*batch d_model"]:
-    """Widen each row, drop what is negative, and narrow it again.
+    """Widen each row, set what is negative to zero, and narrow it again.
 
         FFN(x) = max(0, x W₁ + b₁) W₂ + b₂
 

@@ -25,7 +25,7 @@ NO_BIASES = HeadBiases()
 
 
 def head_size(d_model: int, heads: int) -> int:
-    """How wide queries, keys and values of one head are, so that all heads together cost as one.
+    """The width of queries, keys and values in one head: d_model divided among the heads.
 
         dₖ = dᵥ = d_model / h
 
@@ -85,7 +85,7 @@ def multi_head_attention(
     biases: HeadBiases = NO_BIASES,
     head: Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor] = attention,
 ) -> Float[Tensor, "*batch query d_model"]:
-    """Several heads attend at once; their outputs are put side by side and projected back.
+    """Several heads attend in parallel; their outputs are concatenated and projected back.
 
         MultiHead(Q, K, V) = Concat(head₁, …, head_h) W^O
 
@@ -113,7 +113,7 @@ def multi_head_attention(
 def two_stage_weights(
     shared: Float[Tensor, "d_model size"], per_head: Float[Tensor, "heads size size"]
 ) -> Float[Tensor, "heads d_model size"]:
-    """The projections of heads that all start from one narrow projection.
+    """Per-head projections that are the product of a shared projection and a small one per head.
 
         Wᵢ^Q = W_q W_q⁽ⁱ⁾
 

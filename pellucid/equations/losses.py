@@ -18,7 +18,7 @@ Reduction = Literal["sum", "mean"]
 def negative_log_likelihood(
     logits: Float[Tensor, "*batch vocabulary"], labels: Int[Tensor, "*batch"]
 ) -> Float[Tensor, "*batch"]:
-    """How surprised the model is by each label, in nats.
+    """The negative log-probability of each true word, in nats.
 
         -log p[y],   p = softmax(z)
 
@@ -40,7 +40,7 @@ def cross_entropy(
     reduction: Reduction = "sum",
     pad_id: int | None = None,
 ) -> Float[Tensor, ""]:
-    """The surprise at the right words, in nats, added up (or averaged) over a sequence.
+    """The negative log-probability of the true words, summed or averaged, in nats.
 
         L = Σᵢ CrossEntropy(yᵢ, pᵢ) = -Σᵢ log pᵢ[yᵢ]
 
@@ -60,7 +60,7 @@ def smooth_labels(
     smoothing: Number,
     dtype: torch.dtype | None = None,
 ) -> Float[Tensor, "*batch {vocabulary_size}"]:
-    """Take a little belief from the right word and share it among all words, itself included.
+    """Replace the one-hot label by 1 - ε for the true word plus ε shared among all words.
 
         q = (1 - ε) y + ε / K
 
@@ -77,7 +77,7 @@ def smooth_labels(
 def distribution_cross_entropy(
     target: Float[Tensor, "*batch vocabulary"], logits: Float[Tensor, "*batch vocabulary"]
 ) -> Float[Tensor, "*batch"]:
-    """The surprise to be expected if the words came from ``target``, row by row, in nats.
+    """The cross-entropy of a distribution and a target distribution, row by row, in nats.
 
         CE(q, p) = -Σᵥ qᵥ log pᵥ
 
@@ -114,7 +114,7 @@ def smoothed_cross_entropy(
 
 
 def entropy(distribution: Float[Tensor, "*batch vocabulary"]) -> Float[Tensor, "*batch"]:
-    """How surprising a distribution is on its own, in nats.
+    """The entropy of a distribution, in nats.
 
         H(q) = -Σᵥ qᵥ log qᵥ
 
@@ -127,7 +127,7 @@ def entropy(distribution: Float[Tensor, "*batch vocabulary"]) -> Float[Tensor, "
 def kl_divergence(
     target: Float[Tensor, "*batch vocabulary"], logits: Float[Tensor, "*batch vocabulary"]
 ) -> Float[Tensor, "*batch"]:
-    """The surprise beyond what cannot be helped, row by row, in nats.
+    """The KL divergence of a distribution from a target distribution, row by row, in nats.
 
         KL(q ‖ p) = Σᵥ qᵥ log(qᵥ / pᵥ) = CE(q, p) - H(q)
 
@@ -161,7 +161,7 @@ def reduce_losses(
     reduction: Reduction,
     counts: Bool[Tensor, "*batch"] | None = None,
 ) -> Float[Tensor, ""]:
-    """Add up the losses, or average them, over the tokens that count.
+    """Sum or average losses over the tokens that count.
 
         L = Σᵢ lᵢ   or   Σᵢ lᵢ / n
 

@@ -13,7 +13,7 @@ from pellucid.equations.softmax import softmax
 def causal_mask(
     length: int, offset: int = 0, device: torch.device | str | None = None
 ) -> Bool[Tensor, "{length} {length}+{offset}"]:
-    """Each query may attend to itself and to what came before it.
+    """Each position may attend to itself and to earlier positions.
 
         may_attend[i, j] = (j ≤ i + offset)
 
@@ -29,7 +29,7 @@ def causal_mask(
 
 
 def padding_mask(ids: Int[Tensor, "*batch length"], pad_id: int) -> Bool[Tensor, "*batch length"]:
-    """Real tokens may be attended to, padding may not.
+    """Tokens may be attended to, padding may not.
 
         may_attend[j] = (idⱼ ≠ pad)
 

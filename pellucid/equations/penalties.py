@@ -1,4 +1,4 @@
-"""What the log-probability of a sentence is divided by in a search; needs no torch."""
+"""Length penalties: what a search divides the log-probability of a sentence by; without torch."""
 
 from typing import TYPE_CHECKING, TypeVar
 
@@ -11,7 +11,7 @@ else:
 
 
 def length_penalty(length: _Length, alpha: int | float) -> _Length:
-    """What the log-probability of a sentence is divided by, so that long ones stand a chance.
+    """The divisor of a sentence's log-probability, which grows with its length.
 
         lp(Y) = ((5 + |Y|) / 6)^α
 

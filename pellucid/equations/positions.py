@@ -35,7 +35,7 @@ def sinusoidal_positions(
     dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
 ) -> Float[Tensor, "{length} {d_model}"]:
-    """A fingerprint for every position, made of sines and cosines of ever longer waves.
+    """Encode each position by sines and cosines of different wavelengths.
 
         p[n, 2i] = sin(n / 10000^(2i/d)),   p[n, 2i+1] = cos(n / 10000^(2i/d))
 
@@ -57,7 +57,7 @@ def sinusoidal_positions(
 def add_positions(
     x: Float[Tensor, "*batch length d_model"], positions: Float[Tensor, "*#batch length d_model"]
 ) -> Float[Tensor, "*batch length d_model"]:
-    """What enters the first block: the embedding plus the position, each once.
+    """The input of the first block: embedding plus position.
 
         X' = X + P
 
@@ -73,7 +73,7 @@ def add_positions(
 def learned_positions(
     length: int, table: Float[Tensor, "max_length d_model"], start: int = 0
 ) -> Float[Tensor, "{length} d_model"]:
-    """A vector of its own for every position, learned like the words' are.
+    """A learned vector for each position.
 
         P = (p₀; p₁; …), row n of a table
 
@@ -87,7 +87,7 @@ def learned_positions(
 def one_hot_positions(
     x: Float[Tensor, "*batch length d_model"], max_length: int | None = None, start: int = 0
 ) -> Float[Tensor, "*batch length wider"]:
-    """Append to each vector a row of zeros with a one where the word stands.
+    """Append the one-hot vector of its position to each embedding.
 
         xₙ → (xₙ, eₙ)
 
@@ -109,7 +109,7 @@ def joint_positions(
     w_z: Float[Tensor, "hidden d_model"],
     start: int = 0,
 ) -> Float[Tensor, "*batch length d_model"]:
-    """Word and position go through one small network together.
+    """Send embedding and position through one small network together.
 
         zₙ = ReLU(xₙ W_x + eₙ W_e) W_z
 
@@ -128,7 +128,7 @@ def summed_positions(
     w_ze: Float[Tensor, "hidden d_model"],
     start: int = 0,
 ) -> Float[Tensor, "*batch length d_model"]:
-    """Word and position each go through a small network of their own, and are added.
+    """Send embedding and position through a small network each, and add the two.
 
         zₙ = ReLU(xₙ W_x) W_zx + ReLU(eₙ W_e) W_ze
 
@@ -145,7 +145,7 @@ def network_embedding(
     w_x: Float[Tensor, "d_model hidden"],
     w_zx: Float[Tensor, "hidden d_model"],
 ) -> Float[Tensor, "*batch length d_model"]:
-    """The word's half of ``summed_positions``; Agarwal adds the sinusoids to this.
+    """Send each embedding through a small network, before its position is added.
 
         ReLU(xₙ W_x) W_zx   (then + pₙ)
 
@@ -161,7 +161,7 @@ def encode_positions(
     weights: Mapping[str, Tensor],
     start: int = 0,
 ) -> Float[Tensor, "*batch length d_model"]:
-    """Embeddings that know their positions, in the way that a config names.
+    """Add positions to embeddings by the kind that a config names.
 
     EQ: 21, 22, 23, 24, 29, 30.  Source: Vaswani et al. (2017), §3.5, for sinusoids and learned
     rows; the others as in their own functions.

@@ -21,7 +21,7 @@ def lstm_cell(
     b_ih: Float[Tensor, " 4*hidden"],
     b_hh: Float[Tensor, " 4*hidden"],
 ) -> tuple[Float[Tensor, "*batch hidden"], Float[Tensor, "*batch hidden"]]:
-    """One step of a network that decides what to keep, what to forget and what to show.
+    """One step of an LSTM, whose gates decide what to store, what to forget and what to output.
 
         (i, f, g, o) = W_ih x + b_ih + W_hh h + b_hh,  cut in four
         c' = σ(f) ⊙ c + σ(i) ⊙ tanh(g)
@@ -44,7 +44,7 @@ def gru_cell(
     b_ih: Float[Tensor, " 3*hidden"],
     b_hh: Float[Tensor, " 3*hidden"],
 ) -> Float[Tensor, "*batch hidden"]:
-    """One step of a network with two gates and no separate cell.
+    """One step of a GRU, which has two gates and no separate cell.
 
         (r, z, n)  = W_ih x + b_ih,   (r', z', n') = W_hh h + b_hh,  each cut in three
         ñ  = tanh(n + σ(r + r') ⊙ n')
@@ -66,7 +66,7 @@ def unroll(
     inputs: Float[Tensor, "*batch time inputs"],
     state: State,
 ) -> tuple[Float[Tensor, "*batch time outputs"], State]:
-    """Let a network read a sequence, one element after the other.
+    """Apply one step after the other to a sequence.
 
         RNN(xₜ, hₜ) → (oₜ, hₜ₊₁),   t = 0 … n
 
@@ -132,7 +132,7 @@ def gru(
 def reverse_sequences(
     x: Float[Tensor, "*batch time size"], lengths: Int[Tensor, "*#batch"]
 ) -> Float[Tensor, "*batch time size"]:
-    """Turn each sequence around within its own length; padding stays at the end.
+    """Reverse each sequence within its own length; padding stays at the end.
 
         x'[t] = x[n - 1 - t] for t < n,   x'[t] = x[t] otherwise
 
@@ -148,7 +148,7 @@ def reverse_sequences(
 def concatenate_directions(
     forward: Float[Tensor, "*batch time hidden"], backward: Float[Tensor, "*batch time hidden"]
 ) -> Float[Tensor, "*batch time 2*hidden"]:
-    """What a bidirectional encoder says of each word: the past and the future, side by side.
+    """The hidden states of both directions side by side, for each word.
 
         H = ([→hₜ ; ←hₜ])ₜ
 

@@ -92,7 +92,7 @@ def read(
 def encode(
     model: RecurrentTranslator, source: Int[Tensor, "sentence source"]
 ) -> tuple[Float[Tensor, "sentence source d_model"], list[LayerState]]:
-    """The states of the last layer, word by word, and the state in which every layer ended.
+    """The hidden states of the last layer at every word, and the final state of every layer.
 
         →hₜ = f(xₜ, →hₜ₋₁),   ←hₜ = f(xₜ, ←hₜ₊₁),   H = ([→hₜ ; ←hₜ])ₜ
 
@@ -131,7 +131,7 @@ def attend(
     may_attend: Bool[Tensor, "sentence 1 source"],
     weights: RecurrentAttentionWeights,
 ) -> Float[Tensor, "sentence target d_model"]:
-    """What the decoder predicts from, after it has attended to the encoder's states.
+    """The state that the decoder predicts from, after attention to the encoder's states.
 
         h̃ₜ = tanh([cₜ ; hₜ] W_c),   cₜ = Σₛ softmaxₛ(score(hₜ, h̄ₛ)) h̄ₛ
 
@@ -159,7 +159,7 @@ def logits(
     source: Int[Tensor, "sentence source"],
     target_input: Int[Tensor, "sentence target"],
 ) -> Float[Tensor, "sentence target vocabulary"]:
-    """A score for every word at every position of the target, which the decoder reads in turn.
+    """The logits of a recurrent translator at every position of the target.
 
     EQ: 112, 132, 133, 136.  Source: Sutskever et al. (2014), §2; Luong et al. (2015), §3.3, for
     input feeding; Cho et al. (2014), §2.2, for the summary beside every word.
@@ -194,7 +194,7 @@ def loss(
     labels: Int[Tensor, "sentence target"],
     smoothing: Number = 0.1,
 ) -> Float[Tensor, ""]:
-    """What training minimizes: cross-entropy against smoothed labels, summed over tokens, in nats.
+    """The training loss: cross-entropy against smoothed labels, summed over tokens, in nats.
 
     EQ: 118, 120, 121, 133.  Source: Lee, Before Transformers. Labels that are PAD do not count.
     """

@@ -29,7 +29,7 @@ def dropout(
 def symmetric_divergence(
     first: Float[Tensor, "*batch vocabulary"], second: Float[Tensor, "*batch vocabulary"]
 ) -> Float[Tensor, "*batch"]:
-    """How far two distributions are from each other, whichever one asks, row by row, in nats.
+    """The sum of the KL divergences of two distributions in both directions, row by row, in nats.
 
         J = KL(p ‖ q) + KL(q ‖ p) = Σᵥ (pᵥ - qᵥ) (log pᵥ - log qᵥ)
 
@@ -50,7 +50,7 @@ def r_drop_loss(
     alpha: Number,
     reduction: Reduction = "sum",
 ) -> Float[Tensor, ""]:
-    """Two passes under different dropout masks, each taught the labels, both to say the same.
+    """The loss of two passes under different dropout masks, plus the divergence between them.
 
         L = Σᵢ {½ [CE(qᵢ, pᵢ) + CE(qᵢ, p′ᵢ)] + α/4 [KL(pᵢ ‖ p′ᵢ) + KL(p′ᵢ ‖ pᵢ)]}
 
@@ -71,7 +71,7 @@ def distillation_loss(
     teacher: Float[Tensor, "*batch vocabulary"],
     temperature: Number = 1.0,
 ) -> Float[Tensor, "*batch"]:
-    """How far a student is from its teacher at each word, in nats.
+    """The KL divergence of a student's distribution from its teacher's at each word, in nats.
 
         D = T² KL(softmax(zₜ / T) ‖ softmax(z / T))
 

@@ -20,7 +20,7 @@ def relative_distances(
     offset: int = 0,
     device: torch.device | str | None = None,
 ) -> Int[Tensor, "{query_length} {key_length}"]:
-    """Which row of a table of distances belongs to each pair of positions.
+    """For each pair of positions, the row of the table of distances that belongs to it.
 
         clip(j - i, -k, k) + k
 
@@ -39,7 +39,7 @@ def relative_attention_weights(
     may_attend: Bool[Tensor, "*#batch #query #key"] | None = None,
     offset: int = 0,
 ) -> Float[Tensor, "*batch query key"]:
-    """Attention weights in which every key also says how far away it is.
+    """Attention weights from ``relative_scores``.
 
         wᵢⱼ = softmaxⱼ(qᵢ · (kⱼ + aᴷ[j - i]) / √dₖ)
 
@@ -57,7 +57,7 @@ def relative_scores(
     key_table: Float[Tensor, "distances key_size"],
     offset: int = 0,
 ) -> Float[Tensor, "*batch query key"]:
-    """How well each query matches each key, the distance between them included.
+    """Attention scores to which a learned vector for the distance of the two positions contributes.
 
         eᵢⱼ = qᵢ · (kⱼ + aᴷ[j - i]) / √dₖ
 
@@ -80,7 +80,7 @@ def relative_attention(
     may_attend: Bool[Tensor, "*#batch #query #key"] | None = None,
     offset: int = 0,
 ) -> Float[Tensor, "*batch query value_size"]:
-    """Attention in which keys and values also say how far away they are.
+    """Attention with learned vectors for distances, added to keys and to values.
 
         zᵢ = Σⱼ wᵢⱼ (vⱼ + aⱽ[j - i])
 
@@ -98,7 +98,7 @@ def relative_values(
     value_table: Float[Tensor, "distances value_size"],
     offset: int = 0,
 ) -> Float[Tensor, "*batch query value_size"]:
-    """The second half of ``relative_attention``: from weights to values.
+    """The weighted mean of the values, each with a learned vector for its distance added.
 
         zᵢ = Σⱼ wᵢⱼ (vⱼ + aⱽ[j - i])
 
@@ -114,7 +114,7 @@ def relative_values(
 def rotary_positions(
     x: Float[Tensor, "*batch length size"], start: int = 0
 ) -> Float[Tensor, "*batch length size"]:
-    """Turn each pair of features by an angle that grows with the position.
+    """Rotate each pair of features by an angle that grows with the position.
 
         (x₂ᵢ, x₂ᵢ₊₁) → (x₂ᵢ cos nθᵢ - x₂ᵢ₊₁ sin nθᵢ,  x₂ᵢ sin nθᵢ + x₂ᵢ₊₁ cos nθᵢ),
         θᵢ = 10000^(-2i/d)
@@ -139,7 +139,7 @@ def rotary_positions(
 
 
 def alibi_slopes(heads: int) -> list[float]:
-    """How strongly each head prefers what is near.
+    """The slope of each head: how fast its penalty grows with the distance.
 
         m_h = 2^(-8h/H),   h = 1 … H
 
@@ -161,7 +161,7 @@ def alibi_bias(
     dtype: torch.dtype | None = None,
     device: torch.device | str | None = None,
 ) -> Float[Tensor, "{heads} {query_length} {key_length}"]:
-    """What is added to the scores: the farther the key, the less.
+    """A penalty that is added to the scores and grows with the distance to the key.
 
         -m_h · |j - i|
 
@@ -184,7 +184,7 @@ def alibi_attention_weights(
     may_attend: Bool[Tensor, "*fits #query #key"] | None = None,
     offset: int = 0,
 ) -> Float[Tensor, "*batch heads query key"]:
-    """Attention weights with a preference for what is near, different for each head.
+    """Attention weights that fall with the distance, at a slope of each head's own.
 
         W_h = softmax(Q_h K_hᵀ / √dₖ - m_h |j - i|)
 

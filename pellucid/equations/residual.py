@@ -11,7 +11,7 @@ from pellucid.equations.normalization import layer_norm
 def residual(
     x: Float[Tensor, "*batch d_model"], sublayer_output: Float[Tensor, "*batch d_model"]
 ) -> Float[Tensor, "*batch d_model"]:
-    """A sublayer only has to say what changes.
+    """Add a sublayer's output to its input, so that the sublayer learns a change only.
 
         X_in + X_out
 

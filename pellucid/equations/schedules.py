@@ -20,7 +20,7 @@ def transformer_learning_rate(step: int, d_model: int, warmup_steps: int) -> flo
 
 
 def inverse_root_learning_rate(step: int, peak: Number, warmup_steps: int) -> float:
-    """The same shape with a peak of one's own.
+    """The same shape as the paper's rate, with a peak that you choose.
 
         peak · min(step / warmup_steps, √(warmup_steps / step))
 
@@ -34,7 +34,7 @@ def inverse_root_learning_rate(step: int, peak: Number, warmup_steps: int) -> fl
 
 
 def linear_learning_rate(step: int, peak: Number, warmup_steps: int, progress: Number) -> float:
-    """Rise in a straight line, and fall in another that reaches zero at the end of the run.
+    """Rise in a straight line, and fall in another to zero at the end of the run.
 
         peak · min(step / warmup_steps, 1 - progress)
 
@@ -77,7 +77,7 @@ def constant_learning_rate(step: int, peak: Number, warmup_steps: int) -> float:
 def plateau_learning_rate(
     step: int, peak: Number, warmup_steps: int, factor: Number, reductions: int
 ) -> float:
-    """Rise in a straight line, and fall by a factor whenever validation stops getting better.
+    """Rise in a straight line, and fall by a factor whenever validation stops improving.
 
         peak · min(step / warmup_steps, 1) · factor^reductions
 

@@ -21,7 +21,7 @@ def most_likely(scores: Float[Tensor, "*batch vocabulary"]) -> Int[Tensor, "*bat
 def coverage_penalty(
     weights: Float[Tensor, "*batch target source"], beta: Number
 ) -> Float[Tensor, "*batch"]:
-    """Less than zero if words of the source were hardly looked at.
+    """A penalty, at most zero, for words of the source that got little attention.
 
         cp(X; Y) = β Σᵢ log(min(Σⱼ pᵢⱼ, 1))
 
@@ -36,7 +36,7 @@ def coverage_penalty(
 def sequence_score(
     log_prob: Float[Tensor, "*batch"], length: Int[Tensor, "*#batch"], alpha: Number
 ) -> Float[Tensor, "*batch"]:
-    """What a beam search ranks finished sentences by.
+    """The score by which finished sentences are ranked: log-probability over length penalty.
 
         s(Y, X) = log P(Y | X) / lp(Y)
 

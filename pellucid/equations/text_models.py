@@ -31,7 +31,7 @@ def fill_logits(model: TextModel, ids: Ids) -> Logits:
 def fill_loss(
     model: TextModel, ids: Ids, labels: Ids, chosen: Bool[Tensor, "text length"], smoothing: Number
 ) -> Float[Tensor, ""]:
-    """What an encoder-only model minimizes: cross-entropy at the chosen positions alone, in nats.
+    """The loss of an encoder-only model: cross-entropy at the chosen positions alone, in nats.
 
         L = Σᵢ CE(qᵢ, softmax(zᵢ)) over the positions i that were chosen
 
@@ -53,7 +53,7 @@ def continue_logits(model: TextModel, ids: Ids) -> Logits:
 
 
 def continue_loss(model: TextModel, labels: Ids, smoothing: Number) -> Float[Tensor, ""]:
-    """What a decoder-only model minimizes: cross-entropy of every next word, summed, in nats.
+    """The loss of a decoder-only model: cross-entropy of every next word, summed, in nats.
 
     EQ: 106, 118, 138.  Source: Radford et al. (2018), eq. (1).
     """

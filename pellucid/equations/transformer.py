@@ -54,7 +54,7 @@ Mask = Bool[Tensor, "#sentence #query key"]
 
 
 def embed_tokens(ids: Ids, weights: EmbeddingWeights, settings: Settings) -> Rows:
-    """The rows that enter the first block: embeddings that know their positions.
+    """The input of the first block: scaled embeddings plus positions, with dropout.
 
         X⁽⁰⁾ = Dropout(√d_model · W_Embedding[ids] + P)
 
@@ -116,7 +116,7 @@ def attend(
 
 
 def feed(x: Rows, weights: FeedForwardWeights, settings: Settings) -> Rows:
-    """The feed-forward network, each row alone.
+    """The feed-forward network with dropout after its activation, each position alone.
 
         FFN(x) = Dropout(activation(x W₁ + b₁)) W₂ + b₂
 
@@ -134,7 +134,7 @@ def feed(x: Rows, weights: FeedForwardWeights, settings: Settings) -> Rows:
 def sublayer(
     x: Rows, function: Callable[[Tensor], Tensor], weights: NormWeights, settings: Settings
 ) -> Rows:
-    """What stands around attention and feed-forward: dropout, residual sum and norm.
+    """Apply a sublayer with what stands around it: dropout, residual connection and norm.
 
         post-norm:  LayerNorm(x + Dropout(Sublayer(x)))
         pre-norm:   x + Dropout(Sublayer(LayerNorm(x)))
@@ -165,7 +165,7 @@ def last_norm(x: Rows, weights: NormWeights | None, settings: Settings) -> Rows:
 
 
 def encoder_block(x: Rows, may_attend: Mask, weights: BlockWeights, settings: Settings) -> Rows:
-    """Self-attention and feed-forward, each with Add & Norm.
+    """An encoder block: self-attention, then feed-forward, each with Add & Norm.
 
         Z₁ = MultiHead(X, X, X),  Z₂ = LayerNorm(X + Z₁),  Z₃ = FFN(Z₂),  Z₄ = LayerNorm(Z₂ + Z₃)
 
@@ -193,7 +193,8 @@ def decoder_block(
     weights: DecoderBlockWeights,
     settings: Settings,
 ) -> Float[Tensor, "sentence target d_model"]:
-    """Masked self-attention, cross-attention to the encoder's output, feed-forward.
+    """A decoder block: masked self-attention, cross-attention to the encoder's output, feed-
+    forward.
 
         Z₁ = MaskedMultiHead(Y, Y, Y),      Z₂ = LayerNorm(Y + Z₁),
         Z₃ = MultiHead(Z₂, memory, memory), Z₄ = LayerNorm(Z₂ + Z₃),
@@ -222,7 +223,7 @@ def decoder_block(
 
 
 def encode(model: Transformer, source: Ids) -> Rows:
-    """The encoder: all blocks over the whole sentence, in which nobody attends to padding.
+    """Run all encoder blocks over the whole source; padding is masked.
 
         X⁽⁰⁾ → X⁽¹⁾ → … → X⁽ᴺ⁾
 
@@ -245,7 +246,7 @@ def decode(
     *,
     causal: bool = True,
 ) -> Float[Tensor, "sentence target vocabulary"]:
-    """The decoder: the logits of every next word, all blocks reading the same memory.
+    """Run all decoder blocks, which read the same memory, and return the logits of every next word.
 
         Y⁽⁰⁾ → Y⁽¹⁾ → … → Y⁽ᴺ⁾,   Z = Y⁽ᴺ⁾ W^S + b^S
 
@@ -281,7 +282,7 @@ def loss(
     labels: Int[Tensor, "sentence target"],
     smoothing: Number = 0.1,
 ) -> Float[Tensor, ""]:
-    """What training minimizes: cross-entropy against smoothed labels, summed over tokens, in nats.
+    """The training loss: cross-entropy against smoothed labels, summed over tokens, in nats.
 
         L = Σᵢ CE(qᵢ, softmax(zᵢ)),   Z = logits(source, (START, y₁, …, yₙ₋₁))
 
@@ -322,7 +323,7 @@ def beam(
     alpha: Number,
     max_length: int,
 ) -> tuple[list[int], float]:
-    """The best finished translation that a search along ``beam_size`` prefixes meets; its score.
+    """The best translation that a beam of ``beam_size`` prefixes finds, and its score.
 
         s(Y) = log P(Y | X) / lp(Y),   lp(Y) = ((5 + |Y|) / 6)^α
 

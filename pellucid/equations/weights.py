@@ -160,7 +160,7 @@ class TextModel:
 
 
 def parameter_sets(weights: object, name: str = "") -> Iterator[tuple[str, Tensor]]:
-    """Every weight with its path, such as ``encoder.0.self_attention.w_q``.
+    """Every weight of a model with its name, such as ``encoder.0.self_attention.w_q``.
 
         Θ = {W^Q, W^K, W^V, W^O, W₁, b₁, W₂, b₂ of every block} ∪ {W_Embedding, W^S, b^S}
 
@@ -181,7 +181,7 @@ def parameter_sets(weights: object, name: str = "") -> Iterator[tuple[str, Tenso
 
 
 def count_parameters(weights: object) -> int:
-    """How many numbers a model learns; a matrix that two places share counts once.
+    """Count the numbers that a model learns; a matrix that is used twice counts once.
 
         encoder block: 2 d_model h dₖ + 2 d_model h dᵥ + 2 d_model d_ff + d_ff + d_model
         decoder block: the same with the attention part twice; each norm adds 2 d_model

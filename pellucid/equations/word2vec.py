@@ -52,7 +52,7 @@ def skipgram_loss(
     w_out: Float[Tensor, "size vocabulary"],
     reduction: Reduction = "mean",
 ) -> Float[Tensor, ""]:
-    """How surprising the neighbors are, in nats per pair: the full softmax.
+    """The negative log-probability of true neighbors under the full softmax, in nats per pair.
 
         -log p(context | center),   p = softmax(x W_in W_out)
 
@@ -70,7 +70,7 @@ def negative_sampling_loss(
     w_out: Float[Tensor, "size vocabulary"],
     reduction: Reduction = "mean",
 ) -> Float[Tensor, ""]:
-    """Tell the true neighbor from a few drawn words: no sum over the vocabulary is needed.
+    """Tell the true neighbor from a few random words, without a sum over the vocabulary.
 
         -log σ(u_context · v) - Σₖ log σ(-u_k · v)
 
@@ -91,7 +91,7 @@ def negative_sampling_loss(
 def noise_distribution(
     counts: Float[Tensor, " vocabulary"], power: Number = 0.75
 ) -> Float[Tensor, " vocabulary"]:
-    """From which distribution negatives are drawn: between the words' own and the uniform.
+    """The distribution of negative words: between the frequency of words and a uniform one.
 
         P(w) ∝ count(w)^(3/4)
 
@@ -105,7 +105,7 @@ def noise_distribution(
 def keep_probability(
     counts: Float[Tensor, " vocabulary"], threshold: Number = 1e-5
 ) -> Float[Tensor, " vocabulary"]:
-    """How likely an occurrence of each word is to be kept: frequent words are thinned out.
+    """The probability of keeping an occurrence of a word: frequent words are thinned out.
 
         min(1, √(t / f(w)) + t / f(w)),   f(w) = count(w) / total
 

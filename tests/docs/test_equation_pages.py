@@ -1,4 +1,4 @@
-"""The pages of equations and errata are what the code and the tests say, and miss nothing."""
+"""The book of equations and its numbers are what the code and the tests say, and miss nothing."""
 
 import importlib
 import re
@@ -10,6 +10,8 @@ from types import ModuleType
 import pytest
 
 ROOT = Path(__file__).parents[2]
+BOOK = ROOT / "docs" / "equations"
+LINES = re.compile(r"#L\d+(?:-L\d+)?")
 
 
 sys.path.insert(0, str(ROOT / "scripts"))
@@ -20,39 +22,168 @@ def writer() -> ModuleType:
     return importlib.import_module("document_equations")
 
 
-@pytest.mark.parametrize("name", ["EQUATIONS.md", "ERRATA.md"])
-def test_the_page_is_what_the_code_says(writer: ModuleType, name: str):
-    page = ROOT / "docs" / name
-    assert page.read_text(encoding="utf-8") == writer.pages()[page], f"{name} is stale: make docs"
+@pytest.fixture(scope="module")
+def book(writer: ModuleType) -> ModuleType:
+    return importlib.import_module("equation_book")
 
 
-@pytest.mark.parametrize(
-    ("name", "kind", "count"), [("EQUATIONS", "EQ", 139), ("ERRATA", "ER", 74)]
-)
-def test_every_number_has_its_section_once_and_in_order(name: str, kind: str, count: int):
-    text = (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-    headings = re.findall(rf"^## {kind}-(\d+) ", text, re.MULTILINE)
-    assert [int(number) for number in headings] == list(range(1, count + 1))
+def anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).replace(" ", "-") for each in headings}
 
 
-def test_what_is_missing_is_counted_and_listed_and_shown_in_its_place():
-    text = (ROOT / "docs" / "EQUATIONS.md").read_text(encoding="utf-8")
-    sections = dict(re.findall(r"^## EQ-(\d+)(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
-    lines = [
-        ("a function", "- Function: **not yet**"),
-        ("a test that names them", "- Tests: **not"),
+def test_every_page_is_what_the_code_says_and_its_examples_print(writer: ModuleType):
+    """Examples are run again. Line numbers may be a little old: see the next test."""
+    written = writer.pages()
+    stale = [
+        str(page.relative_to(ROOT))
+        for page, text in written.items()
+        if not page.is_file() or LINES.sub("", page.read_text("utf-8")) != LINES.sub("", text)
     ]
-    for what, line in lines:
-        [listed] = re.findall(
-            rf"^- Without {what.removesuffix(' that names them')}: (.*)$", text, re.M
-        )
-        shown = {number for number, body in sections.items() if line in body}
+    assert not stale, f"{stale}: make docs"
+    assert set(BOOK.iterdir()) == {page for page in written if page.parent == BOOK}
+
+
+@pytest.mark.parametrize("page", sorted(BOOK.glob("*.md")), ids=lambda page: page.name)
+def test_a_link_to_lines_leads_to_what_it_names(page: Path):
+    """Within 30 lines, so that not every change of a file needs new pages."""
+    text = page.read_text(encoding="utf-8")
+    for name, path, line in re.findall(r"\[`([\w.]+)`\]\(../../([\w/.]+)#L(\d+)-L\d+\)", text):
+        lines = (ROOT / path).read_text(encoding="utf-8").splitlines()
+        near = "\n".join(lines[max(0, int(line) - 30) : int(line) + 30])
+        last = name.rpartition(".")[2]
+        assert re.search(rf"(?:def|class) {last}\b", near), f"{name} in {path}: make docs"
+
+
+def test_every_number_stands_once_and_in_order():
+    text = (ROOT / "docs" / "EQUATIONS.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| EQ-(\d+) \|", text, re.MULTILINE)
+    assert [int(number) for number in rows] == list(range(1, 140))
+    text = (ROOT / "docs" / "ERRATA.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^## ER-(\d+) ", text, re.MULTILINE)
+    assert [int(number) for number in headings] == list(range(1, 75))
+
+
+def test_every_number_leads_to_an_entry_of_the_book():
+    text = (ROOT / "docs" / "EQUATIONS.md").read_text(encoding="utf-8")
+    links = re.findall(r"^\| EQ-\d+ \| \[.*?\]\(equations/(.+?)#(.+?)\)", text, re.MULTILINE)
+    assert len(links) == 139
+    for page, anchor in links:
+        assert anchor in anchors(BOOK / page), f"{page}#{anchor}"
+
+
+def test_what_is_missing_is_counted_and_listed_and_shown_in_its_row():
+    text = (ROOT / "docs" / "EQUATIONS.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| EQ-(\d+) \|(.*)$", text, re.MULTILINE))
+    columns = {number: row.split(" | ") for number, row in rows.items()}
+    for what, column in (("a function", 2), ("a test", 3)):
+        [listed] = re.findall(rf"^- Without {what}: (.*)$", text, re.MULTILINE)
+        shown = {number for number, cells in columns.items() if "**not" in cells[column]}
         assert set(re.findall(r"EQ-(\d+)", listed)) == shown
-        assert re.findall(rf"\*\*(\d+)\*\* (?:have )?{what}", text) == [f"{139 - len(shown)}"]
-    by_hand = {number for number, body in sections.items() if "- Tests by hand: " in body}
-    [listed] = re.findall(r"^- Without a test by hand: (.*)$", text, re.M)
-    assert set(re.findall(r"EQ-(\d+)", listed)) == sections.keys() - by_hand
+        assert re.findall(rf"\*\*(\d+)\*\* (?:have )?{what}", text)[0] == f"{139 - len(shown)}"
+    by_hand = {number for number, cells in columns.items() if "by hand" in cells[3]}
+    [listed] = re.findall(r"^- Without a test by hand: (.*)$", text, re.MULTILINE)
+    assert set(re.findall(r"EQ-(\d+)", listed)) == rows.keys() - by_hand
     assert f"**{len(by_hand)}** have a test by hand" in " ".join(text.split())
+
+
+def test_every_public_equation_is_in_the_book(book: ModuleType):
+    """But for the checks of shapes, which are no equations."""
+    known = {
+        book.find_place(n).module_name for p in book.book() for e in p.entries for n in e.functions
+    }
+    ties = importlib.import_module("equation_ties").find_ties()
+    missing = [name for name in ties if name not in known and ".shapes." not in name]
+    assert not missing, f"add {missing} to an entry of scripts/book"
+
+
+def test_a_number_or_function_that_stands_twice_is_refused(book: ModuleType):
+    with pytest.raises(ValueError, match=r"each EQ must stand in one entry.*got \['7'\] twice"):
+        book._require_once("EQ", [7, 8, 7])
+
+
+def test_an_example_shows_what_it_prints_and_one_that_fails_is_named(book: ModuleType):
+    session = book.run_example(
+        "x = tensor([1.0, 0.0])\nsoftmax(x)\nfor i in range(2):\n    print(i)", "a"
+    )
+    assert session.splitlines() == [
+        ">>> from torch import tensor",
+        ">>> from pellucid.equations.softmax import softmax",
+        ">>> x = tensor([1.0, 0.0])",
+        ">>> softmax(x)",
+        "tensor([0.7311, 0.2689])",
+        ">>> for i in range(2):",
+        "...     print(i)",
+        "0",
+        "1",
+    ]
+    with pytest.raises(
+        ValueError, match="the example of 'Zero' in scripts/book fails: ZeroDivision"
+    ):
+        book.run_example("1 / 0", "Zero")
+
+
+def test_symbols_and_shapes_are_read_from_docstring_and_signature(book: ModuleType):
+    [table, note] = book._symbols([book.find_place("attention.attention")])
+    assert "| Q | `query` | … × query × key_size |" in table
+    assert "| V | `value` | … × key × value_size |" in table
+    assert note == "dₖ = `key_size`; dᵥ = `value_size`."
+
+
+def test_figures_of_errata_are_computed_beside_what_is_printed(book: ModuleType):
+    table = book.read_table("errata.toml", "ER", 74)
+    assert book.figures_of(table[2]) == [("e¹⁰ ≈ 22,046.5", "22,026.4658")]
+    assert [right for _, right in book.figures_of(table[1])] == [
+        "0.4750, 0.5250",
+        "0.3322, 0.3672, 0.3006",
+        "0.2138, 0.2363, 0.2612, 0.2887",
+    ]
+
+
+LOOKUPS = {
+    "positional encoding": "positions.md#sinusoidal-positional-encoding",
+    "why divide by the root": "attention.md#why-divide-by-the-root-of-d_k",
+    "what is teacher forcing": "loss.md#teacher-forcing",
+    "where is dropout": "regularization.md#dropout",
+    "label smoothing": "regularization.md#label-smoothing",
+    "warmup": "optimizer.md#learning-rate-of-the-paper-eq-3",
+    "what is a causal mask": "masks.md#causal-mask",
+    "how does beam search score": "search.md#beam-search",
+    "weight tying": "embeddings.md#weight-tying",
+    "cross attention": "applications.md#cross-attention",
+    "look-ahead mask": "masks.md#causal-mask",
+    "temperature": "attention.md#temperature",
+    "residual connection": "stacks.md#residual-connection",
+    "padding mask": "masks.md#padding-mask",
+    "noam schedule": "optimizer.md#learning-rate-of-the-paper-eq-3",
+    "KV cache": "search.md#kv-cache",
+    "length penalty": "search.md#length-penalty",
+    "pre-norm": "stacks.md#pre-norm",
+    "RoPE": "positions.md#rotary-positions-rope",
+    "GELU": "feed-forward.md#gelu",
+}
+
+
+@pytest.mark.parametrize(("words", "target"), LOOKUPS.items(), ids=LOOKUPS)
+def test_the_words_of_a_stranger_are_found_in_the_index(words: str, target: str):
+    """As Ctrl-F does: the words themselves stand in one line, which leads to the entry."""
+    index = (BOOK / "index.md").read_text(encoding="utf-8").partition("## Index of names")[2]
+    lines = [line for line in index.splitlines() if words.lower() in line.lower()]
+    assert any(f"]({target})" in line for line in lines), f"{words}: {lines}"
+    page, _, anchor = target.partition("#")
+    assert anchor in anchors(BOOK / page)
+
+
+def test_every_box_of_the_map_leads_to_an_entry():
+    drawing = importlib.import_module("draw_architecture")
+    links = [box.link for box in drawing.boxes()]
+    assert len(links) > 20
+    for mode in drawing.PALETTES:
+        svg = (ROOT / "docs" / "pictures" / f"transformer-{mode}.svg").read_text(encoding="utf-8")
+        links += re.findall(r'href="\.\./equations/(.+?)"', svg)
+    for link in links:
+        page, _, anchor = link.partition("#")
+        assert anchor in anchors(BOOK / page), link
 
 
 NAMED = ("Agarwal", "Single Page", "Bayesuvius", "Transformers report", "Lee")
@@ -96,7 +227,7 @@ def test_the_number_of_an_equation_on_a_page_leads_to_it(writer: ModuleType, pag
 
 def test_a_number_is_linked_to_its_heading(writer: ModuleType):
     assert writer.link_numbers("attention (EQ-50; ER-05)") == (
-        "attention ([EQ-50](EQUATIONS.md#eq-50-scaled-dot-product-attention);"
+        "attention ([EQ-50](equations/attention.md#attention);"
         " [ER-05](ERRATA.md#er-05-error-agarwal-41))"
     )
 
@@ -106,7 +237,8 @@ def test_an_incomplete_table_is_refused(
 ):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "errata.toml").write_text('[ER]\n01 = { says = "one" }\n')
-    monkeypatch.setattr(writer, "ROOT", tmp_path)
+    evidence = importlib.import_module("equation_evidence")
+    monkeypatch.setattr(evidence, "ROOT", tmp_path)
     with pytest.raises(ValueError, match=r"docs/errata\.toml must have ER-01 to ER-74, each once"):
         writer.read_table("errata.toml", "ER", 74)
 
@@ -147,15 +279,19 @@ def test_numbers_are_read_from_docstrings(writer: ModuleType):
     }
     assert writer.numbers("EQ", "one vector (EQ-133, 2014)") == {133}
     assert writer.numbers("ER", "EQ-27, ER-05: 3 words, 4 of them right") == {5}
-    assert writer.declared("EQ: 38, 39, 113.  Source: Bayesuvius, (22).") == {38, 39, 113}
-    assert writer.declared("EQ: none.  Source: 2017.") == set()
+    assert importlib.import_module("equation_evidence").declared(
+        "EQ: 38, 39, 113.  Source: Bayesuvius, (22)."
+    ) == {38, 39, 113}
+    assert (
+        importlib.import_module("equation_evidence").declared("EQ: none.  Source: 2017.") == set()
+    )
 
 
 def test_a_number_that_does_not_exist_is_refused(
     writer: ModuleType, monkeypatch: pytest.MonkeyPatch
 ):
     place = writer.Place("f", "pellucid/x/m.py", "EQ: 38, 140.")
-    monkeypatch.setattr(writer, "package", lambda: [place])
+    monkeypatch.setattr(importlib.import_module("equation_evidence"), "package", lambda: [place])
     with pytest.raises(ValueError, match=r"pellucid/x/m\.py: f names EQ-140, which does not exist"):
         writer.evidence()
 
@@ -164,16 +300,17 @@ def test_what_has_a_docstring_is_found_with_its_name(
     writer: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Modules, functions, classes, methods, constants and fields."""
-    monkeypatch.setattr(writer, "ROOT", tmp_path)
+    evidence = importlib.import_module("equation_evidence")
+    monkeypatch.setattr(evidence, "ROOT", tmp_path)
     path = tmp_path / "pellucid" / "x" / "m.py"
     path.parent.mkdir(parents=True)
     path.write_text(
         '"""M."""\nA = 1\n"""a"""\nclass C:\n    """c"""\n    f: int = 1\n    """f"""\n'
         '    def g(self):\n        """g"""\ndef h():\n    """h"""\n'
     )
-    found = {place.name: place.docstring for place in writer.documented(path)}
+    found = {place.name: place.docstring for place in evidence.documented(path)}
     assert found == {"m": "M.", "A": "a", "C": "c", "C.f": "f", "C.g": "g", "h": "h"}
-    assert {place.area for place in writer.documented(path)} == {"x"}
+    assert {place.area for place in evidence.documented(path)} == {"x"}
 
 
 def test_formulas_are_balanced():

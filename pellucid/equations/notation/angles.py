@@ -12,7 +12,7 @@ from pellucid.equations.softmax import softmax
 def cosine(
     query: Float[Tensor, "*batch query size"], key: Float[Tensor, "*batch key size"]
 ) -> Float[Tensor, "*batch query key"]:
-    """How well two directions agree: 1 the same, 0 at right angles, -1 opposite.
+    """The cosine of the angle between query and key: 1 same, 0 orthogonal, -1 opposite direction.
 
         cos θᵢⱼ = qᵢ · kⱼ / (|qᵢ| |kⱼ|)
 
@@ -53,7 +53,7 @@ def angle_weights(
 
 
 def exp_cosine(theta: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """How the exponential favors agreement: above 1 for acute angles, below 1 for obtuse ones.
+    """exp(cos θ), which is above 1 for acute angles and below 1 for obtuse ones.
 
         exp(cos θ)
 
@@ -82,12 +82,12 @@ def exp_cosine_crossing() -> float:
 def dot_product_variance(
     query: Float[Tensor, "*draw size"], key: Float[Tensor, "*draw size"]
 ) -> Float[Tensor, ""]:
-    """The variance of q · k over many draws of a query and a key.
+    """The variance of q · k over many draws of a query and a key; it grows with their width.
 
         Var(q · k) = dₖ for independent components of mean 0 and variance 1
 
     EQ: 60.  Source: Vaswani et al. (2017), §3.2.1, footnote 4; Lee.
-    Symbols: query, key = one draw of q and of k per row; size = dₖ. Population variance.
+    Symbols: query = draws of q, key = draws of k, one per row, size = dₖ. Population variance.
     """
     return (query * key).sum(dim=-1).var(correction=0)
 

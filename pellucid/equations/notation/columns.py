@@ -32,7 +32,7 @@ def to_columns(x: Float[Tensor, "*batch length size"]) -> Float[Tensor, "*batch 
 def hadamard(
     left: Float[Tensor, "*shape"], right: Float[Tensor, "*shape"]
 ) -> Float[Tensor, "*shape"]:
-    """Entry by entry.
+    """The product entry by entry.
 
         T * S = (T^ν S^ν)_ν
 
@@ -43,7 +43,7 @@ def hadamard(
 
 
 def inner_product(left: Float[Tensor, " size"], right: Float[Tensor, " size"]) -> Float[Tensor, ""]:
-    """Two columns make a number.
+    """The inner product of two columns.
 
         Tᵀ S = Σ_ν T^ν S^ν
 
@@ -56,7 +56,7 @@ def inner_product(left: Float[Tensor, " size"], right: Float[Tensor, " size"]) -
 def matrix_product(
     left: Float[Tensor, "rows inner"], right: Float[Tensor, "inner columns"]
 ) -> Float[Tensor, "rows columns"]:
-    """Sum over the inner index, written out.
+    """The matrix product as a sum over the inner index.
 
         (T S)^{α,γ} = Σ_β T^{α,β} S^{β,γ}
 

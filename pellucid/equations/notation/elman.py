@@ -15,7 +15,7 @@ def rnn_cell(
     b_ih: Float[Tensor, " hidden"],
     b_hh: Float[Tensor, " hidden"],
 ) -> Float[Tensor, "*batch hidden"]:
-    """One step of the plainest recurrent network.
+    """One step of the simplest recurrent network.
 
         h' = tanh(W_ih x + b_ih + W_hh h + b_hh)
 

@@ -20,7 +20,7 @@ from pellucid.equations.shapes import require_same_size
 def attention_normalizer(
     query: Float[Tensor, " key_size"], keys: Float[Tensor, "key key_size"]
 ) -> Float[Tensor, ""]:
-    """What the exponentials of one query's scores sum to.
+    """The sum of the exponentials of one query's scores.
 
         Sᵢ = Σⱼ exp(qᵢ · kⱼ / √dₖ)
 
@@ -35,7 +35,7 @@ def attention_normalizer(
 def attention_weight(
     query: Float[Tensor, " key_size"], keys: Float[Tensor, "key key_size"], position: int
 ) -> Float[Tensor, ""]:
-    """How much one query looks at the key in one position.
+    """The weight of one key for one query.
 
         wᵢⱼ = exp(qᵢ · kⱼ / √dₖ) / Sᵢ
 
@@ -51,7 +51,7 @@ def attention_vector(
     keys: Float[Tensor, "key key_size"],
     values: Float[Tensor, "key value_size"],
 ) -> Float[Tensor, " value_size"]:
-    """What one query gets: the values, each times its weight, added up.
+    """The output for one query: the sum of the values, each times its weight.
 
         aᵢ = Σⱼ wᵢⱼ vⱼ = (1/Sᵢ) Σⱼ exp(qᵢ · kⱼ / √dₖ) vⱼ
 
@@ -67,7 +67,7 @@ def masked_attention(
     key: Float[Tensor, "*batch length key_size"],
     value: Float[Tensor, "*batch length value_size"],
 ) -> Float[Tensor, "*batch length value_size"]:
-    """Attention in which no query looks ahead of itself.
+    """Attention in which no query attends to a later position.
 
         MaskAttention(Q, K, V) = softmax(Q Kᵀ / √dₖ + M) V
 
@@ -152,7 +152,7 @@ def joint_rank(weights: Float[Tensor, "heads d_model size"]) -> int:
 def additive_mask(
     may_attend: Bool[Tensor, "*shape"], dtype: torch.dtype | None = None
 ) -> Float[Tensor, "*shape"]:
-    """The mask as a matrix to be added to the scores: 0 where one may look, -inf elsewhere.
+    """The mask as a matrix to be added to the scores: 0 where a query may attend, -inf elsewhere.
 
         M[i, j] = 0 if may_attend[i, j] else -∞
 
@@ -168,7 +168,7 @@ def additive_mask(
 def mask_scores(
     scores: Float[Tensor, "*batch query key"], offset: int = 0
 ) -> Float[Tensor, "*batch query key"]:
-    """Forbid looking ahead: scores of later keys become -inf.
+    """Mask later keys: their scores become -inf.
 
         x'[i, j] = x[i, j] if j ≤ i + offset else -∞
 
@@ -189,7 +189,7 @@ def mask_scores(
 def attend(
     states: Float[Tensor, "*batch key size"], query: Float[Tensor, "*batch size"]
 ) -> Float[Tensor, "*batch size"]:
-    """Condense any number of states into one vector: their mean, weighted by fit to the query.
+    """The mean of any number of states, weighted by how well they match the query.
 
         c = Σₜ αₜ hₜ,   α = softmaxₜ(query · hₜ)
 

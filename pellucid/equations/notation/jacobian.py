@@ -26,7 +26,7 @@ def scaled_softmax(s: Float[Tensor, "*shape"], scale: Number) -> Float[Tensor, "
 def softmax_jacobian(
     s: Float[Tensor, "*batch size"], scale: Number = 1.0
 ) -> Float[Tensor, "*batch size size"]:
-    """How every output of the scaled softmax moves with every input.
+    """The derivative of every output of the scaled softmax by every input.
 
         dp_C / ds = (diag(p_C) - p_C ⊗ p_C) / C
 
@@ -40,7 +40,7 @@ def softmax_jacobian(
 def numeric_jacobian(
     function: Callable[[Tensor], Tensor], s: Float[Tensor, " size"], step: Number = 1e-5
 ) -> Float[Tensor, "outputs size"]:
-    """The Jacobian by its definition: move one input at a time and see what the outputs do.
+    """The Jacobian by finite differences: move one input at a time.
 
         ∂pᵢ/∂sⱼ ≈ (pᵢ(s + h eⱼ) - pᵢ(s - h eⱼ)) / 2h
 
@@ -90,7 +90,7 @@ class JacobianStatistics:
 
 
 def jacobian_statistics(jacobian: Float[Tensor, "size size"]) -> JacobianStatistics:
-    """Sum up a Jacobian, so that scaled and unscaled can be compared.
+    """The size and spread of a Jacobian's entries in a few numbers.
 
         mean, SD, range, mean |J|, median |J|, max |J|, ‖J‖_F
 

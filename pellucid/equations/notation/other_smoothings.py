@@ -15,7 +15,7 @@ def smooth_labels_excluding_label(
     smoothing: Number,
     dtype: torch.dtype | None = None,
 ) -> Float[Tensor, "*batch {vocabulary_size}"]:
-    """Take a little belief from the right word and share it among the others only.
+    """Give the true word 1 - ε and share ε among the other words only.
 
         q = (1 - ε) y + ε (1 - y) / (K - 1)
 
@@ -36,7 +36,7 @@ def smooth_labels_excluding_padding(
     pad_id: int,
     dtype: torch.dtype | None = None,
 ) -> Float[Tensor, "*batch {vocabulary_size}"]:
-    """Share the belief among the other words, but give the padding symbol none.
+    """Give the true word 1 - ε and share ε among the other words, padding excluded.
 
         q = (1 - ε) y + ε (1 - y - y_pad) / (K - 2);   q = 0 where the label is padding
 

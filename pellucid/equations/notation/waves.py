@@ -13,7 +13,7 @@ from pellucid.equations.shapes import Number
 
 
 def wavelength(feature: int, d_model: int) -> float:
-    """After how many positions a feature of the sinusoidal encoding repeats.
+    """The number of positions after which a feature of the sinusoidal encoding repeats.
 
         λ(δ) = 2π · 10^(4δ/d) for even δ,   λ(δ - 1) for odd δ
 
@@ -29,7 +29,7 @@ def wavelength(feature: int, d_model: int) -> float:
 def wavelength_positions(
     length: int, d_model: int, start: int = 0, dtype: torch.dtype | None = None
 ) -> Float[Tensor, "{length} {d_model}"]:
-    """The sinusoidal encoding once more, written by wavelengths.
+    """The sinusoidal encoding, written with wavelengths.
 
         E_pos[δ, α] = sin(2π α / λ(δ)) for even δ,   cos(2π α / λ(δ)) for odd δ
 
@@ -47,7 +47,7 @@ def wavelength_positions(
 def position_shift(
     distance: int, d_model: int, dtype: torch.dtype | None = None
 ) -> Float[Tensor, "{d_model} {d_model}"]:
-    """The matrix that moves every sinusoidal position on by the same distance.
+    """The matrix that turns the encoding of any position n into that of n + k.
 
         pₙ₊ₖ = pₙ Rₖ,   Rₖ = rotations by k / 10000^(2i/d), one per pair of features
 
@@ -70,7 +70,7 @@ def is_permutation_equivariant(
     order: Int[Tensor, " length"],
     tolerance: Number = 1e-12,
 ) -> bool:
-    """Whether a function is blind to order: rows in another order, same rows out in that order.
+    """Whether a function ignores order: permuted rows in give the same rows out, permuted.
 
         f(Π X) = Π f(X)
 

@@ -1,0 +1,748 @@
+"""The pages of the book of equations: docs/equations, from scripts/book, docstrings, code, tests.
+
+A file of scripts/book is a page: its section of the paper, its words, and its entries. An entry
+names functions; their docstrings give its sentence, symbols and differences, their source its code.
+Its example is run, and what it prints is shown: no number on a page is typed by hand.
+"""
+
+import ast
+import contextlib
+import functools
+import io
+import itertools
+import re
+import textwrap
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from draw_architecture import BLOCK_NAMES, DECODER_BLOCK, EDGES, ENCODER_BLOCK, INSIDE
+from equation_evidence import (
+    EQUATION_COUNT,
+    ERRATUM_COUNT,
+    ROOT,
+    Evidence,
+    Place,
+    documented,
+    kind_of,
+    parse,
+    read_table,
+    tests,
+)
+from equation_ties import ILLUSTRATIONS, find_ties
+
+SOURCES = ROOT / "scripts" / "book"
+PAGES = (
+    "tokens",
+    "stacks",
+    "attention",
+    "heads",
+    "masks",
+    "applications",
+    "feed-forward",
+    "embeddings",
+    "positions",
+    "loss",
+    "optimizer",
+    "regularization",
+    "search",
+    "before",
+    "after",
+    "notation",
+)
+"""In the order of the index."""
+UP = "../../"
+"""From docs/equations to the repository."""
+LINE_LENGTH = 100
+MOST_TESTS, MOST_CALLERS, MOST_PARTS = 3, 2, 4
+_TENSORS = {"Float": "", "Int": "integers", "Bool": "true or false"}
+_KEYWORD = re.compile(r"\b(EQ|Source|Symbols|Raises|Differs|Law): ")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A section of a page."""
+
+    title: str
+    page: str
+    facts: dict[str, Any]
+    """As in the file of the page."""
+
+    @property
+    def anchor(self) -> str:
+        """As GitHub forms it from the title."""
+        return anchor(self.title)
+
+    @property
+    def link(self) -> str:
+        """From another page of the book."""
+        return f"{self.page}.md#{self.anchor}"
+
+    @property
+    def numbers(self) -> list[int]:
+        """Its numbers in docs/EQUATIONS.md, the most important first."""
+        return list(self.facts.get("eq", ()))
+
+    @property
+    def shown(self) -> list[str]:
+        """The functions whose code it shows."""
+        return list(self.facts.get("functions", ()))
+
+    @property
+    def functions(self) -> list[str]:
+        """All functions that belong to it."""
+        return [*self.shown, *self.facts.get("also", ())]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of the book."""
+
+    name: str
+    title: str
+    section: str
+    """Of the paper, such as ``§3.2.1``; or where it stands if the paper has none."""
+    about: str
+    entries: tuple[Entry, ...]
+
+
+def anchor(heading: str) -> str:
+    """As GitHub forms it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+@functools.cache
+def book() -> tuple[Page, ...]:
+    """Every page in its order; refuses a number or a function that stands twice or nowhere."""
+    pages = tuple(_read(name) for name in PAGES)
+    entries = [entry for page in pages for entry in page.entries]
+    _require_once("EQ", [number for entry in entries for number in entry.numbers])
+    missing = set(range(1, EQUATION_COUNT + 1)) - {n for e in entries for n in e.numbers}
+    if missing:
+        raise ValueError(f"scripts/book lacks EQ-{sorted(missing)}")
+    _require_once("function", [name for entry in entries for name in entry.functions])
+    return pages
+
+
+def _read(name: str) -> Page:
+    facts = tomllib.loads((SOURCES / f"{name}.toml").read_text(encoding="utf-8"))
+    entries = tuple(Entry(each["title"], name, each) for each in facts["entry"])
+    return Page(name, facts["title"], facts["section"], facts["about"].strip(), entries)
+
+
+def _require_once(what: str, found: Sequence[object]) -> None:
+    twice = sorted({str(each) for each in found if found.count(each) > 1})
+    if twice:
+        raise ValueError(f"each {what} must stand in one entry of scripts/book, got {twice} twice")
+
+
+def entries_by_number() -> dict[int, Entry]:
+    """The entry of each number."""
+    return {n: entry for page in book() for entry in page.entries for n in entry.numbers}
+
+
+def pages_of_the_book(found: dict[int, Evidence]) -> dict[str, str]:
+    """The text of every page, by the name of its file."""
+    return {f"{page.name}.md": _write_page(page, found) for page in book()} | {
+        "index.md": _write_index()
+    }
+
+
+def _write_page(page: Page, found: dict[int, Evidence]) -> str:
+    contents = [f"- [{entry.title}](#{entry.anchor})" for entry in page.entries]
+    parts = [
+        f"# {page.title}",
+        f"<!-- Written by scripts/document_equations.py from scripts/book/{page.name}.toml. -->",
+        f"[The book of equations](index.md) · {page.section}",
+        page.about,
+        "\n".join(contents),
+        *(_write_entry(entry, found) for entry in page.entries),
+        _neighbors(page),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _neighbors(page: Page) -> str:
+    index, pages = PAGES.index(page.name), book()
+    links = [f"← [{pages[index - 1].title}]({PAGES[index - 1]}.md)"] if index else []
+    links.append("[index](index.md)")
+    if index + 1 < len(PAGES):
+        links.append(f"[{pages[index + 1].title}]({PAGES[index + 1]}.md) →")
+    return f"---\n\n{' · '.join(links)}"
+
+
+def _write_entry(entry: Entry, found: dict[int, Evidence]) -> str:
+    facts, places = entry.facts, [find_place(name) for name in entry.shown]
+    parts = [f"## {entry.title}"]
+    summary = facts.get("summary") or _sentence(places[0].docstring)
+    parts.append(summary)
+    parts.append(f"```math\n{_formula(entry)}\n```")
+    if "text" in facts:
+        parts.append(facts["text"].strip())
+    parts += _symbols(places[:1])
+    for picture in facts.get("pictures", ()):
+        parts += _picture(picture["name"], picture["caption"])
+    parts += [_code(place) for place in places]
+    if "example" in facts:
+        parts.append(f"```pycon\n{run_example(facts['example'], entry.title)}\n```")
+    parts += _differences([find_place(name) for name in entry.functions])
+    parts += _errata(facts.get("er", ()))
+    parts.append("\n".join(_footer(entry, found)))
+    return "\n\n".join(parts)
+
+
+def _formula(entry: Entry) -> str:
+    if "formula" in entry.facts:
+        return str(entry.facts["formula"])
+    return str(_equations()[entry.numbers[0]]["formula"])
+
+
+@functools.cache
+def _equations() -> dict[int, dict[str, Any]]:
+    return read_table("equations.toml", "EQ", EQUATION_COUNT)
+
+
+@functools.cache
+def _errata_table() -> dict[int, dict[str, Any]]:
+    return read_table("errata.toml", "ER", ERRATUM_COUNT)
+
+
+# ---- what docstrings say
+
+
+@functools.cache
+def find_place(name: str) -> Place:
+    """A function by ``module.name`` below pellucid/equations, or any of the program by its name.
+
+    Raises ValueError unless there is exactly one.
+    """
+    module, _, function = name.rpartition(".")
+    path = ROOT / "pellucid" / "equations" / f"{module.replace('.', '/')}.py"
+    if module and path.is_file():
+        found = [each for each in documented(path) if each.name == function]
+        found = found[-1:]  # a module may bear the name of its function, and comes first
+    else:
+        definition = re.compile(rf"^(?:def|class) {name.partition('.')[0]}\b", re.MULTILINE)
+        files = [
+            path
+            for path in sorted((ROOT / "pellucid").rglob("*.py"))
+            if not ILLUSTRATIONS & set(path.relative_to(ROOT).parts)
+        ]
+        holders = [path for path in files if definition.search(path.read_text(encoding="utf-8"))]
+        found = [each for path in holders for each in documented(path) if each.name == name]
+    if len(found) != 1:
+        raise ValueError(f"scripts/book names {name}, of which there are {len(found)}, not one")
+    return found[0]
+
+
+def plain(text: str) -> str:
+    """Docstring markup as Markdown, on one line."""
+    return " ".join(text.split()).replace("``", "`")
+
+
+def _sentence(docstring: str) -> str:
+    return plain(docstring.partition("\n\n")[0])
+
+
+def said(docstring: str, keyword: str) -> str:
+    """What follows ``Symbols:`` or another keyword, up to the next or the end of the paragraph."""
+    start = docstring.find(f"{keyword}: ")
+    if start < 0:
+        return ""
+    rest = docstring[start + len(keyword) + 2 :]
+    following = _KEYWORD.search(rest)
+    ends = [rest.find("\n\n")] + ([following.start()] if following else [])
+    return plain(rest[: min([end for end in ends if end >= 0], default=len(rest))])
+
+
+def _symbols(places: Sequence[Place]) -> list[str]:
+    """A table of the arguments with their symbols and shapes, and what else is said of symbols."""
+    if not places or (node := _function(places[0])) is None:
+        return []
+    arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    names = [each.arg for each in arguments]
+    symbols, others = _read_symbols(said(places[0].docstring, "Symbols"), names)
+    rows = [
+        (symbols.pop(each.arg, ""), f"`{each.arg}`", _shape(each.annotation)) for each in arguments
+    ]
+    rows = [row for row in rows if row[0] or row[2]]
+    if (result := _shape(node.returns)) and rows:
+        rows.append((symbols.pop("result", ""), "result", result))
+    left = [f"{symbol} = {_marked(name)}" for name, symbol in symbols.items()] + others
+    if len(rows) < 2 and not left:
+        return []
+    lines = ["| symbol | in the code | shape |", "|---|---|---|"]
+    lines += [f"| {symbol} | {name} | {shape} |" for symbol, name, shape in rows]
+    table = "\n".join(lines) if rows else ""
+    note = "; ".join(left) + "." if left else ""
+    note = re.sub(r"; (?=(?:A|No|The|Of|In|Population|PAD) )", ". ", note)
+    return [each for each in (table, note) if each]
+
+
+def _marked(name: str) -> str:
+    return f"`{name}`" if re.fullmatch(r"[\w\[\]]+", name) else name
+
+
+def _read_symbols(text: str, arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
+    """``query = Q, key = K; rows sum to one`` → what each name stands for, and the rest."""
+    symbols: dict[str, str] = {}
+    others = []
+    for piece in _pieces(text):
+        parts = piece.split(" = ")
+        names = list(
+            itertools.takewhile(lambda part: part.partition("[")[0] in arguments, parts[:-1])
+        )
+        if not names and len(parts) > 1 and re.fullmatch(r"[a-z]{2,}\w*", parts[0]):
+            names = parts[:1]  # the name of an axis, such as key_size
+        if names:
+            symbol = " = ".join(parts[len(names) :])
+            symbols.update({name.partition("[")[0]: symbol for name in names})
+        else:
+            others.append(piece)
+    return symbols, others
+
+
+def _pieces(text: str) -> list[str]:
+    """Parts between commas outside of brackets; one without ``=`` belongs to the one before it."""
+    pieces: list[str] = []
+    for part in re.split(r"; |\. (?=[A-Z`])", text.rstrip(".")):
+        begins = True
+        for piece in re.split(r", (?![^(\[]*[)\]])", part):
+            if begins or " = " in piece:
+                pieces.append(piece)
+            else:
+                pieces[-1] += f", {piece}"
+            begins = False
+    return [piece for piece in pieces if piece]
+
+
+@functools.cache
+def _function(place: Place) -> ast.FunctionDef | None:
+    return _functions_by_line(ROOT / place.path).get(place.first_line)
+
+
+@functools.cache
+def _functions_by_line(path: Path) -> dict[int, ast.FunctionDef]:
+    nodes = [node for node in ast.walk(parse(path)) if isinstance(node, ast.FunctionDef)]
+    return {node.lineno: node for node in nodes}
+
+
+def _shape(annotation: ast.expr | None) -> str:
+    """``Float[Tensor, "*batch query key_size"]`` → ``… × query × key_size``."""
+    if annotation is None:
+        return ""
+    for node in ast.walk(annotation):
+        match node:
+            case ast.Subscript(
+                value=ast.Name(id=kind), slice=ast.Tuple(elts=[_, ast.Constant(value=str(axes))])
+            ) if kind in _TENSORS:
+                words = [re.sub(r"[{}#]", "", word) for word in axes.split()]
+                shape = " × ".join("…" if word.startswith("*") else word for word in words)
+                note = f" ({_TENSORS[kind]})" if _TENSORS[kind] else ""
+                return (shape or "one number") + note
+            case ast.Name(id="Ids"):
+                return "sentence × length (integers)"
+            case ast.Name(id="Rows"):
+                return "sentence × length × d_model"
+            case ast.Name(id="Mask"):
+                return "sentence × query × key (true or false)"
+    return ""
+
+
+def _differences(places: Sequence[Place]) -> list[str]:
+    found = [(place, said(place.docstring, "Differs")) for place in places]
+    found = [(place, text[:1].upper() + text[1:]) for place, text in found if text]
+    if len(found) == 1:
+        return [f"**Differs.** {found[0][1]}"]
+    return [f"**Differs (`{place.name}`).** {text}" for place, text in found]
+
+
+# ---- code, examples, pictures
+
+
+def _code(place: Place) -> str:
+    """The body of a function below a head without annotations, and a link to its lines."""
+    node = _function(place)
+    if node is None:  # a class, a constant: the link is enough
+        return f"In the code: {place.link(UP)}."
+    lines = (ROOT / place.path).read_text(encoding="utf-8").splitlines()
+    body = [each for each in node.body if not _is_docstring(each)]
+    first = node.body[0].end_lineno or 0 if _is_docstring(node.body[0]) else node.body[0].lineno - 1
+    text = textwrap.dedent("\n".join(lines[first : node.end_lineno])).strip("\n")
+    head = _wrapped(f"def {node.name}(", _arguments(node.args, "\n".join(lines)), "):")
+    if not body:
+        return f"In the code: {place.link(UP)}."
+    code = f"{head}\n{textwrap.indent(text, '    ')}"
+    return f"{place.link(UP)} in {place.path.removeprefix('pellucid/')}:\n\n```python\n{code}\n```"
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _arguments(arguments: ast.arguments, source: str) -> list[str]:
+    """Names and defaults, without annotations."""
+    names = [*arguments.posonlyargs, *arguments.args]
+    defaults = [None] * (len(names) - len(arguments.defaults)) + list(arguments.defaults)
+    pairs = [*zip(names, defaults, strict=True)]
+    named = [*zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    written = [
+        name.arg + (f"={ast.get_source_segment(source, default)}" if default is not None else "")
+        for name, default in [*pairs, *named]
+    ]
+    return written[: len(pairs)] + (["*"] if named else []) + written[len(pairs) :]
+
+
+def _wrapped(head: str, parts: Sequence[str], tail: str) -> str:
+    """On one line if it fits, else as ruff breaks it."""
+    together = ", ".join(parts)
+    if len(line := f"{head}{together}{tail}") <= LINE_LENGTH:
+        return line
+    if len(line := f"    {together}") <= LINE_LENGTH and tail != ")":
+        return f"{head}\n{line}\n{tail}"
+    return "\n".join([head, *(f"    {part}," for part in parts), tail])
+
+
+@functools.cache
+def _known_names() -> dict[str, str]:
+    """Every public function of the equations and of what else the book names, with its module."""
+    known = {}
+    for name in find_ties_once():
+        module, _, function = name.rpartition(".")
+        known.setdefault(function, module)
+    for page in book():
+        for entry in page.entries:
+            for each in entry.functions:
+                place = find_place(each)
+                module = place.path.removesuffix(".py").replace("/", ".")
+                known[place.name.partition(".")[0]] = module
+    return known
+
+
+def run_example(source: str, title: str) -> str:
+    """A console session: the imports that ``source`` needs, its lines and what they print."""
+    import torch
+
+    torch.set_default_dtype(torch.float64)
+    torch.set_printoptions(precision=4, sci_mode=False, linewidth=88)
+    torch.manual_seed(0)
+    imports = _imports(source)
+    session = []
+    scope: dict[str, Any] = {}
+    try:
+        for line in imports:
+            exec(line, scope)  # noqa: S102  # the text of this repository
+            session.append(_prompted(line))
+        for statement in ast.parse(source.strip("\n")).body:
+            text = ast.get_source_segment(source.strip("\n"), statement) or ""
+            session.append(_prompted(text))
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                if isinstance(statement, ast.Expr):
+                    value = eval(text, scope)  # noqa: S307
+                    if value is not None:
+                        print(repr(value))
+                else:
+                    exec(text, scope)  # noqa: S102
+            session += printed.getvalue().rstrip("\n").splitlines()
+    except Exception as error:
+        raise ValueError(f"the example of {title!r} in scripts/book fails: {error!r}") from error
+    finally:
+        torch.set_default_dtype(torch.float32)
+        torch.set_printoptions(profile="default")
+    return "\n".join(session)
+
+
+def _prompted(statement: str) -> str:
+    return ">>> " + statement.replace("\n", "\n... ")
+
+
+def _imports(source: str) -> list[str]:
+    tree = ast.parse(source)
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    used = {node.id for node in names} - {n.id for n in names if isinstance(n.ctx, ast.Store)}
+    lines = [f"import {name}" for name in ("math", "torch") if name in used]
+    if "tensor" in used:
+        lines.append("from torch import tensor")
+    by_module: dict[str, list[str]] = {}
+    for name in sorted(used & _known_names().keys()):
+        by_module.setdefault(_known_names()[name], []).append(name)
+    modules = sorted(by_module.items())
+    already = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    for module, wanted in modules:
+        if names := [name for name in wanted if name not in already]:
+            line = f"from {module} import {', '.join(names)}"
+            if len(line) > LINE_LENGTH - 4:
+                line = _wrapped(f"from {module} import (", names, ")")
+            lines.append(line)
+    return lines
+
+
+def _picture(name: str, caption: str) -> list[str]:
+    """The light and the dark form; nothing while the files do not exist."""
+    folder = ROOT / "docs" / "pictures" / "equations"
+    for kind in ("svg", "png"):
+        if (folder / f"{name}-light.{kind}").is_file():
+            files = [f"../pictures/equations/{name}-{mode}.{kind}" for mode in ("dark", "light")]
+            return [
+                "<picture>\n"
+                f'  <source media="(prefers-color-scheme: dark)" srcset="{files[0]}">\n'
+                f'  <img alt="{caption}" src="{files[1]}">\n'
+                "</picture>",
+                f"*{caption}.* `pellucid figures {name}` draws it.",
+            ]
+    return []
+
+
+# ---- errata
+
+
+def _errata(which: Sequence[int]) -> list[str]:
+    """What a source says and what is right; figures as printed beside the computed ones."""
+    parts = []
+    for number in which:
+        entry = _errata_table()[number]
+        link = f"[ER-{number:02}](../ERRATA.md#{erratum_anchor(number, entry)})"
+        head = _KIND_WORDS[entry["kind"]].format(entry["source"])
+        sentence = f"**{head}** ({link}). It says: {entry['says']}. Right: {entry['right']}."
+        lines = [sentence]
+        if figures := figures_of(entry):
+            lines += ["", "| as printed | computed |", "|---|---|"]
+            lines += [f"| {printed} | {computed} |" for printed, computed in figures]
+        parts.append("\n".join(lines))
+    return parts
+
+
+_KIND_WORDS = {
+    "error": "Wrong in {}",
+    "wording": "Loosely said in {}",
+    "convention": "Another convention: {}",
+    "omission": "Left out in {}",
+    "no error": "Right in {}, in spite of its looks",
+}
+
+
+def erratum_anchor(number: int, entry: dict[str, Any]) -> str:
+    """Of its section in docs/ERRATA.md."""
+    return anchor(f"ER-{number:02} ({entry['kind']}; {entry['source']})")
+
+
+def figures_of(entry: dict[str, Any]) -> list[tuple[str, str]]:
+    """Each figure of an erratum as printed, and as the code in ``computes`` gives it."""
+    if "computes" not in entry:
+        return []
+    import torch
+
+    torch.set_default_dtype(torch.float64)
+    try:
+        scope: dict[str, Any] = {}
+        for line in [*_imports(entry["computes"]), "import math"]:
+            exec(line, scope)  # noqa: S102
+        right = eval(entry["computes"], scope)  # noqa: S307
+    finally:
+        torch.set_default_dtype(torch.float32)
+    return list(zip(entry["printed"], right, strict=True))
+
+
+# ---- the foot of an entry
+
+
+def _footer(entry: Entry, found: dict[int, Evidence]) -> Iterator[str]:
+    sources = [_source(find_place(name)) for name in entry.shown]
+    if not any(sources):
+        sources = [str(_equations()[number]["place"]) for number in entry.numbers[:1]]
+    sources = list(dict.fromkeys(text for text in sources if text))
+    if sources:
+        numbered = ", ".join(f"EQ-{number:02}" for number in sorted(entry.numbers))
+        yield f"- **Sources.** {'; '.join(sources)}.{f' Numbers: {numbered}.' if numbered else ''}"
+    also = [find_place(name).link(UP) for name in entry.facts.get("also", ())]
+    if also:
+        yield f"- **See also.** {', '.join(also)}."
+    ties = list(_ties(entry))
+    if ties:
+        yield f"- **Who runs it.** {' '.join(ties)}"
+    seen = [name for name, numbers in parts_by_name() if numbers & set(entry.numbers)]
+    if seen:
+        names = ", ".join(f"`{name}`" for name in seen[:MOST_PARTS])
+        more = " and more" if len(seen) > MOST_PARTS else ""
+        yield f"- **In a report and a capture.** {names}{more} ([inspection](../inspection.md))."
+    if worked := entry.facts.get("worked"):
+        names = " and ".join(f"`pellucid examples {name}`" for name in worked)
+        yield f"- **Step by step.** {names}."
+    settings = entry.facts.get("settings", ())
+    if settings:
+        names = ", ".join(f"`{name}`" for name in settings)
+        yield f"- **Settings.** {names} ([configuration](../configuration.md))."
+    labeled = list(_labeled_tests(entry, found))
+    if labeled:
+        yield f"- **Tests.** {'; '.join(labeled)}."
+
+
+@functools.cache
+def parts_by_name() -> list[tuple[str, set[int]]]:
+    """What a capture shows, from the table of parts, and the numbers of each; layers as ``*``."""
+    from pellucid.inspection.parts import parts_of
+    from pellucid.model.config import ModelConfig
+
+    found: dict[str, set[int]] = {}
+    for settings in ({}, {"kind": "rnn-attention"}):
+        for name, part in parts_of(ModelConfig.parse(settings)).items():
+            if ".heads." not in name:  # each head again
+                general = re.sub(r"\.\d+\.", ".*.", name)
+                found.setdefault(general, set()).update(part.equations)
+    return list(found.items())
+
+
+def _source(place: Place) -> str:
+    """Papers and sections, without the sentences that may follow them."""
+    return re.split(r"\. (?=[A-Z])", said(place.docstring, "Source"))[0].rstrip(".")
+
+
+def _ties(entry: Entry) -> Iterator[str]:
+    ties = find_ties_once()
+    places = [find_place(name) for name in entry.functions]
+    tied = [(place, ties[place.module_name]) for place in places if place.module_name in ties]
+    by_callers: dict[str, list[str]] = {}
+    for place, tie in tied:
+        if tie.kind == "run":
+            by_callers.setdefault(_callers(place, tie.by), []).append(f"`{place.name}`")
+    for callers, names in by_callers.items():
+        yield f"The program calls {_listed(names)} in {callers}."
+    by_laws: dict[str, list[str]] = {}
+    for place, tie in tied:
+        if tie.kind == "twin":
+            by_laws.setdefault(_callers(place, tie.by), []).append(f"`{place.name}`")
+    for laws, names in by_laws.items():
+        yield f"A law holds the program to {_listed(names)}: {laws}."
+    notation = [f"`{place.name}`" for place, tie in tied if tie.kind == "notation"]
+    if notation:
+        yield f"Notation: {_listed(notation)}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+@functools.cache
+def find_ties_once() -> dict[str, Any]:
+    """``find_ties``, read once."""
+    return dict(find_ties())
+
+
+def _callers(place: Place, paths: Sequence[str]) -> str:
+    """The files that call it, with the line of the first call; direct callers first."""
+    lines = [(path, _line_of_call(path, place.name)) for path in paths]
+    direct = [(path, line) for path, line in lines if line]
+    chosen = (direct or lines)[:MOST_CALLERS]
+    return " and ".join(
+        f"[{path.removeprefix('pellucid/')}]({UP}{path}{f'#L{line}' if line else ''})"
+        for path, line in chosen
+    )
+
+
+def _line_of_call(path: str, name: str) -> int:
+    return _first_lines(path).get(name, 0)
+
+
+@functools.cache
+def _first_lines(path: str) -> dict[str, int]:
+    """The first line on which each name is used, imports aside."""
+    lines: dict[str, int] = {}
+    for node in ast.walk(parse(ROOT / path)):
+        match node:
+            case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name):
+                lines[name] = min(node.lineno, lines.get(name, node.lineno))
+    return lines
+
+
+def _labeled_tests(entry: Entry, found: dict[int, Evidence]) -> Iterator[str]:
+    chosen = [test for number in entry.numbers for test in found[number].tests]
+    names = {find_place(name).name for name in entry.functions}
+    if not chosen:
+        chosen = [test for test in tests() if names & _called(test)]
+    chosen = list(dict.fromkeys(chosen))
+    of = {test: kind_of(test) for test in chosen}
+    groups = {
+        "by hand": [test for test in chosen if of[test].by_hand],
+        "against another program": [test for test in chosen if of[test].referees],
+        "properties": [t for t in chosen if not (of[t].by_hand or of[t].referees)],
+    }
+    for label, group in groups.items():
+        if group:
+            links = ", ".join(test.link(UP) for test in group[:MOST_TESTS])
+            more = f" and {len(group) - MOST_TESTS} more" if len(group) > MOST_TESTS else ""
+            yield f"{label} {links}{more}"
+
+
+@functools.cache
+def _called(test: Place) -> frozenset[str]:
+    """The names that a test loads."""
+    if not test.path.startswith(("tests/equations/", "tests/laws/")):
+        return frozenset()
+    node = _function(test)
+    inside = ast.walk(node) if node is not None else ()
+    return frozenset(each.id for each in inside if isinstance(each, ast.Name))
+
+
+# ---- the index
+
+
+def index_of_names() -> list[tuple[str, Entry]]:
+    """Every title and every other name of an entry, in the order of the alphabet."""
+    named = [
+        (name, entry)
+        for page in book()
+        for entry in page.entries
+        for name in dict.fromkeys([entry.title, *entry.facts.get("names", ())])
+    ]
+    return sorted(named, key=lambda pair: re.sub(r"\W", "", pair[0].lower()))
+
+
+def _write_index() -> str:
+    text = (SOURCES / "index.md").read_text(encoding="utf-8")
+    contents = "\n".join(
+        f"| {page.section} | [{page.title}]({page.name}.md) |"
+        f" {', '.join(f'[{entry.title}]({entry.link})' for entry in page.entries)} |"
+        for page in book()
+    )
+    lines = []
+    letter = ""
+    for name, entry in index_of_names():
+        first = re.sub(r"\W", "", name)[0].upper()
+        if first != letter:
+            letter = first
+            lines.append(f"\n**{letter}**\n")
+        where = "" if name == entry.title else f" → {entry.title}"
+        lines.append(f"- [{name}]({entry.link}){where}")
+    written = "<!-- Written by scripts/document_equations.py from scripts/book. -->"
+    parts = {
+        "{written}": written,
+        "{map}": _map_in_words(),
+        "{contents}": contents,
+        "{names}": "\n".join(lines).strip("\n"),
+    }
+    for mark, part in parts.items():
+        text = text.replace(mark, part)
+    return text
+
+
+def _map_in_words() -> str:
+    """The boxes of the picture as links, for a picture on a page cannot be clicked."""
+    ways = {
+        "Input": EDGES[:1] + EDGES[2:5],
+        "Encoder block": [BLOCK_NAMES[0], *ENCODER_BLOCK[::-1]],
+        "Decoder block": [BLOCK_NAMES[1], *DECODER_BLOCK[::-1]],
+        "Inside every attention": INSIDE[::-1],
+        "Output": EDGES[5:],
+    }
+    return "\n".join(
+        f"- **{name}**: " + ", ".join(f"[{box.label}]({box.link})" for box in boxes)
+        for name, boxes in ways.items()
+    )
