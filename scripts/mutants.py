@@ -15,11 +15,13 @@ import copy
 import difflib
 import hashlib
 import sys
+import tomllib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 SWAPPED_OPERATORS: dict[type, type] = {
     ast.Add: ast.Sub,
@@ -132,6 +134,9 @@ class Mutant:
     """Whether it is the default of an argument, which is computed when the file is loaded."""
     changed: ast.stmt = field(compare=False, repr=False)
     """The function, class or constant at the top of the module that it replaces."""
+
+    test: str = ""
+    """Of a break by hand, the name of the test that has to notice."""
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line}  [{self.kind}]  {self.before}  ->  {self.after}"
@@ -555,14 +560,61 @@ class Replace(ast.NodeTransformer):
         return self.new if node is self.old else self.generic_visit(node)
 
 
-def content_hash(path: Path) -> str:
+def hand_made(package: list[Path]) -> list[Mutant]:
+    """The breaks of breaks.toml; refuses one whose place is not there, or there twice."""
+    table = tomllib.loads(Path(__file__).with_name("breaks.toml").read_text(encoding="utf-8"))
+    texts = {path: path.read_text(encoding="utf-8") for path in package}
+    functions = [
+        (path, name, node)
+        for path, text in texts.items()
+        for name, node in _functions(ast.parse(text))
+    ]
+    found = []
+    for each in table["break"]:
+        places = [
+            (path, node)
+            for path, name, node in functions
+            if name == each["within"] and _count(texts[path], node, each["before"])
+        ]
+        if len(places) != 1 or _count(texts[places[0][0]], places[0][1], each["before"]) != 1:
+            raise SystemExit(
+                f"breaks.toml: {each['name']}: {each['within']} must hold the text before the"
+                f" break exactly once, and there must be one such function; got {len(places)}"
+            )
+        [(path, node)] = places
+        lines = texts[path].splitlines(keepends=True)
+        body = "".join(lines[node.lineno - 1 : node.end_lineno])
+        lines[node.lineno - 1 : node.end_lineno] = [body.replace(each["before"], each["after"])]
+        [changed] = [
+            top
+            for top in ast.parse("".join(lines)).body
+            if top.lineno <= node.lineno <= (top.end_lineno or 0)
+        ]
+        what = ("by hand", each["within"], (node.lineno, node.lineno), True, changed, each["test"])
+        found.append(Mutant(path, node.lineno, each["name"], each["after"], *what))
+    return found
+
+
+def _count(text: str, node: ast.FunctionDef, before: str) -> int:
+    return "\n".join(text.splitlines()[node.lineno - 1 : node.end_lineno]).count(before)
+
+
+def _functions(node: ast.Module | ast.ClassDef, prefix: str = "") -> Iterator[Any]:
+    for child in node.body:
+        if isinstance(child, ast.ClassDef):
+            yield from _functions(child, f"{prefix}{child.name}.")
+        elif isinstance(child, ast.FunctionDef):
+            yield f"{prefix}{child.name}", child
+
+
+def content_hash(path: Path, more: str = "") -> str:
     """What a file computes, as a fingerprint: without comments, docstrings and layout."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
             node.body = [each for each in body if not _is_text(each)]  # type: ignore[attr-defined]
-    return hashlib.sha256(ast.dump(tree).encode()).hexdigest()[:16]
+    return hashlib.sha256((ast.dump(tree) + more).encode()).hexdigest()[:16]
 
 
 def _is_text(node: ast.AST) -> bool:

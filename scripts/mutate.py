@@ -45,7 +45,7 @@ from typing import Any
 
 import coverage
 import pytest
-from mutants import Mutant, content_hash, mutants
+from mutants import Mutant, content_hash, hand_made, mutants
 from mutation_results import (
     ROOT,
     FileResult,
@@ -57,7 +57,23 @@ from mutation_results import (
 
 SECONDS_OF_TESTS = 40.0
 """What the tests of one mutant may take together, by the time they took unbroken."""
-TESTS = ("equations", "laws", "model", "decoding", "training", "inspection/test_capture_by_hand.py")
+TESTS = (
+    "equations",
+    "laws",
+    "model",
+    "decoding",
+    "training/test_averaging.py",
+    "training/test_checkpoints.py",
+    "training/test_loss_scale.py",
+    "training/test_noise.py",
+    "training/test_objective.py",
+    "training/test_optimizers.py",
+    "training/test_plateau.py",
+    "training/test_schedule.py",
+    "training/test_spikes.py",
+    "training/test_teacher.py",
+    "training/test_waiting.py",
+)
 """The tests that count as *any*; those of servers, engines and commands see even more."""
 PYTEST_OPTIONS = ["-q", "-n0", "--tb=short", "-p", "no:cacheprovider", "-p", "no:cov", "-s"]
 PYTEST_OPTIONS += ["-o", "timeout=120"]
@@ -81,22 +97,24 @@ class Area:
 
 
 AREAS = {
-    "equations": Area("equations", (), ("equations",), 1 / 15),
-    "model": Area("model", (), ("model", "laws", "equations"), 1 / 10),
+    "equations": Area("equations", (), ("equations",), 1 / 35),
+    "model": Area("model", (), ("model", "laws", "equations"), 1 / 25),
     "update": Area(
         "training",
         ("step", "objective", "norms", "loss_scale", "precision", "schedule", "averaging"),
         ("training", "laws", "model/test_dropout.py"),
-        1 / 2,
+        1 / 5,
     ),
     "decoding": Area(
         "decoding",
         (),
         ("decoding", "laws/test_searches_equal_the_page.py", "laws/test_model_laws.py"),
-        1 / 14,
+        1 / 32,
     ),
 }
 LEFT_OUT = {"__init__"}
+BY_HAND = "by hand"
+"""The area of the breaks in breaks.toml, whose own test is the one that each names."""
 
 
 def files_of(area: Area) -> list[Path]:
@@ -332,11 +350,13 @@ class OwnTests:
                 for number in _numbers(text):
                     self.named[number].add(f"{name}::{test}")
 
-    def includes(self, mutant: Mutant, area: Area, test: str) -> bool:
+    def includes(self, mutant: Mutant, area: str, test: str) -> bool:
         """Whether ``test`` is one of the mutant's own."""
         plain = test.partition("[")[0]
-        if area.folder != "equations":
-            return any(plain.startswith(f"tests/{each}") for each in area.tests)
+        if area == BY_HAND:
+            return plain.endswith(f"::{mutant.test}")
+        if area != "equations":
+            return any(plain.startswith(f"tests/{each}") for each in AREAS[area].tests)
         tests, laws = self._of_equation(mutant.path, mutant.function)
         return plain in tests or plain.startswith(tuple(laws))
 
@@ -423,7 +443,7 @@ class Experiment:
         for number, (area, mutant) in enumerate(everything):
             while len(self.running) >= self.jobs:
                 self.finish_one()
-            own, others = self.in_order(mutant, AREAS[area], items)
+            own, others = self.in_order(mutant, area, items)
             self.start(mutant, own, others)
             if number % 50 == 49:
                 print(f"{number + 1} of {len(everything)} tried", file=sys.stderr, flush=True)
@@ -457,7 +477,7 @@ class Experiment:
             self.watch.leave()
 
     def in_order(
-        self, mutant: Mutant, area: Area, items: dict[str, pytest.Item]
+        self, mutant: Mutant, area: str, items: dict[str, pytest.Item]
     ) -> tuple[list[pytest.Item], list[pytest.Item]]:
         """The tests that execute the broken statement: its own and the others, quick ones first."""
         able = [test for test in self.executed.tests_of(mutant) if test in items]
@@ -529,12 +549,29 @@ class Experiment:
             print(f"only by others  {mutant}  {noticed_by}", flush=True)
 
 
+def samples(
+    areas: list[str], everything: bool = False
+) -> Iterator[tuple[str, Path, list[Mutant], int]]:
+    """Of each area and file the mutants to be tried, and how many there are."""
+    for name in areas:
+        if name == BY_HAND:
+            breaks = hand_made(sorted(Path("pellucid").rglob("*.py")))
+            for path in sorted({each.path for each in breaks}):
+                own = [each for each in breaks if each.path == path]
+                yield name, path, own, len(own)
+            continue
+        share = 1.0 if everything else AREAS[name].share
+        for path in files_of(AREAS[name]):
+            yield name, path, *mutants(path, share)
+
+
 def main() -> int:
     """Print a table, and write it down unless the run was of single modules."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--fresh", action="store_true", help="also what has not changed")
-    parser.add_argument("--area", choices=AREAS, nargs="*", default=list(AREAS))
+    parser.add_argument("--area", choices=[BY_HAND, *AREAS], nargs="*")
     parser.add_argument("--only", nargs="*", help="names of modules; nothing is written")
+    parser.add_argument("--watch", action="store_true", help="only see what each test executes")
     parser.add_argument("--all", action="store_true", help="no sample; nothing is written")
     parser.add_argument("--tests", nargs="*", default=TESTS, help="below tests")
     parser.add_argument("--jobs", type=int, default=len(os.sched_getaffinity(0)))
@@ -544,23 +581,23 @@ def main() -> int:
     os.chdir(ROOT)
     scratch = Path(tempfile.mkdtemp(prefix="mutants-"))
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(scratch / "hypothesis")
+    # Shapes in signatures are not checked at every call, which takes longer than the tests.
+    os.environ["JAXTYPING_DISABLE"] = "1"
 
     known = {} if options.fresh else read_result(options.out)
     results: list[FileResult] = []
     todo: dict[str, list[Mutant]] = {}
-    for name in options.area:
-        share = 1.0 if options.all else AREAS[name].share
-        todo[name] = []
-        for path in files_of(AREAS[name]):
-            if options.only and path.stem not in options.only:
-                continue
-            chosen, count = mutants(path, share)
-            result = FileResult(name, path.as_posix(), content_hash(path), count, chosen)
-            results.append(result)
-            if not options.only and result.take(known):
-                continue
-            todo[name] += chosen
+    for name, path, chosen, count in samples(options.area or [BY_HAND, *AREAS], options.all):
+        if options.only and path.stem not in options.only:
+            continue
+        content = content_hash(path, "".join(each.after for each in chosen if each.test))
+        result = FileResult(name, path.as_posix(), content, count, chosen)
+        results.append(result)
+        if options.only or not result.take(known):
+            todo.setdefault(name, []).extend(chosen)
     experiment = Experiment(todo, Executed(options.cache), options.jobs)
+    if options.watch:
+        experiment.todo = {}
     if any(todo.values()):
         tests = [f"tests/{each}" for each in options.tests]
         arguments = [*PYTEST_OPTIONS, f"--basetemp={scratch / 'pytest'}", *tests]
@@ -568,6 +605,8 @@ def main() -> int:
         shutil.rmtree(scratch, ignore_errors=True)
         if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED):
             return int(code)
+    if options.watch:
+        return 0
     for result in results:
         result.fill(experiment.verdicts)
     unnoticeable = equivalents(results)
