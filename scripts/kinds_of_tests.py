@@ -1,4 +1,11 @@
-"""What a test holds an equation to: figures that stand in it, or another program's answer."""
+"""What a test holds an equation to: its author says so by a marker, and its code bears that out.
+
+by_hand    what is expected is written into the test, as figures, words or ids
+referee    what is expected comes from another library, or from another part of PyTorch
+property   what holds for any input, on numbers drawn at random (or by hypothesis)
+
+A test may be several of these. ``wrong_labels`` finds those that say what they do not do.
+"""
 
 import ast
 import functools
@@ -24,6 +31,7 @@ _REFEREES = (
     "torch.func.",
     "torch.logsumexp",
     "torch.nn.",
+    "torch.optim.",
     "torch.softmax",
     "torch.log_softmax",
     "torch.tril",
@@ -32,12 +40,11 @@ _REFEREES = (
 _NO_REFEREES = (
     "torch.nn.Module",
     "torch.nn.Parameter",
-    "torch.nn.functional.one_hot",
     "torch.nn.functional.pad",
     "torch.nn.init.",
     "torch.nn.utils.",
 )
-_METHODS = {"cumsum", "log_softmax", "logsumexp", "softmax"}
+_METHODS = {"cumsum", "log_softmax", "logsumexp", "softmax", "tril"}
 """Methods of torch's tensors that are referees too."""
 
 
@@ -49,21 +56,140 @@ class Kind:
     """Figures, words or ids written into the test."""
     referees: tuple[str, ...]
     """Functions of other libraries, by their full names."""
+    is_property: bool = False
+    """On numbers drawn at random."""
+
+
+LABELS = ("by_hand", "referee", "property")
+_DRAWS = {
+    "given",
+    "manual_seed",
+    "normal",
+    "normal_",
+    "rand",
+    "randint",
+    "randint_like",
+    "randn",
+    "randn_like",
+    "rand_like",
+    "random",
+    "random_raw",
+    "randperm",
+    "seed",
+    "standard_normal",
+    "uniform",
+    "uniform_",
+    "Random",
+    "default_rng",
+}
+
+
+def kinds(path: Path) -> dict[str, Kind]:
+    """What the authors of a module's tests say of each."""
+    seen = evidence(path)
+    return {
+        test.name: Kind(
+            "by_hand" in labels,
+            seen[test.name].referees if "referee" in labels else (),
+            "property" in labels,
+        )
+        for test, labels in labeled(path)
+    }
+
+
+def labeled(path: Path) -> Iterator[tuple[ast.FunctionDef, set[str]]]:
+    """Each test of a module with the markers it has, its own and those of the module."""
+    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    of_module = {
+        label
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "pytestmark"
+        for label in _labels_in(node.value)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            own = {label for each in node.decorator_list for label in _labels_in(each)}
+            yield node, own | of_module
+
+
+def _labels_in(node: ast.AST) -> set[str]:
+    marks = {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+    return marks & set(LABELS)
+
+
+def wrong_labels(path: Path) -> list[str]:
+    """The tests of a module whose code does not bear out what they say of themselves."""
+    seen = evidence(path)
+    found = []
+    for test, labels in labeled(path):
+        shown = seen[test.name]
+        if "by_hand" in labels and not shown.by_hand:
+            found.append(f"{test.name}: by_hand, but no comparison in it names what is expected")
+        if "referee" in labels and not shown.referees:
+            found.append(f"{test.name}: referee, but it calls no function of another library")
+        if "property" in labels and not shown.is_property:
+            found.append(f"{test.name}: property, but no number in it is drawn at random")
+    return found
 
 
 @functools.cache
-def kinds(path: Path) -> dict[str, Kind]:
-    """Each function of a test module, with what it compares with; helpers of the module count."""
+def evidence(path: Path) -> dict[str, Kind]:
+    """Each function of a test module, with what its code shows; helpers of the module count."""
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
     modules = dict(_imported(tree))
     functions = {node.name: node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    drawing = _drawing(path)
     found = {}
     for name, node in functions.items():
         called = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
         helpers = [functions[each] for each in sorted(called & functions.keys() - {name})]
         referees = {each for part in (node, *helpers) for each in _referees(part, modules)}
-        found[name] = Kind(_is_by_hand(node), tuple(sorted(referees)))
+        is_property = name in drawing or bool(called & drawing)
+        found[name] = Kind(_is_by_hand(node, tree), tuple(sorted(referees)), is_property)
     return found
+
+
+@functools.cache
+def _drawing(path: Path) -> frozenset[str]:
+    """The functions and constants of a module that draw numbers, and the helpers that it imports.
+
+    A fixture counts as well: a test that takes its name as a parameter loads it.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            helper = _helper(path, node.module or "")
+            if helper is not None:
+                found |= _drawing(helper) & {alias.name for alias in node.names}
+    parts = [n for n in tree.body if isinstance(n, ast.FunctionDef | ast.Assign | ast.ClassDef)]
+    while True:
+        more = {name for part in parts if _draws(part, found) for name in _names_of(part)} - found
+        if not more:
+            return frozenset(found)
+        found |= more
+
+
+def _names_of(part: ast.FunctionDef | ast.Assign | ast.ClassDef) -> list[str]:
+    if not isinstance(part, ast.Assign):
+        return [part.name]
+    return [n.id for target in part.targets for n in ast.walk(target) if isinstance(n, ast.Name)]
+
+
+def _draws(node: ast.AST, known: set[str]) -> bool:
+    for each in ast.walk(node):
+        match each:
+            case ast.Name(id=name) | ast.Attribute(attr=name) | ast.arg(arg=name):
+                if name in _DRAWS or name in known:
+                    return True
+    return False
+
+
+def _helper(path: Path, module: str) -> Path | None:
+    """The module of helpers beside a test or at the top of the tests."""
+    tests = next((each for each in path.parents if each.name == "tests"), path.parent)
+    beside = [folder / f"{module}.py" for folder in (path.parent, tests)]
+    return next((each for each in beside if each.exists()), None)
 
 
 def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
@@ -80,14 +206,16 @@ def _imported(tree: ast.Module) -> Iterator[tuple[str, str]]:
 
 def _referees(node: ast.AST, modules: dict[str, str]) -> Iterator[str]:
     """What of other libraries ``node`` calls to compare with."""
-    for call in ast.walk(node):
-        if not isinstance(call, ast.Call):
+    for each in ast.walk(node):
+        # A class that is given to a test, or a function that it calls.
+        if not isinstance(each, ast.Attribute | ast.Name):
             continue
-        name = _full_name(call.func, modules)
-        if name.startswith(_REFEREES) and not name.startswith(_NO_REFEREES):
+        name = _full_name(each, modules)
+        is_module = name in ("torch.nn.functional", "transformers.models")
+        if name.startswith(_REFEREES) and not (is_module or name.startswith(_NO_REFEREES)):
             yield name
-        elif isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS and not name:
-            yield f"torch.Tensor.{call.func.attr}"
+        elif isinstance(each, ast.Attribute) and each.attr in _METHODS and not name:
+            yield f"torch.Tensor.{each.attr}"
 
 
 def _full_name(node: ast.expr, modules: dict[str, str]) -> str:
@@ -101,25 +229,73 @@ def _full_name(node: ast.expr, modules: dict[str, str]) -> str:
     return ""
 
 
-def _is_by_hand(node: ast.FunctionDef) -> bool:
+def _is_by_hand(node: ast.FunctionDef, module: ast.Module) -> bool:
     """Whether a comparison in it names what is expected."""
     given = any(_has_figures(each) for each in node.decorator_list)
+    known = {**_assigned(module), **_assigned(node)}
     for each in ast.walk(node):
         match each:
-            case ast.Assert(test=test) if _names_an_answer(test) or given:
+            case ast.Assert(test=test) if _names_an_answer(test, known) or given:
                 return True
             case ast.Call(func=ast.Name(id=name) | ast.Attribute(attr=name), args=arguments):
-                if name in _COMPARISONS and (given or any(map(_has_figures, arguments))):
+                if name in _COMPARISONS and (
+                    given
+                    or any(map(_has_figures, arguments))
+                    or any(_is_worked_out(each, known) for each in arguments)
+                ):
                     return True
     return False
 
 
-def _names_an_answer(test: ast.expr) -> bool:
-    """Whether one side of an equality is written out."""
+def _assigned(node: ast.Module | ast.FunctionDef) -> dict[str, ast.AST]:
+    """What each name stands for that is set once in a body; a helper stands for itself."""
+    found: dict[str, ast.AST] = {}
+    for each in node.body:
+        if isinstance(each, ast.FunctionDef) and not each.name.startswith("test_"):
+            found[each.name] = each
+        for target in each.targets if isinstance(each, ast.Assign) else ():
+            match target, each.value:
+                case ast.Name(id=name), value:
+                    found[name] = value
+                case ast.Tuple(elts=names), ast.Tuple(elts=values):
+                    pairs = zip(names, values, strict=False)
+                    found |= {n.id: value for n, value in pairs if isinstance(n, ast.Name)}
+    return found
+
+
+def _is_worked_out(node: ast.AST, known: dict[str, ast.AST], depth: int = 4) -> bool:
+    """Whether it is arithmetic on figures that stand in the test: ``2 * STRONG + 1``."""
+    has_figure = False
+    bound = {
+        n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    }
+    bound |= {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+    for each in ast.walk(node):
+        match each:
+            case ast.Constant(value=int() | float()):
+                has_figure = True
+            case ast.Name(id=name) if name in known and depth:
+                if not _is_worked_out(known[name], known, depth - 1):
+                    return False
+                has_figure = True
+            case ast.Name(id=name) if name not in bound | _ARITHMETIC:
+                return False
+    return has_figure
+
+
+_ARITHMETIC = {"math", "torch", "np", "sum", "range", "max", "min", "abs", "float", "zip", "Tensor"}
+
+
+def _names_an_answer(test: ast.expr, known: dict[str, ast.AST]) -> bool:
+    """Whether one side of an equality is written out; a shape or a message is no answer."""
     for each in ast.walk(test):
         if isinstance(each, ast.Compare) and any(isinstance(op, ast.Eq) for op in each.ops):
             sides = [each.left, *each.comparators]
+            if any(word in ast.unparse(each) for word in (".shape", ".dtype", "str(", "len(")):
+                continue
             if any(isinstance(side, ast.Constant) or _has_figures(side) for side in sides):
+                return True
+            if any(_is_worked_out(side, known) for side in sides):
                 return True
     return False
 

@@ -28,6 +28,7 @@ def settings(**changes) -> DecodingConfig:
     return DecodingConfig.parse(changes)
 
 
+@pytest.mark.by_hand
 def test_greedy_takes_the_toy_models_likelier_first_word():
     """EQ-125: (A, stop) with .6 · .4 = .24."""
     [found] = greedy_search(TableModel(toy), sources([A]), PLAIN)
@@ -36,6 +37,7 @@ def test_greedy_takes_the_toy_models_likelier_first_word():
     assert found.token_log_probs == pytest.approx([math.log(0.6), math.log(0.4)], rel=1e-12)
 
 
+@pytest.mark.by_hand
 @pytest.mark.parametrize(
     ("width", "ids", "probability"), [(1, (A,), 0.24), (2, (B,), 0.36), (3, (B,), 0.36)]
 )
@@ -267,6 +269,7 @@ def test_a_sentence_that_is_done_leaves_the_batch(search):
     assert model.rows_asked == [3, 3, 2, 1]
 
 
+@pytest.mark.by_hand
 @pytest.mark.parametrize("search", [greedy_search, beam_search])
 def test_a_model_that_never_stops_is_stopped(search):
     """N9, ER-71: the limit of each sentence is its own, and log p(stop) counts."""

@@ -43,11 +43,13 @@ def test_without_a_cache_the_translations_are_the_same(settings: dict[str, objec
         assert ours.token_log_probs == pytest.approx(theirs.token_log_probs, abs=1e-9)
 
 
+@pytest.mark.property
 def test_with_the_mask_re_predicting_is_greedy_search():
     """EQ-124: all of 16 random models; no row can see what came after it (ER-37)."""
     assert all(found(seed, repredict=True) == found(seed) for seed in range(MODELS))
 
 
+@pytest.mark.property
 def test_without_the_mask_re_predicting_changes_what_was_said_before():
     """EQ-84, ER-36: half of these models say something else than by appending, unmasked too."""
     appended = [found(seed, use_cache=False, mask_at_inference=False) for seed in range(MODELS)]

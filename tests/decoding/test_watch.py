@@ -66,6 +66,7 @@ def test_watching_changes_nothing_and_unwanted_steps_are_not_told(search):
     assert found[0] == found[1] == found[2]
 
 
+@pytest.mark.by_hand
 def test_what_two_beams_consider_finish_and_keep_in_the_toy_language():
     """EQ-127: after A .6, B .4 come (B, stop) .36, (A, stop) .24, (A, A) and (A, B) .18."""
     watcher = Watcher()

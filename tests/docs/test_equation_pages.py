@@ -351,12 +351,16 @@ def test_property():
     x = torch.tensor([1.0, 2.0])
     assert softmax(x).sum() <= 1.0 + 1e-9
     close(softmax(x), softmax(x + 1), tolerance=1e-9)
+
+def test_drawn():
+    x = torch.randn(3)
+    close(softmax(x), softmax(x + 1))
 """
 
 
-def test_what_a_test_compares_with_is_told_from_its_code(tmp_path: Path):
+def test_what_a_test_compares_with_is_seen_in_its_code(tmp_path: Path):
     (tmp_path / "test_them.py").write_text(_TESTS)
-    told = importlib.import_module("kinds_of_tests").kinds(tmp_path / "test_them.py")
+    told = importlib.import_module("kinds_of_tests").evidence(tmp_path / "test_them.py")
     by_hand = {name for name, kind in told.items() if kind.by_hand}
     assert by_hand == {"test_figures", "test_words", "test_given"}
     assert {name: kind.referees for name, kind in told.items() if kind.referees} == {
@@ -364,6 +368,42 @@ def test_what_a_test_compares_with_is_told_from_its_code(tmp_path: Path):
         "test_torch": ("torch.nn.functional.softmax",),
         "test_gradient": ("torch.autograd.grad",),
     }
+    assert {name for name, kind in told.items() if kind.is_property} == {"test_drawn"}
+
+
+def test_a_label_that_the_code_does_not_bear_out_is_found(tmp_path: Path):
+    """Each label on a test of another kind; only the author's labels count, not what is seen."""
+    labels = {
+        "test_torch": "by_hand",
+        "test_figures": "referee",
+        "test_words": "property",
+        "test_drawn": "property",
+        "test_given": "by_hand",
+    }
+    text = _TESTS
+    for name, label in labels.items():
+        text = text.replace(f"def {name}(", f"@pytest.mark.{label}\ndef {name}(")
+    path = tmp_path / "test_them.py"
+    path.write_text(text)
+    reader = importlib.import_module("kinds_of_tests")
+    assert reader.wrong_labels(path) == [
+        "test_torch: by_hand, but no comparison in it names what is expected",
+        "test_figures: referee, but it calls no function of another library",
+        "test_words: property, but no number in it is drawn at random",
+    ]
+    told = reader.kinds(path)
+    assert not told["test_gradient"].referees
+    assert told["test_given"].by_hand
+    assert told["test_drawn"].is_property
+
+
+def test_tests_are_what_their_authors_say_they_are():
+    reader = importlib.import_module("kinds_of_tests")
+    paths = sorted((ROOT / "tests").rglob("test_*.py"))
+    wrong = {path.name: reader.wrong_labels(path) for path in paths}
+    assert {name: faults for name, faults in wrong.items() if faults} == {}
+    labels = [label for path in paths for _, each in reader.labeled(path) for label in each]
+    assert min(map(labels.count, reader.LABELS)) >= 20
 
 
 def test_every_public_equation_is_tied_to_the_program():

@@ -20,12 +20,14 @@ from pellucid.equations.softmax import softmax
 QUERY, KEY, VALUE = torch.tensor(Q).double(), torch.tensor(K).double(), torch.tensor(V).double()
 
 
+@pytest.mark.by_hand
 def test_unscaled_attention_by_hand():
     """EQ-61: as EQ-50's example, with e in place of e^{1/√2}."""
     moved = 2 * (math.e - 1) / (2 * math.e + 1)
     close(dot_product_attention(QUERY, KEY, VALUE), [[3.0, 4], [3 + moved, 4 + moved]])
 
 
+@pytest.mark.property
 def test_scaled_attention_is_unscaled_attention_of_smaller_queries():
     """EQ-61, ER-67: only 1/√dₖ differs."""
     q, k, v = torch.randn(2, 3, 4), torch.randn(2, 5, 4), torch.randn(2, 5, 6)
@@ -35,6 +37,7 @@ def test_scaled_attention_is_unscaled_attention_of_smaller_queries():
     close(dot_product_attention(q, k, v, mask), referee)
 
 
+@pytest.mark.property
 def test_any_number_of_states_becomes_one_vector():
     """EQ-135, EQ-136: c = Σ αₜ hₜ, of the same size for 3 states and for 30."""
     for count in (3, 30):
@@ -44,12 +47,14 @@ def test_any_number_of_states_becomes_one_vector():
         close(attend(states, query), dot_product_attention(query[None], states, states)[0])
 
 
+@pytest.mark.by_hand
 def test_additive_scores_by_hand():
     """EQ-135: v·tanh(sW + hU) with one hidden unit: 2 tanh(3·1 + 4·(-.5))."""
     one = [torch.tensor(x) for x in ([[3.0]], [[4.0]], [[1.0]], [[-0.5]], [2.0])]
     close(additive_scores(*one), [[2 * math.tanh(3 - 2)]])
 
 
+@pytest.mark.property
 def test_additive_attention_is_bahdanaus_sum():
     """EQ-135: loops over decoder steps t and source words j; widths may all differ."""
     s, h, values = torch.randn(2, 3), torch.randn(4, 5), torch.randn(4, 6)
@@ -64,6 +69,7 @@ def test_additive_attention_is_bahdanaus_sum():
     close(batched, context.expand(2, 2, 6))
 
 
+@pytest.mark.property
 def test_general_attention_with_an_identity_is_dot_attention():
     """EQ-136: score(h, h̄) = hᵀ W h̄; W = 1 leaves the dot product."""
     q, k, v = torch.randn(2, 3), torch.randn(4, 5), torch.randn(4, 6)
@@ -74,6 +80,7 @@ def test_general_attention_with_an_identity_is_dot_attention():
     close(general_attention(k, k, v, torch.eye(5)), dot_product_attention(k, k, v))
 
 
+@pytest.mark.property
 @pytest.mark.parametrize("kind", ["dot", "general", "additive"])
 def test_hidden_states_are_not_attended_to(kind):
     """EQ-135, EQ-136: masked = left out; a query that sees nothing gets zeros."""
@@ -94,6 +101,7 @@ def test_hidden_states_are_not_attended_to(kind):
     close(attend_to(k, v, torch.tensor([[True], [False]]))[1], torch.zeros(6))
 
 
+@pytest.mark.property
 def test_what_was_attended_to_and_what_was_known_are_mixed():
     """EQ-136: tanh([c; h] W_c), c first."""
     c, h, w_c = torch.randn(2, 3), torch.randn(2, 4), torch.randn(7, 5)

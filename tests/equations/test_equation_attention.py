@@ -27,11 +27,13 @@ STRONG = math.exp(1 / math.sqrt(2))
 """The exponential of a score of 1, scaled with dₖ = 2; a score of 0 gives 1."""
 
 
+@pytest.mark.by_hand
 def test_dot_products_by_hand():
     """EQ-51: rows (1,0), (0,1) against (1,0), (0,1), (1,1)."""
     close(dot_products(QUERY, KEY), [[1.0, 0, 1], [0, 1, 1]])
 
 
+@pytest.mark.property
 def test_scores_are_dot_products_over_the_root_of_the_width():
     """EQ-51, EQ-65: dₖ = 4 halves them; every entry is one dot product."""
     q, k = torch.randn(3, 4), torch.randn(5, 4)
@@ -41,6 +43,7 @@ def test_scores_are_dot_products_over_the_root_of_the_width():
     close(attention_scores(q, k), loop)
 
 
+@pytest.mark.by_hand
 def test_weights_by_hand():
     """EQ-52: e^{1/√2} where query and key agree, 1 where not, divided by the row's sum."""
     total = 2 * STRONG + 1
@@ -50,12 +53,14 @@ def test_weights_by_hand():
     )
 
 
+@pytest.mark.by_hand
 def test_attention_by_hand():
     """EQ-50: the first row is symmetric about v₂ = (3, 4); the second is moved by 2(s-1)/(2s+1)."""
     moved = 2 * (STRONG - 1) / (2 * STRONG + 1)
     close(attention(QUERY, KEY, VALUE), [[3.0, 4], [3 + moved, 4 + moved]])
 
 
+@pytest.mark.by_hand
 def test_masked_attention_by_hand():
     """EQ-74: the first word sees itself only; in the last row one key has a score of 2/√2."""
     weak = 1 / (1 + STRONG)
@@ -81,6 +86,7 @@ def test_the_third_word_by_hand_with_two_kept_keys():
     close(values, VALUE)
 
 
+@pytest.mark.property
 def test_weights_are_a_distribution_over_the_keys():
     """EQ-53: non-negative, and each row sums to one."""
     weights = attention_weights(torch.randn(2, 4, 3), torch.randn(2, 5, 3))
@@ -88,6 +94,7 @@ def test_weights_are_a_distribution_over_the_keys():
     close(weights.sum(-1), torch.ones(2, 4))
 
 
+@pytest.mark.property
 def test_single_weight_normalizer_and_vector_are_the_matrix_entry_by_entry():
     """EQ-54, EQ-55, EQ-56: wᵢⱼ, Sᵢ and aᵢ for each i and j."""
     q, k, v = torch.randn(2, 4), torch.randn(3, 4), torch.randn(3, 5)
@@ -98,11 +105,13 @@ def test_single_weight_normalizer_and_vector_are_the_matrix_entry_by_entry():
             close(attention_weight(q[i], k, j), weights[i, j])
 
 
+@pytest.mark.by_hand
 def test_normalizer_by_hand():
     """EQ-54: S = e^{1/√2} + 1 + e^{1/√2} for the first query of the example."""
     close(attention_normalizer(QUERY[0], KEY), 2 * STRONG + 1)
 
 
+@pytest.mark.property
 def test_attention_vectors_stay_between_the_values():
     """EQ-55: a mean lies between the smallest and the largest; of equal values it is that value."""
     q, k, v = torch.randn(6, 3), torch.randn(5, 3), torch.randn(5, 4)
@@ -120,6 +129,7 @@ MASKS = {
 }
 
 
+@pytest.mark.referee
 @pytest.mark.parametrize("may_attend", MASKS.values(), ids=MASKS)
 def test_attention_is_torchs_fused_attention(may_attend):
     """EQ-50: values and gradients, also for a query that may attend to nothing."""
@@ -136,6 +146,7 @@ def test_attention_is_torchs_fused_attention(may_attend):
         close(mine, referee)
 
 
+@pytest.mark.property
 def test_a_query_that_sees_nothing_gets_nothing_and_passes_no_gradient():
     """EQ-73, ER-42: zeros, not NaN, forwards and backwards."""
     inputs = [torch.randn(shape, requires_grad=True) for shape in [(2, 3), (4, 3), (4, 5)]]
@@ -146,6 +157,7 @@ def test_a_query_that_sees_nothing_gets_nothing_and_passes_no_gradient():
     close(gradients[0][0], torch.zeros(3))
 
 
+@pytest.mark.property
 def test_no_word_is_moved_by_what_comes_later():
     """EQ-74, EQ-76: rows up to i are bitwise the same, and their gradients to later rows are 0."""
     x = torch.randn(5, 4, requires_grad=True)
@@ -157,6 +169,7 @@ def test_no_word_is_moved_by_what_comes_later():
     assert gradient[:3].ne(0).all()
 
 
+@pytest.mark.property
 def test_projections_are_row_by_row():
     """EQ-62: Q, K and V of a row depend on that row only, each through its own matrix."""
     x, w_q, w_k, w_v = torch.randn(3, 4), torch.randn(4, 2), torch.randn(4, 2), torch.randn(4, 5)
@@ -164,12 +177,14 @@ def test_projections_are_row_by_row():
         close(projected, torch.stack([sum(row[d] * weight[d] for d in range(4)) for row in x]))
 
 
+@pytest.mark.property
 def test_weights_times_values_is_attention():
     """EQ-63: H = A V."""
     q, k, v = project_qkv(torch.randn(3, 4), *[torch.randn(4, 4) for _ in range(3)])
     close(attention_weights(q, k) @ v, attention(q, k, v))
 
 
+@pytest.mark.property
 def test_a_sentence_has_a_square_map():
     """EQ-139: nine words, nine rows, each a distribution."""
     words = ["the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog"]
@@ -179,6 +194,7 @@ def test_a_sentence_has_a_square_map():
     close(weights.sum(-1), torch.ones(9))
 
 
+@pytest.mark.property
 def test_float32_stays_float32():
     """EQ-50: close to float64, in the type that came in."""
     q, k, v = torch.randn(2, 3), torch.randn(4, 3), torch.randn(4, 5)
@@ -236,6 +252,7 @@ def test_shapes_that_do_not_fit_are_named(call, message):
     assert str(caught.value) == message
 
 
+@pytest.mark.property
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_batch_axes_of_one_are_repeated():
     """EQ-50: one set of queries may look at many sets of keys."""

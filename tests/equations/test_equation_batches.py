@@ -97,6 +97,7 @@ FUNCTIONS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+@pytest.mark.property
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_each_sentence_of_a_batch_of_batches_is_treated_as_if_it_were_alone(name: str):
     """Two axes in front, of other sizes than all that follow: none is taken for another."""
@@ -107,12 +108,14 @@ def test_each_sentence_of_a_batch_of_batches_is_treated_as_if_it_were_alone(name
             close(together[row, column], function(x[row, column]))
 
 
+@pytest.mark.property
 def test_an_offset_that_is_not_given_is_none():
     x = torch.randn(3, SIZE)
     close(relative_scores(x, x, TABLE), relative_scores(x, x, TABLE, offset=0))
     assert not relative_scores(x, x, TABLE, offset=1).allclose(relative_scores(x, x, TABLE))
 
 
+@pytest.mark.property
 def test_a_single_head_is_the_row_itself():
     x = torch.randn(3, SIZE)
     close(split_heads(x, 1), x.unsqueeze(0))

@@ -28,6 +28,7 @@ from pellucid.equations.positions import add_positions, sinusoidal_positions
 from pellucid.equations.softmax import softmax
 
 
+@pytest.mark.property
 def test_order_of_multiplication_turns_around():
     """EQ-37: (X W)ᵀ = Wᵀ Xᵀ; columns of columns are rows."""
     x, w = torch.randn(2, 3, 4), torch.randn(4, 5)
@@ -35,6 +36,7 @@ def test_order_of_multiplication_turns_around():
     assert to_columns(to_columns(x)).equal(x)
 
 
+@pytest.mark.by_hand
 def test_entries_are_multiplied_one_by_one():
     """EQ-35: (1,2,3) * (4,5,6) = (4,10,18)."""
     left, right = torch.tensor([1.0, 2, 3]), torch.tensor([4.0, 5, 6])
@@ -43,6 +45,7 @@ def test_entries_are_multiplied_one_by_one():
     close(inner_product(left, right), 32.0)
 
 
+@pytest.mark.property
 def test_matrix_product_is_a_triple_loop():
     """EQ-36: Σ_β T^{α,β} S^{β,γ}, equal to @."""
     t, s = torch.randn(2, 3), torch.randn(3, 4)
@@ -51,6 +54,7 @@ def test_matrix_product_is_a_triple_loop():
     close(matrix_product(t, s), t @ s)
 
 
+@pytest.mark.by_hand
 def test_one_hot_words_stand_as_columns():
     """EQ-13: ids 2, 0 of three words."""
     ids = torch.tensor([2, 0])
@@ -59,6 +63,7 @@ def test_one_hot_words_stand_as_columns():
     assert one_hot_columns(ids, 3, torch.float32).dtype == torch.float32
 
 
+@pytest.mark.property
 def test_embedding_in_columns_is_the_embedding_transposed():
     """EQ-16: E x = (W[ids])ᵀ with E = Wᵀ."""
     ids, weight = torch.randint(6, (2, 4)), torch.randn(6, 5)
@@ -72,6 +77,7 @@ def test_positions_in_columns_are_the_positions_transposed():
     assert sinusoidal_columns(4, 7, torch.float32).dtype == torch.float32
 
 
+@pytest.mark.property
 def test_projections_of_all_heads_are_blocks_of_one_matrix():
     """EQ-64: per head (eᵀ W[ν]ᵀ)ᵀ; rows ν·d … (ν+1)·d of the whole."""
     w, e = torch.randn(3, 2, 5), torch.randn(4, 5, 6)
@@ -82,6 +88,7 @@ def test_projections_of_all_heads_are_blocks_of_one_matrix():
     close(merge_heads_columns(projected), w.flatten(0, 1) @ e)
 
 
+@pytest.mark.property
 def test_scores_have_keys_first():
     """EQ-65: B = (Q Kᵀ/√d)ᵀ."""
     q, k = torch.randn(2, 4, 3), torch.randn(2, 4, 5)
@@ -89,6 +96,7 @@ def test_scores_have_keys_first():
     close(scores_columns(q, k), to_columns(attention_scores(to_columns(q), to_columns(k))))
 
 
+@pytest.mark.property
 def test_columns_of_weights_sum_to_one_and_rows_do_not():
     """EQ-67: Σ_α P(α|ν,α') = 1 over the keys."""
     q, k = torch.randn(2, 4, 3), torch.randn(2, 4, 5)
@@ -98,6 +106,7 @@ def test_columns_of_weights_sum_to_one_and_rows_do_not():
     close(p, to_columns(attention_weights(to_columns(q), to_columns(k))))
 
 
+@pytest.mark.property
 def test_attention_in_columns_is_attention_transposed():
     """EQ-66: A = attention(Qᵀ, Kᵀ, Vᵀ)ᵀ, per head; the softmax over queries is another thing."""
     q, k, v = torch.randn(2, 4, 3), torch.randn(2, 4, 5), torch.randn(2, 6, 5)
@@ -106,6 +115,7 @@ def test_attention_in_columns_is_attention_transposed():
     assert not (v @ softmax(scores_columns(q, k), dim=-1)).allclose(expected)
 
 
+@pytest.mark.by_hand
 def test_two_words_by_hand():
     """EQ-69: columns = words; scores (1, 1)/√3 for query 0 and (0, 1)/√3 for query 1."""
     q = torch.tensor([[1.0, 0], [0, 1], [0, 0]])
@@ -119,6 +129,7 @@ def test_two_words_by_hand():
     close(attention_columns(q, k, v), mixed)
 
 
+@pytest.mark.property
 def test_heads_are_stacked_in_order():
     """EQ-33, EQ-68: Δ = ν·d + δ; Concat of the row form, transposed."""
     x = torch.randn(2, 3, 4, 5)
@@ -128,6 +139,7 @@ def test_heads_are_stacked_in_order():
     assert merged.equal(to_columns(merge_heads(to_columns(x))))
 
 
+@pytest.mark.property
 def test_feed_forward_in_columns_is_the_row_form_transposed():
     """EQ-103: W₂ ReLU(W₁x + b₁) + b₂."""
     x, w_1, b_1 = torch.randn(2, 5, 4), torch.randn(4, 7), torch.randn(7)
@@ -136,6 +148,7 @@ def test_feed_forward_in_columns_is_the_row_form_transposed():
     close(columns, to_columns(feed_forward(x, w_1, b_1, w_2, b_2)))
 
 
+@pytest.mark.property
 def test_a_whole_layer_of_bayesuvius_is_the_row_form_transposed():
     """EQ-37: embedding, positions, heads and network in columns, against rows."""
     ids, weight = torch.tensor([3, 1, 3]), torch.randn(6, 4)

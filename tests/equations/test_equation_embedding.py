@@ -17,6 +17,7 @@ from pellucid.equations.embedding import (
 from pellucid.equations.softmax import softmax
 
 
+@pytest.mark.by_hand
 def test_one_hot_by_hand():
     """EQ-13: ids 2, 0 of three words; each row sums to one and its argmax is the id."""
     ids = torch.tensor([2, 0])
@@ -24,6 +25,8 @@ def test_one_hot_by_hand():
     assert one_hot(ids, 3).argmax(-1).equal(ids)
 
 
+@pytest.mark.referee
+@pytest.mark.property
 def test_one_hot_is_torchs_in_the_type_asked_for():
     """EQ-13: torch's default dtype if none is given."""
     ids = torch.randint(5, (2, 3))
@@ -31,6 +34,7 @@ def test_one_hot_is_torchs_in_the_type_asked_for():
     assert one_hot(ids, 5, torch.float32).dtype == torch.float32
 
 
+@pytest.mark.property
 def test_looking_up_is_multiplying():
     """EQ-14, EQ-18: one_hot(ids) W = W[ids], bit for bit, one row per word."""
     ids, weight = torch.randint(5, (2, 3)), torch.randn(5, 4)
@@ -38,6 +42,7 @@ def test_looking_up_is_multiplying():
     assert embed(ids, weight)[1, 2].equal(weight[ids[1, 2]])
 
 
+@pytest.mark.property
 def test_width_four_doubles_and_512_multiplies_by_its_root():
     """EQ-15, EQ-107: √d_model."""
     weight = torch.randn(5, 4)
@@ -46,6 +51,7 @@ def test_width_four_doubles_and_512_multiplies_by_its_root():
     close(scaled_embedding(torch.tensor([1]), wide), torch.full((1, 512), math.sqrt(512)))
 
 
+@pytest.mark.property
 def test_both_languages_may_share_one_matrix():
     """EQ-19: the gradient of a shared, tied matrix is the sum over its three uses."""
     weight = torch.randn(5, 4, requires_grad=True)
@@ -60,6 +66,7 @@ def test_both_languages_may_share_one_matrix():
     close(shared, sum(torch.autograd.grad(logits(*apart), apart)), tolerance=1e-10)
 
 
+@pytest.mark.by_hand
 def test_shift_by_hand():
     """EQ-106: [i, am, a, student, STOP] → [START, i, am, a, student]."""
     assert shift_right(torch.tensor([7, 8, 9, 6, 3]), start_id=2).tolist() == [2, 7, 8, 9, 6]
@@ -68,6 +75,7 @@ def test_shift_by_hand():
     assert shift_right(batch.int(), 2).dtype == torch.int32
 
 
+@pytest.mark.property
 def test_zero_start_is_the_shift_with_a_zero_vector():
     """EQ-106: the first row is zero, so only the position is left; the rest is the shift."""
     weight, labels = torch.randn(5, 4), torch.tensor([[1, 4, 3], [2, 2, 3]])
@@ -78,6 +86,7 @@ def test_zero_start_is_the_shift_with_a_zero_vector():
     close(embed_one_hot(one_hot_labels, weight), shifted)
 
 
+@pytest.mark.by_hand
 def test_logits_by_hand():
     """EQ-112: Z = (1, 2) W^S + b^S."""
     states, w_s = torch.tensor([[1.0, 2]]), torch.tensor([[1.0, 0, 3], [0, 1, 4]])
@@ -85,6 +94,7 @@ def test_logits_by_hand():
     close(output_logits(states, w_s, torch.tensor([0.5, 0, -1])), [[1.5, 2, 10]])
 
 
+@pytest.mark.referee
 def test_output_is_a_distribution_over_the_vocabulary():
     """EQ-112, EQ-113: referee nn.Linear; rows of softmax(Z) sum to one."""
     linear = torch.nn.Linear(4, 9)

@@ -2,6 +2,7 @@
 
 import math
 
+import pytest
 import torch
 from equation_checks import close
 from torch import Tensor
@@ -54,6 +55,7 @@ class Speaker:
         return said
 
 
+@pytest.mark.property
 def test_er_13_the_inner_width_is_free_and_no_gain_would_fit():
     """ER-13, EQ-100: 4 → 7 → 4; d_ff is no width of the model."""
     parts = torch.randn(4, 7), torch.randn(7), torch.randn(7, 4), torch.randn(4)
@@ -62,6 +64,7 @@ def test_er_13_the_inner_width_is_free_and_no_gain_would_fit():
     close(feed_forward(x, *parts), by_hand + parts[3])
 
 
+@pytest.mark.property
 def test_er_14_in_cross_attention_queries_are_the_target():
     """ER-14, EQ-116: four target words look at three source words: 4 × 3, not 3 × 4."""
     target, source = torch.randn(4, 6), torch.randn(3, 6)
@@ -71,6 +74,7 @@ def test_er_14_in_cross_attention_queries_are_the_target():
     assert multi_head_attention(target, source, source, *block_weights()).shape == (4, 6)
 
 
+@pytest.mark.property
 def test_er_16_n_plus_one_words_give_n_plus_two_states():
     """ER-16, EQ-131: f₀ … f₃ are four words; with h₀ there are five states, h₀ … h₄."""
     hidden = torch.randn(2)
@@ -81,12 +85,14 @@ def test_er_16_n_plus_one_words_give_n_plus_two_states():
     close(rnn(words[:3], hidden, *parts)[-1], states[3])
 
 
+@pytest.mark.by_hand
 def test_er_18_cross_entropy_has_a_formula():
     """ER-18, EQ-118: -Σ y log p with labels and probabilities, p = (.5, .25, .25), label 1."""
     logits = torch.tensor([[0.5, 0.25, 0.25]]).log()
     close(distribution_cross_entropy(one_hot(torch.tensor([1]), 3), logits), [math.log(4)])
 
 
+@pytest.mark.by_hand
 def test_er_24_the_argument_is_scaled_and_not_the_softmax():
     """ER-24, EQ-45: softmax(s)/√dₖ sums to ½ for dₖ = 4."""
     s = torch.tensor([1.0, 2, 4])
@@ -95,6 +101,7 @@ def test_er_24_the_argument_is_scaled_and_not_the_softmax():
     close(scaled_softmax(s, 2), softmax(torch.tensor([0.5, 1, 2])))
 
 
+@pytest.mark.property
 def test_er_27_embeddings_are_as_wide_as_all_heads_together():
     """ER-27, EQ-64: four heads of two from columns of eight, so that a residual can be added."""
     e, w = torch.randn(8, 5), torch.randn(4, 2, 8)
@@ -103,6 +110,7 @@ def test_er_27_embeddings_are_as_wide_as_all_heads_together():
     close(merged, w.reshape(8, 8) @ e)
 
 
+@pytest.mark.property
 def test_er_34_blocks_follow_one_another():
     """ER-34, EQ-111: another first block changes what the second one gets; in series ≠ beside."""
     x, first, second, other = torch.randn(3, 6), *(block_weights() for _ in range(3))
@@ -111,6 +119,7 @@ def test_er_34_blocks_follow_one_another():
     assert not series.allclose((block(x, first, None) + block(x, second, None)) / 2)
 
 
+@pytest.mark.property
 def test_er_37_predicting_anew_is_appending_as_long_as_there_is_a_mask():
     """ER-37, EQ-124: "∅ he" cannot become "i am"; without the mask it can."""
     changed = 0
@@ -128,6 +137,7 @@ def test_er_37_predicting_anew_is_appending_as_long_as_there_is_a_mask():
     assert changed > 0
 
 
+@pytest.mark.property
 def test_er_39_the_table_of_inference_reads_whole_prefixes():
     """ER-39, EQ-129: row k is (start, prediction 1, …, k - 1); one word alone would not do."""
     speaker = Speaker()
@@ -140,6 +150,7 @@ def test_er_39_the_table_of_inference_reads_whole_prefixes():
     assert any(each.predict(prefix)[-1] != each.predict(prefix[-1:])[-1] for each in wholes)
 
 
+@pytest.mark.property
 def test_er_66_padding_is_not_looked_at():
     """ER-66, EQ-73: a sentence of two in a row of four has the weights it has alone."""
     scores = torch.randn(2, 4)

@@ -12,6 +12,7 @@ W_2, B_2 = torch.tensor([[1.0, 0], [0, 1], [1, 1]]), torch.tensor([0.1, -0.1])
 PARAMETERS = [parameter.double() for parameter in (W_1, B_1, W_2, B_2)]
 
 
+@pytest.mark.by_hand
 def test_relu_by_hand():
     """EQ-99: (-1, 0, 2) → (0, 0, 2); a second time changes nothing."""
     close(relu(torch.tensor([-1.0, 0, 2])), [0.0, 0, 2])
@@ -20,6 +21,7 @@ def test_relu_by_hand():
     assert relu(x).equal(torch.relu(x))
 
 
+@pytest.mark.by_hand
 @pytest.mark.parametrize(
     ("x", "expected"),
     [
@@ -34,6 +36,7 @@ def test_two_features_by_hand(x, expected):
     close(feed_forward(torch.tensor(x), *PARAMETERS), expected, tolerance=1e-7)
 
 
+@pytest.mark.property
 def test_each_position_is_alone():
     """EQ-101: every row goes through the same network; order does not matter."""
     x = torch.randn(2, 3, 2)
@@ -45,6 +48,7 @@ def test_each_position_is_alone():
     assert is_permutation_equivariant(lambda x: feed_forward(x, *PARAMETERS), x, order)
 
 
+@pytest.mark.referee
 @pytest.mark.parametrize(
     ("ours", "theirs"),
     [(relu, torch.nn.ReLU()), (gelu, torch.nn.GELU()), (silu, torch.nn.SiLU())],
@@ -57,6 +61,7 @@ def test_feed_forward_is_two_linear_layers_of_torch(ours, theirs):
     close(output, second(theirs(first(x))))
 
 
+@pytest.mark.by_hand
 def test_smooth_activations_by_hand():
     """GELU(1) = Φ(1) = (1 + erf(1/√2))/2, SiLU(1) = 1/(1 + 1/e); both are 0 at 0."""
     close(gelu(torch.tensor([1.0, 0])), [(1 + math.erf(math.sqrt(0.5))) / 2, 0])

@@ -25,12 +25,14 @@ def weights(heads: int, d_model: int, key_size: int, value_size: int) -> list[to
     ]
 
 
+@pytest.mark.by_hand
 def test_six_columns_make_two_heads_of_three():
     """EQ-33: Δ = ν·d + δ: the first head gets the first three columns."""
     x = torch.arange(12.0).reshape(2, 6)
     assert split_heads(x, 2).tolist() == [[[0, 1, 2], [6, 7, 8]], [[3, 4, 5], [9, 10, 11]]]
 
 
+@pytest.mark.property
 @pytest.mark.parametrize("batch", [(), (2,), (2, 3)])
 def test_merging_undoes_splitting(batch):
     """EQ-33: T → T → T, with any number of batch axes."""
@@ -39,6 +41,7 @@ def test_merging_undoes_splitting(batch):
     assert merge_heads(split_heads(x, 4)).equal(x)
 
 
+@pytest.mark.property
 def test_merging_is_concatenation():
     """EQ-34: (A⁰, …, A⁷) side by side; referee torch.cat."""
     heads = torch.randn(8, 5, 3)
@@ -55,6 +58,7 @@ def test_a_width_that_cannot_be_cut_is_refused(heads):
     )
 
 
+@pytest.mark.by_hand
 def test_the_base_model_s_heads_by_hand():
     """EQ-80: 512 columns and 8 heads make 64 each; a width that does not divide is refused."""
     assert head_size(512, 8) == 64
@@ -64,6 +68,7 @@ def test_the_base_model_s_heads_by_hand():
         assert str(caught.value) == f"d_model must be a multiple of heads={heads}, got 512"
 
 
+@pytest.mark.property
 def test_one_head_with_identities_is_plain_attention():
     """EQ-78: W's = 1 leave softmax(QKᵀ/√dₖ)V."""
     q, k, v = torch.randn(2, 3), torch.randn(4, 3), torch.randn(4, 3)
@@ -72,6 +77,7 @@ def test_one_head_with_identities_is_plain_attention():
     close(multi_head_attention(q, k, v, one[None], one[None], one[None], one), attention(q, k, v))
 
 
+@pytest.mark.property
 def test_all_heads_at_once_are_the_loop_over_heads():
     """EQ-77: Concat(head₁, …, head_h) W^O, with d_v unequal to d_model / h."""
     q, k, v = torch.randn(3, 16), torch.randn(5, 16), torch.randn(5, 16)
@@ -80,6 +86,7 @@ def test_all_heads_at_once_are_the_loop_over_heads():
     close(multi_head_attention(q, k, v, w_q, w_k, w_v, w_o), torch.cat(heads, -1) @ w_o)
 
 
+@pytest.mark.property
 def test_as_many_answers_come_out_as_queries_went_in():
     """EQ-79: m = 3, n = 5, h = 4, dᵥ = 6: heads 3×6, side by side 3×24, output 3×16."""
     w_q, w_k, w_v, w_o = weights(4, 16, 4, 6)
@@ -88,6 +95,7 @@ def test_as_many_answers_come_out_as_queries_went_in():
     assert multi_head_attention(q, k, k, w_q, w_k, w_v, w_o).shape == (3, 16)
 
 
+@pytest.mark.referee
 def test_multi_head_attention_is_torchs():
     """EQ-77, EQ-82, EQ-83: referee nn.MultiheadAttention, whose masks say True = hidden."""
     heads, size, d_model = 2, 3, 6
@@ -101,6 +109,7 @@ def test_multi_head_attention_is_torchs():
     close(multi_head_attention(x, x, x, w_q, w_k, w_v, w_o, causal_mask(4)), expected)
 
 
+@pytest.mark.property
 def test_the_mask_is_the_same_for_every_head_and_may_differ_between_sentences():
     """EQ-83: sentence 0 hides its last key, sentence 1 nothing."""
     parts = weights(3, 6, 2, 2)
@@ -111,6 +120,7 @@ def test_the_mask_is_the_same_for_every_head_and_may_differ_between_sentences():
     close(output[1], multi_head_attention(x[1], x[1], x[1], *parts))
 
 
+@pytest.mark.property
 def test_concatenation_is_a_sum_of_blocks():
     """EQ-81: Σᵢ headᵢ W^O₍ᵢ₎ is the whole; this pins concatenation to columns."""
     heads, w_o = torch.randn(2, 4, 5, 3), torch.randn(12, 7)
@@ -120,6 +130,7 @@ def test_concatenation_is_a_sum_of_blocks():
     close(each[1, 2], heads[1, 2] @ w_o[6:9])
 
 
+@pytest.mark.property
 def test_self_attention_is_blind_to_order_until_masked():
     """EQ-20, EQ-82: MultiHeadSelf(ΠX) = Π MultiHeadSelf(X); not so with a causal mask."""
     parts = weights(2, 6, 3, 3)
@@ -130,6 +141,7 @@ def test_self_attention_is_blind_to_order_until_masked():
     )
 
 
+@pytest.mark.property
 def test_cross_attention_does_not_care_how_the_memory_is_ordered():
     """EQ-89: three source words, four target words; permuting the source changes nothing."""
     parts = weights(2, 6, 3, 3)
@@ -140,6 +152,7 @@ def test_cross_attention_does_not_care_how_the_memory_is_ordered():
     close(multi_head_attention(target, shuffled, shuffled, *parts), output)
 
 
+@pytest.mark.property
 def test_two_stages_are_one_product_per_head():
     """EQ-87, EQ-88: projecting twice = projecting once with W_q W_q⁽ⁱ⁾, for q, k and v."""
     x, w_o = torch.randn(3, 8), torch.randn(4, 8)
@@ -188,6 +201,7 @@ def test_an_output_projection_that_does_not_fit_is_named():
     assert str(caught.value) == message
 
 
+@pytest.mark.by_hand
 def test_rank_counts_independent_columns():
     """EQ-87: two heads with the same column have rank 1, with different ones 2."""
     a, b = torch.tensor([[1.0], [0], [0]]), torch.tensor([[1.0], [1], [0]])

@@ -28,6 +28,7 @@ P = torch.tensor([0.1, 0.7, 0.1, 0.1], dtype=torch.float64)
 """The catalogue's prediction for EQ-119 and EQ-120; the label is word 1."""
 
 
+@pytest.mark.by_hand
 def test_one_half_and_one_quarter_by_hand():
     """EQ-118: -log ½ - log ¼ = 3 log 2; the mean is half of that; e^{-L} is the product."""
     logits = torch.tensor([[0.5, 0.25, 0.25], [0.25, 0.25, 0.5]]).log()
@@ -38,6 +39,7 @@ def test_one_half_and_one_quarter_by_hand():
     close((-cross_entropy(logits, labels)).exp(), 1 / 8)
 
 
+@pytest.mark.referee
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 @pytest.mark.parametrize("smoothing", [0, 0.1, 1])
 def test_losses_are_torchs(reduction, smoothing):
@@ -60,6 +62,7 @@ def test_losses_are_torchs(reduction, smoothing):
             close(cross_entropy(logits, labels, reduction, pad_id), ours)
 
 
+@pytest.mark.referee
 def test_nothing_to_learn_costs_nothing():
     """EQ-118: of padding alone both sum and mean are 0, and so is the gradient; torch says NaN."""
     logits = torch.randn(2, 5, requires_grad=True)
@@ -68,6 +71,7 @@ def test_nothing_to_learn_costs_nothing():
     close(torch.autograd.grad(loss, logits)[0], torch.zeros(2, 5))
 
 
+@pytest.mark.property
 def test_the_default_is_the_sum_over_everything():
     """EQ-118, ER-47: no label is ignored unless asked for."""
     logits, labels = torch.randn(3, 5), torch.zeros(3, dtype=torch.int32)
@@ -93,11 +97,13 @@ def test_labels_that_do_not_fit_are_named():
     )
 
 
+@pytest.mark.by_hand
 def test_four_words_by_hand():
     """EQ-120: K = 4, ε = 0.1: every word gets 0.025, and the right one 0.9 more."""
     close(smooth_labels(torch.tensor([2]), 4, 0.1), [[0.025, 0.025, 0.925, 0.025]])
 
 
+@pytest.mark.by_hand
 def test_the_namesakes_by_hand():
     """EQ-120, ER-48: ε/(K-1) for the others; ε/(K-2) for those that are not padding either."""
     labels = torch.tensor([[2, 0]])
@@ -139,6 +145,7 @@ def test_smoothed_loss_checks_its_smoothing():
         smoothed_cross_entropy(torch.zeros(1, 2), torch.zeros(1).long(), 2)
 
 
+@pytest.mark.by_hand
 def test_smoothed_loss_by_hand():
     """EQ-120: p = (.1,.7,.1,.1), label 1: -.925 log .7 - .075 log .1; hard: -log .7."""
     label = torch.tensor([1])
@@ -148,6 +155,7 @@ def test_smoothed_loss_by_hand():
     close(distribution_cross_entropy(smooth_labels(label, 4, 0.1), P.log()[None]), [expected])
 
 
+@pytest.mark.by_hand
 def test_divergence_by_hand():
     """EQ-119: KL = CE - H(q) = .502618 - .348780 = .153838."""
     q = smooth_labels(torch.tensor([1]), 4, 0.1)
@@ -158,6 +166,7 @@ def test_divergence_by_hand():
     close(kl_divergence(q, q.log() + 5), [0.0])
 
 
+@pytest.mark.referee
 def test_divergence_is_torchs():
     """EQ-119: referee kl_div on log-probabilities."""
     q, logits = softmax(torch.randn(2, 3, 5)), torch.randn(2, 3, 5)
@@ -165,6 +174,7 @@ def test_divergence_is_torchs():
     close(kl_divergence(q, logits), referee)
 
 
+@pytest.mark.property
 def test_divergence_and_cross_entropy_teach_the_same():
     """EQ-119, ER-73: equal for a one-hot target, and equal gradients for any fixed target."""
     logits = torch.randn(4, requires_grad=True)
@@ -178,6 +188,7 @@ def test_divergence_and_cross_entropy_teach_the_same():
     close(one, two)
 
 
+@pytest.mark.by_hand
 def test_a_word_that_never_comes_surprises_nobody():
     """EQ-119: 0 log 0 = 0, also where the model rules the word out (-inf), also backwards."""
     logits = torch.tensor([0.0, -math.inf, 1], requires_grad=True)
@@ -198,6 +209,7 @@ def test_vocabularies_that_differ_are_named():
     )
 
 
+@pytest.mark.property
 def test_a_sentence_is_as_likely_as_its_words_together():
     """EQ-117: the sum over positions, padding left out; e^{-L} of the summed loss."""
     logits, labels = torch.randn(2, 3, 5), torch.tensor([[1, 2, 3], [4, 0, 0]])
@@ -209,6 +221,7 @@ def test_a_sentence_is_as_likely_as_its_words_together():
     close(sequence_log_prob(logits, labels).sum(), -cross_entropy(logits, labels))
 
 
+@pytest.mark.property
 def test_all_sentences_of_a_small_language_sum_to_one():
     """EQ-117: words A, B, stop (2); a prefix decides the next word; after two words: stop.
 

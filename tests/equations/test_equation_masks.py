@@ -12,6 +12,7 @@ from pellucid.equations.softmax import softmax
 INF = math.inf
 
 
+@pytest.mark.by_hand
 def test_three_words_look_back_and_at_themselves():
     """EQ-70: True on and below the diagonal; 0 there and -inf above in additive form."""
     may_attend = causal_mask(3)
@@ -19,6 +20,7 @@ def test_three_words_look_back_and_at_themselves():
     assert additive_mask(may_attend).tolist() == [[0, -INF, -INF], [0, 0, -INF], [0, 0, 0]]
 
 
+@pytest.mark.referee
 def test_causal_mask_is_torchs_triangle():
     """EQ-70: referee torch.tril, for lengths from 0 to 5."""
     for length in range(6):
@@ -36,6 +38,7 @@ def test_additive_mask_has_the_type_asked_for():
     assert additive_mask(causal_mask(2), torch.float32).dtype == torch.float32
 
 
+@pytest.mark.by_hand
 def test_padding_may_not_be_attended_to():
     """The ids that are not the padding symbol's."""
     assert padding_mask(torch.tensor([[5, 3, 0], [0, 7, 9]]), pad_id=0).tolist() == [
@@ -44,6 +47,7 @@ def test_padding_may_not_be_attended_to():
     ]
 
 
+@pytest.mark.property
 def test_mask_as_a_function_is_the_matrix_added():
     """EQ-71, EQ-72: Mask(x) = x + M; what is kept is unchanged."""
     x = torch.randn(2, 3, 3)
@@ -63,6 +67,7 @@ def test_mask_as_a_function_wants_a_square():
     assert caught.value.hint == "offset=3 fits if the queries are the last of the keys"
 
 
+@pytest.mark.by_hand
 def test_masked_weights_are_exactly_zero_and_the_rest_is_a_softmax():
     """EQ-73: exp(-∞) = 0; the kept weights are the softmax of the kept scores alone."""
     weights = masked_softmax(
@@ -72,6 +77,7 @@ def test_masked_weights_are_exactly_zero_and_the_rest_is_a_softmax():
     close(weights[0, 1:], softmax(torch.tensor([1.0, 2])))
 
 
+@pytest.mark.property
 def test_without_a_mask_it_is_the_softmax():
     """EQ-38: nothing hidden, nothing changed."""
     scores = torch.randn(3, 4)
@@ -79,6 +85,7 @@ def test_without_a_mask_it_is_the_softmax():
     close(masked_softmax(scores, torch.ones(1, 1, dtype=torch.bool)), softmax(scores))
 
 
+@pytest.mark.by_hand
 def test_a_query_that_sees_nothing_gets_zeros_and_zero_gradients():
     """ER-42: not NaN, not uniform; and other rows are not harmed, even by wild scores."""
     scores = torch.tensor([[1.0, INF], [3, 4]], requires_grad=True)
@@ -91,6 +98,7 @@ def test_a_query_that_sees_nothing_gets_zeros_and_zero_gradients():
     close(gradient, torch.stack((torch.zeros(2), torch.stack((p[0] * p[1], -p[0] * p[1])))))
 
 
+@pytest.mark.property
 def test_no_nan_stands_in_the_graph_of_a_query_that_sees_nothing():
     """ER-42: anomaly detection looks at every step of the way back, not only at its end."""
     scores = torch.randn(2, 3, requires_grad=True)
@@ -101,6 +109,7 @@ def test_no_nan_stands_in_the_graph_of_a_query_that_sees_nothing():
     assert torch.autograd.gradgradcheck(lambda s: masked_softmax(s, may_attend), scores)
 
 
+@pytest.mark.referee
 def test_masked_softmax_passes_gradcheck_with_every_kind_of_row():
     """EQ-73: rows that see all, some, one, nothing."""
     may_attend = torch.tensor([[True] * 3, [True, False, True], [False, True, False], [False] * 3])

@@ -20,6 +20,7 @@ DEVIATION = math.sqrt(5) / 2
 NORMED = [-1.5 / DEVIATION, -0.5 / DEVIATION, 0.5 / DEVIATION, 1.5 / DEVIATION]
 
 
+@pytest.mark.by_hand
 def test_mean_and_deviation_by_hand():
     """EQ-92: 2.5 and √1.25, dividing by 4, not by 3."""
     mean, deviation = mean_and_deviation(torch.tensor([ROW]))
@@ -27,6 +28,7 @@ def test_mean_and_deviation_by_hand():
     close(deviation, [[DEVIATION]])
 
 
+@pytest.mark.by_hand
 def test_layer_norm_by_hand():
     """EQ-91, EQ-93: (∓1.5, ∓.5)/σ; gain 2 and bias 1."""
     x = torch.tensor(ROW)
@@ -35,6 +37,7 @@ def test_layer_norm_by_hand():
     close(doubled, [2 * value + 1 for value in NORMED])
 
 
+@pytest.mark.referee
 @pytest.mark.parametrize("eps", [0, 1e-5, 0.3])
 def test_layer_norm_is_torchs(eps):
     """EQ-91, EQ-94: values and gradients, row by row, ε inside the root."""
@@ -52,6 +55,7 @@ def test_layer_norm_is_torchs(eps):
     close(layer_norm(x, bias=bias, eps=eps), layer_norm(x, eps=eps) + bias)
 
 
+@pytest.mark.property
 def test_layer_norm_takes_out_scale_and_shift():
     """EQ-93: LayerNorm(αa + β) = LayerNorm(a), α > 0; mean 0, deviation 1."""
     x = torch.randn(3, 6)
@@ -61,6 +65,7 @@ def test_layer_norm_takes_out_scale_and_shift():
     close(deviation, torch.ones(3, 1))
 
 
+@pytest.mark.referee
 def test_rms_norm_is_torchs():
     """Mean square 1; referee nn.functional.rms_norm."""
     x, gain = torch.randn(3, 5), torch.randn(5)
@@ -69,6 +74,7 @@ def test_rms_norm_is_torchs():
     close(rms_norm(torch.tensor([3.0, 4])), [3 / math.sqrt(12.5), 4 / math.sqrt(12.5)])
 
 
+@pytest.mark.by_hand
 def test_l2_norms_by_hand():
     """EQ-98: (3, 4) → (.6, .8); centered it is (-.5, .5) over √.5."""
     x = torch.tensor([3.0, 4])
@@ -79,12 +85,14 @@ def test_l2_norms_by_hand():
     close(l2_norm(torch.randn(2, 3, 4)).norm(dim=-1), torch.ones(2, 3))
 
 
+@pytest.mark.property
 def test_centered_l2_is_layer_norm_over_the_root_of_the_width():
     """EQ-93, EQ-98: LayerNorm = √k (a - μ)/‖a - μ‖."""
     x = torch.randn(3, 7)
     close(math.sqrt(7) * l2_centered_norm(x), layer_norm(x))
 
 
+@pytest.mark.property
 def test_a_silent_sublayer_changes_nothing():
     """EQ-95: x + 0 = x; the path carries the queries' rows (EQ-97)."""
     x = torch.randn(2, 3)
@@ -92,6 +100,7 @@ def test_a_silent_sublayer_changes_nothing():
     close(residual(x, 2 * x), 3 * x)
 
 
+@pytest.mark.by_hand
 def test_add_and_norm_by_hand():
     """EQ-96, EQ-109: (1,2,3,4) + (4,3,2,2) = (5,5,5,6), which is (-1,-1,-1,3)/√3."""
     x, y = torch.tensor(ROW), torch.tensor([4.0, 3, 2, 2])
@@ -104,6 +113,7 @@ def test_add_and_norm_by_hand():
     )
 
 
+@pytest.mark.referee
 def test_pre_norm_leaves_a_clear_path():
     """x + Sublayer(LayerNorm(x)): with a linear sublayer of torch as referee."""
     x, linear = torch.randn(3, 4), torch.nn.Linear(4, 4)
@@ -113,6 +123,7 @@ def test_pre_norm_leaves_a_clear_path():
     assert norm_and_add(x, torch.zeros_like).equal(x)
 
 
+@pytest.mark.by_hand
 def test_skip_connection_by_hand():
     """EQ-98: (1,2) + (2,2) = (3,4) → (.6,.8); row by row."""
     x, y = torch.tensor([[1.0, 2], [1, 0]]), torch.tensor([[2.0, 2], [1, 0]])
@@ -122,6 +133,7 @@ def test_skip_connection_by_hand():
     close(centered_skip_connection(x[:1], y[:1], eps=0.5), [[-0.5, 0.5]])
 
 
+@pytest.mark.referee
 def test_a_block_is_its_lines_one_after_the_other():
     """EQ-104: two Add & Norms in a row, against torch's own layer in post-norm order."""
     layer = torch.nn.TransformerEncoderLayer(4, 2, 6, dropout=0.0, batch_first=True)
@@ -134,6 +146,7 @@ def test_a_block_is_its_lines_one_after_the_other():
     close(z_4, layer(x))
 
 
+@pytest.mark.by_hand
 def test_pre_norm_without_gain_bias_and_epsilon_is_the_plain_norm():
     """x + 2 LayerNorm(x), by hand: (1, 3) is normalized to (-1, 1)."""
     close(norm_and_add(torch.tensor([1.0, 3.0]), lambda rows: 2 * rows), [-1.0, 5.0])

@@ -9,6 +9,7 @@ from equation_checks import close
 from pellucid.equations.optimizers import adam_update, clip_gradient
 
 
+@pytest.mark.by_hand
 def test_two_steps_of_adam_by_hand():
     """β₁ = β₂ = ½, η = 0.1, g = 4, then g = 2, from θ = 1.
 
@@ -23,6 +24,7 @@ def test_two_steps_of_adam_by_hand():
     close(torch.cat((theta, mean, square)), [0.9 - 0.8 / (3 * math.sqrt(8)), 2.0, 6.0])
 
 
+@pytest.mark.by_hand
 def test_the_first_step_is_the_rate_whatever_the_size_of_the_gradient():
     """Only the sign counts: m̂ / √v̂ = g / |g|."""
     gradient = torch.tensor([1e-3, -5.0, 1e6])
@@ -31,6 +33,7 @@ def test_the_first_step_is_the_rate_whatever_the_size_of_the_gradient():
     close(theta, [-0.01, 0.01, -0.01])
 
 
+@pytest.mark.referee
 @pytest.mark.parametrize("weight_decay", [0.0, 0.3])
 def test_adam_is_torch_s(weight_decay: float):
     """Ten steps with a rate that changes."""
@@ -55,6 +58,7 @@ def test_adam_is_torch_s(weight_decay: float):
         close(ours[0], parameter.detach())
 
 
+@pytest.mark.by_hand
 def test_clipping_by_hand():
     """(3, 4) is 5 long: at most 1 leaves (0.6, 0.8); at most 6, and no limit, leave it as it is."""
     gradient = torch.tensor([3.0, 4])

@@ -25,12 +25,14 @@ from pellucid.equations.positions import (
 )
 
 
+@pytest.mark.by_hand
 def test_four_positions_of_width_four_by_hand():
     """EQ-24: sin n, cos n, sin n/100, cos n/100, for 10000^(2/4) = 100."""
     rows = [[math.sin(n), math.cos(n), math.sin(n / 100), math.cos(n / 100)] for n in range(4)]
     close(sinusoidal_positions(4, 4), rows)
 
 
+@pytest.mark.by_hand
 @pytest.mark.parametrize("d_model", [1, 5, 512])
 def test_every_entry_is_the_formula(d_model):
     """EQ-25: case form of Single Page and Transformers report, as a loop; odd widths too."""
@@ -44,6 +46,7 @@ def test_every_entry_is_the_formula(d_model):
     close(sinusoidal_positions(100, d_model), torch.from_numpy(expected))
 
 
+@pytest.mark.by_hand
 def test_positions_may_start_anywhere_and_have_any_type():
     """EQ-24: rows 7, 8, 9 of the whole; float32 is the rounded float64, not its own sum."""
     close(sinusoidal_positions(3, 6, start=7), sinusoidal_positions(10, 6)[7:])
@@ -67,6 +70,7 @@ def test_wavelengths_say_the_same():
     close(wavelength_positions(3, 5, start=7), sinusoidal_positions(3, 5, start=7))
 
 
+@pytest.mark.by_hand
 def test_wavelengths_by_hand():
     """EQ-26, EQ-27: 2π for the first pair; 2π·100 for the second at d = 4; pairs share theirs."""
     assert [wavelength(feature, 4) for feature in range(4)] == pytest.approx(
@@ -76,6 +80,7 @@ def test_wavelengths_by_hand():
     assert wavelength(510, 512) == pytest.approx(2 * math.pi * 9646.62, abs=0.1)
 
 
+@pytest.mark.by_hand
 def test_a_feature_repeats_after_its_wavelength():
     """EQ-26: moving on by λ(δ) leaves entry δ unchanged, for the whole-numbered λ ≈ 2π · 7/44 …"""
     d_model = 16
@@ -88,6 +93,7 @@ def test_a_feature_repeats_after_its_wavelength():
         )
 
 
+@pytest.mark.by_hand
 def test_moving_on_is_a_rotation():
     """EQ-32: p_{n+k} = p_n R_k; every row has squared length d/2."""
     rows = sinusoidal_positions(50, 16)
@@ -98,6 +104,7 @@ def test_moving_on_is_a_rotation():
     close(position_shift(2, 16) @ position_shift(3, 16), shift)
 
 
+@pytest.mark.by_hand
 def test_positions_agree_by_distance_only():
     """EQ-32: p₃·p₁₀ = p₂₀·p₂₇ = Σᵢ cos(7 / 10000^(2i/16))."""
     rows = sinusoidal_positions(28, 16)
@@ -113,6 +120,7 @@ def test_an_odd_width_has_no_rotation():
     assert str(caught.value) == "d_model must be even, for features go in pairs, got 5"
 
 
+@pytest.mark.property
 def test_positions_are_added_once():
     """EQ-29, EQ-107: X' - X = P, and zeros become P."""
     x, p = torch.randn(2, 5, 4), sinusoidal_positions(5, 4)
@@ -131,6 +139,7 @@ def test_positions_that_do_not_fit_are_named():
     )
 
 
+@pytest.mark.property
 def test_one_hot_positions_append_the_identity():
     """EQ-21: (x_n, e_n), m columns wider."""
     x = torch.randn(2, 3, 4)
@@ -144,6 +153,7 @@ def test_one_hot_positions_append_the_identity():
     assert one_hot_positions(x.float()).dtype == torch.float32
 
 
+@pytest.mark.property
 def test_joint_positions_are_one_network_over_word_and_one_hot_position():
     """EQ-22: ReLU((x, e)(W_x; W_e)) W_z."""
     x, w_x, w_e, w_z = torch.randn(2, 3, 4), torch.randn(4, 6), torch.randn(5, 6), torch.randn(6, 4)
@@ -155,12 +165,14 @@ def test_joint_positions_are_one_network_over_word_and_one_hot_position():
     )
 
 
+@pytest.mark.by_hand
 def test_joint_positions_by_hand():
     """EQ-22: x = (1, -3), e₀: ReLU(1 + 2, -3 + 1) = (3, 0), times 10."""
     x, one = torch.tensor([[1.0, -3]]), torch.eye(2)
     close(joint_positions(x, one, torch.tensor([[2.0, 1]]), 10 * one), [[30.0, 0]])
 
 
+@pytest.mark.property
 def test_summed_positions_are_two_networks_added():
     """EQ-23, EQ-28: the position's part does not depend on the word."""
     x, y = torch.randn(3, 4), torch.randn(3, 4)
@@ -175,12 +187,14 @@ def test_summed_positions_are_two_networks_added():
     close(later, relu(w_e[2:]) @ w_ze)
 
 
+@pytest.mark.property
 def test_joint_and_summed_agree_where_nothing_is_cut_off():
     """EQ-23: all pre-activations ≥ 0 and one W_z make ReLU linear."""
     x, w_x, w_e, w_z = torch.rand(3, 4), torch.rand(4, 6), torch.rand(3, 6), torch.randn(6, 4)
     close(summed_positions(x, w_x, w_z, w_e, w_z), joint_positions(x, w_x, w_e, w_z))
 
 
+@pytest.mark.by_hand
 def test_network_embedding_by_hand():
     """EQ-28: x = (1, -3): ReLU gives (1, 0), times 10; two positions differ by pₙ - pₙ'."""
     one = torch.eye(2)
@@ -191,6 +205,7 @@ def test_network_embedding_by_hand():
     close(z[1] - z[0], p[1] - p[0])
 
 
+@pytest.mark.property
 def test_learned_positions_are_rows_and_only_these_learn():
     """EQ-30: e_n P = P[n]; rows that were not used get no gradient."""
     table = torch.randn(5, 4, requires_grad=True)
@@ -228,6 +243,7 @@ def test_a_sentence_beyond_the_last_position_is_refused(kind, call):
     )
 
 
+@pytest.mark.property
 def test_positions_end_blindness_to_order():
     """EQ-20: attention without positions is equivariant; with positions or a mask it is not."""
     x, order = torch.randn(2, 5, 4), torch.tensor([4, 2, 0, 1, 3])

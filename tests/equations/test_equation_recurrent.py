@@ -23,6 +23,7 @@ def sigmoid(x: float) -> float:
     return 1 / (1 + math.exp(-x))
 
 
+@pytest.mark.by_hand
 def test_plain_cell_by_hand():
     """EQ-131: tanh(2·3 + .1 + .5·(-4) + .2) for one unit."""
     x, hidden = torch.tensor([3.0]), torch.tensor([-4.0])
@@ -30,6 +31,7 @@ def test_plain_cell_by_hand():
     close(rnn_cell(x, hidden, *parameters), [math.tanh(2 * 3 + 0.1 - 0.5 * 4 + 0.2)])
 
 
+@pytest.mark.by_hand
 def test_lstm_cell_by_hand():
     """EQ-131: gates i, f, g, o in this order, each x·w + h·u + b + b'."""
     x, hidden, cell = torch.tensor([1.0]), torch.tensor([0.5]), torch.tensor([-2.0])
@@ -42,6 +44,7 @@ def test_lstm_cell_by_hand():
     close(new_hidden, [sigmoid(o) * math.tanh(new_cell)])
 
 
+@pytest.mark.by_hand
 def test_gru_cell_by_hand():
     """EQ-131: the reset gate works on the finished W_hh h + b_hh."""
     x, hidden = torch.tensor([1.0]), torch.tensor([0.5])
@@ -52,6 +55,7 @@ def test_gru_cell_by_hand():
     close(gru_cell(x, hidden, w_ih, w_hh, b_ih, b_hh), [(1 - update) * new + update * 0.5])
 
 
+@pytest.mark.referee
 @pytest.mark.parametrize(
     ("ours", "theirs", "states"),
     [(rnn, torch.nn.RNN, 1), (lstm, torch.nn.LSTM, 2), (gru, torch.nn.GRU, 1)],
@@ -74,6 +78,8 @@ def test_layers_are_torchs(ours, theirs, states):
         close(a, b)
 
 
+@pytest.mark.referee
+@pytest.mark.property
 @pytest.mark.parametrize(
     ("ours", "theirs"), [(rnn_cell, torch.nn.RNNCell), (gru_cell, torch.nn.GRUCell)]
 )
@@ -86,6 +92,7 @@ def test_cells_are_torchs(ours, theirs):
     close(ours(x[0], hidden[0], *parameters), cell(x, hidden)[0])
 
 
+@pytest.mark.by_hand
 def test_a_sequence_is_read_from_left_to_right():
     """EQ-131, EQ-132: n + 1 inputs, n + 1 outputs, and the state after the last."""
 
@@ -97,6 +104,7 @@ def test_a_sequence_is_read_from_left_to_right():
     assert state == 1000
 
 
+@pytest.mark.property
 def test_the_decoder_says_a_distribution_at_every_step():
     """EQ-132, EQ-133: started from the encoder's last state alone, one vector for any length."""
     parameters = [torch.randn(4, 3), torch.randn(4, 4), torch.randn(4), torch.randn(4)]
@@ -107,6 +115,7 @@ def test_the_decoder_says_a_distribution_at_every_step():
         close(softmax(output_logits(states, torch.randn(4, 6))).sum(-1), torch.ones(5))
 
 
+@pytest.mark.by_hand
 def test_sequences_turn_around_within_their_own_length():
     """EQ-134: padding stays at the end; twice is nothing."""
     x = torch.tensor([[1.0, 2, 3, 4], [5, 6, 8, 9], [7, 0, 0, 0]]).unsqueeze(-1)
@@ -117,6 +126,7 @@ def test_sequences_turn_around_within_their_own_length():
     assert reverse_sequences(x[0], torch.tensor(4)).equal(x[0].flip(0))
 
 
+@pytest.mark.referee
 def test_a_bidirectional_encoder_is_torchs():
     """EQ-134: referee a packed bidirectional LSTM over sentences of unequal length."""
     layer = torch.nn.LSTM(3, 4, batch_first=True, bidirectional=True)
@@ -133,6 +143,7 @@ def test_a_bidirectional_encoder_is_torchs():
     close(states[1, :3], expected[1, :3])
 
 
+@pytest.mark.property
 def test_reversing_the_source_and_swapping_the_networks_reverses_everything():
     """EQ-134: the rows are reversed, and their halves swapped."""
     one, two = (

@@ -21,6 +21,7 @@ HALVES, QUARTERS = torch.tensor([[0.5, 0.5], [0.75, 0.25]], dtype=torch.float64)
 """p = (½, ½) and q = (¾, ¼): p - q = (-¼, ¼), log p - log q = (log ⅔, log 2)."""
 
 
+@pytest.mark.by_hand
 def test_dropout_by_hand():
     """p = ¼: what is kept grows by 4/3, so that three of four keep the sum of all four ones."""
     is_kept = torch.tensor([True, False, True, True])
@@ -30,6 +31,7 @@ def test_dropout_by_hand():
     close(dropout(x, torch.ones(4, dtype=torch.bool), 0.0), x)
 
 
+@pytest.mark.referee
 def test_dropout_is_torch_s_with_the_same_mask():
     """The mask is read off torch's own answer; what is left of a random x tells the scale."""
     x = torch.randn(50, 40)
@@ -44,11 +46,13 @@ def test_a_rate_of_dropout_that_leaves_nothing_is_refused(rate):
     assert str(caught.value) == f"rate must be at least 0 and below 1, got {rate}"
 
 
+@pytest.mark.by_hand
 def test_two_words_by_hand():
     """EQ-119: J = -¼ log ⅔ + ¼ log 2 = ¼ log 3."""
     close(symmetric_divergence(HALVES, QUARTERS), math.log(3) / 4)
 
 
+@pytest.mark.property
 def test_divergence_both_ways_is_the_sum_of_the_two():
     """EQ-119: whichever comes first, and 0 for logits that differ by a constant."""
     first, second = torch.randn(2, 3, 7)
@@ -58,12 +62,14 @@ def test_divergence_both_ways_is_the_sum_of_the_two():
     close(symmetric_divergence(first, first + 5), torch.zeros(3))
 
 
+@pytest.mark.by_hand
 def test_r_drop_by_hand():
     """Label 0, α = 4, no smoothing: ½ (log 2 + log 4/3) + ¼ log 3."""
     loss = r_drop_loss(HALVES[None], QUARTERS[None], torch.tensor([0]), 0.0, 4)
     close(loss, (math.log(2) + math.log(4 / 3)) / 2 + math.log(3) / 4)
 
 
+@pytest.mark.referee
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 def test_r_drop_is_half_the_paper_s_loss(reduction):
     """Liang et al. (2021), eq. (4), with torch's own losses: L = NLL + α · ½ (KL + KL)."""
@@ -82,6 +88,7 @@ def test_r_drop_is_half_the_paper_s_loss(reduction):
     close(r_drop_loss(first, second, labels, 0.0, 5, reduction), paper / 2)
 
 
+@pytest.mark.property
 def test_passes_that_agree_are_one_pass():
     """The loss of a token is then what it is without R-Drop, and so is its gradient."""
     logits = torch.randn(5, 7, requires_grad=True)
@@ -100,12 +107,14 @@ def test_a_negative_alpha_is_refused():
     assert str(caught.value) == "alpha must not be negative, got -1"
 
 
+@pytest.mark.by_hand
 def test_distillation_by_hand():
     """EQ-119: teacher (¾, ¼), student (½, ½): ¾ log 3/2 + ¼ log ½."""
     expected = 0.75 * math.log(1.5) + 0.25 * math.log(0.5)
     close(distillation_loss(HALVES, QUARTERS), expected)
 
 
+@pytest.mark.by_hand
 def test_a_softened_teacher_by_hand():
     """EQ-119: T = 2 turns odds of 9 to 1 into 3 to 1, and the result counts four times."""
     teacher = torch.tensor([0.9, 0.1]).log()
@@ -113,6 +122,7 @@ def test_a_softened_teacher_by_hand():
     close(distillation_loss(HALVES, teacher, 2), expected)
 
 
+@pytest.mark.property
 @pytest.mark.parametrize("temperature", [1.0, 3.0])
 def test_the_gradient_is_the_difference_of_the_softened_distributions(temperature):
     """Hinton et al. (2015), eq. (2), times T²: T (softmax(z / T) - softmax(zₜ / T))."""
@@ -122,6 +132,7 @@ def test_the_gradient_is_the_difference_of_the_softened_distributions(temperatur
     close(torch.autograd.grad(loss, logits)[0], expected)
 
 
+@pytest.mark.property
 def test_a_student_like_its_teacher_has_nothing_to_learn():
     logits = torch.randn(2, 7, requires_grad=True)
     loss = distillation_loss(logits, logits.detach() + 3, 2.0).sum()
@@ -143,6 +154,7 @@ def test_vocabularies_that_differ_are_named():
         symmetric_divergence(torch.zeros(4), torch.zeros(5))
 
 
+@pytest.mark.property
 @pytest.mark.parametrize("alpha", [0.0, 0.5])
 def test_a_small_alpha_adds_its_share_of_the_distance(alpha: float):
     """At 0 the mean of both losses alone."""

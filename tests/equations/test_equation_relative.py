@@ -28,6 +28,7 @@ def inputs(*batch: int) -> list[torch.Tensor]:
     return [torch.randn(*batch, 6, 4), torch.randn(*batch, 6, 4), torch.randn(*batch, 6, 5)]
 
 
+@pytest.mark.by_hand
 def test_distances_by_hand():
     """EQ-31: clip(j - i, -2, 2) + 2 for four positions."""
     assert relative_distances(4, 4, clip=2).tolist() == [
@@ -39,6 +40,7 @@ def test_distances_by_hand():
     assert relative_distances(1, 4, clip=2, offset=3).tolist() == [[0, 0, 1, 2]]
 
 
+@pytest.mark.property
 def test_relative_attention_is_shaws_sum():
     """EQ-31: eᵢⱼ and zᵢ as loops over i and j."""
     q, k, v = inputs()
@@ -50,6 +52,7 @@ def test_relative_attention_is_shaws_sum():
         close(output[i], sum(w * (v[j] + a_v[rows[j]]) for j, w in enumerate(softmax(e))))
 
 
+@pytest.mark.property
 def test_zero_tables_leave_plain_attention():
     """EQ-31: no positions, no difference; masks work as ever."""
     q, k, v = inputs(2, 3)
@@ -60,6 +63,7 @@ def test_zero_tables_leave_plain_attention():
     close(relative_attention_weights(q, k, zeros[0], mask), attention_weights(q, k, mask))
 
 
+@pytest.mark.property
 def test_a_shifted_sentence_is_attended_to_alike():
     """EQ-31: at offset 3 in a longer sequence whose other rows are hidden: the same outputs."""
     q, k, v = inputs()
@@ -70,6 +74,7 @@ def test_a_shifted_sentence_is_attended_to_alike():
     close(shifted[3:], relative_attention(q, k, v, *parts))
 
 
+@pytest.mark.property
 def test_far_is_far():
     """EQ-31: beyond the clipping distance all share one vector, so two far keys can be swapped."""
     q, k, v = inputs()
@@ -84,6 +89,7 @@ def test_far_is_far():
     )
 
 
+@pytest.mark.property
 def test_one_new_query_against_cached_keys():
     """EQ-31: offset = keys before the first query; the last rows of the whole."""
     q, k, v = inputs(2)
@@ -92,6 +98,7 @@ def test_one_new_query_against_cached_keys():
     close(relative_attention(q[:, 4:], k, v, *parts, causal_mask(2, 4), offset=4), whole[:, 4:])
 
 
+@pytest.mark.property
 def test_values_are_the_second_half():
     """EQ-31: weights first, then values; a single key at distance 0 gets the middle row."""
     q, k, v = inputs()
@@ -134,6 +141,7 @@ def test_relative_shapes_that_do_not_fit_are_named():
     )
 
 
+@pytest.mark.by_hand
 def test_rotation_by_hand():
     """One pair at position 2 turns by 2 radians; a second pair by 2/100 (d = 4)."""
     x = torch.tensor([[1.0, 0, 0, 1]]).expand(3, 4)
@@ -141,6 +149,7 @@ def test_rotation_by_hand():
     close(rotary_positions(x[:1], start=2)[0], rotary_positions(x)[2])
 
 
+@pytest.mark.property
 def test_rotation_is_multiplication_of_complex_numbers():
     """Su et al. (2021), eq. (12): (x₀ + x₁ i) · exp(i n θ)."""
     x = torch.randn(2, 5, 6)
@@ -153,6 +162,7 @@ def test_rotation_is_multiplication_of_complex_numbers():
     assert rotary_positions(x.float()).dtype == torch.float32
 
 
+@pytest.mark.property
 def test_rotated_dot_products_know_only_the_distance():
     """The same words 30 positions on have the same scores."""
     q, k = torch.randn(4, 6), torch.randn(4, 6)
@@ -167,6 +177,7 @@ def test_rotation_needs_pairs():
     assert str(caught.value) == "rotary positions need an even size (axis -1), got shape (2, 5)"
 
 
+@pytest.mark.by_hand
 def test_slopes_of_the_paper():
     """Press et al. (2022), §3: 8 heads 1/2 … 1/256; 16 heads start at 2^(-0.5)."""
     assert alibi_slopes(8) == [2.0**-power for power in range(1, 9)]
@@ -174,6 +185,7 @@ def test_slopes_of_the_paper():
     assert alibi_slopes(1) == [2.0**-8]
 
 
+@pytest.mark.by_hand
 def test_slopes_in_between_are_filled_from_the_next_power():
     """6 heads: the 4 of 4 heads, then the first and third of 8 heads; 7: the fifth too."""
     assert alibi_slopes(6) == [*alibi_slopes(4), alibi_slopes(8)[0], alibi_slopes(8)[2]]
@@ -181,6 +193,7 @@ def test_slopes_in_between_are_filled_from_the_next_power():
     assert alibi_slopes(3) == [*alibi_slopes(2), alibi_slopes(4)[0]]
 
 
+@pytest.mark.by_hand
 def test_bias_by_hand():
     """-m |j - i|, with m = 1/16 and 1/256 for two heads."""
     distances = torch.tensor([[0.0, 1, 2], [1, 0, 1]])
@@ -192,6 +205,7 @@ def test_bias_by_hand():
     assert alibi_bias(2, 2, 3, dtype=torch.float32).dtype == torch.float32
 
 
+@pytest.mark.referee
 def test_alibi_is_torchs_attention_with_a_bias():
     """Referee: scaled_dot_product_attention with an additive mask; offsets as in a cache."""
     q, k, v = inputs(2, 3)

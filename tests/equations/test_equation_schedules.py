@@ -13,6 +13,7 @@ from pellucid.equations.schedules import (
 )
 
 
+@pytest.mark.by_hand
 def test_the_papers_peak_by_hand():
     """d = 512, warm-up 4000: peak 1/√(512·4000) = 6.99e-4; a quarter of it at step 1000."""
     peak = 1 / math.sqrt(512 * 4000)
@@ -22,6 +23,7 @@ def test_the_papers_peak_by_hand():
     assert transformer_learning_rate(1, 512, 4000) == pytest.approx(peak / 4000, rel=1e-14)
 
 
+@pytest.mark.by_hand
 def test_the_peak_is_where_the_warm_up_ends():
     """It rises up to warmup_steps and falls from there."""
     rates = [transformer_learning_rate(step, 8, 10) for step in range(1, 40)]
@@ -29,6 +31,7 @@ def test_the_peak_is_where_the_warm_up_ends():
     assert rates == sorted(rates[:10]) + sorted(rates[10:], reverse=True)
 
 
+@pytest.mark.by_hand
 def test_inverse_root_is_the_papers_with_another_peak():
     """The same shape; without warm-up it is peak/√step."""
     for step in (1, 7, 10, 33):
@@ -37,6 +40,7 @@ def test_inverse_root_is_the_papers_with_another_peak():
         assert inverse_root_learning_rate(step, 0.3, 0) == pytest.approx(0.3 / math.sqrt(step))
 
 
+@pytest.mark.by_hand
 def test_linear_by_hand():
     """Ten steps of which four warm up: it rises to 0.4, and from step 3 on 1 - progress is less."""
     rates = [linear_learning_rate(step, 0.8, 4, step / 10) for step in (1, 2, 3, 4, 6, 10)]
@@ -45,6 +49,7 @@ def test_linear_by_hand():
     assert linear_learning_rate(1, 0.8, 0, 0.25) == pytest.approx(0.6)
 
 
+@pytest.mark.by_hand
 def test_cosine_by_hand():
     """A third of the way down it is (1 + cos 60°)/2 = 3/4, half-way 1/2, from the end on 0."""
     rates = [cosine_learning_rate(9, 0.8, 3, progress) for progress in (0, 1 / 3, 1 / 2, 1, 1.5)]
@@ -52,6 +57,7 @@ def test_cosine_by_hand():
     assert cosine_learning_rate(1, 0.9, 3, 1 / 9) == pytest.approx(0.3)
 
 
+@pytest.mark.by_hand
 def test_a_warm_up_of_a_fifth_of_the_run_never_reaches_the_peak():
     """Step 400 of 2,000: 0.8 in a line, (1 + cos 36°)/2 = 0.905 on a cosine."""
     assert linear_learning_rate(400, 1.0, 400, 0.2) == pytest.approx(0.8)
@@ -60,6 +66,7 @@ def test_a_warm_up_of_a_fifth_of_the_run_never_reaches_the_peak():
     )
 
 
+@pytest.mark.by_hand
 def test_constant_and_plateau_by_hand():
     """Half-way through the warm-up 0.4 of 0.8; then 0.8, halved twice 0.2."""
     rates = [constant_learning_rate(step, 0.8, 4) for step in (2, 4, 99)]

@@ -17,11 +17,13 @@ from pellucid.equations.softmax import log_softmax, softmax
 E = math.e
 
 
+@pytest.mark.by_hand
 def test_one_and_two_zeros_by_hand():
     """EQ-38, EQ-40: (1, 0, 0) → (e, 1, 1) / (e + 2)."""
     close(softmax(torch.tensor([1.0, 0, 0])), [E / (E + 2), 1 / (E + 2), 1 / (E + 2)])
 
 
+@pytest.mark.by_hand
 def test_ten_and_two_zeros_is_nearly_certain():
     """EQ-41: (10, 0, 0) → (e¹⁰, 1, 1) / (e¹⁰ + 2), within 10⁻⁴ of (1, 0, 0)."""
     norm = E**10 + 2
@@ -30,12 +32,14 @@ def test_ten_and_two_zeros_is_nearly_certain():
     close(p, [1.0, 0, 0], tolerance=1e-4)
 
 
+@pytest.mark.by_hand
 @pytest.mark.parametrize("a", [-1000.0, 0.0, 5.0, 1000.0])
 def test_equal_scores_get_equal_weights(a):
     """EQ-42: (a, a, a) → (1, 1, 1) / 3 for any a."""
     close(softmax(torch.full((3,), a)), [1 / 3] * 3)
 
 
+@pytest.mark.by_hand
 def test_ten_times_the_scores_are_not_ten_times_the_odds():
     """EQ-43: (1, 2) gives odds of e, (10, 20) odds of e¹⁰."""
     v = torch.tensor([1.0, 2])
@@ -49,6 +53,7 @@ def odds(x: torch.Tensor) -> torch.Tensor:
     return p[..., 1] / p[..., 0]
 
 
+@pytest.mark.by_hand
 def test_the_odds_of_two_scores_are_the_exponential_of_their_difference():
     """EQ-44: e¹ = 2.71828, e¹⁰ = 22,026.4658; ten more multiply the odds by e¹⁰ again."""
     close(odds(torch.tensor([0.0, 1])), [1.0, 2.718281828459045])
@@ -56,6 +61,7 @@ def test_the_odds_of_two_scores_are_the_exponential_of_their_difference():
     close(odds(torch.tensor(20.0)) / odds(torch.tensor(10.0)) / E**10, 1.0)
 
 
+@pytest.mark.referee
 def test_the_odds_grow_as_fast_as_they_are_large():
     """EQ-44: d/dx eˣ = eˣ, by autograd through the softmax and by the difference quotient."""
     x = torch.tensor([-1.0, 0, 1, 3], requires_grad=True)
@@ -65,6 +71,7 @@ def test_the_odds_grow_as_fast_as_they_are_large():
         close((odds(x + 1e-5) - odds(x - 1e-5)) / 2e-5, odds(x), tolerance=1e-6)
 
 
+@pytest.mark.property
 def test_a_shift_changes_nothing_and_huge_scores_stay_finite():
     """EQ-38: softmax(x + c) = softmax(x), although exp(1000) is infinite."""
     x = torch.randn(3, 4)
@@ -72,6 +79,7 @@ def test_a_shift_changes_nothing_and_huge_scores_stay_finite():
     close(softmax(torch.tensor([1000.0, 0, 0])), [1.0, 0, 0])
 
 
+@pytest.mark.referee
 @pytest.mark.parametrize("dim", [-1, 0, 1])
 def test_softmax_is_torchs_along_every_axis(dim):
     """EQ-38, EQ-39: values, gradients and second derivatives."""
@@ -86,6 +94,7 @@ def test_softmax_is_torchs_along_every_axis(dim):
     assert torch.autograd.gradgradcheck(softmax, x[0, 0].detach().requires_grad_())
 
 
+@pytest.mark.property
 def test_columns_are_rows_transposed():
     """EQ-39: softmax(S, keys last) = softmax(Sᵀ, keys first)ᵀ, and the default is the last axis."""
     s = torch.randn(3, 5)
@@ -94,6 +103,7 @@ def test_columns_are_rows_transposed():
     close(log_softmax(s), torch.log_softmax(s, -1))
 
 
+@pytest.mark.by_hand
 def test_log_softmax_survives_where_softmax_underflows():
     """EQ-113: log softmax(0, 1000) = (-1000, 0); the logarithm of the softmax is (-inf, 0)."""
     x = torch.tensor([0.0, 1000])
@@ -101,6 +111,7 @@ def test_log_softmax_survives_where_softmax_underflows():
     assert softmax(x).log()[0] == -math.inf
 
 
+@pytest.mark.by_hand
 def test_scaling_divides_the_scores():
     """EQ-45: p₁₀(10, 20) = softmax(1, 2); a huge scale makes everything equal."""
     s = torch.tensor([10.0, 20])
@@ -109,6 +120,7 @@ def test_scaling_divides_the_scores():
     close(scaled_softmax(s, 1), softmax(s))
 
 
+@pytest.mark.by_hand
 def test_jacobian_at_one_two_by_hand():
     """EQ-47: with two outcomes every entry is ±p(1-p)/C; p = 1/(1+e) at (1, 2)."""
     slope = E / (1 + E) ** 2
@@ -120,6 +132,7 @@ def test_jacobian_at_one_two_by_hand():
     assert slope / saturated == pytest.approx(4331, abs=1)
 
 
+@pytest.mark.property
 def test_jacobian_is_symmetric_and_its_rows_sum_to_zero():
     """EQ-47: moving all scores at once moves nothing; no entry exceeds 1 / 4C."""
     jacobian = softmax_jacobian(torch.randn(6, 5), scale=2)
@@ -129,6 +142,7 @@ def test_jacobian_is_symmetric_and_its_rows_sum_to_zero():
     assert jacobian.abs().max() <= 0.25 / 2
 
 
+@pytest.mark.referee
 @pytest.mark.parametrize("scale", [1.0, 3.0])
 def test_jacobian_is_autograds_and_finite_differences(scale):
     """EQ-46, EQ-47: the closed form, autograd and the definition agree."""
@@ -138,6 +152,7 @@ def test_jacobian_is_autograds_and_finite_differences(scale):
     close(closed, numeric_jacobian(lambda s: scaled_softmax(s, scale), s), tolerance=1e-9)
 
 
+@pytest.mark.by_hand
 def test_numeric_jacobian_has_outputs_in_rows_and_inputs_in_columns():
     """EQ-46: f(a, b) = (3a + b², b) has ∂f₀/∂b = 2b in row 0, column 1."""
     numeric = numeric_jacobian(
@@ -149,6 +164,7 @@ def test_numeric_jacobian_has_outputs_in_rows_and_inputs_in_columns():
     assert single.dtype == torch.float32
 
 
+@pytest.mark.property
 def test_jacobian_pair_multiplies_the_noise_and_scales_one_of_them():
     """EQ-48: scores are √dₖ · noise; the scaled Jacobian divides by √dₖ again."""
     noise = torch.randn(7, 4)
@@ -157,6 +173,7 @@ def test_jacobian_pair_multiplies_the_noise_and_scales_one_of_them():
     close(scaled, softmax_jacobian(3 * noise, scale=3))
 
 
+@pytest.mark.property
 def test_lees_jacobians_come_out_with_numpys_seed():
     """EQ-48: standard deviations and ranges of Lee's own draw, sizes 4 to 64."""
     np.random.seed(0)
@@ -172,6 +189,7 @@ def test_lees_jacobians_come_out_with_numpys_seed():
     assert all(abs(s.mean) < 1e-16 for s in unscaled + scaled)
 
 
+@pytest.mark.by_hand
 def test_statistics_by_hand():
     """EQ-49: entries 3, -1, -2, 0: mean 0, variance 14/4, median |.| between 1 and 2."""
     statistics = jacobian_statistics(torch.tensor([[3.0, -1], [-2, 0]]))
@@ -186,6 +204,7 @@ def test_statistics_by_hand():
     assert jacobian_statistics(torch.tensor([[9.0, 1], [1, 2]])).median_magnitude == 1.5
 
 
+@pytest.mark.property
 def test_scaling_lowers_the_spread_but_lifts_the_typical_entry():
     """EQ-49: over 500 draws, mean SD is higher unscaled, median |entry| higher scaled."""
     for size in (8, 16, 32):

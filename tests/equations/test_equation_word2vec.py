@@ -17,6 +17,7 @@ from pellucid.equations.word2vec import (
 )
 
 
+@pytest.mark.by_hand
 def test_five_words_make_fourteen_pairs():
     """EQ-17: window 2; the first five as in the catalogue."""
     pairs = skipgram_pairs(["the", "quick", "brown", "fox", "jumps"], window=2)
@@ -31,6 +32,7 @@ def test_five_words_make_fourteen_pairs():
     assert pairs[-2:] == [("jumps", "brown"), ("jumps", "fox")]
 
 
+@pytest.mark.by_hand
 def test_pairs_go_both_ways():
     """EQ-17: whoever is my neighbor has me for one; a window of 0 has none."""
     pairs = skipgram_pairs([1, 2, 3, 4, 2], window=3)
@@ -39,12 +41,14 @@ def test_pairs_go_both_ways():
     assert skipgram_pairs([], window=2) == []
 
 
+@pytest.mark.by_hand
 def test_the_hidden_layer_is_a_row_of_the_matrix():
     """EQ-17: z = x W_in W_out without an activation."""
     w_in, w_out = torch.tensor([[1.0, -2], [3, 4]]), torch.tensor([[1.0, 0], [0, 10]])
     close(skipgram_logits(torch.tensor([0, 1]), w_in, w_out), [[1.0, -20], [3, 40]])
 
 
+@pytest.mark.referee
 def test_full_softmax_loss_is_torchs():
     """EQ-17: -log softmax(v W_out)[context], mean over pairs, or their sum."""
     w_in, w_out = torch.randn(5, 3), torch.randn(3, 5)
@@ -54,6 +58,7 @@ def test_full_softmax_loss_is_torchs():
     close(skipgram_loss(center, context, w_in, w_out, "sum"), 3 * expected)
 
 
+@pytest.mark.by_hand
 def test_negative_sampling_by_hand():
     """EQ-17: scores 2 for the neighbor, -1 and 3 for noise: -log σ(2) - log σ(1) - log σ(-3)."""
     w_in = torch.tensor([[0.0], [1], [0]])
@@ -72,6 +77,7 @@ def test_negative_sampling_by_hand():
     close(huge, 3e4, tolerance=1e-9)
 
 
+@pytest.mark.property
 @pytest.mark.parametrize("sampled", [False, True])
 def test_words_with_the_same_neighbors_grow_alike(sampled):
     """EQ-17: 'cat' and 'dog' have equal contexts, 'iron' others; training lowers the loss."""
@@ -101,6 +107,7 @@ def test_words_with_the_same_neighbors_grow_alike(sampled):
     assert alike[cat, dog] > alike[cat, iron]
 
 
+@pytest.mark.by_hand
 def test_noise_lies_between_frequency_and_equality():
     """EQ-17: counts 16 and 1 with power 3/4: 8 to 1; power 0 uniform, power 1 frequency."""
     counts = torch.tensor([16.0, 1])
@@ -109,6 +116,7 @@ def test_noise_lies_between_frequency_and_equality():
     close(noise_distribution(counts, 1), [16 / 17, 1 / 17])
 
 
+@pytest.mark.by_hand
 def test_frequent_words_are_thinned_out():
     """EQ-17: with t = 1/100 a word of share ¼ is kept with √(4/100) + 4/100; rare words always."""
     counts = torch.tensor([250.0, 745, 5])
@@ -116,6 +124,7 @@ def test_frequent_words_are_thinned_out():
     close(keep_probability(torch.tensor([1.0, 1])), [math.sqrt(2e-5) + 2e-5] * 2)
 
 
+@pytest.mark.property
 def test_negative_sampling_takes_any_number_of_axes():
     """EQ-17: a table of pairs costs what its pairs cost in a row."""
     w_in, w_out = torch.randn(7, 4), torch.randn(4, 7)

@@ -26,6 +26,7 @@ from pellucid.equations.softmax import softmax
 INF = math.inf
 
 
+@pytest.mark.by_hand
 def test_er_01_the_masked_softmax_of_the_transformers_report():
     """ER-01, EQ-75: rows 2 to 4 of its example; by hand exp of .1, .2; .3, .4, .2; .1 … .4."""
     scores = torch.tensor(
@@ -54,6 +55,7 @@ def test_er_01_the_masked_softmax_of_the_transformers_report():
     close(errors, [0.0, 0.0250, 0.1437, 0.2116], tolerance=5e-5)
 
 
+@pytest.mark.by_hand
 def test_er_02_e_to_the_tenth():
     """ER-02, EQ-44: a score of 10 against 0 gives odds of 22,026.47, not of 22,046.5."""
     p = softmax(torch.tensor([0.0, 10]))
@@ -64,12 +66,14 @@ def test_er_02_e_to_the_tenth():
     close(p[1] / p[0], 485165195.4098, tolerance=1e-3)
 
 
+@pytest.mark.by_hand
 def test_er_03_softmax_of_ten_times_one_two():
     """ER-03, EQ-43: 4.54·10⁻⁵ rounds to 5·10⁻⁵, not 4·10⁻⁵; (.27, .73) is right."""
     close(softmax(torch.tensor([1.0, 2])), [0.268941, 0.731059], tolerance=5e-7)
     close(softmax(torch.tensor([10.0, 20])), [4.539787e-5, 0.9999546], tolerance=5e-8)
 
 
+@pytest.mark.by_hand
 def test_er_04_the_zero_norm_makes_no_distribution():
     """ER-04, EQ-38: dividing (e, 1, 1) by how many entries it has sums to 1.573."""
     x = torch.tensor([1.0, 0, 0])
@@ -78,6 +82,7 @@ def test_er_04_the_zero_norm_makes_no_distribution():
     close(x.exp() / torch.linalg.vector_norm(x.exp(), ord=1), softmax(x))
 
 
+@pytest.mark.by_hand
 def test_er_05_where_the_exponential_is_the_smaller_one():
     """ER-05, EQ-59: |exp cos θ| < |cos θ| from 124.5513° to 235.4487° only; 95.7° refutes it."""
     crossing = exp_cosine_crossing()
@@ -99,6 +104,7 @@ def test_er_06_a_long_key_at_a_larger_angle_can_win():
     close(weights, attention_weights(query, keys)[0])
 
 
+@pytest.mark.property
 def test_er_08_the_parenthesis_of_agarwal():
     """ER-08, EQ-109: attention on 2Y without a residual is another function."""
     y, parts = torch.randn(3, 6), self_attention_weights()
@@ -110,6 +116,7 @@ def test_er_08_the_parenthesis_of_agarwal():
     assert (right - literal).abs().max() > 0.1
 
 
+@pytest.mark.by_hand
 def test_er_09_and_46_the_shift_starts_at_the_second_row():
     """ER-09, ER-45, ER-46, EQ-106: yᵢ = y'ᵢ₋₁ from i = 2 on; labels end in stop, inputs do not."""
     start, stop, words = 2, 3, [7, 8, 9, 6]
@@ -125,6 +132,7 @@ def test_er_15_every_query_has_its_own_normalizer():
     close(scores.exp() / s.unsqueeze(-1), softmax(scores))
 
 
+@pytest.mark.property
 def test_er_17_multi_head_output_is_as_wide_as_the_model():
     """ER-17, ER-72, EQ-79: with h·dᵥ = 8 and d_model = 6 the output has 6 columns."""
     x = torch.randn(3, 6)
@@ -134,6 +142,7 @@ def test_er_17_multi_head_output_is_as_wide_as_the_model():
     assert add_and_norm(x, output).shape == x.shape
 
 
+@pytest.mark.property
 def test_er_19_the_embedding_is_added_once():
     """ER-19, EQ-29: PE depends on the shape only."""
     x = torch.randn(3, 4)
@@ -150,6 +159,7 @@ def test_er_21_heads_stand_side_by_side():
         heads.flatten(0, 1) @ w_o
 
 
+@pytest.mark.property
 def test_er_22_two_stages_see_fewer_dimensions():
     """ER-22, EQ-87: D = 16, h = 4, dₖ = 4: joint rank 4, not 16; a wide stage 1 loses none."""
     assert joint_rank(torch.randn(4, 16, 4)) == 16
@@ -157,6 +167,7 @@ def test_er_22_two_stages_see_fewer_dimensions():
     assert joint_rank(torch.randn(16, 16) @ torch.randn(4, 16, 4)) == 16
 
 
+@pytest.mark.property
 def test_er_25_and_26_keys_are_what_is_random():
     """ER-25, ER-26, EQ-39: columns sum over keys, the first axis; the same numbers transposed."""
     q, k = torch.randn(3, 4), torch.randn(5, 4)
@@ -165,6 +176,7 @@ def test_er_25_and_26_keys_are_what_is_random():
     close(columns.sum(0), torch.ones(3))
 
 
+@pytest.mark.property
 def test_er_28_an_identity_for_the_output_projection_gives_bayesuvius():
     """ER-28, EQ-68: without W^O the heads are only merged."""
     x = torch.randn(3, 6)

@@ -35,6 +35,7 @@ from pellucid.equations.softmax import softmax
 INF = math.inf
 
 
+@pytest.mark.property
 def test_er_29_the_same_word_in_two_places_is_not_the_same_input():
     """ER-29, EQ-29: indexed by word, as printed, both rows would be equal."""
     ids, weight = torch.tensor([4, 1, 4]), torch.randn(5, 6)
@@ -44,6 +45,7 @@ def test_er_29_the_same_word_in_two_places_is_not_the_same_input():
     assert not right[0].allclose(right[2])
 
 
+@pytest.mark.by_hand
 def test_er_30_and_31_phase_and_wavelengths():
     """ER-30, ER-31, EQ-27: π/2 within a pair only; the longest wave falls short of 2π·10⁴."""
     assert all(10 ** (4 * i / 64) == pytest.approx(10000 ** (i / 64)) for i in range(64))
@@ -60,6 +62,7 @@ def test_er_30_and_31_phase_and_wavelengths():
     )
 
 
+@pytest.mark.property
 def test_er_32_the_network_acts_on_features():
     """ER-32, EQ-103: changing one position changes that row only, with b₂ unlike b₁ in size."""
     parts = torch.randn(4, 7), torch.randn(7), torch.randn(7, 4), torch.randn(4)
@@ -70,6 +73,7 @@ def test_er_32_the_network_acts_on_features():
     assert difference.abs().sum(-1).gt(0).tolist() == [False, True, False]
 
 
+@pytest.mark.property
 def test_er_33_centered_l2_times_root_k_is_layer_norm():
     """ER-33, EQ-93: row by row, never over the whole matrix."""
     x = torch.randn(3, 5)
@@ -77,6 +81,7 @@ def test_er_33_centered_l2_times_root_k_is_layer_norm():
     close(l2_centered_norm(x)[0], l2_centered_norm(x[0]))
 
 
+@pytest.mark.property
 def test_er_36_without_its_mask_the_decoder_is_another_function():
     """ER-36, EQ-84: the last row of one block is the same; of two blocks it is not."""
     x, blocks = torch.randn(4, 6), [self_attention_weights() for _ in range(2)]
@@ -91,6 +96,7 @@ def test_er_36_without_its_mask_the_decoder_is_another_function():
     assert (stack(2, None)[-1] - stack(2, causal_mask(4))[-1]).abs().max() > 1e-4
 
 
+@pytest.mark.property
 def test_er_38_and_62_one_new_query_against_kept_keys_needs_no_mask():
     """ER-38, ER-62, EQ-130: the newest row alone gives the same numbers as the whole prefix."""
     x, parts = torch.randn(4, 6), self_attention_weights()
@@ -99,6 +105,7 @@ def test_er_38_and_62_one_new_query_against_kept_keys_needs_no_mask():
     close(multi_head_attention(x[2:], x, x, *parts, causal_mask(2, 2)), whole[2:])
 
 
+@pytest.mark.by_hand
 def test_er_40_the_diagonal_is_allowed():
     """ER-40, EQ-70: a strict mask would leave the first word nothing to look at."""
     assert causal_mask(3).diagonal().all()
@@ -106,11 +113,13 @@ def test_er_40_the_diagonal_is_allowed():
     close(masked_softmax(torch.zeros(3, 3), strict).sum(-1), [0.0, 1, 1])
 
 
+@pytest.mark.by_hand
 def test_er_41_two_queries_against_five_keys():
     """ER-41, EQ-70: bottom right: rows 0 0 0 0 -∞ and 0 0 0 0 0."""
     assert causal_mask(2, offset=3).tolist() == [[True] * 4 + [False], [True] * 5]
 
 
+@pytest.mark.by_hand
 def test_er_42_minus_infinity_needs_care():
     """ER-42: 0 · -∞ is NaN, softmax of nothing but -∞ is NaN; the masked softmax is 0."""
     assert math.isnan(0 * -INF)
@@ -121,6 +130,7 @@ def test_er_42_minus_infinity_needs_care():
     close(softmax(torch.tensor([710.0, 710])), [0.5, 0.5])
 
 
+@pytest.mark.property
 def test_er_43_masking_before_or_after_scaling_is_the_same():
     """ER-43, EQ-72: 0 and -∞ do not feel 1/√dₖ."""
     q, k = torch.randn(3, 4), torch.randn(3, 4)
@@ -129,6 +139,7 @@ def test_er_43_masking_before_or_after_scaling_is_the_same():
     close(softmax(before), masked_softmax(attention_scores(q, k), causal_mask(3)))
 
 
+@pytest.mark.property
 def test_er_44_a_zero_vector_for_a_start():
     """ER-44, EQ-106: only PE(0) = (0, 1, 0, 1) is left of the first row."""
     no_word = torch.zeros(1, 5)
@@ -136,6 +147,7 @@ def test_er_44_a_zero_vector_for_a_start():
     close(first, [[0.0, 1, 0, 1]])
 
 
+@pytest.mark.property
 def test_er_47_sum_and_mean_differ_by_the_number_of_tokens():
     """ER-47, EQ-118: real tokens, not padded ones."""
     logits, labels = torch.randn(5, 7), torch.tensor([1, 2, 3, 0, 0])
@@ -143,6 +155,7 @@ def test_er_47_sum_and_mean_differ_by_the_number_of_tokens():
     close(cross_entropy(logits, labels, "mean", pad_id=0), total / 3)
 
 
+@pytest.mark.by_hand
 def test_er_48_three_label_smoothings():
     """ER-48, EQ-120: the right word keeps 1 - ε + ε/K with ours, 1 - ε with the others."""
     label = torch.tensor([2])
@@ -158,6 +171,7 @@ def test_er_48_three_label_smoothings():
     close(smooth_labels(label, 5, 0), one_hot(label, 5))
 
 
+@pytest.mark.by_hand
 def test_er_49_without_epsilon_equal_numbers_have_no_norm():
     """ER-49, EQ-91: 0/0; an ε gives zeros. Dividing by k - 1 would give 1.161895."""
     assert layer_norm(torch.ones(4)).isnan().all()
@@ -165,11 +179,13 @@ def test_er_49_without_epsilon_equal_numbers_have_no_norm():
     close(layer_norm(torch.tensor([1.0, 2, 3, 4]))[3], 1.341641, tolerance=5e-7)
 
 
+@pytest.mark.by_hand
 def test_er_50_the_factor_of_the_embedding():
     """ER-50, EQ-15: √512 = 22.627417."""
     close(scaled_embedding(torch.tensor([0]), torch.ones(1, 512))[0, 0], 22.627417, 5e-7)
 
 
+@pytest.mark.property
 def test_er_51_a_network_is_not_a_look_up():
     """ER-51, EQ-28: ReLU(xW_x)W_zx is not linear in x."""
     x, w = torch.randn(3, 4), torch.randn(2, 4, 4).unbind()
@@ -177,6 +193,7 @@ def test_er_51_a_network_is_not_a_look_up():
     assert not doubled.allclose(-network_embedding(x, *w))
 
 
+@pytest.mark.by_hand
 def test_er_53_counting_positions_from_one_is_one_rotation():
     """ER-53, EQ-32: the same R₁ for every row; read literally, Transformers report loses sin(i)."""
     close(sinusoidal_positions(5, 6, start=1), sinusoidal_positions(5, 6) @ position_shift(1, 6))
@@ -185,6 +202,7 @@ def test_er_53_counting_positions_from_one_is_one_rotation():
     assert math.sin(1) == pytest.approx(sinusoidal_positions(2, 4)[1, 0].item())
 
 
+@pytest.mark.property
 def test_er_54_tied_or_with_a_bias():
     """ER-54, EQ-112: the paper reuses the embedding matrix, Single Page has its own and a bias."""
     weight, states = torch.randn(7, 4), torch.randn(3, 4)
@@ -192,6 +210,7 @@ def test_er_54_tied_or_with_a_bias():
     close(output_logits(states, weight.T, torch.ones(7)), states @ weight.T + 1)
 
 
+@pytest.mark.property
 def test_er_56_the_range_of_a_matrix():
     """ER-56, EQ-48: NumPy 2 has no matrix.ptp(); ours equals np.ptp."""
     matrix = torch.randn(4, 4)
@@ -199,6 +218,7 @@ def test_er_56_the_range_of_a_matrix():
     assert jacobian_statistics(matrix).range == pytest.approx(np.ptp(matrix.numpy()))
 
 
+@pytest.mark.property
 def test_er_57_scaled_jacobians_are_not_larger_overall():
     """ER-57, EQ-49: mean exactly 0, norm = SD · size; the scaled norm is the smaller one."""
     unscaled, scaled = jacobian_pair(torch.randn(500, 16), 16)
@@ -213,6 +233,7 @@ def test_er_57_scaled_jacobians_are_not_larger_overall():
     assert unscaled.abs().amax((-2, -1)).min() < 1e-3 < scaled.abs().amax((-2, -1)).min()
 
 
+@pytest.mark.property
 def test_er_58_length_and_width_are_two_things():
     """ER-58, EQ-48: sixteen keys of width 4: scores of variance 4."""
     noise = torch.randn(16)
@@ -222,6 +243,7 @@ def test_er_58_length_and_width_are_two_things():
     close(2 * scaled, 4 * lees_choice)
 
 
+@pytest.mark.property
 def test_er_59_words_do_not_attend_alike():
     """ER-59, EQ-20: weights differ by content; blindness to order is equivariance."""
     x, parts = torch.randn(4, 6), self_attention_weights()
@@ -230,6 +252,7 @@ def test_er_59_words_do_not_attend_alike():
     assert is_permutation_equivariant(lambda x: multi_head_attention(x, x, x, *parts), x, order)
 
 
+@pytest.mark.by_hand
 def test_er_64_row_i_predicts_label_i():
     """ER-64, EQ-121: counted from 0, row 0 (the start symbol) is asked for the first word."""
     labels = torch.tensor([5, 6, 3])
@@ -244,6 +267,7 @@ def test_er_65_sinusoids_have_no_last_position():
     close(far @ far.T, near @ near.T, tolerance=1e-9)
 
 
+@pytest.mark.by_hand
 def test_er_67_luong_differs_by_the_scale_only():
     """ER-67, EQ-61: the example's weights with e in place of e^{1/√2}."""
     q, k = torch.eye(2), torch.tensor([[1.0, 0], [0, 1], [1, 1]])
@@ -252,6 +276,7 @@ def test_er_67_luong_differs_by_the_scale_only():
     close(attention_weights(math.sqrt(2) * q, k), softmax(q @ k.T))
 
 
+@pytest.mark.property
 def test_er_69_only_independent_unit_components_give_the_variance():
     """ER-69, EQ-60: normed rows through a large matrix have large dot products."""
     rows = layer_norm(torch.randn(500, 16))
@@ -259,6 +284,7 @@ def test_er_69_only_independent_unit_components_give_the_variance():
     assert dot_product_variance(q, k) > 8 * 100
 
 
+@pytest.mark.property
 def test_er_73_divergence_is_cross_entropy_less_a_constant():
     """ER-73: H(q) of a one-hot target is 0, so the two losses are one."""
     logits, labels = torch.randn(3, 5), torch.tensor([1, 0, 4])
@@ -267,6 +293,7 @@ def test_er_73_divergence_is_cross_entropy_less_a_constant():
     close(divergence, cross_entropy(logits, labels))
 
 
+@pytest.mark.by_hand
 def test_er_53_distances_do_not_care_where_counting_starts():
     """ER-53: relative forms do not care where counting starts."""
     close(alibi_bias(2, 3, 3), alibi_bias(2, 3, 5, offset=2)[..., 2:])

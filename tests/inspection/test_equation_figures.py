@@ -181,6 +181,7 @@ def test_the_jacobians_are_those_of_the_catalogue():
     )
 
 
+@pytest.mark.by_hand
 def test_the_jacobians_stand_over_their_statistics_in_one_color_scale():
     """EQ-48: both rows have the range of the scaled Jacobian, as in Lee's code; 0 is neutral."""
     panels = drawn("jacobians").axes
@@ -211,6 +212,7 @@ def test_over_many_draws_typical_entries_grow_and_norms_shrink():
     assert min(u.largest_magnitude for u in samples[-1][0]) < SATURATED
 
 
+@pytest.mark.by_hand
 def test_the_crossing_is_marked_where_both_curves_are_equal():
     """EQ-59, ER-05: at 124.55° and its mirror image, not at 90°."""
     [panel] = drawn("exp-cosine").axes
@@ -231,6 +233,7 @@ def test_drawn_variances_follow_the_width_until_they_are_divided():
     assert max(largest["scaled"]) < 0.2
 
 
+@pytest.mark.by_hand
 def test_the_masks_show_zeros_below_and_infinities_above():
     """EQ-70, ER-01, ER-41: what is written in the cells."""
     panels = drawn("masks").axes
@@ -267,6 +270,7 @@ def test_the_learning_rate_peaks_at_the_end_of_its_warm_up():
     assert peak == pytest.approx(1e3 * (512 * 4000) ** -0.5, rel=0.01)
 
 
+@pytest.mark.by_hand
 def test_smoothed_labels_sum_to_one_and_the_loss_is_least_there():
     """EQ-120, ER-48: the three kinds; the least loss is at 1 - ε + ε/K."""
     targets, losses = drawn("label-smoothing").axes

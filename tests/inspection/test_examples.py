@@ -146,6 +146,7 @@ def test_the_sentence_is_split_as_agarwal_prints_it():
     assert numbers("tokenization", "Characters") == [[27, 19], [24, 18]]
 
 
+@pytest.mark.by_hand
 def test_rare_words_are_cut_into_known_pieces():
     """EQ-09, EQ-10; ER-07: a vocabulary with ``nonsense`` cannot give the printed pieces."""
     assert [row[1] for row in step("subwords", "Vocabulary").rows] == [
@@ -184,6 +185,7 @@ def test_the_decoder_reads_the_labels_one_later():
     assert right.rows[1][-1] == "<stop>"
 
 
+@pytest.mark.by_hand
 def test_teacher_forcing_reads_the_whole_sentence_and_the_whole_prefix():
     """ER-39."""
     rows = step("teacher-forcing", "What the model").rows
@@ -198,6 +200,7 @@ def test_teacher_forcing_reads_the_whole_sentence_and_the_whole_prefix():
     )
 
 
+@pytest.mark.by_hand
 def test_without_a_mask_he_becomes_i_and_with_it_he_stays():
     """EQ-124, ER-37: the steps that Single Page tells, and its last translation."""
     rows = step("re-predicting", "Without").rows
@@ -212,6 +215,7 @@ def test_without_a_mask_he_becomes_i_and_with_it_he_stays():
         assert after[: len(before)] == before
 
 
+@pytest.mark.by_hand
 def test_two_beams_find_what_greedy_search_misses():
     """EQ-127: .6 · .4 = .24 against .4 · .9 = .36; the seven sentences sum to 1."""
     sentences = numbers("beam-search", "All")
@@ -235,6 +239,7 @@ def test_a_one_hot_row_picks_a_row_and_the_root_of_four_doubles_it():
     close(numbers("embedding", "Scaled"), [1.8, 2.0, 2.2, 2.4], [0.2, 0.4, 0.6, 0.8])
 
 
+@pytest.mark.by_hand
 def test_positions_are_sines_and_cosines():
     """EQ-24; ER-53 for the literal reading; EQ-32: products of distance 7, and length² d/2 = 8."""
     rows = numbers("positional-encoding", "d = 4")
@@ -246,6 +251,7 @@ def test_positions_are_sines_and_cosines():
     close(numbers("positional-encoding", "d = 16"), [5.892186], [5.892186], [8.0])
 
 
+@pytest.mark.by_hand
 def test_the_longest_wave_is_shorter_than_printed():
     """ER-31: 2π · 10^(4 · 62/64) and 2π · 10^(4 · 510/512) against 2π · 10⁴."""
     close(
@@ -257,6 +263,7 @@ def test_the_longest_wave_is_shorter_than_printed():
     assert numbers("wavelengths", "Some")[3][2:] == pytest.approx([200 * math.pi, 100])
 
 
+@pytest.mark.by_hand
 def test_softmax_of_three_vectors():
     """e / (e + 2), 1 / (e + 2); e¹⁰ / (e¹⁰ + 2); 1/3. ER-04: e/3, 1/3, 1/3 sum to 1.57."""
     e, big = math.e, math.exp(10)
@@ -272,6 +279,7 @@ def test_softmax_of_three_vectors():
     assert right == numbers("softmax", "Computed")[0]
 
 
+@pytest.mark.by_hand
 def test_ten_times_the_vector_saturates():
     """ER-02: e¹⁰ = 22,026.47, not 22,046.5; ER-03: 1 / (1 + e¹⁰) = 4.54e-5, not 4e-5."""
     exponentials = step("softmax-scale", "Exponentials").rows
@@ -344,6 +352,7 @@ def test_foxes_attend_to_jumping_and_quick_hardly_to_the_dog():
     assert [sum(row) for row in weights] == pytest.approx([1] * 9)
 
 
+@pytest.mark.by_hand
 def test_the_inequality_holds_between_124_and_235_degrees_only():
     """ER-05: at cos θ = -0.1 the exponential is .9048, nine times as large."""
     rows = step("exp-cosine", "The second").rows
@@ -358,6 +367,7 @@ def test_the_inequality_holds_between_124_and_235_degrees_only():
     assert "from 90° to 124.5513°" in work_out("exp-cosine").note
 
 
+@pytest.mark.by_hand
 def test_the_printed_masked_softmax_is_wrong_in_three_rows():
     """ER-01, by hand: row 1 is 1 : e^0.1, row 2 is e^0.3 : e^0.4 : e^0.2."""
     rows = step("masked-softmax", "The softmax").rows

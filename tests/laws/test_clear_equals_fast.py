@@ -136,6 +136,7 @@ def test_an_update_follows_the_gradient_of_the_written_loss(
     assert_equal_gradients(model, ours, theirs)
 
 
+@pytest.mark.property
 @pytest.mark.parametrize("settings", EVERY_PAIR[:20], ids=range(20))
 def test_the_parameter_sets_hold_every_parameter_once(settings: dict[str, object]):
     """EQ-85, EQ-86: the shapes of the paper, and as many numbers as the program learns."""

@@ -86,6 +86,7 @@ def test_going_on_from_a_state_is_the_written_cells_word_by_word(cell: str):
     assert_same(layer(x, state), (outputs[0], last), inputs)
 
 
+@pytest.mark.property
 @pytest.mark.parametrize("training", [True, False], ids=["training", "evaluation"])
 @pytest.mark.parametrize("variant", RECURRENT)
 def test_a_whole_model_is_its_page_of_equations(variant: str, training: bool):

@@ -49,6 +49,7 @@ def test_searches_say_what_the_page_of_equations_says(variant: str):
         assert [[*each[0].ids, STOP_ID] for each in repredicted] == expected_again
 
 
+@pytest.mark.property
 @pytest.mark.parametrize(("beam_size", "alpha"), [(1, 0.6), (3, 0.0), (3, 2.0)])
 def test_a_beam_finds_what_the_page_of_equations_finds(beam_size: int, alpha: float):
     """EQ-127: the words and the score of the best, for two random models and two sentences."""
@@ -66,6 +67,7 @@ def test_a_beam_finds_what_the_page_of_equations_finds(beam_size: int, alpha: fl
                 assert best.score == pytest.approx(score, rel=1e-12)
 
 
+@pytest.mark.property
 def test_a_given_text_scores_what_the_equations_say():
     """EQ-117, EQ-127: the log-probability of whole sentences, and what a search ranks them by."""
     model, source = tiny_model(), sources(5, 3)
@@ -81,6 +83,7 @@ def test_a_given_text_scores_what_the_equations_say():
     assert [each.score for each in scored] == pytest.approx(expected.tolist(), rel=1e-12)
 
 
+@pytest.mark.property
 def test_looking_a_row_up_is_multiplying_by_a_one_hot_row():
     """EQ-13, EQ-14: the page looks rows up, the text multiplies."""
     weight = clear_transformer(tiny_model()).source_embedding.weight
@@ -89,6 +92,7 @@ def test_looking_a_row_up_is_multiplying_by_a_one_hot_row():
     torch.testing.assert_close(embed_one_hot(rows, weight), embed(ids, weight), **EXACT)
 
 
+@pytest.mark.property
 def test_a_zero_start_symbol_is_the_shift_of_embedded_labels():
     """EQ-106, ER-44: the page sets the row of START to zero; the text shifts vectors."""
     model = tiny_model(start_symbol="zero", positions="none", dropout=0.0)
@@ -101,6 +105,7 @@ def test_a_zero_start_symbol_is_the_shift_of_embedded_labels():
     torch.testing.assert_close(shifted, shift_right_zero(embedded), **EXACT)
 
 
+@pytest.mark.property
 def test_the_smoothed_loss_is_the_cross_entropy_with_smoothed_labels():
     """EQ-120: the program never holds the smoothed distribution; the text writes it out."""
     logits = torch.randn(6, VOCABULARY, generator=torch.Generator().manual_seed(1)).double()

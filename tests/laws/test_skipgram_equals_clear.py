@@ -1,5 +1,6 @@
 """Law: skip-gram over whole sentences = its equations over pairs, values and gradients."""
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -39,6 +40,7 @@ def text(*sentences: list[int]) -> Tensor:
     return torch.tensor(rows)
 
 
+@pytest.mark.by_hand
 def test_neighbors_are_the_pairs_of_the_equation():
     """EQ-17: a sentence of five and one of two words, window 2."""
     near = _neighbors(torch.tensor([[4, 5, 6, 7, 8], [9, 4, PAD_ID, PAD_ID, PAD_ID]]), 2)
@@ -47,6 +49,7 @@ def test_neighbors_are_the_pairs_of_the_equation():
     assert near[1].nonzero().tolist() == [[0, 1], [1, 0]]
 
 
+@pytest.mark.property
 def test_without_negatives_the_loss_is_the_full_softmax_s_mean_over_pairs():
     """EQ-17 exactly."""
     model = skipgram(negatives=0)

@@ -80,6 +80,7 @@ def test_dropout_keeps_what_its_mask_keeps_and_scales_it(rate: float):
     assert module.eval()(x) is x
 
 
+@pytest.mark.by_hand
 @pytest.mark.parametrize(("d_model", "heads"), [(512, 8), (512, 1), (12, 4)])
 def test_a_head_is_as_wide_as_the_equation_says_unless_the_config_says_otherwise(
     d_model: int, heads: int
@@ -90,6 +91,7 @@ def test_a_head_is_as_wide_as_the_equation_says_unless_the_config_says_otherwise
     assert ModelConfig(d_model=d_model, heads=heads, d_k=5).key_size == 5
 
 
+@pytest.mark.property
 def test_rows_one_by_one_on_kept_keys_are_the_rows_of_masked_self_attention():
     """EQ-130: the program's causal self-attention over five rows, each appended to a cache."""
     attention = tiny_model("wide values").decoder.layers[0].self_attention

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 from gensim.models import Word2Vec
 
 from pellucid import phrasebook
@@ -52,6 +53,7 @@ def share(one: list[set[str]], other: list[set[str]]) -> float:
     return float(np.mean([len(a & b) / NEAREST for a, b in zip(one, other, strict=True)]))
 
 
+@pytest.mark.referee
 def test_neighbors_are_gensim_s(tmp_path: Path):
     """EQ-17: referee gensim, of whose neighbors 0.81 are those of another seed of its own;
     0.59 are ours, chance would give 0.03.

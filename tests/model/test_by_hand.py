@@ -193,6 +193,7 @@ def as_tensor(matrix: Matrix) -> torch.Tensor:
     return torch.tensor(matrix, dtype=torch.float64)
 
 
+@pytest.mark.property
 def test_the_encoder_block_is_its_four_lines(model: Seq2Seq):
     """EQ-104."""
     x = torch.randn(3, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
@@ -201,6 +202,7 @@ def test_the_encoder_block_is_its_four_lines(model: Seq2Seq):
     torch.testing.assert_close(got, as_tensor(expected), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.property
 def test_the_decoder_block_is_its_six_lines(model: Seq2Seq):
     """EQ-89, EQ-97, EQ-108, EQ-109, ER-61: queries come from after the first Add & Norm."""
     generator = torch.Generator().manual_seed(2)
@@ -211,6 +213,7 @@ def test_the_decoder_block_is_its_six_lines(model: Seq2Seq):
     torch.testing.assert_close(got, as_tensor(expected), rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.property
 def test_the_whole_transformer_is_the_formulas_of_the_single_page(model: Seq2Seq):
     """Three words in, "∅ i am a" beside them: P is 4 × V.
 
@@ -226,6 +229,7 @@ def test_the_whole_transformer_is_the_formulas_of_the_single_page(model: Seq2Seq
     torch.testing.assert_close(got, as_tensor(probabilities), **WITH_POSITIONS)
 
 
+@pytest.mark.property
 def test_the_loss_is_the_sum_of_minus_the_logarithms_of_the_right_words(model: Seq2Seq):
     """EQ-118, the labels being "i am a student"."""
     labels = [7, 8, 9, 10]

@@ -1,5 +1,6 @@
 """Errata that need a whole system: lengths, whose matrices, which sequence, what is left out."""
 
+import pytest
 import torch
 from tiny_models import sources, targets, tiny_model
 from torch.nn import functional
@@ -16,6 +17,7 @@ from pellucid.model.transformer import Transformer
 from pellucid.text.batching import collate_pairs
 
 
+@pytest.mark.property
 def test_words_and_layers_are_two_numbers_and_so_are_the_two_lengths():
     """ER-20: five source words, two target words and three blocks make 5, 2 and 3 of them."""
     model = tiny_model(encoder_layers=3, decoder_layers=3)
@@ -25,6 +27,7 @@ def test_words_and_layers_are_two_numbers_and_so_are_the_two_lengths():
     assert shapes == [(5, 5)] * 3 + [(2, 2)] * 3
 
 
+@pytest.mark.property
 def test_keys_and_values_of_cross_attention_are_the_decoder_s_own():
     """ER-23: made of the encoder's output Y, by matrices that belong to the decoder's layer."""
     model = tiny_model()
@@ -42,6 +45,7 @@ def test_keys_and_values_of_cross_attention_are_the_decoder_s_own():
         torch.testing.assert_close(kept.transpose(1, 2).flatten(2), ours, rtol=1e-12, atol=1e-12)
 
 
+@pytest.mark.property
 def test_learned_positions_are_added_and_agarwals_networks_are_something_else():
     """ER-52, EQ-22, EQ-23, EQ-30: w + p is straight in w; what goes through a ReLU is bent."""
     torch.manual_seed(0)
@@ -55,6 +59,7 @@ def test_learned_positions_are_added_and_agarwals_networks_are_something_else():
     assert min(bends[1:]) > 0.1
 
 
+@pytest.mark.property
 def test_where_agarwal_ends_there_is_no_word_yet():
     """ER-60: normed rows sum to 0; a linear map and a softmax make them chances, with a loss."""
     torch.manual_seed(0)
@@ -68,6 +73,7 @@ def test_where_agarwal_ends_there_is_no_word_yet():
     assert most_likely(logits).tolist() == chances.argmax(-1).tolist()
 
 
+@pytest.mark.property
 def test_targets_and_the_shifted_sequence_are_two():
     """ER-63: y′ is what is taught, y what is read; word i is predicted without word i."""
     batch = collate_pairs([[4]], [[7, 8, 9]])

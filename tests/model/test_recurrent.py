@@ -20,6 +20,7 @@ def model(kind: str = "rnn-attention", **settings: object) -> Seq2Seq:
     return build_model(config, 20, 20).eval()
 
 
+@pytest.mark.by_hand
 @pytest.mark.parametrize("cell", ["lstm", "gru"])
 def test_a_plain_rnn_remembers_one_vector_whatever_the_length_of_the_source(cell: str):
     """EQ-133: the last state of each layer, and not one row to look back at."""
@@ -34,6 +35,7 @@ def test_a_plain_rnn_remembers_one_vector_whatever_the_length_of_the_source(cell
     assert network.max_length is None
 
 
+@pytest.mark.property
 def test_a_source_read_backwards_by_exchanged_directions_gives_mirrored_rows():
     """EQ-134: rows reversed, halves swapped."""
     torch.manual_seed(0)

@@ -78,6 +78,7 @@ def test_agarwals_network_stands_between_word_and_sinusoid():
     torch.testing.assert_close(embedding(IDS)[0], expected, rtol=1e-6, atol=1e-6)
 
 
+@pytest.mark.by_hand
 def test_a_decoder_that_starts_from_zero_reads_the_first_sinusoid_alone():
     """EQ-106: with a zero vector the first row is PE(0) = (0, 1, 0, 1, ...)."""
     model = tiny(start_symbol="zero")
@@ -87,6 +88,7 @@ def test_a_decoder_that_starts_from_zero_reads_the_first_sinusoid_alone():
     torch.testing.assert_close(row[1], tiny().target_embedding(ids)[0, 1])
 
 
+@pytest.mark.by_hand
 def test_sinusoids_may_begin_at_one():
     """ER-53: the first row is then (sin 1, cos 1, ...)."""
     embedding = tiny(start_position=1).target_embedding
@@ -114,6 +116,7 @@ def test_other_positions_have_no_end(kind: str):
     model.encode(IDS)
 
 
+@pytest.mark.by_hand
 def test_without_positions_the_encoder_is_blind_to_order():
     """EQ-20; with any other kind it is not."""
     order = [2, 0, 1]
@@ -148,6 +151,7 @@ def test_norms_are_the_equations_of_their_names():
     torch.testing.assert_close(norm(norm_affine=False)(x), layer_norm(x, eps=1e-3))
 
 
+@pytest.mark.by_hand
 def test_all_heads_of_the_two_stage_projection_see_one_narrow_space():
     """EQ-87, ER-22: joint rank d_k = 4 instead of heads · d_k = 16."""
     sizes = {"d_model": 16, "heads": 4, "d_ff": 4}
@@ -163,6 +167,7 @@ def test_all_heads_of_the_two_stage_projection_see_one_narrow_space():
     assert rank() == 16
 
 
+@pytest.mark.property
 def test_unscaled_attention_is_luong_s():
     """EQ-61: softmax(Q Kᵀ) V, the weights as they are captured too."""
     config = ModelConfig.parse({**TINY, "scale_attention": False})

@@ -56,6 +56,7 @@ def text(*rows: list[int]) -> Tensor:
     return torch.tensor([[*row, STOP_ID] + [PAD_ID] * (longest - 1 - len(row)) for row in rows])
 
 
+@pytest.mark.property
 def test_in_an_encoder_the_first_row_depends_on_the_last_word():
     """EQ-137: there is no mask."""
     model = encoder()
@@ -114,6 +115,7 @@ def test_in_training_an_encoder_s_questions_come_from_the_generator_that_is_save
     assert torch.equal(model.hide(ids)[0], first)
 
 
+@pytest.mark.property
 @pytest.mark.parametrize("positions", ["sinusoidal", "learned", "relative", "rotary", "alibi"])
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_a_decoder_s_cached_steps_are_the_whole_prefix(positions: str, norm: str):
@@ -133,6 +135,7 @@ def test_a_decoder_s_cached_steps_are_the_whole_prefix(positions: str, norm: str
         torch.testing.assert_close(logits[0, beam], expected, **EXACT)
 
 
+@pytest.mark.property
 def test_a_decoder_never_looks_ahead():
     """EQ-76."""
     model = decoder()
@@ -151,6 +154,7 @@ def test_a_decoder_s_loss_has_labels_shifted_by_one():
     assert sums.token_count == 3
 
 
+@pytest.mark.property
 def test_a_decoder_block_has_two_norms_and_no_cross_attention():
     """ER-70, EQ-138: Lee's "decoder blocks" would have three sublayers."""
     names = [name for name, _ in decoder().named_parameters()]

@@ -165,6 +165,7 @@ def test_decoding_takes_the_longest_first_and_each_once(lengths, budget):
         assert cost(lengths, batch) <= budget or len(batch) == 1
 
 
+@pytest.mark.by_hand
 def test_a_batch_by_hand():
     """EQ: 106, 121.  The labels are the target and STOP, the input is START and the target."""
     store = TokenStore.from_pairs([[10, 11, 12], [13]], [[20], [21, 22]])

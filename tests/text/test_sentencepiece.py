@@ -65,6 +65,7 @@ HOSTILE = st.text(
 )
 
 
+@pytest.mark.property
 @given(text=HOSTILE)
 @settings(max_examples=500)
 def test_any_text_comes_back_unchanged_and_nothing_is_unknown(tokenizer, text):
@@ -80,6 +81,7 @@ def test_sampled_text_comes_back_unchanged_too(tokenizer, text, seed):
     assert tokenizer.decode(ids) == text
 
 
+@pytest.mark.property
 @pytest.mark.parametrize(
     "text", ["</s>", "<s>", "<pad>", "<unk>", "[STOP]", "a </s> b", "<0x0A>", "[UNK]"]
 )
@@ -98,6 +100,7 @@ def test_special_tokens_in_the_training_text_stay_text():
     assert tokenizer.decode(ids) == "</s> <s> <pad> <unk>"
 
 
+@pytest.mark.property
 def test_frequent_words_are_whole_and_rare_words_come_apart(tokenizer):
     """EQ: 09."""
     assert tokenizer.tokens(tokenizer.encode("walking")) == ["▁walking"]
@@ -106,6 +109,7 @@ def test_frequent_words_are_whole_and_rare_words_come_apart(tokenizer):
     assert "".join(rare) == "▁walkizationing"
 
 
+@pytest.mark.property
 def test_decoding_drops_pad_start_and_stop_and_shows_unknown(tokenizer):
     """EQ: 12."""
     words = tokenizer.encode("walked")
@@ -269,6 +273,7 @@ def test_another_kind_is_refused():
         train_sentencepiece(CORPUS, TokenizerConfig(kind="word"))
 
 
+@pytest.mark.property
 def test_saved_and_loaded_it_is_the_same(tokenizer, tmp_path):
     """EQ: 11."""
     tokenizer.save(tmp_path, "source")

@@ -23,6 +23,7 @@ def train(kind):
     return train_tokenizer(TEXTS, TokenizerConfig(kind=kind, vocabulary_size=300))
 
 
+@pytest.mark.by_hand
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.filterwarnings("default")
 def test_saved_and_loaded_it_is_the_same(tmp_path, kind):

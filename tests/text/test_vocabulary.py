@@ -7,6 +7,7 @@ from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_
 from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS, Vocabulary
 
 
+@pytest.mark.by_hand
 def test_it_holds_each_token_once_however_often_it_was_seen():
     """EQ: 02.  Of "a b a" the vocabulary is {a, b}."""
     once = Vocabulary.build([["a", "b"]], size=100)
@@ -16,6 +17,7 @@ def test_it_holds_each_token_once_however_often_it_was_seen():
     assert twice.size == 2 + SPECIAL_COUNT
 
 
+@pytest.mark.by_hand
 def test_tokens_and_ids_are_a_bijection():
     """EQ: 03."""
     vocabulary = Vocabulary.of("cab")
@@ -26,6 +28,7 @@ def test_tokens_and_ids_are_a_bijection():
     assert "d" not in vocabulary
 
 
+@pytest.mark.by_hand
 def test_the_rare_become_unknown():
     """EQ: 07.  Of a a a b b c the two most frequent keep their ids."""
     vocabulary = Vocabulary.build([list("abacab")], size=SPECIAL_COUNT + 2)

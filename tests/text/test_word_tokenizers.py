@@ -25,16 +25,19 @@ KINDS = ["word", "punctuation", "rules", "character"]
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 
+@pytest.mark.by_hand
 def test_words_are_what_stands_between_spaces():
     """EQ: 04."""
     assert split_words(EXAMPLE) == ["Isn't", "this", "project", "amazing?"]
 
 
+@pytest.mark.by_hand
 def test_marks_are_tokens_of_their_own():
     """EQ: 05."""
     assert split_punctuation(EXAMPLE) == ["Isn", "'", "t", "this", "project", "amazing", "?"]
 
 
+@pytest.mark.by_hand
 def test_not_is_one_token():
     """EQ: 06."""
     assert split_rules(EXAMPLE) == ["Is", "n't", "this", "project", "amazing", "?"]
@@ -49,6 +52,7 @@ def test_characters_count_spaces_or_not():
     assert len(set(split_characters(EXAMPLE))) == 19
 
 
+@pytest.mark.property
 @given(ANY_TEXT)
 def test_no_rule_loses_anything_but_spaces(text):
     """EQ: 01.  The tokens, joined, are the text without its white space; none is empty."""
@@ -61,6 +65,7 @@ def test_no_rule_loses_anything_but_spaces(text):
     assert "".join(split_characters(text, keep_spaces=False)) == without
 
 
+@pytest.mark.property
 @given(ANY_TEXT)
 def test_a_known_alphabet_comes_back_unchanged(text):
     """EQ: 08."""
@@ -85,6 +90,7 @@ def test_words_are_joined_as_they_are_usually_written():
     assert join_words([]) == ""
 
 
+@pytest.mark.by_hand
 def test_an_unknown_word_is_shown_as_unknown():
     """EQ: 07.  With one word allowed the frequent one stays."""
     config = TokenizerConfig(kind="word", vocabulary_size=SPECIAL_COUNT + 1)
@@ -95,6 +101,7 @@ def test_an_unknown_word_is_shown_as_unknown():
     assert tokenizer.tokens([UNK_ID, STOP_ID]) == ["[UNK]", "[STOP]"]
 
 
+@pytest.mark.by_hand
 @pytest.mark.parametrize("kind", KINDS)
 def test_decoding_drops_pad_start_and_stop(kind):
     """EQ: 12."""
@@ -102,6 +109,7 @@ def test_decoding_drops_pad_start_and_stop(kind):
     assert tokenizer.decode([START_ID, *tokenizer.encode("a"), STOP_ID, PAD_ID, PAD_ID]) == "a"
 
 
+@pytest.mark.by_hand
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("text", ["[STOP]", "</s>", "[PAD] [UNK]"])
 def test_special_tokens_cannot_be_written_into_a_text(kind, text):

@@ -22,6 +22,7 @@ from pellucid.text.tokenizers.wordpiece import (
 TOY = ("this", "is", "not", "non", "##sense", ".")
 
 
+@pytest.mark.by_hand
 def test_the_toy_vocabulary_gives_the_printed_pieces():
     """EQ: 10."""
     tokenizer = WordPieceTokenizer(Vocabulary.of(TOY), lowercase=True)
@@ -29,12 +30,14 @@ def test_the_toy_vocabulary_gives_the_printed_pieces():
     assert tokenizer.decode(tokenizer.encode("This is not nonsense.")) == "this is not nonsense."
 
 
+@pytest.mark.by_hand
 def test_a_word_of_the_vocabulary_is_never_split():
     """EQ: 09, 10.  What the true vocabulary gives, as it holds ``nonsense`` (ER-07)."""
     tokenizer = WordPieceTokenizer(Vocabulary.of((*TOY, "nonsense")), lowercase=True)
     assert tokenizer.split("This is not nonsense.") == ["this", "is", "not", "nonsense", "."]
 
 
+@pytest.mark.by_hand
 def test_without_continuation_marks_agarwals_example_is_exact():
     """EQ: 09.  {token, ization} and the letters."""
     vocabulary = Vocabulary.of(["token", "ization", *"abcdefghijklmnopqrstuvwxyz"])
@@ -42,6 +45,7 @@ def test_without_continuation_marks_agarwals_example_is_exact():
     assert longest_match("zqx", vocabulary, 7, continuation="") == ["z", "q", "x"]
 
 
+@pytest.mark.by_hand
 def test_unknown_characters_are_unknown_one_by_one():
     """EQ: 07."""
     tokenizer = WordPieceTokenizer(Vocabulary.of(["a", "##b"]))
@@ -54,6 +58,7 @@ def test_an_empty_vocabulary_knows_nothing():
     assert WordPieceTokenizer(Vocabulary.of([])).encode("ab") == [UNK_ID, UNK_ID]
 
 
+@pytest.mark.property
 @given(st.lists(st.text("abc", min_size=1), min_size=1), st.text("abc", min_size=1))
 def test_a_word_of_known_characters_is_never_unknown(words, word):
     """EQ: 09.  In the worst case it comes apart into characters."""
@@ -96,6 +101,7 @@ def merge_slowly(word_counts, size):
     return pieces[:size]
 
 
+@pytest.mark.property
 @given(
     st.dictionaries(
         st.text("ab", min_size=1, max_size=8), st.integers(1, 5), min_size=1, max_size=8
@@ -113,6 +119,7 @@ def test_the_first_merge_by_hand():
     assert pieces == ["##b", "a", "##c", "b", "ab", "abc", "bc"]
 
 
+@pytest.mark.by_hand
 def test_frequent_words_are_whole_and_rare_words_come_apart():
     """EQ: 09."""
     corpus = ["token tokens walk walks"] * 50 + ["s z"]
@@ -130,6 +137,7 @@ def test_case_is_kept_unless_asked_otherwise():
     assert kept.fingerprint != lower.fingerprint
 
 
+@pytest.mark.by_hand
 def test_decoding_drops_pad_start_and_stop_and_joins_pieces():
     """EQ: 12."""
     tokenizer = WordPieceTokenizer(Vocabulary.of(["##b", "a", "#"]))
