@@ -63,6 +63,8 @@ REPORT_SHOTS = (
     Shot("feed-forward", "encoder.layers.0.feed_forward"),
     Shot("words", "output/words"),
     Shot("heads", "heads"),
+    Shot("heads-dark", "heads", dark=True),
+    Shot("heads-phone", "heads", width=375),
     Shot("lens", "lens"),
     Shot("saliency", "saliency"),
     Shot("search", "search"),
@@ -179,6 +181,10 @@ def take_phone(browser: Browser, address: str, text: str, folder: Path) -> None:
     page = browser.new_page(viewport=PHONE, device_scale_factor=2, has_touch=True, is_mobile=True)
     translate(page, address, text)
     save(page, folder, "page-phone")
+    page.locator("#tab-inside").tap()
+    page.locator(".head-large .cells").wait_for()
+    save(page, folder, "page-inside-phone", full_page=True)
+    page.locator("#tab-translate").tap()
     page.route("**/v1/translate", lambda route: route.abort())
     page.fill("#source", text + " ")
     page.locator("#notice").wait_for()

@@ -115,6 +115,37 @@ def test_pointing_at_a_cell_tells_row_column_value_and_reason(visit: Callable[..
     assert "sum of exp(score" in told
 
 
+def test_every_head_is_small_and_the_chosen_one_large(visit: Callable[..., Watched]):
+    """Layers below each other, heads and their mean side by side; arrow keys choose."""
+    watched = visit("given", at="heads")
+    page = watched.page
+    name = "decoder.layers.1.cross_attention"
+    heads = [matrix_of(watched.content, f"{name}.heads.{head}.weights") for head in range(2)]
+    assert page.locator(".head-grid button").count() == 2 * (2 + 1)
+    assert page.locator(".head-large h3").inner_text() == "Layer 1, mean of all heads"
+
+    def value_at(row: int, column: int) -> str:
+        cells = page.locator(".head-large .cells")
+        box = cells.bounding_box()
+        assert box
+        rows, columns = heads[0].shape
+        x, y = (column + 0.5) * box["width"] / columns, (row + 0.5) * box["height"] / rows
+        cells.hover(position={"x": x, "y": y})
+        return page.locator(".inspector .value").inner_text()
+
+    mean = (heads[0] + heads[1]) / 2
+    assert float(value_at(2, 1)) == pytest.approx(mean[2, 1].item(), rel=1e-3)
+    page.locator(".head-grid button[aria-pressed=true]").focus()
+    page.keyboard.press("ArrowLeft")
+    assert page.locator(".head-large h3").inner_text() == "Layer 1, head 1"
+    assert page.locator("main h2").inner_text() == "All heads", "arrow keys turned the page"
+    assert float(value_at(2, 1)) == pytest.approx(heads[1][2, 1].item(), rel=1e-3)
+
+    page.get_by_text("Source to itself").click()
+    page.get_by_role("link", name="See how it is computed").click()
+    assert page.locator("main h2").inner_text().endswith("Self-attention")
+
+
 def test_what_the_foot_line_computes_is_what_the_model_computed(visit: Callable[..., Watched]):
     """In each step the first and the last cell of the result, for the last head."""
     watched = visit("own", at="encoder.embedding")
@@ -303,7 +334,7 @@ def test_axe_finds_nothing_to_blame(visit: Callable[..., Watched], scheme: str, 
 def test_paper_is_light_whatever_the_screen_was(visit: Callable[..., Watched]):
     page = visit("given", at="encoder.layers.0.feed_forward", color_scheme="dark").page
     ground = "getComputedStyle(document.querySelector('.pellucid-report')).backgroundColor"
-    assert page.evaluate(ground) == "rgb(20, 22, 26)"
+    assert page.evaluate(ground) == "rgb(13, 20, 21)"
     page.emulate_media(media="print")
-    assert page.evaluate(ground) == "rgb(251, 250, 247)"
+    assert page.evaluate(ground) == "rgb(243, 246, 246)"
     assert page.locator(".inspector").is_hidden()

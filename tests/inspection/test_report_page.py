@@ -1,12 +1,14 @@
 """A report is one file that asks for nothing and takes words for words, whatever they look like."""
 
 import html.parser
+import posixpath
 import re
 from pathlib import Path
 
 import pytest
 from opened_reports import SOURCE, TARGET, data_of, random_bundle
 
+import pellucid
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.errors import WriteError
 from pellucid.inspection.capture import Capture, inspect
@@ -111,7 +113,10 @@ def test_the_scripts_never_read_markup_nor_ask_for_anything():
 def test_each_script_comes_after_those_it_imports():
     seen: set[str] = set()
     for name in SCRIPTS:
-        imports = re.findall(r'^import .* from "\./(.*)";$', read_asset(name), re.MULTILINE)
+        imported = re.findall(r'^import .* from "(\.\.?/.*)";$', read_asset(name), re.MULTILINE)
+        here = "/static/ui/" if name.startswith("ui/") else "/static/report/"
+        imports = [posixpath.normpath(here + each).removeprefix("/static/") for each in imported]
+        imports = [each.removeprefix("report/") for each in imports]
         assert len(imports) == len(re.findall(r"^import", read_asset(name), re.MULTILINE)), name
         assert set(imports) <= seen, name
         seen.add(name)
@@ -154,3 +159,21 @@ def test_a_base_model_and_twenty_words_stay_under_five_megabytes(bundle: Bundle)
     page = render_page(report_content(inspect(base, words, words), base.model))
     assert len(page.encode()) < 4_900_000  # the rest is for the views at a glance
     assert "shown in part" in data_of(page)["cut"]
+
+
+def test_the_report_and_the_server_s_page_share_their_colors():
+    """Each color has its name in ui.css and nowhere else; walk.css puts the report on a surface."""
+    package = Path(pellucid.__file__).parent
+    sheets = [
+        *(package / "serve" / "page").glob("*.css"),
+        package / "inspection/report/assets/report.css",
+    ]
+    shared = set(re.findall(r"^ +(--[\w-]+):", read_asset("ui/ui.css"), re.MULTILINE))
+    assert {"--page", "--surface", "--ink", "--accent", "--hatch"} <= shared
+    for sheet in sheets:
+        text = sheet.read_text(encoding="utf-8")
+        own = set(re.findall(r"(--[\w-]+):", text))
+        assert own & shared == ({"--page"} if sheet.name == "walk.css" else set()), sheet.name
+        used = set(re.findall(r"var\((--[\w-]+)", text))
+        given = {"--part", "--share", "--cell-width", "--cell-height", "--columns"}
+        assert used <= shared | own | given, sheet.name

@@ -35,10 +35,15 @@ def test_it_carries_what_is_not_python(site: Path):
 
 
 def test_it_carries_every_file_of_the_page_and_of_reports(site: Path):
-    for folder in ("pellucid/serve/page", "pellucid/inspection/report/assets"):
+    for folder in (
+        "pellucid/serve/page",
+        "pellucid/inspection/report/assets",
+        "pellucid/inspection/ui",
+    ):
         ours = {path.name for path in (ROOT / folder).iterdir()}
         assert {path.name for path in (site / folder).iterdir()} == ours
-        assert {"page": "index.html", "assets": "report.js"}[Path(folder).name] in ours
+        main = {"page": "index.html", "assets": "report.js", "ui": "ui.css"}
+        assert main[Path(folder).name] in ours
 
 
 def test_it_trains_and_translates_from_an_empty_folder(site: Path, tmp_path: Path):

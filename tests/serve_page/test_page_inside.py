@@ -14,8 +14,22 @@ def inside(page: Page, translators) -> Page:
     page.fill("#source", SENTENCE)
     expect(page.locator("#target")).to_have_text(said(translators, SENTENCE))
     page.click("#tab-inside")
-    expect(page.locator("table.heat")).to_be_visible()
+    expect(page.locator(".head-large .cells")).to_be_visible()
     return page
+
+
+def large_map(page: Page) -> tuple[list[str], list[str], list[list[str]]]:
+    """Words of the rows and of the columns, and the numbers, from the table behind the picture."""
+    page.locator(".head-large summary").click()
+    table = page.locator(".head-large table")
+    cells = (
+        "(rows) => rows.map((row) => [...row.querySelectorAll('td')].map((td) => td.textContent))"
+    )
+    return (
+        table.locator("tbody th").all_text_contents(),
+        table.locator("thead th").all_text_contents(),
+        table.locator("tbody tr").evaluate_all(cells),
+    )
 
 
 def test_without_a_sentence_it_says_what_to_do(page):
@@ -28,41 +42,46 @@ def test_without_a_sentence_it_says_what_to_do(page):
 def test_every_head_is_there_and_its_numbers_are_the_model_s(inside, translators):
     page = inside
     capture = inspect(translators["one"], SENTENCE, said(translators, SENTENCE), ("*.weights",))
-    maps = page.locator(".small-maps button")
+    maps = page.locator(".head-grid button")
     expect(maps).to_have_count(2 * (2 + 1))  # two layers of two heads and their mean
     page.get_by_role("button", name="Layer 1, head 0", exact=True).click()
-    expect(page.locator(".large h3")).to_have_text("Layer 1, head 0")
+    expect(page.locator(".head-large h3")).to_have_text("Layer 1, head 0")
     weights = capture["decoder.layers.1.cross_attention.weights"][0]
-    shown = page.locator("table.heat tbody tr").evaluate_all(
-        "(rows) => rows.map((row) => [...row.querySelectorAll('td')].map((td) => td.textContent))"
-    )
-    assert shown == [[f"{weight:.2f}" for weight in row] for row in weights.tolist()]
-    columns = page.locator("table.heat thead th").all_text_contents()
+    rows, columns, shown = large_map(page)
+    assert [[float(each) for each in row] for row in shown] == [
+        pytest.approx(row, rel=1e-3, abs=1e-4) for row in weights.tolist()
+    ]
     assert len(columns) == len(capture.source_tokens)
     assert columns[-1] == "end"
-    assert page.locator("table.heat tbody th").count() == len(capture.target_tokens)
+    assert len(rows) == len(capture.target_tokens)
+
+    page.get_by_role("button", name="Layer 1, mean of all heads", exact=True).click()
+    mean = capture["decoder.layers.1.cross_attention.weights"].mean(0)
+    _, _, shown = large_map(page)
+    assert [[float(each) for each in row] for row in shown] == [
+        pytest.approx(row, rel=1e-3, abs=1e-4) for row in mean.tolist()
+    ]
 
 
-def test_each_kind_of_attention_can_be_chosen_and_walked_by_keyboard(inside):
+def test_each_kind_of_attention_can_be_chosen_and_walked_by_keyboard(inside, translators):
     page = inside
+    weights = inspect(
+        translators["one"], SENTENCE, said(translators, SENTENCE), ("encoder*.weights",)
+    )["encoder.layers.0.self_attention.weights"]
     page.get_by_text("Source to itself").click()
-    expect(page.locator(".small-maps button")).to_have_count(3)  # one layer of the encoder
-    cell = page.locator("table.heat tbody td").first
-    cell.focus()
+    expect(page.locator(".head-grid button")).to_have_count(3)  # one layer of the encoder
+    page.get_by_role("button", name="Layer 0, head 0", exact=True).click()
+    page.locator(".head-large .cells").focus()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowDown")
-    lit = page.locator("table.heat tbody tr").nth(1).locator("td").nth(1)
-    expect(lit).to_be_focused()
-    expect(page.locator(".readout")).to_contain_text("takes from")
-    expect(page.locator(".readout b")).to_have_text(
-        f"{float(page.locator('.readout b').inner_text()):.3f}"
-    )
-    assert page.locator(".heat .lit").count() == 3  # the cell and both of its words
+    expect(page.locator(".readout")).to_contain_text("attends to")
+    expect(page.locator(".readout b")).to_have_text(f"{weights[0, 1, 1].item():.3f}")
     page.get_by_text("Translation to itself").click()
-    expect(page.locator("table.heat thead th").first).to_have_text("start")
+    _, columns, _ = large_map(page)
+    assert columns[0] == "start"
     page.get_by_role("button", name="Layer 0, head 0", exact=True).focus()
     page.keyboard.press("ArrowDown")
-    expect(page.locator(".large h3")).to_have_text("Layer 1, head 0")
+    expect(page.locator(".head-large h3")).to_have_text("Layer 1, head 0")
 
 
 def test_it_follows_the_text_and_tells_of_faults(inside, translators):
@@ -74,7 +93,7 @@ def test_it_follows_the_text_and_tells_of_faults(inside, translators):
     page.click("#tab-inside")
     expect(page.locator("#view-inside [role=alert]")).to_contain_text("cannot be reached")
     page.get_by_role("button", name="Try again").last.click()
-    expect(page.locator("table.heat")).to_be_visible()
+    expect(page.locator(".head-large .cells")).to_be_visible()
     expect(page.locator(".pair .text").first).to_have_text(OTHER)
 
 
@@ -100,6 +119,7 @@ def test_only_the_page_itself_may_show_the_walk_in_a_frame(watched):
         ("/", "'none'", "DENY"),
         ("/static/app.js", "'none'", "DENY"),
         ("/static/report/report.js", "'none'", "DENY"),
+        ("/static/ui/ui.css", "'none'", "DENY"),
         ("/static/walk.html", "'self'", "SAMEORIGIN"),
     ):
         headers = request.get(f"{watched.address}{path}").headers

@@ -31,8 +31,8 @@ def test_axe_finds_nothing_serious_anywhere(visit, translators, scheme):
     assert violations(page) == []
     page.keyboard.press("Escape")
     page.click("#tab-inside")
-    expect(page.locator("table.heat")).to_be_visible()
-    page.locator("table.heat td:not(.corner)").nth(3).hover()
+    expect(page.locator(".head-large .cells")).to_be_visible()
+    page.locator(".head-large .cells").hover()
     page.get_by_role("button", name="Open the walk").click()
     frame = page.frame_locator(".walk iframe")
     expect(frame.get_by_role("heading", name="Overview")).to_be_visible()
@@ -69,7 +69,7 @@ def test_nothing_sticks_out_at_375_pixels(visit, translators):
     assert box["x"] + box["width"] <= 375
     page.keyboard.press("Escape")
     page.locator("#tab-inside").tap()
-    expect(page.locator("table.heat")).to_be_visible()
+    expect(page.locator(".head-large .cells")).to_be_visible()
     check()
 
 

@@ -12,13 +12,16 @@ from pellucid.inspection.report.glances import look_around
 from pellucid.inspection.sentence import Openable, open_model, read_sentence
 
 _ASSETS = importlib.resources.files("pellucid.inspection.report") / "assets"
+_UI = importlib.resources.files("pellucid.inspection") / "ui"
 
+STYLES = ("ui/ui.css", "report.css")
 SCRIPTS = (
-    "dom.js",
-    "colors.js",
-    "matrices.js",
+    "ui/dom.js",
+    "ui/colors.js",
+    "ui/matrices.js",
     "arithmetic.js",
-    "heatmap.js",
+    "ui/heatmap.js",
+    "ui/heads.js",
     "inspector.js",
     "steps.js",
     "overview.js",
@@ -27,7 +30,7 @@ SCRIPTS = (
     "beam.js",
     "report.js",
 )
-"""The modules of the page, each after those it imports."""
+"""The modules of the page, each after those it imports; ``ui`` is shared with the server's page."""
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
 """What a browser lets the page do: use what is in it."""
@@ -62,7 +65,7 @@ def render_page(content: dict[str, Any]) -> str:
     return _PAGE.format(
         policy=POLICY,
         title="Pellucid: one sentence, every equation",
-        style=read_asset("report.css"),
+        style="".join(read_asset(name) for name in STYLES),
         data=embed_json(content),
         script="\n".join(_inlined(name) for name in SCRIPTS),
     )
@@ -82,7 +85,8 @@ def embed_json(content: dict[str, Any]) -> str:
 
 def read_asset(name: str) -> str:
     """A style sheet or a module of the page, as it lies in the package."""
-    return (_ASSETS / name).read_text(encoding="utf-8")
+    folder, _, file = name.rpartition("/")
+    return ((_UI if folder == "ui" else _ASSETS) / file).read_text(encoding="utf-8")
 
 
 def _inlined(name: str) -> str:

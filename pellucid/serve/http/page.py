@@ -14,6 +14,8 @@ import pellucid.inspection.report
 FOLDER = Path(__file__).parents[1] / "page"
 REPORT_FOLDER = Path(pellucid.inspection.report.__file__).parent / "assets"
 """What draws a walk through the model; the same files stand inside every report."""
+UI_FOLDER = REPORT_FOLDER.parents[1] / "ui"
+"""What the page and the report share: colors, heat maps, the view of all heads."""
 INDEX = "index.html"
 _FRAMED = "walk.html"
 """The one file that our own page, and nobody else's, may show inside itself."""
@@ -44,7 +46,11 @@ class PageFile:
 
 def read_page() -> dict[str, PageFile]:
     """The files of the page by the address at which they are served."""
-    return _read_folder(FOLDER, "/static") | _read_folder(REPORT_FOLDER, "/static/report")
+    return (
+        _read_folder(FOLDER, "/static")
+        | _read_folder(REPORT_FOLDER, "/static/report")
+        | _read_folder(UI_FOLDER, "/static/ui")
+    )
 
 
 def _read_folder(folder: Path, under: str) -> dict[str, PageFile]:
@@ -61,7 +67,7 @@ def _read_folder(folder: Path, under: str) -> dict[str, PageFile]:
 
 
 def make_page_routes(files: dict[str, PageFile]) -> APIRouter:
-    """``/``, ``/static/NAME`` and ``/static/report/NAME``, each looked up, never a path."""
+    """``/``, ``/static/NAME`` and the two folders below it, each looked up, never a path."""
     router = APIRouter(include_in_schema=False)
 
     @router.api_route("/", methods=["GET", "HEAD"])
@@ -75,6 +81,10 @@ def make_page_routes(files: dict[str, PageFile]) -> APIRouter:
     @router.api_route("/static/report/{name}", methods=["GET", "HEAD"])
     async def report(name: str, request: Request) -> Response:
         return _send(files, f"/static/report/{name}", request)
+
+    @router.api_route("/static/ui/{name}", methods=["GET", "HEAD"])
+    async def ui(name: str, request: Request) -> Response:
+        return _send(files, f"/static/ui/{name}", request)
 
     return router
 

@@ -1,7 +1,8 @@
 // What else could stand where a word stands: a list beside the word.
 
 import { postJson } from "./api.js";
-import { byId, make, moved, percent } from "./dom.js";
+import { byId, percent } from "./dom.js";
+import { make, moved } from "./ui/dom.js";
 import { isSilent, surface, toWords } from "./words.js";
 
 const popover = byId("alternatives");

@@ -2,7 +2,8 @@
 
 import { Problem, getJson } from "./api.js";
 import { closeAlternatives, openAlternatives, watchAlternatives } from "./alternatives.js";
-import { byId, make } from "./dom.js";
+import { byId } from "./dom.js";
+import { make } from "./ui/dom.js";
 import { ask, askSoon, stopAsking } from "./flow.js";
 import { finishEntry, remember, watchHistory } from "./history.js";
 import { lookInside, watchInside } from "./inside.js";

@@ -1,6 +1,7 @@
 // What was translated in this tab; it lives in memory and goes with the tab.
 
-import { byId, make } from "./dom.js";
+import { byId } from "./dom.js";
+import { make } from "./ui/dom.js";
 
 const MOST = 30;
 const box = byId("history");

@@ -1,7 +1,8 @@
 // The tab that looks inside: every head of every layer for the sentence just translated.
 
 import { postJson } from "./api.js";
-import { byId, make } from "./dom.js";
+import { byId } from "./dom.js";
+import { make } from "./ui/dom.js";
 import { drawHeads } from "./heads.js";
 import { chosenModel } from "./models.js";
 import { isInside, onInside, showTranslate } from "./tabs.js";

@@ -1,6 +1,7 @@
 // Which model translates, and between which languages.
 
-import { byId, make } from "./dom.js";
+import { byId } from "./dom.js";
+import { make } from "./ui/dom.js";
 
 const select = byId("model");
 const names = new Intl.DisplayNames(["en"], { type: "language", fallback: "none" });

@@ -1,6 +1,7 @@
 // What one types into, with words that can light up behind the letters.
 
-import { byId, make } from "./dom.js";
+import { byId } from "./dom.js";
+import { make } from "./ui/dom.js";
 
 const field = byId("source");
 const under = byId("under");

@@ -1,6 +1,7 @@
 // Two views, one at a time.
 
-import { byId, moved } from "./dom.js";
+import { byId } from "./dom.js";
+import { moved } from "./ui/dom.js";
 
 const tabs = [byId("tab-translate"), byId("tab-inside")];
 let onShow = () => {};

@@ -1,6 +1,7 @@
 // The translation, word by word: shaded by confidence, one tab stop, arrows move along it.
 
-import { byId, isRightToLeft, make, moved, percent } from "./dom.js";
+import { byId, percent } from "./dom.js";
+import { isRightToLeft, make, moved } from "./ui/dom.js";
 import { level } from "./words.js";
 
 const field = byId("target");

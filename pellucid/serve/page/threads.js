@@ -1,6 +1,7 @@
 // Lines from a word to those it is aligned with.
 
-import { byId, makeSvg } from "./dom.js";
+import { byId } from "./dom.js";
+import { makeSvg } from "./ui/dom.js";
 
 const canvas = byId("threads");
 const desk = byId("desk");

@@ -1,7 +1,7 @@
 // The whole walk through the model, in a frame of its own, or as a file to keep.
 
 import { postForText, postJson } from "./api.js";
-import { make } from "./dom.js";
+import { make } from "./ui/dom.js";
 
 /** A section that walks through `body` ({text, target, model}) when asked to. */
 export function drawWalk(body) {

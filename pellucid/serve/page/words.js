@@ -9,6 +9,24 @@ const FAR = 40; // characters that unknown tokens may cover
 /** Whether a token steers the model or stands for something unknown, and spells no text. */
 export const isSilent = (token) => token === "" || (NAMED.test(token) && !BYTE.test(token));
 
+const SPECIAL = {
+  "</s>": "end",
+  "[STOP]": "end",
+  "<s>": "start",
+  "[START]": "start",
+  "<unk>": "unknown",
+  "[UNK]": "unknown",
+};
+
+/** A token as people read it. */
+export function readable(token) {
+  if (Object.hasOwn(SPECIAL, token)) return SPECIAL[token];
+  const byte = BYTE.exec(token);
+  const code = byte === null ? 0 : Number.parseInt(byte[1], 16);
+  const text = code > 0x20 && code < 0x7f ? String.fromCharCode(code) : surface(token);
+  return text.trim() === "" ? "␣" : text;
+}
+
 /** The text that a token spells: without the marks of its tokenizer. */
 export function surface(token) {
   return token.replace(/^▁+/u, "").replace(/▁/gu, " ").replace(/^##|@@$|<\/w>$/gu, "");

@@ -1,9 +1,8 @@
 // A beam search as a tree one can watch grow: step by step, what was kept, what was dropped and why.
 
-import { digits, equationNames, make, percent } from "./dom.js";
+import { digits, equationNames, make, makeSvg, percent } from "../ui/dom.js";
 import { scrolling } from "./steps.js";
 
-const SVG = "http://www.w3.org/2000/svg";
 const COLUMN = 116;
 const ROW = 34;
 const BOX = { width: 96, height: 26 };
@@ -69,7 +68,7 @@ function drawTree(context, tree) {
   const chosen = chosenNodes(tree);
   const width = Math.max(...nodes.map((node) => node.x)) + BOX.width + 16;
   const height = Math.max(...nodes.map((node) => node.y)) + BOX.height + 16;
-  const lines = document.createElementNS(SVG, "svg");
+  const lines = makeSvg("svg");
   lines.setAttribute("width", width);
   lines.setAttribute("height", height);
   lines.setAttribute("aria-hidden", "true");
@@ -102,7 +101,7 @@ function drawTree(context, tree) {
 }
 
 function connect(from, to) {
-  const path = document.createElementNS(SVG, "path");
+  const path = makeSvg("path");
   const [x1, y1] = [from.x + BOX.width, from.y + BOX.height / 2];
   const [x2, y2] = [to.x, to.y + BOX.height / 2];
   const middle = (x1 + x2) / 2;

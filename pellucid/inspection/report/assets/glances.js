@@ -1,7 +1,7 @@
 // Views of the whole sentence at once: the logit lens, rollout, and what each word hangs on.
 
-import { equationNames, make, percent } from "./dom.js";
-import { heatMap } from "./heatmap.js";
+import { equationNames, make, percent } from "../ui/dom.js";
+import { heatMap } from "../ui/heatmap.js";
 import { scrolling } from "./steps.js";
 
 /** What each decoder layer would say if it were the last. */

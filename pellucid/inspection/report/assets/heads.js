@@ -1,28 +1,26 @@
-// Every head of every layer at a glance, and one of them large.
+// The page of all attention weights.
 
-import { digits, make, percent } from "./dom.js";
-import { colorOf, isDark, onSchemeChange } from "./colors.js";
-import { heatMap } from "./heatmap.js";
+import { digits, make, percent } from "../ui/dom.js";
+import { headView, kindsOf } from "../ui/heads.js";
 
-const LETTER = ["mi", {}, "A"];
-
-/** The page of all attention weights. */
+/** All heads at a glance, one of them large, and the heads of cross-attention that align best. */
 export function allHeads(context) {
-  const large = make("div", { class: "large-head" });
-  const sections = context.report.attention.map((place) => strip(context, place, large));
-  const first = context.report.attention.at(-1);
-  showLarge(context, first, 0, large);
-  return [
-    make(
-      "p",
-      { class: "about" },
-      "The stronger the color, the more attention. Rows look, columns are looked at. Choose one to see",
-      " it large, with its words.",
-    ),
-    large,
-    ranking(context),
-    make("div", { class: "kinds" }, ...sections),
-  ].filter(Boolean);
+  const layers = context.report.attention.map((place) => ({
+    name: place.page,
+    heads: Array.from({ length: place.heads }, (_, head) =>
+      context.matrix(place.weights.replaceAll("{head}", String(head))),
+    ).filter(Boolean),
+  }));
+  const kinds = kindsOf(layers.filter(({ heads }) => heads.length > 0));
+  if (kinds.length === 0) return [];
+  const view = headView(kinds, {
+    onPick: ({ matrix, head }, row, column, byKeyboard) => {
+      context.inspector.show(null, matrix, row, column, head ?? 0, null, byKeyboard);
+    },
+    onLeave: () => context.inspector.clear(),
+    below: ({ layer }) => make("a", { href: `#${layer.name}/weights` }, "See how it is computed"),
+  });
+  return [view, ranking(context)].filter(Boolean);
 }
 
 /** The heads of cross-attention that agree best with where the others look. */
@@ -52,65 +50,4 @@ function ranking(context) {
     ),
     list,
   );
-}
-
-function strip(context, place, large) {
-  const list = make("div", { class: "strip" });
-  for (let head = 0; head < place.heads; head += 1) {
-    const matrix = context.matrix(place.weights.replaceAll("{head}", String(head)));
-    if (!matrix) continue;
-    list.append(
-      make(
-        "button",
-        {
-          type: "button",
-          class: "thumb",
-          on: {
-            click: () => {
-              showLarge(context, place, head, large);
-              large.scrollIntoView({ block: "nearest" });
-            },
-          },
-        },
-        thumbnail(matrix),
-        make("span", {}, `head ${head}`),
-        make("span", { class: "for-ears" }, `, ${place.title}`),
-      ),
-    );
-  }
-  return make("section", { class: "kind" }, make("h3", {}, place.title), list);
-}
-
-/** A small picture of weights without words. */
-export function thumbnail(matrix) {
-  const canvas = make("canvas", { width: matrix.columns, height: matrix.rows, "aria-hidden": "true" });
-  const paint = () => {
-    const context = canvas.getContext("2d");
-    const image = context.createImageData(matrix.columns, matrix.rows);
-    matrix.all().forEach((value, index) => {
-      image.data.set([...colorOf(value, "share", 1), 255], 4 * index);
-    });
-    context.putImageData(image, 0, 0);
-    canvas.dataset.scheme = isDark() ? "dark" : "light";
-  };
-  paint();
-  onSchemeChange(paint);
-  return canvas;
-}
-
-function showLarge(context, place, head, large) {
-  const matrix = context.matrix(place.weights.replaceAll("{head}", String(head)));
-  if (!matrix) return;
-  const symbol = { letter: LETTER };
-  const map = heatMap(matrix, {
-    letter: LETTER,
-    head,
-    meaning: `${place.title}, head ${head}`,
-    onPick: (row, column, byKeyboard) => {
-      context.inspector.show(symbol, matrix, row, column, head, null, byKeyboard);
-    },
-    onLeave: () => context.inspector.clear(),
-  });
-  const link = make("a", { href: `#${place.page}/weights` }, "See how it came about");
-  large.replaceChildren(map.element, link);
 }

@@ -1,6 +1,6 @@
 // The line at the foot of the page that tells what is pointed at.
 
-import { digits, formula, make } from "./dom.js";
+import { digits, formula, make } from "../ui/dom.js";
 
 const RESTING = "Point at a number, or reach a picture with Tab and move with the arrow keys.";
 

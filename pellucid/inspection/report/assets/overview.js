@@ -1,6 +1,6 @@
 // The first page: the sentence, the model in words, its parts as a map, and how to read the rest.
 
-import { count, formula, make, percent } from "./dom.js";
+import { count, formula, make, percent } from "../ui/dom.js";
 
 /** The first page's content. */
 export function overview(context) {
@@ -27,7 +27,7 @@ function sides(report) {
       make(
         "dd",
         { class: "note" },
-        "Each token with its probability: a thick blue line is sure, a thin orange one, broken, a guess.",
+        "Each token with its probability: a thick line is sure, a thin broken one is a guess.",
       ),
     ),
   );

@@ -1,17 +1,17 @@
 // A walk through one sentence, from the data that content.py writes.
 //
-// In a page of one's own: serve this folder, `import { renderReport } from "./report.js"`, link
-// report.css, and call `renderReport(element, data)` with what report_content() gave, as JSON. It
+// In a page of one's own: serve this folder and, beside it, ui; `import { renderReport } from "./report.js"`, link
+// ui.css and report.css, and call `renderReport(element, data)` with what report_content() gave, as JSON. It
 // needs no inline styles or scripts and asks for nothing. `renderReport(element, data, { hash: false })`
 // leaves the address alone.
 
-import { make } from "./dom.js";
-import { forgetPictures } from "./heatmap.js";
+import { make } from "../ui/dom.js";
+import { forgetPictures } from "../ui/heatmap.js";
 import { beamPage } from "./beam.js";
 import { lensPage, rolloutPage, saliencyPage } from "./glances.js";
 import { allHeads } from "./heads.js";
 import { makeInspector } from "./inspector.js";
-import { openMatrices } from "./matrices.js";
+import { openMatrices } from "../ui/matrices.js";
 import { overview } from "./overview.js";
 import { pageSteps } from "./steps.js";
 

@@ -1,8 +1,8 @@
 // The steps of one part of the model: formula, symbols, matrices in, matrix out.
 
-import { count, digits, equationNames, formula, make, percent } from "./dom.js";
+import { count, digits, equationNames, formula, make, percent } from "../ui/dom.js";
 import { explain } from "./arithmetic.js";
-import { heatMap } from "./heatmap.js";
+import { heatMap } from "../ui/heatmap.js";
 
 const SHOWN_WORDS = 5;
 

@@ -1,6 +1,6 @@
 // A matrix as a picture that answers: hover, tap or arrow keys tell the row, the column, the value.
 
-import { digits, formula, make } from "./dom.js";
+import { digits, formula, make, moved } from "./dom.js";
 import { colorOf, extentOf, gradient, huesOf, isDeep, onSchemeChange } from "./colors.js";
 import { axisNoun, plural } from "./matrices.js";
 
@@ -13,6 +13,12 @@ onSchemeChange(() => {
 /** Forget pictures that are no longer shown. */
 export function forgetPictures() {
   repainting.clear();
+}
+
+/** Call `paint` now, and again when the colors of the page change. */
+export function keepPainted(paint) {
+  paint();
+  repainting.add(paint);
 }
 
 /**
@@ -123,8 +129,7 @@ function makeCells(matrix, size, extent, options) {
   element.style.setProperty("--cell-height", `${size.height}px`);
   if (numbers) numbers.style.gridTemplateColumns = `repeat(${matrix.columns}, ${size.width}px)`;
   const paint = () => paintCells(matrix, extent, canvas, numbers);
-  paint();
-  repainting.add(paint);
+  keepPainted(paint);
   return listen({ matrix, size, element, rowBand, columnBand, cursor }, options);
 }
 
@@ -208,7 +213,7 @@ function listen(parts, options) {
   });
   element.addEventListener("blur", leave);
   element.addEventListener("keydown", (event) => {
-    const next = moved(event.key, at ?? [0, 0], matrix);
+    const next = cellAfter(event.key, at ?? [0, 0], matrix);
     if (next === null) return;
     event.preventDefault();
     event.stopPropagation();
@@ -218,22 +223,12 @@ function listen(parts, options) {
   return { element, pick, mark };
 }
 
-function moved(key, [row, column], matrix) {
-  switch (key) {
-    case "ArrowLeft":
-      return [row, Math.max(0, column - 1)];
-    case "ArrowRight":
-      return [row, Math.min(matrix.columns - 1, column + 1)];
-    case "ArrowUp":
-      return [Math.max(0, row - 1), column];
-    case "ArrowDown":
-      return [Math.min(matrix.rows - 1, row + 1), column];
-    case "Home":
-      return [row, 0];
-    case "End":
-      return [row, matrix.columns - 1];
-  }
-  return null;
+/** The cell that a key leads to, or null. */
+function cellAfter(key, [row, column], matrix) {
+  const isUpDown = key === "ArrowUp" || key === "ArrowDown";
+  const to = isUpDown ? moved(key, row, matrix.rows) : moved(key, column, matrix.columns);
+  if (to < 0) return null;
+  return isUpDown ? [to, column] : [row, to];
 }
 
 function columnLabels(matrix, size) {
@@ -277,8 +272,7 @@ function legend(matrix, extent) {
   const paint = () => {
     bar.style.backgroundImage = gradient(scale);
   };
-  paint();
-  repainting.add(paint);
+  keepPainted(paint);
   const ends = scale === "share" ? ["0", digits(extent)] : [`−${digits(extent)}`, digits(extent)];
   const hidden = matrix.all().includes(-Infinity)
     ? make("span", { class: "hidden-key" }, make("i", {}), "hidden, −∞")

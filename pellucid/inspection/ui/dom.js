@@ -18,12 +18,34 @@ export function make(tag, attributes = {}, ...children) {
     } else if (value === true) {
       element.setAttribute(name, "");
     } else if (value !== false && value !== null && value !== undefined) {
-      element.setAttribute(name, value);
+      element.setAttribute(name, String(value));
     }
   }
   element.append(...children.filter((child) => child !== null && child !== undefined));
   return element;
 }
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/** As `make`, for a part of a drawing. */
+export function makeSvg(tag, attributes = {}, ...children) {
+  const element = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, String(value));
+  element.append(...children);
+  return element;
+}
+
+/** Move by arrow keys, Home and End; returns the new index, or -1 if `key` does not move. */
+export function moved(key, index, count, rightToLeft = false) {
+  const step = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: 1, ArrowUp: -1 }[key];
+  if (key === "Home") return 0;
+  if (key === "End") return count - 1;
+  if (step === undefined || count === 0) return -1;
+  const mirrored = rightToLeft && /Left|Right/.test(key) ? -step : step;
+  return Math.min(Math.max(index + mirrored, 0), count - 1);
+}
+
+export const isRightToLeft = (element) => getComputedStyle(element).direction === "rtl";
 
 /** A formula from the tree that mathml.py writes: [tag, attributes, ...children] or text. */
 export function typeset(tree, head) {

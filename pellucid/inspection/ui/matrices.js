@@ -1,4 +1,4 @@
-// The numbers of a report: unpacked when they are first looked at.
+// Matrices with the names of their rows and columns; a report's are unpacked when they are first shown.
 
 /** One matrix with the names of its rows and columns. */
 export class Matrix {
@@ -15,6 +15,26 @@ export class Matrix {
     this.columnWords = words[entry.columns] ?? null;
     this.data = data;
     this.values = null;
+  }
+
+  /** A matrix of shares from rows of numbers; `axes` and `words` name the rows, then the columns. */
+  static ofRows(name, rows, axes, words) {
+    const shape = [rows.length, rows[0].length];
+    const entry = { shape, of: shape, rows: "rows", columns: "columns", scale: "share" };
+    const matrix = new Matrix(name, entry, { rows: words[0], columns: words[1] }, "");
+    [matrix.rowAxis, matrix.columnAxis] = axes;
+    matrix.values = Float32Array.from(rows.flat());
+    return matrix;
+  }
+
+  /** The mean of matrices of one shape, with the words of the first. */
+  static meanOf(matrices) {
+    const [first] = matrices;
+    const mean = Object.assign(Object.create(Matrix.prototype), first);
+    mean.values = Float32Array.from(first.all(), (_, index) =>
+      matrices.reduce((sum, each) => sum + each.all()[index], 0) / matrices.length,
+    );
+    return mean;
   }
 
   /** The number in a row and a column. */
