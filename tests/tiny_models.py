@@ -1,10 +1,13 @@
 """Tiny random models in every shape the config allows, in float64, for the laws."""
 
+from typing import get_args
+
 import torch
 from torch import Tensor
 
 from pellucid.bundle import Bundle
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.equations.choices import Activation, NormKind, PositionKind
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig, known_settings
 from pellucid.model.seq2seq import Seq2Seq
@@ -41,6 +44,14 @@ VARIANTS = {
     "no gain or bias, mlp": {"norm_affine": False, "embedding": "mlp", "position_hidden": 6},
     "two-stage": {"projection": "two_stage", "attention_bias": True},
 }
+
+_DEFAULTS = {"activation": Activation, "norm_kind": NormKind, "positions": PositionKind}
+for _name, _choices in _DEFAULTS.items():
+    _default = ModelConfig.model_fields[_name].default
+    _held = {variant.get(_name, _default) for variant in VARIANTS.values()}
+    for _choice in get_args(_choices):
+        if _choice not in _held:  # a choice that was added is held to every law without a word here
+            VARIANTS[f"{_name}={_choice}"] = {_name: _choice}
 
 RECURRENT = {
     "lstm": {"kind": "rnn"},

@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Callable
-from typing import Literal, assert_never
+from typing import assert_never
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
-Activation = Literal["relu", "gelu", "swish"]
+from pellucid.equations.choices import Activation
 
 
 def relu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

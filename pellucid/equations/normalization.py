@@ -1,13 +1,12 @@
 """Norms: each row is brought to a standard size."""
 
-from typing import Literal, assert_never
+from typing import assert_never
 
 from jaxtyping import Float
 from torch import Tensor
 
+from pellucid.equations.choices import NormKind
 from pellucid.equations.shapes import Number
-
-NormKind = Literal["layer", "rms", "l2", "l2_centered"]
 
 
 def layer_norm(

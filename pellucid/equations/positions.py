@@ -1,28 +1,16 @@
 """Where a word stands: without this, attention cannot tell one order from another."""
 
 from collections.abc import Mapping
-from typing import Literal, assert_never
+from typing import assert_never
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.core.errors import ShapeError
+from pellucid.equations.choices import PositionKind
 from pellucid.equations.feed_forward import relu
 from pellucid.equations.shapes import require_fits
-
-PositionKind = Literal[
-    "sinusoidal",
-    "learned",
-    "one_hot",
-    "joint",
-    "summed",
-    "relative",
-    "rotary",
-    "alibi",
-    "none",
-]
-"""The last four add nothing to the embeddings: three act inside attention, the fourth nowhere."""
 
 BASE = 10000.0
 """The base of the wavelengths' geometric progression (Vaswani et al. 2017, §3.5)."""

@@ -7,7 +7,7 @@ et al. 2015). ``pellucid.clear(bundle)`` opens a trained model as the ``Recurren
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Literal, assert_never
+from typing import assert_never
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -20,6 +20,8 @@ from pellucid.equations.alignment import (
     dot_product_attention,
     general_attention,
 )
+from pellucid.equations.choices import Cell as CellKind
+from pellucid.equations.choices import RecurrentAttention
 from pellucid.equations.embedding import embed, output_logits, scaled_embedding, shift_right
 from pellucid.equations.losses import smoothed_cross_entropy
 from pellucid.equations.masks import padding_mask
@@ -37,7 +39,7 @@ LayerState = tuple[Tensor, ...]
 class RecurrentAttentionWeights:
     """What the attention of 2015 learns; ``dot`` has no matrix for the query, additive has all."""
 
-    kind: Literal["additive", "dot", "general"]
+    kind: RecurrentAttention
     w_query: Float[Tensor, "d_model d_model"] | None
     w_key: Float[Tensor, "d_model d_model"] | None
     v: Float[Tensor, " d_model"] | None
@@ -56,7 +58,7 @@ class RecurrentTranslator:
     attention: RecurrentAttentionWeights | None
     w_s: Float[Tensor, "d_model vocabulary"]
     b_s: Float[Tensor, " vocabulary"] | None
-    cell: Literal["lstm", "gru"]
+    cell: CellKind
     scale_embeddings: bool
     input_feeding: bool
     """With attention: the decoder reads its last output beside every word."""
@@ -71,7 +73,7 @@ def read(
     x: Float[Tensor, "sentence length inputs"],
     state: LayerState,
     cell: Cell,
-    kind: Literal["lstm", "gru"],
+    kind: CellKind,
 ) -> tuple[Float[Tensor, "sentence length hidden"], list[Float[Tensor, "sentence length hidden"]]]:
     """One layer over a sequence: its outputs, and its states (h, or h and c) after every word.
 
@@ -209,6 +211,6 @@ def _embed(
     return model.training.drop(lookup(ids, weight), model.dropout)
 
 
-def _zeros(x: Tensor, cell: Cell, kind: Literal["lstm", "gru"]) -> LayerState:
+def _zeros(x: Tensor, cell: Cell, kind: CellKind) -> LayerState:
     zeros = x.new_zeros(x.shape[0], cell[1].shape[1])
     return (zeros, zeros) if kind == "lstm" else (zeros,)

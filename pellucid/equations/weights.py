@@ -6,15 +6,19 @@ has the shape that the paper gives it, one for each head; a program may pack the
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from jaxtyping import Float
 from torch import Tensor
 
-from pellucid.equations.feed_forward import Activation
+from pellucid.equations.choices import (
+    Activation,
+    NormKind,
+    NormPlacement,
+    PositionKind,
+    StartSymbol,
+)
 from pellucid.equations.heads import NO_BIASES, HeadBiases
-from pellucid.equations.normalization import NormKind
-from pellucid.equations.positions import PositionKind
 
 
 @runtime_checkable
@@ -46,13 +50,13 @@ class NoDropout:
 class Settings:
     """Every choice that changes what the same weights compute; the defaults are the paper's."""
 
-    norm: Literal["post", "pre"] = "post"
+    norm: NormPlacement = "post"
     norm_kind: NormKind = "layer"
     norm_eps: float = 1e-6
     activation: Activation = "relu"
     positions: PositionKind = "sinusoidal"
     start_position: int = 0
-    start_symbol: Literal["token", "zero"] = "token"
+    start_symbol: StartSymbol = "token"
     scale_embeddings: bool = True
     scale_attention: bool = True
     dropout: float = 0.1

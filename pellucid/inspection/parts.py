@@ -80,6 +80,9 @@ _ALIBI = Part(
 )
 _NONE = Part((), (20,), "The model has no positions and cannot tell one order from another.", "")
 
+_ADDED = Part(
+    _ROWS, (29,), "The input of the first block: embedding plus position.", "X⁽⁰⁾ = X + P"
+)
 _INSIDE = Part(_ROWS, (15,), "The input of the first block: the embedding alone.", "X⁽⁰⁾ = X")
 
 
@@ -121,7 +124,8 @@ TABLE: dict[str, Part] = {
     "embedding + start_symbol=zero": Part(
         (), (106,), "The start symbol is a vector of zeros.", "X₀ = 0"
     ),
-    "positions": Part(
+    "positions": Part((), (), "Positions of the kind that the config names."),
+    "positions | positions=sinusoidal": Part(
         _ROWS,
         (24, 25),
         "Sines and cosines of different wavelengths encode each position.",
@@ -135,9 +139,9 @@ TABLE: dict[str, Part] = {
     "positions | positions=rotary": _ROTARY,
     "positions | positions=alibi": _ALIBI,
     "positions | positions=none": _NONE,
-    "input": Part(
-        _ROWS, (29,), "The input of the first block: embedding plus position.", "X⁽⁰⁾ = X + P"
-    ),
+    "input": Part(_ROWS, (), "The input of the first block."),
+    "input | positions=sinusoidal": _ADDED,
+    "input | positions=learned": _ADDED,
     "input | positions=one_hot": _input(_ONE_HOT),
     "input | positions=joint": _input(_JOINT),
     "input | positions=summed": _input(_SUMMED),
@@ -238,7 +242,8 @@ TABLE: dict[str, Part] = {
     "residual + cross-attention": Part(
         (), (97,), "The input here is the output of self-attention."
     ),
-    "norm": Part(
+    "norm": Part(_ROWS, (94,), "Each position is normalized by itself."),
+    "norm | norm_kind=layer": Part(
         _ROWS,
         (91, 92, 94),
         "LayerNorm: each position is shifted to mean 0 and scaled to standard deviation 1.",
@@ -269,6 +274,9 @@ TABLE: dict[str, Part] = {
         "P = X W₁ + b₁",
     ),
     "hidden": Part(
+        (POSITIONS, "hidden unit"), (100,), "The hidden units after the activation.", "F = φ(P)"
+    ),
+    "hidden | activation=relu": Part(
         (POSITIONS, "hidden unit"),
         (99, 100),
         "The hidden units after the activation, ReLU: negative numbers become 0.",

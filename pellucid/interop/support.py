@@ -22,6 +22,8 @@ _OURS_ALONE = (
     "projection",
     "scale_attention",
 )
+_ACTIVATIONS = ("relu", "gelu", "swish")
+"""Those that every other program here has."""
 
 
 def ctranslate2_faults(bundle: Bundle) -> list[str]:
@@ -60,12 +62,15 @@ def vocabulary_pieces(tokenizer: Tokenizer) -> list[str]:
 
 
 def foreign_switches(config: ModelConfig) -> list[str]:
-    """A fault for each switch of a Transformer that stands where only Pellucid has a place."""
+    """A fault for each switch of a Transformer that only Pellucid has."""
     if config.kind != "transformer":
         return []
     chosen = {name: getattr(config, name) for name in _OURS_ALONE}
-    return [
+    faults = [
         f"it has no {name}={value}"
         for name, value in chosen.items()
         if value != ModelConfig.model_fields[name].default
     ]
+    if config.activation not in _ACTIVATIONS:
+        faults.append(f"it has no activation={config.activation}")
+    return faults

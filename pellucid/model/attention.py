@@ -1,7 +1,6 @@
 """Multi-head attention: projections, padding masks, and positions inside self-attention."""
 
 import math
-from typing import assert_never
 
 import torch
 from jaxtyping import Bool, Float
@@ -108,10 +107,8 @@ class AttentionPositions(nn.Module):
                 )
             case "alibi":
                 return fused_alibi_attention(query, key, value, may_attend, causal=causal)
-            case "sinusoidal" | "learned" | "one_hot" | "joint" | "summed" | "rotary" | "none":
-                return fused_attention(query, key, value, may_attend, causal=causal)
             case _:
-                assert_never(self.kind)
+                return fused_attention(query, key, value, may_attend, causal=causal)
 
 
 class MultiHeadAttention(nn.Module):

@@ -6,6 +6,15 @@ from typing import Any, Literal, assert_never, get_args
 from pydantic import Field, model_serializer, model_validator
 
 from pellucid.core.config import Config
+from pellucid.equations.choices import (
+    Activation,
+    Cell,
+    NormKind,
+    NormPlacement,
+    PositionKind,
+    RecurrentAttention,
+    StartSymbol,
+)
 
 Kind = Literal["transformer", "rnn", "rnn-attention", "encoder", "decoder", "skipgram"]
 PAIR_KINDS: tuple[Kind, ...] = ("transformer", "rnn", "rnn-attention")
@@ -101,17 +110,6 @@ def _knows(kind: str, name: str) -> bool:
     return kind in _OWNERS.get(name, get_args(Kind))
 
 
-PositionKind = Literal[
-    "sinusoidal",
-    "learned",
-    "one_hot",
-    "joint",
-    "summed",
-    "relative",
-    "rotary",
-    "alibi",
-    "none",
-]
 _NUMBERED: tuple[PositionKind, ...] = ("learned", "one_hot", "joint", "summed")
 """Positions with a row for each place, so that there is a last one."""
 
@@ -161,13 +159,13 @@ class ModelConfig(Config):
     layer_drop: float = Field(0.0, ge=0.0, lt=1.0)
     """Probability that training skips a block, each time anew (Fan et al. 2020, LayerDrop); not in
     the paper. Not for recurrent kinds."""
-    norm: Literal["post", "pre"] = "post"
+    norm: NormPlacement = "post"
     """Normalize after the residual sum, as the paper does, or before each sublayer.
     Not for recurrent kinds."""
     norm_eps: float = Field(1e-6, ge=0.0, le=1.0)
     """Added to the variance under the root, so that a constant row stays finite (ER-49).
     Not for recurrent kinds."""
-    norm_kind: Literal["layer", "rms", "l2", "l2_centered"] = "layer"
+    norm_kind: NormKind = "layer"
     """Which norm: the paper's LayerNorm (EQ-91), RMSNorm, or Bayesuvius's division by the length,
     plain or after centering (EQ-98, ER-33). Not for recurrent kinds."""
     norm_affine: bool = True
@@ -193,7 +191,7 @@ class ModelConfig(Config):
     embedding: Literal["linear", "mlp"] = "linear"
     """What becomes of a word's embedding before its position is added: nothing, as in the paper, or
     Agarwal's small network (EQ-28, ER-51). Not for recurrent kinds."""
-    start_symbol: Literal["token", "zero"] = "token"
+    start_symbol: StartSymbol = "token"
     """What the decoder reads first: the embedding of a start token, or the zero vector of the
     Single Page (EQ-106, ER-44). Not for recurrent kinds."""
     projection: Literal["per_head", "two_stage"] = "per_head"
@@ -203,7 +201,7 @@ class ModelConfig(Config):
     scale_attention: bool = True
     """Divide dot products by the square root of d_k (EQ-51); False is Luong's plain dot product
     (EQ-61, ER-67). Not for recurrent kinds."""
-    activation: Literal["relu", "gelu", "swish"] = "relu"
+    activation: Activation = "relu"
     """The activation inside the feed-forward network; the paper's is relu (EQ-99). Not for
     recurrent kinds."""
     share_embeddings: bool = True
@@ -217,10 +215,10 @@ class ModelConfig(Config):
     attention_bias: bool = False
     """Add biases to the projections of attention; the paper has none, Marian has.
     Not for recurrent kinds."""
-    cell: Literal["lstm", "gru"] = "lstm"
+    cell: Cell = "lstm"
     """What a recurrent layer is made of (EQ-131): Sutskever's LSTM or Cho's GRU; ``rnn`` and
     ``rnn-attention``."""
-    attention: Literal["additive", "dot", "general"] = "additive"
+    attention: RecurrentAttention = "additive"
     """How the decoder judges which source state fits (EQ-135, EQ-136): by Bahdanau's small
     network, or by Luong's dot product, plain or with a matrix between; ``rnn-attention`` alone."""
     input_feeding: bool = True

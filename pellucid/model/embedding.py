@@ -1,7 +1,6 @@
 """From token ids to the vectors that enter the first block: word embeddings and positions."""
 
 import math
-from typing import assert_never
 
 import torch
 from jaxtyping import Float, Int
@@ -11,12 +10,10 @@ from torch.nn import functional
 from pellucid.core.errors import ShapeError
 from pellucid.core.special import PAD_ID, START_ID
 from pellucid.equations.positions import (
-    joint_positions,
+    encode_positions,
     learned_positions,
     network_embedding,
-    one_hot_positions,
     sinusoidal_positions,
-    summed_positions,
 )
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import Dropout, DropoutSource
@@ -68,26 +65,10 @@ class Positions(nn.Module):
         """
         length = x.shape[1]
         self._require_places(start + length)
-        matrices = self.matrices
-        match self.kind:
-            case "sinusoidal" | "learned":
-                return x + trace.keep("positions", self._rows(start, length))
-            case "one_hot":
-                size = matrices["w"].shape[0] - x.shape[-1]
-                placed: Tensor = one_hot_positions(x, size, start) @ matrices["w"]
-                return placed
-            case "joint":
-                return joint_positions(x, matrices["w_x"], matrices["w_e"], matrices["w_z"], start)
-            case "summed":
-                word, place = (
-                    (matrices["w_x"], matrices["w_zx"]),
-                    (matrices["w_e"], matrices["w_ze"]),
-                )
-                return summed_positions(x, *word, *place, start)
-            case "relative" | "rotary" | "alibi" | "none":
-                return x
-            case _:
-                assert_never(self.kind)
+        if self.kind in ("sinusoidal", "learned"):
+            # a table is kept for them, and what is added is an intermediate of its own
+            return x + trace.keep("positions", self._rows(start, length))
+        return encode_positions(x, self.kind, dict(self.matrices.items()), start)
 
     def _rows(self, start: int, length: int) -> Float[Tensor, "length d_model"]:
         """What is added, place by place."""

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pellucid.core.errors import ConfigError
+from pellucid.equations.feed_forward import activate
 from pellucid.equations.fused import fused_layer_norm
-from pellucid.equations.normalization import l2_centered_norm, l2_norm, rms_norm
+from pellucid.equations.normalization import normalize
 from pellucid.equations.residual import add_and_norm, norm_and_add
 from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import Dropout, DropoutSource
@@ -70,7 +71,7 @@ def widened(x: Tensor) -> Tensor:
 
 
 class FeedForward(nn.Module):
-    """max(0, x W₁ + b₁) W₂ + b₂, or with another bend than the paper's.
+    """max(0, x W₁ + b₁) W₂ + b₂, or with another activation than the paper's.
 
     EQ: 100, 101.  Source: Vaswani et al. (2017), §3.3, eq. (2).
     """
@@ -87,12 +88,13 @@ class FeedForward(nn.Module):
     ) -> Float[Tensor, "*batch d_model"]:
         """Each row through the same two linear maps."""
         preactivation = trace.keep("preactivation", linear(x, self.inner.weight, self.inner.bias))
-        hidden = trace.keep("hidden", self._bend(preactivation))
+        hidden = trace.keep("hidden", self._activate(preactivation))
         dropped: Tensor = self.dropout(hidden)
         return trace.keep("output", linear(dropped, self.outer.weight, self.outer.bias))
 
-    def _bend(self, x: Tensor) -> Tensor:
+    def _activate(self, x: Tensor) -> Tensor:
         match self.activation:
+            # PyTorch's kernels keep one tensor for the backward pass where the equation keeps four.
             case "relu":
                 return functional.relu(x)
             case "gelu":
@@ -100,7 +102,7 @@ class FeedForward(nn.Module):
             case "swish":
                 return functional.silu(x)
             case _:
-                assert_never(self.activation)
+                return activate(x, self.activation)
 
 
 class Norm(nn.Module):
@@ -121,17 +123,10 @@ class Norm(nn.Module):
 
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         """Normalize each row."""
-        match self.kind:
-            case "layer":
-                return fused_layer_norm(x, self.gain, self.bias, self.eps)
-            case "rms":
-                return rms_norm(widened(x), self.gain, self.eps).to(x.dtype)
-            case "l2":
-                return l2_norm(widened(x), self.eps).to(x.dtype)
-            case "l2_centered":
-                return l2_centered_norm(widened(x), self.eps).to(x.dtype)
-            case _:
-                assert_never(self.kind)
+        if self.kind == "layer":
+            return fused_layer_norm(x, self.gain, self.bias, self.eps)
+        normalized = normalize(widened(x), self.kind, self.gain, self.bias, self.eps)
+        return normalized.to(x.dtype)
 
 
 class AddAndNorm(nn.Module):

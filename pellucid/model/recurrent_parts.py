@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from typing import Literal, assert_never
+from typing import assert_never
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -13,6 +13,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from pellucid.core.special import PAD_ID
 from pellucid.equations.alignment import attentional_state, general_scores
 from pellucid.equations.attention import dot_products
+from pellucid.equations.choices import Cell
 from pellucid.equations.masks import masked_softmax
 from pellucid.equations.recurrent import reverse_sequences
 from pellucid.model.config import ModelConfig
@@ -137,9 +138,7 @@ class RecurrentLayer(nn.Module):
     Law: tests/laws/test_recurrent_equals_clear.py, with ``lstm`` and ``gru`` of the equations.
     """
 
-    def __init__(
-        self, cell: Literal["lstm", "gru"], input_size: int, d_model: int, *, bidirectional: bool
-    ) -> None:
+    def __init__(self, cell: Cell, input_size: int, d_model: int, *, bidirectional: bool) -> None:
         super().__init__()
         build = nn.LSTM if cell == "lstm" else nn.GRU
         self.network: nn.LSTM | nn.GRU = build(

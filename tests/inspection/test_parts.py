@@ -54,11 +54,13 @@ def test_without_masks_the_heads_are_those_of_the_equations():
 
 
 ROOT = Path(__file__).parents[2]
+INSPECTION = ROOT / "pellucid" / "inspection"
 MAY_NAME_EQUATIONS = {
-    ROOT / "pellucid" / "inspection" / "parts.py",
-    ROOT / "pellucid" / "inspection" / "figures" / "equations.py",
+    INSPECTION / "parts.py",
+    INSPECTION / "figures" / "equations.py",
+    *(INSPECTION / "examples").glob("*.py"),
 }
-"""The table, and the pictures of the equations themselves."""
+"""The table; and the pictures and worked examples of the equations themselves."""
 
 
 def test_every_number_of_the_table_stands_in_the_catalogue():
@@ -105,7 +107,7 @@ def _is_number(node: ast.AST) -> bool:
 
 def test_no_number_of_an_equation_stands_in_a_second_place():
     """Captures, reports, facts, figures and the server's page read the table."""
-    folders = [ROOT / "pellucid" / "inspection", ROOT / "pellucid" / "serve"]
+    folders = [INSPECTION, ROOT / "pellucid" / "serve"]
     paths = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
     read = [path for path in paths if path.suffix in (".py", ".js", ".html")]
     assert len(read) > 60

@@ -24,6 +24,12 @@ def norm_step(
 ) -> Step:
     """The norm of ``entered``, of the config's kind."""
     result = Symbol("N", sup(entered.letter, words("norm")), "the rows normalized", matrix=matrix)
+    if config.norm_kind not in ("layer", "rms", "l2", "l2_centered"):
+        # a norm whose arithmetic the page does not know is shown by its name
+        formula = formula_of(result, call(config.norm_kind, use(entered)))
+        unexplained = {"kind": "unexplained"}
+        return step_of(described, "norm", "Normalize", formula, (entered, result), unexplained)
+
     centers = config.norm_kind in ("layer", "l2_centered")
     divides_by_length = config.norm_kind in ("l2", "l2_centered")
     mean = Symbol("m", leaf("μ"), "mean of the row", value="one for each row")

@@ -213,8 +213,10 @@ def _placed(side: str, scaled: Symbol, total: Symbol, config: ModelConfig) -> St
             word = row(call("ReLU", row(use(scaled), sub("W", "x"))), sub("W", "zx"))
             where = row(call("ReLU", row(position, sub("W", "e"))), sub("W", "ze"))
             formula = row(word, "+", where)
-        case _:
+        case "relative" | "rotary" | "alibi" | "none":
             formula, how = use(scaled), {"kind": "same", "left": scaled.key}
+        case _:  # positions whose arithmetic the page does not know are shown by their name
+            formula = call(config.positions, use(scaled))
     return step_of(
         part("input", embedding_choices(side, config)),
         "input",

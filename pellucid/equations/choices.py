@@ -1,0 +1,38 @@
+"""What a config may choose between, by name. A config reads this file, so it imports no torch.
+
+Each choice is one ``match`` beside its equations, such as ``activate`` in ``feed_forward.py``.
+"""
+
+from typing import Literal
+
+Activation = Literal["relu", "gelu", "swish"]
+"""Computed by ``pellucid.equations.feed_forward.activate``."""
+
+NormKind = Literal["layer", "rms", "l2", "l2_centered"]
+"""Computed by ``pellucid.equations.normalization.normalize``."""
+
+NormPlacement = Literal["post", "pre"]
+"""After the residual sum, or before the sublayer."""
+
+PositionKind = Literal[
+    "sinusoidal",
+    "learned",
+    "one_hot",
+    "joint",
+    "summed",
+    "relative",
+    "rotary",
+    "alibi",
+    "none",
+]
+"""Computed by ``pellucid.equations.positions.encode_positions``. The last four add nothing to the
+embeddings: three act inside attention, the fourth nowhere."""
+
+StartSymbol = Literal["token", "zero"]
+"""What a decoder reads first: a token's embedding, or a vector of zeros."""
+
+Cell = Literal["lstm", "gru"]
+"""What a recurrent layer is made of."""
+
+RecurrentAttention = Literal["additive", "dot", "general"]
+"""How a recurrent decoder scores the states of the source."""

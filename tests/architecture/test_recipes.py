@@ -1,0 +1,120 @@
+"""The recipes of CONTRIBUTING.md, applied to a copy of the package: each adds what it says."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FILES = {"An activation": 2, "A norm": 2, "Positions": 2}
+"""How many files each recipe touches: as many as its heading says."""
+COUNTS = {1: "one file", 2: "two files", 3: "three files"}
+
+TRY = """
+import torch
+from tiny_models import VARIANTS, sources, targets, tiny_model
+from pellucid.equations import transformer
+from pellucid.inspection.parts import parts_of
+from pellucid.inspection.report.facts import model_facts
+from pellucid.inspection.report.walk import Vocabularies, walk_through
+from pellucid.interop.support import foreign_switches
+from pellucid.model.clear import clear_model
+from pellucid.model.trace import Trace
+from pellucid.training.presets import read_config
+from pellucid.training.train import train
+
+CHOSEN = {"activation": "squared_relu", "norm_kind": "l1", "positions": "ramp"}
+for name, value in CHOSEN.items():
+    assert VARIANTS[f"{name}={value}"] == {name: value}  # every law of models has it
+    before, model = tiny_model(), tiny_model(**{name: value})
+    source, target, trace = sources(5), targets(1, 4), Trace("*")
+    logits = model(source, target, trace)
+    expected = transformer.logits(clear_model(model), source, target)
+    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-12)
+    if name == "positions":  # nothing else of the model has changed with them
+        before.load_state_dict(model.state_dict())
+    assert not torch.allclose(logits, before(source, target), atol=1e-6)
+    kept = [part for part in parts_of(model.config) if ".heads." not in part]
+    assert kept == list(trace.values)
+    assert walk_through(model.config, Vocabularies(13, 13, 13))
+    assert model_facts(model.config, None)
+assert "it has no activation=squared_relu" in foreign_switches(tiny_model(**CHOSEN).config)
+
+from tiny_runs import SETTINGS
+settings = [*SETTINGS, *(f"model.{name}={value}" for name, value in CHOSEN.items())]
+result = train(read_config("demo", [*settings, "training.max_steps=1"]), "run")
+print("trained", result)
+"""
+
+
+def recipes() -> dict[str, str]:
+    """The patch under each heading of CONTRIBUTING.md that has one."""
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    found = {}
+    for section in text.split("\n### ")[1:]:
+        heading, _, body = section.partition("\n")
+        before, fence, rest = body.partition("```diff\n")
+        if fence and "\n## " not in before:
+            found[heading.partition(":")[0]] = rest.partition("\n```\n")[0] + "\n"
+    return found
+
+
+def hunks(patch: str) -> Iterator[tuple[str, str, str]]:
+    """For each change its file, the lines that stand there, and those that replace them."""
+    for part in re.split(r"^--- ", patch, flags=re.M)[1:]:
+        path, _, body = part.partition("\n")
+        for hunk in re.split(r"^@@\n", body, flags=re.M):
+            lines = hunk.splitlines(keepends=True)
+            before = "".join(line[1:] for line in lines if line[0] in "- ")
+            yield path, before, "".join(line[1:] for line in lines if line[0] in "+ ")
+
+
+def apply(patch: str, folder: Path) -> set[str]:
+    """Change the files below ``folder`` as ``patch`` says; their paths."""
+    touched = set()
+    for path, before, after in hunks(patch):
+        text = (folder / path).read_text("utf-8")
+        assert text.count(before) == 1, f"{path} must hold these lines once:\n{before}"
+        (folder / path).write_text(text.replace(before, after), "utf-8")
+        touched.add(path)
+    return touched
+
+
+@pytest.fixture(scope="module")
+def patched(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the package with every recipe applied."""
+    folder = tmp_path_factory.mktemp("recipes")
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "pellucid", folder / "pellucid", ignore=ignored)
+    for name, patch in recipes().items():
+        assert len(apply(patch, folder)) == FILES[name]
+    return folder
+
+
+def test_a_heading_says_how_many_files_its_recipe_touches():
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    assert set(recipes()) == set(FILES)
+    for name, count in FILES.items():
+        assert f"### {name}: {COUNTS[count]}" in text
+
+
+def test_what_the_recipes_add_is_trained_and_equals_its_equation(patched: Path):
+    script = patched / "try_recipes.py"
+    script.write_text(TRY, "utf-8")
+    paths = os.pathsep.join([str(patched), str(ROOT / "tests")])
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=patched,
+        env={**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.startswith("trained"), done.stdout
