@@ -56,6 +56,7 @@ PAGES = (
 UP = "../../"
 """From docs/equations to the repository."""
 LINE_LENGTH = 100
+LINES = re.compile(r"#L\d+")
 MOST_TESTS, MOST_CALLERS, MOST_PARTS = 3, 2, 4
 _TENSORS = {"Float": "", "Int": "integers", "Bool": "true or false"}
 _KEYWORD = re.compile(r"\b(EQ|Source|Symbols|Raises|Differs|Law): ")
@@ -185,6 +186,8 @@ def _write_entry(entry: Entry, found: dict[int, Evidence]) -> str:
     for picture in facts.get("pictures", ()):
         parts += _picture(picture["name"], picture["caption"])
     parts += [_code(place) for place in places]
+    if "note" in facts:
+        parts.append(facts["note"].strip())
     if "example" in facts:
         parts.append(f"```pycon\n{run_example(facts['example'], entry.title)}\n```")
     parts += _differences([find_place(name) for name in entry.functions])
@@ -273,12 +276,19 @@ def _symbols(places: Sequence[Place]) -> list[str]:
     left = [f"{symbol} = {_marked(name)}" for name, symbol in symbols.items()] + others
     if len(rows) < 2 and not left:
         return []
-    lines = ["| symbol | in the code | shape |", "|---|---|---|"]
-    lines += [f"| {symbol} | {name} | {shape} |" for symbol, name, shape in rows]
+    lines = ["| symbol or meaning | in the code | shape |", "|---|---|---|"]
+    lines += [f"| {_raised(symbol)} | {name} | {shape} |" for symbol, name, shape in rows]
+    if not any(symbol for symbol, _, _ in rows):
+        lines = ["| in the code | shape |", "|---|---|"]
+        lines += [f"| {name} | {shape} |" for _, name, shape in rows]
     table = "\n".join(lines) if rows else ""
     note = "; ".join(left) + "." if left else ""
     note = re.sub(r"; (?=(?:A|No|The|Of|In|Population|PAD) )", ". ", note)
     return [each for each in (table, note) if each]
+
+
+def _raised(symbol: str) -> str:
+    return re.sub(r"\^([A-Z])", r"<sup>\1</sup>", symbol)
 
 
 def _marked(name: str) -> str:
@@ -304,17 +314,24 @@ def _read_symbols(text: str, arguments: Sequence[str]) -> tuple[dict[str, str], 
     return symbols, others
 
 
+_OUTSIDE = r"(?![^(\[]*[)\]])"
+"""Not inside of brackets."""
+
+
 def _pieces(text: str) -> list[str]:
     """Parts between commas outside of brackets; one without ``=`` belongs to the one before it."""
     pieces: list[str] = []
-    for part in re.split(r"; |\. (?=[A-Z`])", text.rstrip(".")):
-        begins = True
-        for piece in re.split(r", (?![^(\[]*[)\]])", part):
-            if begins or " = " in piece:
+    for part in re.split(rf"(?:;|\.(?= [A-Z`])) {_OUTSIDE}", text.rstrip(".")):
+        first, *more = re.split(f", {_OUTSIDE}", part)
+        if " = " not in first:
+            pieces.append(part)  # a sentence
+            continue
+        pieces.append(first)
+        for piece in more:
+            if " = " in piece:
                 pieces.append(piece)
             else:
                 pieces[-1] += f", {piece}"
-            begins = False
     return [piece for piece in pieces if piece]
 
 
@@ -353,10 +370,15 @@ def _shape(annotation: ast.expr | None) -> str:
 
 def _differences(places: Sequence[Place]) -> list[str]:
     found = [(place, said(place.docstring, "Differs")) for place in places]
-    found = [(place, text[:1].upper() + text[1:]) for place, text in found if text]
+    found = [(place, _capital(text)) for place, text in found if text]
     if len(found) == 1:
         return [f"**Differs.** {found[0][1]}"]
     return [f"**Differs (`{place.name}`).** {text}" for place, text in found]
+
+
+def _capital(text: str) -> str:
+    """As a sentence begins, unless it begins with a name such as torch.std."""
+    return text[:1].upper() + text[1:] if re.match(r"[a-z]+ ", text) else text
 
 
 # ---- code, examples, pictures
@@ -511,7 +533,7 @@ def _errata(which: Sequence[int]) -> list[str]:
         entry = _errata_table()[number]
         link = f"[ER-{number:02}](../ERRATA.md#{erratum_anchor(number, entry)})"
         head = _KIND_WORDS[entry["kind"]].format(entry["source"])
-        sentence = f"**{head}** ({link}). It says: {entry['says']}. Right: {entry['right']}."
+        sentence = f"**{head}** ({link}): {entry['says']}. Right: {entry['right']}."
         lines = [sentence]
         if figures := figures_of(entry):
             lines += ["", "| as printed | computed |", "|---|---|"]
@@ -609,18 +631,16 @@ def _ties(entry: Entry) -> Iterator[str]:
     ties = find_ties_once()
     places = [find_place(name) for name in entry.functions]
     tied = [(place, ties[place.module_name]) for place in places if place.module_name in ties]
-    by_callers: dict[str, list[str]] = {}
-    for place, tie in tied:
-        if tie.kind == "run":
-            by_callers.setdefault(_callers(place, tie.by), []).append(f"`{place.name}`")
-    for callers, names in by_callers.items():
-        yield f"The program calls {_listed(names)} in {callers}."
-    by_laws: dict[str, list[str]] = {}
-    for place, tie in tied:
-        if tie.kind == "twin":
-            by_laws.setdefault(_callers(place, tie.by), []).append(f"`{place.name}`")
-    for laws, names in by_laws.items():
-        yield f"A law holds the program to {_listed(names)}: {laws}."
+    sentences = {"run": "The program calls {} in {}.", "twin": "A law holds the program to {}: {}."}
+    for kind, sentence in sentences.items():
+        same_files: dict[str, list[tuple[Place, Any]]] = {}
+        for place, tie in tied:
+            if tie.kind == kind:
+                files = LINES.sub("", _callers(place, tie.by))
+                same_files.setdefault(files, []).append((place, tie))
+        for group in same_files.values():
+            names = _listed([f"`{place.name}`" for place, _ in group])
+            yield sentence.format(names, _callers(group[0][0], group[0][1].by))
     notation = [f"`{place.name}`" for place, tie in tied if tie.kind == "notation"]
     if notation:
         yield f"Notation: {_listed(notation)}."
@@ -708,7 +728,7 @@ def index_of_names() -> list[tuple[str, Entry]]:
 def _write_index() -> str:
     text = (SOURCES / "index.md").read_text(encoding="utf-8")
     contents = "\n".join(
-        f"| {page.section} | [{page.title}]({page.name}.md) |"
+        f"| {page.section.removesuffix(' of the paper')} | [{page.title}]({page.name}.md) |"
         f" {', '.join(f'[{entry.title}]({entry.link})' for entry in page.entries)} |"
         for page in book()
     )
@@ -736,7 +756,7 @@ def _write_index() -> str:
 def _map_in_words() -> str:
     """The boxes of the picture as links, for a picture on a page cannot be clicked."""
     ways = {
-        "Input": EDGES[:1] + EDGES[2:5],
+        "Input": [EDGES[2], EDGES[0], EDGES[3], EDGES[4]],
         "Encoder block": [BLOCK_NAMES[0], *ENCODER_BLOCK[::-1]],
         "Decoder block": [BLOCK_NAMES[1], *DECODER_BLOCK[::-1]],
         "Inside every attention": INSIDE[::-1],

@@ -12,7 +12,8 @@ def transformer_learning_rate(step: int, d_model: int, warmup_steps: int) -> flo
         d_model^(-1/2) · min(step^(-1/2), step · warmup_steps^(-3/2))
 
     EQ: none.  Source: Vaswani et al. (2017), §5.3, eq. (3).
-    Symbols: as in the paper. The peak, at step = warmup_steps, is (d_model · warmup_steps)^(-1/2).
+    Symbols: as in the paper. The highest rate, at the end of the warm-up, is
+    (d_model · warmup_steps)^(-1/2).
     Raises: ConfigError if the step is less than 1.
     """
     _require_step(step)
