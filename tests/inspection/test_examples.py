@@ -135,7 +135,9 @@ def test_numbers_end_and_words_begin_in_one_column():
 # --- Words
 
 
+@pytest.mark.by_hand
 def test_the_sentence_is_split_as_agarwal_prints_it():
+    """EQ-01, EQ-04, EQ-05, EQ-06, EQ-08: word for word; 27 characters with the three spaces."""
     rows = step("tokenization", "Words").rows
     assert [row[2] for row in rows] == [
         "Isn't | this | project | amazing?",
@@ -146,6 +148,7 @@ def test_the_sentence_is_split_as_agarwal_prints_it():
     assert numbers("tokenization", "Characters") == [[27, 19], [24, 18]]
 
 
+@pytest.mark.by_hand
 @pytest.mark.by_hand
 def test_rare_words_are_cut_into_known_pieces():
     """EQ-09, EQ-10; ER-07: a vocabulary with ``nonsense`` cannot give the printed pieces."""
@@ -160,22 +163,26 @@ def test_rare_words_are_cut_into_known_pieces():
     ]
 
 
+@pytest.mark.by_hand
 def test_two_words_are_known_and_the_others_unknown():
-    """``a`` stands three times, ``dog`` twice: ids 4 and 5, after the four special ones."""
+    """EQ-02, EQ-03, EQ-07: ``a`` stands three times, ``dog`` twice: ids 4 and 5."""
     assert step("vocabulary", "The two").rows == (("a", 4), ("dog", 5))
     _, ids, decoded = step("vocabulary", "A sentence").rows
     assert ids[1:] == ("4", "5", "1", "4", "1")
     assert decoded[1:] == ("a", "dog", "[UNK]", "a", "[UNK]")
 
 
+@pytest.mark.by_hand
 def test_five_words_have_fourteen_pairs():
-    """Two neighbors at the ends, three beside them, four in the middle: 2 + 3 + 4 + 3 + 2."""
+    """EQ-17: two neighbors at the ends, three beside them, four in the middle."""
     pairs = step("skip-gram", "A window of 2 makes 14 pairs")
     assert pairs.rows[0] == ("the", "quick, brown")
     assert pairs.rows[2] == ("brown", "the, quick, fox, jumps")
 
 
+@pytest.mark.by_hand
 def test_the_decoder_reads_the_labels_one_later():
+    """EQ-106; ER-45: with a stop token among the labels."""
     printed, right = work_out("right-shift").tables
     assert printed.rows == (
         ("input", "<start>", "i", "am", "a"),
@@ -186,8 +193,9 @@ def test_the_decoder_reads_the_labels_one_later():
 
 
 @pytest.mark.by_hand
+@pytest.mark.by_hand
 def test_teacher_forcing_reads_the_whole_sentence_and_the_whole_prefix():
-    """ER-39."""
+    """EQ-121, ER-39: five labels, the last is the stop token."""
     rows = step("teacher-forcing", "What the model").rows
     assert [row[0] for row in rows] == ["I live in Paris"] * 5
     assert rows[2][1:] == ("<start> Je vis", "𝓛(pred3, à)")
@@ -202,7 +210,7 @@ def test_teacher_forcing_reads_the_whole_sentence_and_the_whole_prefix():
 
 @pytest.mark.by_hand
 def test_without_a_mask_he_becomes_i_and_with_it_he_stays():
-    """EQ-124, ER-37: the steps that Single Page tells, and its last translation."""
+    """The steps of Single Page, and its last translation."""
     rows = step("re-predicting", "Without").rows
     assert rows[:3] == (
         (1, "<start>", "he"),
@@ -216,8 +224,9 @@ def test_without_a_mask_he_becomes_i_and_with_it_he_stays():
 
 
 @pytest.mark.by_hand
+@pytest.mark.by_hand
 def test_two_beams_find_what_greedy_search_misses():
-    """EQ-127: .6 · .4 = .24 against .4 · .9 = .36; the seven sentences sum to 1."""
+    """EQ-117, EQ-126, EQ-127: .6 · .4 = .24 against .4 · .9 = .36; the sentences sum to 1."""
     sentences = numbers("beam-search", "All")
     assert sum(row[0] for row in sentences) == pytest.approx(1)
     assert [row[0] for row in sentences[:4]] == pytest.approx([0.36, 0.24, 0.18, 0.18])
@@ -232,7 +241,9 @@ def test_two_beams_find_what_greedy_search_misses():
 # --- Numbers
 
 
+@pytest.mark.by_hand
 def test_a_one_hot_row_picks_a_row_and_the_root_of_four_doubles_it():
+    """EQ-13, EQ-14, EQ-15."""
     close(numbers("embedding", "x, one-hot"), [0, 0, 1], [1, 0, 0])
     close(numbers("embedding", "x W"), [0.9, 1.0, 1.1, 1.2], [0.1, 0.2, 0.3, 0.4])
     assert numbers("embedding", "The rows") == numbers("embedding", "x W")
@@ -240,8 +251,9 @@ def test_a_one_hot_row_picks_a_row_and_the_root_of_four_doubles_it():
 
 
 @pytest.mark.by_hand
+@pytest.mark.by_hand
 def test_positions_are_sines_and_cosines():
-    """EQ-24; ER-53 for the literal reading; EQ-32: products of distance 7, and length² d/2 = 8."""
+    """EQ-24, EQ-32: products of distance 7 are equal, and the square of a length is d/2 = 8."""
     rows = numbers("positional-encoding", "d = 4")
     close(rows[:2], [0, 1, 0, 1], [math.sin(1), math.cos(1), math.sin(0.01), math.cos(0.01)])
     close(
@@ -252,8 +264,9 @@ def test_positions_are_sines_and_cosines():
 
 
 @pytest.mark.by_hand
+@pytest.mark.by_hand
 def test_the_longest_wave_is_shorter_than_printed():
-    """ER-31: 2π · 10^(4 · 62/64) and 2π · 10^(4 · 510/512) against 2π · 10⁴."""
+    """EQ-26, EQ-27, ER-31: 2π · 10^(4 · 62/64) and 2π · 10^(4 · 510/512) against 2π · 10⁴."""
     close(
         numbers("wavelengths", "The longest"),
         [20000 * math.pi, 2 * math.pi * 10 ** (4 * 62 / 64)],
@@ -264,8 +277,9 @@ def test_the_longest_wave_is_shorter_than_printed():
 
 
 @pytest.mark.by_hand
+@pytest.mark.by_hand
 def test_softmax_of_three_vectors():
-    """e / (e + 2), 1 / (e + 2); e¹⁰ / (e¹⁰ + 2); 1/3. ER-04: e/3, 1/3, 1/3 sum to 1.57."""
+    """EQ-38, EQ-40, EQ-41, EQ-42: e / (e + 2), 1 / (e + 2); e¹⁰ / (e¹⁰ + 2); 1/3."""
     e, big = math.e, math.exp(10)
     close(
         numbers("softmax", "Computed"),
@@ -274,14 +288,16 @@ def test_softmax_of_three_vectors():
         [1 / 3, 1 / 3, 1 / 3, 1],
         [1 / 3, 1 / 3, 1 / 3, 1],
     )
+    # A norm that counts entries: e/3, 1/3, 1/3, which sum to more than 1.
     printed, right = numbers("softmax", "The vector form")
     assert printed == pytest.approx([e / 3, 1 / 3, 1 / 3, (e + 2) / 3])
     assert right == numbers("softmax", "Computed")[0]
 
 
 @pytest.mark.by_hand
+@pytest.mark.by_hand
 def test_ten_times_the_vector_saturates():
-    """ER-02: e¹⁰ = 22,026.47, not 22,046.5; ER-03: 1 / (1 + e¹⁰) = 4.54e-5, not 4e-5."""
+    """EQ-43, EQ-45; ER-03: 1 / (1 + e¹⁰) is 4.54e-5, not 4e-5. e¹⁰ is 22,026.47, not 22,046.5."""
     exponentials = step("softmax-scale", "Exponentials").rows
     assert exponentials[2] == ("exp(10)", "22,046.5", pytest.approx(22026.4658, abs=5e-5))
     _, ten = step("softmax-scale", "Softmax").rows
@@ -294,8 +310,9 @@ def test_ten_times_the_vector_saturates():
     close(numbers("softmax-scale", "Divided"), [1 / (1 + math.e), math.e / (1 + math.e)])
 
 
+@pytest.mark.by_hand
 def test_the_jacobian_vanishes_and_comes_back_with_the_scale():
-    """p(1 - p) for p = 1 / (1 + e) and 1 / (1 + e¹⁰); C = 10 divides the first by 10."""
+    """EQ-47: p(1 - p) for p = 1 / (1 + e) and 1 / (1 + e¹⁰); C = 10 divides the first by 10."""
     first, second = (1 / (1 + math.exp(each)) for each in (1, 10))
     close(
         numbers("softmax-jacobian", "Entries"),
@@ -309,8 +326,9 @@ def test_the_jacobian_vanishes_and_comes_back_with_the_scale():
     assert by_ten == pytest.approx(10)
 
 
+@pytest.mark.by_hand
 def test_attention_step_by_step():
-    """Weights e^(1/√2) : 1 : e^(1/√2), and without the root e : 1 : e."""
+    """EQ-50, EQ-51, EQ-52, EQ-53, EQ-61: e^(1/√2) : 1 : e^(1/√2), without the root e : 1 : e."""
     a, b = math.exp(math.sqrt(0.5)), math.e
     first, second = a / (2 * a + 1), 1 / (2 * a + 1)
     close(numbers("attention", "QKᵀ:"), [1, 0, 1], [0, 1, 1])
@@ -321,20 +339,23 @@ def test_attention_step_by_step():
     close(numbers("attention", "and its"), [3, 4], [second + 8 * first, 2 * second + 10 * first])
 
 
+@pytest.mark.by_hand
 def test_the_variance_of_products_of_signs_is_their_number():
-    """A product of signs is a sign, of variance 1; dₖ independent ones have dₖ."""
+    """EQ-60: a product of signs is a sign, of variance 1; dₖ independent ones have dₖ."""
     close(numbers("why-divide", "Comp"), [1, 4, 1, 1], [2, 16, 2, 1], [4, 256, 4, 1], abs=1e-12)
 
 
+@pytest.mark.by_hand
 def test_two_words_in_columns():
-    """Scores 1/√3 and 0: P = (1/2, 1/2) and 1 : e^(1/√3)."""
+    """EQ-65, EQ-66, EQ-67, EQ-69: scores 1/√3 and 0, so P = (1/2, 1/2) and 1 : e^(1/√3)."""
     p = 1 / (1 + math.exp(1 / math.sqrt(3)))
     close(numbers("two-words", "P(key"), [0.5, p], [0.5, 1 - p])
     close(numbers("two-words", "A = V P"), *([v + 1.5, v + 3 * (1 - p)] for v in (1, 2, 3)))
 
 
+@pytest.mark.by_hand
 def test_foxes_attend_to_jumping_and_quick_hardly_to_the_dog():
-    """Scores / 2: fox → jumps (4 + 6)/2 = 5, its phrase 2, the rest 0; and so on by hand."""
+    """EQ-62, EQ-63: fox → jumps (4 + 6)/2 = 5, its phrase 2, the rest 0; and so on by hand."""
     e = math.exp
     fox = e(5) / (4 * e(2) + e(5) + 4)
     jumps = e(5) / (4 * e(2) + e(5) + 3 + e(3))
@@ -353,8 +374,9 @@ def test_foxes_attend_to_jumping_and_quick_hardly_to_the_dog():
 
 
 @pytest.mark.by_hand
+@pytest.mark.by_hand
 def test_the_inequality_holds_between_124_and_235_degrees_only():
-    """ER-05: at cos θ = -0.1 the exponential is .9048, nine times as large."""
+    """EQ-59, ER-05: at cos θ = -0.1 the exponential is .9048, nine times as large."""
     rows = step("exp-cosine", "The second").rows
     assert [row[4] for row in rows] == ["cos θ > 0"] * 2 + [
         "false",
@@ -368,8 +390,9 @@ def test_the_inequality_holds_between_124_and_235_degrees_only():
 
 
 @pytest.mark.by_hand
+@pytest.mark.by_hand
 def test_the_printed_masked_softmax_is_wrong_in_three_rows():
-    """ER-01, by hand: row 1 is 1 : e^0.1, row 2 is e^0.3 : e^0.4 : e^0.2."""
+    """EQ-72, EQ-73, EQ-75, ER-01: row 1 is 1 : e^0.1, row 2 is e^0.3 : e^0.4 : e^0.2."""
     rows = step("masked-softmax", "The softmax").rows
     computed = [list(row[2:]) for row in rows if row[1] == "computed"]
     e = math.exp
@@ -388,8 +411,9 @@ def test_the_printed_masked_softmax_is_wrong_in_three_rows():
     assert numbers("masked-softmax", "scores + M")[0] == [0.2] + [-math.inf] * 3
 
 
+@pytest.mark.by_hand
 def test_masked_attention_begins_with_the_first_value():
-    """Row 1: 0 and 1/√2; row 2: 1/√2, 1/√2 and √2."""
+    """EQ-74: row 1 scores 0 and 1/√2; row 2 1/√2, 1/√2 and √2."""
     a, b = math.exp(math.sqrt(0.5)), math.exp(math.sqrt(2))
     close(
         numbers("masked-attention", "Weights"),
@@ -400,8 +424,9 @@ def test_masked_attention_begins_with_the_first_value():
     close(numbers("masked-attention", "Output")[:1], [1, 2])
 
 
+@pytest.mark.by_hand
 def test_the_base_model_has_63_million_parameters():
-    """4 · 512² + 2 · 512 · 2048 + 2048 + 512 + 4 · 512 an encoder block, and so on."""
+    """EQ-80, EQ-86: counted matrix by matrix, with a gain and a bias for each norm."""
     attention, feed_forward = 4 * 512**2, 2 * 512 * 2048 + 2048 + 512
     encoder = attention + feed_forward + 4 * 512
     decoder = 2 * attention + feed_forward + 6 * 512
@@ -420,8 +445,9 @@ def test_the_base_model_has_63_million_parameters():
     assert numbers("parameters", "Sizes") == [[64], [512]]
 
 
+@pytest.mark.by_hand
 def test_one_row_is_normalized_in_three_ways():
-    """(-1.5, -.5, .5, 1.5) / √1.25; twice that and 1; (5, 5, 5, 6) is -1, -1, -1, 3 over √3."""
+    """EQ-91, EQ-92, EQ-96, EQ-98: (-1.5, -.5, .5, 1.5) / √1.25; (-1, -1, -1, 3) / √3."""
     root = math.sqrt(1.25)
     normed = [each / root for each in (-1.5, -0.5, 0.5, 1.5)]
     third = 1 / math.sqrt(3)
@@ -435,15 +461,17 @@ def test_one_row_is_normalized_in_three_ways():
     close(numbers("layer-norm", "Bayesuvius"), [0.6, 0.8])
 
 
+@pytest.mark.by_hand
 def test_the_feed_forward_network_by_hand():
-    """(1, -1 + 2 + .5, 2 - 1) and (1, -1 - 2 + .5, -2 - 1)."""
+    """EQ-99, EQ-100, EQ-101: (1, -1 + 2 + .5, 2 - 1) and (1, -1 - 2 + .5, -2 - 1)."""
     close(numbers("feed-forward", "x W₁"), [1, 1.5, 1], [1, -2.5, -3])
     close(numbers("feed-forward", "max"), [1, 1.5, 1], [1, 0, 0])
     close(numbers("feed-forward", "· W₂"), [2.1, 2.4], [1.1, -0.1])
 
 
+@pytest.mark.by_hand
 def test_losses_by_hand():
-    """ln 2 + ln 4 = 3 ln 2; smoothed, .925 ln(1/.7) + .075 ln 10."""
+    """EQ-118, EQ-119, EQ-120: ln 2 + ln 4 = 3 ln 2; smoothed, .925 ln(1/.7) + .075 ln 10."""
     ln = math.log
     close(
         numbers("cross-entropy", "The model"), [ln(2)], [ln(4)], [3 * ln(2)], [1.5 * ln(2)], [1 / 8]

@@ -37,7 +37,7 @@ const DARK = {
 const darkScheme = window.matchMedia("(prefers-color-scheme: dark)");
 const onPaper = window.matchMedia("print");
 
-/** Calls back when colors have to be chosen anew: another scheme, or paper. */
+/** Calls back when the colors change: another scheme, or paper. */
 export function onSchemeChange(listener) {
   darkScheme.addEventListener("change", listener);
   onPaper.addEventListener("change", listener);

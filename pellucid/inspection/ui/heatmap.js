@@ -1,4 +1,4 @@
-// A matrix as a picture that answers: hover, tap or arrow keys tell the row, the column, the value.
+// A matrix as a picture: hovering, tapping or the arrow keys show the row, the column, the value.
 
 import { digits, formula, make, moved } from "./dom.js";
 import { colorOf, extentOf, gradient, huesOf, isDeep, onSchemeChange } from "./colors.js";
@@ -112,7 +112,7 @@ function makeCells(matrix, size, extent, options) {
       tabindex: "0",
       role: "application",
       "aria-roledescription": "heat map",
-      "aria-label": `${label}. Arrow keys tell each number; a table follows.`,
+      "aria-label": `${label}. Arrow keys go from number to number; a table follows.`,
     },
     canvas,
     size.width >= 12 && size.height >= 12 ? make("div", { class: "lines" }) : null,

@@ -89,8 +89,8 @@ export function openMatrices(report) {
 
 const AXES = {
   source: "source token",
-  reads: "token read",
-  says: "token said",
+  reads: "decoder input token",
+  says: "target token",
   steps: "target position",
   candidates: "word",
   ends: "total",
@@ -108,9 +108,9 @@ function axisSize(size, axis) {
   return `${size.toLocaleString("en-US")} ${size === 1 ? noun : plural(noun)}`;
 }
 
-/** `features of all heads`, `tokens read`, `key features`. */
+/** `features of all heads`, `target tokens`, `key features`. */
 export function plural(noun) {
-  return noun.replace(/^(feature|token)(?= )/, "$1s").replace(/^((?!features|tokens).*)$/, "$1s");
+  return noun.replace(/^feature(?= )/, "features").replace(/^((?!features).*)$/, "$1s");
 }
 
 function place(axis, words, index) {

@@ -46,7 +46,7 @@ function layerOf(capture, name) {
   const isSource = name.startsWith("encoder.");
   const source = ["source token", words(capture.source_tokens)];
   const rows = isSource ? source : ["target token", words(capture.target_tokens)];
-  const read = ["token read", words(capture.target_input_tokens ?? [])];
+  const read = ["decoder input token", words(capture.target_input_tokens ?? [])];
   const columns = isSource || isCross ? source : read;
   const place = name.replace(/\.weights$/, "");
   const heads = capture.tensors[name].values.map((values, head) =>

@@ -142,7 +142,7 @@ function prefixOf(tree, node) {
 }
 
 function describe(node) {
-  if (node.parent === null) return "nothing is said yet";
+  if (node.parent === null) return "nothing is generated yet";
   const parts = [
     `p ${percent(Math.exp(node.log_prob))}`,
     `log p ${digits(node.log_prob)}`,

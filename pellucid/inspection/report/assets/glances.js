@@ -51,7 +51,7 @@ function lensCell(report, layer, row) {
     make("bdi", {}, word),
     make("span", { class: "chance" }, percent(probability)),
     make("span", { class: "others" }, others),
-    isSaid ? make("span", { class: "for-ears" }, ", what the sentence says") : null,
+    isSaid ? make("span", { class: "for-ears" }, ", the word of the target") : null,
   );
   cell.style.setProperty("--share", `${Math.round(100 * probability)}%`);
   return cell;
@@ -64,8 +64,8 @@ export function rolloutPage(context) {
       "p",
       { class: "about" },
       "The attention of all layers multiplied through, where half of every row stays what it was",
-      " (attention rollout, Abnar and Zuidema 2020). It tells which words a row is made of after",
-      " several layers of looking; it does not tell what was done with them.",
+      " (attention rollout, Abnar and Zuidema 2020). It shows which words a row depends on after",
+      " several layers of attention, not how they are used.",
     ),
     picture(context, "rollout.source", "each target token, of the source"),
     picture(context, "rollout.target", "each target token, of the target so far"),

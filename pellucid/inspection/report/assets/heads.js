@@ -23,7 +23,7 @@ export function allHeads(context) {
   return [view, ranking(context)].filter(Boolean);
 }
 
-/** The heads of cross-attention that agree best with where the others look. */
+/** The heads of cross-attention that agree best with all others. */
 function ranking(context) {
   const ranks = context.report.ranks ?? [];
   if (ranks.length < 2) return null;
@@ -46,7 +46,7 @@ function ranking(context) {
     make(
       "p",
       { class: "about" },
-      "Mean weight on the source token at which all other heads together look most, for this sentence.",
+      "Mean weight on the source token that the other heads together attend to most, in this sentence.",
     ),
     list,
   );

@@ -1,4 +1,4 @@
-// The line at the foot of the page that tells what is pointed at.
+// The line at the foot of the page: the number that is pointed at, and how it is computed.
 
 import { digits, formula, make } from "../ui/dom.js";
 

@@ -92,8 +92,8 @@ function mapSection(context) {
     make(
       "p",
       { class: "about" },
-      "Read down the left side, then down the right: the decoder's cross-attention looks at what the",
-      " encoder made. Each box is a page of steps.",
+      "Read down the left side, then down the right: the decoder's cross-attention attends to the",
+      " encoder's output. Each box is a page of steps.",
     ),
     make(
       "div",
@@ -131,7 +131,7 @@ function readingSection(report) {
         "li",
         {},
         "Point at any number, tap it, or reach a picture with Tab and walk with the arrow keys: the",
-        " line at the foot tells row, column, value, and how it follows from the matrices above.",
+        " line at the foot shows row, column, value, and how it follows from the matrices above.",
       ),
       make(
         "li",

@@ -206,8 +206,8 @@ function show(context, views, state, main, nav) {
     make(
       "p",
       { class: "sources" },
-      "EQ numbers are those of docs/EQUATIONS.md in the source of Pellucid: each equation with its formula,",
-      " where it is from, the function that computes it, and the tests of that function.",
+      "EQ numbers are those of docs/EQUATIONS.md in the source of Pellucid, which leads to each equation in words,",
+      " as a formula, as code and in numbers.",
     ),
   );
   draw();

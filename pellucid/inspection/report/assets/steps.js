@@ -132,9 +132,9 @@ function tokenTable(report, side) {
           ["id", sentence.source_ids],
         ]
       : [
-          ["reads", sentence.read_tokens],
+          ["input", sentence.read_tokens],
           ["its id", sentence.read_ids],
-          ["says", sentence.said_tokens],
+          ["target", sentence.said_tokens],
           ["its id", sentence.said_ids],
         ];
   const table = make("table", { class: "tokens" });
@@ -178,7 +178,7 @@ function predictedWord(word, probability, isSaid) {
     { class: isSaid ? "said" : null, title: digits(probability) },
     make("bdi", {}, word),
     make("span", { class: "chance" }, percent(probability)),
-    isSaid ? make("span", { class: "mark" }, "said") : null,
+    isSaid ? make("span", { class: "mark" }, "target") : null,
     bar,
   );
 }
