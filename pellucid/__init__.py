@@ -9,7 +9,7 @@ load_bundle ........... a Bundle: the torch module, its tokenizers and settings
 save_bundle ........... a Bundle written to a folder, with its model card
 Translator ............ translates, scores given translations, names alternatives
 Translation ........... a text with its score, tokens, alignment and n-best list
-Request ............... a text with demands of its own: a prefix, words it must hold
+Request ............... a text with constraints of its own: a prefix, required phrases
 DecodingConfig ........ how translations are searched for, or drawn
 read_config ........... a RunConfig from a preset or a TOML file
 RunConfig ............. everything that decides a training run

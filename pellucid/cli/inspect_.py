@@ -30,7 +30,7 @@ _SURE, _UNSURE = 0.9, 0.5
 
 
 @dataclasses.dataclass(frozen=True)
-class Look:
+class Inspection:
     """One sentence pair, looked at from several sides."""
 
     capture: "Capture"
@@ -42,8 +42,8 @@ class Look:
     saliency: "Saliency | None"
 
 
-def look_inside(opened: "Opened", capture: "Capture", *, with_saliency: bool) -> Look:
-    """Look at a captured sentence from every side."""
+def look_inside(opened: "Opened", capture: "Capture", *, with_saliency: bool) -> Inspection:
+    """Everything that the command shows of a captured sentence."""
     import torch
 
     from pellucid.decoding.attention import align_tokens, looks
@@ -59,10 +59,10 @@ def look_inside(opened: "Opened", capture: "Capture", *, with_saliency: bool) ->
     if capture.config.kind != "rnn":
         pair = (sentence.source_ids[:-1], sentence.target_ids[:-1])
         with torch.no_grad(), at_rest(opened.model):
-            [look] = looks(opened.model, [pair], None, None)
-        alignment = align_tokens(look)
+            [seen] = looks(opened.model, [pair], None, None)
+        alignment = align_tokens(seen)
         heads = rank_heads([capture_of(opened, sentence, (CROSS_ATTENTION,))])
-    return Look(
+    return Inspection(
         capture=capture,
         alignment=alignment,
         lens=lens_of(opened, sentence, count=5),
@@ -75,36 +75,36 @@ def look_inside(opened: "Opened", capture: "Capture", *, with_saliency: bool) ->
     )
 
 
-def show(look: Look, *, list_entries: bool) -> None:
+def show(inspection: Inspection, *, list_entries: bool) -> None:
     """Print it: colored on a terminal, plain elsewhere."""
     from rich.console import Console
 
     console = Console(highlight=False, soft_wrap=True)
-    _say(console, f"source  {look.capture.sentence.source}")
-    _say(console, f"target  {look.capture.text}")
-    _show_tokens(console, look)
-    _show_lens(console, look.lens)
-    if look.heads:
-        console.print("\nheads that align best (weight on the token where the others look)")
-        for rank in look.heads[:_SHOWN_HEADS]:
+    _say(console, f"source  {inspection.capture.sentence.source}")
+    _say(console, f"target  {inspection.capture.text}")
+    _show_tokens(console, inspection)
+    _show_lens(console, inspection.lens)
+    if inspection.heads:
+        console.print("\nheads that align best (weight on the token where the other heads have it)")
+        for rank in inspection.heads[:_SHOWN_HEADS]:
             name = rank.name.removesuffix(".weights")
             console.print(f"  {rank.agreement:.2f}  {name}, entropy {rank.entropy:.2f} nats")
-    if look.saliency is not None:
-        _show_saliency(console, look.saliency)
+    if inspection.saliency is not None:
+        _show_saliency(console, inspection.saliency)
     if list_entries:
         console.print()
-        for name in look.capture.names():
-            _say(console, _describe(look.capture.entry(name)))
+        for name in inspection.capture.names():
+            _say(console, _describe(inspection.capture.entry(name)))
 
 
-def _show_tokens(console: "Console", look: Look) -> None:
+def _show_tokens(console: "Console", inspection: Inspection) -> None:
     from rich.table import Table
 
-    capture = look.capture
+    capture = inspection.capture
     table = Table(box=None, pad_edge=False)
     for header in ("says", "p", "looked at", "might have said"):
         table.add_column(header, justify="right" if header == "p" else "left")
-    sources = {target: capture.source_tokens[source] for source, target in look.alignment}
+    sources = {target: capture.source_tokens[source] for source, target in inspection.alignment}
     for row, (token, confidence) in enumerate(
         zip(capture.target_tokens, capture.confidences, strict=True)
     ):
@@ -237,11 +237,11 @@ def inspect(
     read = read_sentence(opened, sentence, target)
     # Without a pattern nothing but words is shown, so only a file needs the intermediates.
     capture = capture_of(opened, read, ("*",) if save is not None and not only else only)
-    look = look_inside(opened, capture, with_saliency=saliency)
+    inspection = look_inside(opened, capture, with_saliency=saliency)
     if as_json:
-        click.echo(json.dumps(_plain(look, with_values=bool(only)), ensure_ascii=False))
+        click.echo(json.dumps(_plain(inspection, with_values=bool(only)), ensure_ascii=False))
     else:
-        show(look, list_entries=bool(only))
+        show(inspection, list_entries=bool(only))
     if save is not None:
         capture.save(save)
         click.echo(f"{len(capture.names())} intermediates: {save}", err=True)
@@ -263,14 +263,14 @@ def _draw(opened: "Opened", sentence: "Sentence", only: tuple[str, ...], path: P
     click.echo(f"picture: {path}", err=True)
 
 
-def _plain(look: Look, *, with_values: bool) -> dict[str, Any]:
+def _plain(inspection: Inspection, *, with_values: bool) -> dict[str, Any]:
     from pellucid.inspection.plain import plain_capture, plain_lens
 
-    saliency = None if look.saliency is None else look.saliency.scores.tolist()
+    saliency = None if inspection.saliency is None else inspection.saliency.scores.tolist()
     return {
-        **plain_capture(look.capture, with_values=with_values),
-        "alignment": [list(link) for link in look.alignment],
-        "lens": plain_lens(look.lens),
-        "heads": [dataclasses.asdict(rank) for rank in look.heads],
+        **plain_capture(inspection.capture, with_values=with_values),
+        "alignment": [list(link) for link in inspection.alignment],
+        "lens": plain_lens(inspection.lens),
+        "heads": [dataclasses.asdict(rank) for rank in inspection.heads],
         "saliency": saliency,
     }

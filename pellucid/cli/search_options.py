@@ -288,13 +288,13 @@ _CONSTRAINT_OPTIONS = [
     _option("--align-head", int, "The head that aligns.  [default: the mean of all]"),
     _flag("--replace-unknown", "Put the aligned source word for an unknown one."),
     ensemble_option,
-    _switch("--no-cache", "use_cache", "Compute the whole prefix anew at every step; slow."),
+    _switch("--no-cache", "use_cache", "Compute the whole prefix again at every step; slow."),
     _switch(
         "--no-mask-at-inference",
         "mask_at_inference",
         "With --no-cache or --repredict: let earlier words see later ones (docs/ERRATA.md, ER-36).",
     ),
-    _flag("--repredict", "With --beam-size 1: say all words anew at every step."),
+    _flag("--repredict", "With --beam-size 1: say all words again at every step."),
 ]
 
 
@@ -305,7 +305,7 @@ def sampling_options(command: _Command) -> _Command:
     return command
 
 
-def demand_options(command: _Command) -> _Command:
+def constraint_options(command: _Command) -> _Command:
     """Give a command ``--prefix``, ``--must``, ``--sample``, ``--align`` and the like."""
     for option in reversed(_CONSTRAINT_OPTIONS):
         command = option(command)

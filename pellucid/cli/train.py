@@ -63,7 +63,7 @@ def keep_few_kernels() -> None:
     "--init",
     type=click.Path(path_type=Path),
     metavar="BUNDLE",
-    help="Begin with this bundle or run: fine-tune it.",
+    help="Fine-tune this bundle, or the best one of this run.",
 )
 @click.option(
     "--tensorboard", is_flag=True, help="Write event files for TensorBoard into the run folder."
@@ -114,7 +114,7 @@ def train(
     from pellucid.cli.display import Display
 
     if dry_run and resume:
-        raise click.UsageError("--dry-run begins anew; leave --resume out")
+        raise click.UsageError("--dry-run starts from the beginning; leave --resume out")
     quiet = click.get_current_context().obj["quiet"]
     display = Display(quiet=quiet or os.environ.get("RANK", "0") != "0")
     with contextlib.ExitStack() as shown:
@@ -183,7 +183,7 @@ def _train(
     if save_config is not None:
         return _save(recipe, save_config)
     if dry_run:
-        return show_rehearsal(run_config, folder, quiet=quiet)
+        return show_dry_run(run_config, folder, quiet=quiet)
     if not world.is_first:
         logging.getLogger("pellucid").setLevel(logging.ERROR)  # the first one has said it
     stop = display.counting(run_config, StopRequests(heeds_second=world.is_alone))
@@ -352,15 +352,15 @@ def _files_and_minutes(minutes: float | None, valid: tuple[str, str] | None) -> 
     return options if valid is None else [*options, "--valid", *valid]
 
 
-def show_rehearsal(config: "RunConfig", out: Path, *, quiet: bool) -> int:
+def show_dry_run(config: "RunConfig", out: Path, *, quiet: bool) -> int:
     """Rehearse the run; what is tried goes to stderr, the forecast to stdout."""
-    from pellucid.training.dry_run import rehearse
+    from pellucid.training.dry_run import dry_run
 
     def say(line: str) -> None:
         if not quiet:
             click.echo(line, err=True)
 
-    found = rehearse(config, out, say)
+    found = dry_run(config, out, say)
     sooner = ", or sooner (training.patience)" if config.training.patience else ""
     rows = {
         "updates": f"{found.updates:,} (training.{found.ends_by}){sooner}",

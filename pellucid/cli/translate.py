@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from pellucid.cli.search_options import (
-    demand_options,
+    constraint_options,
     engine_options,
     open_translator,
     search_options,
@@ -217,7 +217,7 @@ _log = logging.getLogger("pellucid")
 @click.option("-o", "--output", default="-", help="File to write.  [default: stdout]")
 @search_options
 @engine_options
-@demand_options
+@constraint_options
 @click.option(
     "--tab-separated",
     is_flag=True,

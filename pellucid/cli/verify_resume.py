@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     "--init",
     type=click.Path(path_type=Path),
     metavar="BUNDLE",
-    help="Begin with this bundle or run, as train --init does.",
+    help="Fine-tune this bundle or run, as train --init does.",
 )
 @click.option("--steps", default=40, show_default=True, type=click.IntRange(min=8), help="Updates.")
 @click.option(

@@ -10,7 +10,7 @@
     |-- OutputExistsError ........ exit  1   a folder already holds something to keep
     |-- LockedError .............. exit  3   another process works on this folder
     |-- WriteError ............... exit 74   the disk did not take it
-    |-- DivergedError ............ exit 75   training left the finite numbers
+    |-- DivergedError ............ exit 75   training became NaN or infinite
     |-- MissingExtraError ........ exit  1   an optional package is not installed
     |-- CancelledError ........... exit 130  somebody asked for the work to be stopped
     |-- NotFittedError ........... exit  1   an estimator is asked before it has learned
@@ -84,7 +84,7 @@ class WriteError(PellucidError):
 
 
 class DivergedError(PellucidError):
-    """Training left the finite numbers and was stopped."""
+    """Training became NaN or infinite and was stopped."""
 
     exit_code = 75
 

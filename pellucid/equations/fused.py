@@ -13,7 +13,7 @@ from pellucid.equations.relative import alibi_bias, relative_distances
 
 _ROUND_ROWS = 64
 """Narrow products are made of so many rows, or a multiple. For every new number of rows a CPU's
-bfloat16 products are compiled anew, which takes ten times as long as the product itself."""
+bfloat16 products are compiled again, which takes ten times as long as the product itself."""
 _CHUNK_ROWS = 512
 """Rows of logits held at once; fastest of 128 to 1,024 for 8,000 words in bfloat16 on a CPU."""
 _LEAST_PROBABILITY = 1e-30

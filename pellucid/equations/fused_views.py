@@ -122,9 +122,9 @@ class _Chunk:
         chosen = log_p.gather(2, labels.expand(self._views, -1).unsqueeze(2))
         self.likelihood = -chosen.sum() / self._views
         self._soft: Tensor | None = None
-        self._apart: _Agreement | None = None
+        self._agreement: _Agreement | None = None
         if self._views > 1 and terms.r_drop:
-            self._apart = _Agreement(log_p)
+            self._agreement = _Agreement(log_p)
 
     def loss(self, taught: Tensor | None) -> Tensor:
         """The chunk's part of the sum; ``taught`` are the teacher's softened log-probabilities."""
@@ -133,31 +133,31 @@ class _Chunk:
         if smoothing:
             loss = loss - smoothing * self._log_p.mean(dim=2).sum() / self._views
         loss = (1.0 - self._share) * loss
-        if self._apart is not None:
-            apart = self._apart.there.sum() + self._apart.back.sum()
-            loss = loss + self._terms.r_drop / 4 * apart
+        if self._agreement is not None:
+            divergence = self._agreement.there.sum() + self._agreement.back.sum()
+            loss = loss + self._terms.r_drop / 4 * divergence
         if taught is not None and self._terms.teacher is not None:
-            heat = self._terms.teacher.temperature
-            surprise = (taught.exp() * (taught - self._softened(heat))).sum() / self._views
-            loss = loss + self._share * heat**2 * surprise
+            temperature = self._terms.teacher.temperature
+            divergences = taught.exp() * (taught - self._softened(temperature))
+            loss = loss + self._share * temperature**2 * divergences.sum() / self._views
         return loss
 
     def gradient(self, taught: Tensor | None) -> Tensor:
         """Of the loss with respect to the logits of each pass; (view, row, vocabulary)."""
         terms, kept = self._terms, (1.0 - self._share) / self._views
-        p = self._log_p.exp() if self._apart is None else self._apart.p
+        p = self._log_p.exp() if self._agreement is None else self._agreement.p
         gradient = p * kept
         if terms.smoothing:
             gradient -= kept * terms.smoothing / p.shape[2]
         index = self._labels.expand(self._views, -1).unsqueeze(2)
         right = torch.full_like(index, -kept * (1.0 - terms.smoothing), dtype=p.dtype)
         gradient.scatter_add_(2, index, right)
-        if self._apart is not None:
-            self._apart.add_gradient(gradient, terms.r_drop / 4)
+        if self._agreement is not None:
+            self._agreement.add_gradient(gradient, terms.r_drop / 4)
         if taught is not None and terms.teacher is not None:
-            heat = terms.teacher.temperature
-            soft = p if heat == 1.0 else self._softened(heat).exp()
-            gradient += self._share * heat / self._views * (soft - taught.exp())
+            temperature = terms.teacher.temperature
+            soft = p if temperature == 1.0 else self._softened(temperature).exp()
+            gradient += self._share * temperature / self._views * (soft - taught.exp())
         return gradient
 
     def _softened(self, temperature: float) -> Tensor:

@@ -1,4 +1,4 @@
-"""What training makes small: how surprised the model is by the right words."""
+"""What training makes small: the cross-entropy of the right words."""
 
 from typing import Literal, assert_never
 
@@ -86,7 +86,7 @@ def distribution_cross_entropy(
     Raises: ShapeError if the two differ in the size of the vocabulary.
     """
     require_same_size("vocabulary", ("target", target, -1), ("logits", logits, -1))
-    # 0 log 0 = 0: a word that never comes surprises nobody, even where log p = -inf.
+    # 0 log 0 = 0: a word of probability 0 adds nothing, even where log p = -inf.
     return -torch.where(target > 0, target * log_softmax(logits), 0.0).sum(dim=-1)
 
 

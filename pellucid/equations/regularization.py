@@ -62,8 +62,8 @@ def r_drop_loss(
     if alpha < 0:
         raise ConfigError(f"alpha must not be negative, got {alpha}")
     right = [smoothed(each, labels, smoothing, reduction) for each in (first, second)]
-    apart = reduce_losses(symmetric_divergence(first, second), reduction)
-    return (right[0] + right[1]) / 2 + alpha / 4 * apart
+    divergence = reduce_losses(symmetric_divergence(first, second), reduction)
+    return (right[0] + right[1]) / 2 + alpha / 4 * divergence
 
 
 def distillation_loss(

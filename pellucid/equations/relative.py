@@ -1,4 +1,4 @@
-"""Positions inside attention: how far apart two words are, not where they stand."""
+"""Positions inside attention: the distance between two words, not their positions."""
 
 import math
 

@@ -96,7 +96,7 @@ def check_laws(model: Seq2Seq, subject: str) -> Iterator[LawResult]:
             found = difference(exact, batch)
             yield _judge(law, subject, found, tolerance, began)
         began = time.perf_counter()
-        found = _apart(_run(model, batch), _run(exact, batch))
+        found = _difference(_run(model, batch), _run(exact, batch))
         yield _judge("own precision = float64", subject, found, _FLOAT32_TOLERANCE, began)
 
 
@@ -117,7 +117,7 @@ def check_kernels() -> Iterator[LawResult]:
         values = [way(*inputs, mask) for way in ways]
         gradients = [torch.autograd.grad(value.sin().sum(), inputs) for value in values]
         pairs = [values, *zip(*gradients, strict=True)]
-        found = max(_apart(one.detach(), other.detach()) for one, other in pairs)
+        found = max(_difference(one.detach(), other.detach()) for one, other in pairs)
         yield _judge(law, "attention", found, _KERNEL_TOLERANCE, began)
 
 
@@ -154,7 +154,7 @@ def _run(model: Seq2Seq, batch: _Batch) -> Tensor:
     return logits
 
 
-def _apart(got: Tensor, expected: Tensor) -> float:
+def _difference(got: Tensor, expected: Tensor) -> float:
     """The largest difference, in units of the largest expected number; infinite for NaN."""
     got, expected = got.double(), expected.double()
     difference = float((got - expected).abs().max() / expected.abs().max().clamp(min=1e-300))
@@ -176,7 +176,7 @@ def _page(model: Seq2Seq, batch: _Batch) -> Tensor:
 
 
 def _clear(model: Seq2Seq, batch: _Batch) -> float:
-    return _apart(_run(model, batch), _page(model, batch))
+    return _difference(_run(model, batch), _page(model, batch))
 
 
 def _clear_gradients(model: Seq2Seq, batch: _Batch) -> float:
@@ -198,12 +198,12 @@ def _clear_gradients(model: Seq2Seq, batch: _Batch) -> float:
         )
         for way in gradients
     ]
-    return _apart(*flat)
+    return _difference(*flat)
 
 
 def _watched(model: Seq2Seq, batch: _Batch) -> float:
     """A trace that wants everything makes attention work in the open, by its equation."""
-    return _apart(model(batch.source, batch.target, Trace("*")), _run(model, batch))
+    return _difference(model(batch.source, batch.target, Trace("*")), _run(model, batch))
 
 
 def _loss(model: Seq2Seq, batch: _Batch) -> float:
@@ -211,7 +211,7 @@ def _loss(model: Seq2Seq, batch: _Batch) -> float:
     labels = torch.cat([batch.target[:, 1:], batch.target.new_full((3, 1), STOP_ID)], dim=1)
     sums = model.loss(batch.source, batch.target, labels, 0.0)
     log_probs = _run(model, batch).log_softmax(-1).gather(-1, labels.unsqueeze(-1))
-    return _apart(sums.loss, -log_probs.sum())
+    return _difference(sums.loss, -log_probs.sum())
 
 
 def _cached(model: Seq2Seq, batch: _Batch) -> float:
@@ -220,7 +220,7 @@ def _cached(model: Seq2Seq, batch: _Batch) -> float:
     for position in range(_TARGET_LENGTH):
         logits, state = model.step(batch.target[:, position : position + 1], state)
         steps.append(logits[:, 0])
-    return _apart(torch.stack(steps, dim=1), _run(model, batch))
+    return _difference(torch.stack(steps, dim=1), _run(model, batch))
 
 
 def _selected(model: Seq2Seq, batch: _Batch) -> float:
@@ -237,17 +237,17 @@ def _selected(model: Seq2Seq, batch: _Batch) -> float:
     for beam, (first, second) in enumerate(((2, 3), (1, 4))):
         prefix = batch.target[:, [0, first, second]]
         alone = model(batch.source, prefix)[:, -1]
-        largest = max(largest, _apart(logits[:, beam], alone))
+        largest = max(largest, _difference(logits[:, beam], alone))
     return largest
 
 
 def _batched(model: Seq2Seq, batch: _Batch) -> float:
     together = _run(model, batch)
     backwards = model(batch.source.flip(0), batch.target.flip(0)).flip(0)
-    largest = _apart(backwards, together)
+    largest = _difference(backwards, together)
     for row, length in enumerate(_LENGTHS):
         alone = model(batch.source[row : row + 1, :length], batch.target[row : row + 1])
-        largest = max(largest, _apart(alone[0], together[row]))
+        largest = max(largest, _difference(alone[0], together[row]))
     return largest
 
 
@@ -257,7 +257,7 @@ def _causal(model: Seq2Seq, batch: _Batch) -> float:
         changed = batch.target.clone()
         changed[:, position] = STOP_ID
         after = model(batch.source, changed)
-        largest = max(largest, _apart(after[:, :position], before[:, :position]))
+        largest = max(largest, _difference(after[:, :position], before[:, :position]))
     return largest
 
 
@@ -266,7 +266,7 @@ def _one_beam(model: Seq2Seq, batch: _Batch) -> float:
     try:
         greedy = greedy_search(model, batch.source, settings)
         beams = [best for [best] in beam_search(model, batch.source, settings)]
-    except PellucidError:  # the model gives no finite numbers
+    except PellucidError:  # the model gives NaN or infinity
         return math.inf
     same = [
         one.ids == other.ids and one.score == other.score

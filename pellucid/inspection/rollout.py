@@ -1,4 +1,4 @@
-"""Attention rollout: which words a row is made of after several layers of looking."""
+"""Attention rollout: how much of each input is in a hidden state after several layers."""
 
 import dataclasses
 

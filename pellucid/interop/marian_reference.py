@@ -90,14 +90,14 @@ def _split(x: Tensor, heads: int) -> Tensor:
 def _feed(
     tensors: Mapping[str, Tensor], name: str, x: Tensor, settings: MarianSettings, norm_eps: float
 ) -> Tensor:
-    bends: dict[str, Callable[[Tensor], Tensor]] = {
+    activations: dict[str, Callable[[Tensor], Tensor]] = {
         "relu": functional.relu,
         "gelu": functional.gelu,
         "swish": functional.silu,
         "silu": functional.silu,
     }
-    bend = bends[settings.activation_function]
-    inner = bend(_linear(tensors, f"{name}.fc1", x))
+    activation = activations[settings.activation_function]
+    inner = activation(_linear(tensors, f"{name}.fc1", x))
     output = _linear(tensors, f"{name}.fc2", inner)
     return _norm(tensors, f"{name}.final_layer_norm", x + output, norm_eps)
 

@@ -46,7 +46,7 @@ class MarianSettings(Config):
     decoder_ffn_dim: int = Field(ge=1, le=_MOST_PLACES)
     """Inner width of the decoder's feed-forward network."""
     activation_function: Literal["relu", "gelu", "swish", "silu"] = "gelu"
-    """The bend inside the feed-forward network; silu is swish."""
+    """The activation inside the feed-forward network; silu is swish."""
     dropout: float = 0.1
     """As in ModelConfig."""
     attention_dropout: float = 0.0

@@ -191,10 +191,10 @@ class Blocks:
         return self._linear(merged, f"{name}.w_o", f"{name}.b_o", f"{name}/output")
 
     def feed_forward(self, x: str, name: str) -> str:
-        """The two linear maps with a bend between them."""
+        """The two linear maps with a activation between them."""
         name = f"{name}.feed_forward"
         hidden = self._linear(x, f"{name}.inner.weight", f"{name}.inner.bias", f"{name}/inner")
-        hidden = self._bend(hidden, f"{name}/bend")
+        hidden = self._activate(hidden, f"{name}/activation")
         return self._linear(hidden, f"{name}.outer.weight", f"{name}.outer.bias", f"{name}/outer")
 
     def enter(self, x: str, name: str) -> str:
@@ -232,7 +232,7 @@ class Blocks:
             return x
         return self.graph.add("Add", [x, self._stored(bias)], f"{name}_sum")
 
-    def _bend(self, x: str, name: str) -> str:
+    def _activate(self, x: str, name: str) -> str:
         graph = self.graph
         match self.config.activation:
             case "relu":

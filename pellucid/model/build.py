@@ -19,7 +19,7 @@ from pellucid.model.transformer import Transformer
 
 
 def initialize(model: SequenceModel, seed: int) -> None:
-    """Draw every parameter anew from ``seed``.
+    """Draw every parameter from ``seed``.
 
     Matrices get Xavier's uniform distribution (Glorot and Bengio, 2010), queries, keys and
     values each as a matrix of its own; embeddings a normal one of standard deviation

@@ -157,8 +157,8 @@ class ModelConfig(Config):
     """Share of the feed-forward network's inner numbers set to zero; not in the paper.
     Not for recurrent kinds."""
     layer_drop: float = Field(0.0, ge=0.0, lt=1.0)
-    """Probability that training skips a block, each time anew (Fan et al. 2020, LayerDrop); not in
-    the paper. Not for recurrent kinds."""
+    """Probability that training skips a block, drawn in every update (Fan et al. 2020,
+    LayerDrop); not in the paper. Not for recurrent kinds."""
     norm: NormPlacement = "post"
     """Normalize after the residual sum, as the paper does, or before each sublayer.
     Not for recurrent kinds."""
@@ -186,7 +186,7 @@ class ModelConfig(Config):
     """Inner width of the networks behind joint and summed positions and the mlp embedding; by
     default d_model. Not for recurrent kinds."""
     relative_clip: int = Field(16, ge=1, le=_MOST_PLACES)
-    """From how many places apart relative positions call all distances the same, in tokens
+    """The distance, in tokens, from which relative positions treat all distances alike
     (Shaw et al. 2018, Table 3, where 16 is as good as 256). Not for recurrent kinds."""
     embedding: Literal["linear", "mlp"] = "linear"
     """What becomes of a word's embedding before its position is added: nothing, as in the paper, or

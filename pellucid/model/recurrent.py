@@ -17,9 +17,9 @@ from pellucid.model.recurrent_parts import (
     TokenEmbedding,
 )
 from pellucid.model.seq2seq import (
-    LastRows,
     LossSums,
     Memory,
+    OutputStates,
     Seq2Seq,
     State,
     keep_distribution,
@@ -98,14 +98,14 @@ class RecurrentSeq2Seq(Seq2Seq):
         hidden = self._decode(source, target_input, UNWATCHED)
         return loss_sums(hidden, self.output_weight, self.output_bias, labels, smoothing)
 
-    def last_rows(
+    def output_states(
         self,
         source: Int[Tensor, "sentence source"],
         target_input: Int[Tensor, "sentence target"],
-    ) -> LastRows:
+    ) -> OutputStates:
         """What the logits of every next token are made of."""
         hidden = self._decode(source, target_input, UNWATCHED)
-        return LastRows(hidden, self.output_weight, self.output_bias)
+        return OutputStates(hidden, self.output_weight, self.output_bias)
 
     def start(self, memory: Memory) -> RecurrentState:
         """A decoder that has said nothing, one beam for each sentence."""

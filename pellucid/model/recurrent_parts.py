@@ -39,7 +39,7 @@ class AttendedMemory:
 
 
 @dataclasses.dataclass(frozen=True)
-class Look:
+class AttentionOutput:
     """One look back at the source, with all that led to it."""
 
     scores: Float[Tensor, "sentence target source"]
@@ -64,7 +64,7 @@ class RecurrentAttention(nn.Module):
 
     EQ: 135, 136.  Source: Luong et al. (2015), §3 and §3.1; Bahdanau et al. (2015), §3.1.
     Differs: Bahdanau et al. look with the state before the word is read and hand the context to
-    the cell; here every kind looks with the state after it, as Luong et al. do.
+    the cell; here every kind attends with the state after it, as Luong et al. do.
     Law: tests/laws/test_recurrent_equals_clear.py.
     """
 
@@ -89,13 +89,13 @@ class RecurrentAttention(nn.Module):
 
     def forward(
         self, hidden: Float[Tensor, "sentence target d_model"], memory: AttendedMemory
-    ) -> Look:
-        """Look back from each of the decoder's states, those of all beams side by side."""
+    ) -> AttentionOutput:
+        """Attend from each of the decoder's states, those of all beams side by side."""
         scores = self._scores(hidden, memory.keys)
         weights = masked_softmax(scores, memory.may_attend.unsqueeze(1))
         context = (weights @ memory.values).to(hidden.dtype)
         output = attentional_state(context, hidden, self.w_output)
-        return Look(scores, weights, context, output.to(hidden.dtype))
+        return AttentionOutput(scores, weights, context, output.to(hidden.dtype))
 
     def _scores(
         self,
@@ -301,7 +301,7 @@ class RecurrentEncoder(nn.Module):
 
 
 class RecurrentDecoder(nn.Module):
-    """Goes on from where the encoder ended; with attention it looks back before it speaks.
+    """Starts from the encoder's last state; with attention it attends to the source for each word.
 
     EQ: 132, 135, 136.  Source: Sutskever et al. (2014), §2; Luong et al. (2015), §3 and §3.3.
     With input feeding, what was said last enters the first layer beside the next word; with
@@ -332,7 +332,7 @@ class RecurrentDecoder(nn.Module):
         """Read any number of words from ``state`` on; a row to predict from after each."""
         if x.shape[1] == 0:
             return x, state  # no word was read
-        layers, fed, looks = state.layers, state.fed, list[Look]()
+        layers, fed, attended = state.layers, state.fed, list[AttentionOutput]()
         spoken, heard = [], []
         if self.feed_summary:
             x = torch.cat([x, fed.unsqueeze(1).expand_as(x)], dim=-1)
@@ -345,16 +345,16 @@ class RecurrentDecoder(nn.Module):
             if self.cross_attention is not None:
                 beams = state.beam_count * hidden.shape[1]
                 beside = hidden.reshape(state.sentence_count, beams, hidden.shape[-1])
-                looks.append(self.cross_attention(beside, state.memory))
-                hidden = looks[-1].output.view(hidden.shape)
+                attended.append(self.cross_attention(beside, state.memory))
+                hidden = attended[-1].output.view(hidden.shape)
             said = self.dropout(hidden)
             spoken.append(said)
             fed = fed if self.feed_summary else said[:, -1]
         for index, parts in enumerate(zip(*heard, strict=True)):
             if trace.wants(f"layers.{index}.hidden"):
                 trace.keep(f"layers.{index}.hidden", torch.cat(parts, dim=1))
-        if looks:
-            _join(looks).keep(trace.under("cross_attention"))
+        if attended:
+            _join(attended).keep(trace.under("cross_attention"))
         output = trace.keep("output", torch.cat(spoken, dim=1))
         length = state.length + x.shape[1]
         return output, RecurrentState(layers, fed, state.memory, state.beam_count, length)
@@ -371,11 +371,11 @@ class RecurrentDecoder(nn.Module):
         return hidden, tuple(new_layers)
 
 
-def _join(looks: list[Look]) -> Look:
+def _join(attended: list[AttentionOutput]) -> AttentionOutput:
     """Looks of one word each as one of all words."""
-    return Look(
-        scores=torch.cat([look.scores for look in looks], dim=1),
-        weights=torch.cat([look.weights for look in looks], dim=1),
-        context=torch.cat([look.context for look in looks], dim=1),
-        output=torch.cat([look.output for look in looks], dim=1),
+    return AttentionOutput(
+        scores=torch.cat([each.scores for each in attended], dim=1),
+        weights=torch.cat([each.weights for each in attended], dim=1),
+        context=torch.cat([each.context for each in attended], dim=1),
+        output=torch.cat([each.output for each in attended], dim=1),
     )

@@ -36,7 +36,7 @@ class LossSums:
 
 
 @dataclasses.dataclass(frozen=True)
-class LastRows:
+class OutputStates:
     """All logits of a batch before they are multiplied out: hidden weightᵀ + bias."""
 
     hidden: Float[Tensor, "sentence target d_model"]
@@ -99,11 +99,11 @@ class SequenceModel(nn.Module, ABC):
 class PredictsTokens(Protocol):
     """A model that says every next token of a known text at once, with or without a source."""
 
-    def last_rows(
+    def output_states(
         self,
         source: Int[Tensor, "sentence source"],
         target_input: Int[Tensor, "sentence target"],
-    ) -> LastRows:
+    ) -> OutputStates:
         """What the logits of every next token are made of (teacher forcing, EQ-121)."""
         ...
 

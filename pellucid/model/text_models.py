@@ -14,7 +14,7 @@ from pellucid.model.config import ModelConfig
 from pellucid.model.dropout import DropoutSource, LayerDrop
 from pellucid.model.embedding import Embedding, Positions
 from pellucid.model.layers import Norm
-from pellucid.model.seq2seq import LastRows, LossSums, SequenceModel, State, loss_sums
+from pellucid.model.seq2seq import LossSums, OutputStates, SequenceModel, State, loss_sums
 from pellucid.model.trace import UNWATCHED, Trace
 from pellucid.model.transformer import Encoder, EncoderLayer
 
@@ -168,14 +168,14 @@ class DecoderOnly(SequenceModel):
         hidden = self._decode(target_input, UNWATCHED)
         return loss_sums(hidden, self.output_weight, self.output_bias, labels, smoothing)
 
-    def last_rows(
+    def output_states(
         self,
         source: Int[Tensor, "text source"],  # noqa: ARG002  # every model is asked so
         target_input: Int[Tensor, "text length"],
-    ) -> LastRows:
+    ) -> OutputStates:
         """What the logits of every next token are made of."""
         hidden = self._decode(target_input, UNWATCHED)
-        return LastRows(hidden, self.output_weight, self.output_bias)
+        return OutputStates(hidden, self.output_weight, self.output_bias)
 
     def encode(self, source: Int[Tensor, "text source"]) -> int:
         """How many texts are asked for; what stands in ``source`` is not read."""

@@ -15,9 +15,9 @@ from pellucid.model.dropout import DropoutSource, LayerDrop
 from pellucid.model.embedding import Embedding, Positions
 from pellucid.model.layers import AddAndNorm, FeedForward, Norm
 from pellucid.model.seq2seq import (
-    LastRows,
     LossSums,
     Memory,
+    OutputStates,
     Seq2Seq,
     State,
     keep_distribution,
@@ -318,14 +318,14 @@ class Transformer(Seq2Seq):
         hidden = self.decode(self.encode(source), target_input, UNWATCHED)
         return loss_sums(hidden, self.output_weight, self.output_bias, labels, smoothing)
 
-    def last_rows(
+    def output_states(
         self,
         source: Int[Tensor, "sentence source"],
         target_input: Int[Tensor, "sentence target"],
-    ) -> LastRows:
+    ) -> OutputStates:
         """What the logits of every next token are made of."""
         hidden = self.decode(self.encode(source), target_input, UNWATCHED)
-        return LastRows(hidden, self.output_weight, self.output_bias)
+        return OutputStates(hidden, self.output_weight, self.output_bias)
 
     def start(self, memory: Memory) -> TransformerState:
         """A decoder that has said nothing, one beam for each sentence."""
@@ -372,7 +372,7 @@ class Transformer(Seq2Seq):
         *,
         causal: bool = True,
     ) -> Float[Tensor, "sentence target d_model"]:
-        """The last rows of whole target prefixes.
+        """The output hidden states of whole target prefixes.
 
         Without ``causal`` every row may look at those after it, as in the Single Page's inference
         (EQ-84, ER-36); no cache can do that.

@@ -22,8 +22,8 @@ from pellucid.serve.faults import (
     UnknownModelError,
     UnknownPlaceError,
 )
+from pellucid.serve.inspection import look_inside, walk_through
 from pellucid.serve.limits import Limits
-from pellucid.serve.looking import look_inside, walk_through
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.reading import ReadText, read_texts

@@ -21,7 +21,7 @@ _BLOCKS_AT_ONCE = 4
 """So many blocks of pairs are planned together; of more, each for itself."""
 _ROUND_PAIRS = 16
 """Batches of more pairs are cut to a multiple. A CPU compiles the bfloat16 products of every new
-number of rows anew, and numbers of rows that are round come again."""
+number of rows again, and numbers of rows that are round come again."""
 _EPOCH = 1
 """Sets the keys of an epoch's order apart from those of a mixture."""
 
@@ -40,7 +40,7 @@ class BatchSampler:
     """Endless batches of pair numbers; within an epoch every pair comes exactly once.
 
     Pairs of like length go together, so that little is padded; which of them, and the order of
-    the batches, is drawn anew each epoch from ``seed``. A batch of n pairs costs
+    the batches, is drawn in each epoch from ``seed``. A batch of n pairs costs
     n * (longest side + 1) tokens on either side (the 1 is START or STOP) and costs at most
     ``batch_tokens``; a pair that alone costs more is a batch of its own.
 

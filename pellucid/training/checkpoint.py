@@ -39,7 +39,7 @@ from pellucid.model.stored import fill_tensors, model_tensors
 from pellucid.training.averaging import Average
 from pellucid.training.distributed import (
     ALONE,
-    Team,
+    ProcessGroup,
     like,
     local,
     local_tensors,
@@ -149,7 +149,7 @@ def save_checkpoint(
     optimizer: torch.optim.Optimizer,
     average: Average,
     state: Mapping[str, Any],
-    team: Team = ALONE,
+    process_group: ProcessGroup = ALONE,
 ) -> None:
     """Write one checkpoint to ``folder`` in one step.
 
@@ -157,8 +157,8 @@ def save_checkpoint(
     Raises WriteError if the disk does not take it, CorruptError (and writes nothing) if a
     parameter, a mean of the optimizer or an averaged parameter is not finite.
     """
-    world = team.world
-    shard = (world.rank, world.size) if team.is_sharded else (0, 1)
+    world = process_group.world
+    shard = (world.rank, world.size) if process_group.is_sharded else (0, 1)
     state = dict(state) if world.is_alone else {**state, "streams": streams_of_all(model, world)}
 
     def refuse_broken() -> None:
@@ -176,7 +176,7 @@ def save_checkpoint(
 
     details = {"kind": "checkpoint", "step": state["step"]}
     world.together(refuse_broken)
-    if team.is_sharded:
+    if process_group.is_sharded:
         write_shards(folder, fill, details=details, world=world)
     else:
         world.by_first(lambda: write_folder(folder, fill, details=details))
@@ -213,17 +213,17 @@ def load_checkpoint(
     model: SequenceModel,
     optimizer: torch.optim.Optimizer,
     average: Average,
-    team: Team = ALONE,
+    process_group: ProcessGroup = ALONE,
 ) -> dict[str, Any]:
     """Put model, optimizer, average and generators back; returns the rest of the state.
 
-    A process of a team that splits the model reads its part of it, whoever wrote the checkpoint.
-    The folder must have been verified. Raises BundleError if it is of another model.
+    A process of a group that splits the model reads its part, whoever wrote the checkpoint. The
+    folder must have been verified. Raises BundleError if it is of another model.
     """
 
     def wanted(name: str, count: int) -> range:
-        is_split = team.is_sharded and name not in _GENERATOR_KEYS
-        return rows_of(count, team.world) if is_split else range(count)
+        is_split = process_group.is_sharded and name not in _GENERATOR_KEYS
+        return rows_of(count, process_group.world) if is_split else range(count)
 
     model_part, optimizer_part, average_part = (
         read_part(folder, part, wanted) for part in ("model", "optimizer", "average")

@@ -269,7 +269,7 @@ class TrainingConfig(Config):
     the model too. Of several processes ``none`` makes ``ddp``."""
     init: str | None = None
     """A bundle, or a run folder with one, to begin with (``--init``): its parameters, tokenizers
-    and model settings; the optimizer begins anew."""
+    and model settings; the optimizer starts from the beginning."""
     parent: str | None = Field(None, pattern="^[0-9a-f]{64}$")
     """SHA-256 of the manifest of that bundle, written down when the run begins."""
     freeze: tuple[str, ...] = ()

@@ -189,7 +189,7 @@ Tokenizers = tuple[Tokenizer, Tokenizer]
 
 
 def prepare_data(config: RunConfig, run: Path, given: Tokenizers | None = None) -> TrainingData:
-    """Tokenizers and tokenized pairs for a run, made anew or found in its folder.
+    """Tokenizers and tokenized pairs for a run, built, or found in its folder.
 
     Tokenizers that are ``given``, by the bundle that the run begins with, are not trained.
     Raises what reading the files raises; see ``pellucid.text.corpus.pairs``.

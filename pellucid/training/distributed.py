@@ -49,7 +49,7 @@ class Share:
 
 
 @dataclasses.dataclass(frozen=True)
-class Team:
+class ProcessGroup:
     """The processes that learn one model."""
 
     world: World
@@ -123,16 +123,16 @@ class Team:
                 parameter.grad = torch.zeros_like(parameter)
 
 
-ALONE = Team(World())
+ALONE = ProcessGroup(World())
 """One process."""
 
 
-def team_of(config: TrainingConfig, world: World) -> Team:
+def process_group_of(config: TrainingConfig, world: World) -> ProcessGroup:
     """How the processes of ``world`` work together: of several, all learn one model."""
     if not world.is_alone:
         splits = "the model and the batches" if config.sharding == "fsdp" else "the batches"
         _log.info("%d processes share %s of every update", world.size, splits)
-    return Team(world, is_sharded=config.sharding == "fsdp" and not world.is_alone)
+    return ProcessGroup(world, is_sharded=config.sharding == "fsdp" and not world.is_alone)
 
 
 def _sum_all(tensors: Sequence[Tensor]) -> None:
@@ -266,7 +266,7 @@ def shard_model(model: SequenceModel, world: World, device: str) -> None:
         assert isinstance(part, FSDPModule)
         part.set_gradient_divide_factor(1.0)
         part.set_force_sum_reduction_for_comms(True)  # gloo knows no other
-    for method in ("loss", "last_rows"):  # what objectives call
+    for method in ("loss", "output_states"):  # what objectives call
         if hasattr(model, method):
             register_fsdp_forward_method(model, method)
 
@@ -300,15 +300,15 @@ def like(whole: Tensor, rows: Tensor) -> Tensor:
     )
 
 
-def whole_model(model: SequenceModel, team: Team) -> SequenceModel:
+def whole_model(model: SequenceModel, process_group: ProcessGroup) -> SequenceModel:
     """The model as one that the first process can use by itself; all processes must ask for it.
 
     If it is split, a copy is gathered, one parameter at a time. The others get their own part back.
     """
-    if not team.is_sharded:
+    if not process_group.is_sharded:
         return model
     sizes = model.source_vocabulary_size, model.target_vocabulary_size
-    whole = build_unfilled(model.config, *sizes) if team.world.is_first else None
+    whole = build_unfilled(model.config, *sizes) if process_group.world.is_first else None
     any_part = next(model.parameters())
     slots = {} if whole is None else model_tensors(whole.to(any_part.device, any_part.dtype))
     for name, part in model_tensors(model).items():

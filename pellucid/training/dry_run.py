@@ -120,7 +120,7 @@ Say = Callable[[str], None]
 """Hears what has been tried, in a sentence for people."""
 
 
-def rehearse(config: RunConfig, out: Path, say: Say) -> Forecast:
+def dry_run(config: RunConfig, out: Path, say: Say) -> Forecast:
     """Do once all that training by ``config`` into ``out`` would do, and leave nothing behind.
 
     That is an update on each of the largest batches, a few on batches as they come, a validation, a
@@ -132,7 +132,7 @@ def rehearse(config: RunConfig, out: Path, say: Say) -> Forecast:
     refuse_if_used(out)
     above = next(each for each in out.absolute().parents if each.is_dir())
     with write_errors(above):
-        place = tempfile.TemporaryDirectory(prefix=".rehearsal-", dir=above)
+        place = tempfile.TemporaryDirectory(prefix=".dry-run-", dir=above)
     with (
         place as name,
         torch_for_training(config),

@@ -62,7 +62,9 @@ def why_to_go_back(run: Run, *, look_inside: bool) -> str | None:
         return f"loss or gradient was not finite for {MOST_SKIPPED_IN_A_ROW} updates in a row"
     if look_inside:
         here = broken_tensors(run.model, run.optimizer, run.average)
-        told = run.team.world.gather_values(here)  # of a model that is split each has a part
+        told = run.process_group.world.gather_values(
+            here
+        )  # of a model that is split each has a part
         broken = list(dict.fromkeys(name for each in told for name in each))
         if broken:
             more = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
@@ -73,7 +75,7 @@ def why_to_go_back(run: Run, *, look_inside: bool) -> str | None:
 def go_back(run: Run, reason: str) -> None:
     """Return to the last good checkpoint with half the learning rate.
 
-    The checkpoint is written anew with the count of returns, and those after it are removed, so
+    The checkpoint is written again with the count of returns, and those after it are removed, so
     that a run killed at any moment remembers or repeats this. Raises DivergedError after three
     returns, or without a checkpoint to return to.
     """
@@ -89,22 +91,24 @@ def go_back(run: Run, reason: str) -> None:
     kept = {name: getattr(progress, name) for name in _NEVER_TURNED_BACK}
     factor = progress.rate_factor * RATE_PER_ROLLBACK
     overflowed = None if run.loss_scale is None else run.loss_scale.value
-    world = run.team.world
+    world = run.process_group.world
     run.restore(
         world.together(
-            lambda: load_checkpoint(folder, run.model, run.optimizer, run.average, run.team)
+            lambda: load_checkpoint(
+                folder, run.model, run.optimizer, run.average, run.process_group
+            )
         )
     )
     progress.restore({**progress.state(), **kept, "rollbacks": returns, "rate_factor": factor})
     if run.loss_scale is not None and overflowed is not None:
         run.loss_scale.value = overflowed  # after its halvings, not before
-    save_checkpoint(folder, run.model, run.optimizer, run.average, run.state(), run.team)
+    save_checkpoint(folder, run.model, run.optimizer, run.average, run.state(), run.process_group)
     world.by_first(lambda: remove_newer(folder))
     figures = {"step": step, "to_step": progress.step, "reason": reason, "rollbacks": returns}
     run.journal.write("rollback", {**figures, "rate_factor": factor})
 
 
-def rate_begins_anew(run: Run) -> None:
+def restart_rate(run: Run) -> None:
     """Forget earlier returns: whoever resumes with another rate has dealt with them."""
     if run.progress.rollbacks:
         _log.warning(
@@ -126,21 +130,21 @@ def _record_spike(run: Run, report: StepReport, drawn: list[Drawn]) -> None:
         "limit": run.spikes.limit,
         "skipped": not report.applied,
     }
-    model = whole_model(run.model, run.team)
+    model = whole_model(run.model, run.process_group)
 
     def record() -> None:
         contents = describe_spike(model, run.data, drawn)
         write_spike(run.folder.path, {**figures, **contents})
         run.journal.write("spike", {**figures, "suspects": contents["suspects"][:1]})
 
-    run.team.world.by_first(record)
+    run.process_group.world.by_first(record)
 
 
 def _last_good(run: Run) -> Path | None:
     """The checkpoint of the last regular save, or the next older one that is intact."""
     wanted = run.folder.checkpoint_path(run.progress.good_step)
     older = (each for each in checkpoints_of(run.folder.path) if each.name <= wanted.name)
-    world = run.team.world
+    world = run.process_group.world
     found = world.by_first(lambda: next((each.name for each in older if is_intact(each)), None))
     name = world.from_first(found)
     return None if name is None else wanted.with_name(name)

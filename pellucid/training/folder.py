@@ -58,8 +58,8 @@ MAY_CHANGE = frozenset(("data.workers", "tokenizer.training_lines")) | frozenset
         "sharding",
     )
 )
-"""Settings that a resumed run may set anew: they decide when it ends, what it keeps, and how to go
-on from the last good checkpoint after a run that left the finite numbers. The text has been
+"""Settings that a resumed run may change: they decide when it ends, what it keeps, and how to go
+on from the last good checkpoint after a run that became NaN or infinite. The text has been
 tokenized by then, whoever did it and whatever the tokenizer learned from. The bundle a run began
 with, or learns from, may lie elsewhere, as long as it is the same (``training.parent``,
 ``training.teacher_manifest``)."""

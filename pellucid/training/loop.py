@@ -39,7 +39,7 @@ def learn(run: Run, should_stop: StopRequest) -> str:
     A new run saves before its first update: a disk that cannot take a checkpoint is found out at
     once, and there is always one to go back to. Whatever the reason to stop, the last update is
     validated (unless asked to stop) and saved.
-    Raises DivergedError if the run leaves the finite numbers for good; the last good checkpoint
+    Raises DivergedError if the run becomes NaN or infinite for good; the last good checkpoint
     stays as it is.
     """
     meter = _Meter(run.progress)
@@ -48,7 +48,7 @@ def learn(run: Run, should_stop: StopRequest) -> str:
         _save(run, meter, is_regular=True)
     begin_phase("training")
     while True:
-        asked, run.progress.seconds = run.team.agree(should_stop(), run.progress.seconds)
+        asked, run.progress.seconds = run.process_group.agree(should_stop(), run.progress.seconds)
         reason = asked or run.progress.reason_to_stop(run.config.training, run.sampler.epoch)
         if reason is None:
             _advance(run, meter)
@@ -89,7 +89,7 @@ def _one_update(run: Run) -> tuple[StepReport, float]:
     rate *= progress.rate_factor
     drawn, batches = _next_batches(run)
     report = find_gradient(
-        run.model, run.optimizer, batches, run.objective, config, run.precision, run.team
+        run.model, run.optimizer, batches, run.objective, config, run.precision, run.process_group
     )
     if run.loss_scale is not None:
         run.loss_scale.note(is_finite=report.is_finite)
@@ -110,7 +110,7 @@ def _next_batches(run: Run) -> tuple[list[Drawn], list[Batch]]:
         if position == 0:
             run.data.store.check_files()
         drawn.append(Drawn(epoch, position, next(run.sampler)))
-    shares = run.team.share([each.indices for each in drawn])
+    shares = run.process_group.share([each.indices for each in drawn])
     return drawn, [
         share.taught(run.data.batch(share.indices, drawn[share.place].epoch)).to(device)
         for share in shares
@@ -118,7 +118,7 @@ def _next_batches(run: Run) -> tuple[list[Drawn], list[Batch]]:
 
 
 def _went_back(run: Run, meter: "_Meter", *, look_inside: bool) -> bool:
-    """Return to the last good checkpoint if the run has left the finite numbers."""
+    """Return to the last good checkpoint if the run has become NaN or infinite."""
     why = why_to_go_back(run, look_inside=look_inside)
     if why is None:
         return False
@@ -138,9 +138,9 @@ def _validate_and_keep(run: Run, meter: "_Meter", *, is_regular: bool) -> None:
     run.data.store.confirm()  # nothing learned from damaged data is kept
     if is_regular:
         run.average.before_validation()
-    world = run.team.world
+    world = run.process_group.world
     with run.average.applied(with_present=not is_regular):
-        model = whole_model(run.model, run.team)
+        model = whole_model(run.model, run.process_group)
         world.by_first(lambda: _validate(run, meter, model, is_regular=is_regular))
     run.progress.restore(world.from_first(run.progress.state()))
 
@@ -192,11 +192,11 @@ def _save(run: Run, meter: "_Meter", *, is_regular: bool) -> None:
     if is_regular:
         run.progress.good_step = run.progress.step
     path = run.folder.checkpoint_path(run.progress.step)
-    run.team.require_equal(run.model)
-    save_checkpoint(path, run.model, run.optimizer, run.average, run.state(), run.team)
+    run.process_group.require_equal(run.model)
+    save_checkpoint(path, run.model, run.optimizer, run.average, run.state(), run.process_group)
     good = run.folder.checkpoint_path(run.progress.good_step)
     keep = run.config.training.keep_checkpoints
-    run.team.world.by_first(lambda: remove_old(run.folder.path, keep, needed=good))
+    run.process_group.world.by_first(lambda: remove_old(run.folder.path, keep, needed=good))
 
 
 class _Meter:
@@ -209,7 +209,7 @@ class _Meter:
         self.restart()
 
     def restart(self) -> None:
-        """Begin to count anew."""
+        """Start counting again."""
         self._tokens, self._loss, self._likelihood = 0, 0.0, 0.0
         self._since = self._progress.seconds
 
@@ -229,7 +229,7 @@ class _Meter:
             self._noise.add(report.two_sizes)
 
     def figures(self, run: Run, report: StepReport, rate: float) -> dict[str, Any]:
-        """Means since the last call; then counting starts anew."""
+        """Means since the last call; then counting starts again."""
         progress, tokens = self._progress, max(1, self._tokens)
         elapsed = max(1e-9, progress.seconds - self._since)
         figures = {
@@ -241,8 +241,8 @@ class _Meter:
             "learning_rate": rate,
             "gradient_norm": report.gradient_norm,
             "gradient_noise_scale": self._noise.scale(),
-            "parameter_norm": parameter_norm(run.optimizer, run.team),
-            "update_norm": update_norm(run.optimizer, run.team) if report.applied else 0.0,
+            "parameter_norm": parameter_norm(run.optimizer, run.process_group),
+            "update_norm": update_norm(run.optimizer, run.process_group) if report.applied else 0.0,
             "target_tokens": progress.target_tokens,
             "tokens_per_second": round(self._tokens / elapsed, 1),
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,

@@ -32,7 +32,7 @@ class CrossEntropy:
         """What the model says its loss is."""
         if batch.real_places is None or not isinstance(model, PredictsTokens):
             return model.loss(batch.source, batch.target_input, batch.labels, self.smoothing)
-        rows = model.last_rows(batch.source, batch.target_input)
+        rows = model.output_states(batch.source, batch.target_input)
         return loss_sums(
             rows.hidden, rows.weight, rows.bias, batch.labels, self.smoothing, batch.real_places
         )
@@ -81,7 +81,7 @@ class Views:
         real = flat != PAD_ID if batch.real_places is None else batch.real_places
         labels = flat[real]
         read = _hide_words(model, _repeat(batch, views), self.word_dropout)
-        rows = model.last_rows(read.source, read.target_input)
+        rows = model.output_states(read.source, read.target_input)
         hidden = rows.hidden.view(views, len(flat), -1)[:, real]
         terms = LossTerms(self.smoothing, self.r_drop, self._taught(batch, real))
         loss, likelihood = fused_linear_loss_of_views(hidden, rows.weight, rows.bias, labels, terms)
@@ -92,7 +92,7 @@ class Views:
             return None
         assert isinstance(self.teacher.model, PredictsTokens)
         with torch.no_grad():
-            rows = self.teacher.model.last_rows(batch.source, batch.target_input)
+            rows = self.teacher.model.output_states(batch.source, batch.target_input)
         return TeacherRows(
             hidden=rows.hidden.flatten(0, 1)[real],
             weight=rows.weight,

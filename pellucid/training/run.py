@@ -12,7 +12,7 @@ from pellucid.text.batching import BatchSampler
 from pellucid.training.averaging import Average
 from pellucid.training.config import RunConfig, TrainingConfig
 from pellucid.training.data import TrainingData
-from pellucid.training.distributed import ALONE, Team, restore_stream
+from pellucid.training.distributed import ALONE, ProcessGroup, restore_stream
 from pellucid.training.folder import RunFolder
 from pellucid.training.journal import Journal
 from pellucid.training.objective import Objective
@@ -37,7 +37,7 @@ class Progress:
     spikes: int = 0
     """Updates whose gradient was far longer than lately."""
     rollbacks: int = 0
-    """How often the run went back to a checkpoint because it had left the finite numbers."""
+    """How often the run went back to a checkpoint because it had become NaN or infinite."""
     rate_factor: float = 1.0
     """What these returns have left of the learning rate: each halves it."""
     good_step: int = 0
@@ -137,7 +137,7 @@ class Run:
     objective: Objective
     progress: Progress
     precision: Precision
-    team: Team = ALONE
+    process_group: ProcessGroup = ALONE
     spikes: SpikeWatch = dataclasses.field(default_factory=SpikeWatch)
     loss_scale: LossScale | None = None
     """Of float16 alone."""
@@ -174,7 +174,7 @@ class Run:
         """Go back to where ``state`` was taken; tensors are put back by ``load_checkpoint``."""
         self.progress.restore(state["progress"])
         self.sampler.restore(state["sampler"])
-        restore_stream(self.model, state, self.config.training.seed, self.team.world)
+        restore_stream(self.model, state, self.config.training.seed, self.process_group.world)
         self.spikes.restore(state.get("gradient_norms", ()))
         self.precision = state["precision"]
         if self.loss_scale is not None:

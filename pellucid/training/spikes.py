@@ -90,7 +90,7 @@ class Drawn:
 def describe_spike(
     model: SequenceModel, data: TrainingData, drawn: Sequence[Drawn]
 ) -> dict[str, Any]:
-    """The batches behind a spike, and the pairs in them that surprise the model most.
+    """The batches behind a spike, and the pairs in them with the largest cross-entropy.
 
     ``pair`` numbers a pair in the token store, from 0; ``lines`` are the first and last line of the
     training files (all files through, from 1) where it can stand, the same if none was dropped.
@@ -101,7 +101,7 @@ def describe_spike(
     ]
     ranked = sorted(
         (
-            (_surprise(model, data, index, each.epoch), int(row))
+            (_cross_entropy(model, data, index, each.epoch), int(row))
             for each in drawn
             for index, row in zip(
                 each.indices[:MOST_MEASURED].tolist(),
@@ -112,8 +112,13 @@ def describe_spike(
         reverse=True,
     )
     suspects = [
-        {"pair": row, "lines": _lines(data, row), "nats_per_token": surprise, **_text(data, row)}
-        for surprise, row in ranked[:SUSPECTS]
+        {
+            "pair": row,
+            "lines": _lines(data, row),
+            "nats_per_token": nats,
+            **_text(data, row),
+        }
+        for nats, row in ranked[:SUSPECTS]
     ]
     return {"batches": batches, "suspects": suspects}
 
@@ -127,7 +132,7 @@ def write_spike(run: Path, entry: Mapping[str, Any]) -> None:
             file.write(json.dumps(entry, ensure_ascii=False) + "\n")
 
 
-def _surprise(model: SequenceModel, data: TrainingData, index: int, epoch: int) -> float:
+def _cross_entropy(model: SequenceModel, data: TrainingData, index: int, epoch: int) -> float:
     """Nats a target token of one pair, without dropout; no generator is touched."""
     batch = data.batch(np.array([index]), epoch).to(next(model.parameters()).device)
     model.eval()  # the next update sets it back

@@ -19,7 +19,7 @@ from pellucid.equations.schedules import (
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
-from pellucid.training.distributed import ALONE, Team, local
+from pellucid.training.distributed import ALONE, ProcessGroup, local
 from pellucid.training.objective import Objective
 from pellucid.training.precision import Precision, autocast
 
@@ -86,7 +86,7 @@ class NoiseMeter:
             self._square += true_square(seen)
 
     def scale(self) -> float | None:
-        """The noise scale over the updates since the last call; then counting starts anew."""
+        """The noise scale over the updates since the last call; then counting starts again."""
         scale = gradient_noise_scale(self._trace, self._square)
         self._trace, self._square = 0.0, 0.0
         return scale
@@ -98,14 +98,14 @@ def joint_norm(tensors: list[Tensor]) -> Tensor:
     return norm
 
 
-def parameter_norm(optimizer: torch.optim.Optimizer, team: Team = ALONE) -> float:
-    """The 2-norm of everything that learns; each process of ``team`` must ask for it."""
+def parameter_norm(optimizer: torch.optim.Optimizer, process_group: ProcessGroup = ALONE) -> float:
+    """The 2-norm of everything that learns; each process of ``process_group`` must ask for it."""
     parameters = [local(each) for group in optimizer.param_groups for each in group["params"]]
     with torch.no_grad():
-        return float(team.whole_norm(joint_norm(parameters)))
+        return float(process_group.whole_norm(joint_norm(parameters)))
 
 
-def update_norm(optimizer: torch.optim.Optimizer, team: Team = ALONE) -> float:
+def update_norm(optimizer: torch.optim.Optimizer, process_group: ProcessGroup = ALONE) -> float:
     """The 2-norm of what the last update added to the parameters.
 
         Δθ = -rate · (m̂ / (√v̂ + ε) + decay · θ)   by AdamW
@@ -126,7 +126,7 @@ def update_norm(optimizer: torch.optim.Optimizer, team: Team = ALONE) -> float:
             for parameter in group["params"]
             if (parameter.grad is not None if is_plain else parameter in optimizer.state)
         ]
-    return float(team.whole_norm(torch.stack(moves).norm())) if moves else 0.0
+    return float(process_group.whole_norm(torch.stack(moves).norm())) if moves else 0.0
 
 
 def _move(parameter: Tensor, state: dict[str, Tensor] | None, group: dict[str, Any]) -> Tensor:
@@ -223,18 +223,20 @@ def find_gradient(
     objective: Objective,
     config: TrainingConfig,
     precision: Precision = "fp32",
-    team: Team = ALONE,
+    process_group: ProcessGroup = ALONE,
 ) -> StepReport:
     """The first half of an update: the clipped gradient lies at the parameters, none has moved.
 
-    Whoever looks at the report may leave it at that. Each process of ``team`` brings its share of
-    the batches; the gradient is that of all of them (law: several processes = one).
+    A caller that reads the report may stop there. Each process of ``process_group`` brings its
+    share of the batches; the gradient is that of all of them (law: several processes = one).
     """
     model.train()
     optimizer.zero_grad(set_to_none=True)
     figures = torch.zeros(3, dtype=torch.float64, device=next(model.parameters()).device)
     first_norm, first_tokens = torch.zeros_like(figures[0]), 0
-    may_compare = not team.is_sharded and (len(batches) > 1 or not team.world.is_alone)
+    may_compare = not process_group.is_sharded and (
+        len(batches) > 1 or not process_group.world.is_alone
+    )
     for place, batch in enumerate(batches):
         with autocast(precision, batch.source.device.type):
             sums = objective(model, batch)
@@ -244,9 +246,9 @@ def find_gradient(
         figures[2] += sums.token_count
         if may_compare and place == 0:
             first_norm, first_tokens = joint_norm(_gradients(model)), sums.token_count
-    figures = team.sum_gradients(model, figures)
+    figures = process_group.sum_gradients(model, figures)
     gradients = _gradients(model)
-    whole_norm = team.whole_norm(joint_norm(gradients))
+    whole_norm = process_group.whole_norm(joint_norm(gradients))
     loss_sum, likelihood_sum, tokens, summed_norm, first = _read(figures, whole_norm, first_norm)
     norm = summed_norm / max(1.0, tokens)
     _scale_and_clip(gradients, max(1.0, tokens), norm, config)

@@ -21,14 +21,14 @@ from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData, prepare_data
 from pellucid.training.distributed import (
     ALONE,
-    Team,
+    ProcessGroup,
     begin_stream,
     check_can_be_sharded,
     local_tensors,
+    process_group_of,
     shard_model,
-    team_of,
 )
-from pellucid.training.failures import rate_begins_anew
+from pellucid.training.failures import restart_rate
 from pellucid.training.folder import RunFolder
 from pellucid.training.journal import Journal, Listener
 from pellucid.training.loop import StopRequest, learn
@@ -90,10 +90,10 @@ def train(
     """Train the model that ``config`` describes into the run folder ``out``.
 
     With ``resume`` an earlier run in ``out`` goes on from its newest intact checkpoint, as if it
-    had never stopped (law: resumed = unbroken); an empty folder begins anew. ``listener`` hears
-    every journal event; ``should_stop`` is asked after each update and ends the run with a
-    checkpoint. Under torchrun, all its processes together train the one model (law: several
-    processes = one), and what torchrun starts anew goes on by itself.
+    had never stopped (law: resumed = unbroken); in an empty folder it starts from the beginning.
+    ``listener`` hears every journal event; ``should_stop`` is asked after each update and ends the
+    run with a checkpoint. Under torchrun, all its processes together train the one model (law:
+    several processes = one), and a run that torchrun restarts goes on by itself.
 
     Raises OutputExistsError, LockedError, ConfigError (also for other training text or a model too
     large for the memory there is), DataError, WriteError, DivergedError, MissingExtraError.
@@ -114,41 +114,47 @@ def train(
         world.by_first(lambda: stack.enter_context(folder))
         world.together(lambda: folder.check_seen(world))
         journal = Journal(folder.journal_path, listener) if world.is_first else Journal(None)
-        run = set_up_run(config, folder, journal, team_of(config.training, world))
+        run = set_up_run(config, folder, journal, process_group_of(config.training, world))
         if resume:
             _resume(run)
-        run.team.require_equal(run.model)
+        run.process_group.require_equal(run.model)
         journal.write("start", _about(run))
         reason = learn(run, should_stop)
         journal.write("end", {"reason": reason, **run.progress.figures()})
     return TrainingResult(out, reason, run.progress)
 
 
-def set_up_run(config: RunConfig, folder: RunFolder, journal: Journal, team: Team = ALONE) -> Run:
+def set_up_run(
+    config: RunConfig, folder: RunFolder, journal: Journal, process_group: ProcessGroup = ALONE
+) -> Run:
     """A run before its first update, with its data prepared in ``folder``."""
     device = _device(config)
     parent = load_parent(config)
     teacher = load_teacher(config)
     given = given_tokenizers(parent, teacher)
-    data = team.world.first_then_others(lambda: prepare_data(config, folder.path, given))
+    data = process_group.world.first_then_others(lambda: prepare_data(config, folder.path, given))
     if teacher is not None:
         check_tokenizers(teacher, (data.source_tokenizer, data.target_tokenizer))
     sizes = data.source_tokenizer.vocabulary_size, data.target_tokenizer.vocabulary_size
-    refuse_what_cannot_fit(config, *sizes, device, team.world.size if team.is_sharded else 1)
+    refuse_what_cannot_fit(
+        config, *sizes, device, process_group.world.size if process_group.is_sharded else 1
+    )
     begin_phase("building the model")
     model = build_any_model(config.model, *sizes, seed=config.training.seed)
     _begin_from_data(model, data, config)
     if parent is not None:
         copy_parameters(model, parent)
     freeze(model, config.training.freeze)
-    if team.is_sharded:
-        shard_model(model, team.world, device)  # block by block: the whole may not fit there
+    if process_group.is_sharded:
+        shard_model(
+            model, process_group.world, device
+        )  # block by block: the whole may not fit there
     else:
         model = model.to(device)
-    begin_stream(model, config.training.seed, team.world)
+    begin_stream(model, config.training.seed, process_group.world)
     if config.training.precision == "auto":
         begin_phase("measuring whether bfloat16 is faster")
-    precision = team.world.from_first(resolve_precision(config.training.precision, device))
+    precision = process_group.world.from_first(resolve_precision(config.training.precision, device))
     objective = build_objective(
         config.training, None if teacher is None else teacher.model.to(device)
     )
@@ -169,7 +175,7 @@ def set_up_run(config: RunConfig, folder: RunFolder, journal: Journal, team: Tea
         objective=objective,
         progress=Progress(),
         precision=precision,
-        team=team,
+        process_group=process_group,
         loss_scale=scale,
     )
 
@@ -184,20 +190,20 @@ def _begin_from_data(model: SequenceModel, data: TrainingData, config: RunConfig
 
 
 def _resume(run: Run) -> None:
-    world = run.team.world
+    world = run.process_group.world
     newest = world.by_first(lambda: newest_intact(run.folder.path))
     name = world.from_first(newest and newest.name)
     if name is None:
-        _log.warning("no checkpoint in %s yet: beginning anew", run.folder.path)
+        _log.warning("no checkpoint in %s yet: starting from the beginning", run.folder.path)
         return
     folder = run.folder.path / CHECKPOINTS_FOLDER / name
     state = world.together(
-        lambda: load_checkpoint(folder, run.model, run.optimizer, run.average, run.team)
+        lambda: load_checkpoint(folder, run.model, run.optimizer, run.average, run.process_group)
     )
     run.data.refuse_other(state.get("data", {}))
     run.restore(state)
     if state.get("pace", run.pace) != run.pace:
-        rate_begins_anew(run)
+        restart_rate(run)
     if state["threads"] != torch.get_num_threads():
         _log.warning(
             "resuming with %d CPU threads, not %d: sums round differently",
@@ -234,8 +240,8 @@ def _about(run: Run) -> dict[str, object]:
         "target_vocabulary": run.data.target_tokenizer.vocabulary_size,
         "device": str(next(run.model.parameters()).device),
         "precision": run.precision,
-        "processes": run.team.world.size,
-        "splits_model": run.team.is_sharded,
+        "processes": run.process_group.world.size,
+        "splits_model": run.process_group.is_sharded,
         "threads": torch.get_num_threads(),
         "torch": torch.__version__,
         "numpy": np.__version__,

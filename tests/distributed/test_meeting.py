@@ -1,4 +1,4 @@
-"""Processes started anew on a store that remembers the dead ones."""
+"""Processes started again on a store that remembers the dead ones."""
 
 import datetime
 import time

@@ -18,7 +18,13 @@ from pellucid.model.stored import model_tensors
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training.averaging import Average
 from pellucid.training.config import TrainingConfig
-from pellucid.training.distributed import Share, local_tensors, shard_model, team_of, whole_model
+from pellucid.training.distributed import (
+    Share,
+    local_tensors,
+    process_group_of,
+    shard_model,
+    whole_model,
+)
 from pellucid.training.objective import CrossEntropy
 from pellucid.training.step import apply_gradient, build_optimizer, find_gradient
 
@@ -65,27 +71,31 @@ def learn(sharding: str, variant: str) -> dict[str, Any]:
         }
     )
     with joined(world_of_environment()) as world:
-        team = team_of(config, world)
+        process_group = process_group_of(config, world)
         model = tiny_model(variant, dropout=0.0)
-        if team.is_sharded:
+        if process_group.is_sharded:
             shard_model(model, world, "cpu")
         optimizer = build_optimizer(model, config)
         average = Average(config, local_tensors(model_tensors(model)))
         figures = []
         for batches in UPDATES:
-            mine = [make(share) for share in team.share([np.array(each) for each in batches])]
-            report = find_gradient(model, optimizer, mine, Poisoned(3), config, "fp32", team)
+            mine = [
+                make(share) for share in process_group.share([np.array(each) for each in batches])
+            ]
+            report = find_gradient(
+                model, optimizer, mine, Poisoned(3), config, "fp32", process_group
+            )
             if report.is_finite:
                 apply_gradient(optimizer, report, 0.1)
                 average.after_update()
             figures.append([report.loss, report.negative_log_likelihood, report.gradient_norm])
             figures[-1].append(report.token_count)
         with average.applied():
-            averaged = parameters(whole_model(model, team)) if world.is_first else {}
-            if team.is_sharded and not world.is_first:
-                whole_model(model, team)
-        team.require_equal(model)
-        whole = whole_model(model, team)
+            averaged = parameters(whole_model(model, process_group)) if world.is_first else {}
+            if process_group.is_sharded and not world.is_first:
+                whole_model(model, process_group)
+        process_group.require_equal(model)
+        whole = whole_model(model, process_group)
         held = sum(each.numel() for each in local_tensors(model_tensors(model)).values())
         own = parameters(whole) if world.is_first else {}
         return {"figures": figures, "held": held, "learned": own, "averaged": averaged}

@@ -7,14 +7,14 @@ import torch
 from pellucid.core.special import PAD_ID
 from pellucid.core.world import World
 from pellucid.text.batching import Batch
-from pellucid.training.distributed import Team
+from pellucid.training.distributed import ProcessGroup
 
 
 def shares(sizes: list[int], count: int) -> list[list[list[int]]]:
     """By process and share: the numbers of the sentences that are learned from."""
     numbers = iter(range(sum(sizes)))
     batches = [np.array([next(numbers) for _ in range(size)]) for size in sizes]
-    by_process = [Team(World(rank, count)).share(batches) for rank in range(count)]
+    by_process = [ProcessGroup(World(rank, count)).share(batches) for rank in range(count)]
     for share in (each for process in by_process for each in process):
         assert set(share.indices) <= set(batches[share.place])
     return [
@@ -48,7 +48,7 @@ def test_every_sentence_is_learned_from_once_and_all_pass_equally_often(
 
 
 def test_a_process_without_a_sentence_is_given_one_that_teaches_nothing():
-    (share,) = Team(World(1, 2)).share([np.array([5])])
+    (share,) = ProcessGroup(World(1, 2)).share([np.array([5])])
     assert share.indices.tolist() == [5]
     ids = torch.tensor([[7, 2]])
     nothing = share.taught(Batch(ids, ids, ids, 2))

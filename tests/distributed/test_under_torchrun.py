@@ -1,4 +1,4 @@
-"""torchrun's own agent: one process is killed, all begin anew; one signal, and all have saved."""
+"""torchrun's own agent: one process is killed and all restart; one signal, and all have saved."""
 
 import multiprocessing
 import os

@@ -10,19 +10,19 @@ from torch import nn
 
 from pellucid.core.errors import DataError
 from pellucid.core.world import World, joined, world_of_environment
-from pellucid.training.distributed import Team
+from pellucid.training.distributed import ProcessGroup
 
 
 def talk() -> list[object]:
     with joined(world_of_environment()) as world:
-        team = Team(world)
+        process_group = ProcessGroup(world)
         return [
             world.gather(b"x" * 3 * world.rank),
             world.from_first({"from": world.rank}),
             world.by_first(lambda: world.rank),
             world.sum(torch.tensor([1.0, world.rank])).tolist(),
-            team.agree("terminated" if world.rank == 1 else None, 10.0 + world.rank),
-            team.agree(None, 0.1 + world.rank),
+            process_group.agree("terminated" if world.rank == 1 else None, 10.0 + world.rank),
+            process_group.agree(None, 0.1 + world.rank),
         ]
 
 
@@ -35,10 +35,10 @@ def test_they_hear_each_other():
 
 def test_a_process_on_its_own_needs_no_other():
     world = World()
-    team = Team(world)
+    process_group = ProcessGroup(world)
     assert world.gather(b"a") == [b"a"]
     assert world.by_first(lambda: 7) == 7
-    assert team.agree("interrupted", 2.5) == ("interrupted", 2.5)
+    assert process_group.agree("interrupted", 2.5) == ("interrupted", 2.5)
     with pytest.raises(DataError):
         world.together(_fail)
 
@@ -89,7 +89,7 @@ def sum_of_twigs() -> list[object]:
     with joined(world_of_environment()) as world:
         model = Twigs()
         (model.branches[world.rank] * (world.rank + 1)).sum().backward()
-        figures = Team(world).sum_gradients(model, torch.tensor([1.0, 2.0])).tolist()
+        figures = ProcessGroup(world).sum_gradients(model, torch.tensor([1.0, 2.0])).tolist()
         gradients = [each.grad for each in model.branches]
         return [figures, [None if each is None else each.tolist() for each in gradients]]
 
@@ -104,7 +104,7 @@ def unequal() -> None:
         model = nn.Linear(2, 2)
         nn.init.zeros_(model.weight)
         nn.init.constant_(model.bias, float(world.rank == 1))
-        Team(world).require_equal(model)
+        ProcessGroup(world).require_equal(model)
 
 
 def test_parameters_that_differ_between_processes_end_the_run():

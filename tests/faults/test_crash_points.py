@@ -41,7 +41,7 @@ def sizes(run: Path) -> dict[int, int]:
 @pytest.mark.parametrize(
     ("step", "power_is_lost"),
     [(2, False), (1, False), (2, True)],
-    ids=["killed", "killed while one is made anew", "power lost"],
+    ids=["killed", "killed while one is made again", "power lost"],
 )
 def test_wherever_a_save_is_cut_off_the_newest_whole_checkpoint_is_found(
     step: int, power_is_lost: bool, tmp_path: Path

@@ -1,4 +1,4 @@
-"""Captures: every intermediate by name, each checked against the model or worked out anew."""
+"""Captures: every intermediate by name, each checked against the model or worked out again."""
 
 import re
 from pathlib import Path

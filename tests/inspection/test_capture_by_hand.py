@@ -1,4 +1,4 @@
-"""The numbers of a capture, each worked out anew from those before it and the parameters."""
+"""The numbers of a capture, each worked out again from those before it and the parameters."""
 
 import math
 

@@ -22,8 +22,8 @@ from pellucid.inspection.capture import inspect
 from pellucid.inspection.heads import rank_heads
 from pellucid.inspection.lens import logit_lens
 from pellucid.inspection.report.content import report_content
-from pellucid.inspection.report.glances import look_around
 from pellucid.inspection.report.matrices import pack_numbers, unpack_numbers
+from pellucid.inspection.report.views import look_around
 from pellucid.inspection.rollout import rollout
 from pellucid.inspection.saliency import saliency
 from pellucid.inspection.sentence import open_model
@@ -181,9 +181,9 @@ def holds(content: dict[str, Any], step: dict[str, Any], head: int) -> bool | No
         case "sinusoid":
             length = matrix(step["symbols"][-1]["key"]).shape[0]
             expected = sinusoidal_positions(length, how["width"], start=how["first"]).double()
-        case "relu" | "gelu" | "swish" as bend:
-            bends = {"relu": torch.relu, "gelu": functional.gelu, "swish": functional.silu}
-            expected = bends[bend](matrix(how["left"]))
+        case "relu" | "gelu" | "swish" as activation:
+            activations = {"relu": torch.relu, "gelu": functional.gelu, "swish": functional.silu}
+            expected = activations[activation](matrix(how["left"]))
         case strange:
             raise AssertionError(f"no rule for {strange}")
     result = matrix(step["symbols"][-1]["key"])
@@ -212,8 +212,8 @@ def test_confidences_and_predictions_are_softmaxes_of_the_logits(bundle: Bundle)
 def test_views_at_a_glance_are_those_of_their_own_modules(bundle: Bundle):
     inside = open_model(bundle)
     capture = inspect(bundle, SOURCE, TARGET)
-    glances = look_around(inside, capture, with_search=True)
-    content = json.loads(json.dumps(report_content(capture, inside.model, glances)))
+    views = look_around(inside, capture, with_search=True)
+    content = json.loads(json.dumps(report_content(capture, inside.model, views)))
     rolled = rollout(bundle, SOURCE, TARGET)
     shares = saliency(bundle, SOURCE, TARGET, steps=16)
     for name, expected in (

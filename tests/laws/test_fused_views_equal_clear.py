@@ -37,8 +37,10 @@ def clear(
     if terms.teacher is not None:
         theirs = terms.teacher.hidden @ terms.teacher.weight.T
         theirs = theirs if terms.teacher.bias is None else theirs + terms.teacher.bias
-        heat, share = terms.teacher.temperature, terms.teacher.share
-        taught = torch.stack([distillation_loss(z, theirs, heat).sum() for z in logits]).mean()
+        temperature, share = terms.teacher.temperature, terms.teacher.share
+        taught = torch.stack(
+            [distillation_loss(z, theirs, temperature).sum() for z in logits]
+        ).mean()
     loss = (1 - share) * right + share * taught
     if len(logits) > 1:
         loss = loss + terms.r_drop / 4 * symmetric_divergence(*logits).sum()

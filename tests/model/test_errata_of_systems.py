@@ -54,9 +54,11 @@ def test_learned_positions_are_added_and_agarwals_networks_are_something_else():
     learned = lambda x: add_positions(x, embed(torch.arange(3), table))  # noqa: E731
     joint = lambda x: joint_positions(x, w[0], table[:, :4], w[1])  # noqa: E731
     summed = lambda x: summed_positions(x, w[0], w[1], table[:, :4], w[2])  # noqa: E731
-    bends = [(f(-x) - f(0 * x) + (f(x) - f(0 * x))).abs().max() for f in (learned, joint, summed)]
-    assert bends[0] < 1e-12
-    assert min(bends[1:]) > 0.1
+    activations = [
+        (f(-x) - f(0 * x) + (f(x) - f(0 * x))).abs().max() for f in (learned, joint, summed)
+    ]
+    assert activations[0] < 1e-12
+    assert min(activations[1:]) > 0.1
 
 
 @pytest.mark.property

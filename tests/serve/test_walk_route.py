@@ -14,8 +14,8 @@ from pellucid.core.errors import CancelledError
 from pellucid.inspection.report.page import make_report
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
+from pellucid.serve.inspection import look_inside, walk_through
 from pellucid.serve.limits import Limits
-from pellucid.serve.looking import look_inside, walk_through
 from pellucid.serve.schema import InspectRequest, WalkRequest
 
 TEXT = "je suis étudiant"

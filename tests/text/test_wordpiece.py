@@ -70,7 +70,7 @@ def test_a_word_of_known_characters_is_never_unknown(words, word):
 
 
 def merge_slowly(word_counts, size):
-    """Algorithm 1 of Sennrich et al., counting everything anew after each merge."""
+    """Algorithm 1 of Sennrich et al., counting everything again after each merge."""
     words = {(w[0], *("##" + c for c in w[1:])): n for w, n in word_counts.items()}
     frequency = {}
     for word, count in words.items():

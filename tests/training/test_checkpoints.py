@@ -191,7 +191,7 @@ def test_a_run_whose_checkpoints_are_all_damaged_begins_anew_and_says_so(
     with caplog.at_level(logging.INFO, "pellucid"):
         result = train(config, run, resume=True, should_stop=lambda: next(updates))
     assert result.progress.step == 1
-    assert f"no checkpoint in {run} yet: beginning anew" in caplog.text
+    assert f"no checkpoint in {run} yet: starting from the beginning" in caplog.text
 
 
 def test_old_checkpoints_are_removed_but_never_the_latest_intact_ones(tmp_path: Path):

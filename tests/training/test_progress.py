@@ -66,7 +66,7 @@ def test_a_run_ends_at_the_limit_that_is_reached(
 
 
 def test_the_rate_is_lowered_after_so_many_validations_without_a_new_best():
-    """Patience 2: scores 1, 0, 0 lower it once; the count begins anew, and a best resets it."""
+    """Patience 2: scores 1, 0, 0 lower it once; then the count restarts, and a best resets it."""
     progress = Progress()
     plateau = config(schedule="plateau", plateau_patience=2)
     lowered = []

@@ -9,7 +9,7 @@ from tiny_runs import SETTINGS, set_options
 from pellucid.cli.train import train as train_command
 from pellucid.core.errors import DataError, OutputExistsError
 from pellucid.training.config import TrainingConfig
-from pellucid.training.dry_run import Measured, forecast, rehearse
+from pellucid.training.dry_run import Measured, dry_run, forecast
 from pellucid.training.presets import read_config
 
 MEASURED = Measured(
@@ -71,14 +71,14 @@ def test_what_training_refuses_is_refused(tmp_path: Path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "precious").touch()
     with pytest.raises(OutputExistsError, match="already holds something"):
-        rehearse(config, tmp_path / "run", str)
+        dry_run(config, tmp_path / "run", str)
     assert [each.name for each in tmp_path.rglob("*")] == ["run", "precious"]
     for name in ("a", "b"):
         (tmp_path / name).write_text("one\n" if name == "a" else "one\ntwo\n")
     files = [f"data.source={tmp_path / 'a'}", f"data.target={tmp_path / 'b'}"]
     with pytest.raises(DataError):
-        rehearse(read_config("demo", [*SETTINGS, *files]), tmp_path / "other", str)
-    assert not list(tmp_path.glob(".rehearsal-*"))
+        dry_run(read_config("demo", [*SETTINGS, *files]), tmp_path / "other", str)
+    assert not list(tmp_path.glob(".dry-run-*"))
 
 
 def test_a_dry_run_and_a_resumed_one_exclude_each_other(tmp_path: Path):
@@ -88,4 +88,4 @@ def test_a_dry_run_and_a_resumed_one_exclude_each_other(tmp_path: Path):
         obj={"quiet": True},
     )
     assert result.exit_code == 2
-    assert "--dry-run begins anew; leave --resume out" in result.stderr
+    assert "--dry-run starts from the beginning; leave --resume out" in result.stderr

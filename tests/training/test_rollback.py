@@ -1,4 +1,4 @@
-"""N2: a run that leaves the finite numbers goes back, more slowly, and nothing is forgotten."""
+"""N2: a run that becomes NaN or infinite goes back, more slowly, and nothing is forgotten."""
 
 import json
 import logging

@@ -11,12 +11,6 @@ from pellucid.inspection.capture import Capture
 from pellucid.inspection.entries import Entry
 from pellucid.inspection.parts import TABLE
 from pellucid.inspection.report.facts import model_facts
-from pellucid.inspection.report.glances import (
-    Glances,
-    glance_content,
-    glance_matrices,
-    plain_predictions,
-)
 from pellucid.inspection.report.matrices import (
     Axis,
     AxisKind,
@@ -27,6 +21,12 @@ from pellucid.inspection.report.matrices import (
 )
 from pellucid.inspection.report.parameters import output_parameters, parameter_matrices
 from pellucid.inspection.report.steps import HEAD, Page, label_words
+from pellucid.inspection.report.views import (
+    SentenceViews,
+    plain_predictions,
+    view_content,
+    view_matrices,
+)
 from pellucid.inspection.report.walk import Vocabularies, walk_through
 from pellucid.model.seq2seq import Seq2Seq
 
@@ -54,14 +54,14 @@ _KINDS: dict[str, AxisKind] = {
 def report_content(
     capture: Capture,
     model: Seq2Seq | None = None,
-    glances: Glances | None = None,
+    views: SentenceViews | None = None,
     *,
     budget: int = BUDGET,
 ) -> dict[str, Any]:
     """A report's data, ready for JSON.
 
     Matrices are cut so that all of it takes about ``budget`` bytes. Without ``model`` it cannot
-    show what was learned, without ``glances`` no more than the walk.
+    show what was learned, without ``views`` no more than the walk.
     """
     shown = _shown_words(capture)
     vocabulary_size = capture["logits"].shape[-1]
@@ -82,8 +82,8 @@ def report_content(
         needed = set(_needed(pages))
         matrices |= {name: matrix for name, matrix in learned.items() if name in needed}
         parameter_count = sum(each.numel() for each in model.parameters())
-    if glances is not None:
-        matrices |= glance_matrices(glances)
+    if views is not None:
+        matrices |= view_matrices(views)
     content = {
         "format": FORMAT,
         "sentence": _sentence(capture),
@@ -94,7 +94,7 @@ def report_content(
         "pages": [dataclasses.asdict(page) for page in pages],
         "attention": _attentions(pages),
         "predictions": plain_predictions(capture.predictions),
-        **(glance_content(glances) if glances is not None else {}),
+        **(view_content(views) if views is not None else {}),
     }
     taken = len(json.dumps(content)) + sum(len(name) + _ENTRY_BYTES for name in matrices)
     encoded, limits = encode_matrices(matrices, budget - taken)

@@ -8,7 +8,7 @@ from typing import Any
 from pellucid.core.files import write_file
 from pellucid.inspection.capture import Capture, capture_of
 from pellucid.inspection.report.content import report_content
-from pellucid.inspection.report.glances import look_around
+from pellucid.inspection.report.views import look_around
 from pellucid.inspection.sentence import Openable, open_model, read_sentence
 
 _ASSETS = importlib.resources.files("pellucid.inspection.report") / "assets"
@@ -26,7 +26,7 @@ SCRIPTS = (
     "steps.js",
     "overview.js",
     "heads.js",
-    "glances.js",
+    "views.js",
     "beam.js",
     "report.js",
 )
@@ -102,8 +102,8 @@ def make_report(opened: Openable, source: str, target: str | None = None) -> str
     """
     inside = open_model(opened)
     capture = capture_of(inside, read_sentence(inside, source, target), ("*",))
-    glances = look_around(inside, capture, with_search=target is None)
-    return render_page(report_content(capture, inside.model, glances))
+    views = look_around(inside, capture, with_search=target is None)
+    return render_page(report_content(capture, inside.model, views))
 
 
 def write_report(

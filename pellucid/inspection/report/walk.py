@@ -38,11 +38,11 @@ def walk_through(config: ModelConfig, vocabularies: Vocabularies) -> list[Page]:
             _embedding("decoder", "Target: from text to rows", config, vocabularies.target)
         )
         pages += decoder
-    last = Symbol("Y", leaf("Y"), "the decoder's last rows", matrix="decoder.output")
+    last = Symbol("Y", leaf("Y"), "the decoder's output", matrix="decoder.output")
     output = Page(
         name="output",
         title="Output: from rows to words",
-        meaning="Each of the decoder's last rows becomes a distribution over the next word.",
+        meaning="Each of the decoder's output becomes a distribution over the next word.",
         steps=output_steps(last, config, vocabularies.target, vocabularies.shown),
     )
     return [*pages, output]
@@ -133,7 +133,7 @@ def _feed_forward_page(name: str, rows: Symbol, config: ModelConfig) -> Page:
         add_step(name, rows, output, is_cross=False),
         *_leave(name, config),
     )
-    about = "Each position by itself passes through two linear maps with a bend between them."
+    about = "Each position by itself passes through two linear maps with a activation between them."
     return Page(name, _title(name, "Feed-forward"), about, steps)
 
 

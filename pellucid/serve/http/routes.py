@@ -83,12 +83,12 @@ def make_routes(service: Service) -> APIRouter:
         """What a request may ask for at most."""
         return _json(service.limits.model_dump_json())
 
-    add_looking(router, service)
+    add_inspection(router, service)
     add_probes(router, service)
     return router
 
 
-def add_looking(router: APIRouter, service: Service) -> None:
+def add_inspection(router: APIRouter, service: Service) -> None:
     """What a model computes on the way."""
 
     @router.post(

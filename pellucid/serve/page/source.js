@@ -20,7 +20,7 @@ export function watchSource(handler) {
   }
 }
 
-/** Draw the text anew below the field; it also gives the field its height. */
+/** Draw the text again below the field; it also gives the field its height. */
 export function drawSource(sentences) {
   words = sentences.flatMap((each, sentence) =>
     each.sourceWords.map(({ start, end }, index) => ({ start, end, sentence, index })),

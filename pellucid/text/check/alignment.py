@@ -154,7 +154,7 @@ _LARGEST_SLIP = 3
 """Lines, for files with as many lines; slips of more are rare, and each one tried costs time."""
 _ALARM = 15.0
 """Nats. Over fourteen parallel corpora of 1,000 to 164,000 lines the right alignment reached -1
-at most; see ``_surprise``."""
+at most; see ``_evidence``."""
 _ROUNDS = 2
 """Scores learned from files that part are half wrong; those learned again with the parting known
 place it better in small files."""
@@ -243,7 +243,7 @@ def _slipped_stretch(scores: Likeness, start: int, stop: int) -> Misalignment | 
     )
     in_place[first:last] = window.of(slip)[first:last]
     away = scores.source.line_count // 2 + _LARGEST_SLIP + 1
-    if height == 0.0 or _surprise(height, scores.of(away, start, stop) - in_place) < _ALARM:
+    if height == 0.0 or _evidence(height, scores.of(away, start, stop) - in_place) < _ALARM:
         return None
     return Misalignment(start + first + 1, start + last, slip)
 
@@ -257,7 +257,7 @@ def _largest_sum(gain: Scores) -> tuple[float, int, int]:
     return float(rises[last]), first, last
 
 
-def _surprise(height: float, walk: Scores) -> float:
+def _evidence(height: float, walk: Scores) -> float:
     """How much against chance a rise of ``height`` is in the gain of a slip, in nats.
 
     The gain sums up like a random walk: downhill if the lines belong together. Such a walk with

@@ -76,8 +76,8 @@ def _slipped_in(source: Scores, target: Scores) -> tuple[int, int] | None:
     if slope <= 0.0 or variance == 0.0:
         return None  # neighbors fit no better than strangers: lengths say nothing here
     height, first, last = max(_largest_sum(misfits[0] - misfits[slip]) for slip in slips if slip)
-    surprise = 2 * height * slope / variance - np.log(len(source))
-    return (first, last) if surprise > _ALARM else None
+    evidence = 2 * height * slope / variance - np.log(len(source))
+    return (first, last) if evidence > _ALARM else None
 
 
 def _log_lengths(lengths: Lengths) -> Scores:

@@ -35,7 +35,7 @@ from pellucid.text.tokenizers.interface import Tokenizer
 
 _log = logging.getLogger("pellucid")
 _FORMAT = 2
-"""Of the files of a store; a store of another format is not found, and made anew."""
+"""Of the files of a store; a store of another format is not found, and made again."""
 _RECIPE_VERSION = 1
 """Of what decides the pairs in it."""
 _TELL_EVERY = 1_000_000

@@ -1,4 +1,4 @@
-"""Segmentations drawn anew for each epoch (subword regularization).
+"""Segmentations drawn for each epoch (subword regularization).
 
 A sentence's segmentation is decided by the seed, the epoch and its row alone, so that it is the
 same whenever and beside whatever it is drawn. Batches are planned by the lengths as drawn: by those

@@ -26,9 +26,9 @@ const RULES = {
   scale: scaleRule,
   same: sameRule,
   norm: normRule,
-  relu: bendRule,
-  gelu: bendRule,
-  swish: bendRule,
+  relu: activationRule,
+  gelu: activationRule,
+  swish: activationRule,
   sinusoid: sinusoidRule,
 };
 
@@ -175,7 +175,7 @@ function normRule(how, matrices, row, column) {
   return { parts, value, marks };
 }
 
-function bendRule(how, matrices, row, column) {
+function activationRule(how, matrices, row, column) {
   const x = matrices.get(how.left).at(row, column);
   const marks = { [how.left]: [row, column] };
   if (how.kind === "relu") {

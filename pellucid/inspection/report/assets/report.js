@@ -8,7 +8,7 @@
 import { make } from "../ui/dom.js";
 import { forgetPictures } from "../ui/heatmap.js";
 import { beamPage } from "./beam.js";
-import { lensPage, rolloutPage, saliencyPage } from "./glances.js";
+import { lensPage, rolloutPage, saliencyPage } from "./views.js";
 import { allHeads } from "./heads.js";
 import { makeInspector } from "./inspector.js";
 import { openMatrices } from "../ui/matrices.js";

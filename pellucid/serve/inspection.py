@@ -11,8 +11,8 @@ from pellucid.inspection.capture import Capture, capture_of
 from pellucid.inspection.entries import select
 from pellucid.inspection.parts import parts_of
 from pellucid.inspection.report.content import BUDGET, report_content
-from pellucid.inspection.report.glances import look_around
 from pellucid.inspection.report.page import render_page
+from pellucid.inspection.report.views import look_around
 from pellucid.inspection.sentence import open_model, read_sentence
 from pellucid.serve.faults import InvalidError, UnknownPlaceError
 from pellucid.serve.limits import Limits
@@ -67,11 +67,11 @@ def walk_through(
     except DataError as error:
         raise InvalidError([Fault("text", str(error), "")]) from None
     capture = capture_of(inside, sentence, ("*",))
-    glances = look_around(inside, capture, with_search=request.target is None)
+    views = look_around(inside, capture, with_search=request.target is None)
     inside.before_pass()
     is_file = request.format == "html"
     budget = BUDGET if is_file else _WALK_BYTES
-    content = report_content(capture, inside.model, glances, budget=budget)
+    content = report_content(capture, inside.model, views, budget=budget)
     inside.before_pass()
     if is_file:
         return render_page(content)

@@ -31,7 +31,7 @@ _RANKED = 8
 
 
 @dataclasses.dataclass(frozen=True)
-class Glances:
+class SentenceViews:
     """Views of one sentence; None or nothing where the kind of model has no such thing."""
 
     lens: Lens
@@ -42,10 +42,10 @@ class Glances:
     """The tree as JSON; None if the target was given, or the search has no tree."""
 
 
-def look_around(opened: Opened, capture: Capture, *, with_search: bool) -> Glances:
+def look_around(opened: Opened, capture: Capture, *, with_search: bool) -> SentenceViews:
     """Every view of a captured sentence, and of the search for it if asked for."""
     is_transformer = capture.config.kind == "transformer"
-    return Glances(
+    return SentenceViews(
         lens=lens_of(opened, capture.sentence, _LENS_WORDS),
         rollout=rollout_of(capture) if is_transformer else None,
         saliency=saliency_of(opened, capture.sentence, "integrated_gradients", _SALIENCY_STEPS),
@@ -75,26 +75,26 @@ def _explain(opened: Opened, capture: Capture) -> dict[str, Any] | None:
     return plain
 
 
-def glance_matrices(glances: Glances) -> dict[str, Matrix]:
+def view_matrices(views: SentenceViews) -> dict[str, Matrix]:
     """Those views that are matrices, by their names in the report."""
     source, said, read = (Axis(name, "words") for name in ("source", "says", "reads"))
     matrices = {
-        "saliency": Matrix(glances.saliency.scores, said, source),
+        "saliency": Matrix(views.saliency.scores, said, source),
         "saliency_ends": Matrix(
-            torch.stack([glances.saliency.scores.sum(-1), glances.saliency.gains], dim=-1),
+            torch.stack([views.saliency.scores.sum(-1), views.saliency.gains], dim=-1),
             said,
             Axis("ends", "vocabulary"),
         ),
     }
-    if glances.rollout is not None:
-        rollout = glances.rollout
+    if views.rollout is not None:
+        rollout = views.rollout
         matrices["rollout.encoder"] = Matrix(rollout.encoder, source, source, "part")
         matrices["rollout.source"] = Matrix(rollout.decoder_source, said, source, "part")
         matrices["rollout.target"] = Matrix(rollout.decoder_target, said, read, "part")
     return matrices
 
 
-def glance_content(glances: Glances) -> dict[str, Any]:
+def view_content(views: SentenceViews) -> dict[str, Any]:
     """Those views that are words."""
     return {
         "lens": [
@@ -103,14 +103,14 @@ def glance_content(glances: Glances) -> dict[str, Any]:
                 "confidences": layer.confidences,
                 "predictions": plain_predictions(layer.predictions),
             }
-            for layer in glances.lens.layers
+            for layer in views.lens.layers
         ],
         "ranks": [
             {"name": rank.name, "agreement": rank.agreement, "entropy": rank.entropy}
-            for rank in glances.heads
+            for rank in views.heads
         ],
-        "has_rollout": glances.rollout is not None,
-        "search": glances.search,
+        "has_rollout": views.rollout is not None,
+        "search": views.search,
     }
 
 

@@ -1,0 +1,128 @@
+"""The field's words in code, docs, help texts and pages: what is written differently is refused.
+
+Names are read word by word (``last_rows`` holds ``last`` and ``rows``), text as it stands. A new
+line of the list is worth having if a reader who knows only the papers would not understand it.
+"""
+
+import io
+import re
+import subprocess
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+IN_NAMES = {
+    "anew": "again",
+    "apart": "divergence",
+    "bend": "activation",
+    "bends": "activations",
+    "demand": "constraint",
+    "demands": "constraints",
+    "glance": "view",
+    "glances": "views",
+    "heat": "temperature",
+    "looking": "inspection",
+    "rehearsal": "dry_run",
+    "rehearse": "dry_run",
+    "surprise": "cross_entropy",
+    "team": "process_group",
+}
+"""A word that no name may hold, and what it is called."""
+
+IN_NAMES_WHOLE = {
+    "LastRows": "OutputStates",
+    "last_rows": "output_states",
+    "Look": "AttentionOutput",
+}
+
+IN_TEXT = {
+    r"\banew\b": "again",
+    r"\brehears\w+": "dry run",
+    r"\bbends?\b|\bbent by\b": "activation",
+    r"(left|leaves?) the finite numbers": "is NaN or infinite",
+    r"gives no finite numbers": "gives NaN or infinity",
+    r"\b[Bb]egins? with (a|this) bundle": "fine-tune",
+    r"does not know (a|the) setting": "has no such setting",
+    r"wants to be told": "needs",
+    r"real places": "non-padding positions",
+    r"\bopen beam\b": "general beam search",
+    r"taught share": "batch with teacher probabilities",
+    r"\bancestry of places\b": "beam ancestry",
+    r"\bsurpris(ed|es?)\b": "cross-entropy",
+}
+"""A phrase that no text may hold, and what to write."""
+
+MAY = re.compile(
+    r"pellucid/(decoding|engines)/|pellucid/bundle\.py"  # being rewritten on their own
+    r"|docs/configuration\.md"  # has the docstrings of decoding/config.py
+    r"|docs/(EQUATIONS|ERRATA|equations|errata)|docs/pictures/"  # quote the five texts
+    r"|CHANGELOG\.md"  # says what was true on its day
+    r"|tests/formats/"  # files of an earlier day
+)
+SUFFIXES = {".py", ".md", ".js", ".html", ".toml"}
+
+
+def files() -> list[Path]:
+    """Everything that is read by people: the package, its pages, the docs and the scripts."""
+    listed = subprocess.run(
+        ["git", "ls-files", "pellucid", "docs", "scripts", "README.md", "CONTRIBUTING.md"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    return [ROOT / name for name in listed if not MAY.match(name) and Path(name).suffix in SUFFIXES]
+
+
+def faults_of_names(text: str) -> Iterator[str]:
+    """Each name of a Python text that holds a word of the list."""
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type != tokenize.NAME:
+            continue
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", token.string).lower().split("_")
+        for word in words:
+            if word in IN_NAMES and words != ["heat", "map"]:
+                yield f"{token.start[0]}: {token.string}: say {IN_NAMES[word]}"
+        if token.string in IN_NAMES_WHOLE:
+            yield f"{token.start[0]}: {token.string}: say {IN_NAMES_WHOLE[token.string]}"
+
+
+def faults_of_text(text: str) -> Iterator[str]:
+    """Each line that holds a phrase of the list."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        for phrase, wanted in IN_TEXT.items():
+            found = re.search(phrase, line)
+            if found:
+                yield f"{number}: {found[0]}: say {wanted}"
+
+
+def test_the_words_of_the_list_are_found():
+    """The test can fail: a name, a whole name, and a phrase; a heat map is one."""
+    assert list(faults_of_names("heat_map = my_heat = LastRows\n")) == [
+        "1: my_heat: say temperature",
+        "1: LastRows: say OutputStates",
+    ]
+    assert list(faults_of_text("fine\na run that left the finite numbers")) == [
+        "2: left the finite numbers: say is NaN or infinite"
+    ]
+
+
+@pytest.mark.parametrize("area", ["pellucid", "docs", "scripts", "."])
+def test_what_people_read_has_the_words_of_the_field(area: str):
+    faults, count = [], 0
+    for path in files():
+        name = path.relative_to(ROOT)
+        if (name.parts[0] if len(name.parts) > 1 else ".") != area or not path.is_file():
+            continue
+        count += 1
+        text = path.read_text("utf-8")
+        found = [*faults_of_text(text)]
+        if path.suffix == ".py":
+            found += faults_of_names(text)
+        faults += [f"{name}:{fault}" for fault in found]
+    assert count
+    assert faults == []
