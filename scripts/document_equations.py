@@ -50,7 +50,8 @@ as the EQ-50 of a docstring, a setting or a report. The short names of the texts
 and a test holds the two equal. **Notation**: another way to write it, tested and run by nothing.
 **Program**: it is a part of the program itself, not a function of `pellucid/equations`.
 A test *by hand* has what is expected written into it; *another program's* compares with what
-another library answers; the rest hold an equation to a property or to another equation.
+another library answers; a *property* holds for numbers drawn at random; the *others* compare two
+equations, or the program with an equation. A test may be several of these; its author says which.
 """
 ERRATA_INTRODUCTION = """\
 # Errata
@@ -100,12 +101,13 @@ def _equation(number: int, entry: dict[str, Any], found: Evidence) -> str:
     kept = [words[kind] for kind in words if kind in kinds] or ["program"]
     if not _built(found) and "of" not in entry:
         kept = [NOT_YET]
+    of = [kind_of(test) for test in found.tests]
     counts = {
-        "by hand": sum(kind_of(test).by_hand for test in found.tests),
-        "another program's": sum(bool(kind_of(test).referees) for test in found.tests),
+        "by hand": sum(kind.by_hand for kind in of),
+        "another program's": sum(bool(kind.referees) for kind in of),
+        "properties": sum(kind.is_property for kind in of),
+        "others": sum(not (k.by_hand or k.referees or k.is_property) for k in of),
     }
-    rest = sum(not (kind_of(t).by_hand or kind_of(t).referees) for t in found.tests)
-    counts["others"] = rest
     tested = ", ".join(f"{count} {label}" for label, count in counts.items() if count) or NOT_YET
     return (
         f"| EQ-{number:02} | [{entry['title']}](equations/{where.link}) | {entry['place']} |"

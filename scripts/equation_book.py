@@ -692,8 +692,9 @@ def _labeled_tests(entry: Entry, found: dict[int, Evidence]) -> Iterator[str]:
     groups = {
         "by hand": [test for test in chosen if of[test].by_hand],
         "against another program": [test for test in chosen if of[test].referees],
-        "properties": [t for t in chosen if not (of[t].by_hand or of[t].referees)],
+        "properties": [test for test in chosen if of[test].is_property],
     }
+    groups["further"] = [test for test in chosen if not any(test in g for g in groups.values())]
     for label, group in groups.items():
         if group:
             links = ", ".join(test.link(UP) for test in group[:MOST_TESTS])

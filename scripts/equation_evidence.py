@@ -163,7 +163,12 @@ def _entry(found: dict[int, Evidence], number: int, place: Place) -> Evidence:
 
 def kind_of(test: Place) -> Kind:
     """What a test compares with; a module named as a whole tells nothing."""
-    return kinds(ROOT / test.path).get(test.name.rpartition(".")[2], Kind(False, ()))
+    return _kinds(ROOT / test.path).get(test.name.rpartition(".")[2], Kind(False, ()))
+
+
+@functools.cache
+def _kinds(path: Path) -> dict[str, Kind]:
+    return kinds(path)
 
 
 def read_table(name: str, kind: str, count: int) -> dict[int, dict[str, Any]]:
