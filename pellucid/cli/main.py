@@ -187,11 +187,11 @@ class _Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            from pellucid.core.config import nearest_name
+            from pellucid.core.config import did_you_mean
 
-            nearest = nearest_name(args[0], COMMAND_NAMES)
-            if nearest:
-                raise click.UsageError(f"{error.message} Did you mean {nearest}?", ctx) from None
+            meant = did_you_mean(args[0], COMMAND_NAMES)
+            if meant:
+                raise click.UsageError(f"{error.message} {meant.capitalize()}", ctx) from None
             raise
 
 

@@ -125,6 +125,15 @@ def nearest_name(name: str, names: Iterable[str]) -> str | None:
     return close[0] if close else None
 
 
+def did_you_mean(name: str, names: Iterable[str], around: str = "{}") -> str:
+    """``did you mean NAME?`` for the valid name closest to a misspelt one, else nothing.
+
+    ``around`` is what stands about it in a longer message, such as ``; {}`` or `` ({})``.
+    """
+    nearest = nearest_name(name, names)
+    return around.format(f"did you mean {nearest}?") if nearest else ""
+
+
 def _deep_copy(table: Mapping[str, Any]) -> dict[str, Any]:
     return {
         key: _deep_copy(value) if isinstance(value, Mapping) else value

@@ -11,7 +11,7 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from pellucid.core.config import nearest_name
+from pellucid.core.config import did_you_mean
 from pellucid.core.errors import ConfigError, CorruptError
 from pellucid.core.files import write_file
 from pellucid.core.tensors import load_tensors, read_metadata
@@ -160,9 +160,8 @@ class Capture:
     def entry(self, name: str) -> Entry:
         """The tensor called ``name`` with what it is. Raises ConfigError if there is none."""
         if name not in self.entries:
-            nearest = nearest_name(name, self.entries)
             raise ConfigError(
-                f"{name!r} was not captured" + (f"; did you mean {nearest}?" if nearest else ""),
+                f"{name!r} was not captured" + did_you_mean(name, self.entries, "; {}"),
                 hint='names() lists what was; only=("*",) captures everything',
             )
         return self.entries[name]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from torch import Tensor
 
-from pellucid.core.config import nearest_name
+from pellucid.core.config import did_you_mean
 from pellucid.core.errors import ConfigError
 from pellucid.inspection.notebook import html_matrix
 from pellucid.inspection.parts import Part
@@ -69,8 +69,7 @@ def select(described: Iterable[str], patterns: Iterable[str]) -> list[str]:
     faults = []
     for pattern in patterns:
         if not any(fnmatch.fnmatchcase(name, pattern) for name in names):
-            nearest = nearest_name(pattern, names)
-            faults.append(f"{pattern!r}" + (f" (did you mean {nearest}?)" if nearest else ""))
+            faults.append(f"{pattern!r}" + did_you_mean(pattern, names, " ({})"))
     if faults:
         raise ConfigError(
             f"each pattern must match an intermediate of this model, got {', '.join(faults)}",

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.core.config import nearest_name
+from pellucid.core.config import did_you_mean
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.files import open_replacement
 from pellucid.text.corpus.lines import iterate_lines
@@ -34,10 +34,7 @@ class WordVectors:
             raise ConfigError(f"count must be at least 1, got {count}")
         place = {each: index for index, each in enumerate(self.words)}
         if word not in place:
-            near = nearest_name(word, self.words)
-            raise DataError(
-                f"there is no vector for {word!r}", hint=f"did you mean {near!r}?" if near else ""
-            )
+            raise DataError(f"there is no vector for {word!r}", hint=did_you_mean(word, self.words))
         lengths = np.linalg.norm(self.matrix, axis=1)
         unit = self.matrix / np.where(lengths > 0, lengths, 1.0)[:, None]
         cosines = unit @ unit[place[word]]

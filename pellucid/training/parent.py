@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from pellucid.bundle import Bundle, load_any_bundle
-from pellucid.core.config import Config, nearest_name
+from pellucid.core.config import Config, did_you_mean
 from pellucid.core.errors import ConfigError
 from pellucid.model.config import ModelConfig
 from pellucid.model.seq2seq import PredictsTokens, SequenceModel
@@ -116,8 +116,7 @@ def freeze(model: SequenceModel, patterns: Iterable[str]) -> list[str]:
     for pattern in patterns:
         matching = [name for name, _ in named if fnmatch.fnmatchcase(name, pattern)]
         if not matching:
-            nearest = nearest_name(pattern, [name for name, _ in named])
-            guess = f"; did you mean {nearest}?" if nearest else ""
+            guess = did_you_mean(pattern, [name for name, _ in named], "; {}")
             faults.append(f"{pattern!r} matches no parameter{guess}")
         frozen += matching
     if faults:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.bundle import load_any_bundle
-from pellucid.core.config import apply_overrides, nearest_name, read_toml
+from pellucid.core.config import apply_overrides, did_you_mean, read_toml
 from pellucid.core.config_text import commented_toml
 from pellucid.core.errors import InputMissingError
 from pellucid.model.config import ModelConfig, known_settings
@@ -98,8 +98,7 @@ def _read(name: str) -> dict[str, Any]:
     path = Path(name)
     if path.suffix != ".toml" and not path.is_file():
         if name not in preset_names():
-            nearest = nearest_name(name, preset_names())
-            guess = f"did you mean {nearest}?" if nearest else "name a .toml file or a preset"
+            guess = did_you_mean(name, preset_names()) or "name a .toml file or a preset"
             raise InputMissingError(
                 f"there is no file and no preset {name!r}",
                 hint=f"{guess} (presets: {', '.join(preset_names())})",

@@ -8,7 +8,15 @@ import pydantic
 import pytest
 from pydantic import Field, model_validator
 
-from pellucid.core.config import Config, apply_overrides, nearest_name, read_toml, write_toml
+import pellucid
+from pellucid.core.config import (
+    Config,
+    apply_overrides,
+    did_you_mean,
+    nearest_name,
+    read_toml,
+    write_toml,
+)
 from pellucid.core.errors import ConfigError, InputMissingError
 
 
@@ -196,3 +204,18 @@ def test_an_override_may_not_reach_through_a_value():
 def test_the_nearest_name_is_near_or_there_is_none():
     assert nearest_name("max_step", ["max_steps", "max_epochs"]) == "max_steps"
     assert nearest_name("wheels", ["engine"]) is None
+
+
+def test_a_misspelt_name_is_answered_by_the_closest_one_and_by_nothing_if_none_is_close():
+    assert did_you_mean("trian", ["train", "translate"]) == "did you mean train?"
+    assert did_you_mean("trian", ["train"], "; {}") == "; did you mean train?"
+    assert did_you_mean("zzz", ["train"], " ({})") == ""
+
+
+def test_the_question_is_written_once():
+    """Every other file asks ``did_you_mean``; click writes its own beginning of a sentence."""
+    package = Path(pellucid.__file__).parent
+    texts = {path: path.read_text("utf-8") for path in package.rglob("*.py")}
+    asked = [path.name for path, text in texts.items() if "did you mean {" in text]
+    waits = ["load.py"]  # engines
+    assert [name for name in asked if name not in waits] == ["config.py"]

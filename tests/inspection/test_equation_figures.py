@@ -290,7 +290,7 @@ def test_unknown_names_are_all_told_with_what_was_meant():
     with pytest.raises(ConfigError) as caught:
         figure_names(("jacobian", "masks", "zzz"))
     assert str(caught.value) == (
-        "there is no figure 'jacobian' (did you mean 'jacobians'?), nor 'zzz'"
+        "there is no figure 'jacobian' (did you mean jacobians?), nor 'zzz'"
     )
     assert caught.value.hint == (
         "there are dot-products, exp-cosine, jacobian-statistics, jacobians, label-smoothing,"

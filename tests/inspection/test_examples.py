@@ -106,7 +106,7 @@ def test_the_command_lists_them_and_shows_those_that_are_named():
 def test_an_unknown_example_is_refused_with_what_was_meant():
     with pytest.raises(ConfigError) as caught:
         check_name("softmaxx")
-    assert str(caught.value) == "there is no example 'softmaxx' (did you mean 'softmax'?)"
+    assert str(caught.value) == "there is no example 'softmaxx' (did you mean softmax?)"
     assert caught.value.hint == "pellucid examples lists all of them"
     result = pellucid("examples", "zzz")
     assert (result.code, result.out) == (78, "")

@@ -54,7 +54,7 @@ def test_neighbors_go_by_the_angle_and_not_by_the_length():
 def test_a_word_without_a_vector_is_told_with_what_may_have_been_meant():
     with pytest.raises(DataError, match="there is no vector for 'hond'") as caught:
         VECTORS.nearest("hond")
-    assert caught.value.hint == "did you mean 'hound'?"
+    assert caught.value.hint == "did you mean hound?"
     with pytest.raises(ConfigError, match="count must be at least 1, got 0"):
         VECTORS.nearest("dog", 0)
 

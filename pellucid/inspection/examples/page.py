@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from pellucid.core.config import nearest_name
+from pellucid.core.config import did_you_mean
 from pellucid.core.errors import ConfigError
 
 ExampleName = Literal[
@@ -110,8 +110,7 @@ def check_name(name: str) -> ExampleName:
     for known in EXAMPLE_NAMES:
         if known == name:
             return known
-    nearest = nearest_name(name, EXAMPLE_NAMES)
-    meant = f" (did you mean {nearest!r}?)" if nearest else ""
+    meant = did_you_mean(name, EXAMPLE_NAMES, " ({})")
     raise ConfigError(
         f"there is no example {name!r}{meant}", hint="pellucid examples lists all of them"
     )

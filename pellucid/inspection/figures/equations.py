@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.core.config import nearest_name
+from pellucid.core.config import did_you_mean
 from pellucid.core.errors import ConfigError
 from pellucid.core.files import write_errors
 from pellucid.core.special import PAD_ID
@@ -72,8 +72,7 @@ def figure_names(wanted: Sequence[str]) -> tuple[FigureName, ...]:
     if unknown:
         faults = []
         for name in unknown:
-            nearest = nearest_name(name, FIGURE_NAMES)
-            faults.append(f"{name!r}" + (f" (did you mean {nearest!r}?)" if nearest else ""))
+            faults.append(f"{name!r}" + did_you_mean(name, FIGURE_NAMES, " ({})"))
         raise ConfigError(
             f"there is no figure {', nor '.join(faults)}",
             hint=f"there are {', '.join(FIGURE_NAMES[:-1])} and {FIGURE_NAMES[-1]}",
