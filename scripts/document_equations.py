@@ -16,6 +16,7 @@ from typing import Any
 from draw_architecture import PALETTES, draw
 from equation_book import (
     entries_by_number,
+    entries_of_erratum,
     erratum_anchor,
     figures_of,
     find_ties_once,
@@ -142,6 +143,9 @@ def errata_page() -> str:
             f"- Pellucid: {entry['handles']}",
             f"- Test: {_links(settled[number]) or 'none, for this is ' + entry['untested']}",
         ]
+        told = [f"[{each.title}](equations/{each.link})" for each in entries_of_erratum(number)]
+        if told:
+            lines.append(f"- In the book: {', '.join(told)}")
         figures = figures_of(entry)
         if figures:
             lines += ["", "| as printed | computed |", "|---|---|"]

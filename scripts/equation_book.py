@@ -144,6 +144,11 @@ def entries_by_number() -> dict[int, Entry]:
     return {n: entry for page in book() for entry in page.entries for n in entry.numbers}
 
 
+def entries_of_erratum(number: int) -> list[Entry]:
+    """The entries that tell of it."""
+    return [e for page in book() for e in page.entries if number in e.facts.get("er", ())]
+
+
 def pages_of_the_book(found: dict[int, Evidence]) -> dict[str, str]:
     """The text of every page, by the name of its file."""
     return {f"{page.name}.md": _write_page(page, found) for page in book()} | {

@@ -161,6 +161,10 @@ LOOKUPS = {
     "pre-norm": "stacks.md#pre-norm",
     "RoPE": "positions.md#rotary-positions-rope",
     "GELU": "feed-forward.md#gelu",
+    "cross entropy": "loss.md#cross-entropy",
+    "perplexity": "loss.md#cross-entropy",
+    "multi head attention": "heads.md#multi-head-attention-all-heads",
+    "how is padding handled": "masks.md#padding-mask",
 }
 
 
