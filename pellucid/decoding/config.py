@@ -1,5 +1,6 @@
 """What a search is asked for."""
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self, assert_never
@@ -207,13 +208,10 @@ class DecodingConfig(Config):
 
         Raises ConfigError as ``changed`` does.
         """
-        changes = {
-            "beam_size": beam_size,
-            "n_best": n_best,
-            "length_penalty": length_penalty,
-            "max_length": max_length,
-        }
-        return self.changed({name: value for name, value in changes.items() if value is not None})
+        given = beam_size, n_best, length_penalty, max_length
+        if all(each is None or isinstance(each, int | float) for each in given):
+            return _having(self, *given)
+        return _having.__wrapped__(self, *given)  # what cannot be remembered is refused there
 
     def best_alone(self) -> "DecodingConfig":
         """These settings where the first translation of a line is all that counts.
@@ -306,6 +304,25 @@ _MOST_STEPS = 1 << 13
 _MUST_PASSES = 16
 """Following required phrases costs about so many times as much."""
 _NOT_NEGATIVE = ("max_length_ratio", "coverage_penalty", "diversity_strength")
+
+
+@functools.lru_cache(maxsize=64, typed=True)
+def _having(
+    settings: DecodingConfig,
+    beam_size: int | None,
+    n_best: int | None,
+    length_penalty: float | None,
+    max_length: int | None,
+) -> DecodingConfig:
+    """Whoever translates line by line asks for the same settings each time; to check them takes a
+    tenth of a millisecond."""
+    changes = {
+        "beam_size": beam_size,
+        "n_best": n_best,
+        "length_penalty": length_penalty,
+        "max_length": max_length,
+    }
+    return settings.changed({name: value for name, value in changes.items() if value is not None})
 
 
 def _too_small(settings: DecodingConfig) -> list[str]:

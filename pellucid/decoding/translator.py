@@ -1,6 +1,7 @@
 """Text in, translations out, in order."""
 
 import dataclasses
+import functools
 import itertools
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
@@ -265,6 +266,7 @@ def translate_lines(
     return [blank_translation(line, settings) if line.is_blank else next(written) for line in lines]
 
 
+@functools.lru_cache(maxsize=64)
 def _searching(settings: DecodingConfig) -> DecodingConfig:
     """What the engine is to find: without that which is done with it afterwards."""
     is_ranked_anew = settings.mbr or settings.coverage_penalty

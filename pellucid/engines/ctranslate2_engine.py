@@ -1,5 +1,6 @@
 """The fast engine: CTranslate2 searches, in our batches, and we score what it found."""
 
+import functools
 import logging
 import math
 import threading
@@ -47,7 +48,8 @@ _KNOWN = frozenset(
 as it is when nobody asks for anything."""
 
 
-def setting_refusals(settings: DecodingConfig, vocabulary_size: int) -> list[str]:
+@functools.lru_cache(maxsize=64)
+def setting_refusals(settings: DecodingConfig, vocabulary_size: int) -> tuple[str, ...]:
     """Everything in ``settings`` that CTranslate2 does not do, or does otherwise than we."""
     if settings.beam_size == 1:  # when a beam search ends is no question of a greedy one
         settings = settings.model_copy(update={"patience": 1.0})
@@ -73,7 +75,7 @@ def setting_refusals(settings: DecodingConfig, vocabulary_size: int) -> list[str
         value = getattr(settings, name)
         if value is not None and value >= POSITIONS:
             faults.append(f"{name}={value}, as it numbers {POSITIONS - 1} tokens")
-    return faults
+    return tuple(faults)
 
 
 def _shown(name: str, value: Any) -> str:
@@ -162,7 +164,7 @@ class Ctranslate2Engine(Engine):
         watcher: SearchWatcher | None = None,
     ) -> list[str]:
         """Everything asked for that it cannot do, in words; empty if it can do it."""
-        faults = setting_refusals(settings, len(self._targets)) + line_refusals(lines)
+        faults = [*setting_refusals(settings, len(self._targets)), *line_refusals(lines)]
         if watcher is not None and watcher.wants_steps:
             faults.append("a search that is watched step by step")
         return faults
