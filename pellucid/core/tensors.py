@@ -1,8 +1,10 @@
 """Named tensors on disk, as safetensors: data that cannot run code."""
 
 import contextlib
+import dataclasses
 import hashlib
 import json
+import math
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -15,10 +17,23 @@ import torch
 from torch import Tensor
 
 from pellucid.core.errors import CorruptError, InputMissingError
-from pellucid.core.files import POINTER, POINTER_HINT, read_plain
+from pellucid.core.files import POINTER, POINTER_HINT, is_pointer, read_plain
 
 Shape = tuple[int, ...]
 _METADATA = "__metadata__"
+_DTYPES = {
+    "F64": torch.float64,
+    "F32": torch.float32,
+    "F16": torch.float16,
+    "BF16": torch.bfloat16,
+    "I64": torch.int64,
+    "I32": torch.int32,
+    "I16": torch.int16,
+    "I8": torch.int8,
+    "U8": torch.uint8,
+    "BOOL": torch.bool,
+}
+"""What safetensors calls the types that models here have."""
 _LONGEST_HEADER = 100_000_000
 """Bytes; the limit of safetensors itself."""
 _MOST_TENSORS = 100_000
@@ -73,6 +88,86 @@ def parse_tensors(content: bytes, path: Path) -> dict[str, Tensor]:
         return safetensors.torch.load(content)
     except (safetensors.SafetensorError, ValueError, KeyError, OverflowError) as error:
         raise CorruptError(f"{path} is not a readable safetensors file: {error}") from error
+
+
+class TensorFile(Mapping[str, Tensor]):
+    """The tensors of a safetensors file, each read when it is asked for and then forgotten.
+
+    The file is read, not mapped, and held to the rules of safetensors: its tensors fill it one
+    after the other, without holes and overlaps.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Raises InputMissingError if it cannot be read, CorruptError if it is no such file."""
+        self._path = path
+        with _reading(path):
+            if is_pointer(path):
+                raise CorruptError(
+                    f"{path} is a pointer of git-lfs, not the file", hint=POINTER_HINT
+                )
+            header = _header(path)
+            header.pop(_METADATA, None)
+            if len(header) > _MOST_TENSORS:
+                raise CorruptError(
+                    f"{path} must hold at most {_MOST_TENSORS:,} tensors, holds {len(header):,}"
+                )
+            self._entries = {name: _Entry.parse(each) for name, each in header.items()}
+            with path.open("rb") as file:
+                self._begin = 8 + int.from_bytes(file.read(8), "little")
+            end = 0
+            for name, entry in sorted(self._entries.items(), key=lambda each: each[1].begin):
+                if entry.begin != end:
+                    raise ValueError(f"{name} begins at byte {entry.begin} and not at {end}")
+                end += entry.size
+            if self._begin + end != path.stat().st_size:
+                raise ValueError(f"its tensors have {end:,} bytes, the file has others")
+
+    def __getitem__(self, name: str) -> Tensor:
+        """Raises KeyError, and as the constructor does."""
+        entry = self._entries[name]
+        content = bytearray(entry.size)
+        with _reading(self._path), self._path.open("rb", buffering=0) as file:
+            file.seek(self._begin + entry.begin)
+            place = 0
+            while place < entry.size:
+                count = file.readinto(memoryview(content)[place:])
+                if not count:
+                    raise ValueError(f"it ends within {name}")
+                place += count
+        if not content:
+            return torch.empty(entry.shape, dtype=entry.dtype)
+        return torch.frombuffer(content, dtype=entry.dtype).view(entry.shape)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Entry:
+    """What a header says of a tensor; ``begin`` counts from the end of the header."""
+
+    dtype: torch.dtype
+    shape: Shape
+    begin: int
+    size: int
+
+    @classmethod
+    def parse(cls, table: Mapping[str, Any]) -> "_Entry":
+        """Raises ValueError, KeyError, TypeError."""
+        shape = tuple(table["shape"])
+        begin, end = table["data_offsets"]
+        if table["dtype"] not in _DTYPES:
+            raise ValueError(f"unknown type {str(table['dtype'])[:20]}")
+        if not all(type(each) is int and each >= 0 for each in (*shape, begin, end)):
+            raise ValueError("shapes and offsets must be whole numbers, at least 0")
+        dtype = _DTYPES[table["dtype"]]
+        size = math.prod(shape) * dtype.itemsize
+        if end - begin != size:
+            raise ValueError(f"{size:,} bytes of a tensor in {end - begin:,}")
+        return cls(dtype, shape, begin, size)
 
 
 def read_metadata(path: Path) -> dict[str, str]:

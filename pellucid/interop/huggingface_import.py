@@ -2,10 +2,12 @@
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from pellucid import __version__
@@ -19,8 +21,8 @@ from pellucid.core.errors import (
 )
 from pellucid.core.files import LARGEST_TABLE, read_plain
 from pellucid.core.special import START_ID
-from pellucid.core.tensors import load_tensors
-from pellucid.interop.checks import prove_equal, refuse_to_overwrite
+from pellucid.core.tensors import TensorFile
+from pellucid.interop.checks import Converted, prove_equal, refuse_to_overwrite
 from pellucid.interop.marian_generation import decoding_table, read_generation
 from pellucid.interop.marian_layout import OUTPUT_BIAS, features_from_marian, layers_from_marian
 from pellucid.interop.marian_settings import MarianSettings
@@ -36,6 +38,7 @@ from pellucid.text.tokenizers.marian import MarianTokenizer
 _COPY_BIAS = -100.0
 """Added to the output of a START that copies another id: e⁻¹⁰⁰ of its probability is nothing
 beside any other, so that no second copy takes part in the softmax, and yet it is finite."""
+_ROWS_AT_ONCE = 1 << 12
 _log = logging.getLogger("pellucid")
 _SAFE_FILE, _TORCH_FILE = "model.safetensors", "pytorch_model.bin"
 
@@ -81,10 +84,9 @@ def _read(folder: Path) -> tuple[Bundle, list[str]]:
     faults += tensor_faults
     if len(sides) < 2 or embeddings is None or faults:  # both sides
         raise BundleError(f"{folder} is not a Marian model: {list_faults(faults)}")
-    tensors = {name: tensor.float() for name, tensor in tensors.items()}
     if generation.renormalize_logits and [settings.pad_token_id] in generation.bad_words_ids:
         # the other tokens share the probability of the padding: the same as if it had none
-        bias = tensors[OUTPUT_BIAS].clone()
+        bias = tensors[OUTPUT_BIAS].float().clone()
         bias[:, settings.pad_token_id] += _COPY_BIAS
         tensors[OUTPUT_BIAS] = bias
     tokenizers = _read_tokenizers(folder, sides)
@@ -100,7 +102,7 @@ def _read(folder: Path) -> tuple[Bundle, list[str]]:
     )
     prove_equal(
         bundle,
-        {**tensors, **embeddings.by_name(config)},
+        Converted(ChainMap(embeddings.by_name(config), tensors), torch.float32),
         settings,
         (dict(enumerate(side.rows)) for side in sides),
         _ours_by_row(sides[1]),
@@ -149,9 +151,10 @@ def _read_vocabularies(
     return sides, faults
 
 
-def _read_tensors(folder: Path) -> dict[str, Tensor]:
+def _read_tensors(folder: Path) -> MutableMapping[str, Tensor]:
+    """What is put among them stays in memory; of a safe file they come one at a time."""
     if (folder / _SAFE_FILE).exists():
-        return load_tensors(folder / _SAFE_FILE)
+        return ChainMap({}, TensorFile(folder / _SAFE_FILE))  # type: ignore[arg-type]  # only read
     if (folder / _TORCH_FILE).exists():
         return load_torch_tensors(folder / _TORCH_FILE)
     raise InputMissingError(
@@ -184,24 +187,29 @@ def _build(
 ) -> Seq2Seq:
     source, target = sides
     source_rows, target_rows = list(source.rows), list(target.rows)
-    bias = tensors[OUTPUT_BIAS].flatten()[target_rows]
+    bias = tensors[OUTPUT_BIAS].float().flatten()[target_rows]
     if target.start_is_copy:
         bias[START_ID] += _COPY_BIAS
     model = build_unfilled(config, len(source_rows), len(target_rows))
     assert isinstance(model, Seq2Seq)
 
-    # One tensor after another, so that no second model of reordered tensors is ever in memory.
+    # One tensor after another, and of a table some rows, so that no second model of reordered
+    # tensors is ever in memory.
     slots = model_tensors(model)
     for name, table, rows in (
         ("source_embedding.weight", embeddings.source, source_rows),
         ("target_embedding.weight", embeddings.target, target_rows),
         ("output_weight", embeddings.output, target_rows),
     ):
-        if name in slots:  # not where it is tied to one before it
-            tensor = features_from_marian(table[rows], 1)
-            fill_tensors({name: slots.pop(name)}, {name: tensor}, folder)
+        if name not in slots:  # tied to one before it
+            continue
+        slot = slots.pop(name).detach()
+        for begin in range(0, len(rows), _ROWS_AT_ONCE):
+            part = slice(begin, begin + _ROWS_AT_ONCE)
+            tensor = features_from_marian(table[rows[part]], 1)
+            fill_tensors({name: slot[part]}, {name: tensor}, folder)
     fill_tensors({"output_bias": slots.pop("output_bias")}, {"output_bias": bias}, folder)
-    for name, tensor in layers_from_marian(tensors, config):
+    for name, tensor in layers_from_marian(Converted(tensors, torch.float32), config):
         fill_tensors({name: slots.pop(name)}, {name: tensor}, folder)
     assert not slots, "every parameter has its place in the layout"
     return model.eval().requires_grad_(False)

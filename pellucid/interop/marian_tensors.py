@@ -1,7 +1,7 @@
 """Sees that the tensors of a Marian model are all there, all used, and of the right shape."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 
 import torch
 from torch import Tensor
@@ -42,7 +42,7 @@ class MarianEmbeddings:
 
 
 def check_tensors(
-    tensors: dict[str, Tensor], settings: MarianSettings, config: ModelConfig
+    tensors: MutableMapping[str, Tensor], settings: MarianSettings, config: ModelConfig
 ) -> tuple[MarianEmbeddings | None, list[str]]:
     """The embeddings, or None; and every fault, each with the name of its tensor.
 
@@ -66,10 +66,14 @@ def check_tensors(
         for name in sorted(tensors)
         if name not in shapes and name not in POSITIONS
     ]
-    for name, shape in shapes.items():
-        if name in tensors and tuple(tensors[name].shape) != shape:
-            faults.append(f"{name} should be {shape}, is {tuple(tensors[name].shape)}")
-    for name, tensor in sorted(tensors.items()):
+    differ = {
+        name: found
+        for name, shape in shapes.items()
+        if name in tensors and (found := tuple(tensors[name].shape)) != shape
+    }
+    faults += [f"{name} should be {shapes[name]}, is {found}" for name, found in differ.items()]
+    for name in sorted(tensors):  # one at a time: each may be read from the disk here
+        tensor = tensors[name]
         if tensor.dtype not in _FLOATS:
             faults.append(f"{name} should hold floating-point numbers, holds {tensor.dtype}")
         elif not bool(tensor.isfinite().all()):

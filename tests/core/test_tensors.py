@@ -9,7 +9,7 @@ import safetensors.torch
 import torch
 
 from pellucid.core.errors import CorruptError, InputMissingError
-from pellucid.core.tensors import fingerprint, load_tensors, save_tensors
+from pellucid.core.tensors import TensorFile, fingerprint, load_tensors, save_tensors
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64])
@@ -21,12 +21,13 @@ def test_tensors_come_back_to_the_last_bit(dtype: torch.dtype, tmp_path: Path):
         "nothing": torch.empty(0, 3, dtype=dtype),
     }
     save_tensors(tmp_path / "x.safetensors", tensors)
-    loaded = load_tensors(tmp_path / "x.safetensors")
-    assert loaded.keys() == tensors.keys()
-    for name, tensor in tensors.items():
-        assert torch.equal(loaded[name], tensor)
-        assert loaded[name].dtype == dtype
-        assert fingerprint(loaded[name]) == fingerprint(tensor)
+    for read in (load_tensors, TensorFile):
+        loaded = read(tmp_path / "x.safetensors")
+        assert loaded.keys() == tensors.keys()
+        for name, tensor in tensors.items():
+            assert torch.equal(loaded[name], tensor)
+            assert loaded[name].dtype == dtype
+            assert fingerprint(loaded[name]) == fingerprint(tensor)
 
 
 def test_tensors_that_share_memory_are_written_once_each(tmp_path: Path):
@@ -93,3 +94,35 @@ def test_a_failure_of_safetensors_without_a_number_is_told_in_its_own_words(
     monkeypatch.setattr(safetensors.torch, "save_file", fail)
     with pytest.raises(OSError, match="strange"):
         save_tensors(tmp_path / "x.safetensors", {})
+
+
+ENTRY = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}
+FAULTY = {
+    "a hole": ({"a": ENTRY, "b": {**ENTRY, "data_offsets": [12, 20]}}, "begins at byte 12"),
+    "an overlap": ({"a": ENTRY, "b": {**ENTRY, "data_offsets": [4, 12]}}, "begins at byte 4"),
+    "bytes left over": ({"a": ENTRY}, "its tensors have 8 bytes"),
+    "an unknown type": ({"a": {**ENTRY, "dtype": "F7"}}, "unknown type F7"),
+    "a negative size": ({"a": {**ENTRY, "shape": [-1, -2]}}, "at least 0"),
+    "a size that is no number": ({"a": {**ENTRY, "shape": [True]}}, "at least 0"),
+    "another size": ({"a": {**ENTRY, "shape": [3]}}, "12 bytes of a tensor in 8"),
+    "no entry": ({"a": 7}, "is not a readable safetensors file"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTY)
+def test_a_header_that_does_not_describe_its_file_is_refused(fault: str, tmp_path: Path):
+    header, message = FAULTY[fault]
+    path = tmp_path / "x.safetensors"
+    text = json.dumps(header).encode()
+    path.write_bytes(len(text).to_bytes(8, "little") + text + bytes(16))
+    with pytest.raises(CorruptError, match=message):
+        TensorFile(path)
+
+
+def test_a_file_that_was_cut_short_after_it_was_opened_is_refused(tmp_path: Path):
+    path = tmp_path / "x.safetensors"
+    save_tensors(path, {"a": torch.ones(4)})
+    opened = TensorFile(path)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(CorruptError, match="it ends within a"):
+        opened["a"]

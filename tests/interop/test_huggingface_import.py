@@ -537,8 +537,8 @@ print(peak() - before)
 """
 
 
-def test_an_import_never_holds_a_third_model_in_memory(opus: Path, tmp_path: Path):
-    """Reordered, deep-copied and widened to float64, a model was there up to nine times."""
+def test_an_import_never_holds_a_second_model_in_memory(opus: Path, tmp_path: Path):
+    """The tensors of the file come one at a time: for the checks, the model and the self-check."""
     wide = small_bundle(d_model=128, d_ff=1 << 14)
     export_huggingface(wide, tmp_path / "wide")
     size = (tmp_path / "wide" / "model.safetensors").stat().st_size
@@ -550,4 +550,4 @@ def test_an_import_never_holds_a_third_model_in_memory(opus: Path, tmp_path: Pat
         text=True,
         check=True,
     )
-    assert int(result.stdout) < 2.8 * size
+    assert int(result.stdout) < 1.8 * size
