@@ -8,7 +8,7 @@ import pytest
 import torch
 from small_bundle import SENTENCES, small_bundle, tokenizer
 
-from pellucid.core.errors import ConfigError, DataError
+from pellucid.core.errors import ConfigError, DataError, PellucidError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
@@ -186,7 +186,7 @@ def test_a_model_in_training_is_left_as_it_was():
     bundle.model.get_parameter(
         next(n for n, _ in bundle.model.named_parameters())
     ).data += torch.nan
-    with pytest.raises(Exception, match="no translation is possible"):
+    with pytest.raises(PellucidError, match="no translation is possible"):
         Translator(bundle, SETTINGS).translate("un")
     assert [module.training for module in bundle.model.modules()] == before
     assert not torch.is_inference_mode_enabled()

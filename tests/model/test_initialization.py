@@ -64,8 +64,10 @@ def test_an_untied_last_matrix_is_drawn_by_xavier():
 
 
 def test_biases_start_at_zero_and_gains_at_one():
-    for name, parameter in model(attention_bias=True, output_bias=True).named_parameters():
-        if name.endswith(("bias", "b_qkv", "b_o")):
-            assert (parameter == 0).all(), name
-        elif name.endswith("gain"):
-            assert (parameter == 1).all(), name
+    parameters = dict(model(attention_bias=True, output_bias=True).named_parameters())
+    biases = [name for name in parameters if name.endswith(("bias", "b_qkv", "b_o"))]
+    gains = [name for name in parameters if name.endswith("gain")]
+    assert biases
+    assert gains
+    assert all((parameters[name] == 0).all() for name in biases), biases
+    assert all((parameters[name] == 1).all() for name in gains), gains
