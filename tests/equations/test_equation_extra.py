@@ -99,6 +99,8 @@ def test_er_24_the_argument_is_scaled_and_not_the_softmax():
     close(scaled_softmax(s, 2).sum(), 1.0)
     close((softmax(s) / 2).sum(), 0.5)
     close(scaled_softmax(s, 2), softmax(torch.tensor([0.5, 1, 2])))
+    query, key = torch.tensor([[1.0, 1, 1, 1]]), torch.tensor([[1.0, 0, 0, 0], [0, 0, 2, 0]])
+    close(attention_weights(query, key), scaled_softmax(torch.tensor([[1.0, 2]]), 2))
 
 
 @pytest.mark.property

@@ -6,7 +6,7 @@ import pytest
 import torch
 from equation_checks import close, self_attention_weights
 
-from pellucid.equations.attention import attention_scores, attention_weights
+from pellucid.equations.attention import attention_weights
 from pellucid.equations.embedding import shift_right
 from pellucid.equations.heads import merge_heads, multi_head_attention, two_stage_weights
 from pellucid.equations.masks import causal_mask, masked_softmax
@@ -18,7 +18,12 @@ from pellucid.equations.notation.angles import (
     exp_cosine_crossing,
 )
 from pellucid.equations.notation.columns import weights_columns
-from pellucid.equations.notation.entrywise import attention_head, joint_rank
+from pellucid.equations.notation.entrywise import (
+    attention_head,
+    attention_normalizer,
+    attention_weight,
+    joint_rank,
+)
 from pellucid.equations.positions import add_positions, sinusoidal_positions
 from pellucid.equations.residual import add_and_norm
 from pellucid.equations.softmax import softmax
@@ -124,12 +129,15 @@ def test_er_09_and_46_the_shift_starts_at_the_second_row():
     assert shift_right(labels, start).tolist() == [start, *words]
 
 
+@pytest.mark.by_hand
 def test_er_15_every_query_has_its_own_normalizer():
-    """ER-15, EQ-54: Σⱼ exp differs between rows."""
-    scores = attention_scores(torch.eye(2), torch.tensor([[1.0, 0], [1, 0], [0, 1]]))
-    s = scores.exp().sum(-1)
-    assert (s[0] - s[1]).abs() > 0.5
-    close(scores.exp() / s.unsqueeze(-1), softmax(scores))
+    """ER-15, EQ-54: Σⱼ exp is 2e^{1/√2} + 1 for the first query, 2 + e^{1/√2} for the second."""
+    queries, keys = torch.eye(2), torch.tensor([[1.0, 0], [1, 0], [0, 1]])
+    e = math.exp(1 / math.sqrt(2))
+    close(attention_normalizer(queries[0], keys), 2 * e + 1)
+    close(attention_normalizer(queries[1], keys), 2 + e)
+    close(attention_weight(queries[0], keys, 2), 1 / (2 * e + 1))
+    close(attention_weight(queries[1], keys, 2), e / (2 + e))
 
 
 @pytest.mark.property
@@ -154,6 +162,7 @@ def test_er_19_the_embedding_is_added_once():
 def test_er_21_heads_stand_side_by_side():
     """ER-21, EQ-88: stacked on top of each other they cannot multiply W_O."""
     heads, w_o = torch.randn(4, 5, 3), torch.randn(12, 7)
+    assert merge_heads(heads)[1].equal(torch.cat([head[1] for head in heads]))
     assert (merge_heads(heads) @ w_o).shape == (5, 7)
     with pytest.raises(RuntimeError, match="cannot be multiplied"):
         heads.flatten(0, 1) @ w_o
@@ -163,7 +172,11 @@ def test_er_21_heads_stand_side_by_side():
 def test_er_22_two_stages_see_fewer_dimensions():
     """ER-22, EQ-87: D = 16, h = 4, dₖ = 4: joint rank 4, not 16; a wide stage 1 loses none."""
     assert joint_rank(torch.randn(4, 16, 4)) == 16
-    assert joint_rank(two_stage_weights(torch.randn(16, 4), torch.randn(4, 4, 4))) == 4
+    shared, per_head = torch.randn(16, 4), torch.randn(4, 4, 4)
+    both = two_stage_weights(shared, per_head)
+    assert joint_rank(both) == 4
+    x = torch.randn(3, 16)
+    close(x @ both[2], x @ shared @ per_head[2])
     assert joint_rank(torch.randn(16, 16) @ torch.randn(4, 16, 4)) == 16
 
 
@@ -180,8 +193,9 @@ def test_er_25_and_26_keys_are_what_is_random():
 def test_er_28_an_identity_for_the_output_projection_gives_bayesuvius():
     """ER-28, EQ-68: without W^O the heads are only merged."""
     x = torch.randn(3, 6)
-    w_q, w_k, w_v, _ = self_attention_weights()
+    w_q, w_k, w_v, w_o = self_attention_weights()
     merged = merge_heads(
         torch.stack([attention_head(x, x, x, w_q[i], w_k[i], w_v[i]) for i in range(2)])
     )
     close(multi_head_attention(x, x, x, w_q, w_k, w_v, torch.eye(6)), merged)
+    close(multi_head_attention(x, x, x, w_q, w_k, w_v, w_o), merged @ w_o)

@@ -21,6 +21,7 @@ from pellucid.equations.losses import cross_entropy, smooth_labels
 from pellucid.equations.masks import causal_mask, masked_softmax
 from pellucid.equations.normalization import l2_centered_norm, layer_norm
 from pellucid.equations.notation.angles import dot_product_variance
+from pellucid.equations.notation.columns import feed_forward_columns
 from pellucid.equations.notation.jacobian import jacobian_pair, jacobian_statistics
 from pellucid.equations.notation.other_smoothings import (
     smooth_labels_excluding_label,
@@ -71,6 +72,8 @@ def test_er_32_the_network_acts_on_features():
     changed[1] += 1
     difference = feed_forward(changed, *parts) - feed_forward(x, *parts)
     assert difference.abs().sum(-1).gt(0).tolist() == [False, True, False]
+    w_1, b_1, w_2, b_2 = parts
+    close(feed_forward_columns(x.T, w_1.T, b_1, w_2.T, b_2), feed_forward(x, *parts).T)
 
 
 @pytest.mark.property
