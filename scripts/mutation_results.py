@@ -33,6 +33,8 @@ class FileResult:
     commit: str = ""
     tried: list[dict[str, Any]] = field(default_factory=list)
     """Line, kind, before and after of each, its verdict, and the test that noticed it."""
+    tests: list[str] = field(default_factory=list)
+    """Files of tests that noticed its mutants: where a refresh looks."""
     is_new: bool = True
 
     def take(self, known: dict[str, Any]) -> bool:
@@ -40,6 +42,7 @@ class FileResult:
         for each in known.get("files", []):
             if (each["area"], each["content"]) == (self.area, self.content):
                 self.commit, self.tried, self.is_new = each["commit"], each["tried"], False
+                self.tests = each["tests"]
                 return True
         return False
 
@@ -59,6 +62,7 @@ class FileResult:
             for mutant in self.chosen
             if verdicts.get(mutant, {}).get("verdict", "unable") != "unable"
         ]
+        self.tests = sorted({each["by"].partition("::")[0] for each in self.tried} - {""})
 
 
 def read_result(folder: Path) -> dict[str, Any]:
@@ -138,6 +142,7 @@ def as_table(results: list[FileResult], reasons: dict[tuple[str, str, str], str]
                 "content": result.content,
                 "commit": result.commit,
                 "mutants": result.mutants,
+                "tests": result.tests,
                 "tried": tried,
             }
         )
