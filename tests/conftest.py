@@ -1,4 +1,4 @@
-"""Shapes written in signatures are executed: the hook is installed before pellucid is imported.
+"""Shapes written in signatures are checked: the hook is installed before pellucid is imported.
 
 One Chromium serves all tests that need a browser: a process can hold no second one.
 """
@@ -6,6 +6,7 @@ One Chromium serves all tests that need a browser: a process can hold no second 
 import os
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,9 +16,28 @@ if TYPE_CHECKING:
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side; two cores are shared
 
-from jaxtyping import install_import_hook
+import shapes
 
-install_import_hook(["pellucid.equations", "pellucid.model"], "beartype.beartype")
+shapes.install(["pellucid.decoding", "pellucid.equations", "pellucid.model"])
+
+WHOLE_RUNS = {
+    "cli",
+    "distributed",
+    "faults",
+    "learning",
+    "readme",
+    "serve",
+    "serve_page",
+    "training",
+}
+"""Folders of tests that train or serve whole models, in which checking would take most of the time.
+The other folders run every function that has a shape in its signature."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    folder = item.path.relative_to(Path(__file__).parent).parts[0]
+    shapes.check(is_on=folder not in WHOLE_RUNS and "resumed_equals" not in item.path.name)
 
 
 @pytest.fixture(scope="session")

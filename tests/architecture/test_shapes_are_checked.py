@@ -1,0 +1,35 @@
+"""Shapes in signatures are no comments: while checks are on, a call with other shapes fails."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from jaxtyping import TypeCheckError
+from torch import Tensor
+
+import shapes
+from pellucid.decoding.search.candidates import best_candidates
+from pellucid.equations.attention import dot_products
+from pellucid.model.layers import linear
+
+WRONG_CALLS: dict[str, Callable[[], object]] = {
+    "equations: queries and keys of different widths": lambda: dot_products(ones(2, 3), ones(4, 5)),
+    "model: a weight of another width than its input": lambda: linear(ones(2, 3), ones(4, 5), None),
+    "decoding: one dimension too many": lambda: best_candidates(ones(2, 3, 4), 1),
+}
+
+
+def ones(*shape: int) -> Tensor:
+    return torch.ones(shape)
+
+
+@pytest.mark.parametrize("name", WRONG_CALLS)
+def test_a_call_with_a_wrong_shape_fails_by_its_signature(name: str):
+    with pytest.raises(TypeCheckError):
+        WRONG_CALLS[name]()
+
+
+def test_whole_runs_are_not_slowed_down_by_checks():
+    shapes.check(is_on=False)
+    with pytest.raises(RuntimeError, match="mat1 and mat2|size mismatch|must match"):
+        dot_products(ones(2, 3), ones(4, 5))

@@ -1,0 +1,100 @@
+"""Shapes written in signatures are checked when a test calls a function that has them.
+
+``install`` must run before the first import of ``pellucid``. It does what jaxtyping's import hook
+does, for methods and for functions and classes at the top of a module. That hook also decorates
+functions inside functions, so that each call of the outer one compiles a type checker again, which
+took more than half of the suite's time.
+"""
+
+import ast
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+from collections.abc import Sequence
+from types import CodeType, ModuleType
+
+import jaxtyping
+
+_SHAPED = {"Bool", "Float", "Int", "Num", "Shaped", "UInt8"}
+_DECORATOR = "@__import__('jaxtyping').jaxtyped(typechecker=__import__('beartype').beartype)"
+
+
+def install(packages: Sequence[str]) -> None:
+    """Check the shapes of these packages from now on."""
+    sys.meta_path.insert(0, _Finder(tuple(packages)))
+
+
+def check(*, is_on: bool) -> None:
+    """Switch the checks on or off, for whatever is called from now on."""
+    jaxtyping.config.update("jaxtyping_disable", not is_on)
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def __init__(self, packages: tuple[str, ...]) -> None:
+        self._packages = packages
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if not any(name == each or name.startswith(f"{each}.") for each in self._packages):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.origin is not None:
+            spec.loader = _Loader(name, spec.origin)
+        return spec
+
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    def get_code(self, fullname: str) -> CodeType:
+        """Compiled each time: a file of cached bytecode would be taken for the undecorated one."""
+        path = self.get_filename(fullname)
+        return self.source_to_code(self.get_data(path), path)
+
+    def source_to_code(self, data: bytes, path: str, *, _optimize: int = -1) -> CodeType:  # type: ignore[override]
+        tree = ast.parse(data, path)
+        for node in tree.body:
+            if isinstance(node, ast.ClassDef):
+                for member in node.body:
+                    _decorate(member, last=True)
+                _decorate(node, last=False)  # first, so that a dataclass is made before
+            else:
+                _decorate(node, last=True)
+        return compile(
+            ast.fix_missing_locations(tree), path, "exec", dont_inherit=True, optimize=_optimize
+        )
+
+
+def _decorate(node: ast.stmt, *, last: bool) -> None:
+    if not isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return
+    if isinstance(node, ast.ClassDef):
+        hints = [field.annotation for field in node.body if isinstance(field, ast.AnnAssign)]
+        has_shapes = any(map(_is_shape, hints))
+    else:
+        has_shapes = _keep_shapes_alone(node)
+
+    if has_shapes:
+        decorator = ast.parse(f"{_DECORATOR}\ndef _(): ...").body[0].decorator_list[0]  # type: ignore[attr-defined]
+        ast.copy_location(decorator, node)
+        node.decorator_list.insert(len(node.decorator_list) if last else 0, decorator)
+
+
+def _keep_shapes_alone(node: ast.FunctionDef) -> bool:
+    """Leave the other types to mypy, which knows protocols; False if no shape is there."""
+    arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    arguments += [each for each in (node.args.vararg, node.args.kwarg) if each]
+    hints = [each.annotation for each in arguments if each.annotation]
+    if not any(map(_is_shape, [*hints, *([node.returns] if node.returns else [])])):
+        return False
+    for argument in arguments:
+        if argument.annotation and not _is_shape(argument.annotation):
+            argument.annotation = None
+    if node.returns and not _is_shape(node.returns):
+        node.returns = None
+    return True
+
+
+def _is_shape(hint: ast.expr) -> bool:
+    """True for a type such as ``Float[Tensor, "a b"]``, alone or inside another."""
+    return any(isinstance(name, ast.Name) and name.id in _SHAPED for name in ast.walk(hint))
