@@ -36,3 +36,6 @@ Cell = Literal["lstm", "gru"]
 
 RecurrentAttention = Literal["additive", "dot", "general"]
 """How a recurrent decoder scores the states of the source."""
+
+Schedule = Literal["paper", "inverse_root", "cosine", "linear", "plateau", "constant"]
+"""How the learning rate goes, computed by ``pellucid.equations.schedules``."""

@@ -7,6 +7,7 @@ from pydantic import Field, field_validator, model_validator
 
 from pellucid.core.config import Config
 from pellucid.decoding.config import DecodingConfig
+from pellucid.equations.choices import Schedule
 from pellucid.model.config import ModelConfig
 from pellucid.text.config import DataConfig, TokenizerConfig
 
@@ -185,9 +186,7 @@ class TrainingConfig(Config):
     gives there, (d_model · warmup_steps)^-0.5. ``paper`` takes none."""
     warmup_steps: int = Field(4000, ge=1)
     """Updates over which the rate rises linearly."""
-    schedule: Literal["paper", "inverse_root", "cosine", "linear", "plateau", "constant"] = (
-        "inverse_root"
-    )
+    schedule: Schedule = "inverse_root"
     """How the rate falls after the warm-up. ``paper`` is eq. (3) as it stands, ``inverse_root``
     the same curve with a peak of one's own. ``cosine`` and ``linear`` fall towards zero at
     ``max_steps`` or ``max_epochs``, or at ``max_minutes`` by the clock; ``plateau`` falls when

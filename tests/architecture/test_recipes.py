@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FILES = {"An activation": 2, "A norm": 2, "Positions": 2}
+FILES = {"An activation": 2, "A norm": 2, "Positions": 2, "A learning rate schedule": 3}
 """How many files each recipe touches: as many as its heading says."""
 COUNTS = {1: "one file", 2: "two files", 3: "three files"}
 
 TRY = """
+from pathlib import Path
 import torch
 from tiny_models import VARIANTS, sources, targets, tiny_model
 from pellucid.equations import transformer
@@ -46,8 +47,14 @@ for name, value in CHOSEN.items():
 assert "it has no activation=squared_relu" in foreign_switches(tiny_model(**CHOSEN).config)
 
 from tiny_runs import SETTINGS
+from pellucid.training.journal import read_journal
 settings = [*SETTINGS, *(f"model.{name}={value}" for name, value in CHOSEN.items())]
-result = train(read_config("demo", [*settings, "training.max_steps=1"]), "run")
+settings += ["training.schedule=square", "training.learning_rate=0.004"]
+result = train(read_config("demo", [*settings, "training.max_steps=2"]), "run")
+events = read_journal(Path("run/journal.jsonl"))
+rates = [each["learning_rate"] for each in events if each["event"] == "train"]
+# one of four steps of the warm-up, times the square of the half that remains; then the end
+assert rates == [0.004 * 1 / 4 * (1 - 0.5) ** 2, 0.0], rates
 print("trained", result)
 """
 
