@@ -1,4 +1,4 @@
-"""Attention before the Transformer: a decoder's state looks over the encoder's states."""
+"""Attention before the Transformer: a decoder's state attends to the encoder's states."""
 
 import torch
 from jaxtyping import Bool, Float

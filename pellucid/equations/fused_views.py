@@ -15,7 +15,7 @@ _CHUNK_ROWS = 1024
 
 @dataclasses.dataclass(frozen=True)
 class TeacherRows:
-    """What another model says at the same places, and how much it counts."""
+    """What a teacher model predicts at the same positions, and how much it counts."""
 
     hidden: Float[Tensor, "row teacher_size"]
     weight: Float[Tensor, "vocabulary teacher_size"]

@@ -1,4 +1,4 @@
-"""What training makes small: the cross-entropy of the right words."""
+"""Losses: the cross-entropy of the right words, and what belongs to it."""
 
 from typing import Literal, assert_never
 

@@ -1,4 +1,4 @@
-"""Masks: who may look at whom. True = may attend, everywhere in Pellucid."""
+"""Masks: who may attend to whom. True = may attend, everywhere in Pellucid."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Where a word stands: without this, attention cannot tell one order from another."""
+"""Positions: without them, attention cannot tell one order of the words from another."""
 
 from collections.abc import Mapping
 from typing import assert_never

@@ -1,4 +1,4 @@
-"""What keeps a model from learning its text by heart: dropout, R-Drop and a teacher."""
+"""Regularization: dropout, R-Drop and distillation from a teacher."""
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor

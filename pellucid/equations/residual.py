@@ -1,4 +1,4 @@
-"""Around every sublayer: add what came in, and normalize."""
+"""Residual connections, with the norm after the sum or before the sublayer."""
 
 from collections.abc import Callable
 

@@ -202,7 +202,9 @@ def test_sources_are_cited_by_names_that_their_page_defines(writer: ModuleType):
     files = [each for root in roots for each in sorted(root.rglob("*.*")) if each.is_file()]
     files += sorted(ROOT.glob("*.md"))
     kinds_of_text = {".py", ".md", ".toml", ".js", ".css", ".html"}
-    cited = re.compile(r"\bseeds? 00\d|\b00[0-4] (?:§|Def|\()|\bseed documents?", re.IGNORECASE)
+    cited = re.compile(
+        r"\bseeds? 00\d|Source: 00\d|\b00[0-4] (?:§|Def|\()|\bseed documents?", re.IGNORECASE
+    )
     found = [
         f"{path.relative_to(ROOT)}: {each}"
         for path in files

@@ -186,7 +186,7 @@ def beam_search(
 
         score = Σ log p(token) / penalty(length)
 
-    EQ: 127, 128.  Source: 004, "Before Transformers"; Wu et al. (2016), §7 (penalty).
+    EQ: 127, 128.  Source: Lee, Before Transformers; Wu et al. (2016), §7 (penalty).
 
     The penalty is that of ``length_penalty_kind``. A stop finishes a hypothesis if it is among the
     ``beam_size`` best candidates; at the maximum length it is forced, and its log-probability

@@ -32,7 +32,7 @@ def greedy_search(
 ) -> list[Hypothesis]:
     """Append the likeliest token until it is STOP, which is forced at the maximum length.
 
-    EQ: 123, 125, 128.  Source: 004, "Before Transformers".
+    EQ: 123, 125, 128.  Source: Lee, Before Transformers.
 
     Of equally likely tokens the one with the lowest id is taken. Raises PellucidError if the
     model gives no finite number.
