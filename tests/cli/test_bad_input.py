@@ -67,7 +67,7 @@ def test_training_files_of_different_lengths(pair: tuple[Path, Path], tmp_path: 
     assert result.code == 65
     assert (
         f"both sides must have as many lines, got 8 in {pair[0]} and 7 in {pair[1]};"
-        " by their lengths they part near line "
+        " they part near line "
     ) in result.error_line
     assert "; hint: compare the files around line " in result.error_line
     assert list((tmp_path / "out").iterdir()) == []

@@ -3,6 +3,7 @@
 import functools
 import gzip
 import logging
+import random
 import re
 from pathlib import Path
 
@@ -264,6 +265,26 @@ def test_training_is_warned_in_one_line_a_kind(tmp_path, pairs, caplog):
         f"{source} and {target}: duplicate in 1 of {count} pairs, first in line {count - 1};"
         " see pellucid check",
     ]
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_training_is_warned_of_sides_that_are_shifted(tmp_path, caplog, lost):
+    """A line is lost on one side, another on the other, and all between belong to a neighbor."""
+    choose = random.Random(1)
+    lines = [" ".join(["word"] * choose.randint(1, 40)) for _ in range(3000)]
+    sides = [list(lines), [line.replace("word", "mot") for line in lines]]
+    del sides[lost][300], sides[1 - lost][900]
+    source, target = write(tmp_path, list(zip(*sides, strict=True)))
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        warn_of_faults(source, target)
+    said = re.fullmatch(
+        f"{source} and {target}: from line (\\d+) to (\\d+) the two sides look shifted against"
+        " each other; see pellucid check",
+        caplog.messages[0],
+    )
+    assert said is not None
+    assert abs(int(said[1]) - 301) <= 5
+    assert abs(int(said[2]) - 900) <= 5
 
 
 def test_the_short_form_stops_early(tmp_path, pairs):

@@ -85,7 +85,7 @@ def test_different_line_counts_are_named_with_the_line_where_they_part(tmp_path)
     message, line = str(caught.value).rsplit(" ", 1)
     assert message == (
         f"both sides must have as many lines, got 400 in {files.sources[0]} and 399 in"
-        f" {files.targets[0]}; by their lengths they part near line"
+        f" {files.targets[0]}; they part near line"
     )
     assert abs(int(line) - 123) <= 3
     assert caught.value.hint == (

@@ -57,31 +57,6 @@ def test_a_cache_that_cannot_be_written_is_named(tmp_path):
         build(tmp_path, write_files(tmp_path))
 
 
-def make_shifted(count):
-    random = np.random.default_rng(1)
-    lengths = random.integers(1, 40, count)
-    sources = [" ".join("a" * int(length)) for length in lengths]
-    targets = [" ".join("x" * int(length + random.integers(0, 2))) for length in lengths]
-    del sources[300], targets[900]
-    return sources, targets
-
-
-def test_shifted_sides_are_told_by_the_lines_of_the_files(tmp_path, caplog):
-    sources, targets = make_shifted(3000)
-    sources[:100] = [""] * 100  # dropped pairs must not confuse the line numbers
-    files = write_files(tmp_path, sources, targets)
-    with caplog.at_level(logging.WARNING, logger="pellucid"):
-        store = build(tmp_path, files, max_length=100)
-    first, last = store.report.slipped
-    assert abs(first - 301) <= 5
-    assert abs(last - 900) <= 5
-    assert caplog.messages[-1] == (
-        f"{files.sources[0]}: from pair {first} to {last} the two sides look shifted against"
-        " each other; compare them there"
-    )
-    assert TokenStore.open(store.folder).report == store.report
-
-
 ARRAYS = [
     f"{side}.{kind}" for side in ("source", "target") for kind in ("ids", "lengths", "begins")
 ]
@@ -157,7 +132,7 @@ def test_ids_of_an_odd_size_are_refused(tmp_path, content, size):
 
 def described(**changes):
     types = {"source_type": "<u2", "target_type": "<u2", "length_type": "<u2"}
-    report = {"read": 6, "kept": 2, "empty": 2, "too_long": 2, "slipped": None}
+    report = {"read": 6, "kept": 2, "empty": 2, "too_long": 2}
     return json.dumps({**types, "report": report, **changes}).encode()
 
 
@@ -166,7 +141,7 @@ def described(**changes):
     [
         (b"{", "is damaged: JSONDecodeError"),
         (b"{}", "is damaged: KeyError"),
-        (b'{"report": {"slipped": null}}', "is damaged: KeyError"),
+        (b'{"report": {}}', "is damaged: KeyError"),
         (described(parts=[2], source_type="<f8"), "types must be <u2 or <u4, got .*<f8"),
         (described(parts=[3]), "parts of 3 pairs, not of 2"),
         (described(parts=[2], more=1), "is damaged: TypeError"),

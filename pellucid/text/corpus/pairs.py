@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, assert_never
 
-import numpy as np
-
 from pellucid.core.errors import DataError
-from pellucid.text.check.lengths import first_suspicious_line
+from pellucid.text.check.alignment import find_misalignment
+from pellucid.text.check.scan import scan
 from pellucid.text.config import DataConfig, PairFormat, file_format
 from pellucid.text.corpus.lines import iterate_lines
 from pellucid.text.tokenizers.interface import check_text
@@ -143,11 +142,13 @@ def _iterate_columns(path: Path, parse: Callable[[str, str, int], tuple[str, str
 
 def count_mismatch(source: Path, target: Path) -> DataError:
     """What to raise for files of different line counts, which are read again to see where."""
-    lengths = [np.fromiter(map(len, iterate_lines(path)), np.int64) for path in (source, target)]
-    line = first_suspicious_line(*lengths)
+    sides = scan(source), scan(target)
+    found = find_misalignment(*sides)
+    assert found is not None, "files of different line counts part somewhere"
+    line = found.line
     return DataError(
-        f"both sides must have as many lines, got {len(lengths[0])} in {source} and"
-        f" {len(lengths[1])} in {target}; by their lengths they part near line {line}",
+        f"both sides must have as many lines, got {sides[0].line_count} in {source} and"
+        f" {sides[1].line_count} in {target}; they part near line {line}",
         hint=f"compare the files around line {line}: a line was lost, doubled or broken in two",
     )
 

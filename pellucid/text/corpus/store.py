@@ -81,9 +81,6 @@ class StoreReport:
     """Pairs dropped because a side was blank."""
     too_long: int
     """Pairs dropped because a side had more than ``max_length`` tokens."""
-    slipped: tuple[int, int] | None = None
-    """First and last pair of a stretch whose lengths look shifted, as numbered in the files (all
-    files through, from 1); None if there is none."""
 
 
 @dataclass(frozen=True)
@@ -200,15 +197,12 @@ def _read_description(path: Path) -> tuple[StoreLayout, StoreReport]:
     try:
         about = json.loads(path.read_bytes())
         report = about.pop("report")
-        slipped = None
-        if report["slipped"] is not None:
-            first, last = map(int, report["slipped"])
-            slipped = first, last
+        report.pop("slipped", None)  # written until the alignment check found it beforehand
         layout = StoreLayout(**{**about, "parts": tuple(map(int, about["parts"]))})
         types = layout.source_type, layout.target_type, layout.length_type
         if not {*types} <= {SMALL, LARGE}:
             raise ValueError(f"types must be {SMALL} or {LARGE}, got {types}")
-        described = StoreReport(**{**report, "slipped": slipped})
+        described = StoreReport(**report)
         if sum(layout.parts) != described.kept:
             raise ValueError(f"parts of {sum(layout.parts)} pairs, not of {described.kept}")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

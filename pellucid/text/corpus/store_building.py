@@ -10,12 +10,10 @@ from types import TracebackType
 from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
 from pellucid.core.errors import CorruptError, DataError, InputMissingError
 from pellucid.core.files import KnownFiles, write_file, write_folder
 from pellucid.core.phases import begin_phase
-from pellucid.text.check.lengths import slipped_stretch
 from pellucid.text.config import file_format
 from pellucid.text.corpus.chunks import TokenizedChunk
 from pellucid.text.corpus.pairs import PairFiles
@@ -54,10 +52,9 @@ def build_store(
 
     It lies in a folder named by a hash over the files' bytes, the tokenizers and ``max_length``,
     so nothing outdated is ever found. Pairs with a blank side and pairs with more than
-    ``max_length`` tokens on a side are dropped, counted and reported by a logged warning, as is
-    a stretch of lines whose lengths look shifted. ``workers`` processes make it (one for each
-    core unless told otherwise, none for a small corpus), always the same bytes. Memory does not
-    grow with the corpus, save for one bit for each pair.
+    ``max_length`` tokens on a side are dropped, counted and reported by a logged warning.
+    ``workers`` processes make it (by default one for each core, none for a small corpus), always
+    the same bytes. Memory does not grow with the corpus.
 
     Raises as ``iterate_pairs`` does, DataError if no pair is left, WriteError.
     """
@@ -130,13 +127,8 @@ class _Recipe:
                 f" {tally.empty} have a blank side, {tally.read - tally.empty} have more than"
                 f" {self.max_length} tokens (data.max_length)"
             )
-        written = [
-            np.fromfile(folder / f"{side}.lengths", layout.length_type)
-            for side in ("source", "target")
-        ]
-        slipped = tally.as_lines(slipped_stretch(*written))
         report = StoreReport(
-            tally.read, tally.kept, tally.empty, tally.read - tally.empty - tally.kept, slipped
+            tally.read, tally.kept, tally.empty, tally.read - tally.empty - tally.kept
         )
         layout = dataclasses.replace(layout, parts=tuple(tally.parts))
         write_file(folder / STORE_NAME, describe_store(layout, report))
@@ -150,34 +142,18 @@ class _Tally:
     """Pairs kept of each source file."""
     read: int = 0
     empty: int = 0
-    is_kept: list[npt.NDArray[np.uint8]] = dataclasses.field(default_factory=list)
-    """A bit for each pair of each chunk."""
-    counts: list[tuple[int, int]] = dataclasses.field(default_factory=list)
-    """Pairs read and kept before each chunk."""
 
     @property
     def kept(self) -> int:
         return sum(self.parts)
 
     def add(self, chunk: TokenizedChunk) -> None:
-        self.counts.append((self.read, self.kept))
-        self.is_kept.append(np.packbits(chunk.is_kept))
         if self.read // _TELL_EVERY != (self.read + len(chunk.is_kept)) // _TELL_EVERY:
             millions = (self.read + len(chunk.is_kept)) // _TELL_EVERY
             begin_phase(f"tokenizing the text: {millions} million pairs")
         self.read += len(chunk.is_kept)
         self.empty += chunk.empty
         self.parts[chunk.part] += int(chunk.is_kept.sum())
-
-    def as_lines(self, stretch: tuple[int, int] | None) -> tuple[int, int] | None:
-        """Row numbers of the store, from 1, as line numbers of the files."""
-        return None if stretch is None else (self._line(stretch[0]), self._line(stretch[1]))
-
-    def _line(self, row: int) -> int:
-        chunk = int(np.searchsorted([kept for _, kept in self.counts], row - 1, side="right")) - 1
-        read, kept = self.counts[chunk]
-        places = np.flatnonzero(np.unpackbits(self.is_kept[chunk]))
-        return read + int(places[row - 1 - kept]) + 1
 
 
 class _RowWriter:
@@ -233,11 +209,4 @@ def _warn(report: StoreReport, files: PairFiles, max_length: int) -> None:
             report.too_long,
             report.read,
             max_length,
-        )
-    if report.slipped:
-        _log.warning(
-            "%s: from pair %d to %d the two sides look shifted against each other;"
-            " compare them there",
-            name,
-            *report.slipped,
         )
