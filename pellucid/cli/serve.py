@@ -267,20 +267,20 @@ def _places(bundles: tuple[str, ...], options: dict[str, Any]) -> "list[ModelPla
     from pellucid.bundle import find_bundle
     from pellucid.serve.models import ModelPlace, name_places
 
-    told: dict[str, tuple[str, str]] = {}
+    given: dict[str, tuple[str, str]] = {}
     for each in options["languages"]:
         name, _, codes = each.rpartition("=")
         source, separator, target = codes.partition("-")
         if not (source and separator and target):
             raise ConfigError(f"--languages must look like NAME=en-de, got {each!r}")
-        told[name] = (source, target)
+        given[name] = (source, target)
     places = []
     for name, path in name_places(list(bundles)):
         find_bundle(path)
-        pair = told.get(name, told.get(""))
+        pair = given.get(name, given.get(""))
         engine, compute_type = options["engine"], options["compute_type"]
         places.append(ModelPlace(name, path, pair, engine, compute_type))
-    unknown = told.keys() - {place.name for place in places} - {""}
+    unknown = given.keys() - {place.name for place in places} - {""}
     if unknown:
         names = ", ".join(place.name for place in places)
         raise ConfigError(f"--languages names {sorted(unknown)[0]!r}; there are: {names}")

@@ -274,7 +274,7 @@ def _choose(
     *,
     quiet: bool,
 ) -> "Recipe":
-    """The settings for these files, told on stderr; ``out`` must be free before that takes time."""
+    """The settings for these files, printed to stderr; ``out`` must be free before that starts."""
     from pellucid.training.automatic import DEFAULT_MINUTES, choose_config
     from pellucid.training.folder import refuse_if_used
 

@@ -1,4 +1,4 @@
-"""Configs are data: frozen, checked when they are created, all faults of a file told together."""
+"""Configs are data: frozen, checked when created, all faults of a file reported together."""
 
 import difflib
 import tomllib

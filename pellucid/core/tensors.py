@@ -208,7 +208,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _as_os_error(error: safetensors.SafetensorError) -> OSError:
-    """safetensors tells the system's error by number, but only in its text."""
+    """safetensors has the number of the system's error only in its text."""
     number = re.search(r"\(os error (\d+)\)", str(error))
     if number is None:
         return OSError(str(error))

@@ -130,8 +130,8 @@ class World:
         """What the first process gave, plain values as JSON has them; the others' is ignored."""
         if self.is_alone:
             return value
-        told = self.gather(json.dumps(value).encode() if self.is_first else b"")
-        return json.loads(told[0])
+        gathered = self.gather(json.dumps(value).encode() if self.is_first else b"")
+        return json.loads(gathered[0])
 
     def together(self, work: Callable[[], _Result]) -> _Result:
         """Let every process do ``work``. If it fails in one, all of them raise: that one its own
@@ -142,12 +142,12 @@ class World:
         failure: Exception | None = None
         try:
             result = work()
-        except Exception as error:  # told to the others first, then raised
+        except Exception as error:  # sent to the others first, then raised
             failure = error
-        told = self.gather(b"" if failure is None else b"failed")
+        gathered = self.gather(b"" if failure is None else b"failed")
         if failure is not None:
             raise failure
-        failed = [rank for rank, said in enumerate(told) if said]
+        failed = [rank for rank, said in enumerate(gathered) if said]
         if failed:
             raise PellucidError(
                 f"process {failed[0]} of {self.size} failed", hint="its own message says why"

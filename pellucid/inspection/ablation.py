@@ -64,7 +64,7 @@ def ablate(
 
     A head is off when what it says is zero; a layer is left out when its rows pass it by. Source:
     Michel et al. (2019), §3; Voita et al. (2019). The model itself is never changed. ``parts`` are
-    names of ``ablation_parts``, all of them unless given; ``done`` is told how many are.
+    names of ``ablation_parts``, all of them unless given; ``done`` is called with how many are.
 
     Raises ConfigError for a part that the model has not, DataError if the line counts differ.
     """

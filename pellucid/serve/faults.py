@@ -4,7 +4,7 @@ from pellucid.core.errors import PellucidError
 from pellucid.serve.strict_json import Fault, bounded
 
 _MOST_FAULTS = 20
-"""How many faults of one request are told; the others are counted."""
+"""How many faults of one request are listed; the others are counted."""
 
 
 class ServiceError(PellucidError):
@@ -24,10 +24,10 @@ class InvalidError(ServiceError):
 
     def __init__(self, faults: list[Fault]) -> None:
         self.faults = [bounded(each) for each in faults[:_MOST_FAULTS]]
-        told = [f"{each.field} {each.message}" for each in self.faults]
-        if len(faults) > len(told):
-            told.append(f"and {len(faults) - len(told)} more faults")
-        super().__init__("; ".join(told))
+        listed = [f"{each.field} {each.message}" for each in self.faults]
+        if len(faults) > len(listed):
+            listed.append(f"and {len(faults) - len(listed)} more faults")
+        super().__init__("; ".join(listed))
 
 
 class UnknownModelError(ServiceError):

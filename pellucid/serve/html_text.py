@@ -52,7 +52,7 @@ def read_html(source: str) -> HtmlText:
 
 
 class _Reader(HTMLParser):
-    """The parser of the standard library, which tells of each tag as it was written."""
+    """The parser of the standard library, which reports each tag as it was written."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -61,7 +61,7 @@ class _Reader(HTMLParser):
         self.open_markup = ""
         """Behind the last text."""
         self._text = ""
-        """Since the last tag; the parser tells of it in parts."""
+        """Since the last tag; the parser reports it in parts."""
         self._kept: list[str] = []
         """Open elements from the outermost one whose text is kept, if there is one."""
         self._lines: list[str] = []

@@ -21,7 +21,7 @@ from pellucid.serve.schema import InspectRequest, WalkRequest
 from pellucid.serve.strict_json import Fault
 
 _DIGITS = 6
-"""Significant digits of a number that is told; float32 holds about 7."""
+"""Significant digits of a number in an answer; float32 holds about 7."""
 _WALK_BYTES = 1_500_000
 """For the matrices of a walk on the page, which travels; a file has room for more."""
 

@@ -9,7 +9,7 @@ from pellucid.core.config import Config
 
 
 class Limits(Config):
-    """What the server takes at most. ``GET /v1/limits`` tells a client; options change it."""
+    """What the server takes at most. ``GET /v1/limits`` returns it; options change it."""
 
     model_config = pydantic.ConfigDict(allow_inf_nan=True)  # the rule below names all faults
 

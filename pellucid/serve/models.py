@@ -23,7 +23,7 @@ class ModelPlace:
     name: str
     path: Path
     languages: tuple[str, str] | None = None
-    """Source and target, if they were told."""
+    """Source and target, if they were given."""
     engine: EngineName = "auto"
     compute_type: ComputeType = "float32"
 
@@ -36,8 +36,8 @@ class LoadedModel:
         self.translator = translator
         self.bundle = bundle
         self.settings = translator.settings
-        told = place.languages or languages_of(bundle.settings, place.name)
-        self.source_language, self.target_language = told
+        languages = place.languages or languages_of(bundle.settings, place.name)
+        self.source_language, self.target_language = languages
 
     @property
     def has_attention(self) -> bool:
@@ -70,7 +70,7 @@ class LoadedModel:
         return self.translator.translate(texts, settings, split=False, watcher=watcher)
 
     def entry(self, max_source_tokens: int) -> ModelEntry:
-        """What clients are told of it."""
+        """What clients get to know of it."""
         bundle = self.bundle
         return ModelEntry(
             name=self.place.name,

@@ -238,7 +238,7 @@ class _Worker:
             connection.shutdown()
         await asyncio.sleep(_TURN_SECONDS)
         for connection in list(state.connections):
-            connection.transport.abort()  # who waits for it is told, and cancels the work
+            connection.transport.abort()  # whoever waits for it gets an error and cancels the work
         for _ in range(_LAST_TURNS):
             if not state.tasks:
                 break

@@ -100,7 +100,7 @@ class DeadlineProtocol(H11Protocol):
         if self.transport.is_closing() or not self._is_answering():
             return
         if self._has_refused():
-            self.transport.abort()  # who waits for it is told, and cancels the work
+            self.transport.abort()  # whoever waits for it gets an error and cancels the work
             return
         if not self._is_probed and not self.cycle.response_started:
             if self.conn.their_http_version == b"1.1":

@@ -218,7 +218,7 @@ class ModelEntry(_Message):
 
     name: str
     source_language: str
-    """ISO 639 code, or ``und`` if nobody told."""
+    """ISO 639 code, or ``und`` if it was not given."""
     target_language: str
     kind: str
     parameter_count: int

@@ -68,7 +68,7 @@ class Service:
         self.is_ready = False
         """Whether all models are there."""
         self.is_draining = False
-        """Whether the server has been told to stop."""
+        """Whether the server was asked to stop."""
         self._batch_wait_seconds = batch_wait_seconds
         self._served: dict[str, Served] = {}
         self._lock = threading.Lock()

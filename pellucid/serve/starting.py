@@ -57,7 +57,7 @@ class Starting:
 def answer_while_starting(
     listener: socket.socket, *, max_seconds: float, max_connections: int, max_head_bytes: int
 ) -> Starting:
-    """Fork the process that answers. It ends when told to, or when this process is no more.
+    """Fork the process that answers. It ends when asked to, or when this process is no more.
 
     A connection has ``max_seconds`` to send a request and take the answer.
     """

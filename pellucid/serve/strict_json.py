@@ -19,7 +19,7 @@ _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 _STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 _SHOWN = 40
-"""Characters of a wrong value that are told back."""
+"""Characters of a wrong value that an error repeats."""
 _SHORT_REPR = reprlib.Repr()
 _SHORT_REPR.maxstring = _SHORT_REPR.maxother = 4 * _SHOWN
 """Never writes out a whole value, which may have a megabyte."""
@@ -99,7 +99,7 @@ def depth_of(text: str) -> int:
 
 
 def shown(value: object) -> str:
-    """A value as it is told back: short, on one line, in ASCII."""
+    """A value as an error repeats it: short, on one line, in ASCII."""
     return _cut(_in_ascii(_SHORT_REPR.repr(value)), _SHOWN)
 
 

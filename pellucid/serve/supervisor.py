@@ -29,7 +29,7 @@ def run_workers(
     announce: Callable[[], None],
     starting: Starting | None = None,
 ) -> None:
-    """Answer requests until told to stop. ``announce`` is called once all is ready.
+    """Answer requests until asked to stop. ``announce`` is called once all is ready.
 
     With one worker it is this process; with more, they are forked from it, which has imported
     everything and read nothing, so that a new one is there in a moment. ``starting`` answers
@@ -111,14 +111,14 @@ class _Supervisor:
             os.write(self._ready_out, b".")
 
     def _watch(self) -> None:
-        told = passed_on = ready = 0
+        asked_to_stop = passed_on = ready = 0
         until = float("inf")
         while self._born:
             self._bury()
-            if not told:
+            if not asked_to_stop:
                 ready += self._count_ready()
                 if ready >= self._plan.workers:
-                    told = 1
+                    asked_to_stop = 1
                     if self._starting is not None:
                         self._starting.stop()
                     self._announce()

@@ -37,7 +37,7 @@ BUDGET = 4_800_000
 """Bytes for all data: with styles and scripts a report stays under 5 MB."""
 
 _ENTRY_BYTES = 150
-"""For what is told about a matrix beside its numbers and its name."""
+"""For the description of a matrix, beside its numbers and its name."""
 
 _SHOWN_PER_ROW = 5
 """How many of a row's likeliest words get a column among the logits."""

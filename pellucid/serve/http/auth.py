@@ -36,7 +36,7 @@ class KeyRing:
         return bool(self._digests)
 
     def opens(self, key: str | None) -> bool:
-        """Whether this is one of the keys; how long that takes tells nothing."""
+        """Whether this is one of the keys; the time it takes is the same for every key."""
         given = hashlib.sha256((key or "").encode("utf-8", "surrogatepass")).digest()
         matches = [secrets.compare_digest(given, digest) for digest in self._digests]
         return key is not None and any(matches)

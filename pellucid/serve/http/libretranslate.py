@@ -118,7 +118,7 @@ def make_libretranslate_routes(service: Service) -> APIRouter:
 
     @router.get("/frontend/settings", responses=documented())
     async def frontend_settings() -> Response:
-        """What LibreTranslate tells its own page."""
+        """What LibreTranslate returns to its own page."""
         service.find(None)
         return JSONResponse(_frontend_settings(service))
 
@@ -210,9 +210,9 @@ def _libre_answer(
     answer: dict[str, Any] = {"translatedText": texts if several else texts[0]}
     if body.alternatives:
         answer["alternatives"] = alternatives if several else alternatives[0]
-    if body.source == _AUTO:  # nothing is detected: the languages of the model are told
-        told = {"confidence": 0, "language": model.source_language}
-        answer["detectedLanguage"] = [told] * len(texts) if several else told
+    if body.source == _AUTO:  # nothing is detected: this is the language of the model
+        detected = {"confidence": 0, "language": model.source_language}
+        answer["detectedLanguage"] = [detected] * len(texts) if several else detected
     return answer
 
 
