@@ -176,7 +176,8 @@ def test_absurd_sizes_are_refused_before_memory_is_taken(
     line: str, by: str, message: str, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ):
     change_config(bundle, line, by)
-    monkeypatch.setattr("pellucid.bundle.build_unfilled", None)  # were it called, it would fail
+    # were it called, it would fail
+    monkeypatch.setattr("pellucid.model.stored.build_unfilled", None)
     with pytest.raises(PellucidError, match=message) as caught:
         load_bundle(bundle)
     assert str(bundle) in str(caught.value)
