@@ -6,6 +6,7 @@ import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
+from xml.etree import ElementTree
 
 import pytest
 
@@ -184,6 +185,7 @@ def test_every_box_of_the_map_leads_to_an_entry():
     assert len(links) > 20
     for mode in drawing.PALETTES:
         svg = (ROOT / "docs" / "pictures" / f"transformer-{mode}.svg").read_text(encoding="utf-8")
+        assert ElementTree.fromstring(svg).tag.endswith("svg")
         links += re.findall(r'href="\.\./equations/(.+?)"', svg)
     for link in links:
         page, _, anchor = link.partition("#")
