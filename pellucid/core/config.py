@@ -116,6 +116,7 @@ def apply_overrides(table: Mapping[str, Any], overrides: Iterable[str]) -> dict[
                     f"{shown(override)} reaches into {key!r}, which is a value, not a section"
                 )
         target[keys[-1]] = _parse_value(value.strip())
+
     return result
 
 
@@ -186,11 +187,13 @@ def _guess(config: type[Config], location: list[str]) -> str:
         _nearest(name, sorted(known)),
         [path for path, key in elsewhere.items() if key in near],
     )
+
     for names in guesses:
         if names:
             return f"did you mean {' or '.join(names[:_MOST_GUESSES])}?"
     if len(known) <= _MOST_GUESSES:
         return f"known here: {', '.join(sorted(known))}"
+
     return "`pellucid config demo` prints all settings"
 
 

@@ -244,10 +244,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         hint = POINTER_HINT if is_pointer(path) else ""
         raise CorruptError(f"{path} is damaged: {error!r}", hint=hint) from error
+
     if not well_formed:
         raise CorruptError(f"{path} is damaged or of an unknown version")
     if text != manifest_text(manifest):
         raise CorruptError(f"{path} is damaged: its SHA-256 is not the one it ends with")
+
     return dict(manifest)
 
 

@@ -43,6 +43,7 @@ class GrowingFile:
             )
         with write_errors(self._partial):
             self._file: BinaryIO = self._partial.open("ab")
+
         try:
             self._lock()
             self._find_place()
@@ -51,6 +52,7 @@ class GrowingFile:
         except BaseException:
             self._file.close()
             raise
+
         return self
 
     def __exit__(
@@ -100,6 +102,7 @@ class GrowingFile:
                 )
             self._note()
             return
+
         try:
             state = json.loads(read_plain(self._state, LARGEST_TABLE))
             origin, certain, lines = state["origin"], int(state["bytes"]), int(state["lines"])
@@ -108,6 +111,7 @@ class GrowingFile:
             raise CorruptError(
                 f"{self._state} is damaged: {error!r}", hint=f"remove it and {self._partial}"
             ) from error
+
         if size < certain:
             raise CorruptError(
                 f"{self._partial} should have {certain} bytes or more, has {size}",

@@ -99,6 +99,7 @@ def table_fault(table: object) -> str:
         if characters > LARGEST_CONFIG:
             return f"at most {LARGEST_CONFIG:,} characters, has {characters:,} or more"
         waiting += [(each, depth + 1) for each in inner]
+
     return ""
 
 

@@ -144,6 +144,7 @@ class World:
             result = work()
         except Exception as error:  # sent to the others first, then raised
             failure = error
+
         gathered = self.gather(b"" if failure is None else b"failed")
         if failure is not None:
             raise failure
@@ -152,6 +153,7 @@ class World:
             raise PellucidError(
                 f"process {failed[0]} of {self.size} failed", hint="its own message says why"
             )
+
         return result
 
     def by_first(self, work: Callable[[], _Result]) -> _Result | None:
@@ -215,6 +217,7 @@ def joined(world: World, device: str = "cpu") -> Iterator[World]:
         yield world
         return
     backend = "gloo" if device == "cpu" else "cpu:gloo,cuda:nccl"
+
     try:
         with lost_is_told():
             place = world.rank, world.size

@@ -89,6 +89,7 @@ def compare(
     words = check_tokenizer(tokenizer_for(language) if tokenize is None else tokenize)
     texts = baseline, system, references
     bootstrap, randomization = {}, {}
+
     for name in metrics:
         bootstrap[name] = paired_bootstrap(
             *texts, metric=name, language=language, tokenize=words, samples=samples, seed=seed
@@ -96,6 +97,7 @@ def compare(
         randomization[name] = approximate_randomization(
             *texts, metric=name, language=language, tokenize=words, samples=samples, seed=seed
         )
+
     return Contest(
         bootstrap=bootstrap,
         randomization=randomization,

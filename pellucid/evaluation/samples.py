@@ -32,4 +32,5 @@ def show(bundle: Bundle[SequenceModel], text: str) -> tuple[str, str, str]:
     vectors = WordVectors(tuple(tokens), model.w_in[SPECIAL_COUNT:].detach().cpu().numpy())
     asked = next((id_ for id_ in ids if id_ >= SPECIAL_COUNT), SPECIAL_COUNT)
     word = tokens[asked - SPECIAL_COUNT]
+
     return word, text, ", ".join(near for near, _ in vectors.nearest(word, 3))

@@ -72,11 +72,13 @@ def paired_bootstrap(
     count = len(references)
     differences = np.empty(samples)
     done = 0
+
     for rows in _parts(samples, count):
         for drawn in generator.choice(count, size=(rows, count), replace=True):
             one, other = pair.baseline[drawn].sum(0), pair.system[drawn].sum(0)
             differences[done] = pair.score(other) - pair.score(one)
             done += 1
+
     sizes = np.abs(differences)
     low, high = np.percentile(differences, (2.5, 97.5))
     return pair.compare(
@@ -109,11 +111,13 @@ def approximate_randomization(
     both = pair.baseline.sum(0) + pair.system.sum(0)
     sizes = np.empty(samples)
     done = 0
+
     for rows in _parts(samples, len(references)):
         for kept in generator.integers(2, size=(rows, len(references)), dtype=bool):
             mixed = pair.baseline[kept].sum(0) + pair.system[~kept].sum(0)
             sizes[done] = abs(pair.score(mixed) - pair.score(both - mixed))
             done += 1
+
     return pair.compare(
         as_large=sizes >= abs(pair.difference),
         interval=None,

@@ -75,10 +75,12 @@ def ablate(
     whole_bleu, whole_loss = _measure(inside, inside.model, sources, references)
     done(0, len(chosen))
     measured = []
+
     for number, part in enumerate(chosen, start=1):
         changed = model_without(inside.model, part)
         measured.append(Ablation(part, *_measure(inside, changed, sources, references)))
         done(number, len(chosen))
+
     bundle = inside.translator.bundle
     manifest = bundle.manifest if isinstance(bundle, Bundle) else {}
     origin = origin_signature(inside.translator.settings, manifest, sources, references)
@@ -135,6 +137,7 @@ def model_without(model: Seq2Seq, part: str) -> Seq2Seq:
         stack.layers = nn.ModuleList(
             layer for number, layer in enumerate(stack.layers) if number != int(index)
         )
+
     return changed
 
 

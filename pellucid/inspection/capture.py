@@ -81,12 +81,14 @@ def read_capture(path: Path) -> tuple[CaptureHeader, dict[str, Entry]]:
     text = read_metadata(path).get(_KEY)
     if text is None:
         raise CorruptError(f"{path} is a safetensors file, but not a capture")
+
     try:
         header = _HEADER.validate_json(text)
     except pydantic.ValidationError as error:
         fault = error.errors()[0]
         place = ".".join(map(str, fault["loc"]))
         raise CorruptError(f"{path} is not a readable capture: {place}: {fault['msg']}") from error
+
     if header.version != _VERSION:
         raise CorruptError(f"{path} must be a capture of version {_VERSION}, got {header.version}")
     entries = {}
@@ -95,6 +97,7 @@ def read_capture(path: Path) -> tuple[CaptureHeader, dict[str, Entry]]:
         if tensor is None or tensor.dim() != len(part.axes):
             raise CorruptError(f"{path} is not a readable capture: no tensor fits {name}")
         entries[name] = make_entry(name, tensor, part, header.sentence)
+
     return header, entries
 
 

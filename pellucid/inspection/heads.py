@@ -42,6 +42,7 @@ def rank_heads(
             f" {len(alignments)} alignments"
         )
     sums: dict[str, _Sums] = {}
+
     for number, capture in enumerate(captures):
         heads = cross_attention_heads(capture)
         total = torch.stack(list(heads.values())).sum(0)
@@ -51,6 +52,7 @@ def rank_heads(
             others = weights if is_only_one else total - weights
             aligned = _strongest(others) if gold is None else gold
             sums.setdefault(name, _Sums()).add(weights, aligned)
+
     ranks = [each.rank(name) for name, each in sums.items() if each.aligned_rows]
     return sorted(ranks, key=lambda rank: -rank.agreement)
 

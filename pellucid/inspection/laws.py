@@ -90,6 +90,7 @@ def check_laws(model: Seq2Seq, subject: str) -> Iterator[LawResult]:
         "causal": (_causal, 0.0),
         "one beam = greedy": (_one_beam, 0.0),
     }
+
     with torch.no_grad(), at_rest(exact), at_rest(model):
         for law, (difference, tolerance) in laws.items():
             began = time.perf_counter()
@@ -136,6 +137,7 @@ def _random_batch(model: Seq2Seq) -> _Batch:
         (count, max(_LENGTHS)),
         generator=generator,
     )
+
     for row, length in enumerate(_LENGTHS):
         source[row, length - 1] = STOP_ID
         source[row, length:] = PAD_ID
@@ -146,6 +148,7 @@ def _random_batch(model: Seq2Seq) -> _Batch:
         generator=generator,
     )
     target[:, 0] = START_ID
+
     return _Batch(source.to(device), target.to(device))
 
 
@@ -189,6 +192,7 @@ def _clear_gradients(model: Seq2Seq, batch: _Batch) -> float:
             model.dropout_source.seed(7)
             loss = run(model, batch).log_softmax(-1)[:, :, STOP_ID].sum()
             gradients.append(torch.autograd.grad(loss, parameters, allow_unused=True))
+
     flat = [
         torch.cat(
             [
@@ -198,6 +202,7 @@ def _clear_gradients(model: Seq2Seq, batch: _Batch) -> float:
         )
         for way in gradients
     ]
+
     return _difference(*flat)
 
 

@@ -59,6 +59,7 @@ def lens_of(opened: Opened, sentence: Sentence, count: int) -> Lens:
     trace = Trace(*names)
     run(opened, sentence, trace)
     layers = []
+
     for name in names:
         opened.before_pass()
         with torch.no_grad():
@@ -70,6 +71,7 @@ def lens_of(opened: Opened, sentence: Sentence, count: int) -> Lens:
                 predictions=likeliest(logits.softmax(-1), opened.target_tokenizer, count),
             )
         )
+
     return Lens(sentence, tuple(layers))
 
 

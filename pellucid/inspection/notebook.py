@@ -23,6 +23,7 @@ def html_matrix(
     while tensor.dim() > 2:
         note += f"; the first of {len(tensor)}"
         tensor = tensor[0]
+
     if tensor.dim() < 2:
         tensor, rows = tensor.reshape(1, -1), None
     shown = tensor[:MOST_ROWS, :MOST_COLUMNS].double()
@@ -32,10 +33,12 @@ def html_matrix(
     largest = float(finite.abs().max()) if finite.numel() else 0.0
     names = [str(n) for n in range(shown.shape[1])] if columns is None else columns
     lines = [_row(["", *names[: shown.shape[1]]], "th")]
+
     for number, values in enumerate(shown.tolist()):
         name = str(number) if rows is None else rows[number]
         cells = "".join(_cell(value, largest) for value in values)
         lines.append(f'<tr><th style="{_HEADER_STYLE}">{html.escape(name)}</th>{cells}</tr>')
+
     title = html.escape(caption + note)
     return f"<table><caption>{title}</caption><tbody>{''.join(lines)}</tbody></table>"
 

@@ -511,6 +511,7 @@ def _recurrent(config: ModelConfig) -> Iterator[_Named]:
             yield f"{side}.layers.{index}.hidden", _at(part("recurrent.hidden", (place,)), rows)
         if side == "encoder":
             yield "encoder.output", _at(part("recurrent.stack.output", (place,)), token)
+
     if has_attention:
         for name in ("scores", "weights", "context", "output"):
             each = part(f"recurrent.{name}", choices_of(config))

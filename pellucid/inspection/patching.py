@@ -75,10 +75,12 @@ def patch(
     donor = Trace(*{locate(name)[0] for name in chosen})
     logits_a = run(inside, sentence_a, donor)
     edits: dict[str, list[Edit]] = {}
+
     for name in chosen:
         stack_name, head = locate(name)
         edit = _replacement(name, donor.values[stack_name], head, position)
         edits.setdefault(stack_name, []).append(edit)
+
     receiver = Trace(edits={name: _one_after_another(steps) for name, steps in edits.items()})
     return Patched(
         names=tuple(chosen),
@@ -123,6 +125,7 @@ def _replacement(name: str, donor: Tensor, head: int | None, position: int | Non
                 hint="choose sentences of equally many tokens, or name a position",
             )
         to.copy_(given)
+
         return patched
 
     return edit

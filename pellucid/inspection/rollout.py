@@ -47,15 +47,18 @@ def rollout_of(capture: Capture) -> Rollout:
             hint="its one attention can be looked at as it is: decoder.cross_attention.weights",
         )
     encoder = torch.eye(len(capture.source_tokens), dtype=torch.float64)
+
     for index in range(capture.config.encoder_layers):
         encoder = _half(_mean(capture[f"encoder.layers.{index}.self_attention.weights"])) @ encoder
     own = torch.eye(len(capture.target_tokens), dtype=torch.float64)
     read = torch.zeros(len(own), len(encoder), dtype=torch.float64)
+
     for index in range(capture.config.decoder_layers):
         looked_back = _half(_mean(capture[f"decoder.layers.{index}.self_attention.weights"]))
         own, read = looked_back @ own, looked_back @ read
         crossed = _mean(capture[f"decoder.layers.{index}.cross_attention.weights"])
         own, read = own / 2, (read + crossed @ encoder) / 2
+
     return Rollout(capture.sentence, encoder, read, own)
 
 

@@ -82,6 +82,7 @@ def saliency_of(opened: Opened, sentence: Sentence, method: Method, steps: int) 
         with torch.no_grad():
             ends = torch.tensor([1.0, 0.0]).to(embedding)[:, None, None] * embedding
             with_source, without = _log_probabilities(opened, sentence, ends)
+
     return Saliency(sentence, method, scores.cpu(), (with_source - without).cpu())
 
 

@@ -130,6 +130,7 @@ def open_model(opened: Openable, watcher: SearchWatcher | None = None) -> Opened
             "what is looked into must be one model, got an ensemble",
             hint="look into each of its models by itself",
         )
+
     return Opened(inner.model, inner.source_tokenizer, inner.target_tokenizer, translator, watcher)
 
 
@@ -149,6 +150,7 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
     if opened.model.max_length is not None:
         _check_length("target", words, opened.model.max_length - 1)
     target_tokens = opened.target_tokenizer.tokens(words)
+
     return Sentence(
         source=source,
         text=text,

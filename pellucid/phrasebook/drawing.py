@@ -111,6 +111,7 @@ def _draw_state(draw: Draw) -> Said:
         adjective = _pick(draw, _BEFORE[kind] + _AFTER[kind])
         degree = _pick(draw, WORDS["degrees"]) if draw() < 0.3 else None
         complement = rules.say_quality(subject, adjective, degree)
+
     return rules.say_clause(_draw_question(draw, clause, (_WHY,)), complement)
 
 
@@ -134,6 +135,7 @@ def _draw_action(draw: Draw) -> Said:
         complements.append(_draw_place(draw, verb))
     if clause.question is not _WHEN and draw() < 0.25:
         complements.append(_draw_time(draw, clause.tense))
+
     return rules.say_clause(clause, *complements)
 
 
@@ -184,6 +186,7 @@ def _draw_phrase(draw: Draw, nouns: Sequence[Noun], *, is_plain: bool = False) -
         phrase = phrase._replace(after=_pick(draw, _AFTER[noun.kind]))
     if choice > 0.85 and phrase.determiner is _DEFINITE:
         phrase = phrase._replace(owner=_draw_known(draw, _PEOPLE))
+
     return phrase
 
 

@@ -145,16 +145,19 @@ def lexicon_entries() -> tuple[Entry, ...]:
     for noun in (noun for nouns in NOUNS.values() for noun in nouns):
         forms = noun.french[:1] if noun.is_mass or noun.is_proper else noun.french
         entries.append(Entry(noun.kind, noun.french[0], noun.english[0], forms))
+
     for adjective in ADJECTIVES:
         written: tuple[str, ...] = (*adjective.french, adjective.liaison)
         entries.append(Entry("adjective", written[0], adjective.english, written))
     for verb in (*VERBS, ETRE):
         written = (verb.french, *verb.present, verb.participle)
         entries.append(Entry("verb", verb.french, verb.english[0], written))
+
     entries += [Entry("modal", verb.french, verb.english[0], verb.present) for verb in MODALS]
     entries += [
         Entry("determiner", row.french[0], row.english[0], row.french)
         for row in DETERMINERS.values()
     ]
     words = [*PLACES, *(word for group in WORDS.values() for word in group)]
+
     return (*entries, *(Entry("word", *word, forms=(word.french,)) for word in words))

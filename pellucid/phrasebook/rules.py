@@ -118,6 +118,7 @@ def say_phrase(phrase: Phrase) -> Said:
         english.insert(0, determiner.english[is_plural])
     if determiner:
         french = [*_french_determiner(phrase, determiner), *french]
+
     return Said(french, english)
 
 
@@ -190,6 +191,7 @@ def _french_clause(clause: Clause) -> list[str]:
         finite, rest = [*pronoun, verb.present[subject.person]], []
     if clause.negation:
         finite = ["ne", *finite, clause.negation.french]
+
     return [*subject.said.french, *finite, *rest]
 
 
@@ -221,4 +223,5 @@ def _english_verb(clause: Clause) -> tuple[str, str]:
         return be, ""
     if clause.question is None and (clause.negation is None or clause.negation.english != "not"):
         return "", past if is_past else third if person == 2 else base
+
     return "did" if is_past else "does" if person == 2 else "do", base

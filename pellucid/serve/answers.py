@@ -24,6 +24,7 @@ def answer_sentence(
         alternatives = [
             OtherWay(text=each.text, share=share) for each, share in ways[: request.alternatives]
         ]
+
     return SentenceAnswer(
         source=sentence.place.text,
         source_start=sentence.place.start,
@@ -47,6 +48,7 @@ def answer_text(sentences: Sequence[SentenceAnswer], request: TranslateRequest) 
     alternatives = None
     if request.alternatives:
         alternatives = _other_ways(sentences)[: request.alternatives]
+
     return TextAnswer(
         text="".join(f"{each.before}{each.text}{each.after}" for each in sentences),
         score=math.fsum(each.score for each in sentences),

@@ -214,6 +214,7 @@ class Batcher:
             batch.append((ticket, ticket.waiting.popleft()))
             if ticket.waiting:
                 self._queue.append(ticket)
+
         self._queue.extendleft(reversed(passed))
         self._measure_queue()
         return batch
@@ -224,6 +225,7 @@ class Batcher:
         for ticket, _ in batch:
             self._metrics.queue_seconds.observe(begun - ticket.since)
         self._metrics.batch_sentences.observe(len(batch))
+
         try:
             found = self._outcomes(batch)
         except CancelledError:
@@ -237,6 +239,7 @@ class Batcher:
                 return
             _LOG.error("a sentence failed: %s", place_of(error))
             found = [EngineError("the model failed on this text")]
+
         self._metrics.inference_seconds.observe(time.monotonic() - begun)
         self._give(batch, found)
 

@@ -44,12 +44,14 @@ def look_inside(
         raise UnknownPlaceError(str(error)) from None
     except DataError as error:
         raise InvalidError([Fault("text", str(error), "")]) from None
+
     names = _without_twins(capture.names())
     count = sum(capture[name].numel() for name in names)
     if count > limits.max_inspect_values:
         rule = f"must ask for at most {limits.max_inspect_values} numbers, got {count}"
         raise InvalidError([Fault("only", rule, "")])
     answer = _answer(model, capture, names, inside.before_pass)
+
     return json.dumps(answer, ensure_ascii=False, allow_nan=False)
 
 
@@ -66,6 +68,7 @@ def walk_through(
         sentence = read_sentence(inside, request.text, request.target)
     except DataError as error:
         raise InvalidError([Fault("text", str(error), "")]) from None
+
     capture = capture_of(inside, sentence, ("*",))
     views = look_around(inside, capture, with_search=request.target is None)
     inside.before_pass()
@@ -75,6 +78,7 @@ def walk_through(
     inside.before_pass()
     if is_file:
         return render_page(content)
+
     return json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 

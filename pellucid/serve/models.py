@@ -115,4 +115,5 @@ def name_places(specifications: list[str]) -> list[tuple[str, Path]]:
         )
         taken.add(unique)
         found.append((unique, path))
+
     return found

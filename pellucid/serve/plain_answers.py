@@ -30,4 +30,5 @@ def problem_bytes(
         f"content-length: {len(body)}\r\n{retry}x-content-type-options: nosniff\r\n"
         "cache-control: no-store\r\nconnection: close\r\n\r\n"
     )
+
     return head.encode() + (body if has_body else b"")

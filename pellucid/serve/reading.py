@@ -78,6 +78,7 @@ def _read_text(model: LoadedModel, text: str, split: bool, limit: int, whole: bo
     if whole:
         places = [part for place in places for part in _divided(model, place, limit)]
     all_ids = model.source_ids([place.text for place in places])
+
     return ReadText(
         [
             ReadSentence(

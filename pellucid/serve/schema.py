@@ -257,6 +257,7 @@ def faults_of_translate(request: TranslateRequest, limits: Limits) -> list[Fault
     texts = [request.text] if isinstance(request.text, str) else request.text
     if len(texts) > limits.max_texts:
         faults.append(_beyond("text", f"must hold at most {limits.max_texts} texts", len(texts)))
+
     for index, text in enumerate(texts[: limits.max_texts]):
         place = "text" if isinstance(request.text, str) else f"text.{index}"
         faults += _too_long(place, text, limits)

@@ -164,6 +164,7 @@ class _Doorkeeper:
         except OSError:
             self._close(connection)
             return
+
         if not data:
             self._close(connection)
         elif not connection.is_answered:  # what comes after the answer is dropped

@@ -75,6 +75,7 @@ def parse_strictly(body: bytes, max_depth: int, max_values: int) -> Any:
         raise MalformedError(f"a body may hold {max_values} values")
     if _depth_of(bare) > max_depth:
         raise MalformedError(f"arrays and objects may be nested {max_depth} deep at most")
+
     try:
         value = json.loads(
             text,
@@ -87,6 +88,7 @@ def parse_strictly(body: bytes, max_depth: int, max_values: int) -> Any:
         raise MalformedError(
             f"the body is not JSON: {error.msg} at character {error.pos}"
         ) from None
+
     faults = list(_faults_of(value, ""))
     if faults:
         raise RefusedError(faults)

@@ -73,6 +73,7 @@ def embedding() -> Example:
     x = one_hot(ids, 3, torch.float64)
     product = embed_one_hot(x, weight)
     labels = ["id 2", "id 0"]
+
     return Example(
         "embedding",
         "Single Page, Training Phase; the numbers are ours",
@@ -111,6 +112,7 @@ def positional_encoding() -> Example:
     products: list[tuple[str, float]] = [
         (f"p{a} · p{b}", (far[a] @ far[b]).item()) for a, b in ((3, 10), (20, 27), (5, 5))
     ]
+
     return Example(
         "positional-encoding",
         "Agarwal, §6.3; Single Page, Functions; Transformers report, (1)",
@@ -151,6 +153,7 @@ def wavelengths() -> Example:
         for feature in features
     ]
     claimed = 2 * math.pi * 10_000
+
     return Example(
         "wavelengths",
         "Bayesuvius, (18) and the text after it",
@@ -182,6 +185,7 @@ def softmax_examples() -> Example:
     for name, vector in vectors:
         [x] = _numbers(vector)
         rows.append((name, *softmax(x).tolist(), softmax(x).sum().item()))
+
     [x] = _numbers((1, 0, 0))
     by_count = x.exp() / torch.count_nonzero(x.exp())
     return Example(
@@ -216,6 +220,7 @@ def softmax_scale() -> Example:
         for x, printed in ((1, "2.7"), (2, "7.4"), (10, "22,046.5"), (20, "485,165,195.41"))
     ]
     small, large = (10 * v).softmax(-1).tolist()
+
     return Example(
         "softmax-scale",
         "Lee, Scaled Dot-Product Attention",
@@ -257,6 +262,7 @@ def softmax_jacobian_example() -> Example:
     ):
         jacobian = softmax_jacobian(s, scale)
         rows.append((name, scale, jacobian[0, 0].item(), jacobian[0, 1].item()))
+
     ratio = rows[0][2] / rows[1][2]
     return Example(
         "softmax-jacobian",
@@ -351,6 +357,7 @@ def why_divide() -> Example:
                 dot_product_variance(query / math.sqrt(size), key).item(),
             )
         )
+
     return Example(
         "why-divide",
         "the paper, §3.2.1, footnote 4; Lee, Scaled Dot-Product Attention",
@@ -415,6 +422,7 @@ def nine_words() -> Example:
     query, key, _ = project_qkv(x, w_q, identity, identity)
     weights = attention_weights(query, key)
     pairs = [("fox", "jumps"), ("jumps", "fox"), ("brown", "fox"), ("quick", "dog")]
+
     return Example(
         "nine-words",
         "Transformers report, §1.3; it gives no numbers, the features are ours",
@@ -468,6 +476,7 @@ def exp_cosine_example() -> Example:
         cosine, exponential = theta.cos().item(), exp_cosine(theta).item()
         claim = "cos θ > 0" if cosine > 0 else _holds(exponential, abs(cosine))
         rows.append((f"{angle:.2f}°", cosine, abs(cosine), exponential, claim))
+
     return Example(
         "exp-cosine",
         "Agarwal, §4.1",
@@ -513,6 +522,7 @@ def masked_softmax_example() -> Example:
     computed = masked_softmax(scores, mask)
     keys, queries = [f"key {n}" for n in range(4)], _words(4, "query")
     both: list[tuple[Cell, ...]] = []
+
     for row, name in enumerate(queries):
         both.append((name, "printed", *(float(each) for each in printed[row])))
         both.append(("", "computed", *computed[row].tolist()))
@@ -524,6 +534,7 @@ def masked_softmax_example() -> Example:
         )
         for row, name in enumerate(queries)
     ]
+
     return Example(
         "masked-softmax",
         "Transformers report, (7)",
@@ -655,6 +666,7 @@ def layer_norm_example() -> Example:
         ("LayerNorm(x + y)", *add_and_norm(x, output).tolist()),
     ]
     [first], [second] = _numbers((1, 2)), _numbers((2, 2))
+
     return Example(
         "layer-norm",
         "Agarwal, Def. 6.1; Transformers report, §1.5; Bayesuvius, Skip Connection; numbers ours",
@@ -687,6 +699,7 @@ def feed_forward_example() -> Example:
     [b_1], [b_2] = _numbers((0, 0.5, -1)), _numbers((0.1, -0.1))
     inner = x @ w_1 + b_1
     labels = ["x = (1, 2)", "x = (1, -2)"]
+
     return Example(
         "feed-forward",
         "Agarwal, Def. 6.5; Single Page, Functions; the numbers are ours",

@@ -40,6 +40,7 @@ def tokenization() -> Example:
         ("with spaces", len(split_characters(text)), len(set(split_characters(text)))),
         ("without", len(split_characters(text, keep_spaces=False)), len(set(text) - {" "})),
     ]
+
     return Example(
         "tokenization",
         "Agarwal, §2.1",
@@ -65,6 +66,7 @@ def subwords() -> Example:
         (word, " | ".join(_pieces(word, vocabulary, continuation="")))
         for word in ("tokenization", "token", "zqx")
     ]
+
     return Example(
         "subwords",
         "Agarwal, §2.1",
@@ -86,6 +88,7 @@ def bert_tokenizer() -> Example:
         words = split_punctuation(text.lower())
         pieces = [piece for word in words for piece in _pieces(word, vocabulary)]
         rows.append((label, " | ".join(pieces)))
+
     return Example(
         "bert-tokenizer",
         "Agarwal, §2.1, an example of bert-base-uncased",
@@ -104,6 +107,7 @@ def vocabulary() -> Example:
     built = Vocabulary.build([corpus], SPECIAL_COUNT + 2)
     text = ["a", "dog", "sees", "a", "bird"]
     ids = built.encode(text)
+
     return Example(
         "vocabulary",
         "Agarwal, §2.1, Def. 2.2; the sentences are ours",
@@ -137,6 +141,7 @@ def skip_gram() -> Example:
         (center, ", ".join(context for word, context in pairs if word == center))
         for center in words
     ]
+
     return Example(
         "skip-gram",
         "Agarwal, §2.2 and Figure 1, after McCormick (2016); the window is ours",
@@ -211,6 +216,7 @@ def teacher_forcing() -> Example:
         for row, label in enumerate(labels)
     ]
     columns = ("encoder input", "decoder input", "loss")
+
     return Example(
         "teacher-forcing",
         "Transformers report, §1.7",
@@ -236,6 +242,7 @@ def inference() -> Example:
     for step in range(1, 5):
         right.append((source, " ".join(prefix), f"pred{step}"))
         prefix.append(f"pred{step}")
+
     columns = ("encoder input", "decoder input", "decoder output")
     return Example(
         "inference",

@@ -52,6 +52,7 @@ def draw_attention(capture: Capture, path: Path) -> None:
         max(len(p.columns) for r in grid.values() for p in r) * _INCHES_PER_WORD + 0.5
     )
     heights = [len(panels[0].rows) * _INCHES_PER_WORD + _MARGIN for panels in grid.values()]
+
     with print_style():
         figure = new_figure(max(width + _MARGIN, 4.0), sum(heights) + 0.5)
         figure.suptitle(f"Attention weights: {_formula(capture.config)}")
@@ -79,6 +80,7 @@ def draw_ablation(study: AblationStudy, path: Path) -> None:
     if not tables:
         raise ConfigError("a picture of ablations needs a part that was off, got none")
     heads = [table for title, (table, _) in tables.items() if title != _LAYERS]
+
     with print_style():
         height = max(table.shape[0] for table, _ in tables.values()) * 0.45 + 1.6
         width = sum(table.shape[1] * 0.7 + 1.6 for table, _ in tables.values())
@@ -166,10 +168,12 @@ def _tables(study: AblationStudy) -> dict[str, tuple[Any, list[str]]]:
         labels = columns.setdefault(title, [])
         if label not in labels:
             labels.append(label)
+
     tables = {}
     for title, cells in changes.items():
         table = np.full([max(index) + 1 for index in zip(*cells, strict=True)], np.nan)
         for place, change in cells.items():
             table[place] = change
         tables[title] = (table, columns[title])
+
     return tables

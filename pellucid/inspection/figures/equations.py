@@ -572,20 +572,24 @@ def draw_learning_rate() -> "Figure":
     panels: Any = figure.subplots(1, 2, sharey=True)
     steps = range(1, STEPS + 1, 50)
     styles = ("-", "--", "-.")
+
     for style, warmup in zip(styles, (2000, 4000, 8000), strict=True):
         rates = [1e3 * transformer_learning_rate(step, 512, warmup) for step in steps]
         panels[0].plot(steps, rates, style, label=f"warm-up {warmup:,}")
     panels[0].set_title("d = 512")
+
     for style, d_model in zip(styles, (256, 512, 1024), strict=True):
         rates = [1e3 * transformer_learning_rate(step, d_model, 4000) for step in steps]
         panels[1].plot(steps, rates, style, label=f"d = {d_model}")
     panels[1].set_title("warm-up 4,000: the peak is (d · warmup)^(−½)")
     panels[0].set_ylabel("learning rate / 10⁻³")
+
     for panel in panels:
         panel.set_xlabel("step")
         panel.set_xticks(range(0, STEPS + 1, 5000), [f"{n:,}" for n in range(0, STEPS + 1, 5000)])
         panel.legend()
         panel.grid(True)
+
     return figure
 
 
@@ -618,11 +622,13 @@ def _draw_targets(panel: Any, theme: Theme) -> None:
             theme.green,
         ),
     )
+
     for index, (name, target, color) in enumerate(kinds):
         centers = [word + 0.27 * (index - 1) for word in range(VOCABULARY_SIZE)]
         bars = panel.bar(centers, target.tolist(), 0.25, label=name, color=color)
         texts = [f"{value:.4f}".rstrip("0").rstrip(".") for value in target.tolist()]
         panel.bar_label(bars, texts, rotation=90, fontsize=7.5, padding=2)
+
     names = {LABEL: "label", PAD: "padding"}
     panel.set_xticks(
         range(VOCABULARY_SIZE), [names.get(word, f"word {word}") for word in range(VOCABULARY_SIZE)]
@@ -653,6 +659,7 @@ def _draw_losses(panel: Any, theme: Theme) -> None:
         best = int(losses.argmin())
         if smoothing:
             panel.plot(probability[best].item(), losses[best].item(), "o", color=color)
+
     panel.set_title("loss if the rest is shared evenly;\ndots: where it is least, 1 − ε + ε/K")
     panel.set_xlabel("probability the model gives the label")
     panel.set_ylabel("loss in nats")

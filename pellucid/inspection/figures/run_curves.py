@@ -84,10 +84,12 @@ def _read(runs: Sequence[Path]) -> dict[str, History]:
             histories[str(run)] = history
         else:
             faults.append(f"{run} has learned nothing yet")
+
     if faults:
         raise InputMissingError(
             list_faults(faults), hint="name run folders; pellucid runs lists them"
         )
+
     return histories
 
 
@@ -99,10 +101,12 @@ def _draw(histories: dict[str, History], horizontal: Horizontal) -> "Figure":
     figure = new_figure(columns * _PANEL_WIDTH, height)
     grid: Any = figure.subplots(rows, columns, squeeze=False, sharex=True)
     all_axes = list(grid.flat)
+
     for axes, panel in zip(all_axes, panels, strict=False):
         for place, history in enumerate(histories.values()):
             _draw_run(axes, panel, history, horizontal, place)
         _finish(axes, panel, horizontal)
+
     for axes in all_axes[len(panels) :]:
         axes.remove()
     figure.legend(
@@ -110,6 +114,7 @@ def _draw(histories: dict[str, History], horizontal: Horizontal) -> "Figure":
         [_label(name, history) for name, history in histories.items()],
         loc="outside lower center",
     )
+
     return figure
 
 

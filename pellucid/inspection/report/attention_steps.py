@@ -73,6 +73,7 @@ def attention_steps(place: AttentionPlace) -> tuple[Step, ...]:
     head = dataclasses.replace(
         head_symbol("H", place, "output", "output of this head"), letter=sub("head", HEAD)
     )
+
     return (
         _projection(place, query, place.queries),
         _projection(place, key, place.memory),
@@ -109,6 +110,7 @@ def _projection(place: AttentionPlace, result: Symbol, rows: Symbol) -> Step:
     formula = formula_of(result, *right)
     if place.distances == "rotary" and result.key != "V":
         formula, how = formula_of(result, call("rotate", *right)), {"kind": "unexplained"}
+
     return step_of(
         part(name, place.choices),
         name,
@@ -136,6 +138,7 @@ def _scores(place: AttentionPlace, query: Symbol, key: Symbol, scores: Symbol) -
         product = fraction(product, use(scale))
     how: dict[str, object] = {"kind": "dot", "left": "Q", "right": "K", "divisor": divisor}
     formula = formula_of(scores, product)
+
     match place.distances:
         case "relative":
             how = {"kind": "unexplained"}
@@ -143,6 +146,7 @@ def _scores(place: AttentionPlace, query: Symbol, key: Symbol, scores: Symbol) -
         case "alibi":
             how = {"kind": "unexplained"}
             formula = formula_of(scores, product, "−", words("slope · distance"))
+
     return step_of(
         part("scores", place.choices),
         "scores",
@@ -225,6 +229,7 @@ def _mixed(place: AttentionPlace) -> Step:
         right += ["+", use(bias)]
         symbols.append(bias)
         how["bias"] = "b"
+
     return step_of(
         part("attention.output", place.choices),
         "output",

@@ -92,6 +92,7 @@ def _linear(
     )
     bias = Symbol("b", sub("b", number), "learned bias", matrix=f"parameters.{place}.bias_{number}")
     is_first = number == "1"
+
     return step_of(
         part(name if is_first else f"feed_forward.{name}"),
         name,
@@ -115,6 +116,7 @@ def _activation(before: Symbol, hidden: Symbol, config: ModelConfig) -> Step:
             formula = row(use(before), "·", call("sigmoid", use(before)))
         case _:  # an activation that the page's arithmetic does not know is shown by its name
             formula, how = call(config.activation, use(before)), {"kind": "unexplained"}
+
     return step_of(
         part("hidden", choices_of(config)),
         "hidden",

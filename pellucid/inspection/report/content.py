@@ -98,6 +98,7 @@ def report_content(
     }
     taken = len(json.dumps(content)) + sum(len(name) + _ENTRY_BYTES for name in matrices)
     encoded, limits = encode_matrices(matrices, budget - taken)
+
     return {**content, "cut": _told(limits), "matrices": encoded}
 
 
@@ -203,6 +204,7 @@ def _told(limits: Limits) -> str:
     kept = [f"{count} {names[kind]}" for kind, count in limits.items()]
     if not kept:
         return ""
+
     return (
         "To keep this file small, large matrices are shown in part: at most "
         + ", ".join(kept)

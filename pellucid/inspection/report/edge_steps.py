@@ -49,6 +49,7 @@ def output_steps(
         f"The vocabulary has {vocabulary_size:,} words; the columns shown are the words of the"
         " target and, for each position, the likeliest others."
     )
+
     return (
         step_of(
             part("logits", choices_of(config)),
@@ -93,6 +94,7 @@ def _tokens(side: str, config: ModelConfig) -> Step:
             {"kind": "tokens", "side": "source"},
         )
     start = "a vector of zeros" if config.start_symbol == "zero" else "the start token"
+
     return step_of(
         described,
         "tokens",
@@ -122,6 +124,7 @@ def _look_up(rows: Symbol, config: ModelConfig, vocabulary_size: int) -> Step:
         value=f"{vocabulary_size:,} words × {config.d_model} features; the result is some of its"
         " rows" + (", shared by both languages" if config.share_embeddings else ""),
     )
+
     return step_of(
         part("lookup", choices_of(config)),
         "lookup",
@@ -152,6 +155,7 @@ def _scale(side: str, rows: Symbol, scaled: Symbol, config: ModelConfig) -> Step
         how = {"kind": "unexplained"}
     elif starts_at_zero:
         how = {"kind": "unexplained"}
+
     return step_of(
         part("embedding", embedding_choices(side, config)),
         "embedding",
@@ -172,6 +176,7 @@ def _positions(positions: Symbol, config: ModelConfig) -> Step:
         how: dict[str, object] = {"kind": "learned"}
         return step_of(described, "positions", "Positions", formula, (positions,), how)
     angle = fraction("n", sup("10000", fraction(row("2", "i"), "d")))
+
     return step_of(
         described,
         "positions",
@@ -217,6 +222,7 @@ def _placed(side: str, scaled: Symbol, total: Symbol, config: ModelConfig) -> St
             formula, how = use(scaled), {"kind": "same", "left": scaled.key}
         case _:  # positions whose arithmetic the page does not know are shown by their name
             formula = call(config.positions, use(scaled))
+
     return step_of(
         part("input", embedding_choices(side, config)),
         "input",

@@ -62,6 +62,7 @@ def _transformer(config: ModelConfig) -> list[Fact]:
         facts.append(_fact("Embedding", "network", _of(TABLE["embedding + embedding=mlp"])))
     if config.start_symbol == "zero":
         facts.append(_fact("Start", "zero", _of(TABLE["embedding + start_symbol=zero"])))
+
     return facts
 
 
@@ -80,6 +81,7 @@ def _recurrent(config: ModelConfig) -> list[Fact]:
                 else "The decoder reads words alone.",
             ),
         ]
+
     return facts
 
 

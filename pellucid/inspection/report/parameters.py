@@ -56,6 +56,7 @@ def _of_transformer(model: Transformer) -> Named:
         yield from _norm(f"{place}.cross_attention.norm", block.cross_attention_norm.norm)
         yield from _feed_forward(f"{place}.feed_forward", block.feed_forward)
         yield from _norm(f"{place}.feed_forward.norm", block.feed_forward_norm.norm)
+
     yield from _norm("encoder.norm", model.encoder.last_norm)
     yield from _norm("decoder.norm", model.decoder.last_norm)
 
@@ -66,6 +67,7 @@ def _attention(place: str, attention: MultiHeadAttention) -> Named:
     weights = torch.split(packed, widths)
     biases = (None, None, None) if bias is None else torch.split(bias, widths)
     axes = {"query": _KEY, "key": _KEY, "value": _VALUE}
+
     for (part, axis), weight, offset in zip(axes.items(), weights, biases, strict=True):
         for head, rows in enumerate(weight.chunk(attention.heads)):
             yield f"{place}.heads.{head}.{part}", Matrix(rows.T, _IN, axis)
@@ -75,6 +77,7 @@ def _attention(place: str, attention: MultiHeadAttention) -> Named:
                     f"{place}.heads.{head}.{part}_bias",
                     Matrix(numbers.unsqueeze(0), _ONE, axis),
                 )
+
     yield f"{place}.output", Matrix(attention.w_o.T, _MIXED, _IN)
     if attention.b_o is not None:
         yield f"{place}.output_bias", _single(attention.b_o)

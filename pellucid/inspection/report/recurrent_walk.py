@@ -39,6 +39,7 @@ def _layer(side: str, index: int, config: ModelConfig) -> Page:
         else "",
     )
     title = f"{side.capitalize()} layer {index} · {config.cell.upper()}"
+
     return Page(f"{side}.layers.{index}", title, "The words are read one after another.", (step,))
 
 
@@ -83,6 +84,7 @@ def _attention(config: ModelConfig) -> Page:
         ),
     )
     about = "Before it predicts a word, the decoder attends to every state of the source."
+
     return Page(place, "Decoder · Attention", about, steps, head_count=1)
 
 
@@ -98,6 +100,7 @@ def _scores(asked: Symbol, memory: Symbol, scores: Symbol, config: ModelConfig) 
         case "additive":
             inside = row(use(asked), sub("W", "a"), "+", use(memory), sub("U", "a"))
             formula = row("v", "·", call("tanh", inside))
+
     return step_of(
         part("recurrent.scores", choices_of(config)),
         "scores",

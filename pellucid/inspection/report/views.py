@@ -91,6 +91,7 @@ def view_matrices(views: SentenceViews) -> dict[str, Matrix]:
         matrices["rollout.encoder"] = Matrix(rollout.encoder, source, source, "part")
         matrices["rollout.source"] = Matrix(rollout.decoder_source, said, source, "part")
         matrices["rollout.target"] = Matrix(rollout.decoder_target, said, read, "part")
+
     return matrices
 
 

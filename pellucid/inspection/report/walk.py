@@ -45,6 +45,7 @@ def walk_through(config: ModelConfig, vocabularies: Vocabularies) -> list[Page]:
         meaning="Each of the decoder's output becomes a distribution over the next word.",
         steps=output_steps(last, config, vocabularies.target, vocabularies.shown),
     )
+
     return [*pages, output]
 
 
@@ -80,6 +81,7 @@ def _decoder(config: ModelConfig) -> Iterator[Page]:
     memory = Symbol(
         "X", sup("X", words("enc")), "what the encoder made of the source", matrix="encoder.output"
     )
+
     for index in range(config.decoder_layers):
         block = f"decoder.layers.{index}"
         for name in ("self_attention", "cross_attention", "feed_forward"):
@@ -93,6 +95,7 @@ def _decoder(config: ModelConfig) -> Iterator[Page]:
                 )
             )
             stream = f"{place}.{_end(config)}"
+
     if config.norm == "pre":
         yield _last_norm("decoder", stream, config)
 
@@ -121,6 +124,7 @@ def _attention_page(name: str, rows: Symbol, memory: Symbol | None, config: Mode
         if place.masked
         else "Each source word looks at all the others and takes from them what it needs."
     )
+
     return Page(name, _title(name, kind), about, steps, head_count=config.heads)
 
 

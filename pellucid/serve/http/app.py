@@ -58,6 +58,7 @@ def make_routed_app(service: Service) -> FastAPI:
     add_handlers(app)
     document = complete(_document(app, service.limits))
     app.openapi = lambda: document  # type: ignore[method-assign]  # as FastAPI's manual has it
+
     return app
 
 
@@ -79,12 +80,14 @@ def _document(app: FastAPI, limits: Limits) -> dict[str, Any]:
     )
     schemas = document["components"]["schemas"]
     schemas["Problem"] = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
+
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     for path in document["paths"].values():
         for operation in path.values():
             if "422" in operation["responses"]:
                 operation["responses"]["422"]["content"] = operation["responses"]["400"]["content"]
+
     for (schema, field), bounds in _bounds(limits).items():
         if schema in schemas:
             _bound(schemas[schema]["properties"][field], bounds)

@@ -79,6 +79,7 @@ def problem_response(
         or None,
         error=detail if scope.get("path") in LIBRETRANSLATE_PATHS else None,
     )
+
     return Response(
         problem.model_dump_json(exclude_none=True),
         status_code=status,
