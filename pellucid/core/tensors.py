@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import errno
 import hashlib
 import json
 import math
@@ -101,6 +102,8 @@ class TensorFile(Mapping[str, Tensor]):
         """Raises InputMissingError if it cannot be read, CorruptError if it is no such file."""
         self._path = path
         with _reading(path):
+            if path.exists() and not path.is_file():  # a pipe or a device might go on forever
+                raise OSError(errno.EINVAL, "it is not a plain file", str(path))
             if is_pointer(path):
                 raise CorruptError(
                     f"{path} is a pointer of git-lfs, not the file", hint=POINTER_HINT
