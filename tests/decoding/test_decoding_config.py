@@ -73,3 +73,17 @@ def test_a_longer_translation_than_the_model_can_number_is_refused():
     with pytest.raises(ConfigError, match="max_length must be at most 63 for this model, got 64"):
         length_limits([3], DecodingConfig(max_length=64), 64)
     assert length_limits([3], DecodingConfig(max_length=63), 64) == [63]
+
+
+def test_a_change_that_is_refused_names_the_settings_that_it_was_made_to():
+    with pytest.raises(ConfigError, match=r"^decoding: beam_size must be at least 1"):
+        DecodingConfig().changed({"beam_size": 0})
+
+
+@pytest.mark.by_hand
+def test_a_live_hypothesis_is_bounded_at_the_greatest_length_it_may_have():
+    """Of 3 tokens, at most 9 and a stop: |Y|^α is greatest at 10 for α = 2, at 4 for α = -1."""
+    power = DecodingConfig(length_penalty_kind="power", length_penalty=2.0)
+    assert power.bound_penalty(3, 9) == 100.0
+    assert power.changed({"length_penalty": -1.0}).bound_penalty(3, 9) == 0.25
+    assert power.changed({"stop_bound": "current"}).bound_penalty(3, 9) == 9.0

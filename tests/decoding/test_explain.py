@@ -47,6 +47,9 @@ def test_the_tree_is_that_of_the_search(changes):
         assert [node.log_prob for node in path] == pytest.approx(translation.token_log_probs)
         assert path[-1].score == pytest.approx(translation.score)
         assert path[-1].verdict == "finished"
+    root = tree.nodes[0]
+    assert (root.parent, root.token, root.length, root.rank) == (None, "", 0, None)
+    assert (root.log_prob, root.total, root.score) == (0.0, 0.0, None)
     for node in tree.nodes[1:]:
         parent = tree.nodes[node.parent]
         assert parent.verdict in ("goes on", "left")

@@ -247,7 +247,7 @@ SHAPE_FAULTS = {
 @pytest.mark.usefixtures("unchecked_shapes")
 @pytest.mark.parametrize(("call", "message"), SHAPE_FAULTS.values(), ids=SHAPE_FAULTS)
 def test_shapes_that_do_not_fit_are_named(call, message):
-    """EQ-51: #cols Q = #cols K and #rows K = #rows V, else both shapes and the axis are said."""
+    """EQ-50, EQ-51: #cols Q = #cols K, #rows K = #rows V, else shapes and axis are named."""
     with pytest.raises(ShapeError) as caught:
         call()
     assert str(caught.value) == message

@@ -195,7 +195,7 @@ def as_tensor(matrix: Matrix) -> torch.Tensor:
 
 @pytest.mark.property
 def test_the_encoder_block_is_its_four_lines(model: Seq2Seq):
-    """EQ-104."""
+    """EQ-104, ER-08: attention reads x alone, and x is added to what it gives."""
     x = torch.randn(3, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     got = model.encoder.layers[0](x[None], None)[0]
     expected = encoder_block(Weights(model), 0, x.tolist())

@@ -32,6 +32,7 @@ def test_sinusoids_follow_the_model_to_another_precision():
 
 
 def test_an_embedding_is_scaled_and_added_to_its_place():
+    """ER-50: by √8, or by nothing if the config says so."""
     model = tiny()
     embedding = model.target_embedding
     got = embedding(torch.tensor([[5, 6]]), start=3)

@@ -27,6 +27,19 @@ def test_the_seed_decides_every_number_and_nothing_else_does():
             assert not torch.equal(parameter, other.get_parameter(name))
 
 
+def test_the_seed_is_0_if_none_is_given():
+    given = build_model(ModelConfig.parse(WIDE), 200, 200)
+    assert torch.equal(given.source_embedding.weight, model(seed=0).source_embedding.weight)
+
+
+def test_each_head_of_a_two_stage_projection_is_a_matrix_of_its_own():
+    """Xavier for 16 rows and 16 columns, and for 64 and 16 in the first stage."""
+    stages = model(projection="two_stage").encoder.layers[0].self_attention.two_stage
+    assert stages.per_head["query"].shape == (4, 16, 16)
+    for matrix, bound in [(stages.per_head["query"], 6 / 32), (stages.shared["query"], 6 / 80)]:
+        assert 0.95 * math.sqrt(bound) < matrix.abs().max() <= math.sqrt(bound)
+
+
 @pytest.mark.parametrize("settings", [{}, {"d_k": 8, "d_v": 40}])
 def test_queries_keys_and_values_are_each_a_matrix_of_its_own(settings: dict[str, int]):
     """Xavier: uniform within ±√(6 / (rows + columns)), by each part's own rows."""

@@ -44,7 +44,7 @@ def test_six_and_six_blocks_have_44_101_632_numbers(model: Seq2Seq):
 
 
 def test_the_base_model_has_63_045_632_numbers(model: Seq2Seq):
-    """The paper rounds to 65 million; the tied embedding is 37,000 · 512."""
+    """The paper rounds to 65 million; the tied embedding is 37,000 · 512 (ER-54)."""
     assert count(model) == 44_101_632 + 37_000 * 512 == 63_045_632
 
 

@@ -13,6 +13,7 @@ from torch.nn import functional
 from pellucid.core.errors import ConfigError
 from pellucid.model.seq2seq import LossSums, SequenceModel
 from pellucid.text.batching import Batch, collate_pairs
+from pellucid.training import precision as precision_module
 from pellucid.training.checkpoint import newest_intact
 from pellucid.training.config import RunConfig, TrainingConfig
 from pellucid.training.journal import read_journal
@@ -53,6 +54,24 @@ def test_a_scale_changes_no_bit_of_an_update_in_float32():
     assert reports[0] == reports[1]
     for plain, scaled in zip(*(model.parameters() for model in models), strict=True):
         assert torch.equal(plain, scaled)
+
+
+def test_frozen_parameters_have_no_gradient_to_be_scaled():
+    model = tiny_model(dropout=0.0).float()
+    model.target_embedding.weight.requires_grad_(False)
+    LossScale(2.0).attach(model)
+    Scaled(build_objective(CONFIG), LossScale(2.0))(model, BATCH).loss.backward()
+    assert model.target_embedding.weight.grad is None
+
+
+@pytest.mark.parametrize(("gain", "chosen"), [(1.49, "fp32"), (1.5, "bf16"), (9.0, "bf16")])
+def test_on_a_cpu_bfloat16_must_be_half_as_fast_again(
+    gain: float, chosen: str, monkeypatch: pytest.MonkeyPatch
+):
+    seconds = {torch.float32: gain, torch.bfloat16: 1.0}
+    monkeypatch.setattr(precision_module, "_seconds", seconds.__getitem__)
+    assert precision_module.resolve_precision("auto", "cpu") == chosen
+    assert precision_module.resolve_precision("fp16", "cpu") == "fp16"
 
 
 def _faint(model: SequenceModel, batch: Batch) -> LossSums:

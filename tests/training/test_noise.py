@@ -28,6 +28,8 @@ def test_estimates_that_chance_made_negative_say_nothing():
     assert gradient_noise_scale(-1.0, 2.0) is None
     assert gradient_noise_scale(1.0, -2.0) is None
     assert gradient_noise_scale(0.0, 0.0) is None
+    assert gradient_noise_scale(0.0, 2.0) is None
+    assert gradient_noise_scale(2.0, 0.0) is None
 
 
 def test_the_meter_takes_the_ratio_of_the_sums_and_begins_anew():

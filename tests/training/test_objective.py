@@ -198,6 +198,16 @@ def test_a_teacher_s_part_is_its_equation():
     assert sums.token_count == TOKENS
 
 
+def test_a_teacher_without_r_drop_has_the_batch_read_once():
+    """Twice would cost twice as much, and average over two dropout masks."""
+    model, rows = learner(), []
+    model.encoder.register_forward_hook(lambda _, inputs, __: rows.append(len(inputs[0])))
+    teacher = tiny_model(seed=1)
+    build_objective(config(teacher_weight=0.5), teacher)(model, BATCH)
+    build_objective(config(r_drop=1.0), None)(model, BATCH)
+    assert rows == [len(PAIRS), 2 * len(PAIRS)]
+
+
 def test_a_teacher_reads_every_word_and_is_left_as_it_was():
     student = learner(dropout=0.0)
     objective = build_objective(config(teacher_weight=1.0, word_dropout=0.9), tiny_model())

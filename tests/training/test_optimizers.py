@@ -90,3 +90,10 @@ def test_adam_goes_the_same_way_along_mean_and_sum():
     total, _ = moved(TrainingConfig.parse({**settings, "reduction": "sum"}))
     for one, other in zip(mean, total, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-8, atol=1e-12)
+
+
+@pytest.mark.parametrize("optimizer", ["adam", "sgd"])
+def test_nothing_moves_before_a_rate_is_given(optimizer: str):
+    model = tiny_model()
+    built = build_optimizer(model, TrainingConfig(max_steps=1, optimizer=optimizer))
+    assert {group["lr"] for group in built.param_groups} == {0.0}
