@@ -54,8 +54,8 @@ def attention_weights(
     Symbols: query = Q, key = K, key_size = dₖ.
     Raises: ShapeError if queries and keys, or scores and mask, do not fit together.
 
-    A query that may attend to nothing has no distribution to speak of: its weights are all
-    zero (not NaN, not uniform), as in PyTorch's fused kernel.
+    A query that may attend to nothing has no distribution: its weights are all zero (not NaN,
+    not uniform), as in PyTorch's fused kernel.
     """
     return masked_softmax(attention_scores(query, key), may_attend)
 

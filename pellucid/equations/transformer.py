@@ -62,11 +62,14 @@ def embed_tokens(ids: Ids, weights: EmbeddingWeights, settings: Settings) -> Row
     """
     lookup = scaled_embedding if settings.scale_embeddings else embed
     x = lookup(ids, weights.weight)
+    # Single Page: the decoder starts from a zero vector, to which only a position is added
     if settings.start_symbol == "zero":
         x = x.masked_fill((ids == START_ID).unsqueeze(-1), 0.0)
+
     if weights.network is not None:
         x = network_embedding(x, *weights.network)
 
+    # only the sinusoids have a first position to choose; tables are indexed from 0
     start = settings.start_position if settings.positions == "sinusoidal" else 0
     x = encode_positions(x, settings.positions, weights.positions, start)
     return settings.training.drop(x, settings.dropout)
@@ -90,8 +93,10 @@ def attend(
     positions = settings.positions if query is memory else "none"
 
     def head(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        # q · k then depends on the distance between the two alone (Su et al., 2021, eq. (11))
         if positions == "rotary":
             q, k = rotary_positions(q), rotary_positions(k)
+
         if not settings.scale_attention:
             q = q * math.sqrt(q.shape[-1])  # the scores divide by it again: Luong's dot product
 
@@ -99,13 +104,16 @@ def attend(
             scores = relative_scores(q, k, weights.key_distances)
         else:
             scores = attention_scores(q, k)  # (sentence, heads, query, key)
+
         if positions == "alibi":
+            # one slope for each head; not learned
             heads, query_count, key_count = scores.shape[1:]
             bias = alibi_bias(heads, query_count, key_count, dtype=q.dtype, device=q.device)
             scores = scores + bias
 
         mixture = settings.training.drop(masked_softmax(scores, mask), settings.attention_dropout)
         if positions == "relative" and weights.value_distances is not None:
+            # the values get distances of their own (Shaw et al., 2018, eq. (3))
             return relative_values(mixture, v, weights.value_distances)
         return mixture @ v
 
@@ -231,10 +239,15 @@ def encode(model: Transformer, source: Ids) -> Rows:
     """
     settings = model.settings
     may_attend = padding_mask(source, PAD_ID).unsqueeze(1)  # (sentence, 1, source)
+
     x = embed_tokens(source, model.source_embedding, settings)
+
+    # LayerDrop: in training a whole block may be left out
     for weights in model.encoder:
         if not settings.training.skips_layer(settings.layer_drop):
             x = encoder_block(x, may_attend, weights, settings)
+
+    # pre-norm only: the sum of the residual stream was not normalized yet
     return last_norm(x, model.encoder_norm, settings)
 
 
@@ -253,14 +266,18 @@ def decode(
     EQ: 84, 90, 110, 112.  Source: Vaswani et al. (2017), §3.1 and §3.4. Without ``causal`` every
     position attends to later ones too (ER-36).
     """
+    # the mask is the same for all sentences; padding needs none, as it comes after every word
     settings, length = model.settings, target_input.shape[1]
     may_attend = causal_mask(length) if causal else torch.ones(length, length, dtype=torch.bool)
     memory_may_attend = padding_mask(source, PAD_ID).unsqueeze(1)  # (sentence, 1, source)
+
     y = embed_tokens(target_input, model.target_embedding, settings)
+
     for weights in model.decoder:
         if not settings.training.skips_layer(settings.layer_drop):
             masks = may_attend.unsqueeze(0), memory_may_attend
             y = decoder_block(y, memory, *masks, weights, settings)
+
     return output_logits(last_norm(y, model.decoder_norm, settings), model.w_s, model.b_s)
 
 
@@ -301,18 +318,27 @@ def greedy(model: Transformer, source: Int[Tensor, "sentence source"], max_lengt
     EQ: 123, 125.  Source: Cho et al. (2014), §3. PAD and START are never generated; a sentence
     that has ended is filled up with PAD.
     """
+    # once: the source does not change while the target grows
     memory = encode(model, source)
     prefix = torch.full_like(source[:, :1], START_ID)
     has_ended = torch.zeros_like(prefix, dtype=torch.bool)
     for length in range(max_length + 1):
+        # the whole prefix again at every step, as there is no KV cache
         z = decode(model, memory, source, prefix)[:, -1:]  # (sentence, 1, vocabulary)
         word = most_likely(z.index_fill(-1, torch.tensor([PAD_ID, START_ID]), -math.inf))
+
+        # a translation that reaches the limit is ended by force
         if length == max_length:
             word = torch.full_like(word, STOP_ID)
+
+        # a sentence that has ended keeps its place in the batch and gets PAD
         prefix = torch.cat((prefix, word.masked_fill(has_ended, PAD_ID)), dim=1)
         has_ended = has_ended | (word == STOP_ID)
+
         if bool(has_ended.all()):
             break
+
+    # without START
     return prefix[:, 1:]
 
 
@@ -336,11 +362,13 @@ def beam(
     memory = encode(model, source)
     prefixes: list[tuple[float, list[int]]] = [(0.0, [])]
     finished: list[tuple[float, list[int]]] = []
+
     while prefixes and len(finished) < beam_size:
         candidates: list[tuple[float, list[int]]] = []
         for log_prob, words in prefixes:
             target_input = torch.tensor([[START_ID, *words]])
             next_words = log_softmax(decode(model, memory, source, target_input)[0, -1]).tolist()
+            # at the limit STOP is the only continuation, with the model's own probability
             if len(words) == max_length:
                 candidates.append((log_prob + next_words[STOP_ID], [*words, STOP_ID]))
             else:
@@ -349,12 +377,17 @@ def beam(
                     for word, each in enumerate(next_words)
                     if word not in (PAD_ID, START_ID)
                 ]
+
+        # Python's sort is stable: of equal scores the earlier prefix and the lower id stay first
         candidates.sort(key=lambda candidate: -candidate[0])
 
+        # a STOP that is not among the best ``beam_size`` candidates is lost
         for log_prob, words in candidates[:beam_size]:
             if words[-1] == STOP_ID:
                 finished.append((float(log_prob / length_penalty(len(words), alpha)), words))
+
         prefixes = [each for each in candidates if each[1][-1] != STOP_ID][:beam_size]
+
     score, words = max(finished, key=lambda each: each[0])
     return words, score
 
@@ -369,12 +402,16 @@ def repredict(model: Transformer, source: Int[Tensor, "1 source"], max_length: i
     """
     memory = encode(model, source)
     words = source.new_empty(0)
+
     while True:
         prefix = torch.cat((words.new_tensor([START_ID]), words)).unsqueeze(0)
+        # one logit row for each position of the prefix, so ``words`` grows by one word a step
         z = decode(model, memory, source, prefix, causal=False)
         words = most_likely(z.index_fill(-1, torch.tensor([PAD_ID, START_ID]), -math.inf))[0]
+        # the loop has to end even if the model never predicts STOP
         if len(words) > max_length:
             words[-1] = STOP_ID
+
         said = words.tolist()
         if STOP_ID in said:
             return said[: said.index(STOP_ID) + 1]

@@ -29,16 +29,17 @@ from pellucid.model.trace import UNWATCHED, Trace
 
 
 class AttentionPositions(nn.Module):
-    """Scores and values of one self-attention, with whatever the config says about places.
+    """Scores and values of one self-attention, with the positions that the config names.
 
     EQ: 31.  Source: Shaw et al. (2018); Su et al. (2021), rotary; Press et al. (2022), ALiBi.
-    Wherever queries are fewer than keys they are the last of them, as with a cache. The tables of
-    distances serve all heads of a layer, as in Shaw et al.
+    Where queries are fewer than keys, they are the last positions, as with a KV cache. All heads of
+    a layer share the tables of distances, as in Shaw et al.
     """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.kind = config.positions
+        # distances from -clip to clip; Shaw et al., §3.2
         rows = 2 * config.relative_clip + 1
         is_relative = self.kind == "relative"
         self.keys = nn.Parameter(torch.empty(rows, config.key_size)) if is_relative else None
@@ -47,9 +48,10 @@ class AttentionPositions(nn.Module):
     def turn(
         self, x: Float[Tensor, "row heads length size"], start: int
     ) -> Float[Tensor, "row heads length size"]:
-        """Queries or keys, of which the first stands at ``start``, turned if they are rotary.
+        """Rotate queries or keys, the first at position ``start``, if positions are rotary.
 
-        In training by the fast twin; otherwise in real numbers, which every exported format knows.
+        Training uses the fast twin. Everything else uses the equation in real numbers, which every
+        export format supports.
         """
         if self.kind != "rotary":
             return x
@@ -60,10 +62,12 @@ class AttentionPositions(nn.Module):
         query: Float[Tensor, "row heads query key_size"],
         key: Float[Tensor, "row heads key key_size"],
     ) -> Float[Tensor, "row heads query key"]:
-        """How well they match, in the open."""
+        """The attention scores, with positions, as a tensor of their own."""
         scores = attention_scores(query, key)
+
         heads, query_count, key_count = scores.shape[-3:]
         offset = key_count - query_count
+
         match self.kind:
             case "relative":
                 assert self.keys is not None
@@ -81,7 +85,7 @@ class AttentionPositions(nn.Module):
         weights: Float[Tensor, "row heads query key"],
         value: Float[Tensor, "row heads key value_size"],
     ) -> Float[Tensor, "row heads query value_size"]:
-        """The values, weighted, in the open."""
+        """The weighted sum of the values, with positions where they act on values."""
         if self.values is None:
             return weights @ value
         offset = weights.shape[-1] - weights.shape[-2]
@@ -96,7 +100,7 @@ class AttentionPositions(nn.Module):
         *,
         causal: bool,
     ) -> Float[Tensor, "row heads query value_size"]:
-        """Both at once, by the fast twin."""
+        """Attention from queries to values by the fast twin, which returns no weights."""
         match self.kind:
             case "relative":
                 assert self.keys is not None
@@ -125,22 +129,29 @@ class MultiHeadAttention(nn.Module):
         source: DropoutSource,
         positions: AttentionPositions | None = None,
     ) -> None:
-        """``positions`` is for self-attention, whose queries and keys are rows of one sequence."""
+        """``positions`` is for self-attention, whose queries and keys are of one sequence."""
         super().__init__()
+
         self.heads = config.heads
         self.query_width = config.heads * config.key_size
         self.value_width = config.heads * config.value_size
+
         packed_width = 2 * self.query_width + self.value_width
         is_two_stage = config.projection == "two_stage"
         self.two_stage = TwoStageProjection(config) if is_two_stage else None
         self.w_qkv = (
             None if is_two_stage else nn.Parameter(torch.empty(packed_width, config.d_model))
         )
+
+        # the kernels always divide scores by √dₖ; without scaling (Luong's dot product) the
+        # query is multiplied by it first
         self.undo_scale = 1.0 if config.scale_attention else math.sqrt(config.key_size)
         self.positions = positions
+
         self.w_o = nn.Parameter(torch.empty(config.d_model, self.value_width))
         self.b_qkv = nn.Parameter(torch.zeros(packed_width)) if config.attention_bias else None
         self.b_o = nn.Parameter(torch.zeros(config.d_model)) if config.attention_bias else None
+
         self.weights_dropout = Dropout(config.attention_dropout, source)
 
     def forward(
@@ -151,13 +162,13 @@ class MultiHeadAttention(nn.Module):
         causal: bool = False,
         trace: Trace = UNWATCHED,
     ) -> Float[Tensor, "sentence query d_model"]:
-        """Self-attention: every row looks at the rows it may attend to."""
+        """Self-attention: every position attends to the positions that the mask allows."""
         query, key, value = self.project_all(x)
         return self.attend(query, key, value, may_attend, causal=causal, trace=trace)
 
     @property
     def needs_order(self) -> bool:
-        """Whether it goes by where keys stand, so that they must be given in order."""
+        """Whether positions act by the order of the keys, so that they must be given in order."""
         return self.positions is not None and self.positions.kind in ("relative", "alibi")
 
     @property
@@ -176,20 +187,24 @@ class MultiHeadAttention(nn.Module):
         Float[Tensor, "row heads length key_size"],
         Float[Tensor, "row heads length value_size"],
     ]:
-        """Queries, keys and values of the same rows, the first at ``start``, split into heads."""
+        """Queries, keys and values of one sequence from position ``start``, split into heads."""
+        # cast here, before the split: one cast of contiguous rows is cheaper than three of heads
         packed = for_attention(linear(x, self.packed_weight, self.b_qkv))
         widths = [self.query_width, self.query_width, self.value_width]
         query, key, value = (
             split_heads(part, self.heads) for part in torch.split(packed, widths, -1)
         )
+
         if self.positions is not None:
             query, key = self.positions.turn(query, start), self.positions.turn(key, start)
+
         return query, key, value
 
     def project_query(
         self, x: Float[Tensor, "row length d_model"]
     ) -> Float[Tensor, "row heads length key_size"]:
         """Queries alone, split into heads."""
+        # the first rows of the packed matrix are W^Q, the others W^K and W^V
         bias = None if self.b_qkv is None else self.b_qkv[: self.query_width]
         weight = self.packed_weight[: self.query_width]
         return split_heads(for_attention(linear(x, weight, bias)), self.heads)
@@ -216,13 +231,16 @@ class MultiHeadAttention(nn.Module):
         causal: bool = False,
         trace: Trace = UNWATCHED,
     ) -> Float[Tensor, "row query d_model"]:
-        """Every head's attention, merged and projected."""
+        """Attend with every head, concatenate the heads and project them with W^O."""
         query = trace.keep("query", query)
         key = trace.keep("key", key)
         value = trace.keep("value", value)
+
         drops_weights = self.training and self.weights_dropout.rate > 0.0
         positions = self.positions
         scaled = query * self.undo_scale if self.undo_scale != 1.0 else query
+
+        # the fused kernels return no weights; only dropout on them and a trace need them
         if drops_weights or trace.wants("scores", "masked_scores", "weights"):
             weights = self._weights_in_the_open(scaled, key, may_attend, causal, trace)
             weights = self.weights_dropout(weights)
@@ -231,6 +249,7 @@ class MultiHeadAttention(nn.Module):
             heads = fused_attention(scaled, key, value, may_attend, causal=causal)
         else:
             heads = positions.attend(scaled, key, value, may_attend, causal=causal)
+
         heads = trace.keep("heads", heads)
         merged = trace.keep("concatenation", merge_heads(heads))
         return trace.keep("output", linear(merged, self.w_o, self.b_o))
@@ -243,16 +262,18 @@ class MultiHeadAttention(nn.Module):
         causal: bool,
         trace: Trace,
     ) -> Float[Tensor, "row heads query key"]:
-        """EQ-52 and EQ-72, each step offered to the trace."""
+        """The attention weights (EQ-52, EQ-72); the trace may keep each step."""
         if causal:
             square = causal_mask(query.shape[-2]).to(query.device)
             may_attend = square if may_attend is None else may_attend & square
+
         scores = (
             attention_scores(query, key)
             if self.positions is None
             else self.positions.scores(query, key)
         )
         scores = trace.keep("scores", scores)
+
         masked = scores if may_attend is None else scores.masked_fill(~may_attend, -math.inf)
         masked = trace.keep("masked_scores", masked)
         return trace.keep("weights", masked_softmax(masked, may_attend))
@@ -279,18 +300,23 @@ class TwoStageProjection(nn.Module):
         )
 
     def forward(self) -> Float[Tensor, "packed d_model"]:
-        """The composite matrices, stacked as ``MultiHeadAttention`` wants them."""
+        """The composite matrices, stacked like ``MultiHeadAttention.w_qkv``."""
         each = (
             two_stage_weights(self.shared[name], self.per_head[name])  # (heads, d_model, size)
             for name in ("query", "key", "value")
         )
+        # (heads · size, d_model) each, as a linear map's weight is (outputs, inputs)
         return torch.cat([part.transpose(1, 2).flatten(0, 1) for part in each])
 
 
 def mask_for_heads(
     may_attend: Bool[Tensor, "sentence source"],
 ) -> Bool[Tensor, "sentence 1 1 source"] | None:
-    """One row for all heads and queries; None on a CPU if nothing is hidden, which is faster."""
+    """One mask for all heads and queries; None on a CPU if nothing is masked.
+
+    Attention without a mask is faster. On an accelerator the check itself would cost more: the host
+    would have to wait for its result.
+    """
     if may_attend.device.type == "cpu" and bool(may_attend.all()):
         return None
     return may_attend[:, None, None, :]

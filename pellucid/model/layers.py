@@ -27,12 +27,14 @@ def linear(
     weight: Float[Tensor, "outputs inputs"],
     bias: Float[Tensor, " outputs"] | None,
 ) -> Float[Tensor, "*batch outputs"]:
-    """x Wᵀ + b; with a matrix in bfloat16 the product is made there, and the rest is not.
+    """x Wᵀ + b; with a matrix in bfloat16 only the product is computed in bfloat16.
 
     Law: tests/model/test_linear.py, equal to torch.nn.functional.linear up to that rounding.
     """
     if weight.dtype is x.dtype or weight.dtype is not torch.bfloat16:
         return functional.linear(x, weight, bias)
+
+    # the bias is added after the cast back, so that it is not rounded
     product = functional.linear(x.to(weight.dtype), weight).to(x.dtype)
     return product if bias is None else product + bias
 
@@ -50,15 +52,16 @@ def narrow(model: nn.Module) -> None:
             " has none",
             hint="take float32",
         )
+
     for parameter in found:
         parameter.data = parameter.data.to(torch.bfloat16)
 
 
 def stream_dtype(x: Tensor) -> torch.dtype:
-    """The dtype of rows between blocks: on a CPU under autocast that of the matrix products.
+    """The dtype of the residual stream: under autocast on a CPU that of the matrix products.
 
     There a norm reads and writes bfloat16 and computes in float32, so that nothing is cast between
-    two products; casts would take longer than these. Elsewhere rows stay as they are.
+    two products; the casts would take longer than the products. Elsewhere the dtype stays as it is.
     """
     if x.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         return torch.get_autocast_dtype("cpu")
@@ -86,7 +89,7 @@ class FeedForward(nn.Module):
     def forward(
         self, x: Float[Tensor, "*batch d_model"], trace: Trace = UNWATCHED
     ) -> Float[Tensor, "*batch d_model"]:
-        """Each row through the same two linear maps."""
+        """Apply the same two linear maps to each position."""
         preactivation = trace.keep("preactivation", linear(x, self.inner.weight, self.inner.bias))
         hidden = trace.keep("hidden", self._activate(preactivation))
         dropped: Tensor = self.dropout(hidden)
@@ -150,7 +153,7 @@ class AddAndNorm(nn.Module):
         sublayer: Callable[[Tensor], Tensor],
         trace: Trace = UNWATCHED,
     ) -> Float[Tensor, "*batch d_model"]:
-        """What the next sublayer gets, from what this one reads; dropout is on its output alone."""
+        """Apply ``sublayer`` with dropout on its output, the residual connection and the norm."""
 
         def dropped(rows: Tensor) -> Tensor:
             return self.dropout(sublayer(rows))  # type: ignore[no-any-return]

@@ -48,7 +48,7 @@ class EncoderLayer(nn.Module):
         *,
         causal: bool = False,
     ) -> Float[Tensor, "sentence source d_model"]:
-        """The rows one block further; with ``causal`` each sees only those before it (EQ-138)."""
+        """Run the block; with ``causal`` a position attends to no later one (EQ-138)."""
         inner = trace.under("self_attention")
 
         def attend(rows: Tensor) -> Tensor:
@@ -62,10 +62,12 @@ class EncoderLayer(nn.Module):
         attend: Callable[[Tensor], Tensor],
         trace: Trace = UNWATCHED,
     ) -> Float[Tensor, "row length d_model"]:
-        """The block around any self-attention, such as one that reads a KV cache."""
+        """Run the block around any self-attention, such as one that reads a KV cache."""
         x = self.self_attention_norm(x, attend, trace.under("self_attention"))
+
         inner = trace.under("feed_forward")
         x = self.feed_forward_norm(x, lambda rows: self.feed_forward(rows, inner), inner)
+
         return trace.keep("output", x)
 
 
@@ -81,6 +83,8 @@ class Encoder(nn.Module):
             EncoderLayer(config, source) for _ in range(config.encoder_layers)
         )
         self.layer_drop = LayerDrop(config.layer_drop, source)
+        # pre-norm adds unnormalized outputs to the residual stream, so the stack ends with a norm;
+        # a post-norm block ends with one already (Xiong et al., 2020)
         self.last_norm = Norm(config) if config.norm == "pre" else nn.Identity()
 
     def forward(
@@ -89,9 +93,10 @@ class Encoder(nn.Module):
         may_attend: Bool[Tensor, "sentence 1 1 source"] | None,
         trace: Trace = UNWATCHED,
     ) -> Float[Tensor, "sentence source d_model"]:
-        """All blocks, the whole sentence at once."""
+        """Run all blocks over the whole sentence at once."""
         for index, layer in self.layer_drop.kept(self.layers):
             x = layer(x, may_attend, trace.under(f"layers.{index}"))
+
         return trace.keep("output", self.last_norm(x))
 
 
@@ -119,7 +124,7 @@ class DecoderLayer(nn.Module):
         *,
         causal: bool = True,
     ) -> Float[Tensor, "sentence target d_model"]:
-        """The rows of whole target prefixes one block further."""
+        """Run the block over whole target prefixes."""
         inner = trace.under("self_attention"), trace.under("cross_attention")
 
         def attend(rows: Tensor) -> Tensor:
@@ -139,14 +144,16 @@ class DecoderLayer(nn.Module):
         ancestry: Ancestry,
         memory_may_attend: Bool[Tensor, "sentence 1 1 source"] | None,
     ) -> Float[Tensor, "row 1 d_model"]:
-        """The newest row alone one block further; its key and value are kept (EQ-130)."""
+        """Run the block for the newest token alone, and cache its key and value (EQ-130)."""
 
         def attend(rows: Tensor) -> Tensor:
+            # before attention: the newest token attends to itself too
             query, key, value = self.self_attention.project_all(rows, start=ancestry.place)
             cache.write(ancestry.first_slot, key, value)
             return self._attend_to_ancestors(query, cache, ancestry)
 
         def attend_to_memory(rows: Tensor) -> Tensor:
+            # keys and values of the source were computed once, in ``Decoder.start``
             query = self.cross_attention.project_query(rows)
             memory = cache.memory_keys, cache.memory_values
             return _attend_from_beams(self.cross_attention, query, *memory, memory_may_attend)
@@ -159,11 +166,17 @@ class DecoderLayer(nn.Module):
         cache: LayerCache,
         ancestry: Ancestry,
     ) -> Float[Tensor, "row 1 d_model"]:
-        """Self-attention; beams read the slots of their sentence together, if order is nothing."""
+        """Self-attention over the cache, of all beams of a sentence at once where order permits."""
         attention, may_attend = self.self_attention, ancestry.may_attend
+
+        # relative positions and ALiBi go by the order of the keys, and the slots of several beams
+        # are interleaved; a single beam owns all slots, and they are in order already
         if may_attend is not None and attention.needs_order:
             own = ancestry.in_order(cache.keys), ancestry.in_order(cache.values)
             return attention.attend(query, *own)
+
+        # every beam attends to all slots of its sentence, and the mask hides those of other beams:
+        # softmax does not depend on the order of keys, and rotary keys were rotated before caching
         keys, values = cache.keys[:, : ancestry.end], cache.values[:, : ancestry.end]
         return _attend_from_beams(
             attention, query, keys.transpose(1, 2), values.transpose(1, 2), may_attend
@@ -176,11 +189,13 @@ class DecoderLayer(nn.Module):
         attend_to_memory: Callable[[Tensor], Tensor],
         trace: Trace,
     ) -> Float[Tensor, "row length d_model"]:
-        """The block around its two attentions, over whole prefixes or with a KV cache."""
+        """Run the block around its two attentions, over whole prefixes or with a KV cache."""
         x = self.self_attention_norm(x, attend, trace.under("self_attention"))
         x = self.cross_attention_norm(x, attend_to_memory, trace.under("cross_attention"))
+
         inner = trace.under("feed_forward")
         x = self.feed_forward_norm(x, lambda rows: self.feed_forward(rows, inner), inner)
+
         return trace.keep("output", x)
 
 
@@ -191,10 +206,17 @@ def _attend_from_beams(
     values: Float[Tensor, "sentence heads key value_size"],
     may_attend: Bool[Tensor, "sentence 1 #beam key"] | None,
 ) -> Float[Tensor, "row 1 d_model"]:
-    """Attention in which the beams of a sentence are so many queries to the same keys."""
+    """Attention in which the beams of a sentence are queries to the same keys.
+
+    So the keys and values of a sentence are read once, and not copied for each beam.
+    """
     _, heads, _, key_size = query.shape
+
+    # (sentence · beam, heads, 1, key_size) → (sentence, heads, beam, key_size)
     query = query.view(keys.shape[0], -1, heads, key_size).transpose(1, 2)
     attended = attention.attend(query, keys, values, may_attend)  # (sentence, beam, d_model)
+
+    # back to one row for each hypothesis: (sentence · beam, 1, d_model)
     return attended.reshape(-1, 1, attended.shape[-1])
 
 
@@ -221,10 +243,11 @@ class Decoder(nn.Module):
         *,
         causal: bool = True,
     ) -> Float[Tensor, "sentence target d_model"]:
-        """All blocks, whole target prefixes at once."""
+        """Run all blocks over whole target prefixes at once."""
         for index, layer in self.layer_drop.kept(self.layers):
             inner = trace.under(f"layers.{index}")
             x = layer(x, memory, memory_may_attend, inner, causal=causal)
+
         return trace.keep("output", self.last_norm(x))
 
     def step(
@@ -234,21 +257,24 @@ class Decoder(nn.Module):
         ancestry: Ancestry,
         memory_may_attend: Bool[Tensor, "sentence 1 1 source"] | None,
     ) -> Float[Tensor, "row 1 d_model"]:
-        """All blocks, the newest row alone; each cache's next slots are filled."""
+        """Run all blocks for the newest token alone, and fill the next slots of each cache."""
         for layer, cache in zip(self.layers, caches, strict=True):
             assert isinstance(layer, DecoderLayer)
             x = layer.step(x, cache, ancestry, memory_may_attend)
+
         output: Tensor = self.last_norm(x)
         return output
 
     def start(self, memory: Float[Tensor, "sentence source d_model"]) -> tuple[LayerCache, ...]:
-        """Caches that know the source and no target token yet."""
+        """Caches with the keys and values of the source, and without a target token."""
         caches = []
         for layer in self.layers:
             assert isinstance(layer, DecoderLayer)
             keys, values = layer.cross_attention.project_memory(memory)
+            # (sentence, slot, heads, size) with no slot yet
             empty_keys, empty_values = (each.transpose(1, 2)[:, :0] for each in (keys, values))
             caches.append(
+                # contiguous, as every step reads them: they are views of a packed projection
                 LayerCache(keys.contiguous(), values.contiguous(), empty_keys, empty_values)
             )
         return tuple(caches)
@@ -268,6 +294,7 @@ class Transformer(Seq2Seq):
         self.source_vocabulary_size = source_vocabulary_size
         self.target_vocabulary_size = target_vocabulary_size
         self.dropout_source = DropoutSource()
+
         positions = Positions(config)
         self.target_embedding = Embedding(
             config, target_vocabulary_size, positions, self.dropout_source
@@ -277,8 +304,10 @@ class Transformer(Seq2Seq):
             if config.share_embeddings
             else Embedding(config, source_vocabulary_size, positions, self.dropout_source)
         )
+
         self.encoder = Encoder(config, self.dropout_source)
         self.decoder = Decoder(config, self.dropout_source)
+        # the matrix of the target embedding, if tied (Vaswani et al., 2017, §3.4)
         self.output_weight = (
             self.target_embedding.weight
             if config.tie_output
@@ -292,6 +321,7 @@ class Transformer(Seq2Seq):
         """Read source ids, each row ending in STOP and filled up with PAD."""
         inner = trace.under("encoder")
         x = self.source_embedding(source, trace=inner)
+
         may_attend = source != PAD_ID
         states = self.encoder(x, mask_for_heads(may_attend), inner)
         return Memory(states, may_attend)
@@ -314,7 +344,7 @@ class Transformer(Seq2Seq):
         labels: Int[Tensor, "sentence target"],
         smoothing: float,
     ) -> LossSums:
-        """The loss against ``labels``, PAD left out, without ever holding all logits."""
+        """The loss against ``labels`` without PAD; the logits never exist all at once."""
         hidden = self.decode(self.encode(source), target_input, UNWATCHED)
         return loss_sums(hidden, self.output_weight, self.output_bias, labels, smoothing)
 
@@ -323,12 +353,12 @@ class Transformer(Seq2Seq):
         source: Int[Tensor, "sentence source"],
         target_input: Int[Tensor, "sentence target"],
     ) -> OutputStates:
-        """What the logits of every next token are made of."""
+        """The output hidden states with the matrix and bias that turn them into logits."""
         hidden = self.decode(self.encode(source), target_input, UNWATCHED)
         return OutputStates(hidden, self.output_weight, self.output_bias)
 
     def start(self, memory: Memory) -> TransformerState:
-        """A decoder that has said nothing, one beam for each sentence."""
+        """The state before the first target token, with one beam for each sentence."""
         return TransformerState(
             layers=self.decoder.start(memory.states),
             places=Places(0),
@@ -344,21 +374,26 @@ class Transformer(Seq2Seq):
     def step(
         self, ids: Int[Tensor, "sentence beam"], state: State
     ) -> tuple[Float[Tensor, "sentence beam vocabulary"], TransformerState]:
-        """Feed one token to each hypothesis; the logits of the next, and the state after it."""
+        """Feed one token to each hypothesis; return the logits of the next and the new state."""
         assert isinstance(state, TransformerState)
         if len(ids) == 0:  # no sentence is left: nothing to divide among the beams
             slots = torch.cat([state.slots, ids.unsqueeze(-1)], dim=-1)
             return self.output_weight.new_zeros(*ids.shape, len(self.output_weight)), (
                 dataclasses.replace(state, slots=slots, taken=state.taken + state.beam_count)
             )
+
         x = self.target_embedding(ids.reshape(-1, 1), start=state.length)
         mask = mask_for_heads(state.memory_may_attend)
+
         layers, places = state.writable()
         ancestry = state.ancestry()
         hidden = self.decoder.step(x, layers, ancestry, mask)
+
+        # (sentence · beam, vocabulary)
         logits = functional.linear(hidden.squeeze(1), self.output_weight)
         if self.output_bias is not None:
             logits += self.output_bias  # in place: the product would first write the bias out
+
         new_state = dataclasses.replace(
             state, layers=layers, places=places, slots=ancestry.slots, taken=ancestry.end
         )
@@ -374,11 +409,13 @@ class Transformer(Seq2Seq):
     ) -> Float[Tensor, "sentence target d_model"]:
         """The output hidden states of whole target prefixes.
 
-        Without ``causal`` every row may look at those after it, as in the Single Page's inference
-        (EQ-84, ER-36); no cache can do that.
+        Without ``causal`` every position attends to later ones too, as in the Single Page's
+        inference (EQ-84, ER-36). A KV cache cannot serve that: each new token would change the
+        hidden states of all tokens before it.
         """
         inner = trace.under("decoder")
         x = self.target_embedding(target_input, trace=inner)
         mask = mask_for_heads(memory.may_attend)
+
         hidden: Tensor = self.decoder(x, memory.states, mask, inner, causal=causal)
         return hidden
