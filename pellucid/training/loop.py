@@ -1,4 +1,4 @@
-"""The loop: update, look, save, until a limit is reached or someone asks to stop."""
+"""The training loop: update, validate, save, until a limit is reached or a stop is requested."""
 
 import resource
 import time
@@ -30,33 +30,43 @@ from pellucid.training.step import (
 from pellucid.training.validation import Validation, validate
 
 StopRequest = Callable[[], str | None]
-"""Says why to stop after the present update, or None to go on."""
+"""Returns why to stop after the current update, or None to continue."""
 
 
 def learn(run: Run, should_stop: StopRequest) -> str:
-    """Train until a limit of the config is reached or ``should_stop`` says so; the reason.
+    """Train until a limit of the config is reached or ``should_stop`` gives a reason; return it.
 
-    A new run saves before its first update: a disk that cannot take a checkpoint is found out at
-    once, and there is always one to go back to. Whatever the reason to stop, the last update is
-    validated (unless asked to stop) and saved.
+    A new run saves before its first update. A disk that cannot take a checkpoint is so noticed at
+    once, and there is always a checkpoint to go back to. At the end the last update is saved, and
+    validated too unless the run was asked to stop.
+
     Raises DivergedError if the run becomes NaN or infinite for good; the last good checkpoint
     stays as it is.
     """
     meter = _Meter(run.progress)
+
     if run.progress.step == 0:
         begin_phase("saving the first checkpoint")
         _save(run, meter, is_regular=True)
+
     begin_phase("training")
+
     while True:
+        # All processes must leave the loop at the same update, or the others would wait for ever
+        # in the next all-reduce: so they agree on the request and on the clock.
         asked, run.progress.seconds = run.process_group.agree(should_stop(), run.progress.seconds)
         reason = asked or run.progress.reason_to_stop(run.config.training, run.sampler.epoch)
+
         if reason is None:
             _advance(run, meter)
         elif _went_back(run, meter, look_inside=True):
+            # The run ended in NaN: it has gone back, and trains again from there unless it was
+            # asked to stop. The checkpoint that it went back to is on the disk already.
             if asked is not None:
                 return reason
         else:
             break
+
     if asked is None and run.progress.validated_step != run.progress.step:
         _validate_and_keep(run, meter, is_regular=False)
     _save(run, meter, is_regular=False)
@@ -64,52 +74,65 @@ def learn(run: Run, should_stop: StopRequest) -> str:
 
 
 def _advance(run: Run, meter: "_Meter") -> None:
-    """One update and what is due after it."""
+    """Make one update, then log, validate and save where they are due."""
     config = run.config.training
+
     report, rate = _one_update(run)
     meter.add(report)
+
     step = run.progress.step
     if step % config.log_every == 0:
         run.journal.write("train", meter.figures(run, report, rate))
+
+    # Before anything is kept, every tensor is searched for NaN, not only loss and gradient.
     validates, saves = step % config.validate_every == 0, step % config.save_every == 0
     if _went_back(run, meter, look_inside=validates or saves):
         return
+
     if validates:
         _validate_and_keep(run, meter, is_regular=True)
-    if saves and run.progress.skipped_in_a_row == 0:  # those saved before are the good ones
+    if saves and run.progress.skipped_in_a_row == 0:  # a failing run must keep its good checkpoint
         _save(run, meter, is_regular=True)
 
 
 def _one_update(run: Run) -> tuple[StepReport, float]:
     config, progress = run.config.training, run.progress
     progress.step += 1
+
     share_done = run.share_done
     width, lowered = run.config.model.d_model, progress.rate_reductions
     rate = learning_rate(config, width, progress.step, share_done, lowered)
     rate *= progress.rate_factor
+
     drawn, batches = _next_batches(run)
     report = find_gradient(
         run.model, run.optimizer, batches, run.objective, config, run.precision, run.process_group
     )
     if run.loss_scale is not None:
         run.loss_scale.note(is_finite=report.is_finite)
+
     if may_apply(run, report):
         report = apply_gradient(run.optimizer, report, rate)
         run.average.after_update()
+
     progress.target_tokens += report.token_count
     note_update(run, report, drawn)
     return report, rate
 
 
 def _next_batches(run: Run) -> tuple[list[Drawn], list[Batch]]:
-    """What all processes together learn from in the next update, and this one's share of it."""
+    """The batches of the next update, of all processes, and this process's share as tensors."""
     device = next(run.model.parameters()).device
+
+    # Every process draws all the batches of the update and then takes its share: the order stays
+    # that of a single process, whatever their number.
     drawn = []
     for _ in range(run.config.training.accumulate):
         epoch, position = run.sampler.epoch, run.sampler.position
         if position == 0:
-            run.data.store.check_files()
+            run.data.store.check_files()  # once an epoch
         drawn.append(Drawn(epoch, position, next(run.sampler)))
+
     shares = run.process_group.share([each.indices for each in drawn])
     return drawn, [
         share.taught(run.data.batch(share.indices, drawn[share.place].epoch)).to(device)
@@ -118,10 +141,11 @@ def _next_batches(run: Run) -> tuple[list[Drawn], list[Batch]]:
 
 
 def _went_back(run: Run, meter: "_Meter", *, look_inside: bool) -> bool:
-    """Return to the last good checkpoint if the run has become NaN or infinite."""
+    """Go back to the last good checkpoint if the run has become NaN or infinite; True if it did."""
     why = why_to_go_back(run, look_inside=look_inside)
     if why is None:
         return False
+
     meter.tick()
     go_back(run, why)
     meter.restart()
@@ -131,28 +155,35 @@ def _went_back(run: Run, meter: "_Meter", *, look_inside: bool) -> bool:
 def _validate_and_keep(run: Run, meter: "_Meter", *, is_regular: bool) -> None:
     """Let the first process validate the averaged parameters and write them as a bundle.
 
-    What is not regular, at the end of a run between two validations, decides nothing: prolonged,
-    the run goes on as if it had not ended there.
+    A validation that is not regular, at the end of a run between two regular ones, affects no
+    decision: if the run is prolonged, it continues as if it had not ended there.
     """
     meter.tick()
     run.data.store.confirm()  # nothing learned from damaged data is kept
     if is_regular:
         run.average.before_validation()
+
+    # Gathering a sharded model needs all processes; validating it needs only the first.
     world = run.process_group.world
     with run.average.applied(with_present=not is_regular):
         model = whole_model(run.model, run.process_group)
         world.by_first(lambda: _validate(run, meter, model, is_regular=is_regular))
+
+    # The others take over the first's scores: patience and plateau must decide alike everywhere.
     run.progress.restore(world.from_first(run.progress.state()))
 
 
 def _validate(run: Run, meter: "_Meter", model: SequenceModel, *, is_regular: bool) -> None:
     begin_phase("validating")
     validation = validate(model, run.data, run.config, run.progress.step)
+
     score = validation.score(run.config.training.best_by)
     is_best = run.progress.note_score(score, is_regular=is_regular)
     lowered = is_regular and run.progress.note_plateau(run.config.training)
+
     _keep_bundle(run, model, validation, score)
     meter.tick()
+
     figures = {
         "step": run.progress.step,
         "seconds": round(run.progress.seconds, 3),
@@ -167,6 +198,7 @@ def _validate(run: Run, meter: "_Meter", model: SequenceModel, *, is_regular: bo
 def _keep_bundle(run: Run, model: SequenceModel, validation: Validation, score: float) -> None:
     tokenizers = run.data.source_tokenizer, run.data.target_tokenizer
     bundle = Bundle[SequenceModel](model, *tokenizers, run.config.to_table(), {})
+
     step = run.progress.step
     details: dict[str, Any] = {
         "step": step,
@@ -175,6 +207,7 @@ def _keep_bundle(run: Run, model: SequenceModel, validation: Validation, score: 
     }
     if run.config.model.translates:
         details[SHARE_KEY] = run.data.several_sentences
+
     save_bundle(
         run.folder.bundle_path(step),
         bundle,
@@ -185,22 +218,29 @@ def _keep_bundle(run: Run, model: SequenceModel, validation: Validation, score: 
 
 
 def _save(run: Run, meter: "_Meter", *, is_regular: bool) -> None:
-    """Write a checkpoint; to a regular one the run may go back, whoever stopped it meanwhile."""
+    """Write a checkpoint. The run may later go back to a regular one, even after it was stopped.
+
+    The checkpoint at which a run happens to be stopped is not regular: a run that goes back must
+    find the same checkpoint as one that was never stopped.
+    """
     meter.tick()
-    if run.progress.step > 0:
-        run.data.store.confirm()  # before that nothing has been learned from it
+    if run.progress.step > 0:  # before the first update nothing has been learned from the data
+        run.data.store.confirm()
     if is_regular:
         run.progress.good_step = run.progress.step
+
     path = run.folder.checkpoint_path(run.progress.step)
     run.process_group.require_equal(run.model)
     save_checkpoint(path, run.model, run.optimizer, run.average, run.state(), run.process_group)
+
+    # Old checkpoints are removed only now that the new one is whole on the disk.
     good = run.folder.checkpoint_path(run.progress.good_step)
     keep = run.config.training.keep_checkpoints
     run.process_group.world.by_first(lambda: remove_old(run.folder.path, keep, needed=good))
 
 
 class _Meter:
-    """Clock and counters between two lines of the journal."""
+    """The run's clock, and sums over the updates between two lines of the journal."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -231,7 +271,8 @@ class _Meter:
     def figures(self, run: Run, report: StepReport, rate: float) -> dict[str, Any]:
         """Means since the last call; then counting starts again."""
         progress, tokens = self._progress, max(1, self._tokens)
-        elapsed = max(1e-9, progress.seconds - self._since)
+        elapsed = max(1e-9, progress.seconds - self._since)  # a coarse clock may not have moved
+
         figures = {
             "step": progress.step,
             "epoch": run.sampler.epoch,
@@ -248,5 +289,6 @@ class _Meter:
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             "share_done": round(run.share_done, 4),
         }
+
         self.restart()
         return figures

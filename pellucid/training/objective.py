@@ -1,4 +1,8 @@
-"""What one batch costs: the sums whose gradient an update follows."""
+"""Training objectives: cross-entropy, word dropout, R-Drop and knowledge distillation.
+
+An objective maps a model and a batch to sums over target tokens; ``build_objective`` chooses by
+the config.
+"""
 
 import dataclasses
 from typing import Protocol
@@ -14,10 +18,10 @@ from pellucid.training.config import TrainingConfig
 
 
 class Objective(Protocol):
-    """Whatever an update descends; sums over the batch's real target tokens."""
+    """What training minimizes, as sums over the target tokens of a batch that are not padding."""
 
     def __call__(self, model: SequenceModel, batch: Batch) -> LossSums:
-        """The cost of ``batch`` for ``model`` as it stands, training or not."""
+        """The sums for ``batch``; ``model`` may be in training or in evaluation mode."""
         ...
 
 
@@ -29,7 +33,9 @@ class CrossEntropy:
     """Probability spread evenly over the vocabulary in the labels."""
 
     def __call__(self, model: SequenceModel, batch: Batch) -> LossSums:
-        """What the model says its loss is."""
+        """The sums of the model's own loss."""
+        # On an accelerator the batch brings the positions of its labels: finding them there would
+        # make the host wait for the device.
         if batch.real_places is None or not isinstance(model, PredictsTokens):
             return model.loss(batch.source, batch.target_input, batch.labels, self.smoothing)
         rows = model.output_states(batch.source, batch.target_input)
@@ -40,36 +46,38 @@ class CrossEntropy:
 
 @dataclasses.dataclass(frozen=True)
 class WithoutSomeWords:
-    """Another objective, over inputs some of whose words the model does not get to see."""
+    """Word dropout: another objective, with some input tokens replaced by the unknown one."""
 
     rate: float
     """Probability that an input token is replaced by an unknown one."""
     objective: Objective
 
     def __call__(self, model: SequenceModel, batch: Batch) -> LossSums:
-        """What it costs to say the labels all the same; in evaluation nothing is hidden."""
+        """The other objective's sums; in evaluation mode no token is replaced."""
         return self.objective(model, _hide_words(model, batch, self.rate))
 
 
 @dataclasses.dataclass(frozen=True)
 class Teacher:
-    """A model that is not trained, and how much it is listened to."""
+    """A model that is not trained, whose probabilities are learned from (Hinton et al., 2015)."""
 
     model: SequenceModel
     share: float
+    """Weight of the teacher's probabilities in the loss; the labels have the rest."""
     temperature: float
 
 
 @dataclasses.dataclass(frozen=True)
 class Views:
-    """One or two passes over a batch, taught the labels, agreement, and what a teacher says.
+    """R-Drop and knowledge distillation: one or two passes over a batch under different dropout.
 
-    The law of its parts: ``fused_linear_loss_of_views``. The teacher reads every word.
+    Source: Wu et al. (2021) for R-Drop; Hinton et al. (2015) for the teacher.
+    The loss is ``fused_linear_loss_of_views``. The teacher reads the batch without word dropout.
     """
 
     smoothing: float
     r_drop: float
-    """α of R-Drop; above 0 the batch is read twice, under different masks."""
+    """α of R-Drop; above 0 the batch is read twice, with different dropout masks."""
     word_dropout: float
     teacher: Teacher | None
 
@@ -77,19 +85,27 @@ class Views:
         """The sums over the batch's tokens, each counted once however many passes there are."""
         assert isinstance(model, PredictsTokens)
         views = 2 if self.r_drop > 0 else 1
-        flat = batch.labels.view(-1)
+
+        # Only positions with a label go on to the logits: padding costs no product with the
+        # vocabulary. ``real`` is a mask, or indices where the batch brings them.
+        flat = batch.labels.view(-1)  # (sentence · target)
         real = flat != PAD_ID if batch.real_places is None else batch.real_places
         labels = flat[real]
+
+        # Both views go through the model as one batch: dropout draws a mask for each row by itself.
         read = _hide_words(model, _repeat(batch, views), self.word_dropout)
         rows = model.output_states(read.source, read.target_input)
-        hidden = rows.hidden.view(views, len(flat), -1)[:, real]
+        hidden = rows.hidden.view(views, len(flat), -1)[:, real]  # (view, token, d_model)
+
         terms = LossTerms(self.smoothing, self.r_drop, self._taught(batch, real))
         loss, likelihood = fused_linear_loss_of_views(hidden, rows.weight, rows.bias, labels, terms)
         return LossSums(loss, likelihood, labels.shape[0])
 
     def _taught(self, batch: Batch, real: torch.Tensor) -> TeacherRows | None:
+        """The teacher's hidden states at the positions ``real``, if there is a teacher."""
         if self.teacher is None:
             return None
+
         assert isinstance(self.teacher.model, PredictsTokens)
         with torch.no_grad():
             rows = self.teacher.model.output_states(batch.source, batch.target_input)
@@ -103,10 +119,12 @@ class Views:
 
 
 def build_objective(config: TrainingConfig, teacher: SequenceModel | None = None) -> Objective:
-    """The objective that ``config`` names; ``teacher`` is the model behind ``training.teacher``."""
+    """The objective that ``config`` names; ``teacher`` is the model of ``training.teacher``."""
+    # Without a second view or a teacher the loss is the model's own, whatever kind it is.
     if teacher is None and config.r_drop == 0:
         plain = CrossEntropy(config.label_smoothing)
         return WithoutSomeWords(config.word_dropout, plain) if config.word_dropout else plain
+
     listened_to = None
     if teacher is not None:
         listened_to = Teacher(teacher, config.teacher_weight, config.teacher_temperature)
@@ -114,7 +132,7 @@ def build_objective(config: TrainingConfig, teacher: SequenceModel | None = None
 
 
 def _repeat(batch: Batch, views: int) -> Batch:
-    """The same sentences so many times, one copy after another."""
+    """The batch repeated ``views`` times, one whole copy after another."""
     if views == 1:
         return batch
     return Batch(
@@ -126,9 +144,11 @@ def _repeat(batch: Batch, views: int) -> Batch:
 
 
 def _hide_words(model: SequenceModel, batch: Batch, rate: float) -> Batch:
-    """Inputs with some words unknown, drawn from the model's own source; labels stay."""
+    """Replace some input tokens by the unknown one; the labels stay."""
     if rate == 0 or not model.training:
         return batch
+
+    # The random numbers come from the model's dropout source, whose state checkpoints keep.
     source, target_input = (
         drop_words(each, rate, model.dropout_source) for each in (batch.source, batch.target_input)
     )

@@ -1,4 +1,10 @@
-"""One update: learning rate, gradients over one or several batches, clipped, applied if finite."""
+"""One update of the parameters, and the figures that are read off it.
+
+``find_gradient`` accumulates the gradients of one or several batches, sums them over the processes
+and clips them; ``apply_gradient`` lets the optimizer use them; ``learning_rate`` is the schedule.
+``NoiseMeter`` estimates the gradient noise scale, ``parameter_norm`` and ``update_norm`` the sizes
+that the journal records.
+"""
 
 import dataclasses
 import math
@@ -26,7 +32,10 @@ from pellucid.training.precision import Precision, autocast
 
 @dataclasses.dataclass(frozen=True)
 class TwoBatchSizes:
-    """Squared norms of two gradients of the mean loss: over few tokens, and over these and more."""
+    """Squared norms of the mean loss's gradient over a small batch and over a large one.
+
+    The large batch contains the small one.
+    """
 
     small_square: float
     """|G_small|²"""
@@ -61,19 +70,23 @@ def noise_trace(seen: TwoBatchSizes) -> float:
 
 
 def gradient_noise_scale(trace: float, square: float) -> float | None:
-    """The batch in tokens at which noise and gradient are equally large; None if none is seen.
+    """The batch size in tokens at which noise and gradient are equally large; None if unknown.
 
         B_simple = tr Σ / |G|²
 
     EQ: none.  Source: McCandlish et al. (2018), arXiv:1812.06162, §2.2.
-    Symbols: trace = tr Σ, square = |G|². Both are estimates that may come out negative by chance;
-    then they say nothing.
+    Symbols: trace = tr Σ, square = |G|². Both are unbiased estimates, so either may come out
+    negative by chance; their ratio then means nothing.
     """
     return trace / square if trace > 0.0 and square > 0.0 else None
 
 
 class NoiseMeter:
-    """Sums of both estimates over updates: their ratio is steadier than any one update's."""
+    """Sums both estimates over many updates.
+
+    The ratio of the sums is steadier than the ratio of any one update (McCandlish et al., 2018,
+    Appendix A.1).
+    """
 
     def __init__(self) -> None:
         self._trace = 0.0
@@ -94,12 +107,13 @@ class NoiseMeter:
 
 def joint_norm(tensors: list[Tensor]) -> Tensor:
     """The 2-norm of all tensors together, as one number in float64."""
+    # The norm of the tensors' norms is the norm of all their entries.
     norm: Tensor = torch.stack([each.double() for each in torch._foreach_norm(tensors)]).norm()
     return norm
 
 
 def parameter_norm(optimizer: torch.optim.Optimizer, process_group: ProcessGroup = ALONE) -> float:
-    """The 2-norm of everything that learns; each process of ``process_group`` must ask for it."""
+    """The 2-norm of all trained parameters; every process of ``process_group`` must call this."""
     parameters = [local(each) for group in optimizer.param_groups for each in group["params"]]
     with torch.no_grad():
         return float(process_group.whole_norm(joint_norm(parameters)))
@@ -115,10 +129,11 @@ def update_norm(optimizer: torch.optim.Optimizer, process_group: ProcessGroup = 
     Symbols: m̂, v̂ = ``exp_avg`` and ``exp_avg_sq`` without their bias; g = gradient; θ = before the
     update.
 
-    It is read off the optimizer's state or the gradient, one tensor at a time: a copy of all
-    parameters from before would cost as much memory as they do.
+    The change is computed again from the optimizer's state or the gradient, one tensor at a time.
+    Comparing with a copy of the old parameters would need as much memory as the model.
     """
     is_plain = isinstance(optimizer, torch.optim.SGD)
+
     with torch.no_grad():
         moves = [
             _move(parameter, optimizer.state.get(parameter), group).norm().double()
@@ -126,23 +141,34 @@ def update_norm(optimizer: torch.optim.Optimizer, process_group: ProcessGroup = 
             for parameter in group["params"]
             if (parameter.grad is not None if is_plain else parameter in optimizer.state)
         ]
+
     return float(process_group.whole_norm(torch.stack(moves).norm())) if moves else 0.0
 
 
 def _move(parameter: Tensor, state: dict[str, Tensor] | None, group: dict[str, Any]) -> Tensor:
+    """By how much the last update lowered each entry of ``parameter``."""
     rate, decay = group["lr"], group["weight_decay"]
+
     step = _adam_direction(state, group) if state else local(_gradient(parameter)).clone()
     step.mul_(rate)
     if decay == 0.0:
         return step
+
+    # Both optimizers decay the weights before the step: after = (1 - rate · decay) · before - step.
+    # The old parameters are gone, so the equation is solved for them.
     before: Tensor = (local(parameter) + step) / (1.0 - rate * decay)
     return step.add_(before, alpha=rate * decay)
 
 
 def _adam_direction(state: dict[str, Tensor], group: dict[str, Any]) -> Tensor:
+    """m̂ / (√v̂ + ε): Adam's step at a learning rate of one."""
     (first, second), step = group["betas"], float(state["step"])
+
+    # Both means start at zero; dividing by 1 - βᵗ removes that bias (Kingma and Ba, 2015, §3).
     mean = local(state["exp_avg"]) / (1.0 - first**step)
     root = (local(state["exp_avg_sq"]) / (1.0 - second**step)).sqrt_()
+
+    # ε is added after the root, as in the paper's Algorithm 1.
     direction: Tensor = mean.div_(root.add_(group["eps"]))
     return direction
 
@@ -161,28 +187,31 @@ class StepReport:
     negative_log_likelihood: float
     """Mean cross-entropy per target token, in nats."""
     token_count: int
-    """Real target tokens, stops included."""
+    """Target tokens that are not padding, STOP included."""
     gradient_norm: float
     """The 2-norm before clipping, of the gradient of the mean loss."""
     applied: bool
-    """False if nothing was changed, as loss or gradient was not finite or called a spike."""
+    """False if the update was left out: loss or gradient was not finite, or the gradient was a
+    spike."""
     two_sizes: TwoBatchSizes | None = None
-    """The gradients of the first batch here and of all, if there were several; None if the model
-    is split."""
+    """The gradient of this process's first batch and that of all batches, if there were several;
+    None if the model is sharded."""
 
     @property
     def is_finite(self) -> bool:
-        """Whether loss and gradient are numbers to go by."""
+        """Whether neither loss nor gradient is NaN or infinite."""
         return math.isfinite(self.gradient_norm) and math.isfinite(self.loss)
 
 
 def build_optimizer(model: SequenceModel, config: TrainingConfig) -> torch.optim.Optimizer:
-    """Adam or plain descent over what is not frozen, in one fused pass; matrices alone decay.
+    """AdamW or SGD over all parameters that are not frozen; only matrices have weight decay.
 
     Source: Kingma and Ba (2015); Loshchilov and Hutter (2019) for the decay; Robbins and Monro
     (1951) for ``sgd``.
     """
     parameters = [each for each in model.parameters() if each.requires_grad]
+
+    # Vectors are biases and the gains of norms: pulling a gain to zero would switch its layer off.
     groups = [
         {
             "params": [each for each in parameters if each.dim() >= 2],
@@ -190,6 +219,8 @@ def build_optimizer(model: SequenceModel, config: TrainingConfig) -> torch.optim
         },
         {"params": [each for each in parameters if each.dim() < 2], "weight_decay": 0.0},
     ]
+
+    # The rate is set at every update, by apply_gradient.
     if config.optimizer == "sgd":
         return torch.optim.SGD(groups, lr=0.0, fused=True)
     return torch.optim.AdamW(
@@ -206,11 +237,11 @@ def update(
     rate: float,
     precision: Precision = "fp32",
 ) -> StepReport:
-    """Change the parameters once by the gradient of the objective's mean over all tokens.
+    """Update the parameters once, by the gradient of the objective's mean over all tokens.
 
-    Several batches give what one batch of all their sentences would (law: accumulated = one
-    large batch). If the loss or the gradient is not finite, parameters and optimizer stay
-    exactly as they were.
+    With several batches this is gradient accumulation: the result is that of one batch with all
+    their sentences (law: accumulated = one large batch). If the loss or the gradient is not
+    finite, parameters and optimizer stay exactly as they were.
     """
     report = find_gradient(model, optimizer, batches, objective, config, precision)
     return apply_gradient(optimizer, report, rate) if report.is_finite else report
@@ -225,33 +256,51 @@ def find_gradient(
     precision: Precision = "fp32",
     process_group: ProcessGroup = ALONE,
 ) -> StepReport:
-    """The first half of an update: the clipped gradient lies at the parameters, none has moved.
+    """The first half of an update: leave the clipped gradient in ``.grad``, change no parameter.
 
-    A caller that reads the report may stop there. Each process of ``process_group`` brings its
-    share of the batches; the gradient is that of all of them (law: several processes = one).
+    The caller reads the report and decides whether to call ``apply_gradient``. Each process of
+    ``process_group`` passes its share of the batches; the gradient is that of all of them
+    (law: several processes = one).
     """
-    model.train()
+    model.train()  # validation leaves the model in evaluation mode
     optimizer.zero_grad(set_to_none=True)
+
+    # Sums of loss, negative log-likelihood and tokens. They stay on the device, because reading
+    # one there would make the host wait for it after every batch.
     figures = torch.zeros(3, dtype=torch.float64, device=next(model.parameters()).device)
     first_norm, first_tokens = torch.zeros_like(figures[0]), 0
+
+    # The noise scale needs the gradients of a small and of a large batch. A sharded model never
+    # holds the gradient of one process's batch: its backward pass sums over the processes.
     may_compare = not process_group.is_sharded and (
         len(batches) > 1 or not process_group.world.is_alone
     )
+
+    # Gradient accumulation: each backward pass adds to .grad. The losses are sums over tokens, so
+    # that one division by the tokens of all batches, below, gives the gradient of their mean.
     for place, batch in enumerate(batches):
+        # The backward pass stays outside: autograd runs each step in the dtype of its forward step.
         with autocast(precision, batch.source.device.type):
             sums = objective(model, batch)
         sums.loss.backward()  # type: ignore[no-untyped-call]
+
         figures[0] += sums.loss.detach()
         figures[1] += sums.negative_log_likelihood.detach()
         figures[2] += sums.token_count
+
         if may_compare and place == 0:
             first_norm, first_tokens = joint_norm(_gradients(model)), sums.token_count
+
     figures = process_group.sum_gradients(model, figures)
     gradients = _gradients(model)
     whole_norm = process_group.whole_norm(joint_norm(gradients))
+
     loss_sum, likelihood_sum, tokens, summed_norm, first = _read(figures, whole_norm, first_norm)
+
+    # An update may have no target token at all: then all sums are 0, and so is the result.
     norm = summed_norm / max(1.0, tokens)
     _scale_and_clip(gradients, max(1.0, tokens), norm, config)
+
     return StepReport(
         loss=loss_sum / max(1.0, tokens),
         negative_log_likelihood=likelihood_sum / max(1.0, tokens),
@@ -263,16 +312,17 @@ def find_gradient(
 
 
 def _gradients(model: SequenceModel) -> list[Tensor]:
-    """What this process holds of them."""
+    """The gradients, or this process's shards of them."""
     return [local(each.grad) for each in model.parameters() if each.grad is not None]
 
 
 def _two_sizes(
     first: float, first_tokens: int, norm: float, token_count: int
 ) -> TwoBatchSizes | None:
-    """The first batch's summed gradient beside the norm of all batches' mean gradient."""
+    """``first`` is the norm of a summed gradient, ``norm`` that of a mean gradient."""
     if first_tokens == 0:
         return None
+
     return TwoBatchSizes(
         small_square=(first / first_tokens) ** 2,
         small_tokens=first_tokens,
@@ -282,17 +332,18 @@ def _two_sizes(
 
 
 def apply_gradient(optimizer: torch.optim.Optimizer, report: StepReport, rate: float) -> StepReport:
-    """The second half: move the parameters along the gradient that lies there."""
+    """The second half of an update: one step of the optimizer with the gradients in ``.grad``."""
     for group in optimizer.param_groups:
         group["lr"] = rate
+
     optimizer.step()
     return dataclasses.replace(report, applied=True)
 
 
 def _read(*figures: Tensor) -> list[float]:
-    """All of them at once: the only time in an update that an accelerator is waited for.
+    """Copy all figures to the host at once: the only time an update waits for an accelerator.
 
-    It cannot be left out, as the host decides by them whether to make the update at all.
+    The host needs them to decide whether the update is applied at all.
     """
     numbers: list[float] = torch.cat([each.view(-1) for each in figures]).tolist()
     return numbers
@@ -301,36 +352,43 @@ def _read(*figures: Tensor) -> list[float]:
 def _scale_and_clip(
     gradients: list[Tensor], tokens: float, norm: float, config: TrainingConfig
 ) -> None:
-    """Scale summed gradients to the mean of all tokens', whose norm is ``norm``, and shorten them.
+    """Scale summed gradients as ``reduction`` asks, then clip them, in place.
 
-    To ``clip_norm``, or to so many times that for a sum, and then their rows to ``clip_rows``.
+    ``norm`` is the norm of the mean gradient, and ``clip_norm`` is its limit: with
+    ``reduction="sum"`` the limit of the summed gradient is ``tokens`` times that. Then each row
+    of a matrix is clipped to ``clip_rows``.
     """
+    # Clipping by the norm of all gradients together keeps their direction: Pascanu et al. (2013),
+    # §3.2. A norm that is NaN compares false; the update is then left out by the caller.
     scale = 1.0 if config.reduction == "sum" else 1.0 / tokens
     if 0.0 < config.clip_norm < norm:
         scale *= config.clip_norm / norm
     torch._foreach_mul_(gradients, scale)
+
     if config.clip_rows > 0.0:
         for matrix in gradients:
             if matrix.dim() >= 2:
-                lengths = torch.linalg.vector_norm(matrix, dim=-1, keepdim=True)
+                lengths = torch.linalg.vector_norm(matrix, dim=-1, keepdim=True)  # (row, 1)
+                # A row of zeros has the factor infinity, which the clamp turns into 1.
                 matrix.mul_((config.clip_rows / lengths).clamp(max=1.0))
 
 
 def peak_rate(config: TrainingConfig, d_model: int) -> float:
-    """The rate at the end of the warm-up: as set, or what the paper's eq. (3) gives there."""
+    """The learning rate at the end of the warm-up: as set, or as the paper's eq. (3) gives it."""
     return config.learning_rate or (d_model * config.warmup_steps) ** -0.5
 
 
 def learning_rate(
     config: TrainingConfig, d_model: int, step: int, progress: float, reductions: int = 0
 ) -> float:
-    """The rate of update ``step``, counted from 1, by the equation that the config names.
+    """The learning rate of update ``step``, counted from 1, by the schedule that the config names.
 
     EQ: section 5 of the catalogue.  Source: Vaswani et al. (2017), §5.3, eq. (3).
-    ``progress`` is the share of the run that lies behind, 0 to 1, at whose end ``linear`` and
-    ``cosine`` reach zero; ``reductions`` is how often validation had stopped getting better.
+    ``progress`` is how much of the run is done, 0 to 1; ``linear`` and ``cosine`` reach zero at 1.
+    ``reductions`` is how often ``plateau`` has lowered the rate.
     """
     peak, warmup = peak_rate(config, d_model), config.warmup_steps
+
     match config.schedule:
         case "paper":
             return transformer_learning_rate(step, d_model, warmup)

@@ -1,4 +1,7 @@
-"""Train a model by a config: prepare, resume if asked, learn, leave bundles behind."""
+"""``train``: prepare a run from its config, resume it if asked, train, and save bundles.
+
+``set_up_run`` is the part before the first update; the dry run uses it too.
+"""
 
 import contextlib
 import dataclasses
@@ -89,38 +92,47 @@ def train(
 ) -> TrainingResult:
     """Train the model that ``config`` describes into the run folder ``out``.
 
-    With ``resume`` an earlier run in ``out`` goes on from its newest intact checkpoint, as if it
+    With ``resume`` an earlier run in ``out`` continues from its newest intact checkpoint, as if it
     had never stopped (law: resumed = unbroken); in an empty folder it starts from the beginning.
-    ``listener`` hears every journal event; ``should_stop`` is asked after each update and ends the
-    run with a checkpoint. Under torchrun, all its processes together train the one model (law:
-    several processes = one), and a run that torchrun restarts goes on by itself.
+    ``listener`` is called with every journal event. ``should_stop`` is called after each update;
+    if it returns a reason, the run ends with a checkpoint. Under torchrun all processes train the
+    one model together (law: several processes = one), and a run that torchrun restarts resumes by
+    itself.
 
     Raises OutputExistsError, LockedError, ConfigError (also for other training text or a model too
     large for the memory there is), DataError, WriteError, DivergedError, MissingExtraError.
     """
+    # What can be refused is refused before anything is written and before any process waits.
     out = _checked(config, out)
     check_can_be_sharded(config)
     device = _device(config)
     resume = resume or was_restarted()
+
     if config.training.tensorboard:
-        showing = with_board(out, listener)  # without the extra, every process says so
+        showing = with_board(out, listener)  # every process raises if the extra is missing
         listener = showing if world_of_environment().is_first else listener
+
     with (
         torch_for_training(config),
         joined(world_of_environment(), device) as world,
         contextlib.ExitStack() as stack,
     ):
+        # Only the first process locks the folder and writes the journal; the others check that they
+        # see the same folder, as processes on several machines may not.
         folder = RunFolder(out, config, resume=resume)
         world.by_first(lambda: stack.enter_context(folder))
         world.together(lambda: folder.check_seen(world))
         journal = Journal(folder.journal_path, listener) if world.is_first else Journal(None)
+
         run = set_up_run(config, folder, journal, process_group_of(config.training, world))
         if resume:
             _resume(run)
         run.process_group.require_equal(run.model)
+
         journal.write("start", _about(run))
         reason = learn(run, should_stop)
         journal.write("end", {"reason": reason, **run.progress.figures()})
+
     return TrainingResult(out, reason, run.progress)
 
 
@@ -131,38 +143,48 @@ def set_up_run(
     device = _device(config)
     parent = load_parent(config)
     teacher = load_teacher(config)
+
+    # The first process writes tokenizers and tokenized text; the others then find them.
     given = given_tokenizers(parent, teacher)
     data = process_group.world.first_then_others(lambda: prepare_data(config, folder.path, given))
     if teacher is not None:
         check_tokenizers(teacher, (data.source_tokenizer, data.target_tokenizer))
+
+    # The memory is estimated here, when the vocabularies are known and nothing large exists yet.
     sizes = data.source_tokenizer.vocabulary_size, data.target_tokenizer.vocabulary_size
     refuse_what_cannot_fit(
         config, *sizes, device, process_group.world.size if process_group.is_sharded else 1
     )
+
     begin_phase("building the model")
     model = build_any_model(config.model, *sizes, seed=config.training.seed)
     _begin_from_data(model, data, config)
     if parent is not None:
         copy_parameters(model, parent)
     freeze(model, config.training.freeze)
+
     if process_group.is_sharded:
-        shard_model(
-            model, process_group.world, device
-        )  # block by block: the whole may not fit there
+        # Sharded from the CPU, block by block: the whole model may not fit on the device.
+        shard_model(model, process_group.world, device)
     else:
         model = model.to(device)
     begin_stream(model, config.training.seed, process_group.world)
+
     if config.training.precision == "auto":
         begin_phase("measuring whether bfloat16 is faster")
+    # One process measures for all: two machines may come to different results.
     precision = process_group.world.from_first(resolve_precision(config.training.precision, device))
+
     objective = build_objective(
         config.training, None if teacher is None else teacher.model.to(device)
     )
+
     begin_phase("preparing the optimizer and the batches")
     scale = LossScale() if precision == "fp16" else None
     if scale is not None:
         scale.attach(model)
         objective = Scaled(objective, scale)
+
     return Run(
         config=config,
         folder=folder,
@@ -181,7 +203,7 @@ def set_up_run(
 
 
 def _begin_from_data(model: SequenceModel, data: TrainingData, config: RunConfig) -> None:
-    """What the first parameters take from the text or from earlier vectors."""
+    """Initialize what depends on the data: word counts of a skip-gram, pretrained vectors."""
     if isinstance(model, SkipGram):
         model.count(torch.from_numpy(ids) for ids in data.target_ids())
     if config.model.pretrained_vectors is not None:
@@ -190,18 +212,25 @@ def _begin_from_data(model: SequenceModel, data: TrainingData, config: RunConfig
 
 
 def _resume(run: Run) -> None:
+    """Load the newest intact checkpoint, if there is one."""
     world = run.process_group.world
+
+    # The first process chooses for all: another may not see a file yet on a network's disk.
     newest = world.by_first(lambda: newest_intact(run.folder.path))
     name = world.from_first(newest and newest.name)
     if name is None:
         _log.warning("no checkpoint in %s yet: starting from the beginning", run.folder.path)
         return
+
     folder = run.folder.path / CHECKPOINTS_FOLDER / name
     state = world.together(
         lambda: load_checkpoint(folder, run.model, run.optimizer, run.average, run.process_group)
     )
     run.data.refuse_other(state.get("data", {}))
     run.restore(state)
+
+    # What has changed since: another learning rate is a fresh start for the halvings of rollbacks,
+    # and another number of threads adds in another order, so that the last bits differ.
     if state.get("pace", run.pace) != run.pace:
         restart_rate(run)
     if state["threads"] != torch.get_num_threads():
@@ -210,6 +239,7 @@ def _resume(run: Run) -> None:
             torch.get_num_threads(),
             state["threads"],
         )
+
     _log.info("resumed from %s", folder.name)
 
 
@@ -224,12 +254,15 @@ def _device(config: RunConfig) -> str:
         return "cpu"
     if world_of_environment().is_alone:
         return "cuda"
+
+    # One GPU for each process of this machine, set before NCCL or FSDP pick the first by default.
     own = local_rank() % torch.cuda.device_count()
     torch.cuda.set_device(own)
     return f"cuda:{own}"
 
 
 def _about(run: Run) -> dict[str, object]:
+    """What the journal records when a run starts or resumes."""
     parameters = sum(parameter.numel() for parameter in run.model.parameters())
     return {
         "step": run.progress.step,
