@@ -1,4 +1,8 @@
-"""The command ``pellucid``: finds a command, runs it, and turns errors into one clear line."""
+"""The command ``pellucid``: the table of commands, the group that loads them, and ``main``.
+
+Each command lives in a file of its own, which is imported only when that command runs. ``main``
+turns every error into one line on stderr and a documented exit code.
+"""
 
 import sys
 import traceback
@@ -87,6 +91,8 @@ def load_command(name: CommandName) -> click.Command:
     """The command of that name."""
     match name:
         case "ablate":
+            # Imported here and not above: most commands import PyTorch, which takes seconds, and
+            # `--help` and a mistyped command must not wait for it.
             from pellucid.cli.ablate import ablate as command
         case "backtranslate":
             from pellucid.cli.backtranslate import backtranslate as command
@@ -178,7 +184,8 @@ class _Commands(click.Group):
     def invoke(self, ctx: click.Context) -> object:
         try:
             return super().invoke(ctx)
-        except BrokenPipeError:  # click would make a plain failure of it
+        except BrokenPipeError:
+            # Caught before click sees it, whose handler turns it into a failure with exit code 1.
             streams.end_like_a_filter()
 
     def resolve_command(
@@ -218,6 +225,9 @@ def cli(ctx: click.Context, debug: bool, quiet: bool, verbose: bool) -> None:
     """
     ctx.obj = {"debug": debug, "quiet": quiet}
     _set_level(quiet=quiet, verbose=verbose)
+
+    # A filter must end when its reader does. Training and serving must not: for them stdout is only
+    # a report.
     if ctx.invoked_subcommand not in streams.FILTERS:
         streams.keep_going_without_a_reader()
 
@@ -225,11 +235,19 @@ def cli(ctx: click.Context, debug: bool, quiet: bool, verbose: bool) -> None:
 def main() -> None:
     """Run the command line and leave with the documented exit code."""
     streams.prepare_streams()
+
+    # `--debug` is read by hand, so that it works at any place of the line and for errors that click
+    # raises while it parses.
     debug = "--debug" in sys.argv
     _set_up_logging()
+
     try:
         arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
+        # Without standalone mode click raises its errors instead of exiting, so that all exit codes
+        # are chosen below.
         code = cli.main(args=arguments, standalone_mode=False)
+
+        # Flush while errors are still caught: a full disk or a closed pipe may show only now.
         if sys.stdout is not None:
             sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
@@ -275,7 +293,8 @@ def main() -> None:
 
 def _is_out_of_memory(error: Exception) -> bool:
     """Python, PyTorch's CPU allocator and its accelerators each have an error of their own."""
-    name = type(error).__name__  # torch may not have been imported
+    # By name, because importing torch just to name its error would take seconds.
+    name = type(error).__name__
     return (
         isinstance(error, MemoryError)
         or name == "OutOfMemoryError"

@@ -1,4 +1,8 @@
-"""``pellucid train``: from two text files, or from a config, to a model."""
+"""``pellucid train``: the command, the choice between text files and a config, and the dry run.
+
+Two text files are trained with settings chosen for them (a recipe); a .toml file or the name of a
+preset is trained as it stands. What is shown while it runs is in ``display.py``.
+"""
 
 import contextlib
 import json
@@ -24,7 +28,7 @@ numbers; each takes up to 0.4 MB. The defaults are 1,024 of each."""
 
 
 def keep_few_kernels() -> None:
-    """Bound what bfloat16 training on a CPU remembers, unless the environment says otherwise.
+    """Set the size of the kernel caches for bfloat16 training on a CPU, unless it is set already.
 
     PyTorch and oneDNN each keep the kernels they compiled for a shape of matrices. Compiling one
     takes some ten times as long as a product of a small model, so all must fit.
@@ -110,13 +114,17 @@ def train(
       pellucid train finetune --init runs/en-de --set data.source=my.en \\
           --set data.target=my.de --out runs/mine
     """
-    keep_few_kernels()
+    keep_few_kernels()  # before PyTorch is imported: its caches take their size once
     from pellucid.cli.display import Display
 
     if dry_run and resume:
         raise click.UsageError("--dry-run starts from the beginning; leave --resume out")
+
     quiet = click.get_current_context().obj["quiet"]
+    # Under torchrun only the first process draws. RANK is read by hand, because the module that
+    # reads it properly imports PyTorch.
     display = Display(quiet=quiet or os.environ.get("RANK", "0") != "0")
+
     with contextlib.ExitStack() as shown:
         shown.enter_context(display)  # before PyTorch is imported, which takes seconds
         display.begin("loading PyTorch")
@@ -153,7 +161,7 @@ def _train(
     display: "Display",
     shown: contextlib.ExitStack,
 ) -> int:
-    """Train, with ``display`` on the terminal until ``shown`` is closed."""
+    """Train and return the exit code; closing ``shown`` removes the progress display."""
     from pellucid.cli.display import EXIT_CODES, StopRequests, next_commands
     from pellucid.core.world import world_of_environment
     from pellucid.training.automatic import config_of, keeping
@@ -164,10 +172,14 @@ def _train(
         raise click.UsageError("--dry-run is for one process, not for torchrun.")
     if tensorboard:
         overrides = (*overrides, "training.tensorboard=true")
+
     folder = out or default_folder(texts)
+
     recipe: Recipe | None = None
     if _are_text_files(texts) and not (resume and (folder / CONFIG_FILE).is_file()):
         _refuse_what_has_no_recipe(init, is_alone=world.is_alone)
+        # A resumed run and a config that is only saved do not claim the folder, so it need not be
+        # free.
         recipe = _choose(
             texts, minutes, valid, overrides, None if resume or save_config else folder, quiet=quiet
         )
@@ -175,21 +187,30 @@ def _train(
     else:
         name = texts[0]
         if _are_text_files(texts):  # a stopped run goes on with what was chosen for it
+            # Choosing again could give other settings, because the machine is timed again.
             name = str(folder / CONFIG_FILE)
             overrides = (*_data_overrides(texts), *overrides)
         run_config = _read(name, minutes, valid, overrides, init)
+
+    # Both print their own lines, which the progress display would overwrite.
     if save_config is not None or dry_run:
         shown.close()
     if save_config is not None:
         return _save(recipe, save_config)
     if dry_run:
         return show_dry_run(run_config, folder, quiet=quiet)
+
     if not world.is_first:
-        logging.getLogger("pellucid").setLevel(logging.ERROR)  # the first one has said it
+        logging.getLogger("pellucid").setLevel(logging.ERROR)  # the first process logs the warnings
+
+    # torchrun passes on a signal that its processes may already have received from the terminal, so
+    # there a second one does not mean "at once".
     stop = display.counting(run_config, StopRequests(heeds_second=world.is_alone))
     listener = display.hear if recipe is None else keeping(recipe, folder, display.hear)
     result = train_model(run_config, folder, resume=resume, listener=listener, should_stop=stop)
+
     shown.close()
+
     if result.reason in EXIT_CODES:
         if world.is_first:
             options = [*_set(overrides), *_files_and_minutes(minutes, valid)]
@@ -221,6 +242,7 @@ def _are_text_files(texts: tuple[str, ...]) -> bool:
         raise click.UsageError(
             f"train needs SOURCE and TARGET, or one CONFIG, got {len(texts)} arguments"
         )
+
     missing = [text for text in texts if not Path(text).is_file()]
     if missing:
         _refuse_missing(texts, missing)
@@ -228,18 +250,20 @@ def _are_text_files(texts: tuple[str, ...]) -> bool:
 
 
 def _refuse_missing(texts: tuple[str, ...], missing: list[str]) -> None:
-    """Say what the two arguments were taken for, and what may have been meant."""
+    """Raise InputMissingError; the hint names a preset if the first argument resembles one."""
     from pellucid.core.config import nearest_name
     from pellucid.core.errors import InputMissingError
     from pellucid.training.presets import preset_names
 
     hint = "two text files are trained on as pellucid train SOURCE TARGET"
+
     preset = texts[0] if texts[0] in preset_names() else nearest_name(texts[0], preset_names())
     if texts[0] in missing and preset is not None:
         hint += (
             f"; the preset {preset} is named alone: pellucid train {preset}"
             " --set data.source=SOURCE --set data.target=TARGET"
         )
+
     raise InputMissingError(f"there is no file {' and no file '.join(missing)}", hint=hint)
 
 
@@ -258,6 +282,7 @@ def _refuse_what_has_no_recipe(init: Path | None, *, is_alone: bool) -> None:
             "--init goes on with the settings of a bundle, so there is nothing to choose: name the"
             " preset finetune, and the files by --set data.source=... --set data.target=..."
         )
+
     if not is_alone:
         raise click.UsageError(
             "one process chooses the settings: write them to a file by --save-config my.toml"
@@ -274,14 +299,19 @@ def _choose(
     *,
     quiet: bool,
 ) -> "Recipe":
-    """The settings for these files, printed to stderr; ``out`` must be free before that starts."""
+    """Choose settings for these files and print them to stderr.
+
+    Raises OutputExistsError if ``out`` holds a run: before the choice, which takes half a minute.
+    """
     from pellucid.training.automatic import DEFAULT_MINUTES, choose_config
     from pellucid.training.folder import refuse_if_used
 
     if out is not None:
         refuse_if_used(out)
+
     if not quiet:
         click.echo("counting the text, then timing some updates on this machine ...", err=True)
+
     target = texts[1] if len(texts) == 2 else None
     recipe = choose_config(
         texts[0],
@@ -290,6 +320,7 @@ def _choose(
         valid=valid,
         overrides=overrides,
     )
+
     if not quiet:
         for line in recipe.lines():
             click.echo(f"  {line}", err=True)
@@ -311,11 +342,13 @@ def _read(
     if valid is not None:
         sides = zip(("source", "target"), valid, strict=True)
         named += [f"data.valid_{side}={json.dumps(path)}" for side, path in sides]
+
     try:
         return read_config(name, [*named, *overrides], init)
     except ConfigError as error:
         if Path(name).suffix == ".toml" or "is not valid TOML" not in str(error):
             raise
+        # A text file without its translation was read as TOML: the parser's error would not help.
         raise ConfigError(
             f"one argument must be a config or a preset, and {name} is neither",
             hint=f"a text file needs its translation beside it: pellucid train {name} TARGET",
@@ -335,8 +368,10 @@ def _save(recipe: "Recipe | None", path: Path) -> int:
 
     if recipe is None:
         raise click.UsageError("--save-config needs two text files to choose a config for")
+
     if path.exists():
         raise OutputExistsError(f"{path} already exists", hint="choose another --save-config")
+
     write_file(path, recipe.to_toml().encode())
     click.echo(str(path))
     return 0
@@ -353,7 +388,7 @@ def _files_and_minutes(minutes: float | None, valid: tuple[str, str] | None) -> 
 
 
 def show_dry_run(config: "RunConfig", out: Path, *, quiet: bool) -> int:
-    """Rehearse the run; what is tried goes to stderr, the forecast to stdout."""
+    """Run the dry run; its progress goes to stderr, the forecast to stdout."""
     from pellucid.training.dry_run import dry_run
 
     def say(line: str) -> None:
@@ -370,6 +405,7 @@ def show_dry_run(config: "RunConfig", out: Path, *, quiet: bool) -> int:
         "memory": f"{found.memory_bytes / 1e6:,.0f} MB",
         "disk": f"{found.disk_bytes / 1e6:,.0f} MB for checkpoints and bundles",
     }
+
     for name, text in rows.items():
         click.echo(f"{name:8} {text}")
     return 0

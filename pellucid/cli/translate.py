@@ -1,4 +1,9 @@
-"""``pellucid translate``: one sentence a line in, one translation a line out."""
+"""``pellucid translate``: one sentence a line in, one translation a line out.
+
+The file holds the formats of a line (plain, n-best, JSON), the division of a file among the
+processes of torchrun, ``--explain-search``, the warnings about doubtful translations, and the
+command itself.
+"""
 
 import contextlib
 import dataclasses
@@ -42,7 +47,7 @@ def n_best_lines(number: int, translation: "Translation") -> Iterator[str]:
 
 
 def json_line(number: int, translation: "Translation") -> str:
-    """All there is to say, as one JSON object."""
+    """Everything known about a translation, as one JSON object."""
     entry = {
         "id": number,
         "source": translation.source,
@@ -50,23 +55,26 @@ def json_line(number: int, translation: "Translation") -> str:
         "truncated": translation.truncated,
         **figures(translation),
     }
+
     if translation.sentences:
         entry["sentences"] = [
             {"source": each.source, "translation": each.text, "score": each.score}
             for each in translation.sentences
         ]
+
     entry["n_best"] = [figures(each) for each in translation.n_best]
     return f"{json.dumps(entry, ensure_ascii=False)}\n"
 
 
 def figures(translation: "Translation") -> dict[str, Any]:
-    """What a translation and each of its n best have alike; what was not asked for is left out."""
+    """The keys that a translation and each of its n best share, without those not requested."""
     entry: dict[str, Any] = {
         "translation": translation.text,
         "score": translation.score,
         "tokens": list(translation.tokens),
         "token_log_probs": list(translation.token_log_probs),
     }
+
     if translation.alignment is not None:
         entry["alignment"] = [list(link) for link in translation.alignment]
         entry["word_alignment"] = _pharaoh(translation)
@@ -76,7 +84,7 @@ def figures(translation: "Translation") -> dict[str, Any]:
 
 
 def _one_line(text: str) -> str:
-    """Whatever a model says, a line stays a line."""
+    """The text without line breaks, so that line n of the output is line n of the input."""
     return text.replace("\n", " ").replace("\r", " ")
 
 
@@ -85,14 +93,15 @@ def _alignment(translation: "Translation") -> str:
 
 
 def _pharaoh(translation: "Translation") -> str:
+    """Word links in the Pharaoh format, as fast_align and Moses write them."""
     return " ".join(f"{source}-{target}" for source, target in translation.word_alignment or ())
 
 
 def shard_of_run(file: str, *, explains: bool) -> bool:
-    """Whether this process is one of several.
+    """Whether this process is one of several that translate shares of one file.
 
-    Raises InputMissingError if they are to read what only one of them can, ConfigError if the
-    environment makes no sense, click.UsageError for what a shard cannot do.
+    Raises InputMissingError for standard input, which only one process can read, ConfigError if the
+    variables of torchrun contradict each other, click.UsageError with ``--explain-search``.
     """
     from pellucid.core.world import world_of_environment
 
@@ -114,11 +123,12 @@ def write_shards(
     render: "Callable[[int, Translation], bytes]",
     opened: Callable[[], AbstractContextManager[IO[bytes]]],
 ) -> None:
-    """Translate this process's share; the first one writes everything, in order."""
+    """Translate this process's share of the lines; the first process writes all, in order."""
     from pellucid.core.world import joined, world_of_environment
     from pellucid.engines.sharding import in_order
 
     beginning = world_of_environment()
+    # All processes together read as many lines ahead as a single one would.
     block_size = max(1, translator.settings.stream_lines // beginning.size)
 
     def work(first: int, block: "Sequence[str | Request]") -> bytes:
@@ -132,6 +142,8 @@ def write_shards(
                 out.writelines(blocks)
         else:
             logging.getLogger("pellucid").setLevel(logging.WARNING)
+            # Drawing the blocks translates this process's share and sends it; they hold nothing
+            # here.
             for _ in blocks:
                 pass
 
@@ -142,7 +154,7 @@ _KEY = "pellucid.explain"
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """What is to be explained."""
+    """The values of ``--explain-search`` and ``--reference``."""
 
     reference: str | None
     """The file of references, line by line."""
@@ -171,11 +183,12 @@ def explain_options(command: _Command) -> _Command:
 
 
 def asked_to_explain(*, as_json: bool) -> Asked | None:
-    """Whether and what the running command is to explain. Raises click.UsageError."""
+    """The explain options of the running command, None if not given. Raises click.UsageError."""
     ctx = click.get_current_context()
     given: dict[str, Any] = ctx.meta.get(_KEY, {})
     if not given:
         return None
+
     if "explain_search" not in given:
         raise click.UsageError("--reference must go with --explain-search.", ctx)
     if not as_json:
@@ -186,24 +199,27 @@ def asked_to_explain(*, as_json: bool) -> Asked | None:
 def explained_lines(
     translator: "Translator", requests: "Iterable[str | Request]", asked: Asked
 ) -> Iterator[str]:
-    """The tree of each line as JSON; null for a line without a word.
+    """The search tree of each line as JSON; null for an empty line.
 
-    Raises DataError if there are not as many references.
+    Raises DataError unless there are as many references as lines.
     """
     from pellucid.decoding.explain import explain_search
     from pellucid.text.corpus.lines import iterate_lines
 
     references = None if asked.reference is None else iterate_lines(Path(asked.reference))
+
     number = 0
     for number, request in enumerate(requests, start=1):
         reference = None if references is None else next(references, None)
         if references is not None and reference is None:
             raise DataError(f"each line needs a reference, got none for line {number}")
+
         source = request if isinstance(request, str) else request.source
         if not source.strip():
             yield "null\n"
         else:
             yield f"{explain_search(translator, request, reference).to_json()}\n"
+
     if references is not None and next(references, None) is not None:
         raise DataError(f"each reference needs a line, got more than {number} references")
 
@@ -261,25 +277,32 @@ def translate(
 
     if file == "-" and sys.stdin is None:
         raise InputMissingError("cannot read standard input: it is closed")
+    # Somebody who types wants the answer to a line before typing the next.
     if buffer_size is None and file == "-" and sys.stdin.isatty():
         buffer_size = 1
+
     translator = open_translator(bundle, buffer_size, figures=as_json)
+
     lines = iterate_lines(sys.stdin.buffer if file == "-" else Path(file))
     requests = _columns(lines) if tab_separated else lines
     if split is not None:
         translator.split = split
+
     asked = asked_to_explain(as_json=as_json)
     doubts = _Doubts()
     render = doubts.told(_renderer(as_json=as_json, several=translator.settings.n_best > 1))
+    # Only torchrun sets RANK; without it the module of process groups is not imported.
     if "RANK" in os.environ and shard_of_run(file, explains=asked is not None):
         write_shards(translator, requests, render, lambda: opened(output))
         doubts.end()
         return
+
     with opened(output) as out:
         if asked is not None:
             for line in explained_lines(translator, requests, asked):
                 out.write(line.encode())
             return
+
         for number, translation in enumerate(translator.translate(requests)):
             out.write(render(number, translation))
             if buffer_size is not None:
@@ -304,7 +327,7 @@ class _Doubts:
     def told(
         self, render: Callable[[int, "Translation"], bytes]
     ) -> Callable[[int, "Translation"], bytes]:
-        """``render``, which also warns."""
+        """``render``, which also logs a warning for a doubtful translation."""
 
         def warn_and_render(number: int, translation: "Translation") -> bytes:
             doubt = translation.warning
@@ -318,7 +341,7 @@ class _Doubts:
         return warn_and_render
 
     def end(self) -> None:
-        """The number of warnings that were not shown."""
+        """Log the number of warnings that were not shown."""
         if self._count > self._SHOWN:
             _log.warning(
                 "%d more: suspiciously short, or repeating themselves", self._count - self._SHOWN
@@ -326,7 +349,7 @@ class _Doubts:
 
 
 def _renderer(*, as_json: bool, several: bool) -> Callable[[int, "Translation"], bytes]:
-    """What is written for a translation, given its number."""
+    """The function that turns a translation and its number into the bytes to write."""
     if as_json:
         return lambda number, translation: json_line(number, translation).encode()
     if several:
@@ -335,6 +358,7 @@ def _renderer(*, as_json: bool, several: bool) -> Callable[[int, "Translation"],
 
 
 def _columns(lines: Iterable[str]) -> Iterator["Request"]:
+    """The columns SOURCE, PREFIX and required phrases of each line, as requests."""
     from pellucid.decoding.requests import Request
 
     for line in lines:
@@ -345,7 +369,7 @@ def _columns(lines: Iterable[str]) -> Iterator["Request"]:
 
 @contextlib.contextmanager
 def opened(output: str) -> Iterator[IO[bytes]]:
-    """What to write to. A file keeps what it holds until the last line is translated."""
+    """The binary stream to write to; an existing file is replaced once the last line is written."""
     path = Path(output).resolve()
     if output == "-":
         if sys.stdout is None:
@@ -354,6 +378,7 @@ def opened(output: str) -> Iterator[IO[bytes]]:
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()
     elif path.exists() and not path.is_file():
+        # A pipe or a device such as /dev/null cannot be replaced by renaming another file.
         with write_errors(path), path.open("wb") as out:
             yield out
     else:

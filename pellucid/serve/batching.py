@@ -1,4 +1,4 @@
-"""Sentences of many requests, translated together by one thread."""
+"""Dynamic batching: one thread per model translates the sentences of many requests together."""
 
 import dataclasses
 import logging
@@ -19,17 +19,17 @@ from pellucid.serve.metrics import Metrics
 _LOG = logging.getLogger("pellucid.serve")
 
 SHORT_TOKENS = 64
-"""Sentences up to this length share no batch with longer ones, and need not wait for them: between
-two steps of a longer batch, theirs may run."""
+"""Sentences up to this length share no batch with longer ones and need not wait for them: a batch
+of short sentences may run between two steps of a longer one."""
 _SHORT, _LONG, _LONE = range(3)
-"""Short sentences, long ones, and lone work such as a walk. Between two steps of any of them, those
-named before it may run; that bounds how deep one runs inside another, and so the memory."""
+"""Kinds of work: short sentences, long ones, and lone work such as a walk. Between two steps of any
+kind, only the kinds before it may run. This bounds how deeply batches nest, and so the memory."""
 _TICK_SECONDS = 1.0
-"""How often an idle thread shows that it is alive."""
+"""Seconds after which an idle thread shows that it is alive, for ``/readyz``."""
 
 
 class Translates(Protocol):
-    """What does the work: sentences in, translations out, in order."""
+    """The function that translates a batch: sentences in, translations out, in order."""
 
     def __call__(
         self, texts: list[str], settings: DecodingConfig, watcher: SearchWatcher
@@ -48,15 +48,15 @@ class Job:
 
 
 Outcome = Any
-"""A Translation, what lone work gave, or the ServiceError that came of it."""
+"""A Translation, the result of lone work, or the ServiceError that took its place."""
 LoneWork = Callable[[SearchWatcher], object]
-"""Done by itself between two batches; it may hand the watcher to a search."""
+"""Work that shares no batch; it may pass the watcher to a search."""
 Deliver = Callable[[Sequence[tuple[int, Outcome]]], None]
-"""Called by the batcher's thread with the index of each job that is done, and what came of it."""
+"""Called on the batcher's thread with the index and the outcome of each finished job."""
 
 
 class Ticket:
-    """A request in the queue: its sentences, how they are searched, until when, for whom."""
+    """A request in the queue: its sentences, search settings, deadline, and where results go."""
 
     def __init__(
         self,
@@ -65,9 +65,9 @@ class Ticket:
         deadline: float,
         deliver: Deliver,
     ) -> None:
-        """``deadline`` is on the clock of ``time.monotonic``.
+        """``deadline`` is a time of ``time.monotonic``.
 
-        Instead of settings there may be a function: the work of one job, which is done alone.
+        ``settings`` may be a function instead: lone work, with a single job.
         """
         self.waiting = deque(jobs)
         self.settings = settings
@@ -75,10 +75,10 @@ class Ticket:
         self.deliver = deliver
         self.since = time.monotonic()
         self.left = False
-        """Whether nobody waits for the answer any more."""
+        """Whether the request was cancelled."""
 
     def is_over(self) -> bool:
-        """Whether working on it makes no sense any more."""
+        """Whether the request was cancelled or its deadline has passed."""
         return self.left or time.monotonic() > self.deadline
 
 
@@ -88,10 +88,10 @@ Batch = list[tuple[Ticket, Job]]
 class Batcher:
     """A bounded queue before one model, and the thread that empties it.
 
-    Sentences with equal settings share a batch. Each waiting request gives one sentence in its
-    turn, so a request of many sentences does not hold up the others; a batch of short sentences
-    may run between two steps of one of long ones, and both between two steps of lone work. A
-    batch ends before its next step once nobody waits for any of it.
+    Sentences with equal settings share a batch. Requests take turns and add one sentence each, so
+    a request with many sentences does not hold up the others. A batch of short sentences may run
+    between two steps of one of long sentences, and both between two steps of lone work. A batch
+    is cancelled before its next step once every request in it is over.
     """
 
     def __init__(
@@ -111,33 +111,36 @@ class Batcher:
         self._batch_tokens = batch_tokens
         self._wait_seconds = wait_seconds
         self._queue: deque[Ticket] = deque()
-        self._changed = threading.Condition()
+        self._changed = threading.Condition()  # guards the queue and _stopping
         self._stopping = False
         self._ticked = time.monotonic()
+        # A daemon: a pass through a model cannot be interrupted, and must not delay the exit.
         self._thread = threading.Thread(target=self._work, name="pellucid-batcher", daemon=True)
 
     def start(self) -> None:
-        """Begin to work."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """Take no more; what waits is refused, what runs goes on to its end."""
+        """Accept no more requests; refuse those that wait, let the running batch finish."""
         with self._changed:
             self._stopping = True
             waiting, self._queue = self._queue, deque()
             self._measure_queue()
             self._changed.notify()
+
+        # Outside of the lock: `deliver` is the caller's code.
         for ticket in waiting:
             refusal = UnavailableError("the server is stopping")
             ticket.deliver([(job.index, refusal) for job in ticket.waiting])
 
     def join(self, seconds: float) -> bool:
-        """Wait until the thread has ended; whether it has."""
+        """Wait up to ``seconds`` for the thread to end, and return whether it has."""
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def seconds_since_tick(self) -> float:
-        """How long ago the thread last showed that it is alive."""
+        """Seconds since the thread last showed that it is alive."""
         return time.monotonic() - self._ticked
 
     def submit(self, ticket: Ticket) -> None:
@@ -147,13 +150,14 @@ class Batcher:
                 raise UnavailableError("the server is stopping")
             if len(self._queue) >= self._max_queue:
                 raise OverloadedError(f"{len(self._queue)} requests wait already; try again later")
+
             self._queue.append(ticket)
             self._measure_queue()
             self._changed.notify()
 
     def leave(self, ticket: Ticket) -> None:
-        """Nobody waits for this request any more: drop what waits, stop what runs in vain."""
-        ticket.left = True
+        """Cancel a request: waiting sentences now, running ones before their next step."""
+        ticket.left = True  # read by `before_step` without the lock: a plain attribute is enough
         with self._changed:
             if ticket in self._queue:
                 self._queue.remove(ticket)
@@ -169,10 +173,11 @@ class Batcher:
                 self._run(batch)
 
     def _take(self) -> Batch | None:
-        """The next batch, maybe an empty one; None when the batcher is to stop."""
+        """The next batch, which may be empty; None when the batcher stops."""
         with self._changed:
             self._ticked = time.monotonic()
             if not self._queue and not self._stopping:
+                # With a timeout, so that an idle thread ticks and `/readyz` does not call it stuck.
                 self._changed.wait(_TICK_SECONDS)
                 if self._queue and self._wait_seconds:
                     self._gather()
@@ -181,7 +186,7 @@ class Batcher:
             return self._fill()
 
     def _gather(self) -> None:
-        """Let what arrives together be translated together."""
+        """Wait a moment for more requests, so that those that arrive together share a batch."""
         until = time.monotonic() + self._wait_seconds
         while len(self._queue) < self._max_batch and not self._stopping:
             left = until - time.monotonic()
@@ -190,37 +195,46 @@ class Batcher:
             self._changed.wait(left)
 
     def _fill(self, slowest: int = _LONE) -> Batch:
-        """One sentence of each request in turn, as long as they are searched alike and fit.
+        """A batch with one sentence of each request in turn, as long as they go together and fit.
 
-        Nothing slower than ``slowest`` is taken.
+        Kinds of work after ``slowest`` stay in the queue. The caller holds the lock.
         """
         batch: Batch = []
         passed: list[Ticket] = []
         longest = 0
+
         while self._queue and len(batch) < self._max_batch:
             ticket = self._queue.popleft()
             if ticket.is_over():
                 self._metrics.cancelled.inc(len(ticket.waiting))
                 continue
+
             job = ticket.waiting[0]
             if not _go_together(batch, ticket, slowest):
                 passed.append(ticket)
                 continue
+
+            # The memory of a batch is its padded size: sentences times beams times the longest of
+            # them, the stop token included.
             width = max(longest, job.token_count + 1) * _beam_size(ticket)
             if batch and width * (len(batch) + 1) > self._batch_tokens:
                 passed.append(ticket)
                 continue
+
             longest = max(longest, job.token_count + 1)
             batch.append((ticket, ticket.waiting.popleft()))
             if ticket.waiting:
+                # To the end of the queue: the next sentence of this request waits for the other
+                # requests.
                 self._queue.append(ticket)
 
+        # Requests passed over return to the front in their order, so they come first next time.
         self._queue.extendleft(reversed(passed))
         self._measure_queue()
         return batch
 
     def _run(self, batch: Batch) -> None:
-        """Translate a batch; if it fails, each sentence alone, so that only the guilty fails."""
+        """Translate a batch; if it fails, translate each sentence alone, so that only one fails."""
         begun = time.monotonic()
         for ticket, _ in batch:
             self._metrics.queue_seconds.observe(begun - ticket.since)
@@ -254,13 +268,15 @@ class Batcher:
             return [error]
 
     def tick(self) -> None:
-        """Show that the thread is alive."""
+        """Record that the thread is alive."""
         self._ticked = time.monotonic()
 
     def let_quicker_pass(self, kind: int) -> float:
-        """Run a batch of what is quicker than this kind if some waits; the seconds it took."""
-        if not self._queue:  # read without the lock: the next step looks again
+        """Run one batch of the kinds before ``kind`` if any waits; return the seconds it took."""
+        # Read without the lock, as this runs at every step: a request missed now is seen next time.
+        if not self._queue:
             return 0.0
+
         begun = time.monotonic()
         with self._changed:
             batch = self._fill(kind - 1)
@@ -276,12 +292,13 @@ class Batcher:
                 self._metrics.sentences.inc()
                 self._metrics.tokens.labels("source").inc(job.token_count)
                 self._metrics.tokens.labels("target").inc(len(outcome.tokens))
+
         for ticket, outcomes in by_ticket.items():
             ticket.deliver(outcomes)
 
 
 class _Watch:
-    """Stands beside the search of a batch."""
+    """Watches the search of a batch: cancels it, and lets shorter work run between its steps."""
 
     wants_steps = False
 
@@ -299,12 +316,15 @@ class _Watch:
         self._tick()
         if all(ticket.is_over() for ticket in self._tickets):
             raise CancelledError("nobody waits for these translations any more")
+
         if self._kind > _SHORT and time.monotonic() >= self._own_turn_until:
             taken = self._let_quicker_pass(self._kind)
-            self._own_turn_until = time.monotonic() + taken  # half of the time stays its own
+            # Nothing interrupts again for as long as the
+            # others took: half of the time stays its own.
+            self._own_turn_until = time.monotonic() + taken
 
     def saw_step(self, step: WatchedStep) -> None:
-        """Never called: it wants no steps."""
+        """Never called, because ``wants_steps`` is false."""
 
 
 def _kind_of(ticket: Ticket, job: Job) -> int:
@@ -318,6 +338,7 @@ def _go_together(batch: Batch, ticket: Ticket, slowest: int) -> bool:
     kind = _kind_of(ticket, ticket.waiting[0])
     if not batch:
         return kind <= slowest
+
     if kind == _LONE:
         return False
     return ticket.settings == batch[0][0].settings and kind == _kind_of(*batch[0])
@@ -328,7 +349,10 @@ def _beam_size(ticket: Ticket) -> int:
 
 
 def place_of(error: BaseException) -> str:
-    """The kind of an error and where it arose; its words may hold text of a user."""
+    """The class of an error and the line that raised it, without its message.
+
+    The message may contain the text of a user, which must not reach the log.
+    """
     place, trace = "", error.__traceback__
     while trace is not None:
         place = f"{trace.tb_frame.f_code.co_filename.rpartition('pellucid/')[2]}:{trace.tb_lineno}"

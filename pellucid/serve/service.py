@@ -1,4 +1,4 @@
-"""What the server can do, said without HTTP: texts in, answers out, or a ServiceError."""
+"""The service behind HTTP: requests in, answers out, or a ServiceError. Knows nothing of HTTP."""
 
 import asyncio
 import threading
@@ -46,11 +46,11 @@ from pellucid.serve.strict_json import Fault, shown
 
 _Found = TypeVar("_Found")
 _ALTERNATIVES = 5
-"""Tokens given where nobody said how many."""
+"""Tokens returned if a request gives no count."""
 
 
 class Served:
-    """A model with the queue before it; the model may be put in another's place."""
+    """A model and its queue; the model may be replaced while the queue stays."""
 
     def __init__(self, model: LoadedModel, batcher: Batcher) -> None:
         self.model = model
@@ -58,7 +58,7 @@ class Served:
 
 
 class Service:
-    """Models by name, each with a thread of its own; used from one event loop."""
+    """Models by name, each with its own thread; used from one event loop."""
 
     def __init__(
         self, limits: Limits, metrics: Metrics, *, batch_wait_seconds: float = 0.0
@@ -66,17 +66,17 @@ class Service:
         self.limits = limits
         self.metrics = metrics
         self.is_ready = False
-        """Whether all models are there."""
+        """Whether all models are loaded."""
         self.is_draining = False
-        """Whether the server was asked to stop."""
+        """Whether the server is stopping."""
         self._batch_wait_seconds = batch_wait_seconds
         self._served: dict[str, Served] = {}
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # a reload calls `put` from a thread of its own
 
     def put(self, model: LoadedModel) -> None:
-        """Serve a model, in place of one of its name if there is one; from any thread.
+        """Serve a model, replacing one of the same name. May be called from any thread.
 
-        Sentences that are being translated end with the model that began them.
+        A batch that is running finishes with the old model.
         """
         name = model.place.name
         with self._lock:
@@ -84,6 +84,7 @@ class Service:
                 self._served[name].model = model
                 self._served[name].batcher.translate = model.translate
                 return
+
             batcher = Batcher(
                 model.translate,
                 self.metrics,
@@ -96,40 +97,41 @@ class Service:
             batcher.start()
 
     def stop(self, seconds: float) -> bool:
-        """End the threads; what still waits is refused. Whether all of them have ended.
-
-        Work that nobody waits for ends before its next pass through the model.
-        """
+        """Stop the threads and refuse waiting requests; return whether all threads have ended."""
         for served in self._served.values():
             served.batcher.stop()
         have_ended = [served.batcher.join(seconds) for served in self._served.values()]
+
         return all(have_ended)
 
     def stuck_seconds(self) -> float:
-        """How long the model that has been silent longest has made no step."""
+        """Seconds since the last step of the model that has been silent longest."""
         return max((s.batcher.seconds_since_tick() for s in self._served.values()), default=0.0)
 
     def models(self) -> ModelsResponse:
-        """All models, the one that is used by default first."""
+        """All models as ``GET /v1/models`` lists them, the default one first."""
         most = self.limits.max_source_tokens
         return ModelsResponse(models=[s.model.entry(most) for s in self._served.values()])
 
     def loaded(self) -> list[LoadedModel]:
-        """All models, the one that is used by default first."""
+        """All models, the default one first."""
         return [served.model for served in self._served.values()]
 
     async def translate(
         self, request: TranslateRequest, *, whole: bool = False
     ) -> TranslateResponse:
-        """Translate texts. Raises ServiceError; when cancelled, so is the work.
+        """Translate texts. Raises ServiceError. Cancelling the task cancels the work.
 
-        With ``whole`` the caller has checked the limits, and a sentence that is too long for the
-        model is translated in parts.
+        With ``whole`` the limits are not checked again, and a sentence too long for the model is
+        translated in parts.
         """
         served, texts = await self._read(request, whole=whole)
+
+        # Sentences finish in any order: collect them by number, then group them by text again.
         found: list[SentenceAnswer | None] = [None] * sum(len(text.sentences) for text in texts)
         async for index, answer in self._sentences(served, request, texts):
             found[index] = answer
+
         sentences = iter(found)
         answers = []
         for text in texts:
@@ -140,9 +142,9 @@ class Service:
     async def stream(
         self, request: TranslateRequest
     ) -> AsyncIterator[tuple[int, int, SentenceAnswer]]:
-        """Number of the text, number of the sentence in it, and the sentence, as they finish.
+        """Yield the index of the text, of the sentence in it, and its answer, as sentences finish.
 
-        Raises as ``translate`` does, before the first of them or in between.
+        Raises as ``translate`` does, before the first sentence or between two.
         """
         served, texts = await self._read(request)
         places = [(t, s) for t, text in enumerate(texts) for s in range(len(text.sentences))]
@@ -150,16 +152,18 @@ class Service:
             yield (*places[index], answer)
 
     async def alternatives(self, request: AlternativesRequest) -> AlternativesResponse:
-        """The likeliest tokens at one place, each with the best translation that has it there.
+        """The likeliest next tokens after a prefix, each with the best translation through it.
 
-        Raises as ``translate`` does, UnknownPlaceError for a token that the model does not know.
-        A text without a word has no alternatives.
+        Raises as ``translate`` does, and UnknownPlaceError for a prefix with a token that the model
+        does not know. A blank text has no alternatives.
         """
         faults = faults_of_alternatives(request, self.limits)
         if faults:
             raise InvalidError(faults)
+
         served = self.find(request.model)
         model = served.model
+
         limit = model.source_limit(self.limits.max_inspect_tokens)
         settings = model.settings.model_copy(
             update={
@@ -168,6 +172,8 @@ class Service:
                 "align": model.has_attention,
             }
         )
+
+        # With the settings of this request, and with PyTorch, whatever engine translates elsewhere.
         translator = Translator(model.bundle, settings)
 
         count = request.count or min(_ALTERNATIVES, self.limits.max_n_best)
@@ -175,7 +181,7 @@ class Service:
         def work(watcher: SearchWatcher) -> list[DecodedAlternative]:
             try:
                 return translator.alternatives(request.text, request.prefix, count, watcher)
-            except DataError as error:  # a token that no answer can have given
+            except DataError as error:  # the prefix holds a token outside the vocabulary
                 raise UnknownPlaceError(str(error)) from None
 
         source_ids = model.source_ids([request.text])[0] if request.text.strip() else []
@@ -184,6 +190,7 @@ class Service:
             got = len(request.prefix)
             rule = f"must have at most {most} tokens for this text, got {got}"
             raise InvalidError([Fault("prefix", rule, str(got))])
+
         found = [] if not source_ids else await self._alone(served.batcher, work)
         return AlternativesResponse(
             model=model.place.name,
@@ -204,10 +211,11 @@ class Service:
         )
 
     async def inspect(self, request: InspectRequest) -> str:
-        """What the model computes for one sentence, as JSON. Raises as ``translate`` does."""
+        """The model's intermediates for one sentence, as JSON. Raises as ``translate`` does."""
         faults = faults_of_inspect(request, self.limits)
         if faults:
             raise InvalidError(faults)
+
         served = self.find(request.model)
         model = served.model
         limits = self.limits
@@ -220,6 +228,7 @@ class Service:
         faults = faults_of_walk(request, self.limits)
         if faults:
             raise InvalidError(faults)
+
         served = self.find(request.model)
         model = served.model
         limits = self.limits
@@ -228,16 +237,15 @@ class Service:
         )
 
     def require_open(self) -> None:
-        """Raise UnavailableError once the server stops: for requests that arrive from then on.
+        """Raise UnavailableError if the server is stopping. Called once, when a request arrives.
 
-        A request is asked this once, when it arrives. Those that were accepted before are answered,
-        wherever they wait.
+        Requests accepted before are answered, wherever they wait.
         """
         if self.is_draining:
             raise UnavailableError("the server is stopping")
 
     def find(self, name: str | None) -> Served:
-        """The model of this name, or the first. Raises UnknownModelError, UnavailableError."""
+        """The model of this name, or the default. Raises UnknownModelError, UnavailableError."""
         if not self.is_ready:
             raise UnavailableError("the server is starting")
         if name is None:
@@ -251,6 +259,7 @@ class Service:
     ) -> tuple[Served, list[ReadText]]:
         if not whole and (faults := faults_of_translate(request, self.limits)):
             raise InvalidError(faults)
+
         served = self.find(request.model)
         limit = served.model.source_limit(self.limits.max_source_tokens)
         texts = await read_texts(served.model, request, limit, whole=whole)
@@ -259,21 +268,25 @@ class Service:
     async def _sentences(
         self, served: Served, request: TranslateRequest, texts: Sequence[ReadText]
     ) -> AsyncIterator[tuple[int, SentenceAnswer]]:
-        """Each sentence with its number, as they finish."""
+        """Yield each sentence's number and answer, as they finish."""
         sentences = [sentence for text in texts for sentence in text.sentences]
+
         jobs = []
+
         for index, sentence in enumerate(sentences):
             if sentence.ids:
                 jobs.append(Job(index, sentence.place.text, len(sentence.ids)))
             else:
+                # A blank sentence needs no model.
                 yield index, answer_sentence(sentence, None, request)
+
         if jobs:
             settings = search_settings(served.model, request, self.limits)
             async for index, translation in self._work(served.batcher, jobs, settings):
                 yield index, answer_sentence(sentences[index], translation, request)
 
     async def _alone(self, batcher: Batcher, work: Callable[[SearchWatcher], _Found]) -> _Found:
-        """Have the batcher's thread do one thing between two batches."""
+        """Run ``work`` on the batcher's thread, which alone may use the model."""
         async for _, found in self._work(batcher, [Job(0, "", 0)], work):
             return cast(_Found, found)
         raise AssertionError("one job has one outcome")
@@ -284,17 +297,20 @@ class Service:
         jobs: Sequence[Job],
         settings: DecodingConfig | LoneWork,
     ) -> AsyncIterator[tuple[int, Any]]:
-        """Hand jobs to the batcher; what comes of them, as it comes."""
+        """Submit jobs to the batcher and yield index and outcome of each, as they arrive."""
         loop = asyncio.get_running_loop()
         arrived: asyncio.Queue[Sequence[tuple[int, Outcome]]] = asyncio.Queue()
 
         def deliver(outcomes: Sequence[tuple[int, Outcome]]) -> None:
+            # Called on the batcher's thread: asyncio queues are not thread-safe. The loop may be
+            # closed if the server stopped while a batch was running.
             if not loop.is_closed():
                 loop.call_soon_threadsafe(arrived.put_nowait, outcomes)
 
         seconds = self.limits.max_request_seconds
         ticket = Ticket(jobs, settings, time.monotonic() + seconds, deliver)
         batcher.submit(ticket)
+
         left = len(jobs)
         try:
             while left:
@@ -309,6 +325,7 @@ class Service:
             late = f"the answer was not ready within {seconds:g} seconds"
             raise DeadlineError(late) from None
         finally:
+            # Also on the cancellation of this task: the model must not work for nobody.
             if left:
                 batcher.leave(ticket)
 
@@ -316,10 +333,11 @@ class Service:
 def search_settings(
     model: LoadedModel, request: TranslateRequest, limits: Limits
 ) -> DecodingConfig:
-    """How a request is searched: the model's own settings, its wishes, the limits."""
+    """The search settings of a request: the model's own, overridden by it, within the limits."""
     own = model.settings
-    wanted = max(request.n_best or 1, request.alternatives + 1)
+    wanted = max(request.n_best or 1, request.alternatives + 1)  # the best one is no alternative
     beam_size = max(request.beam_size or own.beam_size, wanted)
+
     return own.model_copy(
         update={
             "beam_size": min(beam_size, limits.max_beam_size),
@@ -336,7 +354,7 @@ def search_settings(
 
 
 def _bounded_lengths(model: LoadedModel, asked: int | None, limits: Limits) -> dict[str, Any]:
-    """How long a translation may be: what was asked for, within what the model can number."""
+    """The length settings of a search, within the limits and the positions of the model."""
     most = model.target_limit(limits.max_new_tokens)
     return {
         "max_length": None if asked is None else min(asked, most),

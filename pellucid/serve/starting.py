@@ -1,9 +1,9 @@
-"""While the server starts: a small process that answers every request with 503.
+"""A small process that answers every request with 503 while the server starts.
 
-Importing torch and reading models takes seconds, on a busy machine most of a minute, and long
-stretches of it hold Python's global lock; a thread could not answer meanwhile. So a process is
-forked before anything heavy is imported. It shares the listening socket, and accepts until the
-server is ready to do so itself. Nothing here may import more than the standard library.
+Importing torch and loading models takes seconds, on a busy machine most of a minute, and holds
+Python's global lock for long stretches, so a thread could not answer meanwhile. Instead a process
+is forked before anything heavy is imported. It shares the listening socket and accepts connections
+until the server does. This module may import nothing beyond the standard library and
 """
 
 import contextlib
@@ -21,30 +21,35 @@ from pellucid.serve.plain_answers import problem_bytes
 _TITLE, _DETAIL, _RETRY_AFTER = "Unavailable", "the server is starting", 2
 _LARGEST_READ = 1 << 16
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+"""Errors of ``accept`` that mean too many open files, or no memory for another connection."""
 
 
 class Starting:
-    """The process that answers meanwhile, as seen by those it answers for."""
+    """The handle of the answering process, held by the server that is starting."""
 
     def __init__(self, pid: int, link: socket.socket) -> None:
         self._pid: int | None = pid
         self._link: socket.socket | None = link
 
     def stop(self) -> None:
-        """Return once it accepts no more connections; any process that has it may call this.
+        """Return once the process accepts no more connections; forked workers may call this too.
 
-        It ends by itself when its last connection is closed, or at their deadline.
+        The process ends by itself with its last connection, at the latest at that one's deadline.
         """
         if self._link is None:
             return
-        with contextlib.suppress(OSError):  # it may be stopped, or dead, already
+        with contextlib.suppress(OSError):  # it may have been stopped, or have died, already
             self._link.shutdown(socket.SHUT_WR)
-            self._link.recv(1)  # its end is closed after its listener
+            # Returns at end of file: the child closes its listener before its link.
+            self._link.recv(1)
         self._link.close()
         self._link = None
 
     def reap(self) -> None:
-        """Take note of its end if it has ended; for the process that forked it."""
+        """Collect the exit status if the process has ended, so that it leaves no zombie.
+
+        Only the process that forked it may call this.
+        """
         if self._pid is None:
             return
         with contextlib.suppress(ChildProcessError):
@@ -57,13 +62,15 @@ class Starting:
 def answer_while_starting(
     listener: socket.socket, *, max_seconds: float, max_connections: int, max_head_bytes: int
 ) -> Starting:
-    """Fork the process that answers. It ends when asked to, or when this process is no more.
+    """Fork the process that answers. It ends when it is stopped, or when this process ends.
 
-    A connection has ``max_seconds`` to send a request and take the answer.
+    A connection has ``max_seconds`` to send a request and read the answer.
     """
     link, other_end = socket.socketpair()
+
     pid = os.fork()
     if pid == 0:
+        # The child must hold no copy of the parent's end, or it would never see the parent die.
         link.close()
         _answer_in_child(
             _Doorkeeper(listener, other_end, max_seconds, max_connections, max_head_bytes)
@@ -73,14 +80,19 @@ def answer_while_starting(
 
 
 def _answer_in_child(doorkeeper: "_Doorkeeper") -> NoReturn:
-    """Answer, and leave without running anything that belongs to the parent."""
+    """Answer until stopped, then exit without the parent's cleanup (``os._exit``)."""
     code = 1
     try:
+        # A terminal signals the whole process group. The parent decides when to stop.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)  # the parent gets them too, and decides
+            signal.signal(number, signal.SIG_IGN)
+
+        # Whoever reads the parent's output waits until the last holder of the pipe has
+        # closed it, so the child must not hold it open.
         null = os.open(os.devnull, os.O_RDWR)
-        for standard in (0, 1, 2):  # whoever reads the parent's output waits for its end only
+        for standard in (0, 1, 2):
             os.dup2(null, standard)
+
         doorkeeper.run()
         code = 0
     finally:
@@ -89,7 +101,7 @@ def _answer_in_child(doorkeeper: "_Doorkeeper") -> NoReturn:
 
 @dataclasses.dataclass(eq=False)
 class _Connection:
-    """One client, and how far it is."""
+    """One client connection, and what it has sent so far."""
 
     socket: socket.socket
     deadline: float
@@ -115,10 +127,10 @@ class _Doorkeeper:
         self._max_head_bytes = max_head_bytes
         self._selector = selectors.DefaultSelector()
         self._connections: dict[_Connection, None] = {}
-        """In the order of their deadlines, which is that of their arrival."""
+        """In order of arrival, which is the order of the deadlines: the first is the oldest."""
 
     def run(self) -> None:
-        """Until the parent says stop or dies, and all connections are closed."""
+        """Answer until the parent stops it or dies, and all connections are closed."""
         self._selector.register(self._listener, selectors.EVENT_READ)
         self._selector.register(self._link, selectors.EVENT_READ)
         is_open = True
@@ -127,6 +139,7 @@ class _Doorkeeper:
                 if key.fileobj is self._listener:
                     self._accept()
                 elif key.fileobj is self._link:
+                    # Readable means end of file: the parent never writes to the link.
                     is_open = False
                     self._stop_accepting()
                 else:
@@ -134,7 +147,8 @@ class _Doorkeeper:
             self._close_overdue()
 
     def _stop_accepting(self) -> None:
-        for each in (self._listener, self._link):  # the link last: its end is the parent's sign
+        # The link is closed last: its end of file tells the parent that the listener is closed.
+        for each in (self._listener, self._link):
             self._selector.unregister(each)
             each.close()
 
@@ -143,12 +157,16 @@ class _Doorkeeper:
             try:
                 accepted, _ = self._listener.accept()
             except OSError as error:
+                # Without this a client that opens connections
+                # and sends nothing would lock out all others.
                 if error.errno in _NO_ROOM and self._connections:
                     self._close(next(iter(self._connections)))
                     continue
-                return  # nobody is waiting, or whoever did has left
+                return  # no connection is waiting, or the one that was has been reset
+
             if len(self._connections) >= self._max_connections:
                 self._close(next(iter(self._connections)))
+
             accepted.setblocking(False)
             connection = _Connection(accepted, time.monotonic() + self._max_seconds)
             self._connections[connection] = None
@@ -156,7 +174,8 @@ class _Doorkeeper:
 
     def _read(self, connection: _Connection) -> None:
         if connection not in self._connections:
-            return  # closed for another one, earlier in the same turn
+            return  # closed to make room for another, earlier in the same turn
+
         try:
             data = connection.socket.recv(_LARGEST_READ)
         except BlockingIOError:
@@ -167,19 +186,22 @@ class _Doorkeeper:
 
         if not data:
             self._close(connection)
-        elif not connection.is_answered:  # what comes after the answer is dropped
+        elif not connection.is_answered:  # bytes after the head are read and dropped
             connection.head += data
+            # An empty line ends the head; a bare LF is a line end as well (RFC 9112, section 2.2).
             is_whole = b"\r\n\r\n" in connection.head or b"\n\n" in connection.head
             if is_whole or len(connection.head) > self._max_head_bytes:
                 self._answer(connection)
 
     def _answer(self, connection: _Connection) -> None:
-        """Answer, and wait for the client to close first.
+        """Send the answer and let the client close the connection.
 
-        Closing while it still sends would reset the connection, and the answer might be lost.
+        Closing while the client still sends resets the connection, and the client may lose the
+        answer (RFC 9112, section 9.6).
         """
         has_body = not connection.head.startswith(b"HEAD ")
         answer = problem_bytes(503, _TITLE, _DETAIL, retry_after=_RETRY_AFTER, has_body=has_body)
+
         connection.is_answered = True
         connection.head.clear()
         try:
@@ -201,6 +223,6 @@ class _Doorkeeper:
             self._close(connection)
 
     def _seconds_left(self) -> float | None:
-        """Until the next deadline."""
+        """Seconds until the first deadline; None without connections."""
         first = next(iter(self._connections), None)
         return None if first is None else max(first.deadline - time.monotonic(), 0.0)

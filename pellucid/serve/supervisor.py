@@ -1,4 +1,4 @@
-"""Several worker processes on one socket: those that die are replaced."""
+"""Several worker processes on one listening socket; a worker that dies is replaced."""
 
 import contextlib
 import logging
@@ -16,11 +16,14 @@ from pellucid.serve.starting import Starting
 _LOG = logging.getLogger("pellucid.serve")
 
 _TURN_SECONDS = 0.05
+"""Pause between two turns of the supervisor's loop."""
 _PAUSE_SECONDS = 1.0
-"""Before a worker that did not live that long is replaced, so that a fault cannot fork wildly."""
+"""The least time between the fork of a worker and its replacement, so that a worker that always
+dies at once does not make the supervisor fork without end."""
 _LEEWAY_SECONDS = 2.0
-"""Beyond the grace that a worker gives its requests, until it is killed."""
+"""Time that a worker gets beyond the grace period of its requests before it is killed."""
 _FAILED = 70
+"""Exit code of a worker that raised an unexpected error (sysexits.h, EX_SOFTWARE)."""
 
 
 def run_workers(
@@ -29,11 +32,10 @@ def run_workers(
     announce: Callable[[], None],
     starting: Starting | None = None,
 ) -> None:
-    """Answer requests until asked to stop. ``announce`` is called once all is ready.
+    """Answer requests until asked to stop; call ``announce`` once every worker is ready.
 
-    With one worker it is this process; with more, they are forked from it, which has imported
-    everything and read nothing, so that a new one is there in a moment. ``starting`` answers
-    until the first of them does.
+    A single worker is this process itself. Several are forked from it: it has imported everything
+    but loaded no model, so a fork is fast. ``starting`` answers until the first worker does.
     """
     if plan.workers == 1:
         run_worker(plan, listener, announce, starting=starting)
@@ -42,7 +44,7 @@ def run_workers(
 
 
 class _Supervisor:
-    """Forks workers, passes signals on, buries the dead."""
+    """Forks workers, forwards signals to them, and replaces those that die."""
 
     def __init__(
         self,
@@ -56,21 +58,28 @@ class _Supervisor:
         self._announce = announce
         self._starting = starting
         self._born: dict[int, float] = {}
+        """When each living worker was forked, by process id."""
+
         self._ready_in, self._ready_out = os.pipe()
+        # The loop polls this end; it must not wait for workers that are loading their models.
         os.set_blocking(self._ready_in, False)
         self._lifeline_in, self._lifeline_out = os.pipe()
-        """Nothing is ever written; the workers learn from its end that this process is no more."""
+        """Nothing is written: the kernel closes it with this process, which tells the workers."""
         self._stops = 0
         self._reload = False
         self._failure = 0
 
     def run(self) -> None:
-        """Until all workers have ended. Raises SystemExit with the code of one that failed."""
+        """Run until all workers have ended. Raises SystemExit with the code of one that failed."""
+        # Handlers only set a flag: `_watch` acts on it, because a handler may run between any two
+        # instructions, also between a fork and the note of its process id.
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_stop)
         signal.signal(signal.SIGHUP, self._on_reload)
+
         for _ in range(self._plan.workers):
             self._fork()
+
         self._watch()
         if self._failure:
             raise SystemExit(self._failure)
@@ -86,11 +95,16 @@ class _Supervisor:
         if pid == 0:
             code = _FAILED
             try:
+                # Without its own copy of the lifeline's other end, or it would never see it close.
                 for descriptor in (self._ready_in, self._lifeline_out):
                     os.close(descriptor)
+
+                    # Until the worker's event loop handles signals: stopping kills it, and SIGHUP
+                    # needs no answer, because the models are being read right now.
                 for number in (signal.SIGTERM, signal.SIGINT):
                     signal.signal(number, signal.SIG_DFL)
-                signal.signal(signal.SIGHUP, signal.SIG_IGN)  # its models are read just now
+                signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
                 run_worker(
                     self._plan,
                     self._listener,
@@ -103,11 +117,12 @@ class _Supervisor:
                 code = getattr(error, "exit_code", _FAILED)
                 _LOG.error("a worker could not go on: %s", error)
             finally:
-                os._exit(code)
+                os._exit(code)  # not sys.exit: the cleanup of the parent is not the child's
+
         self._born[pid] = time.monotonic()
 
     def _tell_ready(self) -> None:
-        with contextlib.suppress(BrokenPipeError):  # the supervisor was killed this instant
+        with contextlib.suppress(BrokenPipeError):  # the supervisor has just been killed
             os.write(self._ready_out, b".")
 
     def _watch(self) -> None:
@@ -124,38 +139,51 @@ class _Supervisor:
                     self._announce()
             if self._starting is not None:
                 self._starting.reap()
+
             if self._reload:
                 self._reload = False
                 self._signal_all(signal.SIGHUP)
+
+            # Each further request to stop is passed on too:
+            # a second one makes a worker leave at once.
             if self._stops > passed_on:
                 passed_on = self._stops
                 self._signal_all(signal.SIGTERM)
                 until = time.monotonic() + self._plan.limits.max_grace_seconds + _LEEWAY_SECONDS
+
             if time.monotonic() > until:
                 self._signal_all(signal.SIGKILL)
+
             time.sleep(_TURN_SECONDS)
 
     def _count_ready(self) -> int:
+        """How many workers have become ready since the last call; each writes one byte."""
         try:
             return len(os.read(self._ready_in, 64))
         except BlockingIOError:
             return 0
 
     def _bury(self) -> None:
-        """Take note of those that ended; replace them, unless it is time to stop."""
+        """Collect workers that have ended; replace them unless the server is stopping."""
         for pid in list(self._born):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if not ended:
                 continue
             lived = time.monotonic() - self._born.pop(pid)
+
+            # Removes its live gauges from the shared metrics; its counters stay in the sums.
             mark_process_dead(pid)  # type: ignore[no-untyped-call]
+
             code = os.waitstatus_to_exitcode(status)
+
             if self._stops:
                 continue
-            if code > 0:  # it could not read its models, and no other could
+            # An error of its own, not a signal: it could not load its models, and no other could.
+            if code > 0:
                 self._failure = code
                 self._stops += 1
                 continue
+
             _LOG.error("worker %d ended (%d) after %.0f s; starting another", pid, code, lived)
             time.sleep(max(0.0, _PAUSE_SECONDS - lived))
             self._fork()

@@ -1,4 +1,8 @@
-"""Stands before all routes: nothing reaches them that is too large, unasked for or malformed."""
+"""ASGI middleware in front of all routes: checks the key, host, origin, size and form of a request.
+
+It also answers every error with a problem document (RFC 9457), adds the security headers, and
+writes the log line and the metrics of each request.
+"""
 
 import asyncio
 import collections
@@ -40,12 +44,12 @@ _LOG = logging.getLogger("pellucid.serve")
 _TEXT_LOG = logging.getLogger("pellucid.serve.text")
 
 OPEN_PATHS = frozenset(("/", "/livez", "/readyz"))
-"""What needs no key: the page, which holds nothing, and the two probes."""
+"""Paths that need no key: the page, which contains no data, and the two probes."""
 _KEY_IN_BODY = frozenset(("/translate", "/detect", "/languages"))
-"""Where LibreTranslate's clients send the key in the body, even of a GET."""
+"""Paths where LibreTranslate's clients send the key in the body, even of a GET."""
 _BODY_METHODS = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 _CLIENT_LEFT = 499
-"""What nginx calls this status; it is in the log and the metrics only."""
+"""nginx's status for a client that closed the connection; only the log and the metrics show it."""
 _AT_ONCE = 8
 """Requests that are read in one turn of the event loop."""
 
@@ -60,20 +64,20 @@ SECURITY_HEADERS = [
 
 @dataclasses.dataclass(frozen=True)
 class Policy:
-    """Who may ask, and how it is noted."""
+    """Which clients may send requests, and whether their text is logged."""
 
     keys: KeyRing
     hosts: frozenset[str] = frozenset()
-    """Names other than localhost under which the server may be asked; ``*`` is any."""
+    """Accepted ``Host`` names besides localhost; ``*`` accepts any."""
     origins: frozenset[str] = frozenset()
-    """Other origins whose pages may ask (CORS)."""
+    """Other origins whose pages may send requests (CORS)."""
     open_paths: frozenset[str] = OPEN_PATHS
     log_text: bool = False
-    """Whether what users write may be noted."""
+    """Whether the text of users may be logged."""
 
 
 class Guard:
-    """Checks a request, then hands it on; answers what fails, notes what came of it."""
+    """Checks a request and passes it to the app; answers errors, and logs every outcome."""
 
     def __init__(self, app: ASGIApp, service: Service, policy: Policy) -> None:
         self._app = app
@@ -86,11 +90,12 @@ class Guard:
         self._turnstile = _Turnstile()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """One request, or the start and end of the server."""
+        """Handle one request; ``lifespan`` events go to the app unchanged."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
+
         state = scope.setdefault("state", {})
         state["request_id"] = secrets.token_hex(8)
         begun = time.monotonic()
@@ -116,6 +121,7 @@ class Guard:
             await service_problem(scope, error)(scope, receive, send_noted)
         except Exception as error:
             _LOG.error("request %s failed: %s", state["request_id"], place_of(error))
+            # Once the head of an answer is sent, no other can follow: the connection just ends.
             if not answered:
                 detail = "something went wrong; the log knows this request"
                 await problem_response(scope, 500, detail)(scope, receive, send_noted)
@@ -126,19 +132,27 @@ class Guard:
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         limits, policy = self._limits, self._policy
+
+        # The cheapest checks come first: under overload each microsecond spent on a request that is
+        # refused is missing for those that are served.
         if scope["method"] == "POST":
             self._service.require_open()
             self._check_load()
+
         headers = header_table(scope, limits)
         check_target(scope, limits)
         host = check_host(scope, headers, policy.hosts)
         path, method = scope["path"], scope["method"]
+
         if method == "OPTIONS" and headers.get("origin", "").lower() in policy.origins:
-            await self._app(scope, receive, send)  # a browser asks whether it may ask
+            # A CORS preflight, which browsers send without the key.
+            await self._app(scope, receive, send)
             return
+
         key = key_of(headers)
         if key is None and path in LIBRETRANSLATE_PATHS:
             key = key_in_query(scope["query_string"])
+
         in_body = bool(policy.keys) and key is None and path in _KEY_IN_BODY
         if not in_body:
             self._check_key(path, key)
@@ -153,29 +167,38 @@ class Guard:
                 body = await self._body(receive)
         except RefusedError:
             if in_body:
+                # Without a key a client learns only that one is needed, not what else is wrong.
                 self._check_key(path, None)
             raise
+
         if in_body and not any(map(policy.keys.opens, keys_in_body(body))):
-            self._check_key(path, None)  # before anything is parsed
+            # A stranger's body must not be parsed, so the raw bytes are searched for a key first.
+            self._check_key(path, None)
+
         query = scope["query_string"] if path in LIBRETRANSLATE_PATHS else None
         if reads and (body or "content-type" in headers or query):
             value = parse_body(body, headers, limits, form_query=query)
         if in_body:
+            # The search may have found the key in another field: only the parsed one counts.
             self._check_key(path, _key_in(value))
 
         if method not in _BODY_METHODS:
             await self._app(scope, receive, send)
             return
+
         if policy.log_text and value is not NOTHING:
             _TEXT_LOG.info("request %s: %s", scope["state"]["request_id"], _without_key(value))
+
+        # Routes read JSON alone, so a form is handed on as JSON.
         if value is not NOTHING:
             set_json(scope)
         await self._app(scope, replay(value, receive), send)
 
     async def _body(self, receive: Receive) -> bytes:
-        """The body, once it is this request's turn; while it arrives, it is no work in progress.
+        """Read the body and wait for this request's turn.
 
-        Clients that send slowly would otherwise leave no room for those that do not.
+        While the body arrives, the request does not count as running: otherwise clients that send
+        slowly would leave no room for the others.
         """
         self._running -= 1
         try:
@@ -186,11 +209,11 @@ class Guard:
         return body
 
     def _check_load(self) -> None:
-        """Refuse work beyond what a model can have waiting and in hand, before it costs anything.
+        """Raise OverloadedError if more requests run than a model's queue and one batch can hold.
 
-        A model's own queue is the exact bound, but a request reaches it only after it has been
-        read, parsed and cut into tokens. Under overload that alone would take all the time there
-        is, and those who are to be refused would wait as long as those who are served.
+        The queue of the model is the exact bound, but a request reaches it only after it has been
+        read, parsed and tokenized. Under overload that work alone would fill the event loop, and a
+        refusal would take as long as an answer.
         """
         limits = self._limits
         if self._running > limits.max_queue + limits.max_batch_sentences:
@@ -205,12 +228,17 @@ class Guard:
 
     def _note(self, scope: Scope, status: int, begun: float) -> None:
         seconds = time.monotonic() - begun
+
+        # The label is the route's pattern and never the path: paths of strangers would create a new
+        # time series each.
         route = getattr(scope.get("route"), "path", None)
         label = route if isinstance(route, str) else "other"
+
         self._metrics.requests.labels(label, str(status)).inc()
         self._metrics.request_seconds.observe(seconds)
         if status >= 400:
             self._metrics.rejected.labels(str(status)).inc()
+
         _LOG.info(
             "%s %s %s %d %.1f ms",
             scope["state"]["request_id"],
@@ -222,18 +250,17 @@ class Guard:
 
 
 class _Turnstile:
-    """Lets a few requests in each turn of the event loop go on to be read, parsed and cut.
+    """Lets a few requests per turn of the event loop go on to be parsed and tokenized.
 
-    All of that is done in one go, 1.5 ms for a short sentence. Where dozens arrive together, none
-    of those behind them, not even a probe or one that is only to be refused, would be looked at
-    before the last is through. One a turn would be too few: a turn may have to wait for Python's
-    global lock.
+    Parsing and tokenizing never yield, and take 1.5 ms for a short sentence. If dozens of requests
+    arrive together, later ones, even a probe or one that is refused, would wait for all of them.
+    One request per turn would be too few: a turn may have to wait for Python's global lock.
     """
 
     def __init__(self) -> None:
         self._waiting: collections.deque[asyncio.Future[None]] = collections.deque()
         self._passed = 0
-        """How many have passed in this turn; 0 where nobody has for a whole turn."""
+        """Requests that passed in this turn; 0 if none passed for a whole turn."""
 
     async def wait(self) -> None:
         """Return when it is this request's turn; in the order of arrival."""
@@ -244,7 +271,7 @@ class _Turnstile:
             await turn
         else:
             self._passed += 1
-            if self._passed == 1:
+            if self._passed == 1:  # the first of a turn: schedule the reset for the next one
                 loop.call_soon(self._let_next)
 
     def _let_next(self) -> None:
@@ -254,6 +281,8 @@ class _Turnstile:
             if not turn.done():  # it is if its request was cancelled
                 turn.set_result(None)
                 self._passed += 1
+
+        # Scheduled only while requests pass, so that an idle server does not spin.
         if self._passed:
             asyncio.get_running_loop().call_soon(self._let_next)
 
