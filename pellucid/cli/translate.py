@@ -249,6 +249,13 @@ _log = logging.getLogger("pellucid")
     default=None,
     help="Translate a line of several sentences one by one.  [default: as the model was trained]",
 )
+@click.option(
+    "--abbreviation",
+    "abbreviations",
+    metavar="WORD.",
+    multiple=True,
+    help="A word after whose full stop a sentence goes on; may be given many times.",
+)
 @explain_options
 @click.option("--json", "as_json", is_flag=True, help="Write one JSON object a line.")
 def translate(
@@ -258,6 +265,7 @@ def translate(
     tab_separated: bool,
     buffer_size: int | None,
     split: bool | None,
+    abbreviations: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Translate FILE, or stdin, with BUNDLE: a bundle folder or a run folder.
@@ -274,7 +282,9 @@ def translate(
       pellucid translate runs/en-de test.en --n-best 5 --align --json
     """
     from pellucid.text.corpus.lines import iterate_lines
+    from pellucid.text.splitting import add_abbreviations
 
+    add_abbreviations(abbreviations)
     if file == "-" and sys.stdin is None:
         raise InputMissingError("cannot read standard input: it is closed")
     # Somebody who types wants the answer to a line before typing the next.

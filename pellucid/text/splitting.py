@@ -1,15 +1,31 @@
 """Long texts in pieces that a translation model knows, and back with their spacing."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import sentencex
+
+from pellucid.core.errors import ConfigError
 
 ABBREVIATIONS: dict[str, set[str]] = {
     "de": {"Abb.", "Fa.", "Fam.", "Inh.", "Kap.", "Tab.", "Tel.", "Verf."},
 }
 """By language, words with a full stop after which a sentence goes on, beside those that sentencex
-knows. One's own may be added: ``ABBREVIATIONS.setdefault("fr", set()).add("éd.")``."""
+knows. One's own may be added: ``ABBREVIATIONS.setdefault("fr", set()).add("éd.")``. Those under
+``""`` hold in every language; ``add_abbreviations`` adds to them."""
+
+
+def add_abbreviations(words: Iterable[str]) -> None:
+    """Let no sentence end after these words, in any language, for the rest of the process.
+
+    Raises ConfigError for what is not one word that ends with a full stop.
+    """
+    for word in words:
+        if len(word) < 2 or not word.endswith(".") or word.split() != [word]:
+            raise ConfigError(
+                f"an abbreviation must be one word that ends with a full stop, got {word!r}"
+            )
+        ABBREVIATIONS.setdefault("", set()).add(word)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,7 +48,7 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
     """
     # sentencex itself joins lines: only a full stop or an empty line ends a sentence for it.
     lines = text.splitlines(keepends=True)
-    known = ABBREVIATIONS.get(language, set())
+    known = ABBREVIATIONS.get(language, set()) | ABBREVIATIONS.get("", set())
     pieces: list[str] = []
     for line in lines:
         goes_on = False

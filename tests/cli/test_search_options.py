@@ -212,8 +212,9 @@ def test_a_line_of_two_sentences_is_split(tiny_run: Path):
     assert [each["translation"] for each in split["sentences"]] == parts
     assert split["translation"] == " ".join(filter(None, parts))
     assert split["score"] == sum(each["score"] for each in alone)
-    [whole] = translations(tiny_run, "--no-split", stdin=b"Je vois le chat. Nous parlons.")
-    assert "sentences" not in whole
+    for kept in (["--no-split"], ["--abbreviation", "chat."]):
+        [whole] = translations(tiny_run, *kept, stdin=b"Je vois le chat. Nous parlons.")
+        assert "sentences" not in whole
 
 
 def test_suspicious_translations_are_named_up_to_five(tiny_run: Path):

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pellucid.text.splitting import ABBREVIATIONS, join_sentences, split_sentences
+from pellucid.core.errors import ConfigError
+from pellucid.text.splitting import (
+    ABBREVIATIONS,
+    add_abbreviations,
+    join_sentences,
+    split_sentences,
+)
 
 TEXTS = st.text(
     st.sampled_from("aÉß.?!…。 \n\t\r\u2028\u00a0\u200b\u0301“”()\x00🙂MrDr1"), max_size=60
@@ -40,6 +46,17 @@ def test_an_abbreviation_ends_no_sentence_and_a_list_of_them_can_be_extended(
     assert found == ["Die Fa. Müller baut.", "Der Kfz. Meister der Fa.", "Er geht."]
     assert join_sentences(sentences, found) == text
     assert len(split_sentences(text, "en")) == 5  # the list is that of German alone
+
+
+def test_abbreviations_of_every_language_are_words_with_a_full_stop(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setitem(ABBREVIATIONS, "", set())
+    add_abbreviations(["Kfz.", "éd."])
+    assert len(split_sentences("Der Kfz. Meister. La éd. Paris.", "fr")) == 2
+    for word in ("Kfz", "z. B.", "", "."):
+        with pytest.raises(ConfigError, match="must be one word that ends with a full stop, got"):
+            add_abbreviations([word])
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r", "\u2028", "\n\n", "\r\n \r\n", "\n\n\n"])
