@@ -24,14 +24,16 @@ def initialize(model: SequenceModel, seed: int) -> None:
     Matrices get Xavier's uniform distribution (Glorot and Bengio, 2010), queries, keys and
     values each as a matrix of its own; embeddings a normal one of standard deviation
     d_model^-0.5, so that scaled embeddings have the size of the sinusoids; biases zero, gains
-    one. The paper does not say how it starts (catalogue, section 5). Recurrent layers: see
+    one. The paper does not give its initialization (catalogue, section 5). Recurrent layers: see
     ``_initialize_recurrent``.
     """
     generator = torch.Generator().manual_seed(seed)
+    # in the order of construction, which is fixed: a seed always draws the same model
     for module in model.modules():
         if isinstance(module, MultiHeadAttention):
             if module.w_qkv is not None:
                 widths = [module.query_width, module.query_width, module.value_width]
+                # W^Q, W^K and W^V one by one: Xavier's bound depends on the size of a matrix
                 for part in torch.split(module.w_qkv.data, widths):
                     nn.init.xavier_uniform_(part, generator=generator)
             nn.init.xavier_uniform_(module.w_o, generator=generator)
@@ -57,7 +59,7 @@ def initialize(model: SequenceModel, seed: int) -> None:
             nn.init.normal_(module.weight, std=module.weight.shape[1] ** -0.5, generator=generator)
             if isinstance(module, Embedding):
                 _draw_matrices([module.w_x, module.w_zx], generator)
-        elif isinstance(module, SkipGram):  # as word2vec.c begins
+        elif isinstance(module, SkipGram):  # as in word2vec.c
             reach = 0.5 / module.config.d_model
             nn.init.uniform_(module.w_in, -reach, reach, generator=generator)
             nn.init.zeros_(module.w_out)
@@ -66,6 +68,8 @@ def initialize(model: SequenceModel, seed: int) -> None:
                 std = module.learned.shape[1] ** -0.5
                 nn.init.normal_(module.learned, std=std, generator=generator)
             _draw_matrices(list(module.matrices.values()), generator)
+
+    # a tied output is the matrix of an embedding, which was drawn above
     weight, bias = getattr(model, "output_weight", None), getattr(model, "output_bias", None)
     if weight is not None and not model.config.tie_output:
         nn.init.xavier_uniform_(weight, generator=generator)
@@ -74,23 +78,25 @@ def initialize(model: SequenceModel, seed: int) -> None:
 
 
 def _draw_matrices(matrices: Sequence[Tensor | None], generator: torch.Generator) -> None:
-    """Xavier's uniform distribution for each matrix, the last two axes counting."""
+    """Xavier's uniform distribution for each matrix of a stack; its axes are the last two."""
     for stack in matrices:
         if stack is not None:
+            # (…, rows, columns) → (matrix, rows, columns)
             for matrix in stack.data.unsqueeze(0).flatten(0, -3):
                 nn.init.xavier_uniform_(matrix, generator=generator)
 
 
 def _initialize_recurrent(module: nn.LSTM | nn.GRU, generator: torch.Generator) -> None:
-    """Each gate as a matrix of its own: Xavier for what comes in, orthogonal from word to word.
+    """Each gate as a matrix of its own: Xavier for input weights, orthogonal for recurrent ones.
 
-    An LSTM's forget gates begin open, with a bias of 1 (Jozefowicz et al., 2015).
-    Source: Saxe et al. (2014) for orthogonal matrices, which neither swell nor shrink a state.
+    An LSTM's forget gates start open, with a bias of 1 (Jozefowicz et al., 2015).
+    Source: Saxe et al. (2014) for orthogonal matrices, which keep the norm of a state.
     """
     size = module.hidden_size
     for name, parameter in module.named_parameters():
         if name.startswith("bias"):
             nn.init.zeros_(parameter)
+            # PyTorch's gates are input, forget, cell, output; the two biases are added, so one is 1
             if isinstance(module, nn.LSTM) and name.startswith("bias_ih"):
                 nn.init.ones_(parameter.data[size : 2 * size])
             continue
@@ -163,6 +169,7 @@ def _construct(
             f" {source_vocabulary_size} source and {target_vocabulary_size} target tokens",
             hint="set tokenizer.shared=true or model.share_embeddings=false",
         )
+
     match config.kind:
         case "transformer":
             return Transformer(config, *sizes)

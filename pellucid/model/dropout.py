@@ -49,12 +49,14 @@ class DropoutSource:
 
     def _draw(self, count: int, rate: float) -> tuple[npt.NDArray[np.bool_], float]:
         threshold = max(1, round(rate * _LEVELS))
+        # the generator gives eight bytes at a time: as many words as are needed, rounded up
         random_bytes = self._bits.random_raw(-(-count // 8)).view(np.uint8)[:count]
         return random_bytes >= threshold, _LEVELS / (_LEVELS - threshold)
 
     def uniform(self, shape: torch.Size) -> Float[Tensor, "*shape"]:
         """Float32 numbers from [0, 1), each a multiple of 2⁻²⁴."""
         count = shape.numel()
+        # the upper 24 bits, as many as a float32 holds exactly: nothing is rounded up to 1.0
         words = self._bits.random_raw(-(-count // 2)).view(np.uint32)[:count]
         return torch.from_numpy((words >> 8).astype(np.float32) * np.float32(2**-24)).view(shape)
 
@@ -63,7 +65,7 @@ class DropoutSource:
         return rate > 0.0 and self.uniform(torch.Size((1,))).item() < rate
 
     def state(self) -> dict[str, Any]:
-        """Where the generator stands, as plain numbers and strings."""
+        """The state of the generator as plain numbers and strings."""
         state = self._bits.state
         return {
             "words": [int(word) for word in state["state"]["state"]],
@@ -84,7 +86,7 @@ class DropoutSource:
 def drop_words(
     ids: Int[Tensor, "sentence length"], rate: float, source: DropoutSource
 ) -> Int[Tensor, "sentence length"]:
-    """Every ordinary token with probability ``rate`` as an unknown one; the others stay.
+    """Replace each ordinary token by the unknown token with probability ``rate``.
 
     Source: Bowman et al. (2016), arXiv:1511.06349; Sennrich et al. (2016), arXiv:1606.02891, who
     set the row of the embedding to zero instead.
@@ -112,6 +114,7 @@ class Dropout(nn.Module):
         if x.device.type != "cpu":
             return functional.dropout(x, self.rate)
         if x.dtype is torch.bfloat16:
+            # the scale is applied as a number, in full precision: in bfloat16 it would be rounded
             kept, scale = self.source.kept(x.shape, self.rate)
             return x * kept * scale
         return (x * self.source.keep_mask(x.shape, self.rate)).to(x.dtype)
@@ -134,7 +137,7 @@ class LayerDrop(nn.Module):
         self.source = source
 
     def kept(self, layers: Iterable[nn.Module]) -> Iterator[tuple[int, nn.Module]]:
-        """The blocks that this pass goes through, with their numbers; in evaluation all."""
+        """The blocks that this pass runs, with their numbers; in evaluation all of them."""
         for index, layer in enumerate(layers):
             if not (self.training and self.source.happens(self.rate)):
                 yield index, layer

@@ -21,15 +21,15 @@ from pellucid.model.layers import stream_dtype
 from pellucid.model.trace import UNWATCHED, Trace
 
 _TABLE_LENGTH = 512
-"""Sinusoids of this many places are kept at hand; later ones are computed when asked for."""
+"""Sinusoids of this many positions are precomputed; later ones are computed on demand."""
 
 
 class Positions(nn.Module):
-    """A row for a word becomes a row for a word in its place.
+    """Adds or otherwise encodes the positions of a sequence of word embeddings.
 
     EQ: 21, 22, 23, 24, 29, 30.  Source: Vaswani et al. (2017), §3.5; Agarwal, §6.3.
-    ``relative``, ``rotary`` and ``alibi`` act inside attention, and ``none`` nowhere: rows pass
-    through here unchanged.
+    ``relative``, ``rotary`` and ``alibi`` act inside attention, and ``none`` nowhere: for them the
+    input is returned unchanged.
     """
 
     sinusoids: Tensor
@@ -42,6 +42,7 @@ class Positions(nn.Module):
         size, width = config.max_positions, config.d_model
         hidden = config.position_hidden or width
         self.learned = nn.Parameter(torch.empty(size, width)) if self.kind == "learned" else None
+
         shapes: dict[str, tuple[int, int]] = {}
         if self.kind == "one_hot":
             shapes = {"w": (width + size, width)}
@@ -50,30 +51,35 @@ class Positions(nn.Module):
         elif self.kind == "summed":
             shapes = {"w_x": (width, hidden), "w_zx": (hidden, width)}
             shapes |= {"w_e": (size, hidden), "w_ze": (hidden, width)}
+
         self.matrices = nn.ParameterDict(
             {name: nn.Parameter(torch.empty(shape)) for name, shape in shapes.items()}
         )
+
+        # not persistent: a function of the sizes, so no bundle needs to hold it
         table = sinusoidal_positions(_TABLE_LENGTH, width)
         self.register_buffer("sinusoids", table, persistent=False)
 
     def forward(
         self, x: Float[Tensor, "row length d_model"], start: int, trace: Trace = UNWATCHED
     ) -> Float[Tensor, "row length d_model"]:
-        """Place the rows of ``x``, of which the first stands at ``start``, counted from 0.
+        """Encode the positions of ``x``, whose first is ``start``, counted from 0.
 
-        Raises ShapeError if there are fewer places than that.
+        Raises ShapeError if the model cannot number so many positions.
         """
         length = x.shape[1]
         self._require_places(start + length)
+
         if self.kind in ("sinusoidal", "learned"):
             # a table is kept for them, and what is added is an intermediate of its own
             return x + trace.keep("positions", self._rows(start, length))
         return encode_positions(x, self.kind, dict(self.matrices.items()), start)
 
     def _rows(self, start: int, length: int) -> Float[Tensor, "length d_model"]:
-        """What is added, place by place."""
+        """The vectors that are added, one for each position."""
         if self.learned is not None:
             return learned_positions(length, self.learned, start)
+
         start += self.first
         if start + length > self.sinusoids.shape[0]:
             width = self.sinusoids.shape[1]
@@ -90,7 +96,7 @@ class Positions(nn.Module):
 
 
 class Embedding(nn.Module):
-    """√d_model · W[id], plus the row of its place.
+    """√d_model · W[id] plus the encoding of its position.
 
     EQ: 14, 15, 28, 29, 106, 107.  Source: Vaswani et al. (2017), §3.4, §3.5; Agarwal, §6.3, for
     the small network that may stand between; Single Page for a decoder that starts from zeros.
@@ -102,10 +108,12 @@ class Embedding(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocabulary_size, config.d_model))
         self.scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
+
         hidden = config.position_hidden or config.d_model
         is_network = config.embedding == "mlp"
         self.w_x = nn.Parameter(torch.empty(config.d_model, hidden)) if is_network else None
         self.w_zx = nn.Parameter(torch.empty(hidden, config.d_model)) if is_network else None
+
         self.starts_from_zero = config.start_symbol == "zero"
         self.positions = positions
         self.dropout = Dropout(config.dropout, source)
@@ -113,14 +121,19 @@ class Embedding(nn.Module):
     def forward(
         self, ids: Int[Tensor, "row length"], *, start: int = 0, trace: Trace = UNWATCHED
     ) -> Float[Tensor, "row length d_model"]:
-        """Rows for ``ids``, of which the first stands at place ``start``."""
+        """The embeddings of ``ids``, the first at position ``start``."""
+        # padding_idx: the row of PAD gets no gradient from here
         rows = functional.embedding(ids, self.weight, padding_idx=PAD_ID)
         rows = trace.keep("lookup", rows) * self.scale
+        # the decoder of the Single Page starts from a zero vector
         if self.starts_from_zero:
             rows = rows.masked_fill((ids == START_ID).unsqueeze(-1), 0.0)
+
         if self.w_x is not None and self.w_zx is not None:
             rows = network_embedding(rows, self.w_x, self.w_zx)
+
         rows = trace.keep("embedding", rows)
         placed = trace.keep("input", self.positions(rows, start, trace))
+        # cast here, once: all blocks then work in this dtype
         output: Tensor = self.dropout(placed.to(stream_dtype(placed)))
         return output

@@ -17,16 +17,16 @@ from pellucid.model.trace import UNWATCHED, Trace
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """What the encoder hands to the decoder: one row for each source token."""
+    """The output of the encoder: a hidden state for each source token."""
 
     states: Float[Tensor, "sentence source d_model"]
     may_attend: Bool[Tensor, "sentence source"]
-    """False where a row is padding."""
+    """False at padding."""
 
 
 @dataclasses.dataclass(frozen=True)
 class LossSums:
-    """Sums over the real target tokens of a batch; divide by ``token_count`` for a mean."""
+    """Sums over the target tokens of a batch without padding; a mean divides by ``token_count``."""
 
     loss: Float[Tensor, ""]
     """Cross-entropy against the smoothed labels, in nats."""
@@ -37,7 +37,7 @@ class LossSums:
 
 @dataclasses.dataclass(frozen=True)
 class OutputStates:
-    """All logits of a batch before they are multiplied out: hidden weightᵀ + bias."""
+    """The logits of a batch as factors: hidden weightᵀ + bias."""
 
     hidden: Float[Tensor, "sentence target d_model"]
     weight: Float[Tensor, "vocabulary d_model"]
@@ -46,7 +46,7 @@ class OutputStates:
 
 @runtime_checkable
 class State(Protocol):
-    """A decoder in mid-sentence, as a value: a step returns a new one."""
+    """The state of a decoder as a value: a step returns a new state."""
 
     @property
     def sentence_count(self) -> int:
@@ -64,7 +64,7 @@ class State(Protocol):
         ...
 
     def select(self, rows: Int[Tensor, "sentence beam"]) -> "State":
-        """Go on with these rows alone, numbered ``sentence · beam_count + beam`` in this state.
+        """Keep these rows, numbered ``sentence · beam_count + beam`` in this state.
 
         All rows that become the beams of one sentence must come from one sentence.
         """
@@ -72,7 +72,7 @@ class State(Protocol):
 
 
 class SequenceModel(nn.Module, ABC):
-    """Whatever learns from batches of ids: all that training, checkpoints and bundles know."""
+    """A model that learns from batches of ids, as training, checkpoints and bundles see it."""
 
     config: ModelConfig
     dropout_source: DropoutSource
@@ -92,19 +92,19 @@ class SequenceModel(nn.Module, ABC):
         labels: Int[Tensor, "sentence target"],
         smoothing: float,
     ) -> LossSums:
-        """The loss of a batch. Models of plain text find the same text on both sides."""
+        """The loss of a batch. Models of plain text get the same text on both sides."""
 
 
 @runtime_checkable
 class PredictsTokens(Protocol):
-    """A model that says every next token of a known text at once, with or without a source."""
+    """A model that predicts every next token of a known text at once, with or without a source."""
 
     def output_states(
         self,
         source: Int[Tensor, "sentence source"],
         target_input: Int[Tensor, "sentence target"],
     ) -> OutputStates:
-        """What the logits of every next token are made of (teacher forcing, EQ-121)."""
+        """The factors of the logits of every next token (teacher forcing, EQ-121)."""
         ...
 
 
@@ -126,19 +126,19 @@ class Seq2Seq(SequenceModel):
 
     @abstractmethod
     def start(self, memory: Memory) -> State:
-        """A decoder that has said nothing, one beam for each sentence."""
+        """The state before the first target token, with one beam for each sentence."""
 
     @abstractmethod
     def step(
         self, ids: Int[Tensor, "sentence beam"], state: State
     ) -> tuple[Float[Tensor, "sentence beam vocabulary"], State]:
-        """Feed one token to each hypothesis; the logits of the next, and the state after it."""
+        """Feed one token to each hypothesis; return the logits of the next and the new state."""
 
 
 def keep_distribution(
     logits: Float[Tensor, "sentence target vocabulary"], trace: Trace
 ) -> Float[Tensor, "sentence target vocabulary"]:
-    """Offer the logits, and what their softmax makes of them (EQ-113), to ``trace``."""
+    """Offer the logits and their softmax (EQ-113) to ``trace``."""
     logits = trace.keep("logits", logits)
     if trace.wants("probabilities"):
         trace.keep("probabilities", softmax(logits))
@@ -155,13 +155,16 @@ def loss_sums(
 ) -> LossSums:
     """The loss of ``hidden weightᵀ + bias`` against ``labels``, PAD left out (EQ-118, EQ-120).
 
-    ``real_places`` says where in the flattened labels those stand that are not PAD; without it they
-    are looked up, for which an accelerator has to be waited for.
+    ``real_places`` are the indices of the flattened labels that are not PAD. Without it they are
+    computed here, which makes the host wait for an accelerator.
     """
     flat = labels.reshape(-1)
     chosen = flat != PAD_ID if real_places is None else real_places
+
+    # padding is left out before the product with the vocabulary, the largest of the model
     real_labels = flat[chosen]
     loss, negative_log_likelihood = fused_linear_cross_entropy(
         hidden.flatten(0, 1)[chosen], weight, bias, real_labels, smoothing
     )
+
     return LossSums(loss, negative_log_likelihood, real_labels.shape[0])

@@ -15,19 +15,19 @@ from pellucid.model.dropout import DropoutSource
 from pellucid.model.seq2seq import LossSums, SequenceModel
 
 _SHARED_NOISE = 256
-"""Noise words drawn for a whole batch, so that they meet all its words in one product."""
+"""Noise words drawn for a whole batch, so that one product scores them with all its words."""
 _ROWS = 4096
-"""Centers that meet the noise at a time, which bounds the memory of an evaluation."""
+"""Centers scored with the noise at a time, which bounds the memory of an evaluation."""
 
 
 class SkipGram(SequenceModel):
-    """W_in, whose rows are the word vectors, and W_out, which guesses the neighbors.
+    """W_in, whose rows are the word vectors, and W_out, which predicts the neighbors.
 
     EQ: 17.  Source: Agarwal, §2.2; Mikolov et al. (2013b).
 
-    With ``negatives`` > 0 each pair is told from noise. In training the noise words are drawn
-    once for a batch and weighted, so that the expected loss is that of so many drawn for each
-    pair; in evaluation that expectation itself is computed, over the whole vocabulary.
+    With ``negatives`` > 0 the model learns to tell each pair from noise. In training the noise
+    words are drawn once for a batch and weighted, so that the expected loss is the loss with as
+    many drawn for each pair; in evaluation that expectation is computed, over the whole vocabulary.
     """
 
     def __init__(self, config: ModelConfig, vocabulary_size: int) -> None:
@@ -38,10 +38,10 @@ class SkipGram(SequenceModel):
         self.w_in = nn.Parameter(torch.empty(vocabulary_size, config.d_model))
         self.w_out = nn.Parameter(torch.empty(vocabulary_size, config.d_model))
         self.counts = nn.Parameter(torch.ones(vocabulary_size), requires_grad=False)
-        """How often each word occurs; learned from, not learned."""
+        """How often each word occurs in the training text; not trained."""
 
     def count(self, blocks: Iterable[Int[Tensor, " _"]]) -> None:
-        """Take note of how often each word occurs in the training text, given piece by piece."""
+        """Count how often each word occurs in the training text, given in blocks of ids."""
         counts = torch.zeros(self.source_vocabulary_size, dtype=torch.int64)
         for ids in blocks:
             counts += torch.bincount(ids, minlength=self.source_vocabulary_size)
@@ -54,16 +54,20 @@ class SkipGram(SequenceModel):
         labels: Int[Tensor, "sentence length"],
         smoothing: float,
     ) -> LossSums:
-        """How surprising the neighbors are, summed over (center, context) pairs, in nats."""
+        """The negative log-likelihood of the neighbors, summed over (center, context), in nats."""
         ids = labels.masked_fill(labels == STOP_ID, PAD_ID)
         if self.training and self.config.subsample > 0:
             ids = self._thin_out(ids)
+
+        # (sentence, center, context)
         near = _neighbors(ids, self.config.window)
         pair_count = int(near.sum())
+
         if self.config.negatives:
             noise, weights = self._noise()
             loss = self.noise_contrast(ids, near, noise, weights)
             return LossSums(loss, loss.detach(), pair_count)
+
         sentence, center, context = near.nonzero(as_tuple=True)
         loss, likelihood = fused_linear_cross_entropy(
             self.w_in[ids[sentence, center]], self.w_out, None, ids[sentence, context], smoothing
@@ -83,8 +87,12 @@ class SkipGram(SequenceModel):
         looked_up = functional.embedding(torch.cat([ids.flatten(), noise]), self.w_out)
         contexts, against = torch.split(looked_up, [ids.numel(), len(noise)])
         contexts = contexts.view_as(vectors)
+
         agreement = vectors @ contexts.transpose(1, 2)  # (sentence, center, context)
+        # softplus(-x) = -log σ(x), without overflow
         loss = functional.softplus(-agreement[near]).sum()
+
+        # the noise counts once for each pair, so once for each neighbor of a center
         neighbor_counts = near.sum(dim=2)
         is_center = neighbor_counts > 0
         all_centers = torch.split(vectors[is_center], _ROWS)
@@ -100,6 +108,8 @@ class SkipGram(SequenceModel):
         chances = noise_distribution(self.counts.detach())
         if not self.training:
             return torch.arange(len(chances), device=chances.device), wanted * chances
+
+        # inverse transform sampling, in float64: many small chances are summed
         ladder = chances.cpu().double().cumsum(0)
         draws = self.dropout_source.uniform(torch.Size([_SHARED_NOISE])).double()
         drawn = torch.searchsorted(ladder, draws * ladder[-1]).clamp(max=len(ladder) - 1)
@@ -110,6 +120,8 @@ class SkipGram(SequenceModel):
         kept_share = keep_probability(self.counts.clamp(min=1.0), self.config.subsample)
         draws = self.dropout_source.uniform(ids.shape).to(ids.device)
         is_kept = (draws < kept_share[ids]) & (ids != PAD_ID)
+
+        # stable: words that stay keep their order, and the gaps move to the end (word2vec.c does so)
         order = torch.argsort((~is_kept).int(), dim=1, stable=True)
         return ids.masked_fill(~is_kept, PAD_ID).gather(1, order)
 
@@ -117,7 +129,7 @@ class SkipGram(SequenceModel):
 def _neighbors(
     ids: Int[Tensor, "sentence length"], window: int
 ) -> Bool[Tensor, "sentence length length"]:
-    """Which places hold words at most ``window`` apart: the pairs of ``skipgram_pairs``."""
+    """Which positions hold words at most ``window`` apart: the pairs of ``skipgram_pairs``."""
     places = torch.arange(ids.shape[1], device=ids.device)
     distance = (places[:, None] - places).abs()
     is_word = ids != PAD_ID

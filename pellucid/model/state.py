@@ -8,17 +8,17 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 _PLACES = 8
-"""Room is made for so many tokens at a time; of 4, 8, 16 and 32, 8 was fastest when beams were
-still copied at every step."""
+"""A cache grows by room for this many tokens per beam. Of 4, 8, 16 and 32, 8 was fastest, measured
+when beams were still copied at every step."""
 
 
 @dataclasses.dataclass(frozen=True)
 class LayerCache:
-    """What one decoder layer need not compute again.
+    """The KV cache of one decoder layer.
 
     The beams of a sentence share the keys and values of its source, and the slots for target
     tokens: a slot is filled once, and each hypothesis knows which slots are its own. So nothing
-    is copied when beams change places.
+    is copied when a search reorders or replaces the beams.
     """
 
     memory_keys: Float[Tensor, "sentence heads source key_size"]
@@ -27,7 +27,7 @@ class LayerCache:
     values: Float[Tensor, "sentence slot heads value_size"]
 
     def with_room(self, taken: int, slots: int) -> "LayerCache":
-        """The same in tensors of its own, with as many ``slots`` of which some are ``taken``."""
+        """A copy with room for ``slots`` tokens, of which the first ``taken`` are filled."""
         keys, values = (_with_room(each, taken, slots) for each in (self.keys, self.values))
         return LayerCache(self.memory_keys, self.memory_values, keys, values)
 
@@ -40,17 +40,19 @@ class LayerCache:
         """Fill a slot for each beam of a sentence, from the ``first`` on."""
         sentences = self.keys.shape[0]
         end = first + key.shape[0] // sentences
+
+        # (sentence · beam, heads, 1, size) → (sentence, beam, heads, size): a slot for each beam
         self.keys[:, first:end] = key.view(sentences, -1, *key.shape[1::2])
         self.values[:, first:end] = value.view(sentences, -1, *value.shape[1::2])
 
 
 @dataclasses.dataclass(frozen=True)
 class Ancestry:
-    """Which slots the newest tokens take, and which ones they may look at."""
+    """Which slots the newest tokens fill, and which slots they may attend to."""
 
     first_slot: int
     slots: Int[Tensor, "sentence beam length"]
-    """Where the tokens of each hypothesis stand, in order, the newest last."""
+    """The slots of the tokens of each hypothesis, in order, the newest last."""
     may_attend: Bool[Tensor, "sentence 1 beam slot"] | None
     """The same as a mask; None if there is one beam, to which all slots belong."""
 
@@ -61,30 +63,35 @@ class Ancestry:
 
     @property
     def place(self) -> int:
-        """Where the newest tokens stand in their sentences."""
+        """The position of the newest tokens in their sentences, from 0."""
         return self.slots.shape[2] - 1
 
     def in_order(
         self, cached: Float[Tensor, "sentence slot heads size"]
     ) -> Float[Tensor, "row heads length size"]:
-        """Each hypothesis's own keys or values, copied together."""
+        """The keys or values of each hypothesis alone, copied in the order of its tokens."""
+        # (sentence, 1, 1): with ``slots`` it indexes each sentence's own cache
         sentences = torch.arange(cached.shape[0], device=cached.device)[:, None, None]
+        # (sentence, beam, length, heads, size) → (sentence · beam, heads, length, size)
         return cached[sentences, self.slots].flatten(0, 1).transpose(1, 2)
 
 
 class Places:
-    """Which slots of a cache's tensors are taken, so that states may share the tensors.
+    """How many slots of a cache's tensors are filled, so that states may share the tensors.
 
-    A state sees the first slots only. Whoever goes on from it first writes the next ones;
-    whoever comes second, or while gradients are recorded, gets tensors of its own.
+    A state reads only the slots that were filled when it was made. The first step from it writes
+    the next slots in place. A second step from the same state, and any step while gradients are
+    recorded, gets copies.
     """
 
     def __init__(self, taken: int) -> None:
+        # -1 matches no state: a write in place would spoil what autograd saved
         self._taken = taken if torch.is_inference_mode_enabled() else -1
         self._lock = threading.Lock()
 
     def take(self, first: int, count: int) -> bool:
-        """Whether ``count`` slots may be written by the caller, the only one to be told so."""
+        """Whether the caller may write ``count`` slots; true for one caller only."""
+        # two threads may step from the same state; the check and the claim must be one
         with self._lock:
             if self._taken != first or not torch.is_inference_mode_enabled():
                 return False
@@ -94,15 +101,15 @@ class Places:
 
 @dataclasses.dataclass(frozen=True)
 class TransformerState:
-    """A Transformer decoder in mid-sentence; a row is ``sentence · beam_count + beam``."""
+    """The state of a Transformer decoder; a row is ``sentence · beam_count + beam``."""
 
     layers: tuple[LayerCache, ...]
     places: Places
     memory_may_attend: Bool[Tensor, "sentence source"]
     slots: Int[Tensor, "sentence beam length"]
-    """Where the tokens of each hypothesis stand in the caches, in order."""
+    """The slots of the tokens of each hypothesis in the caches, in order."""
     taken: int
-    """How many slots the caches have filled, for whatever hypotheses."""
+    """How many slots of the caches are filled, those of dropped hypotheses included."""
 
     @property
     def sentence_count(self) -> int:
@@ -120,34 +127,42 @@ class TransformerState:
         return self.slots.shape[2]
 
     def writable(self) -> tuple[tuple[LayerCache, ...], Places]:
-        """Caches whose next slots, one for each beam, are free and the caller's alone."""
+        """Caches whose next slots, one for each beam, only the caller may write."""
         count = self.beam_count
         if self.taken + count <= self.layers[0].keys.shape[1] and self.places.take(
             self.taken, count
         ):
             return self.layers, self.places
+
         room = self.taken + _PLACES * count
         layers = tuple(layer.with_room(self.taken, room) for layer in self.layers)
         return layers, Places(self.taken + count)
 
     def ancestry(self) -> Ancestry:
-        """That of one token more for every hypothesis."""
+        """The ancestry after one more token for every hypothesis."""
         end = self.taken + self.beam_count
         newest = torch.arange(self.taken, end, device=self.slots.device)[None, :, None]
         slots = torch.cat([self.slots, newest.expand(self.sentence_count, -1, -1)], dim=-1)
+
+        # every slot belongs to the one hypothesis, so there is nothing to mask
         if slots.shape[2] == end:
             return Ancestry(self.taken, slots, None)
+
+        # (sentence, 1, beam, slot): True at the slots of each hypothesis, for all heads
         nothing = torch.zeros((*slots.shape[:2], end), dtype=torch.bool, device=slots.device)
         return Ancestry(self.taken, slots, nothing.scatter(2, slots, True)[:, None])
 
     def select(self, rows: Int[Tensor, "sentence beam"]) -> "TransformerState":
-        """Go on with these rows alone; those of one new sentence come from one old one."""
+        """Keep these rows; the beams of a new sentence must all come from one old sentence."""
         slots = self.slots.flatten(0, 1)[rows]
         sentences = rows[:, 0] // self.beam_count
+
+        # the usual step: every sentence goes on, so only the slots of its beams change
         if rows.shape[0] == self.sentence_count and torch.equal(
             sentences, torch.arange(self.sentence_count, device=rows.device)
         ):
             return dataclasses.replace(self, slots=slots)
+
         layers = tuple(
             LayerCache(
                 memory_keys=layer.memory_keys[sentences],
@@ -158,6 +173,8 @@ class TransformerState:
             for layer in self.layers
         )
         may_attend = self.memory_may_attend[sentences]
+
+        # the copied tensors are this state's own, so their free slots may be filled in place
         return TransformerState(layers, Places(self.taken), may_attend, slots, self.taken)
 
 

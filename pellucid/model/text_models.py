@@ -19,11 +19,11 @@ from pellucid.model.trace import UNWATCHED, Trace
 from pellucid.model.transformer import Encoder, EncoderLayer
 
 _HIDDEN, _REPLACED = 0.8, 0.1
-"""Shares of the chosen words that are hidden and replaced; the rest stays (Devlin et al. 2019)."""
+"""Shares of the chosen words that are masked and replaced; the rest stays (Devlin et al. 2019)."""
 
 
 class EncoderOnly(SequenceModel):
-    """Every word sees every other, and those that are hidden must be guessed.
+    """An encoder in which every word attends to every other, and which predicts masked words.
 
     EQ: 137.  Source: Lee, Conclusion; Devlin et al. (2019), §3.1, for the objective.
     """
@@ -33,9 +33,11 @@ class EncoderOnly(SequenceModel):
         self.config = config
         self.source_vocabulary_size = self.target_vocabulary_size = vocabulary_size
         self.dropout_source = DropoutSource()
+
         positions = Positions(config)
         self.embedding = Embedding(config, vocabulary_size, positions, self.dropout_source)
         self.encoder = Encoder(config, self.dropout_source)
+
         self.output_weight = (
             self.embedding.weight
             if config.tie_output
@@ -48,7 +50,7 @@ class EncoderOnly(SequenceModel):
     def forward(
         self, ids: Int[Tensor, "sentence length"], trace: Trace = UNWATCHED
     ) -> Float[Tensor, "sentence length vocabulary"]:
-        """The logits of the word at every place, given all places, the same one included."""
+        """The logits of the word at every position, given all positions, that one included."""
         hidden = self._encode(ids, trace)
         logits = functional.linear(hidden, self.output_weight, self.output_bias)
         return trace.keep("logits", logits)
@@ -60,10 +62,10 @@ class EncoderOnly(SequenceModel):
         labels: Int[Tensor, "sentence length"],
         smoothing: float,
     ) -> LossSums:
-        """Guess a share ``mask_rate`` of the words of ``source``.
+        """The loss of predicting a share ``mask_rate`` of the words of ``source``.
 
-        In training the choice comes from the dropout source, so that a resumed run makes the same
-        ones; in evaluation it is the same for the same batch.
+        In training the words are chosen with the dropout source, so that a resumed run makes the
+        same choices; in evaluation the same batch always gets the same choice.
         """
         ids, chosen = self.hide(source)
         hidden = self._encode(ids, UNWATCHED)
@@ -78,16 +80,22 @@ class EncoderOnly(SequenceModel):
     def hide(
         self, ids: Int[Tensor, "sentence length"]
     ) -> tuple[Int[Tensor, "sentence length"], Bool[Tensor, "sentence length"]]:
-        """The sentences with words hidden or replaced, and which words must be guessed."""
+        """The sentences with words masked or replaced, and which words must be predicted."""
+        # in evaluation a new source, which starts from the same seed at every call
         source = self.dropout_source if self.training else DropoutSource()
         is_word = (ids != PAD_ID) & (ids != STOP_ID)
+        # three numbers for each word: whether it is chosen, what becomes of it, and by which word
         draw, change, word = (source.uniform(ids.shape).to(ids.device) for _ in range(3))
         chosen = (draw < self.config.mask_rate) & is_word
-        if not bool(chosen.any()):  # a batch without a question teaches nothing
+        if not bool(chosen.any()):  # a loss over no words has no mean
+            # the word with the smallest draw; 2.0 is above every draw
             chosen = is_word & (draw == draw.masked_fill(~is_word, 2.0).min())
+
         ordinary = max(1, self.source_vocabulary_size - SPECIAL_COUNT)
+        # a special token never takes the place of a word
         random_ids = SPECIAL_COUNT + (word * ordinary).long()
         hidden = torch.where(chosen & (change < _HIDDEN), MASK_ID, ids)
+        # one draw decides between mask, random word and no change, so the three exclude each other
         is_replaced = chosen & (change >= _HIDDEN) & (change < _HIDDEN + _REPLACED)
         return torch.where(is_replaced, random_ids, hidden), chosen
 
@@ -102,7 +110,7 @@ class EncoderOnly(SequenceModel):
 
 @dataclasses.dataclass(frozen=True)
 class DecoderState:
-    """What each layer remembers of the words so far; a row is ``text · beam_count + beam``."""
+    """The KV cache of every layer; a row is ``text · beam_count + beam``."""
 
     keys: tuple[Float[Tensor, "row heads length key_size"], ...]
     values: tuple[Float[Tensor, "row heads length value_size"], ...]
@@ -111,7 +119,7 @@ class DecoderState:
     length: int
 
     def select(self, rows: Int[Tensor, "sentence beam"]) -> "DecoderState":
-        """Go on with these rows alone; those of one new text come from one old one."""
+        """Keep these rows; the beams of a new text must all come from one old text."""
         flat = rows.flatten()
         return DecoderState(
             keys=tuple(key.index_select(0, flat) for key in self.keys),
@@ -123,10 +131,10 @@ class DecoderState:
 
 
 class DecoderOnly(SequenceModel):
-    """Masked self-attention and feed-forward, block after block; nothing to look across at.
+    """A stack of masked self-attention and feed-forward blocks, without cross-attention.
 
     EQ: 138.  Source: Lee, Conclusion; two Add & Norm a block, as there is no encoder to
-    attend to (ER-70).  Searches take it as they take a translator; it reads no source.
+    attend to (ER-70).  Searches take it like a translator; it reads no source.
     """
 
     def __init__(self, config: ModelConfig, vocabulary_size: int) -> None:
@@ -134,13 +142,16 @@ class DecoderOnly(SequenceModel):
         self.config = config
         self.source_vocabulary_size = self.target_vocabulary_size = vocabulary_size
         self.dropout_source = DropoutSource()
+
         positions = Positions(config)
         self.embedding = Embedding(config, vocabulary_size, positions, self.dropout_source)
+
         self.layers = nn.ModuleList(
             EncoderLayer(config, self.dropout_source) for _ in range(config.decoder_layers)
         )
         self.layer_drop = LayerDrop(config.layer_drop, self.dropout_source)
         self.last_norm = Norm(config) if config.norm == "pre" else nn.Identity()
+
         self.output_weight = (
             self.embedding.weight
             if config.tie_output
@@ -164,7 +175,7 @@ class DecoderOnly(SequenceModel):
         labels: Int[Tensor, "text length"],
         smoothing: float,
     ) -> LossSums:
-        """Guess every next word (EQ-118, labels shifted by one)."""
+        """The loss of predicting every next word (EQ-118, labels shifted by one)."""
         hidden = self._decode(target_input, UNWATCHED)
         return loss_sums(hidden, self.output_weight, self.output_bias, labels, smoothing)
 
@@ -173,16 +184,16 @@ class DecoderOnly(SequenceModel):
         source: Int[Tensor, "text source"],  # noqa: ARG002  # every model is asked so
         target_input: Int[Tensor, "text length"],
     ) -> OutputStates:
-        """What the logits of every next token are made of."""
+        """The output hidden states with the matrix and bias that turn them into logits."""
         hidden = self._decode(target_input, UNWATCHED)
         return OutputStates(hidden, self.output_weight, self.output_bias)
 
     def encode(self, source: Int[Tensor, "text source"]) -> int:
-        """How many texts are asked for; what stands in ``source`` is not read."""
+        """The number of texts; the ids in ``source`` are not read."""
         return source.shape[0]
 
     def start(self, memory: int) -> DecoderState:
-        """Texts that have not begun."""
+        """The state before the first token of each text."""
         config, weight = self.config, self.output_weight
         empty_keys = weight.new_empty(memory, config.heads, 0, config.key_size)
         empty_values = weight.new_empty(memory, config.heads, 0, config.value_size)
@@ -192,26 +203,31 @@ class DecoderOnly(SequenceModel):
     def step(
         self, ids: Int[Tensor, "text beam"], state: State
     ) -> tuple[Float[Tensor, "text beam vocabulary"], DecoderState]:
-        """Feed one word to each text; the logits of the next, and the state after it."""
+        """Feed one token to each text; return the logits of the next and the new state."""
         assert isinstance(state, DecoderState)
         x = self.embedding(ids.reshape(-1, 1), start=state.length)
+
         all_keys, all_values = list[Tensor](), list[Tensor]()
         for index, module in enumerate(self.layers):
             layer = cast(EncoderLayer, module)
 
+            # the loop's variables are bound as defaults: a closure would see their last values
             def attend(
                 rows: Tensor,
                 attention: MultiHeadAttention = layer.self_attention,
                 index: int = index,
             ) -> Tensor:
                 query, key, value = attention.project_all(rows, start=state.length)
+                # (row, heads, length + 1, size)
                 all_keys.append(torch.cat([state.keys[index], key], dim=2))
                 all_values.append(torch.cat([state.values[index], value], dim=2))
                 return attention.attend(query, all_keys[index], all_values[index])
 
             x = layer.run(x, attend)
+
         hidden: Tensor = self.last_norm(x)
         logits = functional.linear(hidden.squeeze(1), self.output_weight, self.output_bias)
+
         new_state = dataclasses.replace(
             state, keys=tuple(all_keys), values=tuple(all_values), length=state.length + 1
         )
@@ -222,7 +238,9 @@ class DecoderOnly(SequenceModel):
     ) -> Float[Tensor, "text length d_model"]:
         inner = trace.under("decoder")
         x = self.embedding(ids, trace=inner)
+
         for index, layer in self.layer_drop.kept(self.layers):
             x = layer(x, None, inner.under(f"layers.{index}"), causal=True)
+
         hidden: Tensor = self.last_norm(x)
         return inner.keep("output", hidden)

@@ -1,4 +1,4 @@
-"""What to keep, and what to change, of a forward pass. Nothing is stored on a module or hooked."""
+"""Which intermediates of a forward pass to keep or change, without hooks or state on a module."""
 
 import fnmatch
 from collections.abc import Callable, Mapping
@@ -7,18 +7,18 @@ from types import MappingProxyType
 from torch import Tensor
 
 Edit = Callable[[Tensor], Tensor]
-"""From an intermediate to what the pass goes on with; of the same shape."""
+"""Maps an intermediate to the tensor of the same shape that the pass continues with."""
 
 _NO_EDITS: Mapping[str, Edit] = MappingProxyType({})
 
 
 class Trace:
-    """Collects, and if asked changes, the named intermediates of one forward pass.
+    """Collects, and optionally changes, named intermediates of one forward pass.
 
     Patterns are shell-style (``*`` spans dots): ``Trace("*.weights")`` keeps every matrix of
-    attention weights. ``edits`` maps patterns to functions: what matches one is changed on its
-    way, and kept as changed. A part of the model that is asked for what its fast twin never
-    computes works in the open instead; by law the outputs are the same.
+    attention weights. ``edits`` maps patterns to functions: an intermediate that matches is replaced
+    by the result, and kept as replaced. Where a fast kernel never computes a wanted intermediate,
+    the model takes the explicit path; a law test holds both to the same outputs.
     """
 
     def __init__(self, *patterns: str, edits: Mapping[str, Edit] = _NO_EDITS) -> None:
@@ -30,10 +30,12 @@ class Trace:
         self.values: dict[str, Tensor] = {}
 
     def under(self, name: str) -> "Trace":
-        """The same collection, seen from the part of the model called ``name``."""
+        """The same collection for the part of the model called ``name``."""
+        # the usual case: nothing is allocated for a pass that nobody traces
         if self._idle:
             return self
         inner = Trace()
+        # the patterns and the collected values are shared with the outer trace
         inner._exact, inner._globs, inner._edits = self._exact, self._globs, self._edits
         inner._idle = False
         inner._prefix = f"{self._prefix}{name}."
@@ -41,14 +43,14 @@ class Trace:
         return inner
 
     def wants(self, *names: str) -> bool:
-        """Whether any of these intermediates is to be kept or changed."""
+        """Whether any of these intermediates should be kept or changed."""
         if self._idle:
             return False
         full_names = [self._prefix + name for name in names]
         return any(self._keeps(name) or self._edits_of(name) for name in full_names)
 
     def keep(self, name: str, value: Tensor) -> Tensor:
-        """Keep ``value`` under its full name if it was asked for; what the pass goes on with."""
+        """Apply the edits to ``value``, keep the result if wanted, and return it."""
         if self._idle:
             return value
         full_name = self._prefix + name
@@ -74,4 +76,4 @@ def _has_wildcard(pattern: str) -> bool:
 
 
 UNWATCHED = Trace()
-"""The trace that wants nothing."""
+"""The trace that keeps and changes nothing."""
