@@ -121,7 +121,7 @@ class SkipGram(SequenceModel):
         draws = self.dropout_source.uniform(ids.shape).to(ids.device)
         is_kept = (draws < kept_share[ids]) & (ids != PAD_ID)
 
-        # stable: words that stay keep their order, and the gaps move to the end (word2vec.c does so)
+        # stable: words that stay keep their order, and the gaps move to the end (as in word2vec.c)
         order = torch.argsort((~is_kept).int(), dim=1, stable=True)
         return ids.masked_fill(~is_kept, PAD_ID).gather(1, order)
 

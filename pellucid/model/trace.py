@@ -16,9 +16,9 @@ class Trace:
     """Collects, and optionally changes, named intermediates of one forward pass.
 
     Patterns are shell-style (``*`` spans dots): ``Trace("*.weights")`` keeps every matrix of
-    attention weights. ``edits`` maps patterns to functions: an intermediate that matches is replaced
-    by the result, and kept as replaced. Where a fast kernel never computes a wanted intermediate,
-    the model takes the explicit path; a law test holds both to the same outputs.
+    attention weights. ``edits`` maps patterns to functions: an intermediate that matches is
+    replaced by the result, and kept as replaced. Where a fast kernel never computes a wanted
+    intermediate, the model takes the explicit path; a law test holds both to the same outputs.
     """
 
     def __init__(self, *patterns: str, edits: Mapping[str, Edit] = _NO_EDITS) -> None:

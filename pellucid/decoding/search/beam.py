@@ -24,21 +24,21 @@ from pellucid.model.seq2seq import State
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """What every live hypothesis said at one step; a row is ``sentence · beam_count + beam``."""
+    """The token of every live hypothesis at one step; a row is ``sentence · beam_count + beam``."""
 
     ids: Int[Tensor, " row"]
     log_probs: Float[Tensor, " row"]
     """log p(token | prefix, source)."""
     parents: Int[Tensor, " row"]
-    """The row of the step before that each hypothesis grew from."""
+    """The row of the previous step that each hypothesis continues."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Finish:
-    """Where in the tree a hypothesis stopped."""
+    """The node of the search tree after which a hypothesis stopped."""
 
     step: int
-    """It said this many tokens before it stopped."""
+    """The number of its tokens before the stop."""
     row: int
     """Its row in the last of those steps."""
     log_prob: float
@@ -46,7 +46,7 @@ class Finish:
 
 
 class History:
-    """The steps of one search, in order."""
+    """The steps of one search, in order: a tree of tokens with pointers to their parents."""
 
     def __init__(self) -> None:
         self._steps: list[Step] = []
@@ -57,15 +57,19 @@ class History:
         self._steps.append(step)
 
     def read(self, finish: Finish, penalty: Penalty) -> Hypothesis:
-        """The hypothesis that stopped at ``finish``. Raises PellucidError if it is not finite."""
+        """The hypothesis that ends at ``finish``. Raises PellucidError if it is not finite."""
+        # one copy to the host for each step and not for each token, and only for steps not yet read
         for step in self._steps[len(self._lists) :]:
             self._lists.append((step.ids.tolist(), step.log_probs.tolist(), step.parents.tolist()))
+
+        # from the stop back to the root, along the parents
         ids, log_probs = [STOP_ID], [finish.log_prob]
         row = finish.row
         for step_ids, step_log_probs, parents in reversed(self._lists[: finish.step]):
             ids.append(step_ids[row])
             log_probs.append(step_log_probs[row])
             row = parents[row]
+
         return make_hypothesis(ids[::-1], log_probs[::-1], penalty)
 
 
@@ -74,18 +78,18 @@ class Live:
     """The hypotheses that go on, best first."""
 
     ids: Int[Tensor, "sentence beam length"]
-    """What they said, START left out."""
+    """Their tokens, without START."""
     log_prob: Float[Tensor, "sentence beam"]
     """Summed; -inf where there is no hypothesis."""
 
     def take(self, rows: Int[Tensor, " kept"]) -> "Live":
-        """Those of these sentences alone."""
+        """The hypotheses of these sentences alone."""
         return Live(self.ids[rows], self.log_prob[rows])
 
 
 @dataclasses.dataclass(frozen=True)
 class Finished:
-    """The hypotheses that stopped, best first, and where the tree holds them."""
+    """The hypotheses that stopped, best first, as nodes of the search tree."""
 
     score: Float[Tensor, "sentence kept"]
     """Summed log-probability over the length penalty; -inf where there is no hypothesis."""
@@ -96,7 +100,7 @@ class Finished:
     """How many stopped so far, kept or not."""
 
     def take(self, rows: Int[Tensor, " kept"]) -> "Finished":
-        """Those of these sentences alone."""
+        """The hypotheses of these sentences alone."""
         return Finished(
             score=self.score[rows],
             step=self.step[rows],
@@ -123,12 +127,12 @@ class Finished:
 
 @dataclasses.dataclass(frozen=True)
 class SearchState:
-    """All that changes from step to step; sentences that are done are no longer in it."""
+    """All that changes from step to step, for the sentences that are not done."""
 
     sentences: tuple[int, ...]
-    """Which sentence of the input each row of the tensors is about."""
+    """The index in the input of each sentence of the tensors."""
     model_state: State
-    """sentence_count = len(sentences), beam_count = that of ``live``."""
+    """Its sentence_count is len(sentences), its beam_count that of ``live``."""
     live: Live
     finished: Finished
 
@@ -137,8 +141,8 @@ class SearchState:
 class Candidates:
     """The best continuations of a sentence's live hypotheses, best first.
 
-    Twice as many as beams: at most one continuation of each hypothesis is a stop, so enough
-    go on even if all beams stop at once.
+    There are twice as many as beams: at most one continuation of each hypothesis is a stop, so
+    ``beam_size`` candidates continue even if every beam stops at this step.
     """
 
     total: Float[Tensor, "sentence candidate"]
@@ -160,19 +164,19 @@ class WatchedStep:
     """
 
     length: int
-    """How many tokens every hypothesis had said before this step."""
+    """How many tokens every hypothesis had before this step."""
     sentences: tuple[int, ...]
-    """Which sentence of the input each row of the tensors below is about."""
+    """The index in the input of each sentence of the tensors below."""
     beam_count: int
     """How many hypotheses each sentence had before this step."""
     candidates: Candidates
     """Continuations, best first; in greedy search and sampling the one that was chosen."""
     finishes: Bool[Tensor, "sentence candidate"]
-    """Those that stop here and are finished hypotheses."""
+    """The candidates that stop here and are finished hypotheses."""
     goes_on: Bool[Tensor, "sentence candidate"]
-    """Those that become the live hypotheses of the next step, if the sentence is not done."""
+    """The candidates that are the live hypotheses of the next step, if the sentence is not done."""
     done: tuple[bool, ...]
-    """Whether each sentence leaves the search: nothing better can come, or it has enough."""
+    """Whether the search of each sentence ends: nothing better can come, or enough finished."""
 
 
 def beam_search(
@@ -202,18 +206,24 @@ def beam_search(
     history = History()
     finishes: list[list[Finish]] = [[] for _ in rules.limits]
     search = _begin(model, source, settings)
+
     while True:
         if watcher is not None:
             watcher.before_step(search.live.ids.shape[-1])
+
         candidates, model_state = _look_ahead(model, search, settings, rules)
         finished = _finish(search, candidates, settings)
         live, rows, log_probs = _go_on(search, candidates, settings)
+
         done = _done(search, live, finished, settings, rules)
         if watcher is not None and watcher.wants_steps:
             watcher.saw_step(_watched(search, candidates, settings, done))
+
         for index, sentence in enumerate(search.sentences):
             if done[index]:
                 finishes[sentence] = finished.finishes(index)
+
+        # sentences that are done leave the batch: every further step is cheaper
         kept = [index for index, is_done in enumerate(done) if not is_done]
         if not kept:
             break
@@ -221,16 +231,19 @@ def beam_search(
             chosen = source.new_tensor(kept)
             live, finished = live.take(chosen), finished.take(chosen)
             rows, log_probs = rows[chosen], log_probs[chosen]
+
         history.append(Step(live.ids[:, :, -1].flatten(), log_probs.flatten(), rows.flatten()))
         sentences = tuple(search.sentences[index] for index in kept)
+        # ``rows`` still count in the batch before ``take``, as ``model_state`` does
         search = SearchState(sentences, model_state.select(rows), live, finished)
+
     return [_read(history, sentence[: settings.n_best], settings) for sentence in finishes]
 
 
 def _begin(
     model: Searchable[MemoryT], source: Int[Tensor, "sentence source"], settings: DecodingConfig
 ) -> SearchState:
-    """One live hypothesis without a token; as many slots for finished ones as are kept."""
+    """One live hypothesis without a token, and no finished ones."""
     count = source.shape[0]
     empty = source.new_zeros((count, _kept_count(settings)))
     scores = torch.full(empty.shape, -torch.inf, device=source.device)
@@ -248,18 +261,22 @@ def _begin(
 def _look_ahead(
     model: Searchable[MemoryT], search: SearchState, settings: DecodingConfig, rules: Rules
 ) -> tuple[Candidates, State]:
-    """Let the model read the last tokens, and take the best continuations."""
+    """Run the model on the last tokens, and select the best continuations."""
     live = search.live
     sentence_count, beam_count, length = live.ids.shape
     if length:
         last = live.ids[:, :, -1]
     else:
         last = live.ids.new_full((sentence_count, beam_count), START_ID)
+
     logits, model_state = model.step(last, search.model_state)
     log_probs = rules.log_probs(logits, live.ids, search.sentences)
     vocabulary_size = log_probs.shape[-1]
+
+    # a place is ``beam · vocabulary + id``, so it divides into the two
     total, place = best_continuations(log_probs, live.log_prob, 2 * settings.beam_size)
     first_rows = torch.arange(sentence_count, device=place.device)[:, None] * beam_count
+
     candidates = Candidates(
         total=total,
         id=place % vocabulary_size,
@@ -270,20 +287,26 @@ def _look_ahead(
 
 
 def _finish(search: SearchState, candidates: Candidates, settings: DecodingConfig) -> Finished:
-    """Set aside the stops among the ``beam_size`` best candidates; keep the best of all."""
+    """Add the stops among the ``beam_size`` best candidates to the finished; keep the best."""
     old = search.finished
     length = search.live.ids.shape[-1]
     total = candidates.total[:, : settings.beam_size]
+
     # a stop further back is lost: with one beam it must be the likeliest token, as in greedy
     is_finishing = (candidates.id[:, : settings.beam_size] == STOP_ID) & (total != -torch.inf)
+
     score = total / settings.penalty(length + 1)
     score = torch.cat([old.score, score.masked_fill(~is_finishing, -torch.inf)], dim=1)
+    # stable: of equal scores the one that finished earlier stays ahead
     score, order = score.sort(dim=1, descending=True, stable=True)
     order = order[:, : _kept_count(settings)]
+
+    # (sentence, kept + beam) each, as the scores above
     beam = slice(settings.beam_size)
     step = torch.cat([old.step, torch.full_like(candidates.row[:, beam], length)], dim=1)
     row = torch.cat([old.row, candidates.row[:, beam]], dim=1)
     log_prob = torch.cat([old.stop_log_prob, candidates.log_prob[:, beam]], dim=1)
+
     return Finished(
         score=score[:, : _kept_count(settings)],
         step=step.gather(1, order),
@@ -294,36 +317,42 @@ def _finish(search: SearchState, candidates: Candidates, settings: DecodingConfi
 
 
 def _kept_count(settings: DecodingConfig) -> int:
-    """How many finished hypotheses are kept, the worst of which decides when to end."""
+    """How many finished hypotheses are kept; the worst of them decides when the search ends."""
     return settings.beam_size if settings.stop_bound == "current" else settings.n_best
 
 
 def _go_on(
     search: SearchState, candidates: Candidates, settings: DecodingConfig
 ) -> tuple[Live, Int[Tensor, "sentence beam"], Float[Tensor, "sentence beam"]]:
-    """The best candidates that do not stop, the rows they continue, and log p of their tokens."""
+    """The best candidates that do not stop, the rows that they continue, and their log p."""
     is_stop = candidates.id == STOP_ID
-    # a stable sort brings the others to the front and leaves them in order
+    # a stable sort moves the others to the front and keeps their order
     order = is_stop.to(torch.uint8).argsort(dim=1, stable=True)[:, : settings.beam_size]
+
+    # where fewer than ``beam_size`` others exist, a stop stands in, as no hypothesis (-inf)
     total = candidates.total.masked_fill(is_stop, -torch.inf).gather(1, order)
     row = candidates.row.gather(1, order)
+
     ids = torch.cat(
         [search.live.ids.flatten(0, 1)[row], candidates.id.gather(1, order)[:, :, None]], dim=-1
     )
+
     return Live(ids, total), row, candidates.log_prob.gather(1, order)
 
 
 def _done(
     search: SearchState, live: Live, finished: Finished, settings: DecodingConfig, rules: Rules
 ) -> list[bool]:
-    """Whether nothing better can come, or nothing more is to be waited for."""
+    """Whether the search of each sentence ends."""
     length = live.ids.shape[-1]
     limits = [rules.limits[sentence] for sentence in search.sentences]
     penalties = [settings.bound_penalty(length, limit) for limit in limits]
+    # log-probabilities only fall, so no live hypothesis can score more (``current`` only guesses)
     bound = live.log_prob[:, 0] / live.log_prob.new_tensor(penalties)
 
     enough = settings.patience * settings.beam_size
     is_done = (finished.score[:, -1] >= bound) | (finished.count >= enough)
+    # ``length`` counts the token of this step; at the limit it is the forced stop
     must_stop = rules.at_limit(search.sentences, length - 1)
     return [a or b for a, b in zip(is_done.tolist(), must_stop, strict=True)]
 
@@ -344,7 +373,7 @@ def _read(
 def _watched(
     search: SearchState, candidates: Candidates, settings: DecodingConfig, done: Sequence[bool]
 ) -> WatchedStep:
-    """What a watcher is told of the step that was just made."""
+    """The step that was just taken, as a watcher gets it."""
     is_stop, is_possible = candidates.id == STOP_ID, candidates.total != -torch.inf
     places = torch.arange(is_stop.shape[1], device=is_stop.device)
     others = is_possible & ~is_stop
@@ -354,6 +383,7 @@ def _watched(
         beam_count=search.live.ids.shape[1],
         candidates=candidates,
         finishes=is_possible & is_stop & (places < settings.beam_size),
+        # the first ``beam_size`` candidates that are no stop, as ``_go_on`` takes them
         goes_on=others & (others.cumsum(dim=1) <= settings.beam_size),
         done=tuple(done),
     )

@@ -1,4 +1,4 @@
-"""Searches that follow one hypothesis: greedy, and whatever else chooses one token at a time."""
+"""Searches with one hypothesis, which choose one token at a time: greedy search and sampling."""
 
 import hashlib
 import math
@@ -56,7 +56,7 @@ def follow(
     choose: Choice,
     watcher: SearchWatcher | None = None,
 ) -> list[Hypothesis]:
-    """Append what ``choose`` says until it is STOP; one hypothesis for each sentence (EQ-123).
+    """Append the token that ``choose`` returns until it is STOP, for each sentence (EQ-123).
 
     A sentence that has stopped leaves the batch. Raises PellucidError if a chosen token has no
     finite log-probability.
@@ -68,23 +68,30 @@ def follow(
     state = model.start(model.encode(source))
     ids = source.new_empty((len(said), 1, 0))
     last = source.new_full((len(said), 1), START_ID)
+
     while True:
         if watcher is not None:
             watcher.before_step(ids.shape[-1])
+
         logits, state = model.step(last, state)
         log_probs = rules.log_probs(logits, ids, sentences)
         last = choose(log_probs, sentences, ids.shape[-1])
+        # (sentence, 1)
         values = log_probs.gather(-1, last[:, :, None])[:, :, 0]
         kept = _record(sentences, last, values, said, log_probs_said)
+
         if watcher is not None and watcher.wants_steps:
             watcher.saw_step(_watched(sentences, last, values, log_probs_said))
         if not kept:
             break
+
+        # sentences that have stopped leave the batch
         if len(kept) < len(sentences):
             sentences = [sentences[row] for row in kept]
             rows = source.new_tensor(kept)
             ids, last, state = ids[rows], last[rows], state.select(rows[:, None])
         ids = torch.cat([ids, last[:, :, None]], dim=-1)
+
     return [
         make_hypothesis(words, log_probs, settings.penalty)
         for words, log_probs in zip(said, log_probs_said, strict=True)
@@ -98,11 +105,12 @@ def _record(
     said: list[list[int]],
     log_probs_said: list[list[float]],
 ) -> list[int]:
-    """Note one token for each sentence; the rows that go on."""
+    """Record one token for each sentence; return the rows that continue."""
     tokens, values = chosen[:, 0].tolist(), log_probs[:, 0].tolist()
     for sentence, token, value in zip(sentences, tokens, values, strict=True):
         said[sentence].append(token)
         log_probs_said[sentence].append(value)
+
     return [row for row, token in enumerate(tokens) if token != STOP_ID]
 
 
@@ -114,6 +122,7 @@ def _watched(
 ) -> WatchedStep:
     """A step in which one token was considered for each sentence."""
     is_stop = chosen == STOP_ID
+    # summed like the score of a translation, in ``make_hypothesis``
     totals = [[math.fsum(log_probs_said[sentence])] for sentence in sentences]
     return WatchedStep(
         length=len(log_probs_said[sentences[0]]) - 1,
@@ -139,11 +148,12 @@ def sample(
     demands: Demands,
     watcher: SearchWatcher | None = None,
 ) -> list[list[Hypothesis]]:
-    """Draw ``n_best`` translations of each sentence, and give them best first.
+    """Draw ``n_best`` translations of each sentence, best first.
 
-    Each token is drawn with probability p(token | prefix, source)^(1/temperature), shared out
-    anew among the tokens that the cuts leave. The same one may be drawn twice. The
-    log-probabilities are the model's own. Raises PellucidError if one is not finite.
+    Each token is drawn with probability p(token | prefix, source)^(1/temperature), normalized
+    over the tokens that ``top_k``, ``top_p`` and ``epsilon`` keep. The same translation may be
+    drawn twice. The log-probabilities are the model's own. Raises PellucidError if one is not
+    finite.
     """
     count = settings.n_best
     draws = [_Draws(ids, count, sampling.seed) for ids in source.tolist()]
@@ -174,37 +184,44 @@ def draw_tokens(
     chance: Float[Tensor, "*batch"],
     sampling: SamplingConfig,
 ) -> Int[Tensor, "*batch"]:
-    """The token at ``chance``, from 0 to 1, on the line on which each has its share, likely first.
+    """The token at ``chance``, from 0 to 1, by inverse transform sampling, likeliest first.
 
-    Symbols: top_k, top_p and epsilon cut after the temperature. The likeliest always stays.
+    ``top_k``, ``top_p`` and ``epsilon`` apply after the temperature. The likeliest token is always
+    kept.
     """
     ordered, order = log_probs.double().sort(dim=-1, descending=True, stable=True)
-    # the largest is subtracted first, so that no temperature overflows
+    # the largest is subtracted first, so that no low temperature overflows
     shares = ((ordered - ordered[..., :1]) / sampling.temperature).softmax(dim=-1)
+
+    # the nucleus of Holtzman et al. (2020): tokens while the sum before them is below top_p
     before = shares.cumsum(dim=-1) - shares
     is_cut = (before >= sampling.top_p) | (shares < sampling.epsilon)
     if sampling.top_k:
         is_cut[..., sampling.top_k :] = True
     is_cut[..., 0] = False
+
+    # ``chance`` is scaled by the sum of what is left, which spares normalizing the shares
     ends = shares.masked_fill(is_cut, 0.0).cumsum(dim=-1)
     place = (ends <= chance[..., None] * ends[..., -1:]).sum(dim=-1, keepdim=True)
+
     # a chance that rounding moved to the very end belongs to the last share
     last = (~is_cut & (shares > 0)).sum(dim=-1, keepdim=True) - 1
     return order.gather(-1, place.minimum(last.clamp(min=0)))[..., 0]
 
 
 class _Draws:
-    """Random numbers that belong to a sentence, so that its neighbors cannot change them."""
+    """Random numbers that depend on the sentence and the seed, and not on its batch."""
 
     def __init__(self, source_ids: Sequence[int], count: int, seed: int) -> None:
         words = [token for token in source_ids if token != PAD_ID]
+        # equal sentences get equal numbers, in every process; 63 bits, as torch's seeds are signed
         digest = hashlib.sha256(repr((seed, words)).encode()).digest()
         self._generator = torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)
         self._count = count
         self._chances: list[list[float]] = []
 
     def at(self, length: int, copy: int) -> float:
-        """The number for the token after ``length`` others in one of the ``count`` copies."""
+        """The random number for the token after ``length`` others, in the given copy."""
         while len(self._chances) <= length:
             row = torch.rand(self._count, generator=self._generator, dtype=torch.float64)
             self._chances.append(row.tolist())
