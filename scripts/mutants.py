@@ -608,18 +608,21 @@ def _functions(node: ast.Module | ast.ClassDef, prefix: str = "") -> Iterator[An
 
 
 def content_hash(path: Path, more: str = "") -> str:
-    """What a file computes, as a fingerprint: without comments, docstrings and layout."""
+    """What a file computes, as a fingerprint: without comments, docstrings, layout and imports.
+
+    Where a name is imported from changes whenever another file is moved, and computes nothing.
+    """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [each for each in body if not _is_text(each)]  # type: ignore[attr-defined]
+            node.body = [each for each in body if not _computes_nothing(each)]  # type: ignore[attr-defined]
     return hashlib.sha256((ast.dump(tree) + more).encode()).hexdigest()[:16]
 
 
-def _is_text(node: ast.AST) -> bool:
+def _computes_nothing(node: ast.AST) -> bool:
     match node:
-        case ast.Expr(value=ast.Constant(value=str())):
+        case ast.Expr(value=ast.Constant(value=str())) | ast.Import() | ast.ImportFrom():
             return True
     return False
 

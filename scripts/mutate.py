@@ -15,7 +15,7 @@ The tests run once as they are, under coverage, which shows the lines that each 
 that is kept per test file in --cache. Each mutant then lives in a forked process, in which the
 functions of the loaded module get the mutated code, and runs the tests that execute the broken
 statement, its own first and quick ones before slow ones, until the first failure. A mutant is given
-tests for about 40 seconds; one that none of these noticed has survived, though a slower test might
+tests for about 60 seconds; one that none of these noticed has survived, though a slower test might
 have noticed it, so that both shares are lower bounds. The files on disk are never touched.
 
 Mutants that nobody can notice stand in equivalent_mutants.toml with the reason.
@@ -56,7 +56,7 @@ from mutation_results import (
     write_result,
 )
 
-SECONDS_OF_TESTS = 40.0
+SECONDS_OF_TESTS = 60.0
 """What the tests of one mutant may take together, by the time they took unbroken."""
 LAWS = (
     "accelerator_equals_cpu",
@@ -236,7 +236,8 @@ class Executed:
 
     def verdict_of(self, mutant: Mutant) -> Path:
         """Where it stands which test noticed a mutant."""
-        text = f"{content_hash(mutant.path)} {mutant.line} {mutant}"
+        place = f"{mutant.path.stem} {mutant.function}"
+        text = f"{content_hash(mutant.path)} {place} {mutant.kind} {mutant.before} {mutant.after}"
         return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.verdict"
 
     def _kept(self, path: Path) -> Path:
@@ -295,6 +296,7 @@ class Watch:
         self.coverage = coverage.Coverage(
             data_file=None, config_file=False, include=[str(ROOT / each) for each in files]
         )
+        self.coverage.set_option("run:disable_warnings", ["no-data-collected"])
         self.contexts = [""]
         self.seconds: dict[str, float] = defaultdict(float)
         self.failed: set[str] = set()

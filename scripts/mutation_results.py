@@ -206,7 +206,7 @@ def page(result: dict[str, Any]) -> str:
         f" ({_range(everything['percent_by_own_interval'])}).",
         "",
         "Every mutant of an area has the same chance to be in the sample, and the same are chosen"
-        " every time. A mutant is given tests for about 40 seconds, so the shares are lower bounds."
+        " every time. A mutant is given tests for about 60 seconds, so the shares are lower bounds."
         " The intervals are Wilson's, of 95% confidence. What cannot be noticed computes the same;"
         " the reasons are below and in `scripts/equivalent_mutants.toml`. Figures of a file hold as"
         " long as its code does (comments and docstrings do not count); `python scripts/mutate.py`"

@@ -2,14 +2,14 @@ import math
 
 import pytest
 import torch
-from table_models import A, B, C, TableModel, every_sentence, random_language, sources
+from table_models import A, B, C, TableModel, every_sentence, random_language, sources, toy
 
 from pellucid.core.errors import ConfigError
 from pellucid.core.special import STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.result import Hypothesis
 from pellucid.decoding.search.beam import beam_search
-from pellucid.decoding.search.constraints import NO_DEMANDS, Demands
+from pellucid.decoding.search.constraints import NO_DEMANDS, Demands, make_rules
 from pellucid.decoding.search.greedy import greedy_search
 
 SEEDS = range(8)
@@ -141,3 +141,21 @@ def test_bfloat16_logits_are_summed_in_float32():
     )
     [found] = greedy_search(model, sources([A]), DecodingConfig(max_length=1))
     assert found.token_log_probs[0] == pytest.approx(-math.log(297), rel=1e-6)
+
+
+@pytest.mark.by_hand
+def test_a_free_stop_is_free_and_a_forced_prefix_is_not():
+    """B costs log 0.4 and then A log 0.05; only the stop that the length forces costs nothing."""
+    settings = DecodingConfig.parse({"max_length": 2, "forced_stop": "free"})
+    [found] = greedy_search(TableModel(toy), sources([A]), settings, Demands(prefixes=((B, A),)))
+    assert found.ids == (B, A)
+    assert found.token_log_probs == pytest.approx([math.log(0.4), math.log(0.05), 0.0])
+
+
+def test_a_repetition_is_named_as_the_reason():
+    """A B A B would say "A B" twice; A B B would not."""
+    settings = DecodingConfig.parse({"no_repeat_ngram": 2, "max_length": 9})
+    rules = make_rules(sources([A]), TableModel(toy), settings, NO_DEMANDS)
+    reason = "it would say the same tokens in a row twice (no_repeat_ngram)"
+    assert rules.why_not(0, (A, B, A), B) == reason
+    assert rules.why_not(0, (A, B), B) == ""

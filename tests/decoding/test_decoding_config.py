@@ -15,6 +15,10 @@ from pellucid.decoding.config import DecodingConfig, length_limits
             {"beam_size": 2, "n_best": 3},
             "n_best must be at most beam_size, got n_best=3 and beam_size=2",
         ),
+        (
+            {"mbr": True, "beam_size": 1},
+            "mbr must have beam_size above 1 to choose from, got beam_size=1",
+        ),
         ({"max_length": 0}, "max_length must be at least 1, got 0"),
         ({"length_penalty": math.inf}, "length_penalty must be finite, got inf"),
         ({"length_penalty": math.nan}, "length_penalty must be finite, got nan"),

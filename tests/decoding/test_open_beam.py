@@ -245,3 +245,12 @@ def test_greedy_beams_and_the_open_search_are_chosen_by_what_is_asked(monkeypatc
     small.translate("un", small.settings.changed({"diverse_groups": 2}))
     small.translate(Request("un", must=("chat",)), small.settings.changed({"max_length": 12}))
     assert calls == ["greedy_search", "beam_search", "open_beam_search", "open_beam_search"]
+
+
+def test_what_two_groups_find_is_told_once():
+    """Without diversity both groups find the same two sentences."""
+    settings = DecodingConfig.parse(
+        {"beam_size": 4, "n_best": 4, "diverse_groups": 2, "diversity_strength": 1e-9}
+    )
+    [found] = open_beam_search(TableModel(toy), sources([A]), settings)
+    assert len({each.ids for each in found}) == len(found) >= 2

@@ -94,6 +94,8 @@ def written(text: str) -> Translation:
         ("One.\nTwo.", ("Eins.", "Zwei."), "Eins.\nZwei."),
         ("One. Two.", ("一。", "二。"), "一。二。"),
         ("一。二。", ("One.", "Two."), "One. Two."),
+        ("One. Two.", ("Eins.", "二。"), "Eins.二。"),
+        ("One. Two.", ("一 a", "b"), "一 a b"),
         ("One. Two.", ("Eins.", ""), "Eins."),
         ("One. Two.", ("", "Zwei."), "Zwei."),
     ],

@@ -12,6 +12,7 @@ from pellucid.core.errors import ConfigError, DataError, PellucidError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
+from pellucid.decoding.search.model import inference
 from pellucid.decoding.torch_engine import TorchEngine
 from pellucid.decoding.translator import Translator
 
@@ -190,6 +191,17 @@ def test_a_model_in_training_is_left_as_it_was():
         Translator(bundle, SETTINGS).translate("un")
     assert [module.training for module in bundle.model.modules()] == before
     assert not torch.is_inference_mode_enabled()
+
+
+def test_inside_inference_nothing_is_in_training_and_afterwards_it_is_again():
+    model = small_bundle().model.train()
+    frozen = next(model.children()).eval()
+    before = [module.training for module in model.modules()]
+    with inference(model):
+        assert not any(module.training for module in model.modules())
+        assert torch.is_inference_mode_enabled()
+    assert [module.training for module in model.modules()] == before
+    assert not frozen.training
 
 
 def test_threads_share_one_translator():

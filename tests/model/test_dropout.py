@@ -129,3 +129,11 @@ def test_in_bfloat16_the_same_numbers_are_dropped_and_the_others_scaled_as_exact
     torch.testing.assert_close(got.float(), expected, rtol=2**-8, atol=0)
     ratio = (got.float() / expected)[expected != 0.0]
     assert abs(ratio.mean().item() - 1.0) < 3e-4  # a scale in bfloat16 would be 3e-3 off
+
+
+@pytest.mark.parametrize(("numbers", "words"), [(1, 1), (8, 1), (9, 2), (64, 8)])
+def test_eight_numbers_cost_one_random_word(numbers: int, words: int):
+    drawn, expected = source(), source()
+    drawn.keep_mask(torch.Size([numbers]), 0.5)
+    expected._bits.random_raw(words)
+    assert drawn.state() == expected.state()

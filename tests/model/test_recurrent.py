@@ -156,3 +156,9 @@ def test_a_source_read_backwards_is_captured_in_the_order_of_its_words():
     for row, count in ((0, 3), (1, 4)):
         torch.testing.assert_close(ours[row, :count].flip(0), theirs[row, :count])
         torch.testing.assert_close(ours[row, count], theirs[row, count])
+
+
+def test_with_input_feeding_a_trace_holds_a_state_for_each_word():
+    trace = Trace("decoder.layers.*.hidden")
+    model()(SOURCE, torch.tensor([[2, 4, 5]]), trace)
+    assert [each.shape for each in trace.values.values()] == [(1, 3, 8), (1, 3, 8)]

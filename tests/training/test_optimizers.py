@@ -4,10 +4,11 @@ import pytest
 import torch
 from tiny_models import tiny_model
 
+from pellucid.model.seq2seq import Seq2Seq
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training.config import TrainingConfig
 from pellucid.training.objective import build_objective
-from pellucid.training.step import build_optimizer, update
+from pellucid.training.step import build_optimizer, find_gradient, update
 
 RATE = 0.5
 
@@ -97,3 +98,23 @@ def test_nothing_moves_before_a_rate_is_given(optimizer: str):
     model = tiny_model()
     built = build_optimizer(model, TrainingConfig(max_steps=1, optimizer=optimizer))
     assert {group["lr"] for group in built.param_groups} == {0.0}
+
+
+def test_a_batch_of_one_token_is_reported_as_it_is():
+    """The stop alone: sums and means are the same, and the likelihood is not smoothed."""
+    model = tiny_model(dropout=0.0)
+    config = TrainingConfig(max_steps=1, label_smoothing=0.1)
+    one = collate_pairs([[4, 5]], [[]])
+    sums = build_objective(config)(model.train(), one)
+    optimizer = build_optimizer(model, config)
+    report = find_gradient(model, optimizer, [one], build_objective(config), config)
+    assert report.token_count == sums.token_count == 1
+    assert report.loss == pytest.approx(sums.loss.item())
+    assert report.negative_log_likelihood == pytest.approx(sums.negative_log_likelihood.item())
+    assert report.gradient_norm == pytest.approx(unclipped_norm(model, one, config))
+
+
+def unclipped_norm(model: Seq2Seq, given: Batch, config: TrainingConfig) -> float:
+    loss = build_objective(config)(model, given).loss
+    found = torch.autograd.grad(loss, list(model.parameters()), allow_unused=True)
+    return torch.stack([each.norm() for each in found if each is not None]).norm().item()
