@@ -1,4 +1,10 @@
-"""Files that are whole or not there at all: synced, renamed into place, and hashed."""
+"""Files and folders that are written whole or not at all, and checked when they are read.
+
+``write_file``, ``open_replacement`` and ``write_folder`` write under a temporary name, sync and
+rename; a folder gets a manifest with the size and SHA-256 of each file. ``read_plain``,
+``HeldFile``, ``verify_folder`` and ``verified_reading`` read and check. ``KnownFiles`` remembers
+the hashes of large input files. The names at the end are those of the parts of a run folder.
+"""
 
 import contextlib
 import contextvars
@@ -25,19 +31,21 @@ MANIFEST_VERSION = 1
 LARGEST_TABLE = 1 << 28
 """Bytes of a vocabulary or a subword model; far more than any has, far less than memory."""
 LARGEST_MANIFEST = 1 << 22
-"""Bytes: fifty thousand tensors have their fingerprints there."""
+"""Bytes: enough for the fingerprints of fifty thousand tensors."""
 _MOST_BRACKETS = 10_000
-"""Opening ones in a manifest, one for each file: nested lists are what takes memory to parse."""
+"""Opening brackets in a manifest, which has one for each file. Nested lists take most memory to
+parse."""
 _SPARSE_FROM = 1 << 26
 _LEAST_STORED = 16
-"""A file that large must have a sixteenth of its bytes on the disk. No compression of a file system
-makes weights smaller than that; holes do, and thirty gigabytes of nothing take minutes to hash."""
+"""From that size on, a sixteenth of a file's bytes must be on the disk. No file system compresses
+weights further than that; less means a sparse file, and thirty gigabytes of holes take minutes to
+hash."""
 _BLOCK = 512  # of st_blocks, whatever the disk's own
 _HASHED_AT_ONCE = 1 << 24
 _READ_AT_ONCE = (1 << 31) - (1 << 16)
 """Linux gives a little less than two gigabytes in one call."""
 POINTER = b"version https://git-lfs.github.com/spec/"
-"""How a file begins that git-lfs left in the place of a large one."""
+"""The beginning of the pointer that git-lfs leaves in the place of a large file."""
 POINTER_HINT = "the folder was cloned without git-lfs: install it and run git lfs pull there"
 TEMPORARY_PREFIX = ".tmp-"
 
@@ -64,6 +72,8 @@ def sha256_of(path: Path, deadline: Deadline | None = None) -> str:
     if deadline is None:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
+
+    # In blocks, so that the deadline is checked between them.
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while block := file.read(_HASHED_AT_ONCE):
@@ -75,6 +85,7 @@ def sha256_of(path: Path, deadline: Deadline | None = None) -> str:
 def is_sparse(path: Path) -> bool:
     """Whether hardly any bytes of a large file are on the disk."""
     about = path.stat()
+    # Where the system does not count blocks (Windows), every file passes as whole.
     stored = getattr(about, "st_blocks", about.st_size) * _BLOCK
     return about.st_size > max(_SPARSE_FROM, _LEAST_STORED * stored)
 
@@ -82,7 +93,7 @@ def is_sparse(path: Path) -> bool:
 def is_pointer(path: Path) -> bool:
     """Whether git-lfs left a pointer in the place of this file."""
     try:
-        if not path.is_file():  # to open a pipe waits for its writer
+        if not path.is_file():  # opening a pipe would wait for its writer
             return False
         with path.open("rb") as file:
             return file.read(len(POINTER)) == POINTER
@@ -91,41 +102,49 @@ def is_pointer(path: Path) -> bool:
 
 
 def read_plain(path: Path, most: int | None = None) -> bytes:
-    """The bytes of a file that ends: reading a pipe or a device might go on forever.
+    """The bytes of a plain file; pipes and devices are refused, as reading them may never end.
 
-    Raises OSError if it cannot be read, is no plain file, or has more than ``most`` bytes, and
+    Raises OSError if it cannot be read, is not a plain file, or has more than ``most`` bytes, and
     CorruptError if it is not what ``verified_reading`` expects.
     """
+    # A folder passes: read_bytes raises the usual IsADirectoryError for it.
     about = path.stat()
     if not stat.S_ISREG(about.st_mode) and not stat.S_ISDIR(about.st_mode):
         raise OSError(errno.EINVAL, "it is not a plain file", str(path))
     if most is not None and about.st_size > most:
         raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(path))
+
     expected = _expected.get()
     if expected is not None and expected.deadline is not None:
         expected.deadline.check()
+
+    # The hash is of these very bytes: a second read could find others.
     content = path.read_bytes()
     if expected is not None and path in expected.digests:
         _check_digest(path, expected.digests[path], hashlib.sha256(content).hexdigest())
         expected.unread.discard(path)
+
     return content
 
 
 class HeldFile:
-    """A file that is opened now and read later, whatever becomes of its folder.
+    """A file that is opened now and read later, even if its folder is replaced in between.
 
-    What is read is what it held when its manifest was read, or an error.
+    Reading gives the bytes that the manifest lists, or raises.
     """
 
     def __init__(self, path: Path, digest: str) -> None:
         """``digest`` is the SHA-256 of its bytes. Raises InputMissingError."""
         self.path = path
         self._digest = digest
+
+        # Not through a symbolic link, not waiting for the writer of a pipe, not inherited by children.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             self._descriptor = os.open(path, flags)
         except OSError as error:
             raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
+
         weakref.finalize(self, os.close, self._descriptor)
 
     def read(self) -> bytes:
@@ -146,15 +165,16 @@ class HeldFile:
     def _parts(self, most: int) -> Iterator[bytes]:
         expected = _expected.get()
         place = 0
+
         try:
             size = os.fstat(self._descriptor).st_size
             while place < size:
                 if expected is not None and expected.deadline is not None:
                     expected.deadline.check()
 
-                # at a place of its own: a process that was forked shares that of the descriptor
+                # pread has its own position: a forked process shares that of the descriptor.
                 part = os.pread(self._descriptor, min(most, size - place), place)
-                if not part:  # cut short meanwhile
+                if not part:  # the file was cut short since; its digest then differs
                     return
                 yield part
                 place += len(part)
@@ -179,34 +199,40 @@ def write_file(path: Path, content: bytes) -> None:
 
 @contextlib.contextmanager
 def open_replacement(path: Path) -> Iterator[BinaryIO]:
-    """A file to write that takes the place of ``path`` when the block ends well.
+    """Yield a file that replaces ``path`` when the block ends without an error.
 
     Raises WriteError; then, as after any error inside the block, the old file is unharmed.
     """
+    # In the same folder, because a rename is atomic only within one file system.
     temporary = path.with_name(f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
     with write_errors(path):
         try:
             with temporary.open("xb") as file:
                 yield file
+                # Synced before the rename: else, after a power cut, the new name may belong to a
+                # file whose bytes never reached the disk.
                 file.flush()
                 os.fsync(file.fileno())
             temporary.replace(path)
-        except BaseException:
+        except BaseException:  # also KeyboardInterrupt
             temporary.unlink(missing_ok=True)
             raise
+
         sync_folder(path.parent)
 
 
 def write_folder(path: Path, fill: Callable[[Path], None], *, details: dict[str, Any]) -> None:
-    """Make ``path`` a folder that ``fill`` has written, complete with manifest, in one step.
+    """Write the folder ``path`` with a manifest in one step.
 
-    ``fill`` gets an empty temporary folder. Its files are hashed into ``manifest.json`` beside
-    ``details``, everything is synced, and the folder is renamed into place; a folder that was
-    there before is removed after that. Raises WriteError; an older folder is then unharmed.
+    ``fill`` writes the files into an empty temporary folder. Their hashes go into
+    ``manifest.json`` beside ``details``, everything is synced, and the folder is renamed to
+    ``path``; a folder that was there before is removed after that. Raises WriteError; an older
+    folder is then unharmed.
     """
     temporary = path.parent / f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}"
     with write_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
+
         try:
             temporary.mkdir()
             fill(temporary)
@@ -223,10 +249,13 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     Raises InputMissingError if there is none, CorruptError if it cannot be read.
     """
     path = folder / MANIFEST_NAME
+
     try:
+        # A manifest may come from a stranger: its size and nesting are limited before it is parsed.
         text = read_plain(path, LARGEST_MANIFEST)
         if text.count(b"[") + text.count(b"{") > _MOST_BRACKETS:
             raise CorruptError(f"{path} is damaged: it lists more than {_MOST_BRACKETS:,} files")
+
         manifest = json.loads(text)
         files = manifest["files"]
         well_formed = manifest["version"] == MANIFEST_VERSION and all(
@@ -235,6 +264,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             and (name.isascii() and name.isprintable())
             for name, entry in files.items()
         )
+
     except FileNotFoundError:
         raise InputMissingError(f"{folder} has no {MANIFEST_NAME}") from None
     except OSError as error:
@@ -254,7 +284,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def manifest_text(manifest: Mapping[str, Any]) -> bytes:
-    """A manifest as it stands on disk: its own SHA-256 is its last entry."""
+    """The bytes of a manifest as written to disk; its last entry is the SHA-256 of the others."""
     content = {key: value for key, value in manifest.items() if key != "sha256"}
     digest = hashlib.sha256(json.dumps(content).encode()).hexdigest()
     return json.dumps({**content, "sha256": digest}, indent=2).encode()
@@ -283,8 +313,9 @@ def verify_files(
     Raises CorruptError naming the file, what was expected and what was got, BundleError after the
     deadline.
     """
-    for name, entry in files.items():  # what costs nothing goes first
+    for name, entry in files.items():  # the cheap checks first, for all files
         path = folder / name
+        # A name from a manifest must not lead out of the folder, by ../ or by a symbolic link.
         if Path(name).name != name or path.is_symlink() or not path.is_file():
             raise CorruptError(f"{path} is missing or not a plain file")
         about = path.stat()
@@ -302,12 +333,12 @@ def verify_files(
 
 @contextlib.contextmanager
 def verified_reading(folder: Path, deadline: Deadline | None = None) -> Iterator[dict[str, Any]]:
-    """Read a folder and check it in one: whatever the block reads is what the manifest lists.
+    """Check a folder while it is read: whatever the block reads is what the manifest lists.
 
-    The manifest is given. Inside the block ``read_plain`` hashes the very bytes that it returns,
-    so a file that is exchanged after a separate check cannot slip in; files that the block has not
-    read are hashed at its end. Raises as ``verify_folder`` does, at the beginning, at the end or
-    where a file is read; BundleError after the deadline.
+    Yields the manifest. Inside the block ``read_plain`` hashes the very bytes that it returns, so
+    a file that is replaced between a check and its reading is noticed; files that the block has
+    not read are hashed at its end. Raises as ``verify_folder`` does, at the beginning, at the end
+    or where a file is read; BundleError after the deadline.
     """
     manifest = read_manifest(folder)
     files = manifest["files"]
@@ -321,6 +352,9 @@ def verified_reading(folder: Path, deadline: Deadline | None = None) -> Iterator
         yield manifest
     finally:
         _expected.reset(token)
+
+    # Not reached if the block raised. Sorted, so that of several damaged files always the same
+    # one is named.
     for path in sorted(expected.unread):
         _check_digest(path, digests[path], sha256_of(path, deadline))
 
@@ -342,7 +376,7 @@ def remove_leftovers(folder: Path) -> list[Path]:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames inside ``folder`` durable."""
+    """Make renames inside ``folder`` durable: a name is part of its folder, not of the file."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -363,8 +397,10 @@ def write_errors(path: Path) -> Iterator[None]:
 
 
 def _write_manifest(folder: Path, details: dict[str, Any]) -> None:
+    """Sync and hash the files of ``folder``, and list them in its manifest."""
     names = sorted(path.name for path in folder.iterdir())
     _sync_files(folder / name for name in names)
+
     files = {
         name: {"size": (folder / name).stat().st_size, "sha256": sha256_of(folder / name)}
         for name in names
@@ -374,8 +410,10 @@ def _write_manifest(folder: Path, details: dict[str, Any]) -> None:
 
 
 def _sync_files(paths: Iterable[Path]) -> None:
+    # There is no way to read the umask but to set it.
     umask = os.umask(0)
     os.umask(umask)
+
     for path in paths:
         path.chmod(0o666 & ~umask)  # safetensors writes 0600, which locks out other users
         with path.open("rb") as file:
@@ -383,10 +421,12 @@ def _sync_files(paths: Iterable[Path]) -> None:
 
 
 def _replace_folder(temporary: Path, path: Path) -> None:
+    # The names inside must be on the disk before the folder gets the name that readers trust.
     sync_folder(temporary)
+
     if path.exists():
         _exchange(temporary, path)
-        sync_folder(path.parent)
+        sync_folder(path.parent)  # and the new folder before the old one is removed
         shutil.rmtree(temporary, ignore_errors=True)
     else:
         temporary.rename(path)
@@ -394,11 +434,12 @@ def _replace_folder(temporary: Path, path: Path) -> None:
 
 
 def _exchange(new: Path, old: Path) -> None:
-    """Swap two folders in one step, so that a kill leaves one of them whole under ``old``.
+    """Exchange the names of two folders in one step: ``old`` always names one of them, whole.
 
-    Linux alone can do that (renameat2 with RENAME_EXCHANGE); elsewhere there is an instant in
-    which only the temporary name exists.
+    Only Linux can do that (renameat2 with RENAME_EXCHANGE). Elsewhere the old folder is renamed
+    first, and a process killed in that instant leaves both under temporary names.
     """
+    # A rename cannot replace a folder that is not empty, and Python has no renameat2.
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2
     except (AttributeError, OSError, TypeError):
@@ -407,6 +448,7 @@ def _exchange(new: Path, old: Path) -> None:
         _CURRENT_FOLDER, os.fsencode(new), _CURRENT_FOLDER, os.fsencode(old), _RENAME_EXCHANGE
     ):
         return
+
     aside = old.with_name(f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
     old.rename(aside)
     new.rename(old)
@@ -414,7 +456,7 @@ def _exchange(new: Path, old: Path) -> None:
 
 
 def remove_folder(folder: Path) -> None:
-    """Delete a folder so that a half-deleted one is never taken for whole."""
+    """Delete a folder, renamed first so that a half-deleted one is never taken for whole."""
     doomed = folder.with_name(f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
     folder.rename(doomed)
     shutil.rmtree(doomed, ignore_errors=True)
@@ -424,70 +466,78 @@ NAME = "inputs.json"
 _WORTH_KNOWING = 1 << 26
 """Bytes; a smaller file is hashed each time, in less than a tenth of a second."""
 _SETTLED = 2_000_000_000
-"""Nanoseconds without a change before a file's times can be trusted: file systems keep them to two
-seconds at worst, so a file may change twice within one of their ticks."""
+"""Nanoseconds since the last change before a file's times can be trusted. File systems round times
+to two seconds at worst, so a file that changes twice within them keeps its times."""
 
 
 class KnownFiles:
-    """Hashes of files, kept in a folder beside what was made of them.
+    """Hashes of files, kept in a folder beside what was made of the files.
 
-    A file counts as unchanged while its size, both its times, its inode and its device do. Its
-    time of change cannot be set by programs, so a file that was replaced, or written to and dated
-    back, is noticed; bytes that rot on the disk are not, and are not looked for: the store made of
-    them has hashes of its own.
+    A file counts as unchanged while its size, both its times, its inode and its device are the
+    same. Programs cannot set the time of the last status change (ctime), so a file that was
+    replaced, or written to and dated back, is noticed. Bytes that decay on the disk are not; the
+    store made of them has hashes of its own.
     """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / NAME
         self._known: dict[str, list[object]] = {}
+
+        # A damaged or missing table costs time, nothing else: the files are hashed again.
         with contextlib.suppress(OSError, ValueError, RecursionError):
             table = json.loads(read_plain(self._path, LARGEST_TABLE))
             if isinstance(table, dict):
                 self._known = {key: entry for key, entry in table.items() if len(entry) == 2}
 
     def sha256_of(self, path: Path) -> str:
-        """The SHA-256 of a file, as ``core.files.sha256_of``, without reading it if it is known."""
+        """The SHA-256 of a file, like ``core.files.sha256_of``; a known file is not read."""
         before = _state_of(path)
         if path.stat().st_size < _WORTH_KNOWING:
             return sha256_of(path)
+
         key = str(path.resolve())
         state, digest = self._known.get(key, [None, None])
         if state == before and isinstance(digest, str):
             return digest
+
+        # Remembered only if the file did not change while it was hashed, nor so shortly before
+        # that a further change might leave its times as they are.
         began = time.time_ns()
         digest = sha256_of(path)
         is_settled = began - max(path.stat().st_mtime_ns, path.stat().st_ctime_ns) > _SETTLED
         if is_settled and _state_of(path) == before:
             self._known[key] = [before, digest]
             self._save()
+
         return digest
 
     def _save(self) -> None:
-        with contextlib.suppress(WriteError, OSError):  # then it is hashed again next time
+        with contextlib.suppress(WriteError, OSError):  # the file is then hashed again next time
             self._path.parent.mkdir(parents=True, exist_ok=True)
             write_file(self._path, json.dumps(self._known).encode())
 
 
 def _state_of(path: Path) -> list[int]:
+    """What shows that a file has changed."""
     about = path.stat()
     return [about.st_size, about.st_mtime_ns, about.st_ctime_ns, about.st_ino, about.st_dev]
 
 
 CONFIG_FILE = "config.toml"
-"""The whole config, as it was resolved."""
+"""The complete, resolved config."""
 RECIPE_FILE = "recipe.toml"
-"""What was chosen for two text files, with its reasons; absent where a config was named."""
+"""The settings chosen for given text files, with reasons; absent where a config was named."""
 JOURNAL_FILE = "journal.jsonl"
-"""What happened."""
+"""One event of the run in each line."""
 LOCK_FILE = ".lock"
-"""Held by the process that works here."""
+"""Locked by the process that works here."""
 BUNDLES_FOLDER = "bundles"
-"""To translate with."""
+"""Models to translate with."""
 CHECKPOINTS_FOLDER = "checkpoints"
-"""To go on from."""
+"""States to resume from."""
 DATA_FOLDER = "data"
 """Tokenized training text."""
 BOARD_FOLDER = "tensorboard"
-"""TensorBoard's event files, if asked for."""
+"""Event files of TensorBoard, if asked for."""
 TOKENIZER_FOLDER = "tokenizer"
 """The tokenizers."""

@@ -1,4 +1,8 @@
-"""Batches under a budget of padded tokens: which pairs together, in which order, as tensors."""
+"""Batches with a limit of padded tokens: which pairs go together, in which order, as tensors.
+
+``BatchSampler`` plans the batches of training and ``sorted_batches`` those of decoding, both as
+row numbers; the ``collate`` functions make padded tensors of them.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,35 +22,36 @@ Indices = npt.NDArray[np.int64]
 BLOCK = 1 << 18
 """Pairs in a block, at most: planned in a tenth of a second, some thousand batches."""
 _BLOCKS_AT_ONCE = 4
-"""So many blocks of pairs are planned together; of more, each for itself."""
+"""Up to so many blocks of pairs are planned together; with more, each is planned by itself."""
 _ROUND_PAIRS = 16
-"""Batches of more pairs are cut to a multiple. A CPU compiles the bfloat16 products of every new
-number of rows again, and numbers of rows that are round come again."""
+"""Batches with more pairs have a multiple of it. On a CPU the bfloat16 products are compiled for
+every new number of rows, and round numbers occur again."""
 _EPOCH = 1
-"""Sets the keys of an epoch's order apart from those of a mixture."""
+"""Keeps the keys of an epoch's order different from those of a mixture."""
 
 
 class Lengths(Protocol):
-    """How long each of many rows is, which may differ from epoch to epoch."""
+    """The length of each row, which may differ from epoch to epoch."""
 
     def __len__(self) -> int: ...
 
     def in_epoch(self, epoch: int, rows: Indices, /) -> npt.NDArray[np.integer[Any]]:
-        """The lengths of these rows in that epoch, the same whenever asked."""
+        """The lengths of these rows in that epoch; equal arguments give equal lengths."""
         ...
 
 
 class BatchSampler:
     """Endless batches of pair numbers; within an epoch every pair comes exactly once.
 
-    Pairs of like length go together, so that little is padded; which of them, and the order of
+    Pairs of similar length go together, so that little is padded. Which of them, and the order of
     the batches, is drawn in each epoch from ``seed``. A batch of n pairs costs
     n * (longest side + 1) tokens on either side (the 1 is START or STOP) and costs at most
     ``batch_tokens``; a pair that alone costs more is a batch of its own.
 
-    Many pairs are put in an order first and then planned a block at a time, each a sample of
-    all of them; so memory does not grow with their number, and any place is found at once. With a
-    ``mixture`` an epoch is what that draws, and a pair may come twice or not at all.
+    A large corpus is shuffled first and then planned a block at a time, each a random sample of
+    all pairs; so memory does not grow with their number, and a saved position is restored by
+    planning one block. With a ``mixture`` an epoch is what that draws, and a pair may come twice
+    or not at all.
 
     The sequence depends on the lengths, the budget, the seed, the mixture and ``block``, and on
     nothing else.
@@ -71,12 +76,15 @@ class BatchSampler:
             )
         if batch_tokens <= 0:
             raise ConfigError(f"batch_tokens must be positive, got {batch_tokens}")
+
         self._batch_tokens = batch_tokens
         self._seed = seed
         self._mixture = mixture
+
         self._count = len(self._source) if mixture is None else len(mixture)
         is_small = self._count <= _BLOCKS_AT_ONCE * block
         self._block_count = 1 if is_small else -(-self._count // block)
+
         self._batches: list[Indices] | None = None
         self._go_to(0, 0)
 
@@ -92,7 +100,7 @@ class BatchSampler:
 
     @property
     def epoch_batch_count(self) -> int:
-        """How many batches this epoch has; of many blocks, about how many, by the present one."""
+        """How many batches this epoch has; with several blocks an estimate from the current one."""
         return len(self._planned()) * self._block_count
 
     def __iter__(self) -> Iterator[Indices]:
@@ -103,22 +111,24 @@ class BatchSampler:
         batches = self._planned()
         batch = batches[self._position - self._block_start]
         self._position += 1
+
         if self._position - self._block_start == len(batches):
             if self._block + 1 < self._block_count:
                 self._go_to(self._epoch, self._position, self._block + 1)
             else:
                 self._go_to(self._epoch + 1, 0)
+
         return batch
 
     def epoch_batches(self, epoch: int) -> list[Indices]:
-        """All batches of an epoch, in order, wherever the sampler stands."""
+        """All batches of an epoch, in order; the sampler's own position does not change."""
         blocks = range(self._block_count)
         return [batch for block in blocks for batch in self._block_batches(epoch, block)]
 
     def state(self) -> dict[str, int]:
-        """The place in the sequence, as plain numbers: epoch, position, seed.
+        """The position in the sequence as plain numbers: epoch, position, seed.
 
-        Where there are several blocks, also which one it is in and at which position that begins.
+        With several blocks, also the current block and the position at which it begins.
         """
         place = {"epoch": self._epoch, "position": self._position, "seed": self._seed}
         if self._block_count > 1:
@@ -126,9 +136,9 @@ class BatchSampler:
         return place
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Go to a place given by ``state``; only that epoch's order, or block, is computed.
+        """Go to the position in ``state``; only that epoch's order, or one block, is computed.
 
-        Raises CorruptError if it is no such place, ConfigError if it was made with another seed.
+        Raises CorruptError if there is no such position, ConfigError for another seed.
         """
         try:
             epoch, position, seed = (int(state[key]) for key in ("epoch", "position", "seed"))
@@ -137,6 +147,7 @@ class BatchSampler:
                 block, start = int(state["block"]), int(state["block_start"])
         except (KeyError, TypeError, ValueError) as error:
             raise CorruptError(f"not a place in the batches: {state!r}") from error
+
         if seed != self._seed:
             raise ConfigError(
                 f"these batches were drawn with seed {seed}, not {self._seed}",
@@ -144,6 +155,7 @@ class BatchSampler:
             )
         if epoch < 0:
             raise CorruptError(f"the epoch must not be negative, got {epoch}")
+
         count = 0
         if 0 <= block < self._block_count:
             batches = self._block_batches(epoch, block)
@@ -153,6 +165,7 @@ class BatchSampler:
                 f"epoch {epoch} has {start + count} batches, so batch {position} cannot be next",
                 hint="the data or batch_tokens differ from when the place was saved",
             )
+
         self._epoch, self._position, self._batches = epoch, position, batches
         self._block, self._block_start = block, start
 
@@ -162,33 +175,44 @@ class BatchSampler:
         self._batches = None
 
     def _planned(self) -> list[Indices]:
-        """The batches of the present block, computed when they are first asked for."""
+        """The batches of the current block, computed at the first call."""
         if self._batches is None:
             self._batches = self._block_batches(self._epoch, self._block)
         return self._batches
 
     def _block_batches(self, epoch: int, block: int) -> list[Indices]:
+        """The batches of one block of an epoch, as row numbers, in the order of training."""
+        # Everything is drawn from a generator of this epoch and block alone, never from one that
+        # has run on: so a resumed run finds the same batches without drawing the earlier ones.
         key = [self._seed, epoch] if self._block_count == 1 else [self._seed, epoch, block]
         random = np.random.Generator(np.random.PCG64(np.random.SeedSequence(key)))
+
         if self._block_count == 1:
             order = random.permutation(self._count)
         else:
+            # Part of a permutation of all pairs, computed without the rest of it.
             ends = [self._count * each // self._block_count for each in (block, block + 1)]
             order = Shuffle.of(self._count, self._seed, epoch, _EPOCH).at(np.arange(*ends))
         if self._mixture is not None:
             order = self._mixture.at(epoch, order)
+
+        # Sorting keeps the random order among pairs of equal lengths, so that other pairs share a
+        # batch in each epoch. One is added for STOP, and for START before the target.
         source = self._source.in_epoch(epoch, order).astype(np.int64)
         target = self._target.in_epoch(epoch, order).astype(np.int64)
         by_length = _by_length(source, target)
         source, target = source[by_length] + 1, target[by_length] + 1
+
         cuts = _cut(source, target, self._batch_tokens, _ROUND_PAIRS)
         batches = np.split(order[by_length], cuts[1:-1])
+
+        # Shuffled, or training would go from short sentences to long ones.
         return [batches[i] for i in random.permutation(len(batches))]
 
 
 @dataclass(frozen=True)
 class _FixedLengths:
-    """The same in every epoch."""
+    """Lengths that are the same in every epoch."""
 
     lengths: npt.NDArray[np.integer[Any]]
 
@@ -206,7 +230,7 @@ def _as_lengths(given: Lengths | Sequence[int] | npt.NDArray[np.integer[Any]]) -
 
 
 def sorted_batches(lengths: npt.ArrayLike, batch_tokens: int) -> list[Indices]:
-    """Numbers of sentences in batches for decoding, the longest first; each exactly once.
+    """Batches for decoding, as sentence numbers, the longest first; each number exactly once.
 
     A batch of n sentences costs n * (longest + 1) tokens, at most ``batch_tokens``; a sentence
     that alone costs more is a batch of its own. Equal lengths keep their order.
@@ -214,6 +238,8 @@ def sorted_batches(lengths: npt.ArrayLike, batch_tokens: int) -> list[Indices]:
     sizes = np.asarray(lengths, dtype=np.int64)
     if not len(sizes):
         return []
+
+    # The longest first: if memory runs out, it does so at once.
     order = np.argsort(sizes, kind="stable")
     cuts = _cut(sizes[order] + 1, sizes[order] + 1, batch_tokens)
     return np.split(order, cuts[1:-1])[::-1]
@@ -231,17 +257,21 @@ def _by_length(source: Indices, target: Indices) -> Indices:
 
 
 def _cut(source: Indices, target: Indices, budget: int, round_to: int = 1) -> list[int]:
-    """Where batches begin and end: each takes as many as the budget allows; target is sorted.
+    """Where batches begin and end: each has as many pairs as the budget allows.
 
-    Those of more than ``round_to`` pairs have a multiple of it, but for the last.
+    ``target`` must rise. Batches of more than ``round_to`` pairs have a multiple of it.
     """
     cuts = [0]
     while cuts[-1] < len(source):
         start = cuts[-1]
+
+        # No batch can have more pairs: targets rise, so each costs at least as much as the first.
         most = max(1, budget // int(target[start]))
         longest_source = np.maximum.accumulate(source[start : start + most])
         width = np.maximum(longest_source, target[start : start + most])
-        cost = width * np.arange(1, len(width) + 1)
+        cost = width * np.arange(1, len(width) + 1)  # of the first 1, 2, 3, ... pairs
+
+        # The cost rises with the pairs, so that the limit is found by bisection.
         count = max(1, int(np.searchsorted(cost, budget, side="right")))
         cuts.append(start + (count - count % round_to if count > round_to else count))
     return cuts
@@ -256,11 +286,11 @@ class Batch:
     target_input: torch.Tensor
     """int64 (sentence, target): START, words, then PAD."""
     labels: torch.Tensor
-    """int64 (sentence, target): words, STOP, then PAD; what to say after each input."""
+    """int64 (sentence, target): words, STOP, then PAD; the token to predict at each position."""
     target_token_count: int
     """Labels that are not PAD."""
     real_places: torch.Tensor | None = None
-    """int64: the positions of those in the flattened labels; None on a CPU, which looks them up."""
+    """int64: the positions of labels that are not PAD, flattened; None on a CPU."""
 
     def to(self, device: torch.device | str) -> Self:
         """The same batch on a device.
@@ -272,6 +302,7 @@ class Batch:
         wanted = torch.device(device)
         parts = self.source, self.target_input, self.labels
         source, target_input, labels = (_sent(part, wanted) for part in parts)
+
         places = None
         if wanted.type != "cpu":
             places = _sent(label_positions(self.labels), wanted)
@@ -279,29 +310,31 @@ class Batch:
 
 
 def label_positions(labels: torch.Tensor) -> torch.Tensor:
-    """int64: where the flattened labels are not PAD."""
+    """int64: the positions in the flattened labels that are not PAD."""
     return (labels.reshape(-1) != PAD_ID).nonzero().view(-1)
 
 
 def _sent(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
     if device.type == "cpu":
         return tensor.to(device)
+
+    # From pageable memory CUDA copies synchronously, non_blocking or not.
     pins = device.type == "cuda" and tensor.device.type == "cpu"
     return (tensor.pin_memory() if pins else tensor).to(device, non_blocking=True)
 
 
 def collate(store: TokenStore, indices: npt.ArrayLike) -> Batch:
-    """The pairs of these numbers as one batch, in this order."""
+    """The pairs with these numbers as one batch, in this order."""
     return collate_gathered(store.source.gather(indices), store.target.gather(indices))
 
 
 def collate_gathered(source: tuple[Indices, Indices], target: tuple[Indices, Indices]) -> Batch:
-    """Pairs as one batch, of each side all ids one after the other and the length of each row."""
+    """One batch of pairs; each side is its concatenated ids and the length of each row."""
     return _to_batch(*source, *target)
 
 
 def collate_pairs(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
-    """Pairs given as ids without START and STOP (drawn afresh, say) as one batch."""
+    """One batch of pairs that are given as lists of ids without START and STOP."""
     return _to_batch(*_flatten(sources), *_flatten(targets))
 
 
@@ -314,8 +347,11 @@ def _to_batch(
     source: Indices, source_lengths: Indices, target: Indices, target_lengths: Indices
 ) -> Batch:
     labels = _pad(target, target_lengths, STOP_ID)
+
+    # Teacher forcing: the input is the target moved right by one, behind START.
     target_input = torch.full_like(labels, START_ID)
     target_input[:, 1:] = _pad(target, target_lengths, PAD_ID)[:, :-1]
+
     return Batch(
         source=_pad(source, source_lengths, STOP_ID),
         target_input=target_input,
@@ -325,15 +361,18 @@ def _to_batch(
 
 
 def _flatten(rows: Sequence[Sequence[int]]) -> tuple[Indices, Indices]:
+    """The concatenated ids of all rows, and the length of each."""
     lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
     flat = np.fromiter((id_ for row in rows for id_ in row), dtype=np.int64, count=lengths.sum())
     return flat, lengths
 
 
 def _pad(flat: Indices, lengths: Indices, last: int) -> torch.Tensor:
-    """Rows of ids laid out one after the other, as a rectangle; ``last`` ends each row."""
-    columns = np.arange(int(lengths.max(initial=0)) + 1)
+    """Concatenated rows as a matrix, padded with PAD behind ``last``, which ends each row."""
+    columns = np.arange(int(lengths.max(initial=0)) + 1)  # one more, for ``last``
     padded = np.full((len(lengths), len(columns)), PAD_ID, dtype=np.int64)  # (sentence, position)
+
+    # A boolean mask is filled row by row, which is the order of ``flat``: no loop in Python.
     padded[columns < lengths[:, None]] = flat
     padded[np.arange(len(lengths)), lengths] = last
     return torch.from_numpy(padded)

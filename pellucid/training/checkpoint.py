@@ -1,16 +1,18 @@
-"""Everything a run needs to go on as if it had never stopped.
+"""Checkpoints: everything a run needs to continue as if it had never stopped.
 
     checkpoints/step-00001200/
         model.safetensors      the parameters
         optimizer.safetensors  Adam's running means and counts, and PyTorch's generators
         average.safetensors    the snapshots behind the averaged parameters
-        state.json             step, clock, place in the data, dropout generator, best scores
+        state.json             step, clock, position in the data, dropout generator, best scores
         manifest.json          size and SHA-256 of each file
 
-Several processes write one checkpoint; of a model that is split among them, one file of each kind
-for each process (``pellucid.training.checkpoint``).
+Of several processes the first writes. If the model is sharded, each writes its own shard of the
+three tensor files (``model-00001-of-00004.safetensors``), and a run with another number of
+processes can read them.
 
-The newest one is found by looking, never by a pointer that could lie.
+The newest checkpoint is found by listing the folder, because a file that names it could be
+out of date.
 """
 
 import json
@@ -49,7 +51,7 @@ from pellucid.training.distributed import (
 
 
 def tensor_file(part: str, rank: int = 0, count: int = 1) -> str:
-    """The name of the file that holds one of ``count`` shares of a part of a checkpoint."""
+    """The file of one part of a checkpoint, or of the shard of process ``rank`` among ``count``."""
     shard = f"-{rank + 1:05d}-of-{count:05d}" if count > 1 else ""
     return f"{part}{shard}.safetensors"
 
@@ -57,11 +59,12 @@ def tensor_file(part: str, rank: int = 0, count: int = 1) -> str:
 def write_shards(
     folder: Path, fill: Callable[[Path], None], *, details: dict[str, Any], world: World
 ) -> None:
-    """Make ``folder`` of what every process's ``fill`` writes into it, in one step.
+    """Like ``pellucid.core.files.write_folder``, but every process's ``fill`` adds its files.
 
-    As ``pellucid.core.files.write_folder``; if it fails in one process it does in all, and an
-    older folder is unharmed.
+    If it fails in one process, all of them raise, and an older folder is unharmed.
     """
+    # The name has no random part, because all processes must find it. All of them have filled it
+    # before the first hashes the files and renames the folder.
     staged = folder.with_name(f"{TEMPORARY_PREFIX}{folder.name}")
     try:
         world.by_first(lambda: _begin(staged))
@@ -75,22 +78,26 @@ def write_shards(
 
 
 def read_part(folder: Path, part: str, wanted: Callable[[str, int], range]) -> dict[str, Tensor]:
-    """The tensors of one part of a checkpoint, of each the rows ``wanted`` of its so many.
+    """The tensors of one part of a checkpoint, of each the rows ``wanted(name, row_count)``.
 
-    One file at a time is in memory, and those that hold none of the rows are left alone.
+    At most one file is in memory at a time, and files that hold none of the rows are not read.
     Raises CorruptError if files are missing, and what reading them raises.
     """
     files = _files(folder, part)
-    shapes = [read_shapes(file) for file in files]
+    shapes = [read_shapes(file) for file in files]  # from the headers alone
+
     pieces: dict[str, list[Tensor]] = {}
     for place, file in enumerate(files):
         cuts = {name: _cut(name, place, shapes, wanted) for name in shapes[place]}
-        if place > 0 and not any(cuts.values()):
+        if place > 0 and not any(cuts.values()):  # the first has the scalars and the generators
             continue
+
         for name, tensor in load_tensors(file).items():
             rows = slice(cuts[name].start, cuts[name].stop)
+            # A clone, or the slice would keep the whole file's tensor in memory.
             piece = tensor if tensor.dim() == 0 else tensor[rows].clone()
             pieces.setdefault(name, []).append(piece)
+
     return {
         name: each[0] if each[0].dim() == 0 else torch.cat(each) for name, each in pieces.items()
     }
@@ -99,10 +106,12 @@ def read_part(folder: Path, part: str, wanted: Callable[[str, int], range]) -> d
 def _cut(
     name: str, place: int, shapes: list[dict[str, Shape]], wanted: Callable[[str, int], range]
 ) -> range:
-    """Which rows of a tensor, counted within one file, are wanted; none of a single number."""
+    """Which rows of a tensor are wanted from one file, counted within it; none of a scalar."""
     counts = [each[name][0] if each.get(name) else 0 for each in shapes]
     first = sum(counts[:place])
     rows = wanted(name, sum(counts))
+
+    # The wanted rows and the file's rows, first ... first + counts[place], may not overlap.
     start = max(rows.start - first, 0)
     return range(start, max(start, min(rows.stop - first, counts[place])))
 
@@ -112,8 +121,11 @@ def _files(folder: Path, part: str) -> list[Path]:
     whole = folder / tensor_file(part)
     if whole.exists():
         return [whole]
+
+    # Every name ends in the number of shards, so that even a missing last one is noticed.
     found = sorted(folder.glob(f"{part}-*-of-*.safetensors"))
     expected = [tensor_file(part, rank, len(found)) for rank in range(len(found))]
+
     if not found or [each.name for each in found] != expected:
         raise CorruptError(f"{folder} has not all files of {part}: {[each.name for each in found]}")
     return found
@@ -153,9 +165,9 @@ def save_checkpoint(
 ) -> None:
     """Write one checkpoint to ``folder`` in one step.
 
-    Of several processes the first writes; of a model that is split each writes its part.
+    Of several processes the first writes; if the model is sharded, each writes its shard.
     Raises WriteError if the disk does not take it, CorruptError (and writes nothing) if a
-    parameter, a mean of the optimizer or an averaged parameter is not finite.
+    parameter, a running mean of the optimizer or an averaged parameter is not finite.
     """
     world = process_group.world
     shard = (world.rank, world.size) if process_group.is_sharded else (0, 1)
@@ -168,12 +180,13 @@ def save_checkpoint(
 
     def fill(temporary: Path) -> None:
         for part, tensors in _parts(model, optimizer, average).items():
-            if not world.is_first:  # the other streams stand in the state
+            if not world.is_first:  # the generators of all processes are in state.json
                 tensors = {k: v for k, v in tensors.items() if k not in _GENERATOR_KEYS}
             save_tensors(temporary / tensor_file(part, *shard), tensors)
         if world.is_first:
             (temporary / _STATE_FILE).write_text(json.dumps(state), encoding="utf-8")
 
+    # A checkpoint with NaN in it could never be resumed from: refused by all before any writes.
     details = {"kind": "checkpoint", "step": state["step"]}
     world.together(refuse_broken)
     if process_group.is_sharded:
@@ -215,10 +228,10 @@ def load_checkpoint(
     average: Average,
     process_group: ProcessGroup = ALONE,
 ) -> dict[str, Any]:
-    """Put model, optimizer, average and generators back; returns the rest of the state.
+    """Restore model, optimizer, average and generators; return the rest of the state.
 
-    A process of a group that splits the model reads its part, whoever wrote the checkpoint. The
-    folder must have been verified. Raises BundleError if it is of another model.
+    A process with a sharded model reads its own rows, however the checkpoint was sharded. The
+    caller must have verified the folder. Raises BundleError if it is of another model.
     """
 
     def wanted(name: str, count: int) -> range:
@@ -231,6 +244,7 @@ def load_checkpoint(
     fill_tensors(local_tensors(model_tensors(model)), model_part, folder)
     _restore_optimizer(model, optimizer, optimizer_part)
     average.restore(average_part)
+
     state: dict[str, Any] = json.loads((folder / _STATE_FILE).read_text(encoding="utf-8"))
     return state
 
@@ -241,9 +255,9 @@ def checkpoints_of(run: Path) -> list[Path]:
 
 
 def newest_intact(run: Path) -> Path | None:
-    """The latest checkpoint whose bytes are all as written; None if there is none.
+    """The latest checkpoint that is intact; None if there is none.
 
-    Every newer one that is skipped is named in a warning, with the reason.
+    Newer ones that are damaged are skipped, each with a warning that gives the reason.
     """
     for folder in checkpoints_of(run):
         try:
@@ -256,11 +270,11 @@ def newest_intact(run: Path) -> Path | None:
 
 
 def remove_old(run: Path, keep: int, needed: Path | None = None) -> None:
-    """Delete all but the ``keep`` latest checkpoints that are intact, and ``needed``."""
+    """Delete all checkpoints but the ``keep`` latest intact ones and ``needed``."""
     kept = 0
     for folder in checkpoints_of(run):
         if kept < keep:
-            kept += is_intact(folder)
+            kept += is_intact(folder)  # a damaged one must not displace one that can be resumed
         elif folder != needed:
             remove_folder(folder)
 
@@ -273,7 +287,7 @@ def remove_newer(folder: Path) -> None:
 
 
 def is_intact(folder: Path) -> bool:
-    """Whether the checkpoint is there with all bytes as written."""
+    """Whether every file of the checkpoint exists and has its SHA-256."""
     try:
         verify_folder(folder)
     except (BundleError, InputMissingError):
@@ -282,10 +296,12 @@ def is_intact(folder: Path) -> bool:
 
 
 def _optimizer_tensors(model: SequenceModel, optimizer: torch.optim.Optimizer) -> dict[str, Tensor]:
+    """State of the optimizer under ``parameter/key``, and the states of PyTorch's generators."""
     tensors = {_GENERATOR_KEY: torch.get_rng_state()}
     device = next(model.parameters()).device
     if device.type == "cuda":
         tensors[_CUDA_GENERATOR_KEY] = torch.cuda.get_rng_state(device)
+
     for name, parameter in model_tensors(model).items():
         for key, value in optimizer.state.get(parameter, {}).items():
             tensors[f"{name}/{key}"] = local(value)
@@ -300,11 +316,12 @@ def _restore_optimizer(
     device = next(model.parameters()).device
     if cuda_generator is not None and device.type == "cuda":
         torch.cuda.set_rng_state(cuda_generator, device)
-    optimizer.state.clear()  # a run that goes back may have made more of it since
+
+    optimizer.state.clear()  # after a rollback it may hold entries that the checkpoint has not
     parameters = model_tensors(model)
     for key, tensor in tensors.items():
         name, _, part = key.rpartition("/")
         parameter = parameters[name]
-        # Adam's step counts stay where they were made; the means live beside the parameter.
+        # Adam's running means are sharded as their parameter is; its step counts are scalars.
         beside = tensor.to(parameter.device)
         optimizer.state[parameter][part] = beside if tensor.dim() == 0 else like(parameter, beside)

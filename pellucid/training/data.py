@@ -1,4 +1,8 @@
-"""What a run learns from and is validated on, from files or from the phrasebook."""
+"""Training and validation data of a run, from files or from the phrasebook.
+
+``prepare_data`` makes or finds the tokenizers and the tokenized pairs; ``TrainingData`` holds them
+and makes batches; ``Drawing`` says how batches are drawn from the pairs.
+"""
 
 import dataclasses
 import functools
@@ -33,11 +37,11 @@ from pellucid.training.folder import DATA_FOLDER, TOKENIZER_FOLDER
 _HELD_OUT_SHARE = 0.02
 _MOST_HELD_OUT = 1000
 _PERMUTED_AT_ONCE = 1 << 20
-"""Pairs; of more, those held out are drawn one by one."""
+"""Pairs; with more, those held out are drawn one by one instead of permuting all of them."""
 _ROWS_AT_ONCE = 8192
 _SAMPLED_LINES = 1000
 _FIRST_DRAWING = "as tokenized"
-"""By which a checkpoint that says nothing of it was drawn."""
+"""How batches were drawn in checkpoints that do not record it."""
 
 _log = logging.getLogger("pellucid")
 
@@ -55,16 +59,16 @@ class TrainingData:
     valid_sources: list[str]
     valid_references: list[str]
     description: str
-    """Where the text is from, for people: names of files without their folders, as a bundle that
-    is passed on tells nothing about the machine it was made on."""
+    """Where the text is from, for people. Files are named without their folders, because a bundle
+    that is passed on must tell nothing about the machine it was made on."""
     fingerprint: str
-    """What decides the training pairs, hashed."""
+    """Hash of everything that decides the training pairs."""
     drawing: "Drawing"
     source_language: str = UNKNOWN
     """As a code such as ``en``; ``und`` if it is unknown."""
 
     def sampler(self) -> BatchSampler:
-        """The batches of a run, from the first on, as places of ``rows``."""
+        """The batches of a run, from the first on, as positions in ``rows``."""
         return BatchSampler(
             *self.drawing.planned(self.store, self.rows),
             self.drawing.batch_tokens,
@@ -74,30 +78,32 @@ class TrainingData:
         )
 
     def batch(self, indices: npt.NDArray[np.int64], epoch: int) -> Batch:
-        """The pairs at these places of ``rows`` as a batch, segmented as in that epoch.
+        """The pairs at these positions in ``rows`` as a batch, segmented as in that epoch.
 
-        The same whenever it is asked, in any thread. Raises CorruptError if the store is damaged,
-        as far as is known by now.
+        Equal arguments give equal batches, at any time and in any thread. Raises CorruptError if
+        the store is damaged, as far as is known by now.
         """
         self.store.raise_if_damaged()
         rows = self.rows[indices]
         sides = self.drawing.resampling
+
         if sides is None:
             batch = collate(self.store, rows)
         else:
             source, target = sides
             batch = collate_gathered(source.gather(rows, epoch), target.gather(rows, epoch))
+
         self._refuse_unknown(batch)
         return batch
 
     def fingerprints(self) -> dict[str, str]:
-        """What a checkpoint remembers of the data: from what, and how, batches are drawn."""
+        """What a checkpoint records of the data: which pairs, and how batches are drawn."""
         return {"pairs": self.fingerprint, "drawing": self.drawing.name}
 
     def refuse_other(self, saved: Mapping[str, str]) -> None:
-        """Raise ConfigError unless a checkpoint that remembers this belongs to these data.
+        """Raise ConfigError unless the checkpoint with these fingerprints belongs to this data.
 
-        Checkpoints that are older than this memory are of the oldest way to draw.
+        Checkpoints older than these fingerprints drew their batches in the first way there was.
         """
         if saved.get("pairs", self.fingerprint) != self.fingerprint:
             raise ConfigError(
@@ -105,6 +111,7 @@ class TrainingData:
                 f" now {self.fingerprint[:16]})",
                 hint="put the old files back, or start another run in a new --out",
             )
+
         drawn_by = saved.get("drawing", _FIRST_DRAWING)
         if drawn_by != self.drawing.name:
             raise ConfigError(
@@ -116,25 +123,32 @@ class TrainingData:
     def several_sentences(self) -> float:
         """The share of source lines that hold several sentences, in a sample of 1,000."""
         count = min(len(self.rows), _SAMPLED_LINES)
+
+        # Evenly spaced, not random: the same data always give the same figure.
         places = np.arange(count) * len(self.rows) // count
         rows = IdRows.in_order(*self.store.source.gather(self.rows[places]))
+
         texts = [self.source_tokenizer.decode(rows.row(index).tolist()) for index in range(count)]
         return sum(len(split_sentences(text, self.source_language)) > 1 for text in texts) / count
 
     def target_ids(self) -> Iterator[npt.NDArray[np.int64]]:
-        """All target ids that are learned from, some thousand rows at a time."""
+        """All target ids of the training pairs, some thousand rows at a time."""
         for start in range(0, len(self.rows), _ROWS_AT_ONCE):
             places = np.arange(start, min(start + _ROWS_AT_ONCE, len(self.rows)))
             yield self.store.target.gather(self.rows[places])[0]
 
     def _refuse_unknown(self, batch: Batch) -> None:
-        """Damage that was not found yet must not lead into another's memory."""
+        """Raise CorruptError for an id outside of the vocabulary, before it indexes a tensor.
+
+        The hashes of a large store are compared in the background, so a damaged id may get here
+        before its file is known to be damaged.
+        """
         for ids, tokenizer in (
             (batch.source, self.source_tokenizer),
             (batch.labels, self.target_tokenizer),
         ):
             if int(ids.max()) >= tokenizer.vocabulary_size:
-                self.store.confirm()
+                self.store.confirm()  # raises, naming the file, if its hash differs
                 raise CorruptError(f"{self.store.folder} holds an id that {tokenizer.kind} lacks")
 
 
@@ -145,17 +159,18 @@ class Drawing:
     batch_tokens: int
     seed: int
     mixture: Mixture | None = None
-    """How often each file's pairs come, unless every pair comes once."""
+    """How often each file's pairs are drawn; None if every pair is drawn once in an epoch."""
     resampling: tuple[Resampling, Resampling] | None = None
-    """The sides, where their segmentations vary from epoch to epoch."""
+    """Both sides, if their segmentations vary from epoch to epoch (subword regularization)."""
 
     @classmethod
     def of(
         cls, config: RunConfig, store: TokenStore, rows: Selection, tokenizers: "Tokenizers"
     ) -> Self:
-        """As the config has it."""
+        """The drawing that ``config`` asks for."""
         strength, seed = config.tokenizer.sampling, config.training.seed
         longest = config.data.max_length
+
         return cls(
             config.training.batch_tokens,
             seed,
@@ -170,29 +185,30 @@ class Drawing:
 
     @property
     def name(self) -> str:
-        """Of the way to draw; another name, another sequence of batches."""
+        """Names the way to draw: checkpoints record it, and another name is another sequence."""
         segmented = "as tokenized" if self.resampling is None else "by seed, epoch and row"
         return f"round batches, segmented {segmented}"
 
     def planned(self, store: TokenStore, rows: Selection) -> tuple[Lengths, Lengths]:
-        """The lengths to plan batches with, by place of ``rows``."""
+        """The lengths of both sides that batches are planned with, by position in ``rows``."""
         if self.resampling is None:
             return SelectedLengths(store.source_lengths, rows), SelectedLengths(
                 store.target_lengths, rows
             )
+
         source, target = self.resampling
         return DrawnLengths(source, rows), DrawnLengths(target, rows)
 
 
 Tokenizers = tuple[Tokenizer, Tokenizer]
-"""Of the source and of the target side; one object twice if they are shared."""
+"""The tokenizers of source and target; the same object twice if they are shared."""
 
 
 def prepare_data(config: RunConfig, run: Path, given: Tokenizers | None = None) -> TrainingData:
     """Tokenizers and tokenized pairs for a run, built, or found in its folder.
 
-    Tokenizers that are ``given``, by the bundle that the run begins with, are not trained.
-    Raises what reading the files raises; see ``pellucid.text.corpus.pairs``.
+    ``given`` are the tokenizers of the bundle that is fine-tuned or of the teacher; then none is
+    trained. Raises what reading the files raises; see ``pellucid.text.corpus.pairs``.
     """
     if config.data.source or config.data.text:
         return _from_files(config, run, given)
@@ -201,10 +217,12 @@ def prepare_data(config: RunConfig, run: Path, given: Tokenizers | None = None) 
 
 def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> TrainingData:
     files = training_files(config.data)
-    if not (run / TOKENIZER_FOLDER).exists():  # a resumed run has been warned
+
+    if not (run / TOKENIZER_FOLDER).exists():  # a resumed run has been warned before
         begin_phase("checking the text")
         for source, target in zip(files.sources, files.targets, strict=bool(files.targets)):
             warn_of_faults(source, target)
+
     tokenizers = _tokenizers(
         run,
         lambda: (
@@ -216,18 +234,21 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
             )
         ),
     )
+
     begin_phase("tokenizing the text")
     cache = Path(config.data.cache) if config.data.cache else run / DATA_FOLDER
     store = build_store(
         cache, files, tokenizers, config.data.max_length, workers=config.data.workers
     )
     rows = Selection.of_all(len(store))
+
     if config.data.valid_source or config.data.valid_text:
         begin_phase("reading the validation text")
         pairs = read_pairs(validation_files(config.data))
         sources, references = pairs.sources, pairs.targets
     else:
         rows, sources, references = _hold_out(store, tokenizers, config.training.seed)
+
     assert store.folder is not None
     return TrainingData(
         *tokenizers,
@@ -246,13 +267,17 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
 def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> TrainingData:
     wanted = config.phrasebook
     begin_phase(f"generating {wanted.pairs:,} sentence pairs")
+
     splits = phrasebook.split(wanted.pairs, wanted.held_out, wanted.seed)
     sources, targets = _sides(splits.train, config)
     tokenizers = _tokenizers(run, lambda: given or _train(config, sources, targets))
+
     valid_sources, valid_references = _sides(splits.valid, config)
+
     begin_phase(f"tokenizing {wanted.pairs:,} sentence pairs")
     store = _tokenize(sources, targets, tokenizers)
     rows = Selection.of_all(len(store))
+
     return TrainingData(
         *tokenizers,
         store=store,
@@ -272,17 +297,18 @@ def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> 
 
 
 def _sides(pairs: Sequence[phrasebook.Pair], config: RunConfig) -> tuple[list[str], list[str]]:
-    """French and English; models of plain text find English on both sides."""
+    """French and English; for a model of plain text, English on both sides."""
     targets = [pair.target for pair in pairs]
     return ([pair.source for pair in pairs] if config.model.translates else targets), targets
 
 
 def _tokenizers(run: Path, make: Callable[[], Tokenizers]) -> Tokenizers:
-    """The run's tokenizers: found whole in its folder, or made and put there."""
+    """The run's tokenizers: verified and loaded from its folder, or made and saved there."""
     folder = run / TOKENIZER_FOLDER
     if folder.exists():
         verify_folder(folder)
         return load_tokenizers(folder)
+
     tokenizers = make()
     write_folder(
         folder, lambda inner: save_tokenizers(inner, *tokenizers), details={"kind": "tokenizer"}
@@ -304,11 +330,12 @@ def _tokenize(sources: list[str], targets: list[str], tokenizers: Tokenizers) ->
 
 
 def _fitting(store: TokenStore, max_length: int) -> TokenStore:
-    """Without the pairs that training would have dropped too; they are counted in a warning."""
+    """``store`` without the pairs that training would drop as too long; a warning counts them."""
     longest = np.maximum(store.source_lengths, store.target_lengths)
     kept = np.flatnonzero(longest <= max_length)
     if len(kept) == len(store):
         return store
+
     _log.warning(
         "%d of %d validation pairs are longer than data.max_length = %d tokens and do not count"
         " in the validation loss",
@@ -316,8 +343,10 @@ def _fitting(store: TokenStore, max_length: int) -> TokenStore:
         len(store),
         max_length,
     )
+
     if not len(kept):
         raise DataError(f"no validation pair has at most data.max_length = {max_length} tokens")
+
     pairs = [store.pair(int(index)) for index in kept]
     return TokenStore.from_pairs(
         [source.tolist() for source, _ in pairs], [target.tolist() for _, target in pairs]
@@ -325,22 +354,26 @@ def _fitting(store: TokenStore, max_length: int) -> TokenStore:
 
 
 def held_out_count(pairs: int) -> int:
-    """How many of so many pairs are held out to validate on, when no file of them is named."""
+    """How many of ``pairs`` training pairs are held out if no validation file is named."""
     return min(_MOST_HELD_OUT, max(1, round(_HELD_OUT_SHARE * pairs)))
 
 
 def _hold_out(
     store: TokenStore, tokenizers: Tokenizers, seed: int
 ) -> tuple[Selection, list[str], list[str]]:
-    """Split off pairs to validate on, when no file of them was named."""
+    """Split off pairs to validate on: the rows to train on, and the texts of both sides."""
     count = held_out_count(len(store))
     random = np.random.Generator(np.random.PCG64(seed))
+
     if len(store) <= _PERMUTED_AT_ONCE:
         drawn = random.permutation(len(store))[:count]
     else:
         drawn = random.choice(len(store), count, replace=False)
-    held_out = np.sort(drawn)
+    held_out = np.sort(drawn)  # as Selection needs them
+
     _log.warning("no validation files named: %d of %d pairs are held out", count, len(store))
+
+    # The files are not read again: the text is what the ids decode to.
     source_tokenizer, target_tokenizer = tokenizers
     pairs = [store.pair(int(index)) for index in held_out]
     sources = [source_tokenizer.decode(source.tolist()) for source, _ in pairs]
@@ -349,7 +382,7 @@ def _hold_out(
 
 
 def _mixture(config: DataConfig, sizes: list[int], seed: int) -> Mixture | None:
-    """What the config says of shares; files of which nothing is left have none."""
+    """The shares that the config asks for, if any. Raises DataError for a file without pairs."""
     if not config.weights and config.temperature is None:
         return None
     if 0 in sizes:

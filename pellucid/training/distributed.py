@@ -1,4 +1,9 @@
-"""Training in several processes: shares of an update, sharded parameters, random numbers."""
+"""Training in several processes: data parallelism, sharded models and random numbers.
+
+``ProcessGroup`` divides the batches of an update and sums the gradients; ``begin_stream`` and
+``restore_stream`` give each process random numbers of its own; ``shard_model`` and the functions
+after it deal with models that FSDP splits among the processes.
+"""
 
 import dataclasses
 import hashlib
@@ -23,7 +28,7 @@ from pellucid.text.batching import Batch
 from pellucid.training.config import RunConfig, TrainingConfig
 
 _BUCKET_SIZE = 1 << 23
-"""Numbers that travel together: enough to fill a network, little beside a model."""
+"""Numbers that one all-reduce sums: enough to use a network well, few compared to a model."""
 
 _log = logging.getLogger("pellucid")
 
@@ -32,53 +37,60 @@ _Indices = npt.NDArray[np.int64]
 
 @dataclasses.dataclass(frozen=True)
 class Share:
-    """What one process learns from, of one batch."""
+    """The sentences of one batch that one process computes gradients of."""
 
     place: int
-    """Which of the update's batches."""
+    """The batch's number within the update."""
     indices: _Indices
     is_blank: bool = False
-    """Whether these sentences teach nothing and are there to be gone through."""
+    """Whether the sentences only keep this process in step with the others, without labels."""
 
     def taught(self, batch: Batch) -> Batch:
-        """``batch``, made of these indices, without its labels if it is to teach nothing."""
+        """``batch``, made of these indices; without labels if the share is blank."""
         if not self.is_blank:
             return batch
+
+        # Padding has no loss: the forward and backward pass happen, and their gradients are zero.
         labels = torch.full_like(batch.labels, PAD_ID)
         return dataclasses.replace(batch, labels=labels, target_token_count=0)
 
 
 @dataclasses.dataclass(frozen=True)
 class ProcessGroup:
-    """The processes that learn one model."""
+    """The processes that train one model together."""
 
     world: World
     is_sharded: bool = False
-    """Whether each holds a part of the model (``fsdp``), not the whole of it."""
+    """Whether each process holds a shard of the model (``fsdp``) instead of a copy."""
 
     def share(self, batches: Sequence[_Indices]) -> list[Share]:
-        """This process's part of the batches of one update; as many shares for each process.
+        """This process's part of the batches of one update; every process gets as many shares.
 
-        Whole batches are dealt out while there is one for everybody; the sentences of each that
-        is left over are dealt out singly. A process that gets no sentence of one is given a
-        sentence that teaches nothing, as all must go through the model equally often.
+        Whole batches are dealt out while there is one for every process. The sentences of each
+        remaining batch are divided among all processes; one that gets no sentence of it gets a
+        blank share, because with FSDP every forward and backward pass needs all processes.
         """
         rank, size = self.world.rank, self.world.size
+
         dealt = len(batches) - len(batches) % size
         mine = [Share(place, batches[place]) for place in range(rank, dealt, size)]
+
+        # Every size-th sentence: a batch is sorted by length, so each process pads about as little.
         for place in range(dealt, len(batches)):
             rows = batches[place][rank::size]
             mine.append(Share(place, rows) if len(rows) else Share(place, batches[place][:1], True))
+
         return mine
 
     def sum_gradients(self, model: nn.Module, figures: Tensor) -> Tensor:
-        """Make each gradient, and each of ``figures``, the sum of all processes'; the figures.
+        """Sum the gradients and ``figures`` over all processes, in place; return the figures.
 
-        To be called once between the last backward pass of an update and all that is done with
-        its gradients. Under ``fsdp`` the backward pass has summed the gradients already.
+        Must be called once, after the last backward pass of an update and before its gradients are
+        used. With ``fsdp`` the backward pass has summed the gradients already.
         """
         if self.world.is_alone:
             return figures
+
         if not self.is_sharded:
             learned = [each for each in model.parameters() if each.requires_grad]
             self._fill_gaps(learned)
@@ -86,13 +98,15 @@ class ProcessGroup:
         return self.world.sum(figures)
 
     def whole_norm(self, norm: Tensor) -> Tensor:
-        """The 2-norm over the whole model, of which this is the norm over the part held here."""
+        """The 2-norm over the whole model, from the norm over this process's shard."""
         return self.world.sum(norm.square()).sqrt() if self.is_sharded else norm
 
     def agree(self, asked: str | None, seconds: float) -> tuple[str | None, float]:
-        """Whether anybody was asked to stop, and the time by the first process's clock."""
+        """The first reason to stop that any process has, and the time by the first one's clock."""
         if self.world.is_alone:
             return asked, seconds
+
+        # One message for both; repr keeps every bit of the float.
         told = self.world.gather(f"{seconds!r} {asked or ''}".encode())
         clocks, reasons = zip(*(each.decode().split(" ", 1) for each in told), strict=True)
         return next(filter(None, reasons), None), float(clocks[0])
@@ -101,10 +115,14 @@ class ProcessGroup:
         """Raise PellucidError in every process if one holds other parameters than the first."""
         if self.world.is_alone or self.is_sharded:
             return
+
+        # The bytes are hashed, not the values compared: replicas must agree in every bit, or they
+        # drift apart without an error. uint8 because NumPy has no bfloat16.
         digest = hashlib.sha256()
         for parameter in model.parameters():
             content = parameter.detach().cpu().contiguous().view(-1).view(torch.uint8)
             digest.update(content.numpy().tobytes())
+
         told = self.world.gather(digest.digest())
         other = [rank for rank, each in enumerate(told) if each != told[0]]
         if other:
@@ -115,20 +133,25 @@ class ProcessGroup:
             )
 
     def _fill_gaps(self, learned: list[nn.Parameter]) -> None:
-        """Give zeros to a parameter that this process did not use and another did."""
+        """Give zero gradients to parameters that another process used and this one did not.
+
+        Layer drop leaves out other layers in each process. A parameter that no process used keeps
+        no gradient, so that the optimizer leaves it alone, as it does in a single process.
+        """
         used = bytes(each.grad is not None for each in learned)
         used_anywhere = [any(column) for column in zip(*self.world.gather(used), strict=True)]
+
         for parameter, is_used in zip(learned, used_anywhere, strict=True):
             if is_used and parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
 
 
 ALONE = ProcessGroup(World())
-"""One process."""
+"""A single process."""
 
 
 def process_group_of(config: TrainingConfig, world: World) -> ProcessGroup:
-    """How the processes of ``world`` work together: of several, all learn one model."""
+    """The process group of a run: all processes of ``world`` train one model."""
     if not world.is_alone:
         splits = "the model and the batches" if config.sharding == "fsdp" else "the batches"
         _log.info("%d processes share %s of every update", world.size, splits)
@@ -136,12 +159,13 @@ def process_group_of(config: TrainingConfig, world: World) -> ProcessGroup:
 
 
 def _sum_all(tensors: Sequence[Tensor]) -> None:
-    """Sum over all processes in place, while one bucket travels the next is packed."""
+    """Sum tensors over all processes in place; while one bucket is summed the next is packed."""
     with lost_is_told(), torch.no_grad():
         travelling = None
         for bucket in _buckets(tensors):
             flat = torch.cat([each.reshape(-1) for each in bucket])
             work = dist.all_reduce(flat, async_op=True)
+
             if travelling is not None:
                 _unpack(*travelling)
             travelling = bucket, flat, work
@@ -150,6 +174,7 @@ def _sum_all(tensors: Sequence[Tensor]) -> None:
 
 
 def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+    """The tensors in order, in groups of one dtype that are small enough for one all-reduce."""
     bucket: list[Tensor] = []
     for tensor in tensors:
         if bucket and (
@@ -164,7 +189,9 @@ def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
 
 
 def _unpack(bucket: list[Tensor], flat: Tensor, work: dist.Work) -> None:
+    """Copy a bucket's sums back to its tensors, when they are there."""
     work.wait()
+
     parts = torch.split(flat, [each.numel() for each in bucket])
     torch._foreach_copy_(
         bucket, [part.view_as(each) for part, each in zip(parts, bucket, strict=True)]
@@ -172,10 +199,17 @@ def _unpack(bucket: list[Tensor], flat: Tensor, work: dist.Work) -> None:
 
 
 def begin_stream(model: SequenceModel, seed: int, world: World, step: int = 0) -> None:
-    """Begin the stream of this process, for a run that is at ``step``."""
+    """Seed this process's random numbers, for a run that is at ``step``.
+
+    The first process draws what a single process would; each other has a stream of its own, as
+    the same dropout masks everywhere would be correlated noise in the summed gradient.
+    """
     if world.is_first:
         model.dropout_source.seed(seed)
         return
+
+    # The step is part of the key: a process that joins a resumed run must not draw again what its
+    # rank drew at the beginning.
     place = (world.rank, step)
     model.dropout_source.seed(seed, place)
     own = np.random.SeedSequence(seed, spawn_key=place).generate_state(1, np.uint64)
@@ -183,7 +217,7 @@ def begin_stream(model: SequenceModel, seed: int, world: World, step: int = 0) -
 
 
 def streams_of_all(model: SequenceModel, world: World) -> list[dict[str, Any]]:
-    """Where the stream of every process stands, by rank, as plain values."""
+    """The states of every process's random generators, by rank, as values that JSON can hold."""
     return world.gather_values(
         {
             "dropout": model.dropout_source.state(),
@@ -194,12 +228,13 @@ def streams_of_all(model: SequenceModel, world: World) -> list[dict[str, Any]]:
 
 
 def restore_stream(model: SequenceModel, state: Mapping[str, Any], seed: int, world: World) -> None:
-    """Go on where a checkpoint's ``state`` left the stream of this process.
+    """Restore this process's random generators from a checkpoint's ``state``.
 
-    One process goes on with the first stream. A process that has no stream there, as there are
-    more of them now, begins one.
+    A single process takes the first stream. If there are more processes than the checkpoint has
+    streams, each additional one begins its own.
     """
-    streams = state.get("streams", ())
+    streams = state.get("streams", ())  # saved by several processes only
+
     if world.rank < len(streams):
         own = streams[world.rank]
         model.dropout_source.restore(own["dropout"])
@@ -252,27 +287,33 @@ def check_can_be_sharded(config: RunConfig) -> None:
 
 
 def shard_model(model: SequenceModel, world: World, device: str) -> None:
-    """Split ``model`` in place: each block by itself, and the rest together.
+    """Shard ``model`` over the processes in place (FSDP), block by block and the rest together.
 
-    Gradients become sums over the processes, not means.
+    Source: Zhao et al. (2023), arXiv:2304.11277.
+    A block's parameters are gathered only while it computes. Gradients become sums over the
+    processes, not means, because losses here are sums over tokens.
     """
     from torch.distributed.device_mesh import init_device_mesh  # takes a second to import
     from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 
     mesh = init_device_mesh(torch.device(device).type, (world.size,))
     blocks = [each for each in model.modules() if isinstance(each, EncoderLayer | DecoderLayer)]
+
+    # The blocks first: the call for the whole model takes the parameters that are left.
     for part in (*blocks, model):
         fully_shard(part, mesh=mesh)
         assert isinstance(part, FSDPModule)
         part.set_gradient_divide_factor(1.0)
-        part.set_force_sum_reduction_for_comms(True)  # gloo knows no other
+        part.set_force_sum_reduction_for_comms(True)  # gloo has no other
+
+    # FSDP gathers parameters around forward() alone, unless other methods are registered.
     for method in ("loss", "output_states"):  # what objectives call
         if hasattr(model, method):
             register_fsdp_forward_method(model, method)
 
 
 def local(tensor: Tensor) -> Tensor:
-    """The rows of ``tensor`` that this process holds, in the same memory; all if it is whole."""
+    """The rows of ``tensor`` that this process holds, in the same memory; all if not sharded."""
     to_local = getattr(tensor.detach(), "to_local", None)
     rows: Tensor = tensor.detach() if to_local is None else to_local()
     return rows
@@ -284,12 +325,14 @@ def local_tensors(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def like(whole: Tensor, rows: Tensor) -> Tensor:
-    """``rows`` of this process as a part of a tensor that is split as ``whole`` is."""
+    """This process's ``rows`` as the shard of a tensor that is sharded as ``whole`` is."""
     if not hasattr(whole, "to_local"):
         return rows
+
     from torch.distributed.tensor import DTensor
 
     assert isinstance(whole, DTensor)
+    # Shape and stride are passed because they do not follow from one shard: the last is shorter.
     return DTensor.from_local(
         rows,
         whole.device_mesh,
@@ -301,20 +344,25 @@ def like(whole: Tensor, rows: Tensor) -> Tensor:
 
 
 def whole_model(model: SequenceModel, process_group: ProcessGroup) -> SequenceModel:
-    """The model as one that the first process can use by itself; all processes must ask for it.
+    """The whole model for the first process; every process must call this.
 
-    If it is split, a copy is gathered, one parameter at a time. The others get their own part back.
+    From a sharded model a copy is gathered, one parameter at a time, so that the other processes
+    never hold more than one whole parameter; they get ``model`` back.
     """
     if not process_group.is_sharded:
         return model
+
     sizes = model.source_vocabulary_size, model.target_vocabulary_size
     whole = build_unfilled(model.config, *sizes) if process_group.world.is_first else None
     any_part = next(model.parameters())
     slots = {} if whole is None else model_tensors(whole.to(any_part.device, any_part.dtype))
+
+    # Gathering is collective: every process goes through all parameters in the same order.
     for name, part in model_tensors(model).items():
         parameter: Tensor = getattr(part.detach(), "full_tensor")()  # noqa: B009  # a DTensor's own
         if whole is not None:
             slots[name].data.copy_(parameter)
+
     return model if whole is None else whole
 
 

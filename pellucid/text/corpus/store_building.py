@@ -1,4 +1,4 @@
-"""Files of sentence pairs become a token store, once; the next run finds it again."""
+"""``build_store``: tokenize files of sentence pairs into a store, or find the one made before."""
 
 import contextlib
 import dataclasses
@@ -33,9 +33,9 @@ from pellucid.text.tokenizers.interface import Tokenizer
 
 _log = logging.getLogger("pellucid")
 _FORMAT = 2
-"""Of the files of a store; a store of another format is not found, and made again."""
+"""Version of the files of a store; a store of another version is not found, and made again."""
 _RECIPE_VERSION = 1
-"""Of what decides the pairs in it."""
+"""Version of the rules by which pairs are kept; hashed into the fingerprint."""
 _TELL_EVERY = 1_000_000
 """Pairs between two lines of progress."""
 
@@ -48,19 +48,20 @@ def build_store(
     *,
     workers: int | None = None,
 ) -> TokenStore:
-    """The store of these files, from ``cache`` if it is there unchanged, else made now.
+    """The store of these files: opened from ``cache`` if it is there and intact, else made.
 
-    It lies in a folder named by a hash over the files' bytes, the tokenizers and ``max_length``,
-    so nothing outdated is ever found. Pairs with a blank side and pairs with more than
-    ``max_length`` tokens on a side are dropped, counted and reported by a logged warning.
-    ``workers`` processes make it (by default one for each core, none for a small corpus), always
-    the same bytes. Memory does not grow with the corpus.
+    Its folder is named by a hash over the files' bytes, the tokenizers and ``max_length``, so an
+    outdated store is never found. Pairs with a blank side and pairs with more than ``max_length``
+    tokens on a side are dropped, counted and reported by a logged warning. ``workers`` processes
+    tokenize (by default one for each core, none for a small corpus); the bytes do not depend on
+    their number, nor the memory on the size of the corpus.
 
     Raises as ``iterate_pairs`` does, DataError if no pair is left, WriteError.
     """
     recipe = _Recipe(files, tokenizers, max_length, workers)
     fingerprint = recipe.fingerprint(KnownFiles(cache))
     folder = cache / f"store-{_FORMAT}-{fingerprint[:32]}"
+
     try:
         store = TokenStore.open(folder)
         _log.info("reusing the tokenized corpus in %s", folder)
@@ -71,22 +72,28 @@ def build_store(
         _log.warning("%s; tokenizing again", error)
         write_folder(folder, recipe.fill, details={"fingerprint": fingerprint})
         store = TokenStore.open(folder)
+
     _warn(store.report, files, max_length)
     return store
 
 
 @dataclasses.dataclass(frozen=True)
 class _Recipe:
+    """What a store is made of, and how."""
+
     files: PairFiles
     tokenizers: tuple[Tokenizer, Tokenizer]
     max_length: int
     workers: int | None
 
     def fingerprint(self, known: KnownFiles) -> str:
-        """SHA-256 over all that decides the content of the store."""
+        """SHA-256 over everything that decides the content of the store."""
         for path in self.files.all:
             if not path.is_file():
                 raise InputMissingError(f"cannot read {path}: not a file")
+
+        # Of each name only the suffix counts, which decides how the file is read: a file that was
+        # moved or renamed is still known.
         try:
             sources, targets = (
                 [[path.suffix, known.sha256_of(path)] for path in paths]
@@ -94,6 +101,7 @@ class _Recipe:
             )
         except OSError as error:
             raise InputMissingError(f"cannot read {error.filename}: {error.strerror}") from error
+
         recipe: dict[str, object] = {
             "version": _RECIPE_VERSION,
             "sources": sources,
@@ -102,8 +110,9 @@ class _Recipe:
             "tokenizers": [tokenizer.fingerprint for tokenizer in self.tokenizers],
             "max_length": self.max_length,
         }
-        if self.files.is_text:
+        if self.files.is_text:  # not added as False: earlier stores of pairs keep their fingerprint
             recipe["is_text"] = True
+
         return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()
 
     def fill(self, folder: Path) -> None:
@@ -111,6 +120,9 @@ class _Recipe:
         types = [_type_for(tokenizer.vocabulary_size - 1) for tokenizer in self.tokenizers]
         layout = StoreLayout(types[0], types[1], _type_for(self.max_length + 1))
         tokenizing = Tokenizing(self.files, self.tokenizers, layout, self.max_length)
+
+        # Chunks arrive in the order of the files, however many processes tokenize, and each is
+        # written before the next is taken. Closing ends the processes if writing fails.
         tally = _Tally([0] * len(self.files.sources))
         with (
             _RowWriter(folder, "source") as sources,
@@ -121,22 +133,25 @@ class _Recipe:
                 for writer, (ids, lengths) in zip((sources, targets), chunk.sides, strict=True):
                     writer.append(ids, lengths)
                 tally.add(chunk)
+
         if not tally.kept:
             raise DataError(
                 f"none of the {tally.read} pairs in {self.files.sources[0]} can be used:"
                 f" {tally.empty} have a blank side, {tally.read - tally.empty} have more than"
                 f" {self.max_length} tokens (data.max_length)"
             )
+
         report = StoreReport(
             tally.read, tally.kept, tally.empty, tally.read - tally.empty - tally.kept
         )
+
         layout = dataclasses.replace(layout, parts=tuple(tally.parts))
         write_file(folder / STORE_NAME, describe_store(layout, report))
 
 
 @dataclasses.dataclass
 class _Tally:
-    """What became of the pairs so far."""
+    """Counts of the pairs so far: read, kept and dropped."""
 
     parts: list[int]
     """Pairs kept of each source file."""
@@ -151,13 +166,14 @@ class _Tally:
         if self.read // _TELL_EVERY != (self.read + len(chunk.is_kept)) // _TELL_EVERY:
             millions = (self.read + len(chunk.is_kept)) // _TELL_EVERY
             begin_phase(f"tokenizing the text: {millions} million pairs")
+
         self.read += len(chunk.is_kept)
         self.empty += chunk.empty
         self.parts[chunk.part] += int(chunk.is_kept.sum())
 
 
 class _RowWriter:
-    """Appends rows of ids to one side's three files."""
+    """Appends rows of ids to the three files of one side of a store."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self._ids = (folder / f"{name}.ids").open("xb")
@@ -181,9 +197,13 @@ class _RowWriter:
         """Add rows at the end."""
         self._ids.write(ids.tobytes())
         self._lengths.write(lengths.tobytes())
+
+        # The place of every STRIDE-th row is kept, counted over all chunks: the slice starts at the
+        # first row of this chunk whose number in the file is a multiple.
         ends = np.cumsum(lengths, dtype=BEGIN_TYPE)
         begins = self._end + ends - lengths
         self._begins.write(begins[-self._count % STRIDE :: STRIDE].astype(BEGIN_TYPE).tobytes())
+
         self._count += len(lengths)
         self._end += len(ids)
 
