@@ -138,7 +138,7 @@ class HeldFile:
         self.path = path
         self._digest = digest
 
-        # Not through a symbolic link, not waiting for the writer of a pipe, not inherited by children.
+        # No symbolic link is followed, no pipe waits for its writer, no child inherits the file.
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             self._descriptor = os.open(path, flags)
