@@ -1,4 +1,4 @@
-"""Text in, translations out, in order."""
+"""Translates text: one text, a list, or a stream, in order."""
 
 import dataclasses
 import functools
@@ -33,7 +33,7 @@ _DONE_AFTERWARDS = (
     "align_head",
     "replace_unknown",
 )
-"""Settings that no engine needs to know: they are about what it found."""
+"""Settings that are applied to the result of a search, so that no engine needs them."""
 
 
 @dataclasses.dataclass
@@ -43,17 +43,17 @@ class _Task:
     settings: DecodingConfig
     watcher: SearchWatcher | None
     split_language: str | None
-    """By whose rules lines are split into sentences; None does not split."""
+    """The language whose rules split lines into sentences; None does not split."""
     next_line: int = 1
     known: OrderedDict[Request, Translation] = dataclasses.field(default_factory=OrderedDict)
-    """Translations that may be asked for again; those used last stand at the end."""
+    """Translations that may be needed again, the most recently used last."""
 
 
 class Translator:
-    """Translates text with one bundle, which it never changes; any number of threads may call.
+    """Translates text with one bundle, which it never changes; safe to call from several threads.
 
-    Its caller may change the model, ``translator.bundle.model``: the next translation is that of
-    the changed model, whichever engine searches.
+    The caller may change the model, ``translator.bundle.model``: the next translation comes from
+    the changed model, with every engine.
     """
 
     def __init__(
@@ -65,11 +65,11 @@ class Translator:
         split: bool = False,
         source_language: str = UNKNOWN,
     ) -> None:
-        """Search with ``engine``, or with PyTorch if none is given.
+        """Search with ``engine``, by default PyTorch.
 
         ``split``: whether a line of several sentences is translated sentence by sentence, by the
         rules of ``source_language`` (a code such as ``en``), unless a call says otherwise.
-        ``pellucid.load`` sets both as the bundle's manifest and settings tell.
+        ``pellucid.load`` sets both from the bundle's manifest and settings.
         """
         self._bundle = bundle
         self.settings = settings
@@ -81,8 +81,8 @@ class Translator:
     def bundle(self) -> Translatable:
         """The model and its tokenizers.
 
-        Once it was asked for, each search with a converted copy of the model first compares the
-        parameters with those that were converted, which takes one pass over them.
+        After the first access, each search with a converted copy of the model first compares the
+        parameters with the converted ones, which takes one pass over them.
         """
         self.engine.follow(self._bundle)
         return self._bundle
@@ -151,16 +151,16 @@ class Translator:
         """Translate one text, a list or tuple of them, or any other iterable as it comes.
 
         A string gives a Translation, a list or tuple a list, anything else an iterator that
-        reads ``stream_lines`` ahead. A ``Request`` is a text with demands of its own. The order
-        is kept. Text of spaces, or of nothing, gives an empty translation; text longer than the
-        model can take is cut, with a warning that names its line. ``settings`` go in place of
-        the translator's, and what is given by name before either. With ``split`` a text of
-        several sentences is translated sentence by sentence and joined again, unless its request
-        has a prefix or required phrases; None does as the translator was made to. The ``watcher``
-        is called at every step of the search and may end it.
+        reads ``stream_lines`` ahead. A ``Request`` is a text with constraints of its own. The
+        order is kept. Empty or blank text gives an empty translation; text longer than the model
+        can take is cut, with a warning that names its line. ``settings`` replace the
+        translator's, and keyword arguments override both. With ``split`` a text of several
+        sentences is translated sentence by sentence and joined again, unless its request has a
+        prefix or required phrases; None takes the translator's own ``split``. The ``watcher`` is
+        called at every step of the search and may end it.
 
-        Raises ConfigError for a setting out of its range, DataError for what is not text or
-        what the model cannot say.
+        Raises ConfigError for a setting out of its range, DataError for input that is not text or
+        for a required word that the model cannot generate.
         """
         settings = (settings or self.settings).having(
             beam_size=beam_size,
@@ -168,8 +168,10 @@ class Translator:
             length_penalty=length_penalty,
             max_length=max_length,
         )
+
         splits = self.split if split is None else split
         task = _Task(settings, watcher, self.source_language if splits else None)
+
         if isinstance(texts, str | Request):
             return self._translate([texts], task)[0]
         if isinstance(texts, list | tuple):
@@ -188,12 +190,14 @@ class Translator:
             )
         check_texts(sources, 1)
         check_texts(targets, 1)
+        # imported here, as it imports torch, which a converted copy does not need
         from pellucid.decoding.search.scoring import score_lines
 
         bundle, limit = self._bundle, source_limit(self._bundle, self.settings)
         read = read_sources(sources, bundle.source_tokenizer, limit, itertools.count(1))
         sources_ids = [ids[:limit] for ids in read]
         targets_ids = bundle.target_tokenizer.encode_batch(targets)
+
         scored = score_lines(bundle, sources_ids, targets_ids, self.settings)
         return [
             Translation(
@@ -218,8 +222,8 @@ class Translator:
     ) -> list[Alternative]:
         """The ``count`` likeliest tokens after a prefix, and the best translation with each.
 
-        ``prefix_tokens`` are pieces as in ``Translation.tokens``. Fewer are given where the
-        model sees no more. Raises DataError for an unknown token, a prefix that leaves no room
+        ``prefix_tokens`` are pieces as in ``Translation.tokens``. Fewer are returned where the
+        model has no more. Raises DataError for an unknown token, a prefix that leaves no room
         for another token or a source without a word, ConfigError for a count below 1, and what
         the watcher raises.
         """
@@ -230,24 +234,31 @@ class Translator:
     def _stream(self, texts: Iterator[str | Request], task: "_Task") -> Iterator[Translation]:
         while lines := list(itertools.islice(texts, task.settings.stream_lines)):
             yield from self._translate(lines, task)
+            # after a batch and not within it, so that a batch finds all that it just translated
             while len(task.known) > task.settings.cache_lines:
                 task.known.popitem(last=False)
 
     def _translate(self, lines: Sequence[str | Request], task: "_Task") -> list[Translation]:
-        """One translation for each line; what is known is not translated again."""
+        """One translation for each line; lines that are known are not translated again."""
         wanted = as_requests(lines, task.settings, task.next_line)
         split = [SplitLine.of(request, task.split_language) for request in wanted]
         requests = [request for line in split for request in line.requests]
+
         numbers = [n for n, line in enumerate(split, task.next_line) for _ in line.requests]
         read = read_requests(requests, self._bundle, task.settings, numbers)
+
+        # a dict, so that lines that repeat within a batch are translated once
         new = {line.request: line for line in read if line.request not in task.known}
         found = translate_lines(
             list(new.values()), self._bundle, task.settings, self.engine, task.watcher
         )
         task.known.update(zip(new, found, strict=True))
+
+        # the least recently used are dropped first
         for request in requests:
             task.known.move_to_end(request)
         task.next_line += len(lines)
+
         return [line.joined([task.known[each] for each in line.requests]) for line in split]
 
 
@@ -258,7 +269,7 @@ def translate_lines(
     engine: Engine,
     watcher: SearchWatcher | None = None,
 ) -> list[Translation]:
-    """One translation for each line, as ``engine`` finds them; order kept."""
+    """One translation for each line, found by ``engine``, in the order of the lines."""
     wanted = [line for line in lines if not line.is_blank]
     if wanted:
         found = engine.search(wanted, bundle, _searching(settings), watcher)
@@ -268,8 +279,9 @@ def translate_lines(
 
 @functools.lru_cache(maxsize=64)
 def _searching(settings: DecodingConfig) -> DecodingConfig:
-    """What the engine is to find: without that which is done with it afterwards."""
+    """The settings for the engine, without those that are applied to its result."""
     is_ranked_anew = settings.mbr or settings.coverage_penalty
+    # reranking chooses among all hypotheses of the beam, not among the n best
     count = max(settings.n_best, settings.beam_size) if is_ranked_anew else settings.n_best
     later = DecodingConfig()
     changes = {name: getattr(later, name) for name in _DONE_AFTERWARDS}

@@ -1,4 +1,4 @@
-"""All lines of a call: cut into batches of like length, each searched on a thread of its own."""
+"""Searches all lines of a call in batches of similar length, each batch on its own thread."""
 
 import functools
 import os
@@ -23,7 +23,7 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 
 _MOST_WORKERS = 8
-"""Python itself runs one thread at a time; how many more would pay was not measured."""
+"""The global interpreter lock limits how many threads pay; more than 8 were not measured."""
 
 
 def search_batches(
@@ -39,18 +39,21 @@ def search_batches(
     """
     wants_steps = watcher is not None and watcher.wants_steps
     workers = worker_count() if is_on_cpu(bundle.model) and not wants_steps else 1
+
+    # memory grows with the hypotheses of a sentence, so a batch has fewer sentences
     width = max(settings.beam_size, settings.n_best)
     lengths = [len(line.source_ids) for line in lines]
     batches = token_batches(lengths, settings.batch_tokens // width, at_least=workers)
 
     def search_batch(batch: Sequence[int]) -> list[list[Hypothesis]]:
-        with torch.inference_mode():  # holds for one thread
+        with torch.inference_mode():  # the mode belongs to a thread, so every worker enters it
             return search_lines([lines[index] for index in batch], bundle, settings, watcher)
 
     results: dict[int, list[Hypothesis]] = {}
     with inference(bundle.model):
         for batch, found in run_tasks(search_batch, list(batches), workers):
             results.update(zip(batch, found, strict=True))
+
     return [results[index] for index in range(len(lines))]
 
 
@@ -60,7 +63,7 @@ def search_lines(
     settings: DecodingConfig,
     watcher: SearchWatcher | None = None,
 ) -> list[list[Hypothesis]]:
-    """What the search finds for each line, best first."""
+    """The hypotheses of each line, best first."""
     source = pad_sources([line.source_ids for line in lines], bundle.model)
     demands = make_demands(lines, bundle, settings)
     if isinstance(bundle.model, Ensemble):
@@ -71,7 +74,7 @@ def search_lines(
 def make_demands(
     lines: Sequence[ReadLine], bundle: Translatable, settings: DecodingConfig
 ) -> Demands:
-    """What is asked of the translations of these lines, in ids."""
+    """The constraints on the translations of these lines, in ids."""
     tokenizer = bundle.target_tokenizer
     has_musts = any(line.must_ids for line in lines)
     return Demands(
@@ -83,10 +86,10 @@ def make_demands(
 
 
 def worker_count() -> int:
-    """How many batches are worked on at a time: one for each thread that PyTorch may use.
+    """How many batches are searched at a time: one for each thread that PyTorch may use.
 
-    A step of a search is many small products. One thread for each batch takes them side by side
-    without waiting; two threads for one batch wait for each other after every product.
+    A step of a search is many small products. With one thread for each batch no thread waits for
+    another; two threads on one batch wait for each other after every product.
     """
     return min(torch.get_num_threads(), _MOST_WORKERS)
 
@@ -94,15 +97,16 @@ def worker_count() -> int:
 def run_tasks(
     function: Callable[[Task], Result], tasks: Sequence[Task], workers: int
 ) -> Iterator[tuple[Task, Result]]:
-    """Each task with its result, in the order in which they are ready.
+    """Yield each task with its result, in the order in which they finish.
 
-    One worker, or one task, is run by the caller. An error of a task is raised here, and tasks
-    that have not begun are left out.
+    One worker, or one task, runs on the thread of the caller. An error of a task is raised here,
+    and tasks that have not started are canceled.
     """
     if min(workers, len(tasks)) < 2:
         for task in tasks:
             yield task, function(task)
         return
+
     pool = _pool(os.getpid(), workers, max(1, torch.get_num_threads() // workers))
     futures: dict[Future[Result], Task] = {pool.submit(function, task): task for task in tasks}
     try:
@@ -115,15 +119,16 @@ def run_tasks(
 
 @functools.lru_cache(maxsize=8)
 def _pool(_process: int, workers: int, threads_each: int) -> ThreadPoolExecutor:
-    """Threads that are kept, as new ones would have to set up their kernels again.
+    """A pool of threads that is kept, as new threads would have to set up their kernels again.
 
-    A pool does not survive a fork, so it belongs to a process.
+    Threads do not survive a fork, so each process has its own pool.
     """
     before = torch.get_num_threads()
+    # no thread can take a second ``begin`` before all have run theirs
     are_ready = threading.Barrier(workers + 1)
 
     def begin() -> None:
-        torch.get_num_threads()  # or PyTorch would set the number at the thread's first product
+        torch.get_num_threads()  # or PyTorch would set the number at the first product
         torch.set_num_threads(threads_each)
         are_ready.wait()
 
@@ -131,6 +136,7 @@ def _pool(_process: int, workers: int, threads_each: int) -> ThreadPoolExecutor:
     for _ in range(workers):
         pool.submit(begin)
     are_ready.wait()
-    # the number holds for the thread that sets it, but is also what later threads begin with
+
+    # the number holds for the thread that sets it, but is also the default of later threads
     torch.set_num_threads(before)
     return pool

@@ -1,4 +1,4 @@
-"""Which tokens may come next: the one place where log-probabilities are ruled out."""
+"""Which tokens may come next: the one place where log-probabilities become -inf."""
 
 import dataclasses
 import functools
@@ -14,28 +14,28 @@ from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.search.model import MemoryT, Searchable
 
 IMPOSSIBLE_LOG_PROB = -1e30
-"""Stands for log 0 where a token is forced: finite, so that sums, comparisons and JSON hold."""
+"""Replaces log 0 where a token is forced. It is finite, so sums, comparisons and JSON work."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Demands:
-    """What is asked of the translations beyond the settings, in ids."""
+    """The constraints on the translations beyond the settings, in ids."""
 
     banned: tuple[tuple[int, ...], ...] = ()
     """Sequences that no translation contains."""
     prefixes: tuple[tuple[int, ...], ...] = ()
-    """What each sentence's translation begins with; empty if none is asked for."""
+    """The forced prefix of each sentence's translation; empty if there is none."""
     musts: tuple[tuple[tuple[int, ...], ...], ...] = ()
-    """The phrases that each sentence's translation contains; empty if none are asked for."""
+    """The required phrases of each sentence's translation; empty if there are none."""
     continues_word: frozenset[int] = frozenset()
-    """Tokens that never follow a phrase of ``musts``: with them it would be another word."""
+    """Tokens that may not follow a phrase of ``musts``, as they would make its last word longer."""
 
     @functools.cached_property
     def banned_after(self) -> dict[tuple[int, ...], list[int]]:
-        """The last tokens of the banned sequences by all tokens before them.
+        """The last tokens of the banned sequences, keyed by the tokens before them.
 
-        A phrase has up to a thousand spellings. Looking a hypothesis up costs the same for one
-        sequence and for all of them.
+        A phrase has up to a thousand spellings. A look-up costs the same for one sequence and for
+        all of them.
         """
         table: dict[tuple[int, ...], list[int]] = {}
         for sequence in self.banned:
@@ -48,7 +48,7 @@ NO_DEMANDS = Demands()
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """Settings and demands, ready to be applied at each step."""
+    """Settings and constraints, ready to be applied at each step."""
 
     limits: tuple[int, ...]
     """The most tokens of each sentence's translation; after them only STOP is allowed."""
@@ -64,23 +64,26 @@ class Rules:
         ids: Int[Tensor, "sentence beam length"],
         sentences: Sequence[int],
     ) -> Float[Tensor, "sentence beam vocabulary"]:
-        """log p(next token | ids, source), and -inf for what the rules leave out.
+        """log p(next token | ids, source), and -inf for tokens that the rules exclude.
 
-        What is allowed keeps the model's own value: nothing is shared out anew. Row i belongs to
-        input sentence ``sentences[i]``. PAD and START are never allowed; a forced prefix and a
-        forced STOP go before every other rule. The result takes the place of ``logits``: they
-        are the largest tensor of a step, and fresh memory would cost more than the logarithm.
+        Allowed tokens keep the model's log-probabilities, which are not normalized again. Row i
+        belongs to input sentence ``sentences[i]``. PAD and START are never allowed; a forced prefix
+        and a forced STOP override every other rule. ``logits`` are overwritten by the result: they
+        are the largest tensor of a step, and new memory would cost more than the logarithm.
         """
         # bfloat16 and float16 cannot sum over a vocabulary
         wide = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
         log_probs: Tensor = torch.log_softmax(wide, dim=-1, out=wide)
+
         length = ids.shape[-1]
         forced = self._forced(sentences, length)
+        # copied now, as the rules below may exclude a token that is forced
         kept = [(row, token, log_probs[row, :, token].clone()) for row, token in forced]
         if self.free_stop:
             for row, token, values in kept:
                 if token == STOP_ID and self.limits[sentences[row]] <= length:
                     values.zero_()
+
         log_probs[:, :, PAD_ID] = -torch.inf
         log_probs[:, :, START_ID] = -torch.inf
         if length < self.min_length:
@@ -89,17 +92,20 @@ class Rules:
             _forbid_repeats(log_probs, ids, self.no_repeat_ngram)
         if self.demands.banned:
             _forbid_sequences(log_probs, ids, self.demands.banned_after)
+
         for row, token, values in kept:
             log_probs[row] = -torch.inf
             log_probs[row, :, token] = values.clamp(min=IMPOSSIBLE_LOG_PROB)
+
         return log_probs
 
     def why_not(self, sentence: int, ids: Sequence[int], token: int) -> str:
-        """Which rule leaves ``token`` out after ``ids``; empty if none does."""
+        """The rule that excludes ``token`` after ``ids``, in words; empty if none does."""
         length = len(ids)
         prefix = self.demands.prefixes[sentence] if self.demands.prefixes else ()
         said = (*ids, token)
         ngram = said[length + 1 - self.no_repeat_ngram :] if self.no_repeat_ngram else ()
+        # in the order in which ``log_probs`` gives them precedence
         if length < len(prefix):
             return "" if token == prefix[length] else "the prefix asks for another token"
         if length >= self.limits[sentence]:
@@ -121,7 +127,7 @@ class Rules:
         return [self.limits[sentence] <= length for sentence in sentences]
 
     def _forced(self, sentences: Sequence[int], length: int) -> list[tuple[int, int]]:
-        """Rows that may say one token only, and which."""
+        """The rows for which one token is forced, with that token."""
         forced = []
         for row, sentence in enumerate(sentences):
             prefix = self.demands.prefixes[sentence] if self.demands.prefixes else ()
@@ -144,11 +150,13 @@ def make_rules(
     """
     source_lengths = [length - 1 for length in (source != PAD_ID).sum(dim=1).tolist()]
     limits = length_limits(source_lengths, settings, model.max_length)
+
     for prefix, limit in zip(demands.prefixes, limits, strict=bool(demands.prefixes)):
         if len(prefix) > limit:
             raise ConfigError(
                 f"a forced prefix must fit into max_length={limit} tokens, got {len(prefix)}"
             )
+
     return Rules(
         limits=tuple(limits),
         min_length=settings.min_length,
@@ -163,11 +171,11 @@ def _forbid_repeats(
     ids: Int[Tensor, "sentence beam length"],
     n: int,
 ) -> None:
-    """Rule out the tokens that would end an n-gram that was said before."""
-    ngrams = ids.unfold(-1, n, 1)  # (sentence, beam, place, n)
+    """Exclude the tokens that would complete an n-gram that the hypothesis already holds."""
+    ngrams = ids.unfold(-1, n, 1)  # (sentence, beam, position, n)
     opening = ids[:, :, ids.shape[-1] - (n - 1) :]  # (sentence, beam, n - 1)
     begins_alike = (ngrams[..., :-1] == opening[:, :, None]).all(dim=-1)
-    # where nothing matches, PAD is ruled out once more
+    # scatter needs an index everywhere: where nothing matches it is PAD, which is excluded anyway
     ends = torch.where(begins_alike, ngrams[..., -1], PAD_ID)
     log_probs.scatter_(-1, ends, -torch.inf)
 
@@ -177,7 +185,8 @@ def _forbid_sequences(
     ids: Int[Tensor, "sentence beam length"],
     banned_after: Mapping[tuple[int, ...], list[int]],
 ) -> None:
-    """Rule out the last token of each banned sequence where all others were just generated."""
+    """Exclude the last token of each banned sequence whose other tokens were just generated."""
+    # sequences of one token are excluded everywhere
     log_probs[:, :, banned_after.get((), [])] = -torch.inf
     lengths = sorted({len(opening) for opening in banned_after} - {0})
     lengths = [length for length in lengths if length <= ids.shape[-1]]

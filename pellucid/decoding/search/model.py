@@ -1,4 +1,4 @@
-"""All that a search knows of a model, and how the model is made ready for it."""
+"""The protocol of a model that can be searched, and how a model is prepared for a search."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -15,11 +15,11 @@ MemoryT = TypeVar("MemoryT")
 
 
 class Searchable(Protocol[MemoryT]):
-    """What can be searched: any ``Seq2Seq``, and an ensemble of them."""
+    """A model that can be searched: any ``Seq2Seq``, or an ensemble of them."""
 
     @property
     def target_vocabulary_size(self) -> int:
-        """How many tokens it chooses from."""
+        """The number of tokens that it chooses from."""
         ...
 
     @property
@@ -32,27 +32,27 @@ class Searchable(Protocol[MemoryT]):
         ...
 
     def start(self, memory: MemoryT) -> State:
-        """A decoder that has said nothing, one beam for each sentence."""
+        """The state before the first target token, with one beam for each sentence."""
         ...
 
     def step(
         self, ids: Int[Tensor, "sentence beam"], state: State
     ) -> tuple[Float[Tensor, "sentence beam vocabulary"], State]:
-        """Feed one token to each hypothesis; the logits of the next, and the state after it."""
+        """Feed one token to each hypothesis; return the logits of the next and the new state."""
         ...
 
 
 def pad_sources(
     sources: Sequence[Sequence[int]], model: nn.Module
 ) -> Int[Tensor, "sentence source"]:
-    """Each source with its STOP, filled up to the longest, where the model is."""
+    """Each source with its STOP, padded to the longest, on the device of the model."""
     longest = max(len(ids) for ids in sources) + 1
     rows = [[*ids, STOP_ID] + [PAD_ID] * (longest - 1 - len(ids)) for ids in sources]
     return torch.tensor(rows, device=_device(model))
 
 
 def is_on_cpu(model: nn.Module) -> bool:
-    """Whether the model's products are made by this machine's processor."""
+    """Whether the model computes on the CPU."""
     return _device(model).type == "cpu"
 
 
@@ -63,7 +63,8 @@ def _device(model: nn.Module) -> torch.device:
 
 @contextlib.contextmanager
 def inference(model: nn.Module) -> Iterator[None]:
-    """No gradients and no dropout inside; a model in training goes back to it as it was."""
+    """Disable gradients and dropout inside; modules in training mode return to it afterwards."""
+    # module by module, as ``model.train()`` would also set those that were in evaluation mode
     training = [module for module in model.modules() if module.training]
     for module in training:
         module.training = False

@@ -1,7 +1,7 @@
-"""Words that must appear: a beam shared out by how much of them has been said.
+"""Required phrases (lexical constraints): the beam is divided by how much of them is generated.
 
-Dynamic beam allocation, Post and Vilar (2018), arXiv:1804.06609, §3: hypotheses stand in banks by
-the number of demanded tokens that they hold, and every bank keeps a part of the beam.
+Dynamic beam allocation, Post and Vilar (2018), arXiv:1804.06609, §3: hypotheses are grouped into
+banks by the number of required tokens that they hold, and every bank keeps a part of the beam.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ class Must:
 
     phrases: tuple[tuple[int, ...], ...]
     continues_word: frozenset[int]
-    """Tokens that, after a phrase, would make its last word another word."""
+    """Tokens that would make the last word of a phrase longer, and so another word."""
 
     @property
     def token_count(self) -> int:
@@ -35,34 +35,37 @@ class Must:
 
     @functools.cached_property
     def overlap(self) -> bool:
-        """Whether one phrase can begin in another, so that both take fewer tokens together."""
+        """Whether phrases can share tokens, so that together they need fewer."""
         return any(
             _begun(one, other) or _find(one, other)
             for one, other in itertools.permutations(self.phrases, 2)
         )
 
     def left(self, ids: tuple[int, ...]) -> int:
-        """The fewest tokens with which ``ids`` would hold every phrase.
+        """The fewest tokens after which ``ids`` would hold every phrase.
 
         Exact for five missing phrases at most; more are counted in the order given.
         """
         unmet = [phrase for phrase in self.phrases if not self._holds(ids, phrase)]
+
         if not self.overlap:
             begun = max((_begun(ids, phrase) for phrase in unmet), default=0)
             return sum(map(len, unmet)) - begun
+
+        # with overlaps the order decides how many tokens are shared
         few = len(unmet) <= _MOST_ORDERED
         orders = itertools.permutations(unmet) if few else [tuple(unmet)]
         return min(self._with(ids, order) for order in orders) - len(ids)
 
     def _with(self, ids: tuple[int, ...], phrases: Sequence[tuple[int, ...]]) -> int:
-        """How long ``ids`` is after saying these phrases in this order."""
+        """The length of ``ids`` after these phrases are appended in this order."""
         for phrase in phrases:
             if not self._holds(ids, phrase):
                 ids += phrase[_begun(ids, phrase) :]
         return len(ids)
 
     def helpful(self, ids: tuple[int, ...]) -> set[int]:
-        """The tokens that begin a phrase that is missing, or go on with it."""
+        """The tokens that begin or continue a missing phrase."""
         return {
             phrase[place]
             for phrase in self.phrases
@@ -73,6 +76,7 @@ class Must:
     def _holds(self, ids: tuple[int, ...], phrase: tuple[int, ...]) -> bool:
         for first in range(len(ids) - len(phrase) + 1):
             end = first + len(phrase)
+            # a phrase counts only where its last word ends
             if ids[first:end] == phrase and (
                 end == len(ids) or ids[end] not in self.continues_word
             ):
@@ -81,7 +85,7 @@ class Must:
 
 
 def make_musts(demands: Demands, limits: Sequence[int]) -> list[Must | None]:
-    """What each sentence must hold, or None. Raises ConfigError if it cannot fit."""
+    """The required phrases of each sentence, or None. Raises ConfigError if they cannot fit."""
     musts: list[Must | None] = []
     for number, limit in enumerate(limits):
         phrases = demands.musts[number] if demands.musts else ()
@@ -99,15 +103,16 @@ def make_musts(demands: Demands, limits: Sequence[int]) -> list[Must | None]:
 def share_out(
     continuations: Sequence[tuple[int, ...]], size: int, must: Must, limit: int
 ) -> list[tuple[Verdict, str]]:
-    """What becomes of each continuation, best first: the beam is divided among the banks.
+    """The verdict on each continuation, best first: the beam is divided among the banks.
 
-    What no bank uses goes to the best of all others. A stop finishes only what holds every
-    phrase, and only if it is among the ``size`` best that do.
+    Places that a bank leaves free go to the best of all others. A stop finishes only a hypothesis
+    that holds every phrase, and only among the ``size`` best that do.
     """
     left = [must.left(_without_stop(ids)) for ids in continuations]
     verdicts: list[tuple[Verdict, str]] = [
         ("pruned", "not among the best of those that hold as many of the words that must appear")
     ] * len(continuations)
+
     banks: dict[int, list[int]] = {}
     complete = 0
     for place, ids in enumerate(continuations):
@@ -124,15 +129,18 @@ def share_out(
         else:
             complete += left[place] == 0
             banks.setdefault(left[place], []).append(place)
+
+    # one bank for each number of required tokens, 0 included
     share = size // (must.token_count + 1)
     chosen = {place for members in banks.values() for place in members[:share]}
     rest = sorted(place for members in banks.values() for place in members[share:])
-    # with less than a place for each bank, those that hold most go first, as they may stop soonest
+    # with less than one place for each bank, hypotheses that need the fewest tokens go first
     if not share:
         rest.sort(key=lambda place: (left[place], place))
     chosen |= set(rest[: size - len(chosen)])
     for place in chosen:
         verdicts[place] = ("goes on", "")
+
     return verdicts
 
 

@@ -1,8 +1,9 @@
-"""Beam search in the open: hypotheses in lists, every choice with its reason.
+"""General beam search: hypotheses as Python objects, every choice with its reason.
 
-It gives what ``beam_search`` gives (a law), can divide the beam among groups or among hypotheses
-that hold more or fewer of the words they must, and tells whoever listens what became of each
-candidate. A step costs a little Python for each candidate.
+A law holds it to the results of ``beam_search``. Beyond those it divides the beam among groups
+(diverse beam search) or among hypotheses by how many of the required tokens they hold (constrained
+decoding), and reports to a listener what became of each candidate. A step costs a little Python
+for each candidate.
 """
 
 import dataclasses
@@ -29,29 +30,29 @@ class Node:
     """A hypothesis."""
 
     number: int
-    """Its own among those of its sentence and group; 0 has said nothing."""
+    """Its number within its sentence and group; 0 is the root, which has no token."""
     ids: tuple[int, ...]
-    """What it said, with the stop if it stopped."""
+    """Its tokens, with the stop if it stopped."""
     log_probs: tuple[float, ...]
     total: float
-    """Their sum, as precise as the model."""
+    """Their sum, in the precision of the model."""
     row: int
-    """Where the model's state holds it."""
+    """Its row in the state of the model."""
     parent_row: int
     parent: int | None = None
-    """The number of the node that it goes on from."""
+    """The number of the node that it continues."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Candidate:
-    """A continuation that was looked at."""
+    """A continuation that was considered."""
 
     node: Node
     verdict: Verdict
     reason: str
-    """Why, in a few words; empty for what goes on."""
+    """Why, in a few words; empty for a candidate that goes on."""
     score: float | None = None
-    """Total over the length penalty, of what finished."""
+    """The total divided by the length penalty, if it finished."""
 
 
 @dataclasses.dataclass
@@ -68,7 +69,7 @@ class Group:
     next_number: int = 1
 
     def kept_count(self, settings: DecodingConfig) -> int:
-        """How many finished hypotheses are kept, the worst of which decides when to end."""
+        """How many finished hypotheses are kept; the worst of them decides when the search ends."""
         return self.size if settings.stop_bound == "current" else min(settings.n_best, self.size)
 
     def reason_to_leave(self, settings: DecodingConfig, limit: int, length: int) -> str:
@@ -81,6 +82,7 @@ class Group:
             return "enough hypotheses had finished"
         if len(self.finished) < self.kept_count(settings):
             return ""
+
         bound = max(node.total for node in self.live) / settings.bound_penalty(length + 1, limit)
         if self.finished[-1][0] >= bound:
             return "nothing that began so could still be better than what had finished"
@@ -95,18 +97,22 @@ def advance(
     must: Must | None,
     limit: int,
 ) -> list[Candidate]:
-    """Look at the best continuations of the group's hypotheses; best first, each with its fate.
+    """Choose among the best continuations of the group's hypotheses; best first, with verdicts.
 
-    ``said`` counts what the groups before said at this step.
+    ``said`` counts the tokens that the groups before chose at this step.
     """
     own = log_probs[[node.row for node in group.live]]
     totals = own + own.new_tensor([node.total for node in group.live])[:, None]
+
+    # Hamming diversity: the penalty ranks candidates, and never enters their scores
     ranked = totals - settings.diversity_strength * said if group.number else totals
     nodes = _candidates(group, own, totals, ranked, must)
+
     if must is None:
         verdicts = _by_rank(nodes, group.size)
     else:
         verdicts = share_out([node.ids for node in nodes], group.size, must, limit)
+
     candidates = []
     for node, (verdict, reason) in zip(nodes, verdicts, strict=True):
         score = None
@@ -115,9 +121,11 @@ def advance(
             group.finished.append((score, node))
             group.finished_count += 1
         candidates.append(Candidate(node, verdict, reason, score))
+
     group.finished.sort(key=lambda item: -item[0])
     del group.finished[group.kept_count(settings) :]
     group.live = [each.node for each in candidates if each.verdict == "goes on"]
+
     return candidates
 
 
@@ -128,22 +136,27 @@ def _candidates(
     ranked: Float[Tensor, "live vocabulary"],
     must: Must | None,
 ) -> list[Node]:
-    """The best continuations; with words that must appear also those that bring them nearer."""
+    """The best continuations; with required phrases also those that begin or continue one."""
     vocabulary_size = own.shape[-1]
+    # twice the size, as in ``beam_search``: enough go on even if every hypothesis stops
     values, places = best_candidates(ranked.flatten()[None], 2 * group.size)
     order = {
         place: value
         for value, place in zip(values[0].tolist(), places[0].tolist(), strict=True)
         if value != -torch.inf
     }
+
     if must is not None:
         for row, node in enumerate(group.live):
+            # the best token of each hypothesis as well (Post and Vilar, 2018, §3)
             best = int(ranked[row].argmax())
             for token in (best, *must.helpful(node.ids)):
                 place = row * vocabulary_size + token
                 value = float(ranked[row, token])
                 if value != -torch.inf:
                     order.setdefault(place, value)
+
+    # best first; ``sorted`` is stable, so equal values keep the order of ``best_candidates``
     nodes = []
     for place in sorted(order, key=lambda place: -order[place]):
         parent, token = group.live[place // vocabulary_size], place % vocabulary_size
@@ -154,17 +167,19 @@ def _candidates(
                 ids=(*parent.ids, token),
                 log_probs=(*parent.log_probs, float(own[row, token])),
                 total=float(totals[row, token]),
+                # set in ``_choose``, once the rows of all groups are known
                 row=0,
                 parent_row=parent.row,
                 parent=parent.number,
             )
         )
         group.next_number += 1
+
     return nodes
 
 
 def _by_rank(nodes: list[Node], size: int) -> list[tuple[Verdict, str]]:
-    """A stop finishes among the ``size`` best of all; of the others the ``size`` best go on."""
+    """A stop among the ``size`` best candidates finishes; the ``size`` best others go on."""
     verdicts: list[tuple[Verdict, str]] = []
     going = 0
     for rank, node in enumerate(nodes):
@@ -181,14 +196,14 @@ def _by_rank(nodes: list[Node], size: int) -> list[tuple[Verdict, str]]:
 
 
 class Listener(Protocol):
-    """Told everything that happens to the candidates of each sentence."""
+    """Receives everything that happens to the candidates of each sentence."""
 
     def considered(self, sentence: int, group: int, candidates: Sequence[Candidate]) -> None:
-        """What one group made of its candidates at one step, best first."""
+        """The candidates of one group at one step with their verdicts, best first."""
         ...
 
     def looked_ahead(self, sentence: int, group: int, step: "Outlook") -> None:
-        """What the model, and the rules after it, make of every continuation."""
+        """The logits of the model for every continuation, and what the rules allow."""
         ...
 
     def left(self, sentence: int, group: int, live: Sequence[Node], reason: str) -> None:
@@ -204,13 +219,13 @@ class Outlook:
     logits: Float[Tensor, "live vocabulary"]
     """The model's own."""
     allowed: Float[Tensor, "live vocabulary"]
-    """log p, and -inf for what the rules leave out."""
+    """log p, and -inf for tokens that the rules exclude."""
     rules: Rules
 
 
 @dataclasses.dataclass
 class _Sentence:
-    """One sentence in mid-search."""
+    """The state of the search of one sentence."""
 
     index: int
     groups: list[Group]
@@ -229,11 +244,11 @@ def open_beam_search(
     watcher: SearchWatcher | None = None,
     listener: Listener | None = None,
 ) -> list[list[Hypothesis]]:
-    """The ``n_best`` hypotheses of each sentence that fulfill every demand, best first.
+    """The ``n_best`` hypotheses of each sentence that meet every constraint, best first.
 
     With ``diverse_groups`` the groups choose one after the other at every step, and a token
-    costs ``diversity_strength`` for each time that the groups before have just said it; scores
-    are without that cost. Vijayakumar et al. (2018), algorithm 1, Hamming diversity.
+    costs ``diversity_strength`` for each time that the groups before chose it at this step;
+    scores are without that cost. Vijayakumar et al. (2018), algorithm 1, Hamming diversity.
 
     Raises as ``beam_search``, and ConfigError if the words that must appear do not fit.
     Law: tests/decoding/test_open_beam.py, equal to ``beam_search``.
@@ -244,22 +259,29 @@ def open_beam_search(
     found: list[list[Hypothesis]] = [[] for _ in active]
     state = model.start(model.encode(source))
     length = 0
+
     while active:
         if watcher is not None:
             watcher.before_step(length)
+
         ids = _table(active, source, state.beam_count)
         last = ids[:, :, -1] if length else torch.full_like(ids.sum(dim=-1), START_ID)
         logits, state = model.step(last, state)
+
         seen = logits if listener is None else logits.clone()  # the rules write in place
         allowed = rules.log_probs(seen, ids, [sentence.index for sentence in active])
+
         for row, sentence in enumerate(active):
             if listener is not None:
                 _tell(listener, sentence, logits[row], allowed[row], rules)
             _choose(sentence, allowed[row], settings, rules, listener)
+
         going = [row for row, sentence in enumerate(active) if sentence.live]
         for sentence in active:
             if not sentence.live:
                 found[sentence.index] = _read(sentence, settings)
+
+        # the state keeps only sentences that go on, and only rows that hold a hypothesis
         if going:
             parents = _parents([active[row] for row in going], going, state.beam_count)
             state = state.select(source.new_tensor(parents))
@@ -278,18 +300,20 @@ def _begin(index: int, settings: DecodingConfig, must: Must | None) -> _Sentence
 def _table(
     active: Sequence[_Sentence], source: Tensor, width: int
 ) -> Int[Tensor, "sentence beam length"]:
-    """What every row has said; rows without a hypothesis repeat the first."""
+    """The tokens of every row; a row without a hypothesis repeats the first one."""
     table = []
     for sentence in active:
         live = {node.row: list(node.ids) for node in sentence.live}
         first = next(iter(live.values()))
         table.append([live.get(row, first) for row in range(width)])
+
     length = len(table[0][0])
     return source.new_tensor(table).view(len(active), width, length)
 
 
 def _parents(going: Sequence[_Sentence], rows: Sequence[int], beam_count: int) -> list[list[int]]:
-    """For each new row, sentence by sentence, the old one it goes on from; filled up."""
+    """For each new row of each sentence the old row that it continues."""
+    # sentences with fewer hypotheses repeat their first, so that all have the same width
     width = max(len(sentence.live) for sentence in going)
     table = []
     for sentence, row in zip(going, rows, strict=True):
@@ -315,21 +339,27 @@ def _choose(
     rules: Rules,
     listener: Listener | None,
 ) -> None:
-    """One step of every group that is not done."""
+    """Run one step of every group that is not done."""
     limit = rules.limits[sentence.index]
     said = log_probs.new_zeros(log_probs.shape[-1])
     next_row = 0
     for group in sentence.groups:
         if not group.live:
             continue
+        # ``advance`` replaces the list
         before = group.live
+
         candidates = advance(group, log_probs, said, settings, sentence.must, limit)
+        # later groups pay for these tokens
         for candidate in candidates:
             if candidate.verdict in ("goes on", "finished"):
                 said[candidate.node.ids[-1]] += 1
+
+        # the rows of a sentence are those of its groups, one group after the other
         group.live = [
             dataclasses.replace(node, row=next_row + place) for place, node in enumerate(group.live)
         ]
+
         reason = group.reason_to_leave(settings, limit, len(before[0].ids))
         if listener is not None:
             listener.considered(sentence.index, group.number, candidates)
@@ -337,11 +367,12 @@ def _choose(
                 listener.left(sentence.index, group.number, group.live, reason)
         if reason:
             group.live = []
+
         next_row += len(group.live)
 
 
 def _read(sentence: _Sentence, settings: DecodingConfig) -> list[Hypothesis]:
-    """The best of all groups, each once. Raises PellucidError if there is none."""
+    """The best of all groups, without repetitions. Raises PellucidError if there is none."""
     found = [
         make_hypothesis(node.ids, node.log_probs, settings.penalty)
         for group in sentence.groups
@@ -353,6 +384,7 @@ def _read(sentence: _Sentence, settings: DecodingConfig) -> list[Hypothesis]:
             " translation rule out every token",
             hint="look for NaN in its weights, or ask for less",
         )
+    # two groups may find the same translation
     if len(sentence.groups) > 1:
         found = list({hypothesis.ids: hypothesis for hypothesis in found}.values())
         found.sort(key=lambda hypothesis: -hypothesis.score)

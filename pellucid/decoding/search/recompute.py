@@ -1,7 +1,7 @@
-"""Searching without a cache: the whole prefix again at every step, with the mask or without.
+"""Search without a KV cache: the whole prefix again at every step, with or without the causal mask.
 
-Slow, and the only way to decode as the Single Page does at inference; with the mask it is what the
-cache is held to.
+It is slow. Without the mask it is the only way to decode as the Single Page does at inference; with
+the mask it is the reference for the KV cache.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from pellucid.model.transformer import Transformer
 
 @dataclasses.dataclass(frozen=True)
 class PrefixState:
-    """A decoder in mid-sentence that remembers words, and no keys or values."""
+    """The state of a decoder without a KV cache: the tokens so far."""
 
     memory: Memory
     ids: Int[Tensor, "sentence beam length"]
@@ -45,17 +45,17 @@ class PrefixState:
         return self.ids.shape[2]
 
     def select(self, rows: Int[Tensor, "sentence beam"]) -> "PrefixState":
-        """Go on with these rows alone."""
+        """Keep these rows; the beams of a new sentence must all come from one old sentence."""
         sentences = rows[:, 0] // self.beam_count
         memory = Memory(self.memory.states[sentences], self.memory.may_attend[sentences])
         return PrefixState(memory, self.ids.flatten(0, 1)[rows])
 
 
 class Recomputing:
-    """A Transformer that searches take for any other, and that has no cache.
+    """A Transformer for searches that computes the whole prefix at every step.
 
-    Without ``mask_at_inference`` each word already said sees those said after it, which no training
-    showed it. EQ: 84, 123.  Source: Single Page, Inference Phase; ER-36.
+    Without ``mask_at_inference`` each generated word attends to later ones, unlike in training.
+    EQ: 84, 123.  Source: Single Page, Inference Phase; ER-36.
     """
 
     def __init__(self, model: object, *, mask_at_inference: bool) -> None:
@@ -83,7 +83,7 @@ class Recomputing:
         return self._model.encode(source)
 
     def start(self, memory: Memory) -> PrefixState:
-        """A decoder that has said nothing, one beam for each sentence."""
+        """The state before the first target token, with one beam for each sentence."""
         count = memory.states.shape[0]
         return PrefixState(
             memory, torch.empty(count, 1, 0).to(memory.may_attend.device, torch.long)
@@ -92,17 +92,20 @@ class Recomputing:
     def step(
         self, ids: Int[Tensor, "sentence beam"], state: State
     ) -> tuple[Float[Tensor, "sentence beam vocabulary"], PrefixState]:
-        """Feed one token to each hypothesis; the logits of the next, and the state after it."""
+        """Feed one token to each hypothesis; return the logits of the next and the new state."""
         assert isinstance(state, PrefixState)
         prefix = torch.cat([state.ids, ids.unsqueeze(-1)], dim=-1)
+
+        # (sentence, beam, length, vocabulary) → the last position alone
         logits = self.logits(state.memory, prefix)[:, :, -1]
         return logits, PrefixState(state.memory, prefix)
 
     def logits(
         self, memory: Memory, prefix: Int[Tensor, "sentence beam length"]
     ) -> Float[Tensor, "sentence beam length vocabulary"]:
-        """The logits after every word of every prefix, all anew."""
+        """The logits after every word of every prefix, without a cache."""
         beams = prefix.shape[1]
+        # a copy of the memory for each beam: ``decode`` knows sentences, not beams
         rows = Memory(
             memory.states.repeat_interleave(beams, dim=0),
             memory.may_attend.repeat_interleave(beams, dim=0),
@@ -118,14 +121,14 @@ def repredict_search(
     settings: DecodingConfig,
     watcher: SearchWatcher | None = None,
 ) -> list[Hypothesis]:
-    """Say every word anew at every step, until one of them is STOP.
+    """Predict every word again at every step, until one of them is STOP.
 
         w⁽ᵏ⁾ = argmax decoder(START, w⁽ᵏ⁻¹⁾),   one word longer than w⁽ᵏ⁻¹⁾
 
     EQ: 124.  Source: Single Page, Concrete Example; ER-37.
-    With the mask this is greedy search, since no row can see what came after it; without, earlier
-    words may change. Log-probabilities are those of the last pass. Raises PellucidError if one is
-    not finite, ConfigError for a watcher that wants the steps, and as the watcher does.
+    With the mask this is greedy search, since no position attends to later ones; without it,
+    earlier words may change. Log-probabilities are those of the last pass. Raises PellucidError if
+    one is not finite, ConfigError for a watcher that wants the steps, and as the watcher does.
     """
     if watcher is not None and watcher.wants_steps:
         raise ConfigError(
@@ -152,17 +155,21 @@ def _repredict(
     watcher: SearchWatcher | None,
 ) -> Hypothesis:
     prefix = torch.full((1, 1, 1), START_ID, device=memory.may_attend.device)
+
     while True:
         if watcher is not None:
             watcher.before_step(prefix.shape[-1] - 1)
-        log_probs = model.logits(memory, prefix)[0, 0].log_softmax(dim=-1)  # (place, vocabulary)
+        log_probs = model.logits(memory, prefix)[0, 0].log_softmax(dim=-1)  # (position, vocabulary)
         allowed = log_probs.clone()
         allowed[:, [PAD_ID, START_ID]] = -torch.inf
         said = most_likely(allowed)
         if len(said) > limit:  # as in every search, STOP is forced then, and counts
             said[-1] = STOP_ID
+
+        # argmax of zeros and ones is the first STOP; without one it is 0, which the test excludes
         length = int((said == STOP_ID).long().argmax()) + 1
         if said[length - 1] == STOP_ID:
             values = log_probs.gather(-1, said[:, None])[:length, 0]
             return make_hypothesis(said[:length].tolist(), values.tolist(), settings.penalty)
+
         prefix = torch.cat([prefix[:, :, :1], said[None, None]], dim=-1)

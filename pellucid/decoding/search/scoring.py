@@ -64,14 +64,20 @@ def score_targets(
             f"a target must have at most {model.max_length - 1} tokens for this model,"
             f" got {longest - 1}"
         )
+
     labels = source.new_full((len(targets), longest), PAD_ID)
     for row, target in enumerate(targets):
         labels[row, : len(target) + 1] = labels.new_tensor([*target, STOP_ID])
+    # START before every target: the decoder reads what it predicts, shifted by one
     target_input = torch.cat([labels.new_full((len(targets), 1), START_ID), labels[:, :-1]], dim=1)
+    # a stop is only predicted, never read; after shorter targets it would be
     target_input.masked_fill_(target_input == STOP_ID, PAD_ID)
     logits = model.forward(source, target_input)
+
+    # at least float32: narrower numbers cannot sum over a vocabulary
     dtype = torch.float64 if logits.dtype == torch.float64 else torch.float32
     chosen = logits.log_softmax(dim=-1, dtype=dtype).gather(-1, labels[:, :, None])[:, :, 0]
+
     return [
         make_hypothesis([*target, STOP_ID], log_probs[: len(target) + 1], penalty)
         for target, log_probs in zip(targets, chosen.tolist(), strict=True)

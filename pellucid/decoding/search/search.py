@@ -1,4 +1,4 @@
-"""Which search answers what was asked: the one place where that is chosen."""
+"""The one place that chooses a search by the settings."""
 
 from jaxtyping import Int
 from torch import Tensor
@@ -25,14 +25,16 @@ def search(
     if settings.repredict:
         anew = Recomputing(model, mask_at_inference=settings.mask_at_inference)
         return [[only] for only in repredict_search(anew, source, settings, watcher)]
+
     if not settings.use_cache:
         slow = Recomputing(model, mask_at_inference=settings.mask_at_inference)
         cached_settings = settings.changed({"use_cache": True, "mask_at_inference": True})
         return search(slow, source, cached_settings, demands, watcher)
+
     if settings.sampling is not None:
         return sample(model, source, settings, settings.sampling, demands, watcher)
     if settings.diverse_groups > 1 or any(demands.musts):
         return open_beam_search(model, source, settings, demands, watcher)
-    if settings.beam_size == 1:  # the same answer, sooner
+    if settings.beam_size == 1:  # the same result, faster
         return [[best] for best in greedy_search(model, source, settings, demands, watcher)]
     return beam_search(model, source, settings, demands, watcher)
