@@ -1,4 +1,4 @@
-"""What every export and import is held to before anything is written."""
+"""Checks of every export and import: a free output folder, and equal logits before writing."""
 
 import copy
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,16 +19,16 @@ SENTENCES = (
     "Where is the train to the sea, and when does it leave?",
     "Un petit chat noir ne dort pas sur la grande table rouge.",
 )
-"""Read and said in the self-check; what they mean does not matter."""
+"""Source and target of the self-check; any text would do."""
 _MOST_PIECES = 64
-"""Of a sentence, so that the check ends soon on a vocabulary of bytes."""
+"""Tokens of a sentence that are used, so that the check is fast with a byte vocabulary."""
 _TOLERANCE = 1e-4
-"""Of the largest logit, in float32 or else in float64, where only the sinusoid is rounded; a wrong
-row, feature or head gives differences as large as the logits."""
+"""Relative to the largest logit, in float32 or else in float64, where only the sinusoid is rounded.
+A wrong row, feature or head gives differences as large as the logits."""
 
 
 class Converted(Mapping[str, Tensor]):
-    """Tensors that are converted one at a time, when they are asked for."""
+    """Tensors that are converted to ``dtype`` one at a time, on access."""
 
     def __init__(self, stored: Mapping[str, Tensor], dtype: torch.dtype) -> None:
         self._stored = stored
@@ -59,17 +59,17 @@ def prove_equal(
     to_marian: Iterable[Mapping[int, int]],
     outputs: Sequence[int],
 ) -> None:
-    """See that our model and Marian's ``tensors`` give the same logits on a few sentences.
+    """Check that our model and Marian's ``tensors`` give the same logits on a few sentences.
 
-    ``to_marian`` gives Marian's id of ours, on the source and on the target side; ``outputs``
-    the one of our ids that each Marian output stands for. Raises BundleError if they differ.
+    ``to_marian`` maps our ids to Marian's, for the source and the target side; ``outputs`` holds
+    our id for each of Marian's outputs. Raises BundleError if the logits differ.
     """
     tables = tuple(to_marian)
     try:
         _compare(bundle, bundle.model, tensors, settings, tables, outputs)
     except BundleError:
-        # So that no rounding is taken for an error. Only now, as a copy in float64 takes twice
-        # the memory of the model.
+        # Again in float64, so that rounding is not taken for an error. Only after a failure,
+        # because the copy takes twice the memory of the model.
         model = copy.deepcopy(bundle.model).double()
         wide = Converted(tensors, torch.float64)
         _compare(bundle, model, wide, settings, tables, outputs)
@@ -88,6 +88,7 @@ def _compare(
     for text in SENTENCES:
         source = [*bundle.source_tokenizer.encode(text)[:_MOST_PIECES], STOP_ID]
         target = [START_ID, *bundle.target_tokenizer.encode(text)[:_MOST_PIECES]]
+
         with torch.inference_mode():
             ours = model(torch.tensor([source]), torch.tensor([target]))[0]
             theirs = marian_logits(
@@ -97,9 +98,10 @@ def _compare(
                 [target_table[id_] for id_ in target],
                 model.config.norm_eps,
             )
+
         difference = (ours[:, list(outputs)] - theirs).abs().max().item()
         largest = theirs.abs().max().item()
-        if not difference <= _TOLERANCE * max(largest, 1.0):
+        if not difference <= _TOLERANCE * max(largest, 1.0):  # also true for NaN
             raise BundleError(
                 f"the self-check failed: on {text!r} the logits of the two models differ by"
                 f" {difference:g}, the largest being {largest:g}",

@@ -1,4 +1,4 @@
-"""A bundle as a folder that CTranslate2 opens, through CTranslate2's own specification classes."""
+"""Exports a bundle to CTranslate2, through CTranslate2's own specification classes."""
 
 from pathlib import Path
 from typing import Any
@@ -29,22 +29,30 @@ def export_ctranslate2(bundle: Bundle, out: Path, quantization: Quantization = "
         import ctranslate2
     except ImportError:
         raise MissingExtraError("ctranslate2", "fast", "exporting to CTranslate2") from None
+
     refuse_to_overwrite(out)
+
     config = bundle.config
     faults = ctranslate2_faults(bundle)
     if faults:
         raise BundleError("CTranslate2 cannot express this model: " + "; ".join(faults))
+
+    # Tied parameters appear under each of their names: CTranslate2 has a slot for each.
     named = bundle.model.named_parameters(remove_duplicate=False)
     tensors = {name: tensor.detach().cpu().float() for name, tensor in named}
     spec = _fill(ctranslate2.specs, config, tensors)
+
     target_pieces = vocabulary_pieces(bundle.target_tokenizer)
     spec.register_source_vocabulary(vocabulary_pieces(bundle.source_tokenizer))
     spec.register_target_vocabulary(target_pieces)
+
     spec.config.unk_token = UNK_PIECE
     spec.config.bos_token = spec.config.decoder_start_token = target_pieces[START_ID]
     spec.config.eos_token = STOP_PIECE
-    spec.config.add_source_eos = True
+    spec.config.add_source_eos = True  # our encoder reads the stop token after a source
     spec.config.layer_norm_epsilon = config.norm_eps
+
+    # Quantization comes last, because it replaces the weights in place.
     spec.validate()
     spec.optimize(quantization=quantization)
 
@@ -56,8 +64,10 @@ def export_ctranslate2(bundle: Bundle, out: Path, quantization: Quantization = "
 
 
 def _fill(specs: Any, config: ModelConfig, tensors: dict[str, Tensor]) -> Any:
-    """Every slot of a Transformer's specification."""
+    """A Transformer's specification with every slot filled."""
     spec = _empty(specs, config)
+
+    # Rotary positions have no table: the specification of each layer names them.
     positions = None if config.positions == "rotary" else _positions(config, tensors)
     for side, ours, embeddings in (
         (spec.encoder, "encoder", spec.encoder.embeddings[0]),
@@ -66,12 +76,15 @@ def _fill(specs: Any, config: ModelConfig, tensors: dict[str, Tensor]) -> Any:
         side.scale_embeddings = config.scale_embeddings
         if positions is not None:
             side.position_encodings.encodings = _own(positions)
+
         name = "source" if ours == "encoder" else "target"
         embeddings.weight = _own(tensors[f"{name}_embedding.weight"])
+
         if config.norm == "pre":
             _norm(side.layer_norm, tensors, f"{ours}.last_norm")
         for index, layer in enumerate(side.layer):
             _layer(layer, tensors, f"{ours}.layers.{index}", config)
+
     spec.decoder.projection.weight = _own(tensors["output_weight"])
     if config.output_bias:
         spec.decoder.projection.bias = _own(tensors["output_bias"])
@@ -79,14 +92,18 @@ def _fill(specs: Any, config: ModelConfig, tensors: dict[str, Tensor]) -> Any:
 
 
 def _empty(specs: Any, config: ModelConfig) -> Any:
-    """The specification before its slots are filled. Rotary positions turn neighboring features of
-    all of a head, as ours do."""
+    """The specification before its slots are filled.
+
+    ``rotary_interleave`` rotates neighboring features (0 and 1, 2 and 3, ...) and ``rotary_dim``
+    is the whole head, as in our rotary positions.
+    """
     activations = specs.Activation
     activation = {
         "relu": activations.RELU,
         "gelu": activations.GELU,
         "swish": activations.SWISH,
     }[config.activation]
+
     of_transformers = specs.transformer_spec
     encoder, decoder = (
         side(
@@ -106,17 +123,23 @@ def _empty(specs: Any, config: ModelConfig) -> Any:
 
 
 def _positions(config: ModelConfig, tensors: dict[str, Tensor]) -> Tensor:
-    """What is added to embeddings, a row for each place."""
+    """The table that is added to embeddings, (position, d_model)."""
     if config.positions == "learned":
         return tensors["target_embedding.positions.learned"]
+    # Written out, because CTranslate2's own sinusoid is that of tensor2tensor.
     return sinusoidal_positions(POSITIONS, config.d_model)
 
 
 def _layer(layer: Any, tensors: dict[str, Tensor], name: str, config: ModelConfig) -> None:
+    # CTranslate2 stores a linear layer as PyTorch does, (output, input), so nothing is transposed.
+    # Its self-attention packs Q, K and V into one layer in the order of our `w_qkv`.
     attention = layer.self_attention
     _norm(attention.layer_norm, tensors, f"{name}.self_attention_norm.norm")
     _linear(attention.linear[0], tensors, f"{name}.self_attention", "qkv")
     _linear(attention.linear[1], tensors, f"{name}.self_attention", "o")
+
+    # Cross-attention projects Q from the decoder, and K and V in one layer from the encoder:
+    # the first d_model rows of `w_qkv`, and the others.
     if hasattr(layer, "attention"):
         _norm(layer.attention.layer_norm, tensors, f"{name}.cross_attention_norm.norm")
         own = slice(0, config.d_model)
@@ -124,6 +147,7 @@ def _layer(layer: Any, tensors: dict[str, Tensor], name: str, config: ModelConfi
         _linear(layer.attention.linear[0], tensors, f"{name}.cross_attention", "qkv", own)
         _linear(layer.attention.linear[1], tensors, f"{name}.cross_attention", "qkv", memory)
         _linear(layer.attention.linear[2], tensors, f"{name}.cross_attention", "o")
+
     _norm(layer.ffn.layer_norm, tensors, f"{name}.feed_forward_norm.norm")
     for slot, ours in ((layer.ffn.linear_0, "inner"), (layer.ffn.linear_1, "outer")):
         slot.weight = _own(tensors[f"{name}.feed_forward.{ours}.weight"])
@@ -144,7 +168,6 @@ def _norm(slot: Any, tensors: dict[str, Tensor], name: str) -> None:
 
 
 def _own(tensor: Tensor) -> npt.NDArray[np.float32]:
-    """A copy: CTranslate2 quantizes in place, and these are the numbers that the model computes
-    with."""
+    """A copy as an array: CTranslate2 quantizes in place, and would change the bundle's model."""
     array: npt.NDArray[np.float32] = tensor.numpy().copy()
     return array

@@ -1,4 +1,4 @@
-"""A bundle as a folder that transformers' MarianMTModel and MarianTokenizer open."""
+"""Exports a bundle to the format of MarianMTModel and MarianTokenizer of transformers."""
 
 import json
 import logging
@@ -43,7 +43,7 @@ from pellucid.model.seq2seq import Seq2Seq
 _log = logging.getLogger("pellucid")
 
 MARIAN_OPTIONS = "--set model.norm=post --set model.positions=sinusoidal --set model.norm_eps=1e-5"
-"""With these every preset of a translation model gives one that Marian can express."""
+"""With these options every preset of a translation model gives a model that Marian can express."""
 
 
 def export_huggingface(bundle: Bundle, out: Path) -> None:
@@ -53,6 +53,7 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
     if ``out`` holds something, WriteError.
     """
     refuse_to_overwrite(out)
+
     config = bundle.model.config
     tokenizers = {"source": bundle.source_tokenizer, "target": bundle.target_tokenizer}
     faults = model_faults(config) + vocabulary_faults(tokenizers)
@@ -61,6 +62,7 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
             "Marian cannot express this model: " + "; ".join(faults),
             hint=f"train with {MARIAN_OPTIONS}, or export to ctranslate2 or onnx",
         )
+
     if config.norm_eps != MARIAN_NORM_EPS:
         _log.warning(
             "Marian adds %g to the variance in its norms, this model was trained with %g:"
@@ -68,12 +70,16 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
             MARIAN_NORM_EPS,
             config.norm_eps,
         )
+
     source, target = tokenizers.values()
     assert isinstance(source, SubwordTokenizer)
     assert isinstance(target, SubwordTokenizer)
     source_ids, target_ids = number_for_marian(
         source, target, start_is_pad=_start_is_pad(bundle.model)
     )
+
+    # The self-check reads what the table says, not our
+    # config, so that an error in the table is found.
     table = _config_table(config, source_ids, target_ids)
     tensors = tensors_for_marian(bundle, source_ids, target_ids)
     prove_equal(
@@ -83,6 +89,7 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
         ({our: id_ for id_, our in enumerate(ids.inputs)} for ids in (source_ids, target_ids)),
         target_ids.outputs,
     )
+
     searching = DecodingConfig.carried(bundle.settings.get("decoding", {}), "decoding")
     generation, lost = generation_table(searching, config.max_positions, target_ids)
     if lost:
@@ -90,6 +97,7 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
             "not exported of the search settings, as transformers has none like them: %s",
             ", ".join(lost),
         )
+
     files = {
         "config.json": table,
         "generation_config.json": generation,
@@ -110,7 +118,7 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
 
 
 def model_faults(config: ModelConfig) -> list[str]:
-    """Everything in ``config`` that Marian has no words for."""
+    """Every setting of ``config`` that Marian cannot express."""
     faults = []
     if config.kind != "transformer":
         faults.append(f"it knows Transformers only, not kind={config.kind}")
@@ -132,6 +140,7 @@ def model_faults(config: ModelConfig) -> list[str]:
 
 
 def _start_is_pad(model: Seq2Seq) -> bool:
+    """Whether START and PAD have equal rows, as after an import: Marian has one id for both."""
     tensors = dict(model.named_parameters(remove_duplicate=False))
     return all(
         torch.equal(tensors[name][START_ID], tensors[name][PAD_ID])
@@ -142,11 +151,13 @@ def _start_is_pad(model: Seq2Seq) -> bool:
 def tensors_for_marian(
     bundle: Bundle, source_ids: MarianIds, target_ids: MarianIds
 ) -> dict[str, Tensor]:
-    """All tensors under Marian's names, as few as transformers needs."""
+    """All tensors under Marian's names; tied ones are stored once."""
     config = bundle.model.config
     named = dict(bundle.model.named_parameters(remove_duplicate=False))
     ours = {name: tensor.detach().cpu().float() for name, tensor in named.items()}
+
     result = layers_to_marian(ours, config)
+    # Rows in the order of Marian's ids, columns in the order of its features.
     source, target, output = (
         features_to_marian(ours[name][list(rows)], axis=1)
         for name, rows in (
@@ -155,12 +166,14 @@ def tensors_for_marian(
             ("output_weight", target_ids.outputs),
         )
     )
+
     if config.share_embeddings:
         result[SHARED] = target
     if not (config.share_embeddings and config.tie_output):
         result |= {SOURCE_EMBEDDING: source, TARGET_EMBEDDING: target}
     if not config.tie_output:
         result[OUTPUT_WEIGHT] = output
+    # Marian always has a bias, of shape (1, vocabulary).
     bias = ours.get("output_bias", torch.zeros(bundle.model.target_vocabulary_size))
     result[OUTPUT_BIAS] = bias[list(target_ids.outputs)][None]
     return result

@@ -1,4 +1,4 @@
-"""A Marian folder, as transformers and OPUS-MT store it, as a bundle. Needs no transformers."""
+"""Imports a Marian model, as transformers and OPUS-MT store it. Does not need transformers."""
 
 import json
 import logging
@@ -36,9 +36,10 @@ from pellucid.model.stored import fill_tensors, model_tensors
 from pellucid.text.tokenizers.marian import MarianTokenizer
 
 _COPY_BIAS = -100.0
-"""Added to the output of a START that copies another id: e⁻¹⁰⁰ of its probability is nothing
-beside any other, so that no second copy takes part in the softmax, and yet it is finite."""
+"""Added to the output bias of a START that copies another id, so that the copy takes no part in the
+softmax: its probability is multiplied by e⁻¹⁰⁰. Unlike minus infinity it is a finite number."""
 _ROWS_AT_ONCE = 1 << 12
+"""Rows of an embedding that are converted at a time, which bounds the memory of the import."""
 _log = logging.getLogger("pellucid")
 _SAFE_FILE, _TORCH_FILE = "model.safetensors", "pytorch_model.bin"
 
@@ -46,8 +47,8 @@ _SAFE_FILE, _TORCH_FILE = "model.safetensors", "pytorch_model.bin"
 def import_huggingface(folder: Path, out: Path) -> Bundle:
     """Read a Marian model from ``folder`` and write it as a bundle to ``out``.
 
-    Before anything is written, the bundle's logits on a few sentences are held to those that
-    Marian's definition gives for the tensors as they were read.
+    Before anything is written, the bundle's logits on a few sentences are compared with those that
+    Marian's definition gives for the tensors as read.
 
     Raises InputMissingError for files that are not there, BundleError with all faults of those
     that are, UnsafeFormatError for weights that are more than tensors, OutputExistsError.
@@ -59,12 +60,12 @@ def import_huggingface(folder: Path, out: Path) -> Bundle:
 
 
 def read_huggingface(folder: Path) -> Bundle:
-    """As ``import_huggingface``, without writing anything."""
+    """Like ``import_huggingface``, without writing anything."""
     return _read(folder)[0]
 
 
 def _read(folder: Path) -> tuple[Bundle, list[str]]:
-    """The bundle, and every search setting that is not kept, which are logged as well."""
+    """The bundle, and the search settings that could not be kept, which are also logged."""
     table = _read_json(folder / "config.json")
     generation_path = folder / "generation_config.json"
     generation, lost = read_generation(
@@ -76,20 +77,26 @@ def _read(folder: Path) -> tuple[Bundle, list[str]]:
             folder,
             ", ".join(lost),
         )
+
     settings = _parse_settings(table, folder)
     config = settings.to_model_config()
+
+    # All faults of vocabularies and tensors are collected before the error is raised.
     sides, faults = _read_vocabularies(folder, settings)
     tensors = _read_tensors(folder)
     embeddings, tensor_faults = check_tensors(tensors, settings, config)
     faults += tensor_faults
-    if len(sides) < 2 or embeddings is None or faults:  # both sides
+    if len(sides) < 2 or embeddings is None or faults:
         raise BundleError(f"{folder} is not a Marian model: {list_faults(faults)}")
     if generation.renormalize_logits and [settings.pad_token_id] in generation.bad_words_ids:
-        # the other tokens share the probability of the padding: the same as if it had none
+        # transformers forbids the padding and renormalizes the rest; a bias of
+        # -100 on the padding gives the same probabilities.
         bias = tensors[OUTPUT_BIAS].float().clone()
         bias[:, settings.pad_token_id] += _COPY_BIAS
         tensors[OUTPUT_BIAS] = bias
+
     tokenizers = _read_tokenizers(folder, sides)
+
     bundle = Bundle(
         held=_build(config, tensors, embeddings, sides, folder),
         source_tokenizer=tokenizers[0],
@@ -135,10 +142,11 @@ def _read_json(path: Path) -> dict[str, Any]:
 def _read_vocabularies(
     folder: Path, settings: MarianSettings
 ) -> tuple[list[ImportedIds], list[str]]:
-    """The source and the target vocabulary, fewer if something is wrong with them."""
+    """The source and the target vocabulary, without those that have faults, and the faults."""
     names = ["vocab.json", "vocab.json"]
     if (folder / "target_vocab.json").exists():
-        names[1] = "target_vocab.json"
+        names[1] = "target_vocab.json"  # written by transformers if the sides do not share one
+
     sides, faults = [], []
     for name, target in zip(names, (False, True), strict=True):
         ids, wrong = number_for_us(_read_json(folder / name), name, settings, target=target)
@@ -147,14 +155,20 @@ def _read_vocabularies(
     if len(sides) == len(names) and settings.share_encoder_decoder_embeddings:
         if sides[0].vocabulary != sides[1].vocabulary:
             faults.append("a shared embedding needs the same special ids on both sides")
+
+        # One embedding has one numbering; the target's also says where START is.
         sides[0] = sides[1]
     return sides, faults
 
 
 def _read_tensors(folder: Path) -> MutableMapping[str, Tensor]:
-    """What is put among them stays in memory; of a safe file they come one at a time."""
+    """The tensors by name; those of a safetensors file are read one at a time, when asked for.
+
+    What is assigned to the mapping stays in memory.
+    """
     if (folder / _SAFE_FILE).exists():
-        return ChainMap({}, TensorFile(folder / _SAFE_FILE))  # type: ignore[arg-type]  # only read
+        # ChainMap writes to its first mapping only, so the file may be read-only.
+        return ChainMap({}, TensorFile(folder / _SAFE_FILE))  # type: ignore[arg-type]
     if (folder / _TORCH_FILE).exists():
         return load_torch_tensors(folder / _TORCH_FILE)
     raise InputMissingError(
@@ -174,6 +188,7 @@ def _read_tokenizers(
         except OSError as error:
             raise InputMissingError(f"cannot read {folder / name}: {error.strerror}") from error
         tokenizers.append(MarianTokenizer(model, side.vocabulary, str(folder / name)))
+
     source, target = tokenizers
     return (source, source) if source.fingerprint == target.fingerprint else (source, target)
 
@@ -186,28 +201,33 @@ def _build(
     folder: Path,
 ) -> Seq2Seq:
     source, target = sides
+
     source_rows, target_rows = list(source.rows), list(target.rows)
+
     bias = tensors[OUTPUT_BIAS].float().flatten()[target_rows]
     if target.start_is_copy:
         bias[START_ID] += _COPY_BIAS
+
     model = build_unfilled(config, len(source_rows), len(target_rows))
     assert isinstance(model, Seq2Seq)
 
-    # One tensor after another, and of a table some rows, so that no second model of reordered
-    # tensors is ever in memory.
+    # Tensor by tensor, and embeddings in blocks of rows: a second,
+    # reordered copy of the model is never in memory.
     slots = model_tensors(model)
     for name, table, rows in (
         ("source_embedding.weight", embeddings.source, source_rows),
         ("target_embedding.weight", embeddings.target, target_rows),
         ("output_weight", embeddings.output, target_rows),
     ):
-        if name not in slots:  # tied to one before it
+        if name not in slots:  # tied to an earlier one
             continue
+
         slot = slots.pop(name).detach()
         for begin in range(0, len(rows), _ROWS_AT_ONCE):
             part = slice(begin, begin + _ROWS_AT_ONCE)
             tensor = features_from_marian(table[rows[part]], 1)
             fill_tensors({name: slot[part]}, {name: tensor}, folder)
+
     fill_tensors({"output_bias": slots.pop("output_bias")}, {"output_bias": bias}, folder)
     for name, tensor in layers_from_marian(Converted(tensors, torch.float32), config):
         fill_tensors({name: slots.pop(name)}, {name: tensor}, folder)
@@ -216,7 +236,7 @@ def _build(
 
 
 def _ours_by_row(side: ImportedIds) -> list[int]:
-    """The one of our ids for each Marian id; the copy of an id goes back to the id itself."""
+    """Our id for each Marian id. A START that copies another id stands for no Marian id itself."""
     ours = {row: id_ for id_, row in enumerate(side.rows) if id_ != START_ID}
     return [ours.get(row, START_ID) for row in range(len(set(side.rows)))]
 

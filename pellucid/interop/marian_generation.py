@@ -1,4 +1,4 @@
-"""The search settings of transformers and ours: what ``generation_config.json`` says, both ways."""
+"""Converts search settings between ``generation_config.json`` and our section ``[decoding]``."""
 
 import math
 from collections.abc import Mapping
@@ -34,8 +34,7 @@ _NEUTRAL: dict[str, Any] = {
     "stop_strings": None,
     "suppress_tokens": None,
 }
-"""Settings that change what transformers generates and that we have none for, with the values that
-change nothing."""
+"""Settings of transformers that Pellucid lacks, with the values at which they have no effect."""
 _WITHOUT_EFFECT = frozenset(
     {
         "_from_model_config",
@@ -63,11 +62,11 @@ _WITHOUT_EFFECT = frozenset(
         "eta_cutoff",
     }
 )
-"""Entries that say nothing about the search, or that ``config.json`` decides."""
+"""Entries that do not affect the search, or that ``config.json`` decides."""
 
 
 class GenerationSettings(Config):
-    """``GenerationConfig`` as far as our search has the same; the defaults are its own."""
+    """The settings of ``GenerationConfig`` that our search has too; defaults are transformers'."""
 
     model_config = pydantic.ConfigDict(extra="ignore")
 
@@ -100,10 +99,10 @@ class GenerationSettings(Config):
 def read_generation(
     config: Mapping[str, Any], generation: Mapping[str, Any] | None
 ) -> tuple[GenerationSettings, list[str]]:
-    """The settings of a model, and each one that is not kept as ``name=value``.
+    """The search settings of a model, and those not kept, each as ``name=value``.
 
-    ``generation`` is ``generation_config.json``; without it ``config.json`` has the settings, as in
-    models from before that file. Raises BundleError for a value that none of them can have.
+    ``generation`` is ``generation_config.json``. Older models lack it and keep the settings in
+    ``config.json``. Raises BundleError for an invalid value.
     """
     table = config if generation is None else generation
     given = {name: value for name, value in table.items() if value is not None}
@@ -125,12 +124,13 @@ def read_generation(
 
 
 def _partly_kept(settings: GenerationSettings, config: Mapping[str, Any]) -> list[str]:
-    """Settings whose effect is another one here, each with what it is."""
+    """Settings whose effect differs here, each with the difference."""
     lost = []
     stop, forced = config.get("eos_token_id", 0), settings.forced_eos_token_id
     has_limit = settings.max_length is not None or settings.max_new_tokens is not None
     if has_limit and forced not in (stop, [stop]):
         lost.append(f"forced_eos_token_id={forced!r} (at max_length the stop is forced)")
+
     excludes_more = settings.no_repeat_ngram_size or any(
         len(words) > 1 for words in settings.bad_words_ids
     )
@@ -139,6 +139,7 @@ def _partly_kept(settings: GenerationSettings, config: Mapping[str, Any]) -> lis
             "renormalize_logits=True beside bad words and n-grams (their probability is not"
             " divided among the other tokens; that of the padding is)"
         )
+
     if settings.num_return_sequences > settings.num_beams:
         lost.append(f"num_return_sequences={settings.num_return_sequences} (above num_beams)")
     return lost
@@ -150,10 +151,13 @@ def decoding_table(
     tokenizer: MarianTokenizer,
     ids: ImportedIds,
 ) -> dict[str, Any]:
-    """The section ``[decoding]`` that searches as transformers would.
+    """The section ``[decoding]`` that gives the search of transformers.
 
-    Raises BundleError for bad words that are no text of the tokenizer, or a setting beyond ours.
+    Raises BundleError for bad words that the tokenizer cannot produce, or a setting out of range.
     """
+    # With early_stopping=True transformers stops at num_beams finished hypotheses: a patience of 1.
+    # Otherwise it goes on until no open hypothesis can win, by its score at the current length
+    # (False) or at the best length it could still reach ("never").
     table: dict[str, Any] = {
         "max_source_tokens": settings.max_position_embeddings - 1,
         "beam_size": generation.num_beams,
@@ -163,6 +167,7 @@ def decoding_table(
         "stop_bound": "current" if generation.early_stopping is False else "exact",
         "forced_stop": "counted" if generation.forced_eos_token_id is None else "free",
     }
+    # Our lengths count neither the start nor the stop token.
     if generation.max_new_tokens is not None:
         table["max_length"] = generation.max_new_tokens - 1
     elif generation.max_length is not None:
@@ -172,15 +177,18 @@ def decoding_table(
 
     shortest = generation.min_new_tokens
     if shortest is None:
-        shortest = max(0, generation.min_length - 1)  # without the start
+        shortest = max(0, generation.min_length - 1)  # less the start
+
     optional = {
         "min_length": shortest,
         "no_repeat_ngram": generation.no_repeat_ngram_size,
         "banned": _banned_phrases(generation, settings, tokenizer, ids),
     }
     table |= {name: value for name, value in optional.items() if value}
+
     if 1 < generation.num_return_sequences <= generation.num_beams:
         table["n_best"] = generation.num_return_sequences
+
     try:
         DecodingConfig.carried(table, "decoding")
     except ConfigError as error:
@@ -195,18 +203,23 @@ def _banned_phrases(
     ids: ImportedIds,
 ) -> list[str]:
     ours = {row: id_ for id_, row in enumerate(ids.rows)}
-    # our search generates neither padding nor start; transformers ignores a stop in this list
+
+    # Our search never generates padding or start, and transformers ignores a stop in this list.
     silent = {settings.pad_token_id, settings.decoder_start_token_id, settings.eos_token_id}
+
     banned, faults = [], []
     for words in generation.bad_words_ids:
         if len(words) == 1 and words[0] in silent:
             continue
+
+        # Our config has phrases as text, so the text must be tokenized into the same ids again.
         known = [ours[id_] for id_ in words if id_ in ours]
         text = tokenizer.decode(known)
         if len(known) == len(words) and text.strip() and tokenizer.encode(text) == known:
             banned.append(text)
         else:
             faults.append(f"the bad word {words} is no text that its tokenizer would cut so")
+
     if faults:
         raise BundleError(f"this model cannot be imported: {list_faults(faults)}")
     return banned
@@ -215,9 +228,9 @@ def _banned_phrases(
 def generation_table(
     settings: DecodingConfig, longest: int, ids: MarianIds
 ) -> tuple[dict[str, Any], list[str]]:
-    """``generation_config.json`` for an exported model, and each setting that is not kept.
+    """``generation_config.json`` for an exported model, and the settings that cannot be kept.
 
-    ``longest`` is the most tokens that the model can number, with the start and the stop.
+    ``longest`` is the number of positions of the model, with the start and the stop.
     """
     table: dict[str, Any] = {
         "decoder_start_token_id": ids.start,
@@ -228,12 +241,14 @@ def generation_table(
         "num_beams": settings.beam_size,
         "max_length": longest if settings.max_length is None else settings.max_length + 2,
     }
+
     if settings.min_length:
         table["min_length"] = settings.min_length + 1
     if settings.no_repeat_ngram:
         table["no_repeat_ngram_size"] = settings.no_repeat_ngram
     if settings.n_best > 1:
         table["num_return_sequences"] = settings.n_best
+
     lost = [
         f"{name}={getattr(settings, name)!r}"
         for name in (
@@ -247,8 +262,9 @@ def generation_table(
         )
         if getattr(settings, name) != DecodingConfig.model_fields[name].default
     ]
+
     if settings.beam_size == 1:
-        return table, lost  # a greedy search compares nothing
+        return table, lost  # greedy search compares no hypotheses
 
     early_stopping = _early_stopping(settings)
     if settings.length_penalty_kind == "power" or settings.length_penalty == 0:
@@ -258,6 +274,7 @@ def generation_table(
             f"length_penalty={settings.length_penalty} of length_penalty_kind='gnmt' (transformers"
             " has length^α alone; 'power' is the same here)"
         )
+
     if early_stopping is None:
         lost.append(f"patience={settings.patience} with stop_bound={settings.stop_bound!r}")
     else:
@@ -266,9 +283,9 @@ def generation_table(
 
 
 def _early_stopping(settings: DecodingConfig) -> bool | Literal["never"] | None:
-    """The setting of transformers that ends a search as ours ends, if there is one."""
+    """The value of ``early_stopping`` that ends a search where ours ends, None if there is none."""
     if settings.patience == 1:
-        return True  # beam_size have finished then, whatever the bound
+        return True  # ends once beam_size hypotheses have finished, whatever the bound
     if settings.patience == math.inf:
         return False if settings.stop_bound == "current" else "never"
     return None

@@ -1,8 +1,8 @@
-"""Marian's tensors and ours, name by name.
+"""The layout of Marian's tensors beside ours, as a table.
 
-Both models compute the same; they differ in names, in how queries, keys and values are packed,
-and in the order of the features: Marian's sinusoid has all sines before all cosines, the
-paper's has them in turn. Permuting every axis of d_model makes one out of the other.
+Both models compute the same. They differ in names, in how queries, keys and values are packed,
+and in the order of the features: Marian's sinusoid has all sines before all cosines, the paper's
+alternates them. Permuting every axis of size d_model converts one into the other.
 """
 
 import dataclasses
@@ -28,9 +28,9 @@ class Slot:
     ours: str
     marian: tuple[str, ...]
     shape: tuple[int, ...]
-    """Of each Marian tensor."""
+    """The shape of each Marian tensor."""
     model_axis: int | None
-    """Which axis runs over the features of d_model, if any."""
+    """The axis of the d_model features, which is permuted; None if there is none."""
 
 
 def layer_slots(config: ModelConfig) -> Iterator[Slot]:
@@ -49,6 +49,9 @@ def layer_slots(config: ModelConfig) -> Iterator[Slot]:
 def _attention(config: ModelConfig, ours: str, marian: str) -> Iterator[Slot]:
     d = config.d_model
     inputs = [f"{marian}.{name}_proj" for name in ("q", "k", "v")]
+
+    # Only the side of a projection that touches d_model is permuted: the inputs of Q, K and V and
+    # the outputs of W^O. The features inside a head keep their order.
     yield Slot(f"{ours}.w_qkv", tuple(f"{name}.weight" for name in inputs), (d, d), 1)
     yield Slot(f"{ours}.b_qkv", tuple(f"{name}.bias" for name in inputs), (d,), None)
     yield Slot(f"{ours}.w_o", (f"{marian}.out_proj.weight",), (d, d), 0)
@@ -71,7 +74,7 @@ def _norm(config: ModelConfig, ours: str, marian: str) -> Iterator[Slot]:
 
 
 def features_to_marian(tensor: Tensor, axis: int) -> Tensor:
-    """Put the features of ``axis`` into Marian's order: the even ones, then the odd ones."""
+    """Permute the features of ``axis`` into Marian's order: the even ones, then the odd ones."""
     return tensor.index_select(axis, _marian_order(tensor.shape[axis]))
 
 
@@ -81,7 +84,7 @@ def features_from_marian(tensor: Tensor, axis: int) -> Tensor:
 
 
 def layers_to_marian(tensors: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
-    """The tensors of all layers under Marian's names; biases that we lack are zero."""
+    """The tensors of all layers under Marian's names; biases that our model lacks are zero."""
     result: dict[str, Tensor] = {}
     for slot in layer_slots(config):
         zeros = torch.zeros(slot.shape[0] * len(slot.marian))
@@ -95,7 +98,7 @@ def layers_to_marian(tensors: Mapping[str, Tensor], config: ModelConfig) -> dict
 def layers_from_marian(
     tensors: Mapping[str, Tensor], config: ModelConfig
 ) -> Iterator[tuple[str, Tensor]]:
-    """The tensors of all layers under our names, one at a time: together they are a model."""
+    """The tensors of all layers under our names, one at a time, to save memory."""
     for slot in layer_slots(config):
         tensor = torch.cat([tensors[name] for name in slot.marian])
         if slot.model_axis is not None:

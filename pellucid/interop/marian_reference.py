@@ -1,8 +1,8 @@
-"""Marian's model once more, in its own names and layout, to check what was translated from it.
+"""A second implementation of Marian's model, in its own names and layout, for the self-checks.
 
-Written from its definition (transformers, models/marian/modeling_marian.py) and not through our
-modules or tables, so that an error in those cannot hide in here as well. Slow, one sentence at
-a time, and only for checks.
+It follows the definition in transformers (models/marian/modeling_marian.py) and uses none of our
+modules or tables, so that an error in those cannot be repeated here. It is slow and computes one
+sentence at a time.
 """
 
 import math
@@ -26,26 +26,29 @@ def marian_logits(
 ) -> Tensor:
     """The logits (target, vocabulary) after each of the ``target`` ids, given the ``source`` ids.
 
-    Ids are Marian's; ``source`` ends with its stop, ``target`` begins with its start. Another
-    ``norm_eps`` than Marian's tells a difference in it from all other differences.
+    Ids are Marian's; ``source`` ends with its stop, ``target`` begins with its start. A
+    ``norm_eps`` other than Marian's keeps that one known difference out of a comparison.
     """
     shared = tensors.get("model.shared.weight")
     embeddings = [tensors.get(f"model.{side}.embed_tokens.weight") for side in _SIDES]
     source_table, target_table = (shared if table is None else table for table in embeddings)
     assert source_table is not None
     assert target_table is not None
-    memory = _embed(source_table, source, settings)
+
+    memory = _embed(source_table, source, settings)  # (source, d_model)
     for index in range(settings.encoder_layers):
         name = f"model.encoder.layers.{index}"
         memory = _attend(tensors, f"{name}.self_attn", memory, memory, settings, norm_eps)
         memory = _feed(tensors, name, memory, settings, norm_eps)
-    x = _embed(target_table, target, settings)
+
+    x = _embed(target_table, target, settings)  # (target, d_model)
     future = torch.ones(len(target), len(target), dtype=torch.bool).triu(1)
     for index in range(settings.decoder_layers):
         name = f"model.decoder.layers.{index}"
         x = _attend(tensors, f"{name}.self_attn", x, x, settings, norm_eps, future)
         x = _attend(tensors, f"{name}.encoder_attn", x, memory, settings, norm_eps)
         x = _feed(tensors, name, x, settings, norm_eps)
+
     output = target_table if settings.tie_word_embeddings else tensors["lm_head.weight"]
     return x @ output.T + tensors["final_logits_bias"]
 
@@ -57,7 +60,10 @@ def _embed(table: Tensor, ids: Sequence[int], settings: MarianSettings) -> Tenso
     d = settings.d_model
     exponents = torch.arange(0, d, 2).double() / d
     angles = torch.arange(len(ids)).double()[:, None] / 10000.0**exponents
+
+    # All sines, then all cosines; of an odd width the last angle has no cosine.
     waves = torch.cat([angles.sin(), angles[:, : d // 2].cos()], dim=1).to(table.dtype)
+
     scale = math.sqrt(d) if settings.scale_embedding else 1.0
     return table[torch.tensor(ids)] * scale + waves
 
@@ -75,16 +81,18 @@ def _attend(
     query = _split(_linear(tensors, f"{name}.q_proj", x), heads)
     key = _split(_linear(tensors, f"{name}.k_proj", memory), heads)
     value = _split(_linear(tensors, f"{name}.v_proj", memory), heads)
+
     scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
-    if hidden is not None:
+    if hidden is not None:  # (query, key), true where attention is forbidden
         scores = scores.masked_fill(hidden, -math.inf)
+    # (head, token, width) to (token, d_model)
     merged = (scores.softmax(-1) @ value).transpose(0, _HEAD_AXIS).flatten(1)
     output = _linear(tensors, f"{name}.out_proj", merged)
     return _norm(tensors, f"{name}_layer_norm", x + output, norm_eps)
 
 
 def _split(x: Tensor, heads: int) -> Tensor:
-    return x.view(x.shape[0], heads, -1).transpose(0, _HEAD_AXIS)  # (head, place, width)
+    return x.view(x.shape[0], heads, -1).transpose(0, _HEAD_AXIS)  # (head, token, width)
 
 
 def _feed(

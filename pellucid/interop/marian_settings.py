@@ -1,4 +1,4 @@
-"""What stands in the ``config.json`` of a Marian model, as far as it decides anything."""
+"""The settings in the ``config.json`` of a Marian model that determine its computation."""
 
 from typing import Any, Literal, Self
 
@@ -12,14 +12,14 @@ _MOST_LAYERS = 1000
 _WIDEST = 1 << 16
 _MOST_PLACES = 1 << 20
 _MOST_PIECES = 1 << 24
-"""Beyond any model there is; an absurd number must not make us list, or make, its tensors."""
+"""Bounds beyond any real model: an absurd number in a file must not allocate its tensors."""
 
 MARIAN_NORM_EPS = 1e-5
-"""torch.nn.LayerNorm's own, which MarianConfig has no name for."""
+"""The default of torch.nn.LayerNorm; MarianConfig has no setting for it."""
 
 
 class MarianSettings(Config):
-    """``MarianConfig``: names and defaults are those of transformers, others are left out."""
+    """``MarianConfig`` with the names and defaults of transformers; other entries are ignored."""
 
     model_config = pydantic.ConfigDict(extra="ignore")
 
@@ -115,7 +115,7 @@ class MarianSettings(Config):
         return self.decoder_vocab_size or self.vocab_size
 
     def to_model_config(self) -> ModelConfig:
-        """The same model in our words. Raises ConfigError for a dropout that is none."""
+        """The same model as a ModelConfig. Raises ConfigError for a dropout out of range."""
         activation = self.activation_function
         table: dict[str, Any] = {
             "d_model": self.d_model,

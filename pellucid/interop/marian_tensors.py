@@ -1,4 +1,4 @@
-"""Sees that the tensors of a Marian model are all there, all used, and of the right shape."""
+"""Checks that a Marian model has all its tensors, no others, each of the right shape."""
 
 import dataclasses
 from collections.abc import Mapping, MutableMapping
@@ -21,7 +21,7 @@ from pellucid.interop.marian_settings import MarianSettings
 from pellucid.model.config import ModelConfig
 
 _POSITIONS_TOLERANCE = 1e-3
-"""A table that was stored in float16 is that far from the sinusoid; a learned one is further."""
+"""A table stored in float16 differs from the sinusoid by this much, a learned one by more."""
 
 
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
@@ -29,14 +29,14 @@ _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 @dataclasses.dataclass(frozen=True)
 class MarianEmbeddings:
-    """The three matrices by vocabulary, some of which may be one."""
+    """The two embeddings and the output matrix, some of which may be the same tensor."""
 
     source: Tensor
     target: Tensor
     output: Tensor
 
     def by_name(self, config: ModelConfig) -> dict[str, Tensor]:
-        """Under Marian's names, those that differ from one another only."""
+        """The matrices under Marian's names; a tied output is left out."""
         names = {SOURCE_EMBEDDING: self.source, TARGET_EMBEDDING: self.target}
         return names if config.tie_output else {**names, OUTPUT_WEIGHT: self.output}
 
@@ -46,15 +46,20 @@ def check_tensors(
 ) -> tuple[MarianEmbeddings | None, list[str]]:
     """The embeddings, or None; and every fault, each with the name of its tensor.
 
-    A missing ``final_logits_bias`` is zero, and is put among ``tensors``.
+    A missing ``final_logits_bias`` is zero, and is added to ``tensors``.
     """
     size, target_size = settings.vocab_size, settings.target_size
     tensors.setdefault(OUTPUT_BIAS, torch.zeros(1, target_size))
+
     shapes: dict[str, tuple[int, ...]] = {
         name: slot.shape for slot in layer_slots(config) for name in slot.marian
     }
     shapes[OUTPUT_BIAS] = (1, target_size)
+
     faults = [f"{name} is missing" for name in shapes if name not in tensors]
+
+    # Embeddings come after the check for missing tensors: which of them must be
+    # stored depends on what is tied, see `_embeddings`.
     shapes |= {
         SHARED: (target_size, settings.d_model),
         SOURCE_EMBEDDING: (size, settings.d_model),
@@ -66,20 +71,24 @@ def check_tensors(
         for name in sorted(tensors)
         if name not in shapes and name not in POSITIONS
     ]
+
     differ = {
         name: found
         for name, shape in shapes.items()
         if name in tensors and (found := tuple(tensors[name].shape)) != shape
     }
     faults += [f"{name} should be {shapes[name]}, is {found}" for name, found in differ.items()]
+
     for name in sorted(tensors):  # one at a time: each may be read from the disk here
         tensor = tensors[name]
         if tensor.dtype not in _FLOATS:
             faults.append(f"{name} should hold floating-point numbers, holds {tensor.dtype}")
         elif not bool(tensor.isfinite().all()):
             faults.append(f"{name} holds a number that is not finite")
+
     if faults:
         return None, faults
+
     stored = [name for name in POSITIONS if name in tensors]
     faults = [f for name in stored for f in _position_faults(name, tensors, settings.d_model)]
     embeddings, embedding_faults = _embeddings(tensors, settings)
@@ -90,6 +99,7 @@ def _position_faults(name: str, tensors: Mapping[str, Tensor], d_model: int) -> 
     table = tensors[name]
     if table.dim() != 2 or table.shape[1] != d_model:
         return [f"{name} should be (places, {d_model}), is {tuple(table.shape)}"]
+
     expected = features_to_marian(sinusoidal_positions(table.shape[0], table.shape[1]), axis=1)
     difference = (table.float() - expected).abs().max().item()
     if difference <= _POSITIONS_TOLERANCE:
@@ -123,6 +133,7 @@ def _embeddings(
         target = one_of(TARGET_EMBEDDING, *output_names)
         if SHARED in tensors:
             faults.append(f"{SHARED} is not part of a model with separate embeddings")
+
     output = target if settings.tie_word_embeddings else one_of(OUTPUT_WEIGHT)
     if source is None or target is None or output is None or faults:
         return None, faults

@@ -1,4 +1,4 @@
-"""Marian's ids and ours: the same pieces, with the special ones in other places."""
+"""Converts between Marian's numbering of a vocabulary and ours, which differ in the special ids."""
 
 import dataclasses
 from collections.abc import Collection, Mapping
@@ -12,9 +12,9 @@ from pellucid.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokeni
 from pellucid.text.tokenizers.vocabulary import Vocabulary
 
 PAD_PIECE, UNK_PIECE, START_PIECE, STOP_PIECE = "<pad>", "<unk>", "<s>", "</s>"
-"""What MarianTokenizer and sentencepiece call the special ids."""
+"""The pieces of the special ids in MarianTokenizer and sentencepiece."""
 _OTHER_START_PIECE = "<start>"
-"""What the start is called beside an ordinary ``<s>``, as in the vocabularies of OPUS-MT tc-big."""
+"""The start piece if ``<s>`` is an ordinary piece, as in the vocabularies of OPUS-MT tc-big."""
 _START_PIECES = (START_PIECE, _OTHER_START_PIECE)
 
 SubwordTokenizer = SentencePieceTokenizer | MarianTokenizer
@@ -22,13 +22,13 @@ SubwordTokenizer = SentencePieceTokenizer | MarianTokenizer
 
 @dataclasses.dataclass(frozen=True)
 class MarianIds:
-    """One vocabulary as Marian numbers it; each tuple goes by Marian id."""
+    """A vocabulary in Marian's numbering; each tuple is indexed by Marian id."""
 
     pieces: tuple[str, ...]
     inputs: tuple[int, ...]
-    """The one of our ids whose embedding belongs there."""
+    """Our id whose embedding each Marian id gets."""
     outputs: tuple[int, ...]
-    """The one of our ids whose output belongs there."""
+    """Our id whose output row each Marian id gets."""
     pad: int
     start: int
     stop: int
@@ -37,12 +37,11 @@ class MarianIds:
 def number_for_marian(
     source: SubwordTokenizer, target: SubwordTokenizer, *, start_is_pad: bool
 ) -> tuple[MarianIds, MarianIds]:
-    """How the pieces of both sides are numbered in an exported model.
+    """The numbering of both vocabularies in an exported model.
 
-    A vocabulary that both sides share and that was Marian's once is put back into Marian's
-    order: stop, unk, the pieces, and last a pad that is also the start. That needs a start whose
-    row is still the pad's (``start_is_pad``): fine-tuning draws them apart. Any other keeps our
-    ids.
+    A shared vocabulary that was imported from Marian returns to Marian's order: stop, unk, the
+    pieces, and last a pad that is also the start. This requires that start and pad still have
+    equal rows (``start_is_pad``), which fine-tuning changes. Other vocabularies keep our ids.
     """
     source_pieces, target_pieces = (_ordinary_pieces(each) for each in (source, target))
     was_marian = all(isinstance(each, MarianTokenizer) for each in (source, target))
@@ -61,7 +60,9 @@ def _as_marian_orders(pieces: tuple[str, ...]) -> MarianIds:
     pad = len(pieces) + 2  # after the stop, unk and the pieces
     return MarianIds(
         pieces=(STOP_PIECE, UNK_PIECE, *pieces, PAD_PIECE),
-        inputs=(STOP_ID, UNK_ID, *ordinary, START_ID),  # the encoder never looks at a pad
+        # The last id is pad and start in one. As an input only the decoder's start is ever read,
+        # because padding is masked; as an output it is the pad.
+        inputs=(STOP_ID, UNK_ID, *ordinary, START_ID),
         outputs=(STOP_ID, UNK_ID, *ordinary, PAD_ID),
         pad=pad,
         start=pad,
@@ -75,18 +76,18 @@ def _as_we_order(pieces: tuple[str, ...]) -> MarianIds:
 
 
 def special_pieces(ordinary: Collection[str]) -> tuple[str, str, str, str]:
-    """What the special ids are called beside these ``ordinary`` pieces, in the order of the ids."""
+    """The pieces of the special ids in their order, given the ``ordinary`` pieces."""
     start = _OTHER_START_PIECE if START_PIECE in ordinary else START_PIECE
     return PAD_PIECE, UNK_PIECE, start, STOP_PIECE
 
 
 def taken_names(ordinary: Collection[str]) -> list[str]:
-    """The names of special ids that an ordinary piece has as well."""
+    """Ordinary pieces that are spelled like a special one."""
     return sorted(set(special_pieces(ordinary)) & set(ordinary))
 
 
 def vocabulary_faults(tokenizers: Mapping[str, Tokenizer]) -> list[str]:
-    """Why Marian cannot have these tokenizers, which are given by side."""
+    """Why Marian cannot express these tokenizers, which are given by side."""
     faults = []
     for side, tokenizer in tokenizers.items():
         if not isinstance(tokenizer, SubwordTokenizer):
@@ -102,42 +103,46 @@ def vocabulary_faults(tokenizers: Mapping[str, Tokenizer]) -> list[str]:
 
 @dataclasses.dataclass(frozen=True)
 class ImportedIds:
-    """One vocabulary as we number it; ``rows`` goes by our id."""
+    """A vocabulary in our numbering; ``rows`` is indexed by our id."""
 
     vocabulary: Vocabulary
     rows: tuple[int, ...]
-    """The Marian id of each of ours."""
+    """The Marian id of each of our ids."""
     start_is_copy: bool
-    """Whether START has the row of another id, which was start and something else in one."""
+    """Whether START has the row of another id, because Marian uses that id as the start too."""
 
     def to_marian(self, ids: list[int]) -> list[int]:
-        """Marian's ids for ours."""
+        """Our ids converted to Marian's."""
         return [self.rows[id_] for id_ in ids]
 
 
 def number_for_us(
     table: Any, name: str, settings: MarianSettings, *, target: bool
 ) -> tuple[ImportedIds | None, list[str]]:
-    """Read ``vocab.json``: our numbering of it, or None with everything that is wrong.
+    """Our numbering of the pieces in ``vocab.json``; None, and every fault, if it has any.
 
-    ``name`` is the file's, for the messages. Marian's special ids are those of ``settings`` on
-    the target side; on the source side its tokenizer looks them up by name.
+    ``name`` is the file name for messages. On the target side ``settings`` gives Marian's special
+    ids; on the source side its tokenizer looks them up by name.
     """
     size = settings.target_size if target else settings.vocab_size
     faults = _table_faults(table, name, size)
     if faults:
         return None, faults
+
     pieces = {id_: piece for piece, id_ in table.items()}
     pad = settings.pad_token_id if target else table[PAD_PIECE]
     stop = settings.eos_token_id if target else table[STOP_PIECE]
     start, unk = settings.decoder_start_token_id, table[UNK_PIECE]
     if not target and (start >= size or pieces[start] not in _START_PIECES):
-        start = pad  # no encoder reads it
+        start = pad  # the encoder never reads a start, but our vocabulary has an id for it
+
     if len({pad, unk, stop}) < 3:
         return None, [f"pad, unk and stop must differ in {name}, are {pad}, {unk} and {stop}"]
+
     start_is_copy = pieces[start] not in _START_PIECES
     taken = {pad, unk, stop} if start_is_copy else {pad, unk, stop, start}
     rest = [id_ for id_ in range(size) if id_ not in taken]
+
     vocabulary = Vocabulary.of(pieces[id_] for id_ in rest)
     return ImportedIds(vocabulary, (pad, unk, start, stop, *rest), start_is_copy), []
 

@@ -1,4 +1,7 @@
-"""A bundle as ONNX graphs: an encoder, a decoder, and a decoder step with its past."""
+"""Exports a bundle as three ONNX graphs: encoder, decoder, and decoder step with a KV cache.
+
+The file holds the README of an export with its example program, the export, and the self-check.
+"""
 
 import json
 from collections.abc import Mapping
@@ -100,20 +103,20 @@ A greedy search, which says what `pellucid translate --beam-size 1` says:
 
 
 OPSET, IR_VERSION = 17, 8
-"""The oldest that has LayerNormalization (onnx 1.12, 2022), so that old runtimes open it too."""
+"""The oldest opset with LayerNormalization (onnx 1.12, 2022), so that old runtimes can load it."""
 _LARGEST_FILE = (1 << 31) - (1 << 20)
-"""Bytes; protobuf, and so one ONNX file, ends at 2 GB."""
+"""Bytes: a protobuf message, and so one ONNX file, is limited to 2 GB."""
 _MOST_PIECES = 24
-"""Of a sentence of the self-check, which runs in plain NumPy."""
+"""Tokens of a sentence in the self-check, which runs in plain NumPy and is slow."""
 _TOLERANCE = 1e-4
-"""Of the largest logit: both sides are float32; a wrong node gives differences as large as it."""
+"""Relative to the largest logit, both sides in float32. A wrong node differs by as much as that."""
 
 
 def export_onnx(bundle: Bundle, out: Path) -> None:
     """Write ``bundle`` to the new folder ``out`` as ONNX, with its tokenizers and a README.
 
-    The graphs are checked by ONNX's own checker and, on a few sentences, by its reference
-    interpreter: their logits must be ours.
+    The graphs are validated by ONNX's checker, and ONNX's reference evaluator must compute our
+    logits with them on a few sentences.
 
     Raises MissingExtraError without onnx, BundleError with every reason why the graphs cannot
     express the model, OutputExistsError if ``out`` holds something, WriteError.
@@ -123,15 +126,19 @@ def export_onnx(bundle: Bundle, out: Path) -> None:
         import onnx.reference
     except ImportError:
         raise MissingExtraError("onnx", "onnx", "exporting to ONNX") from None
+
     refuse_to_overwrite(out)
+
     config = bundle.model.config
     faults = onnx_faults(config)
     if faults:
         raise BundleError("the ONNX graphs cannot express this model: " + "; ".join(faults))
+
     named = bundle.model.named_parameters(remove_duplicate=False)
     tensors = {name: tensor.detach().cpu().float() for name, tensor in named}
     models = _models(onnx, config, tensors)
     _prove(bundle, {name: onnx.reference.ReferenceEvaluator(each) for name, each in models.items()})
+
     about = _about(bundle, models)
 
     def fill(folder: Path) -> None:
@@ -145,7 +152,7 @@ def export_onnx(bundle: Bundle, out: Path) -> None:
 
 
 def onnx_faults(config: ModelConfig) -> list[str]:
-    """Everything in ``config`` that the graphs have no nodes for."""
+    """Every setting of ``config`` that the graphs cannot express."""
     if config.kind != "transformer":
         return [f"they are those of a Transformer, not of kind={config.kind}"]
     faults = []
@@ -157,7 +164,7 @@ def onnx_faults(config: ModelConfig) -> list[str]:
 
 
 def _models(onnx: Any, config: ModelConfig, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
-    """The three graphs, seen by ONNX's checker. Raises BundleError if one is too large."""
+    """The three graphs, validated by ONNX's checker. Raises BundleError if one is too large."""
     graphs = {
         ENCODER: encoder_graph(onnx, config, tensors),
         DECODER: decoder_graph(onnx, config, tensors, has_past=False),
@@ -167,16 +174,18 @@ def _models(onnx: Any, config: ModelConfig, tensors: Mapping[str, Tensor]) -> di
         name: graph.model(name, OPSET, IR_VERSION, f"pellucid {__version__}")
         for name, graph in graphs.items()
     }
+
     large = [name for name, model in models.items() if model.ByteSize() > _LARGEST_FILE]
     if large:
         raise BundleError(f"one ONNX file holds at most 2 GB, too little for {', '.join(large)}")
+
     for model in models.values():
         onnx.checker.check_model(model, full_check=True)
     return models
 
 
 def _prove(bundle: Bundle, evaluators: Mapping[str, Any]) -> None:
-    """See that the graphs give our logits, for whole prefixes and step by step."""
+    """Check that the graphs give our logits, for whole prefixes and step by step."""
     for text in SENTENCES:
         source = [*bundle.source_tokenizer.encode(text)[:_MOST_PIECES], STOP_ID]
         target = [START_ID, *bundle.target_tokenizer.encode(text)[:_MOST_PIECES]]
@@ -184,6 +193,7 @@ def _prove(bundle: Bundle, evaluators: Mapping[str, Any]) -> None:
             device = next(bundle.model.parameters()).device
             rows = (torch.tensor([ids], device=device) for ids in (source, target))
             ours = bundle.model(*rows)[0].float().cpu().numpy()
+
         whole, steps = _both_ways(evaluators, source, target)
         largest = max(1.0, float(np.abs(ours).max()))
         for way, theirs in (("the whole prefix", whole), ("single steps", steps)):
@@ -200,13 +210,17 @@ def _prove(bundle: Bundle, evaluators: Mapping[str, Any]) -> None:
 def _both_ways(
     evaluators: Mapping[str, Any], source: list[int], target: list[int]
 ) -> tuple[Any, Any]:
-    """The logits after each target id: all at once, and after two of them step by step."""
+    """The logits (target, vocabulary) computed at once, and with the KV cache step by step."""
     mask = np.ones((1, len(source)), dtype=np.int64)
     feed = {"input_ids": np.array([source], dtype=np.int64), "attention_mask": mask}
     [memory] = evaluators[ENCODER].run(None, feed)
+
     feed = {"encoder_hidden_states": memory, "encoder_attention_mask": mask}
     ids = np.array([target], dtype=np.int64)
     whole = _run(evaluators[DECODER], {**feed, "input_ids": ids})["logits"][0]
+
+    # The decoder without a cache reads two tokens first, so that the cache it returns is
+    # longer than one and a mistake in its axes shows.
     begin = min(2, len(target))
     outputs = _run(evaluators[DECODER], {**feed, "input_ids": ids[:, :begin]})
     rows, past = [outputs["logits"][0]], _as_past(outputs)
@@ -224,7 +238,7 @@ def _run(evaluator: Any, inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_past(outputs: Mapping[str, Any]) -> dict[str, Any]:
-    """What a step gave back, under the names under which the next is fed."""
+    """The cache that a step returns, renamed to the inputs of the next step."""
     return {
         name.replace("present", "past_key_values"): value
         for name, value in outputs.items()
@@ -233,7 +247,7 @@ def _as_past(outputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _about(bundle: Bundle, models: Mapping[str, Any]) -> dict[str, Any]:
-    """What a program needs to know to run the graphs."""
+    """The content of ``onnx.json``: what a program needs to run the graphs."""
     config = bundle.model.config
     return {
         "made_by": f"pellucid {__version__}",

@@ -1,7 +1,7 @@
-"""A Transformer's forward pass as ONNX graphs, node by node, in the order of the paper.
+"""A Transformer's forward pass as an ONNX graph, node by node, in the order of the paper.
 
-Built by hand from ONNX's own helpers: the graph says what the equations say, its nodes carry our
-names, and no tracer decides what becomes of a branch.
+The graph is built with the helpers of the ``onnx`` package instead of a tracer: it follows the
+equations, its nodes carry our names, and no branch depends on an example input.
 """
 
 import math
@@ -16,15 +16,15 @@ from pellucid.equations.positions import sinusoidal_positions
 from pellucid.model.config import ModelConfig
 
 SINUSOIDS = 4096
-"""Places written out; ONNX Runtime's own sine of a large angle is not exact in float32."""
+"""Positions stored as a table: ONNX Runtime's sine of a large angle is not exact in float32."""
 
 Shape = Sequence[str | int]
 
 
 class Graph:
-    """Nodes and constants of one graph, each under a name that says what it is.
+    """Nodes and constants of one graph, each with a descriptive name.
 
-    ``onnx`` is the package, which is optional and is imported by whoever exports.
+    ``onnx`` is the imported package, which is an optional dependency.
     """
 
     def __init__(self, onnx: Any) -> None:
@@ -35,17 +35,17 @@ class Graph:
         self._outputs: list[Any] = []
 
     def input(self, name: str, shape: Shape, *, ids: bool = False) -> str:
-        """Declare what is fed: ids (int64), or numbers (float32)."""
+        """Declare an input: ids (int64), or numbers (float32)."""
         self._inputs.append(self._declare(name, shape, ids=ids))
         return name
 
     def output(self, value: str, name: str, shape: Shape) -> None:
-        """Declare that ``value`` is given back as ``name``."""
+        """Declare an output: ``value`` under the name ``name``."""
         self._nodes.append(self._onnx.helper.make_node("Identity", [value], [name], name=name))
         self._outputs.append(self._declare(name, shape, ids=False))
 
     def constant(self, name: str, value: Tensor | npt.NDArray[Any]) -> str:
-        """A stored tensor; the same name stands for the same one."""
+        """Store a tensor under ``name``, once; return the name."""
         if name not in self._constants:
             array = value.numpy() if isinstance(value, Tensor) else value
             array = np.ascontiguousarray(array)
@@ -53,20 +53,20 @@ class Graph:
         return name
 
     def integers(self, *values: int) -> str:
-        """A small list of numbers, such as a shape or axes."""
+        """Store a small list of integers, such as a shape or axes; equal lists are stored once."""
         name = "integers_" + "_".join(str(value).replace("-", "minus_") for value in values)
         return self.constant(name, np.array(values, dtype=np.int64))
 
     def add(
         self, kind: str, inputs: Sequence[str], name: str, attributes: Mapping[str, Any] = {}
     ) -> str:
-        """One node; its only output carries its name."""
+        """Add a node with a single output, which has the name of the node."""
         made = self._onnx.helper.make_node(kind, list(inputs), [name], name=name, **attributes)
         self._nodes.append(made)
         return name
 
     def model(self, name: str, opset: int, ir_version: int, producer: str) -> Any:
-        """The whole as ONNX stores it."""
+        """The graph as an ONNX model."""
         helper = self._onnx.helper
         constants = list(self._constants.values())
         graph = helper.make_graph(self._nodes, name, self._inputs, self._outputs, constants)
@@ -91,42 +91,55 @@ class Blocks:
         self.config = config
         self.tensors = tensors
         self._places = "", ""
-        """Where the tokens at hand begin and end."""
+        """Names of the values that hold the first position of the current tokens and the end."""
 
     def embed(self, side: str, ids: str, start: str | None) -> str:
-        """√d · W[id] plus the row of its place, counted from ``start`` (or 0); with rotary
-        positions, self-attention turns the rows later.
+        """√d · W[id] plus the encoding of its position, counted from ``start`` (or 0).
+
+        With rotary positions nothing is added; self-attention rotates queries and keys instead.
         """
         graph, name = self.graph, f"{side}_embedding"
         x = graph.add("Gather", [self._stored(f"{name}.weight"), ids], f"{name}/tokens")
         if self.config.scale_embeddings:
             scale = np.array(math.sqrt(self.config.d_model), dtype=np.float32)
             x = graph.add("Mul", [x, graph.constant("scale", scale)], f"{name}/scaled")
+
         length = self.axis_size(ids, 1, f"{name}/length")
         first = start or graph.integers(0)
         self._places = first, graph.add("Add", [first, length], f"{name}/end")
+
         if self.config.positions == "rotary":
             return x
+
         if self.config.positions == "learned":
-            table = self._stored("target_embedding.positions.learned")
+            table = self._stored("target_embedding.positions.learned")  # shared by both sides
         else:
             rows = sinusoidal_positions(SINUSOIDS, self.config.d_model).float()
             table = graph.constant("sinusoids", rows)
+
         return graph.add("Add", [x, self._of_places(table, f"{name}/positions")], f"{name}/sum")
 
     def turn(self, x: str) -> str:
-        """Queries or keys of self-attention, by head: each pair of features turned by its place.
+        """Rotary positions: rotate each pair of features of queries or keys by their position.
 
-        x cos + x R sin, where R makes (x₂ᵢ, x₂ᵢ₊₁) into (-x₂ᵢ₊₁, x₂ᵢ).
+        x cos + (x R) sin, where x R = (-x₂ᵢ₊₁, x₂ᵢ) for each pair (x₂ᵢ, x₂ᵢ₊₁). ``x`` is (batch,
+        head, token, feature). Source: Su et al. (2021), §3.4.2.
         """
         if self.config.positions != "rotary":
             return x
         graph, size = self.graph, self.config.key_size
+
         waves = sinusoidal_positions(SINUSOIDS, size).float().numpy()
+
+        # R has a quarter turn in each diagonal block:
+        # one product instead of slicing the pairs apart.
         quarter = np.kron(np.eye(size // 2), [[0.0, 1.0], [-1.0, 0.0]]).astype(np.float32)
+
+        # Sines and cosines alternate in the sinusoid; both features of a pair use the same angle.
         sines = graph.constant("sines", waves[:, ::2].repeat(2, axis=1))
         cosines = graph.constant("cosines", waves[:, 1::2].repeat(2, axis=1))
         across = graph.add("MatMul", [x, graph.constant("quarter_turn", quarter)], f"{x}/across")
+
         parts = (
             graph.add("Mul", [value, self._of_places(table, f"{x}/{table}")], f"{x}/by_{table}")
             for value, table in ((x, cosines), (across, sines))
@@ -134,75 +147,86 @@ class Blocks:
         return graph.add("Add", list(parts), f"{x}/turned")
 
     def _of_places(self, table: str, name: str) -> str:
-        """The rows of ``table`` for the places of the tokens that were embedded."""
+        """The rows of ``table`` for the positions of the current tokens."""
         return self.graph.add("Slice", [table, *self._places, self.graph.integers(0)], name)
 
     def axis_size(self, value: str, axis: int, name: str) -> str:
-        """How long an axis of ``value`` is, as a list of one number."""
+        """The size of an axis of ``value``, as a list of one number."""
         shape = self.graph.add("Shape", [value], f"{name}_shape")
         return self.graph.add("Gather", [shape, self.graph.integers(axis)], name)
 
     def mask(self, attention_mask: str) -> str:
-        """What may be looked at, as (batch, 1, 1, source)."""
+        """The source positions that may be attended to, as (batch, 1, 1, source)."""
         kinds = {"to": 9}  # TensorProto.BOOL
         is_real = self.graph.add("Cast", [attention_mask], "mask/is_real", kinds)
         return self.graph.add("Unsqueeze", [is_real, self.graph.integers(1, 2)], "mask/may_attend")
 
     def causal_mask(self, ids: str) -> str:
-        """No look ahead, as (length, length)."""
+        """Each token may attend to itself and those before it, as (length, length)."""
         graph = self.graph
         length = self.axis_size(ids, 1, "causal/length")
         scalar = graph.add("Squeeze", [length], "causal/count")
         zero, one = (graph.constant(f"number_{n}", np.array(n, dtype=np.int64)) for n in (0, 1))
+
         places = graph.add("Range", [zero, scalar, one], "causal/places")
         queries = graph.add("Unsqueeze", [places, graph.integers(1)], "causal/queries")
         return graph.add("LessOrEqual", [places, queries], "causal/may_attend")
 
     def project(self, x: str, name: str, part: str) -> str:
-        """Queries, keys or values of the rows ``x``, split into heads."""
+        """Queries, keys or values of ``x``, split into heads: (batch, head, token, feature)."""
         config, graph = self.config, self.graph
         widths = {"query": config.key_size, "key": config.key_size, "value": config.value_size}
+
+        # `w_qkv` stacks the rows of all heads' queries, then keys, then values.
         first = list(widths).index(part) * config.heads * config.key_size
         rows = slice(first, first + config.heads * widths[part])
+
+        # PyTorch stores (output, input) and MatMul computes x W, hence the transposed copy.
         weight = graph.constant(f"{name}.w_{part}", self.tensors[f"{name}.w_qkv"][rows].T)
         x = graph.add("MatMul", [x, weight], f"{name}/{part}_product")
         if f"{name}.b_qkv" in self.tensors:
             bias = graph.constant(f"{name}.b_{part}", self.tensors[f"{name}.b_qkv"][rows])
             x = graph.add("Add", [x, bias], f"{name}/{part}_sum")
+
+        # A 0 in an ONNX shape keeps the size of that axis. (batch, token, head, size)
         shape = graph.integers(0, 0, config.heads, widths[part])
         x = graph.add("Reshape", [x, shape], f"{name}/{part}_by_head")
         return graph.add("Transpose", [x], f"{name}/{part}", {"perm": [0, 2, 1, 3]})
 
     def attend(self, name: str, query: str, key: str, value: str, may_attend: str | None) -> str:
-        """softmax(Q Kᵀ / √dₖ) V of every head, merged and projected."""
+        """softmax(Q Kᵀ / √dₖ) V of every head, concatenated and projected."""
         config, graph = self.config, self.graph
+
         turned = graph.add("Transpose", [key], f"{name}/key_turned", {"perm": [0, 1, 3, 2]})
         scores = graph.add("MatMul", [query, turned], f"{name}/products")
         root = np.array(1.0 / math.sqrt(config.key_size), dtype=np.float32)
         scores = graph.add("Mul", [scores, graph.constant("one_by_root", root)], f"{name}/scores")
         if may_attend is not None:
+            # Finite, because a row that is masked everywhere would become NaN with -inf.
             lowest = graph.constant("lowest", np.array(np.finfo(np.float32).min))
             scores = graph.add("Where", [may_attend, scores, lowest], f"{name}/masked")
+
         weights = graph.add("Softmax", [scores], f"{name}/weights", {"axis": -1})
         heads = graph.add("MatMul", [weights, value], f"{name}/heads")
+
         heads = graph.add("Transpose", [heads], f"{name}/heads_in_row", {"perm": [0, 2, 1, 3]})
-        shape = graph.integers(0, 0, config.heads * config.value_size)
+        shape = graph.integers(0, 0, config.heads * config.value_size)  # (batch, token, all heads)
         merged = graph.add("Reshape", [heads, shape], f"{name}/merged")
         return self._linear(merged, f"{name}.w_o", f"{name}.b_o", f"{name}/output")
 
     def feed_forward(self, x: str, name: str) -> str:
-        """The two linear maps with a activation between them."""
+        """Two linear layers with the activation between them."""
         name = f"{name}.feed_forward"
         hidden = self._linear(x, f"{name}.inner.weight", f"{name}.inner.bias", f"{name}/inner")
         hidden = self._activate(hidden, f"{name}/activation")
         return self._linear(hidden, f"{name}.outer.weight", f"{name}.outer.bias", f"{name}/outer")
 
     def enter(self, x: str, name: str) -> str:
-        """What a sublayer reads: with pre-norm, the normalized rows."""
+        """The input of a sublayer: normalized first with pre-norm."""
         return self.norm(x, f"{name}.norm") if self.config.norm == "pre" else x
 
     def leave(self, x: str, output: str, name: str) -> str:
-        """The residual sum, with post-norm normalized."""
+        """The residual sum, normalized with post-norm."""
         total = self.graph.add("Add", [x, output], f"{name}/residual")
         return total if self.config.norm == "pre" else self.norm(total, f"{name}.norm")
 
@@ -213,7 +237,8 @@ class Blocks:
         return self.graph.add("LayerNormalization", [x, *stored], f"{name}/normalized", about)
 
     def logits(self, x: str) -> str:
-        """The last linear map."""
+        """The output layer: one logit for each token of the target vocabulary."""
+        # A tied output uses the stored embedding, transposed by a node, so that it is stored once.
         tied = self.config.tie_output
         weight = self._stored("target_embedding.weight" if tied else "output_weight")
         turned = self.graph.add("Transpose", [weight], "output/turned", {"perm": [1, 0]})

@@ -1,4 +1,4 @@
-"""The three graphs of an exported model, under the names that ONNX users know them by."""
+"""The three graphs of an exported model, named as Hugging Face Optimum names its files."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,17 +12,19 @@ ENCODER, DECODER, STEP = "encoder_model", "decoder_model", "decoder_with_past_mo
 
 
 def encoder_graph(onnx: Any, config: ModelConfig, tensors: Mapping[str, Tensor]) -> Graph:
-    """From ids and their mask to the rows that the decoder reads."""
+    """The encoder: from ids and their mask to the hidden states that the decoder attends to."""
     graph = Graph(onnx)
     blocks = Blocks(graph, config, tensors)
     ids = graph.input("input_ids", ["batch", "source"], ids=True)
     mask = blocks.mask(graph.input("attention_mask", ["batch", "source"], ids=True))
-    side = "target" if config.share_embeddings else "source"
+    side = "target" if config.share_embeddings else "source"  # a shared one is stored once
     x = blocks.embed(side, ids, None)
+
     for index in range(config.encoder_layers):
         name = f"encoder.layers.{index}"
         x = _attend_self(blocks, name, x, mask)[0]
         x = _feed(blocks, name, x)
+
     if config.norm == "pre":
         x = blocks.norm(x, "encoder.last_norm")
     graph.output(x, "last_hidden_state", ["batch", "source", config.d_model])
@@ -32,25 +34,29 @@ def encoder_graph(onnx: Any, config: ModelConfig, tensors: Mapping[str, Tensor])
 def decoder_graph(
     onnx: Any, config: ModelConfig, tensors: Mapping[str, Tensor], *, has_past: bool
 ) -> Graph:
-    """From a prefix to the logits behind each of its tokens, and to what the next step needs.
+    """The decoder: from a prefix to the logits after each token, and the next step's KV cache.
 
-    With a past, the prefix is one token, and keys and values of all before it are fed.
+    With a past the prefix is one token, and the keys and values of all earlier tokens are inputs.
     """
     graph = Graph(onnx)
     blocks = Blocks(graph, config, tensors)
     length: str | int = 1 if has_past else "length"
     ids = graph.input("input_ids", ["batch", length], ids=True)
     mask = blocks.mask(graph.input("encoder_attention_mask", ["batch", "source"], ids=True))
+
     if has_past:
         past = {name: graph.input(name, shape) for name, shape in past_shapes(config)}
+        # The cache is (batch, head, past, size): its length is the position of the new token.
         start = blocks.axis_size("past_key_values.0.decoder.key", 2, "past/length")
-        causal, memory = None, ""
+        causal, memory = None, ""  # a single token attends to all of the past
     else:
         past, start, causal = {}, None, blocks.causal_mask(ids)
         memory = graph.input("encoder_hidden_states", ["batch", "source", config.d_model])
+
     x = blocks.embed("target", ids, start)
     for index in range(config.decoder_layers):
         x = _decoder_layer(blocks, index, x, (memory, mask, causal), past)
+
     if config.norm == "pre":
         x = blocks.norm(x, "decoder.last_norm")
     vocabulary_size = tensors["target_embedding.weight"].shape[0]
@@ -59,7 +65,7 @@ def decoder_graph(
 
 
 def past_shapes(config: ModelConfig) -> Iterator[tuple[str, list[str | int]]]:
-    """What a step is fed beside its token, layer by layer."""
+    """The names and shapes of the KV cache that a step reads, layer by layer."""
     for index in range(config.decoder_layers):
         for part, length in (("decoder", "past"), ("encoder", "source")):
             for kind, width in (("key", config.key_size), ("value", config.value_size)):
@@ -81,6 +87,9 @@ def _decoder_layer(
 
     cross = f"{name}.cross_attention"
     query = blocks.project(blocks.enter(x, f"{cross}_norm"), cross, "query")
+
+    # The keys and values of the source never change:
+    # only the first decoder computes and returns them.
     if past:
         key, value = (f"past_key_values.{index}.encoder.{kind}" for kind in ("key", "value"))
     else:
@@ -93,11 +102,14 @@ def _decoder_layer(
 def _attend_self(
     blocks: Blocks, name: str, x: str, mask: str | None, past_of: int | None = None
 ) -> tuple[str, str, str]:
-    """Self-attention with all around it; the rows, and all keys and values so far."""
+    """Self-attention with norm and residual: the hidden states, and all keys and values so far."""
     own = f"{name}.self_attention"
     rows = blocks.enter(x, f"{own}_norm")
     query, key, value = (blocks.project(rows, own, part) for part in ("query", "key", "value"))
+
+    # Keys are rotated before they enter the cache, at the position they keep.
     query, key = blocks.turn(query), blocks.turn(key)
+
     if past_of is not None:
         key, value = (
             blocks.graph.add(
@@ -108,6 +120,7 @@ def _attend_self(
             )
             for kind, new in (("key", key), ("value", value))
         )
+
     attended = blocks.attend(own, query, key, value, mask)
     return blocks.leave(x, attended, f"{own}_norm"), key, value
 

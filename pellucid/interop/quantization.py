@@ -1,4 +1,4 @@
-"""The types in which CTranslate2 can store weights; apart, so that ``--help`` answers at once."""
+"""The types in which CTranslate2 can store weights. Imports nothing, so that ``--help`` is fast."""
 
 from typing import Literal
 

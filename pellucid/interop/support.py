@@ -1,6 +1,6 @@
-"""What other programs can express of a model, and what CTranslate2 calls our ids.
+"""Which models other programs can express, and the pieces CTranslate2 uses for our ids.
 
-Nothing here needs torch: a model that was converted once translates without it.
+This module does not import torch: a model that was converted once translates without it.
 """
 
 from pellucid.bundle import Bundle
@@ -10,8 +10,8 @@ from pellucid.model.config import ModelConfig
 from pellucid.text.tokenizers.interface import Tokenizer
 
 POSITIONS = 2048
-"""Positions written out for CTranslate2, in tokens with the stop: a source of 1,024, its own limit,
-and a translation of twice that. Its own sinusoid is another one (tensor2tensor's)."""
+"""Rows of the table of positions for CTranslate2, the stop included: for a source of 1,024 tokens,
+its own limit, and a translation twice as long. Its own sinusoid is tensor2tensor's, not ours."""
 
 _OURS_ALONE = (
     "norm_kind",
@@ -23,7 +23,7 @@ _OURS_ALONE = (
     "scale_attention",
 )
 _ACTIVATIONS = ("relu", "gelu", "swish")
-"""Those that every other program here has."""
+"""Activations that Marian, CTranslate2 and our ONNX graphs all have."""
 
 
 def ctranslate2_faults(bundle: Bundle) -> list[str]:
@@ -56,7 +56,7 @@ def _model_faults(config: ModelConfig) -> list[str]:
 
 
 def vocabulary_pieces(tokenizer: Tokenizer) -> list[str]:
-    """What CTranslate2 calls each of our ids."""
+    """The piece of each of our ids in CTranslate2."""
     ordinary = tokenizer.tokens(range(SPECIAL_COUNT, tokenizer.vocabulary_size))
     return [*special_pieces(ordinary), *ordinary]
 

@@ -1,7 +1,8 @@
-"""The one place that opens PyTorch's own format, and only what cannot run code.
+"""The only module that reads PyTorch's own format, restricted to content that cannot run code.
 
-A ``.bin`` or ``.pt`` file is a pickle: a program. ``weights_only=True`` reads tensors, numbers,
-strings, lists and tables from it and refuses everything else; there is no way around that here.
+A ``.bin`` or ``.pt`` file is a pickle, which is a program. ``weights_only=True`` reads tensors,
+numbers, strings, lists and dictionaries from it and refuses everything else. No option turns this
+off. What the pickle may still do, take memory without end, is checked before and after loading.
 """
 
 import pickletools
@@ -16,37 +17,41 @@ from pellucid.core.errors import BundleError, InputMissingError, UnsafeFormatErr
 from pellucid.core.files import POINTER_HINT, is_pointer
 
 _MOST_STEPS = 1_000_000
-"""Instructions of a pickle: a tensor takes about forty, and a model has a thousand tensors."""
+"""Most instructions of a pickle: a tensor takes about forty, and a model has about a thousand."""
 _MOST_CALLS = 50_000
-"""Instructions that make an object: one tensor takes two and, even empty, a kilobyte."""
+"""Most instructions that create an object. A tensor takes two and, even empty, a kilobyte."""
 _MOST_COPIES = 8
-"""Tied matrices are named up to four times; more names for the same bytes are a trap."""
+"""How many times the file's size its tensors may take: a tied matrix has up to four names, and more
+names for the same bytes are an attack."""
 _CALLS = {"REDUCE", "BUILD", "NEWOBJ", "NEWOBJ_EX", "OBJ", "INST"}
 _OLD_PICKLES = 4
-"""A file from before PyTorch 1.6 begins with so many pickles: magic, version, machine, tensors."""
+"""Pickles at the start of a file from before PyTorch 1.6: magic, version, machine, tensors."""
 
 
 def load_torch_tensors(path: Path) -> dict[str, Tensor]:
     """Read a file that holds tensors by name, onto the CPU.
 
-    Raises InputMissingError if it cannot be opened, UnsafeFormatError if it holds anything but
-    tensors by name, or more than the file has bytes for, or is damaged; BundleError for a pointer
-    of git-lfs.
+    Raises InputMissingError if it cannot be opened, UnsafeFormatError if it is damaged, holds
+    anything but tensors by name, or would expand to more than its size, BundleError for a git-lfs
+    pointer.
     """
     if is_pointer(path):
         raise BundleError(f"{path} is a pointer of git-lfs, not the file", hint=POINTER_HINT)
+
     _refuse_devices_and_bombs(path)
+
     try:
         with path.open("rb") as file:
             content = torch.load(file, map_location="cpu", weights_only=True)
     except OSError as error:
         raise InputMissingError(f"cannot read {path}: {error.strerror or error}") from error
-    except Exception as error:  # whatever a file made to deceive can provoke
+    except Exception as error:  # a hostile file can provoke any exception
         reason = str(error).strip().partition("\n")[0]
         raise UnsafeFormatError(
             f"{path} must hold tensors and nothing else, got {type(error).__name__}: {reason}",
             hint="convert it to model.safetensors where it comes from",
         ) from error
+
     if not isinstance(content, dict) or not all(
         isinstance(name, str) and isinstance(value, Tensor) for name, value in content.items()
     ):
@@ -59,12 +64,17 @@ def load_torch_tensors(path: Path) -> dict[str, Tensor]:
 
 
 def _refuse_devices_and_bombs(path: Path) -> None:
-    """torch.save packs without compressing: what would unpack to more than the file is a trap."""
+    """Refuse devices, and archives that would unpack to more than their size.
+
+    torch.save does not compress, so a compressed entry is no work of PyTorch.
+    """
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputMissingError(f"cannot read {path}: it is not a plain file")
+
     if not zipfile.is_zipfile(path):
         _refuse_long_programs(path)
         return
+
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
@@ -74,6 +84,7 @@ def _refuse_devices_and_bombs(path: Path) -> None:
                         _count_steps(file, path)
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError) as error:
         raise UnsafeFormatError(f"{path} is a damaged archive: {error}") from error
+
     packed = [entry.filename for entry in entries if entry.compress_type != zipfile.ZIP_STORED]
     if packed or sum(entry.file_size for entry in entries) > path.stat().st_size:
         raise UnsafeFormatError(
@@ -83,7 +94,7 @@ def _refuse_devices_and_bombs(path: Path) -> None:
 
 
 def _refuse_long_programs(path: Path) -> None:
-    """Look at the pickles at the start of a file of the old format."""
+    """Check the pickles at the start of a file of the old format."""
     try:
         with path.open("rb") as file:
             for _ in range(_OLD_PICKLES):
@@ -93,10 +104,10 @@ def _refuse_long_programs(path: Path) -> None:
 
 
 def _count_steps(file: IO[bytes], path: Path) -> None:
-    """Read the instructions of a pickle, without following any.
+    """Count the instructions of a pickle without executing them.
 
-    Building a million empty tensors takes gigabytes, and a program of some megabytes asks for them.
-    Raises UnsafeFormatError if there are too many.
+    A pickle of a few megabytes can build a million empty tensors, which take gigabytes. Raises
+    UnsafeFormatError if there are too many instructions.
     """
     calls = 0
     try:
@@ -109,11 +120,14 @@ def _count_steps(file: IO[bytes], path: Path) -> None:
                     hint="convert it to model.safetensors where it comes from",
                 )
     except (ValueError, EOFError, LookupError):
-        return  # no pickle: torch says so
+        return  # not a pickle: torch.load reports it
 
 
 def _refuse_expanded(content: dict[str, Tensor], path: Path) -> None:
-    """A tensor may repeat the bytes it has, and a copy of it would take memory for each time."""
+    """Refuse tensors that repeat their bytes, by strides of zero or by sharing a storage.
+
+    They are small in the file, but a copy of each takes its full size.
+    """
     shown = sum(tensor.numel() * tensor.element_size() for tensor in content.values())
     repeating = [
         name
