@@ -1,4 +1,4 @@
-"""The fast twins: same inputs, same answers, values and gradients, as the equations they name."""
+"""Fast twins: each computes the values and gradients of the equation that it names."""
 
 import math
 
@@ -12,12 +12,12 @@ from pellucid.equations.positions import sinusoidal_positions
 from pellucid.equations.relative import alibi_bias, relative_distances
 
 _ROUND_ROWS = 64
-"""Narrow products are made of so many rows, or a multiple. For every new number of rows a CPU's
-bfloat16 products are compiled again, which takes ten times as long as the product itself."""
+"""bfloat16 products get a multiple of this many rows. For every new number of rows a CPU compiles
+the product again, which takes ten times as long as the product itself."""
 _CHUNK_ROWS = 512
-"""Rows of logits held at once; fastest of 128 to 1,024 for 8,000 words in bfloat16 on a CPU."""
+"""Rows of logits held at once: the fastest of 128 to 1,024 for 8,000 words in bfloat16 on a CPU."""
 _LEAST_PROBABILITY = 1e-30
-"""Below it float32 and bfloat16 come near the numbers that are flushed to zero."""
+"""Below this probability float32 and bfloat16 are close to underflow."""
 
 
 def fused_attention(
@@ -30,29 +30,34 @@ def fused_attention(
 ) -> Float[Tensor, "*batch query value_size"]:
     """``attention`` in one kernel that never stores the weights.
 
-    ``causal`` adds ``causal_mask`` to whatever ``may_attend`` says.
+    ``causal`` adds ``causal_mask`` to ``may_attend``.
 
     EQ: 50, 74.  Source: Vaswani et al. (2017), eq. (1); Dao et al. (2022) for the kernel.
     Law: tests/laws/test_fused_equals_clear.py.
     """
+    # the kernel takes a mask or ``is_causal``, not both
     if causal and may_attend is not None:
         square = torch.ones(query.shape[-2], key.shape[-2], dtype=torch.bool, device=query.device)
         may_attend, causal = may_attend & square.tril(), False
+
     if query.device.type != "cpu":
         return functional.scaled_dot_product_attention(
             query, key, value, attn_mask=may_attend, is_causal=causal
         )
+
+    # the cast is explicit, as autocast would cast back to bfloat16
     dtype = query.dtype
     query, key, value = (for_attention(each) for each in (query, key, value))
     with torch.autocast("cpu", enabled=False):
         attended = functional.scaled_dot_product_attention(
             query, key, value, attn_mask=may_attend, is_causal=causal
         )
+
     return attended.to(dtype)
 
 
 def for_attention(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-    """``x`` as ``fused_attention`` works on it: on a CPU, bfloat16 that learns becomes float32.
+    """``x`` in the dtype of ``fused_attention``: while gradients are recorded on a CPU, float32.
 
     Casting rows before they are split into heads is faster than casting heads. PyTorch 2.13's CPU
     kernel takes six times as long backwards in bfloat16 as in float32.
@@ -82,6 +87,8 @@ def fused_alibi_attention(
     offset = key_count - query_count
     bias = alibi_bias(heads, query_count, key_count, offset, query.dtype, query.device)
     may_attend = _with_causal(may_attend, query_count, offset, query.device, causal)
+
+    # the bias is the kernel's additive mask; -inf hides a key (torch.where broadcasts both)
     if may_attend is not None:
         bias = torch.where(may_attend, bias, -torch.inf)
     return functional.scaled_dot_product_attention(query, key, value, attn_mask=bias)
@@ -96,11 +103,11 @@ def fused_relative_attention(
     *,
     causal: bool = False,
 ) -> Float[Tensor, "*batch query value_size"]:
-    """``relative_attention`` with as many products as there are distances, not pairs.
+    """``relative_attention`` with a product for each distance, not for each pair.
 
-    Each query meets each row of the table of keys once, and the weights of all keys at one distance
-    are summed before they meet the table of values. Queries that are fewer than the keys are the
-    last of them; ``causal`` hides what comes later.
+    Each query is multiplied with each row of the table of keys once, and the weights of all keys at
+    one distance are summed before they are multiplied with the table of values. Queries that are
+    fewer than the keys are the last of them; ``causal`` hides what comes later.
 
     EQ: 31.  Source: Shaw et al. (2018), §3.3.
     Law: tests/laws/test_fused_equals_clear.py.
@@ -109,13 +116,19 @@ def fused_relative_attention(
     query_count, key_count = query.shape[-2], key.shape[-2]
     offset, clip = key_count - query_count, key_table.shape[0] // 2
     may_attend = _with_causal(may_attend, query_count, offset, query.device, causal)
+
+    # the row of the tables for each pair: (query, key), the same for all of the batch
     rows = relative_distances(query_count, key_count, clip, offset, query.device)
     rows = rows.expand(*query.shape[:-1], key_count)
     by_distance = (query @ key_table.transpose(0, 1)).gather(-1, rows)  # (*batch, query, key)
+
     scores = (query @ key.transpose(-2, -1) + by_distance) / math.sqrt(key.shape[-1])
     weights = masked_softmax(scores, may_attend)
+
+    # (*batch, query, distances)
     at_distance = weights.new_zeros(*weights.shape[:-1], key_table.shape[0])
     at_distance = at_distance.scatter_add(-1, rows, weights)
+
     return weights @ value + at_distance @ value_table
 
 
@@ -129,13 +142,14 @@ def fused_rotary_positions(
     Law: tests/laws/test_fused_equals_clear.py.
 
     Three times as fast on a CPU as taking every other feature. PyTorch has no complex bfloat16,
-    so narrower numbers are widened and narrowed again.
+    so narrower numbers are cast to float32 and back.
     """
     length, size = x.shape[-2:]
     wide = x.double() if x.dtype is torch.float64 else x.float()
     waves = sinusoidal_positions(length, size, start, wide.dtype, x.device)
+    # cosines are the odd columns and sines the even ones: cos + i sin, (length, size / 2)
     turns = torch.complex(waves[:, 1::2].contiguous(), waves[:, ::2].contiguous())
-    # Rows cut out of the packed projection may begin at an odd number: complex views refuse those.
+    # slices of the packed projection may start at an odd offset, which complex views do not allow
     pairs = torch.view_as_complex(wide.contiguous().view(*x.shape[:-1], size // 2, 2))
     return torch.view_as_real(pairs * turns).flatten(-2).to(x.dtype)
 
@@ -188,15 +202,17 @@ def fused_linear_cross_entropy(
 def apply_loss(
     function: type[torch.autograd.Function], hidden: Tensor, weight: Tensor, *others: object
 ) -> tuple[Tensor, Tensor]:
-    """A loss of the last linear map and its plain likelihood, by a function that narrows by itself.
+    """Apply a loss of the last linear map that casts its matrix products itself.
 
-    ``function`` takes what is given here, ``hidden`` in the dtype of ``weight``, and last the dtype
-    that autocast wants its matrix products in, or that of ``hidden`` where there is none.
+    ``function`` gets the arguments, with ``hidden`` in the dtype of ``weight``, and then the dtype
+    of matrix products under autocast, or the dtype of ``hidden`` without autocast.
     """
     device = hidden.device.type
     dtype = hidden.dtype
     if torch.is_autocast_enabled(device):
         dtype, hidden = torch.get_autocast_dtype(device), hidden.to(weight.dtype)
+
+    # off inside: the function casts its products, and sums in full precision
     with torch.autocast(device, enabled=False):
         loss, negative_log_likelihood = function.apply(  # type: ignore[no-untyped-call]
             hidden, weight, *others, dtype
@@ -205,7 +221,7 @@ def apply_loss(
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
-    """Computes its gradients going forward, while a chunk of probabilities is at hand.
+    """Computes its gradients in the forward pass, while a chunk of probabilities is in memory.
 
     Matrix products and probabilities are in ``dtype``, everything else in the dtype of ``hidden``.
     """
@@ -215,29 +231,39 @@ class _LinearCrossEntropy(torch.autograd.Function):
         needs_gradient = any(ctx.needs_input_grad)
         narrow_hidden, narrow_weight = rounded_up(hidden, dtype), weight.to(dtype)
         gradients = _Gradients(hidden, weight, bias) if needs_gradient else None
+        # the uniform part of the smoothing needs only the mean logit, which is linear in these
         mean_weight = weight.mean(dim=0)
         mean_bias = bias.mean() if bias is not None else 0.0
         likelihood = torch.zeros((), dtype=hidden.dtype, device=hidden.device)
         uniform = torch.zeros_like(likelihood)
+
         for first in range(0, hidden.shape[0], _CHUNK_ROWS):
+            # ``rows`` ends with the data, ``filled`` with the rows of zeros that round it up
             rows = slice(first, min(first + _CHUNK_ROWS, hidden.shape[0]))
             filled = slice(first, first + _CHUNK_ROWS)
             all_logits = functional.linear(narrow_hidden[filled], narrow_weight)
             if bias is not None:
                 all_logits += bias
+
             probabilities = all_logits.softmax(dim=1)
             logits = all_logits[: rows.stop - first]
+
             columns = labels[rows, None]
             label_logits = logits.gather(1, columns).squeeze(1).to(hidden.dtype)
             log_normalizers = _log_normalizers(logits, probabilities, columns, hidden.dtype)
+
             likelihood += (log_normalizers - label_logits).sum()
             uniform += (log_normalizers - (hidden[rows] @ mean_weight + mean_bias)).sum()
             if gradients is not None:
+                # the rounding rows have a softmax too, which must not reach the gradients
                 probabilities[len(logits) :] = 0.0
                 gradients.add_softmax(rows, probabilities, narrow_hidden[filled], narrow_weight)
+
         if gradients is not None:
             gradients.subtract_labels(labels, smoothing, mean_weight)
             ctx.save_for_backward(gradients.hidden, gradients.weight, gradients.bias)
+
+        # (1 - ε) CE against the label + ε CE against the uniform distribution
         loss = (1.0 - smoothing) * likelihood + smoothing * uniform
         ctx.mark_non_differentiable(likelihood)
         return loss, likelihood
@@ -250,7 +276,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
 
 def rounded_up(rows: Tensor, dtype: torch.dtype) -> Tensor:
-    """``rows`` in ``dtype``; if that is another, with zeros behind them to a round number."""
+    """``rows`` in ``dtype``; after a cast, padded with rows of zeros to a multiple of 64."""
     if dtype is rows.dtype:
         return rows
     missing = -rows.shape[-2] % _ROUND_ROWS
@@ -262,13 +288,16 @@ def _log_normalizers(
 ) -> Tensor:
     """log Σ exp(z) of each row, by log p = z − log Σ exp(z) at the label where that is exact.
 
-    A CPU sums exponentials in several passes over the logits, so it saves most of a second
-    softmax. Where the label's probability is next to nothing, its logarithm would be lost.
+    On a CPU, logsumexp takes several passes over the logits; the softmax that is already computed
+    spares most of them. Where the label's probability is close to underflow, its logarithm is not
+    exact, and logsumexp is computed after all.
     """
     if logits.device.type != "cpu":
         return logits.to(dtype).logsumexp(dim=1)
     at_label = probabilities.gather(1, labels).squeeze(1).to(dtype)
     result = logits.gather(1, labels).squeeze(1).to(dtype) - at_label.log()
+
+    # rare, so only these rows are computed again
     is_lost = at_label < _LEAST_PROBABILITY
     if bool(is_lost.any()):
         result[is_lost] = logits[is_lost].to(dtype).logsumexp(dim=1)
@@ -276,7 +305,7 @@ def _log_normalizers(
 
 
 class _Gradients:
-    """Gradients of the summed loss with respect to what the last linear map was made of."""
+    """Gradients of the summed loss with respect to the inputs of the last linear map."""
 
     def __init__(self, hidden: Tensor, weight: Tensor, bias: Tensor | None) -> None:
         self._input = hidden
@@ -288,8 +317,9 @@ class _Gradients:
     def add_softmax(
         self, rows: slice, probabilities: Tensor, narrow_hidden: Tensor, narrow_weight: Tensor
     ) -> None:
-        """The part of a chunk's gradient that comes from softmax(z); further rows are zeros."""
+        """Add the part of a chunk's gradient that comes from softmax(z); padding rows are zeros."""
         self.hidden[rows] = (probabilities @ narrow_weight)[: rows.stop - rows.start]
+        # addmm_ adds in place, but only in one dtype
         if probabilities.dtype is self.weight.dtype:
             self.weight.addmm_(probabilities.T, narrow_hidden)
         else:
@@ -298,10 +328,11 @@ class _Gradients:
             self.bias += probabilities.sum(dim=0, dtype=self.bias.dtype)
 
     def subtract_labels(self, labels: Tensor, smoothing: float, mean_weight: Tensor) -> None:
-        """The parts that come from the label and from the uniform share of the smoothing."""
+        """Subtract the parts that come from the labels and from the smoothing."""
         kept = 1.0 - smoothing
         uniform = smoothing / self._weight.shape[0]
         self.hidden -= kept * self._weight[labels] + smoothing * mean_weight
+        # in one pass over all rows: a one-hot matrix is never built
         self.weight.index_add_(0, labels, self._input, alpha=-kept)
         self.weight -= uniform * self._input.sum(dim=0)
         if self.bias is not None:

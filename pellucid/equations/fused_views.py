@@ -1,4 +1,4 @@
-"""The fast twin of training's richer losses: several passes, a teacher, and never all logits."""
+"""The fast twin of losses with several passes or a teacher, without all logits in memory."""
 
 import dataclasses
 
@@ -10,12 +10,12 @@ from torch.nn import functional
 from pellucid.equations.fused import apply_loss, rounded_up
 
 _CHUNK_ROWS = 1024
-"""Rows of logits held at once, those of all passes together, as in ``fused``."""
+"""Rows of logits held at once, for all passes together, as in ``fused``."""
 
 
 @dataclasses.dataclass(frozen=True)
 class TeacherRows:
-    """What a teacher model predicts at the same positions, and how much it counts."""
+    """The predictions of a teacher model at the same positions, and their weight in the loss."""
 
     hidden: Float[Tensor, "row teacher_size"]
     weight: Float[Tensor, "vocabulary teacher_size"]
@@ -28,12 +28,12 @@ class TeacherRows:
 
 @dataclasses.dataclass(frozen=True)
 class LossTerms:
-    """What the loss is made of."""
+    """The terms of the loss."""
 
     smoothing: float
     """ε of the smoothed labels."""
     r_drop: float = 0.0
-    """α: how much two passes are to agree; used if there are two."""
+    """α: the weight of the divergence between two passes; used if there are two."""
     teacher: TeacherRows | None = None
 
 
@@ -64,9 +64,9 @@ def fused_linear_loss_of_views(
 
 
 class _LossOfViews(torch.autograd.Function):
-    """Computes its gradients going forward, while a chunk of logits is at hand.
+    """Computes its gradients in the forward pass, while a chunk of logits is in memory.
 
-    Matrix products are made in ``dtype``, everything else in the dtype of ``hidden``.
+    Matrix products are in ``dtype``, everything else in the dtype of ``hidden``.
     """
 
     @staticmethod
@@ -74,30 +74,39 @@ class _LossOfViews(torch.autograd.Function):
         needs_gradient = any(ctx.needs_input_grad)
         views, row_count, _ = hidden.shape
         narrow_hidden, narrow_weight = rounded_up(hidden, dtype), weight.to(dtype)
+
         to_hidden = torch.empty_like(hidden) if needs_gradient else None
         to_weight = torch.zeros_like(weight) if needs_gradient else None
         to_bias = torch.zeros_like(bias) if needs_gradient and bias is not None else None
+
         loss = torch.zeros((), dtype=hidden.dtype, device=hidden.device)
         likelihood = torch.zeros_like(loss)
         teacher = _narrow(terms.teacher, dtype)
+
+        # (view, row, d_model) is cut along the rows, so memory holds ``step`` rows of each view
         step = max(1, _CHUNK_ROWS // views)
         for first in range(0, row_count, step):
             rows, filled = slice(first, min(first + step, row_count)), slice(first, first + step)
             count, narrow_rows = rows.stop - first, narrow_hidden[:, filled]
             logits = _logits(narrow_rows, narrow_weight, bias, hidden.dtype)[:, :count]
+
             taught = None
             if teacher is not None:
                 taught = _teacher_log_p(teacher, filled, hidden.dtype)[:count]
+
             chunk = _Chunk(functional.log_softmax(logits, dim=-1), labels[rows], terms)
             loss += chunk.loss(taught)
             likelihood += chunk.likelihood
+
             if to_hidden is not None and to_weight is not None:
                 wide = chunk.gradient(taught)  # (view, row, vocabulary)
+                # padded like the rows it is multiplied with
                 narrow = _with_zeros(wide.to(dtype), narrow_rows.shape[1] - count)
                 to_hidden[:, rows] = (narrow @ narrow_weight)[:, :count].to(hidden.dtype)
                 to_weight += narrow.flatten(0, 1).T @ narrow_rows.flatten(0, 1)
                 if to_bias is not None:
                     to_bias += wide.sum(dim=(0, 1))
+
         if needs_gradient:
             ctx.save_for_backward(to_hidden, to_weight, to_bias)
         ctx.mark_non_differentiable(likelihood)
@@ -111,7 +120,7 @@ class _LossOfViews(torch.autograd.Function):
 
 
 class _Chunk:
-    """Some rows of log-probabilities of all passes: what they cost, and the gradient of that."""
+    """The loss of some rows of log-probabilities of all passes, and its gradient."""
 
     def __init__(self, log_p: Tensor, labels: Tensor, terms: LossTerms) -> None:
         self._log_p = log_p  # (view, row, vocabulary)
@@ -119,8 +128,10 @@ class _Chunk:
         self._terms = terms
         self._views = log_p.shape[0]
         self._share = 0.0 if terms.teacher is None else terms.teacher.share
+
         chosen = log_p.gather(2, labels.expand(self._views, -1).unsqueeze(2))
         self.likelihood = -chosen.sum() / self._views
+
         self._soft: Tensor | None = None
         self._agreement: _Agreement | None = None
         if self._views > 1 and terms.r_drop:
@@ -132,28 +143,35 @@ class _Chunk:
         loss = (1.0 - smoothing) * self.likelihood
         if smoothing:
             loss = loss - smoothing * self._log_p.mean(dim=2).sum() / self._views
+
         loss = (1.0 - self._share) * loss
         if self._agreement is not None:
             divergence = self._agreement.there.sum() + self._agreement.back.sum()
             loss = loss + self._terms.r_drop / 4 * divergence
+
         if taught is not None and self._terms.teacher is not None:
+            # times T², so that its gradient does not shrink with T (Hinton et al., 2015, §2)
             temperature = self._terms.teacher.temperature
             divergences = taught.exp() * (taught - self._softened(temperature))
             loss = loss + self._share * temperature**2 * divergences.sum() / self._views
         return loss
 
     def gradient(self, taught: Tensor | None) -> Tensor:
-        """Of the loss with respect to the logits of each pass; (view, row, vocabulary)."""
+        """The gradient with respect to the logits of each pass: (view, row, vocabulary)."""
         terms, kept = self._terms, (1.0 - self._share) / self._views
         p = self._log_p.exp() if self._agreement is None else self._agreement.p
+
+        # p - q, where q is the smoothed label
         gradient = p * kept
         if terms.smoothing:
             gradient -= kept * terms.smoothing / p.shape[2]
         index = self._labels.expand(self._views, -1).unsqueeze(2)
         right = torch.full_like(index, -kept * (1.0 - terms.smoothing), dtype=p.dtype)
         gradient.scatter_add_(2, index, right)
+
         if self._agreement is not None:
             self._agreement.add_gradient(gradient, terms.r_drop / 4)
+
         if taught is not None and terms.teacher is not None:
             temperature = terms.teacher.temperature
             soft = p if temperature == 1.0 else self._softened(temperature).exp()
@@ -164,12 +182,13 @@ class _Chunk:
         if temperature == 1.0:
             return self._log_p
         if self._soft is None:
+            # log p differs from the logits by a constant in each row, which softmax ignores
             self._soft = functional.log_softmax(self._log_p / temperature, dim=-1)
         return self._soft
 
 
 class _Agreement:
-    """How far two passes are from each other, both ways and row by row."""
+    """The KL divergence between two passes, in both directions, for each row."""
 
     def __init__(self, log_p: Tensor) -> None:
         self.p = log_p.exp()  # (view, row, vocabulary)
@@ -178,8 +197,9 @@ class _Agreement:
         self.back = -torch.linalg.vecdot(self.p[1], self._ratio)
 
     def add_gradient(self, gradient: Tensor, part: float) -> None:
-        """Add ``part`` times the gradient of KL(p ‖ p′) + KL(p′ ‖ p) in place; can be done once."""
+        """Add ``part`` times the gradient of KL(p ‖ p′) + KL(p′ ‖ p) in place; only once."""
         first, second = self.p
+        # in place: the ratio is as large as the logits of the chunk, and is not needed again
         self._ratio += 1.0
         first_factor = self._ratio - self.there.unsqueeze(1)
         self._ratio -= 2.0
@@ -201,7 +221,7 @@ def _narrow(teacher: TeacherRows | None, dtype: torch.dtype) -> TeacherRows | No
 
 
 def _with_zeros(rows: Tensor, count: int) -> Tensor:
-    """``rows`` and so many rows of zeros behind them."""
+    """``rows``, followed by ``count`` rows of zeros."""
     return functional.pad(rows, (0, 0, 0, count)) if count else rows
 
 

@@ -51,15 +51,17 @@ def masked_softmax(
     Symbols: scores = B, M = additive_mask(may_attend), result = W.
     Raises: ShapeError if the mask does not fit the scores.
 
-    A query that may attend to nothing has no distribution to speak of: its weights are all
-    zero (not NaN, not uniform), as in PyTorch's fused kernel, and so are its gradients.
+    A query that may attend to nothing has no distribution: its weights are all zero (not NaN,
+    not uniform), as in PyTorch's fused kernel, and so are its gradients.
     """
     if may_attend is None:
         return softmax(scores)
     require_fits("may_attend", may_attend, "the scores", scores)
+
     sees_nothing = ~may_attend.any(dim=-1, keepdim=True)
     masked = scores.masked_fill(~may_attend, -math.inf)
-    # Such rows are made harmless before the softmax: NaN that is only hidden afterwards still
-    # stands in the graph, where anomaly detection and second derivatives meet it.
+
+    # such rows become finite before the softmax: NaN that is only masked afterwards stays in the
+    # graph, where anomaly detection and second derivatives find it
     weights = softmax(masked.masked_fill(sees_nothing, 0.0))
     return weights.masked_fill(~may_attend, 0.0)

@@ -36,6 +36,7 @@ def sinusoidal_positions(
     """
     features = torch.arange(d_model)
     even = features - features % 2  # 2i, for both members of a pair
+    # float64: in float32 an angle of some thousand radians is off in the fourth decimal
     positions = torch.arange(start, start + length, dtype=torch.float64)
     angles = positions.unsqueeze(-1) / BASE ** (even.double() / d_model)
     encoding = torch.where(features == even, angles.sin(), angles.cos())

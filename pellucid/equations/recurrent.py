@@ -1,4 +1,4 @@
-"""Recurrent networks: one state, handed on from word to word. Weights as in torch.nn."""
+"""Recurrent networks: one state, passed from word to word. Weights as in torch.nn."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -99,6 +99,7 @@ def lstm(
 
     def step(x: Tensor, state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
         state = lstm_cell(x, state[0], state[1], w_ih, w_hh, b_ih, b_hh)
+        # h and c side by side, as ``unroll`` collects one output for each step
         return torch.cat(state, dim=-1), state
 
     both = unroll(step, inputs, (hidden, cell))[0]
@@ -141,6 +142,7 @@ def reverse_sequences(
     """
     times = torch.arange(x.shape[-2], device=x.device)
     mirrored = lengths.unsqueeze(-1) - 1 - times
+    # position t takes n - 1 - t; padding, where that is negative, takes itself
     sources = torch.where(mirrored >= 0, mirrored, times)
     return x.take_along_dim(sources.unsqueeze(-1), dim=-2)
 

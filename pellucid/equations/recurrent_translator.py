@@ -37,7 +37,7 @@ LayerState = tuple[Tensor, ...]
 
 @dataclasses.dataclass(frozen=True)
 class RecurrentAttentionWeights:
-    """What the attention of 2015 learns; ``dot`` has no matrix for the query, additive has all."""
+    """The weights of the attention of 2015; ``dot`` has only w_c, ``additive`` has all."""
 
     kind: RecurrentAttention
     w_query: Float[Tensor, "d_model d_model"] | None
@@ -112,13 +112,17 @@ def encode(
         x = reverse_sequences(x, lengths - 1) if model.reverse_source else x
         start = _zeros(x, directions[0], model.cell)
         outputs, states = read(x, start, directions[0], model.cell)
+        # the state after the last word of each sentence, not after its padding
         last = [each[sentences, lengths - 1] for each in states]
+
+        # reversed within each sentence, so that the backward cell starts at the last word
         if len(directions) == 2:
             mirrored = reverse_sequences(x, lengths)
             backward, back_states = read(mirrored, start, directions[1], model.cell)
             outputs = concatenate_directions(outputs, reverse_sequences(backward, lengths))
             ends_back = [each[sentences, lengths - 1] for each in back_states]
             last = [torch.cat(pair, dim=-1) for pair in zip(last, ends_back, strict=True)]
+
         ends.append(tuple(last))
 
         outputs = outputs.masked_fill(~is_word.unsqueeze(-1), 0.0)
@@ -175,18 +179,21 @@ def logits(
 
     outputs: list[Tensor] = []
     last_output = torch.zeros_like(summary)
-    # With input feeding a word needs the output before it; without, all words are read at once.
+    # with input feeding a word needs the output before it; without, all words are read at once
     for x in torch.split(words, 1, dim=1) if model.input_feeding else [words]:
         if model.input_feeding:
             x = torch.cat((x, last_output.unsqueeze(1)), dim=-1)
+
         for index, cell in enumerate(model.decoder):
             x = x if index == 0 else model.training.drop(x, model.dropout)
             x, all_states = read(x, layers[index], cell, model.cell)
             layers[index] = tuple(each[:, -1] for each in all_states)
+
         if model.attention is not None:
             x = attend(x, states, may_attend, model.attention)
         outputs.append(model.training.drop(x, model.dropout))
         last_output = outputs[-1][:, -1]
+
     return output_logits(torch.cat(outputs, dim=1), model.w_s, model.b_s)
 
 

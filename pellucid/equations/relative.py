@@ -123,7 +123,7 @@ def rotary_positions(
     Symbols: x = queries or keys of one head, row n - start = position n, size = d.
     Raises: ShapeError if the size is odd.
 
-    Queries and keys so turned have dot products that depend on their distance only.
+    The dot product of a query and a key rotated in this way depends on their distance only.
     Differs: GPT-NeoX and Llama pair feature i with i + d/2 instead of its neighbor.
     """
     length, size = x.shape[-2:]
@@ -131,9 +131,13 @@ def rotary_positions(
         raise ShapeError(
             f"rotary positions need an even size (axis -1), got shape {tuple(x.shape)}"
         )
+
     waves = sinusoidal_positions(length, size, start, x.dtype, x.device)
     sines, cosines = waves[:, ::2], waves[:, 1::2]
+    # (*batch, length, size / 2)
     even, odd = x[..., ::2], x[..., 1::2]
+
+    # (*batch, length, size / 2, 2) → (*batch, length, size): pairs stay neighbors
     turned = torch.stack((even * cosines - odd * sines, even * sines + odd * cosines), dim=-1)
     return turned.flatten(-2)
 
@@ -175,6 +179,7 @@ def alibi_bias(
     slopes = torch.tensor(
         alibi_slopes(heads), dtype=dtype or torch.get_default_dtype(), device=device
     )
+    # (heads, 1, 1) · (query, key) → (heads, query, key)
     return -slopes.reshape(-1, 1, 1) * distances
 
 

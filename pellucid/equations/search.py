@@ -28,7 +28,7 @@ def coverage_penalty(
     EQ: none.  Source: Wu et al. (2016), eq. (14).
     Symbols: weights[j, i] = pᵢⱼ, the attention of target word j to source word i; beta = β.
 
-    A source word that was never looked at at all gives -inf.
+    A source word without any attention gives -inf.
     """
     return beta * weights.sum(dim=-2).clamp(max=1.0).log().sum(dim=-1)
 
