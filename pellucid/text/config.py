@@ -15,35 +15,36 @@ PairFormat = Literal["auto", "plain", "tsv", "jsonl"]
 
 SENTENCEPIECE_KINDS: tuple[TokenizerKind, ...] = ("bpe", "unigram")
 SMALLEST_BYTE_VOCABULARY = SPECIAL_COUNT + 256 + 1
-"""The special tokens, one token per byte (byte fallback) and the mark of a space."""
+"""The special tokens, one token for each byte (byte fallback) and the mark of a space."""
 
 
 class TokenizerConfig(Config):
     """How text becomes ids."""
 
     kind: TokenizerKind = "bpe"
-    """``bpe`` and ``unigram`` (sentencepiece) lose nothing; the others are the textbook's, but for
-    ``marian``, which comes with an imported model and is never trained."""
+    """``bpe`` and ``unigram`` (sentencepiece) can represent any text; the others are those of
+    textbooks. ``marian`` comes with an imported model and cannot be trained."""
     target_kind: TokenizerKind | None = None
-    """The kind on the target side where it is another, as letters are another thing than phones;
-    needs ``shared = false``."""
+    """The kind on the target side if it differs, for example from letters to phones; needs
+    ``shared = false``."""
     vocabulary_size: int = pydantic.Field(8000, gt=SPECIAL_COUNT)
-    """How many ids at most, the 4 special ones included; small corpora may give fewer."""
+    """The largest number of ids, the 4 special ones included; small corpora may have fewer."""
     shared: bool = True
     """One vocabulary for both languages (§5.1 of the paper), or one for each."""
     character_coverage: float = pydantic.Field(0.9995, ge=0.98, le=1.0)
-    """Share of the training characters that become tokens, the rest is spelled in bytes
-    (``bpe`` and ``unigram``; sentencepiece's own value)."""
+    """Share of the training text's characters that become tokens; the others are spelled in bytes
+    (``bpe`` and ``unigram``; the default is sentencepiece's)."""
     training_lines: int = pydantic.Field(500_000, gt=100)
-    """Learn ``bpe`` or ``unigram`` from a random sample of so many lines if there are more
-    (sentencepiece takes no sample below 101)."""
+    """Train ``bpe`` or ``unigram`` on a random sample of so many lines if there are more
+    (sentencepiece accepts no sample below 101)."""
     sampling: float = pydantic.Field(0.0, ge=0.0, le=1.0)
-    """Vary the segmentation during training: the chance to drop a merge (``bpe``, Provilkov et
-    al. 2020: 0.1) or the smoothing of the distribution (``unigram``, Kudo 2018: 0.1-0.5)."""
+    """Subword regularization: vary the segmentation during training. The probability to drop a
+    merge (``bpe``, Provilkov et al. 2020: 0.1) or the smoothing of the distribution over
+    segmentations (``unigram``, Kudo 2018: 0.1-0.5)."""
     lowercase: bool = False
-    """Lower-case everything first (``wordpiece`` only)."""
+    """Lower-case the text first (``wordpiece`` only)."""
     keep_spaces: bool = True
-    """A space is a token too (``character`` only)."""
+    """Spaces are tokens too (``character`` only)."""
 
     @pydantic.model_validator(mode="after")
     def _check_combinations(self) -> Self:
@@ -51,22 +52,26 @@ class TokenizerConfig(Config):
         kinds = {self.kind, self.target_kind or self.kind}
         subword_kinds = kinds.intersection(SENTENCEPIECE_KINDS)
         got = " and ".join(sorted(kinds))
+
         if self.target_kind is not None and self.shared:
             faults.append("target_kind needs shared = false")
         if self.target_kind == "marian":
             faults.append("target_kind must be a kind that can be trained, got marian")
+
         if subword_kinds and self.vocabulary_size < SMALLEST_BYTE_VOCABULARY:
             faults.append(
                 f"vocabulary_size must be at least {SMALLEST_BYTE_VOCABULARY} for"
                 f" {' and '.join(sorted(subword_kinds))} (special tokens and bytes),"
                 f" got {self.vocabulary_size}"
             )
+
         if self.sampling and kinds != subword_kinds:
             faults.append(f"sampling needs kind bpe or unigram, got {got}")
         if self.lowercase and "wordpiece" not in kinds:
             faults.append(f"lowercase needs kind wordpiece, got {got}")
         if not self.keep_spaces and "character" not in kinds:
             faults.append(f"keep_spaces = false needs kind character, got {got}")
+
         if faults:
             raise ValueError("; ".join(faults))
         return self
@@ -93,33 +98,34 @@ class DataConfig(Config):
     """Where the sentence pairs are and which of them are used."""
 
     source: FileNames = ()
-    """Training text to translate from, one sentence a line; or TSV or JSONL files with both."""
+    """Training text to translate from, one sentence per line; or TSV or JSONL files with both
+    sides."""
     target: FileNames = ()
-    """Training text to translate into, file by file beside ``source``; none with TSV or JSONL."""
+    """Training text to translate into, one file for each of ``source``; none with TSV or JSONL."""
     valid_source: FileNames = ()
-    """As ``source``, for validation."""
+    """Like ``source``, for validation."""
     valid_target: FileNames = ()
-    """As ``target``, for validation."""
+    """Like ``target``, for validation."""
     text: FileNames = ()
-    """Plain training text, one passage a line, for the kinds of model that need no pairs; takes
+    """Plain training text, one passage per line, for the kinds of model that need no pairs; takes
     the place of ``source`` and ``target``."""
     valid_text: FileNames = ()
-    """As ``text``, for validation."""
+    """Like ``text``, for validation."""
     format: PairFormat = "auto"
-    """``auto`` goes by the suffix before any ``.gz``: ``.tsv``, ``.jsonl``, else plain text."""
+    """``auto`` decides by the suffix before any ``.gz``: ``.tsv``, ``.jsonl``, else plain text."""
     max_length: int = pydantic.Field(256, gt=0)
-    """Longest sentence on either side, in tokens without START and STOP; pairs beyond are
+    """Longest sentence on either side, in tokens without START and STOP; longer pairs are
     dropped, counted and reported."""
     weights: tuple[float, ...] = ()
-    """How the pairs of an epoch are shared out among the files of ``source`` (or ``text``): one
-    number for each, in proportion. Files with less than their share repeat evenly."""
+    """Shares of the files of ``source`` (or ``text``) in the pairs of an epoch: one number for each
+    file, in proportion. The pairs of a file with fewer than its share are repeated evenly."""
     temperature: float | None = pydantic.Field(None, ge=1.0)
-    """Or by their sizes: shares in proportion to size^(1/temperature). 1 leaves each pair its one
-    time, 5 (Arivazhagan et al. 2019) brings small files forward."""
+    """Shares by the files' sizes instead, in proportion to size^(1/temperature). With 1 every pair
+    occurs once; 5 (Arivazhagan et al. 2019) repeats the pairs of small files."""
     workers: int | None = pydantic.Field(None, ge=1)
     """Processes that tokenize a large corpus; by default one for each core, up to eight."""
     cache: str | None = None
-    """Folder that keeps tokenized corpora for reuse; without it the run folder does."""
+    """Folder that keeps tokenized corpora for reuse; by default it is in the run folder."""
 
     @pydantic.field_validator("weights", mode="before")
     @classmethod
@@ -147,6 +153,7 @@ class DataConfig(Config):
                 )
             if getattr(self, f"{prefix}text") and (sources or targets):
                 faults.append(f"{prefix}text takes the place of {prefix}source and {prefix}target")
+
         if faults:
             raise ValueError("; ".join(faults))
         return self
@@ -175,7 +182,7 @@ def _is_csv(name: str) -> bool:
 
 
 def file_format(name: str, given: PairFormat = "auto") -> PairFormat:
-    """The format of a file: what was given, else what its suffix says."""
+    """The format of a file: ``given``, or by its suffix if that is ``auto``."""
     if given != "auto":
         return given
     stem = name.removesuffix(".gz")

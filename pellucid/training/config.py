@@ -165,14 +165,14 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "top_k": ("decoding.sampling.top_k",),
     "top_p": ("decoding.sampling.top_p",),
 }
-"""What fairseq, JoeyNMT, Marian, OpenNMT-py, Transformers and others call our settings."""
+"""Names of the same settings in fairseq, JoeyNMT, Marian, OpenNMT-py, Transformers and others."""
 
 
 class TrainingConfig(Config):
     """How a model learns; the defaults of optimizer and schedule are the paper's (§5.3, §5.4)."""
 
     batch_tokens: int = Field(4096, ge=1)
-    """Padded tokens in one batch, on the fuller of the two sides."""
+    """Most tokens in one batch, padding included, on the longer of the two sides."""
     accumulate: int = Field(1, ge=1)
     """How many batches make one update."""
     max_steps: int | None = Field(None, ge=1)
@@ -182,66 +182,68 @@ class TrainingConfig(Config):
     max_minutes: float | None = Field(None, gt=0)
     """Stop after this many minutes of training and validating, over all resumed parts."""
     learning_rate: float | None = Field(None, gt=0)
-    """The highest rate, reached at the end of the warm-up; by default what the paper's formula
-    gives there, (d_model · warmup_steps)^-0.5. ``paper`` takes none."""
+    """The highest learning rate, reached at the end of the warm-up; by default what the paper's
+    formula gives there, (d_model · warmup_steps)^-0.5. Must not be set with ``paper``."""
     warmup_steps: int = Field(4000, ge=1)
-    """Updates over which the rate rises linearly."""
+    """Updates over which the learning rate rises linearly."""
     schedule: Schedule = "inverse_root"
-    """How the rate falls after the warm-up. ``paper`` is eq. (3) as it stands, ``inverse_root``
-    the same curve with a peak of one's own. ``cosine`` and ``linear`` fall towards zero at
-    ``max_steps`` or ``max_epochs``, or at ``max_minutes`` by the clock; ``plateau`` falls when
-    validation no longer gets better."""
+    """How the learning rate falls after the warm-up. ``paper`` is eq. (3) unchanged;
+    ``inverse_root`` is the same curve with its peak set by ``learning_rate``. ``cosine`` and
+    ``linear`` fall to zero at ``max_steps``, ``max_epochs`` or ``max_minutes``, whichever is
+    nearest; ``plateau`` falls when validation stops improving; ``constant`` does not fall."""
     plateau_patience: int = Field(3, ge=1)
     """With ``plateau``: validations in a row without a new best before the rate falls."""
     plateau_factor: float = Field(0.5, gt=0, lt=1)
-    """With ``plateau``: what the rate is multiplied by then."""
+    """With ``plateau``: the factor by which the rate falls."""
     optimizer: Literal["adam", "sgd"] = "adam"
-    """``adam`` is AdamW; ``sgd`` goes straight down the gradient, as Word2Vec does."""
+    """``adam`` is AdamW; ``sgd`` is plain gradient descent, as Word2Vec uses."""
     reduction: Literal["mean", "sum"] = "mean"
-    """Whether the gradient of an update is that of the mean loss of its target tokens, or of their
-    sum: with ``sgd`` about what learning from one after the other would be. Adam heeds only the
-    direction."""
+    """Whether an update follows the gradient of the mean loss of its target tokens or of their sum.
+    With ``sgd`` the sum is about as if the tokens were learned from one by one; Adam's step does
+    not depend on the length of the gradient."""
     adam_betas: tuple[float, float] = (0.9, 0.98)
     """Decay of Adam's two running means."""
     adam_eps: float = Field(1e-9, gt=0)
-    """Keeps Adam's division finite."""
+    """Added to Adam's denominator, so that it is never zero."""
     weight_decay: float = Field(0.0, ge=0)
-    """Share of every matrix taken away per update and unit of rate (decoupled, as AdamW)."""
+    """Each update multiplies every matrix by 1 - learning rate · weight_decay (AdamW)."""
     clip_norm: float = Field(1.0, ge=0)
-    """Longest gradient, as the 2-norm over all parameters per target token; 0 is no limit."""
+    """Gradient clipping: the largest 2-norm over all parameters, of the gradient of the mean loss
+    per target token; 0 is no limit."""
     clip_rows: float = Field(0.0, ge=0)
-    """Longest row of a matrix's gradient after ``reduction``, as the 2-norm, so that no word is
-    thrown far by the many places where it stands; 0 is no limit."""
+    """The largest 2-norm of a row of a matrix's gradient, after ``reduction``. It limits how far a
+    frequent word's vector moves in one update; 0 is no limit."""
     skip_spikes: bool = False
-    """Leave out an update whose gradient is far longer than lately, instead of clipping it."""
+    """Leave out an update whose gradient is far longer than recent ones, instead of clipping it."""
     label_smoothing: float = Field(0.1, ge=0, lt=1)
     """Probability spread evenly over the vocabulary in the labels (§5.4)."""
     r_drop: float = Field(0.0, ge=0)
-    """α of R-Drop: every batch is read twice, under different masks, and both passes are to say the
-    same; 0 is off (Liang et al. 2021, where translation takes 5). A step takes twice as long."""
+    """α of R-Drop: every batch is read twice with different dropout masks, and the KL divergence
+    between both outputs is part of the loss; 0 is off (Liang et al. 2021 use 5 for translation).
+    An update takes twice as long."""
     word_dropout: float = Field(0.0, ge=0, lt=1)
-    """Probability that a token of the input, on either side, is read as an unknown one."""
+    """Probability that an input token, on either side, is replaced by the unknown token."""
     teacher: str | None = None
-    """A bundle, or a run folder with one, to learn from word by word (Kim and Rush 2016, §3.1); the
-    run takes its tokenizers."""
+    """A bundle, or a run folder with one, whose probabilities for each token are learned from
+    (knowledge distillation, Kim and Rush 2016, §3.1); the run uses its tokenizers."""
     teacher_manifest: str | None = Field(None, pattern="^[0-9a-f]{64}$")
-    """SHA-256 of the manifest of that bundle, written down when the run begins."""
+    """SHA-256 of the manifest of that bundle, recorded when the run starts."""
     teacher_weight: float = Field(0.5, ge=0, le=1)
-    """How much the teacher's distribution counts; the rest is for the labels."""
+    """Weight of the teacher's distribution in the loss; the labels have the rest."""
     teacher_temperature: float = Field(1.0, gt=0)
-    """Both distributions are softened by it before they are compared (Hinton et al. 2015)."""
+    """Temperature of both distributions when they are compared (Hinton et al. 2015)."""
     average_last: int = Field(1, ge=1)
     """Validate and keep the mean of the parameters at the last so many validations (§6.1)."""
     average_decay: float = Field(0.0, ge=0, lt=1)
     """Or, if above 0, an exponential moving average of the parameters with this decay."""
     validate_every: int = Field(1000, ge=1)
-    """Updates between validations; each leaves a bundle."""
+    """Updates between validations; each saves a bundle."""
     validate_beam_size: int = Field(1, ge=1)
     """Beam size of the validation's translations; 1 is greedy."""
     best_by: Literal["bleu", "chrf", "exact_match", "loss"] = "bleu"
-    """Which validation figure decides what is best; models of plain text go by the loss."""
+    """The validation figure that decides what is best; models of plain text always use the loss."""
     patience: int | None = Field(None, ge=1)
-    """Stop after so many validations in a row without a new best."""
+    """Early stopping: stop after so many validations in a row without a new best."""
     keep_bundles: int = Field(1, ge=1)
     """How many of the best bundles are kept, besides the latest."""
     save_every: int = Field(1000, ge=1)
@@ -254,25 +256,26 @@ class TrainingConfig(Config):
     """Write the journal's figures as TensorBoard's event files too, into ``tensorboard/`` in the
     run folder (extra ``board``)."""
     seed: int = Field(1, ge=0, lt=2**63)
-    """From it come the first parameters, the order of the data and every dropout mask."""
+    """Seed of the initial parameters, the order of the data and every dropout mask."""
     threads: int | None = Field(None, ge=1)
-    """CPU threads; by default as many as PyTorch finds."""
+    """CPU threads; by default PyTorch's own number."""
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "fp32"
-    """Numbers of the matrix products; ``auto`` takes bfloat16 where a short measurement at the
-    start says that it pays. ``fp16`` is for accelerators without bfloat16: gradients are scaled so
-    that small ones do not vanish. Parameters and optimizer are float32 in any case."""
+    """Mixed precision: the dtype of matrix products. ``auto`` uses bfloat16 where a short
+    measurement at the start shows that it is faster. ``fp16`` is for accelerators without bfloat16
+    and scales the loss, so that small gradients do not become zero. Parameters and optimizer are
+    float32 in any case."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to train; ``auto`` takes an accelerator if there is one."""
+    """Where to train; ``auto`` uses an accelerator if there is one."""
     sharding: Literal["none", "ddp", "fsdp"] = "none"
-    """What the processes of torchrun split among them: ``ddp`` the batches of an update, ``fsdp``
-    the model too. Of several processes ``none`` makes ``ddp``."""
+    """What the processes of torchrun divide among them: with ``ddp`` the batches of an update, with
+    ``fsdp`` the model too. With several processes ``none`` means ``ddp``."""
     init: str | None = None
-    """A bundle, or a run folder with one, to begin with (``--init``): its parameters, tokenizers
-    and model settings; the optimizer starts from the beginning."""
+    """A bundle, or a run folder with one, to fine-tune (``--init``): the run starts with its
+    parameters, tokenizers and model settings, and with a new optimizer."""
     parent: str | None = Field(None, pattern="^[0-9a-f]{64}$")
-    """SHA-256 of the manifest of that bundle, written down when the run begins."""
+    """SHA-256 of the manifest of that bundle, recorded when the run starts."""
     freeze: tuple[str, ...] = ()
-    """Parameters that stay as they are, by shell-style patterns of their names, such as
+    """Parameters that are not trained, by shell-style patterns of their names, such as
     ``encoder.*``."""
 
     @field_validator("adam_betas", "freeze", mode="before")
@@ -286,11 +289,13 @@ class TrainingConfig(Config):
         limits = self.max_steps, self.max_minutes, self.max_epochs
         if limits == (None, None, None):
             faults.append("one of max_steps, max_minutes and max_epochs must be set")
+
         if self.schedule == "paper" and self.learning_rate is not None:
             faults.append(
                 "schedule='paper' is eq. (3) and takes no learning_rate"
                 " (schedule='inverse_root' is its curve with a peak of your own)"
             )
+
         if self.init == "":
             faults.append("init must name the bundle to begin with (--init BUNDLE)")
         elif (self.init is None) != (self.parent is None):
@@ -303,24 +308,26 @@ class TrainingConfig(Config):
                 "teacher and teacher_manifest belong together, a bundle and the SHA-256 of its"
                 " manifest (read_config writes it down)"
             )
+
         if self.average_last > 1 and self.average_decay > 0:
             faults.append("average_last and average_decay exclude each other")
         if not all(0 <= beta < 1 for beta in self.adam_betas):
             faults.append(f"adam_betas must lie in [0, 1), got {self.adam_betas}")
+
         if faults:
             raise ValueError("; ".join(faults))
         return self
 
 
 class PhrasebookConfig(Config):
-    """The corpus that Pellucid makes itself, used when ``data.source`` names no file."""
+    """The corpus that Pellucid generates itself, used when ``data.source`` names no file."""
 
     pairs: int = Field(100_000, ge=1)
     """How many training pairs are generated."""
     held_out: int = Field(1000, ge=1)
-    """How many pairs each of validation and test holds back."""
+    """How many pairs are held out for validation, and as many again for the test."""
     seed: int = Field(0, ge=0, lt=2**63)
-    """From it comes every sentence."""
+    """Seed of all its sentences."""
 
 
 class RunConfig(Config):
@@ -329,7 +336,7 @@ class RunConfig(Config):
     other_names: ClassVar[Mapping[str, tuple[str, ...]]] = OTHER_NAMES
 
     data: DataConfig = DataConfig()
-    """The text to learn from and to validate on."""
+    """The training and validation text."""
     phrasebook: PhrasebookConfig = PhrasebookConfig()
     """The corpus that Pellucid generates, used if ``data`` names no files."""
     tokenizer: TokenizerConfig = TokenizerConfig()
@@ -349,6 +356,8 @@ class RunConfig(Config):
                 "tokenizer.kind=marian comes with an imported model and cannot be trained"
                 " (begin with that model by --init)"
             )
+
+        # A sentence of max_length tokens has one position more, for START or STOP.
         limit = self.model.max_length
         if limit is not None and self.data.max_length + 1 > limit:
             faults.append(
@@ -356,8 +365,10 @@ class RunConfig(Config):
                 f" model.max_positions={limit}"
             )
         faults += self._objective_faults()
-        # the bundle of this run carries the section, and would be refused when it is opened
+
+        # The bundles of this run will carry the section, and opening them would refuse it.
         faults += [f"decoding.{fault}" for fault in self.decoding.faults_as_carried()]
+
         if faults:
             raise ValueError("; ".join(faults))
         return self
@@ -371,6 +382,7 @@ class RunConfig(Config):
                         f"training.{name} is for models that say the next token, not for"
                         f" model.kind={kind}"
                     )
+
         rates = "dropout", "attention_dropout", "activation_dropout", "layer_drop"
         random = wanted.word_dropout or any(getattr(self.model, rate) for rate in rates)
         if wanted.r_drop and not random:

@@ -71,7 +71,7 @@ class Teacher:
 class Views:
     """R-Drop and knowledge distillation: one or two passes over a batch under different dropout.
 
-    Source: Wu et al. (2021) for R-Drop; Hinton et al. (2015) for the teacher.
+    Source: Liang et al. (2021) for R-Drop; Hinton et al. (2015) for the teacher.
     The loss is ``fused_linear_loss_of_views``. The teacher reads the batch without word dropout.
     """
 
