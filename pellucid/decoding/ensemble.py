@@ -1,4 +1,4 @@
-"""Several models that share a target vocabulary, asked as one."""
+"""Several models with one target vocabulary, searched as one model."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from pellucid.text.tokenizers.interface import Tokenizer
 
 @dataclasses.dataclass(frozen=True)
 class EnsembleState:
-    """The state of each model; all have said the same."""
+    """The state of each model; all have read the same target tokens."""
 
     states: tuple[State, ...]
 
@@ -39,12 +39,12 @@ class EnsembleState:
         return self.states[0].length
 
     def select(self, rows: Int[Tensor, "sentence beam"]) -> "EnsembleState":
-        """Go on with these rows alone, in each model."""
+        """Keep these rows, in each model."""
         return EnsembleState(tuple(state.select(rows) for state in self.states))
 
 
 class Ensemble(nn.Module):
-    """The models' log-probabilities averaged, which the softmax of a search shares out anew.
+    """The mean of the models' log-probabilities, which the softmax of a search normalizes again.
 
         log p(token) = mean over models of log p(token) - log Σ exp(the same)
 
@@ -75,7 +75,7 @@ class Ensemble(nn.Module):
         return min((length for length in lengths if length is not None), default=None)
 
     def encode(self, source: Int[Tensor, "sentence source"]) -> tuple[Memory, ...]:
-        """What each model makes of the source."""
+        """The memory of each model."""
         return tuple(model.encode(source) for model in self._members)
 
     def forward(
@@ -92,7 +92,7 @@ class Ensemble(nn.Module):
         return torch.stack(log_probs).mean(dim=0)
 
     def start(self, memory: tuple[Memory, ...]) -> EnsembleState:
-        """A decoder that has said nothing, one beam for each sentence."""
+        """The state before the first target token, with one beam for each sentence."""
         pairs = zip(self._members, memory, strict=True)
         return EnsembleState(tuple(model.start(own) for model, own in pairs))
 
@@ -110,7 +110,7 @@ class Ensemble(nn.Module):
 
 @dataclasses.dataclass(frozen=True)
 class EnsembleBundle:
-    """Several bundles that share their tokenizers, asked as one."""
+    """Several bundles that share their tokenizers, used as one."""
 
     model: Ensemble
     source_tokenizer: Tokenizer
@@ -125,13 +125,14 @@ class EnsembleBundle:
 def load_ensemble(paths: Sequence[Path | str], device: str = "cpu") -> Translator:
     """One translator from several bundles: the mean of their log-probabilities at each token.
 
-    It searches as the first one's ``[decoding]`` section says. Raises ConfigError naming every
-    bundle that cuts text otherwise than the first, and as ``load_bundle`` does.
+    The first bundle's ``[decoding]`` section gives the settings. Raises ConfigError naming every
+    bundle whose tokenizers differ from those of the first, and as ``load_bundle`` does.
     """
     if not paths:
         raise ConfigError("an ensemble needs at least one bundle, got none")
     first, *bundles = [load_bundle(path, device) for path in paths]
     settings = DecodingConfig.carried(first.settings.get("decoding", {}), f"{paths[0]}: decoding")
+
     faults = [
         f"{path} has another {side} vocabulary than {paths[0]}"
         for path, bundle in zip(paths[1:], bundles, strict=True)
@@ -143,6 +144,7 @@ def load_ensemble(paths: Sequence[Path | str], device: str = "cpu") -> Translato
             "the bundles of an ensemble must share their vocabularies: " + "; ".join(faults),
             hint="train them with the same tokenizer, for example from the same data and settings",
         )
+
     ensemble = EnsembleBundle(
         Ensemble([first.model, *(bundle.model for bundle in bundles)]),
         first.source_tokenizer,

@@ -45,7 +45,7 @@ ClearModel = ClearTransformer | TextModel | RecurrentTranslator
 
 
 class DrawnDropout:
-    """Drops what a model in training would: the same bytes of its own source, in the same order."""
+    """Drops what the model drops in training: the same random bytes in the same order."""
 
     def __init__(self, source: DropoutSource) -> None:
         self._source = source
@@ -149,6 +149,7 @@ def clear_recurrent(model: SequenceModel) -> RecurrentTranslator:
             v=attention.v,
             w_c=attention.w_output,
         )
+
     return RecurrentTranslator(
         source_embedding=model.source_embedding.weight,
         target_embedding=model.target_embedding.weight,
@@ -171,6 +172,7 @@ def _cells(layer: RecurrentLayer) -> list[Cell]:
     """W_ih, W_hh, b_ih and b_hh of every direction of a layer."""
     parameters = dict(layer.network.named_parameters())
     suffixes = ("_l0", "_l0_reverse") if layer.network.bidirectional else ("_l0",)
+
     return [
         (
             parameters[f"weight_ih{suffix}"],

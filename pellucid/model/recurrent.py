@@ -29,10 +29,10 @@ from pellucid.model.trace import UNWATCHED, Trace
 
 
 class RecurrentSeq2Seq(Seq2Seq):
-    """One network reads, another writes: from the last state alone, or looking back at them all.
+    """A recurrent encoder and decoder, joined by the last state alone or by attention to all.
 
     EQ: 133, 136.  Source: Sutskever et al. (2014); Cho et al. (2014); Luong et al. (2015).
-    Each decoder layer begins in the state in which the encoder layer beside it ended.
+    Each decoder layer starts from the final state of the encoder layer of the same number.
     """
 
     def __init__(
@@ -49,6 +49,7 @@ class RecurrentSeq2Seq(Seq2Seq):
             if config.share_embeddings
             else TokenEmbedding(config, source_vocabulary_size, self.dropout_source)
         )
+
         self.encoder = RecurrentEncoder(config, self.dropout_source)
         self.decoder = RecurrentDecoder(config, self.dropout_source)
         self.output_weight = (
@@ -66,14 +67,18 @@ class RecurrentSeq2Seq(Seq2Seq):
         """Read source ids, each row ending in STOP and filled up with PAD."""
         if source.shape[1] == 0:  # no words at all: read as one of padding
             source = functional.pad(source, (0, 1), value=PAD_ID)
+
         inner = trace.under("encoder")
         x = self.source_embedding(source, inner)
         may_attend = source != PAD_ID
-        # A row of padding alone is read as one word: the kernel knows no empty sequences.
+        # a row of padding alone is read as one word: the kernel takes no empty sequences
         lengths = may_attend.sum(dim=1).clamp(min=1).cpu()
         states, last = self.encoder(x, lengths, inner)
+
+        # without attention only the last state reaches the decoder: no hidden state is kept
         if self.decoder.cross_attention is None:
             states, may_attend = states[:, :0], may_attend[:, :0]
+
         return RecurrentMemory(states, may_attend, last)
 
     def forward(
@@ -94,7 +99,7 @@ class RecurrentSeq2Seq(Seq2Seq):
         labels: Int[Tensor, "sentence target"],
         smoothing: float,
     ) -> LossSums:
-        """The loss against ``labels``, PAD left out, without ever holding all logits."""
+        """The loss against ``labels`` without PAD; the logits never exist all at once."""
         hidden = self._decode(source, target_input, UNWATCHED)
         return loss_sums(hidden, self.output_weight, self.output_bias, labels, smoothing)
 
@@ -103,12 +108,12 @@ class RecurrentSeq2Seq(Seq2Seq):
         source: Int[Tensor, "sentence source"],
         target_input: Int[Tensor, "sentence target"],
     ) -> OutputStates:
-        """What the logits of every next token are made of."""
+        """The output hidden states with the matrix and bias that turn them into logits."""
         hidden = self._decode(source, target_input, UNWATCHED)
         return OutputStates(hidden, self.output_weight, self.output_bias)
 
     def start(self, memory: Memory) -> RecurrentState:
-        """A decoder that has said nothing, one beam for each sentence."""
+        """The state before the first target token, with one beam for each sentence."""
         assert isinstance(memory, RecurrentMemory)
         attention, summary = self.decoder.cross_attention, memory.last[-1].hidden
         return RecurrentState(
@@ -126,7 +131,7 @@ class RecurrentSeq2Seq(Seq2Seq):
     def step(
         self, ids: Int[Tensor, "sentence beam"], state: State
     ) -> tuple[Float[Tensor, "sentence beam vocabulary"], RecurrentState]:
-        """Feed one token to each hypothesis; the logits of the next, and the state after it."""
+        """Feed one token to each hypothesis; return the logits of the next and the new state."""
         assert isinstance(state, RecurrentState)
         hidden, new_state = self.decoder(self.target_embedding(ids.reshape(-1, 1)), state)
         logits = functional.linear(hidden.squeeze(1), self.output_weight, self.output_bias)

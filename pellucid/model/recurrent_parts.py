@@ -24,15 +24,15 @@ from pellucid.model.trace import UNWATCHED, Trace
 
 @dataclasses.dataclass(frozen=True)
 class AttendedMemory:
-    """The source as attention sees it, the same for all beams of a sentence."""
+    """The keys and values of the source, shared by all beams of a sentence."""
 
     keys: Float[Tensor, "sentence source d_model"]
     values: Float[Tensor, "sentence source d_model"]
     may_attend: Bool[Tensor, "sentence source"]
-    """False where a row is padding."""
+    """False at padding."""
 
     def select(self, sentences: Int[Tensor, " chosen"]) -> "AttendedMemory":
-        """These sentences alone."""
+        """Keep these sentences."""
         return AttendedMemory(
             self.keys[sentences], self.values[sentences], self.may_attend[sentences]
         )
@@ -40,7 +40,7 @@ class AttendedMemory:
 
 @dataclasses.dataclass(frozen=True)
 class AttentionOutput:
-    """One look back at the source, with all that led to it."""
+    """The output of attention to the source, with its intermediates."""
 
     scores: Float[Tensor, "sentence target source"]
     weights: Float[Tensor, "sentence target source"]
@@ -48,7 +48,8 @@ class AttentionOutput:
     output: Float[Tensor, "sentence target d_model"]
 
     def keep(self, trace: Trace) -> None:
-        """Offer everything to ``trace``, as the one head of its attention."""
+        """Offer everything to ``trace``, as attention with one head."""
+        # (sentence, 1 head, target, source), as in multi-head attention
         trace.keep("scores", self.scores.unsqueeze(1))
         trace.keep("weights", self.weights.unsqueeze(1))
         trace.keep("context", self.context)
@@ -63,7 +64,7 @@ class RecurrentAttention(nn.Module):
         additive:  score = v · tanh(hₜ W_a + h̄ₛ U_a)
 
     EQ: 135, 136.  Source: Luong et al. (2015), §3 and §3.1; Bahdanau et al. (2015), §3.1.
-    Differs: Bahdanau et al. look with the state before the word is read and hand the context to
+    Differs: Bahdanau et al. attend with the state before the word is read and feed the context to
     the cell; here every kind attends with the state after it, as Luong et al. do.
     Law: tests/laws/test_recurrent_equals_clear.py.
     """
@@ -83,16 +84,17 @@ class RecurrentAttention(nn.Module):
         states: Float[Tensor, "sentence source d_model"],
         may_attend: Bool[Tensor, "sentence source"],
     ) -> AttendedMemory:
-        """The source made ready; what of the scores hangs on it alone is computed here, once."""
+        """The keys and values of the source, computed once for all steps."""
         keys = states if self.w_key is None else states @ self.w_key
         return AttendedMemory(keys, states, may_attend)
 
     def forward(
         self, hidden: Float[Tensor, "sentence target d_model"], memory: AttendedMemory
     ) -> AttentionOutput:
-        """Attend from each of the decoder's states, those of all beams side by side."""
+        """Attend from each state of the decoder; the beams of a sentence lie along ``target``."""
         scores = self._scores(hidden, memory.keys)
         weights = masked_softmax(scores, memory.may_attend.unsqueeze(1))
+        # under autocast the products are bfloat16, and the state is not
         context = (weights @ memory.values).to(hidden.dtype)
         output = attentional_state(context, hidden, self.w_output)
         return AttentionOutput(scores, weights, context, output.to(hidden.dtype))
@@ -119,14 +121,14 @@ class RecurrentAttention(nn.Module):
 
 @dataclasses.dataclass(frozen=True)
 class LayerState:
-    """What a layer hands on from word to word, one row for each sequence."""
+    """The recurrent state of a layer, one row for each sequence."""
 
     hidden: Float[Tensor, "row d_model"]
     cell: Float[Tensor, "row d_model"] | None
-    """None for a GRU, which has no cell apart."""
+    """None for a GRU, which has no separate cell."""
 
     def select(self, rows: Int[Tensor, " chosen"]) -> "LayerState":
-        """These rows alone."""
+        """Keep these rows."""
         return LayerState(self.hidden[rows], None if self.cell is None else self.cell[rows])
 
 
@@ -151,26 +153,28 @@ class RecurrentLayer(nn.Module):
     def forward(
         self, x: Float[Tensor, "row time inputs"], state: LayerState
     ) -> tuple[Float[Tensor, "row time d_model"], LayerState]:
-        """Go on forwards from ``state``: the hidden state after each element, and the new state."""
+        """Continue from ``state``: the hidden state after each element, and the new state."""
         if (
             x.numel() == 0
         ):  # torch's kernels refuse a sequence without words and a batch without rows
             return x.new_zeros(*x.shape[:2], self.network.hidden_size), state
+
+        # (layer · direction, row, hidden), as torch.nn wants it, also with ``batch_first``
         hidden = state.hidden.unsqueeze(0)
         if state.cell is None:
             outputs, last = self.network(x, hidden)
             return outputs.to(x.dtype), LayerState(last.squeeze(0).to(x.dtype), None)
+
         outputs, (last, cell) = self.network(x, (hidden, state.cell.unsqueeze(0)))
         new_state = LayerState(last.squeeze(0).to(x.dtype), cell.squeeze(0).to(x.dtype))
-        return outputs.to(x.dtype), new_state  # under autocast the kernel may answer in bfloat16
+        return outputs.to(x.dtype), new_state  # under autocast the kernel may return bfloat16
 
     def read(
         self, x: Float[Tensor, "row time inputs"], lengths: Int[Tensor, " row"]
     ) -> tuple[Float[Tensor, "row time d_model"], LayerState]:
         """Whole sequences from a state of zeros, each within its own length (on the CPU, above 0).
 
-        Rows past the end are zero. Each direction ends where its own reading ends: the state is
-        [→h after the last word ; ←h after the first].
+        Outputs after the end are zero. The state is [→h after the last word ; ←h after the first].
         """
         if len(x) == 0:
             none = x.new_zeros(
@@ -178,10 +182,13 @@ class RecurrentLayer(nn.Module):
             )
             cell = none if isinstance(self.network, nn.LSTM) else None
             return none.new_zeros(0, x.shape[1], none.shape[1]), LayerState(none, cell)
+
+        # packed, so that the backward direction starts at each last word and not in the padding
         packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
         packed_outputs, last = self.network(packed)
         outputs, _ = pad_packed_sequence(packed_outputs, batch_first=True, total_length=x.shape[1])
         outputs = outputs.to(x.dtype)
+
         if isinstance(last, Tensor):
             return outputs, LayerState(_side_by_side(last).to(x.dtype), None)
         hidden, cell = (_side_by_side(each).to(x.dtype) for each in last)
@@ -196,10 +203,10 @@ def _side_by_side(
 
 @dataclasses.dataclass(frozen=True)
 class RecurrentMemory(Memory):
-    """The last state of every encoder layer; rows to attend to only if there is attention.
+    """The last state of every encoder layer; hidden states to attend to only with attention.
 
-    A plain encoder-decoder has ``states`` without a single row: whatever the length of the
-    source, all that reaches the decoder is ``last`` (EQ-133).
+    Without attention ``states`` has length 0: whatever the length of the source, the decoder gets
+    only ``last`` (EQ-133).
     """
 
     last: tuple[LayerState, ...]
@@ -207,12 +214,12 @@ class RecurrentMemory(Memory):
 
 @dataclasses.dataclass(frozen=True)
 class RecurrentState:
-    """What a recurrent decoder needs to go on; a row is ``sentence · beam_count + beam``."""
+    """The state of a recurrent decoder; a row is ``sentence · beam_count + beam``."""
 
     layers: tuple[LayerState, ...]
     fed: Float[Tensor, "row d_model"]
-    """What it reads beside the next word: with input feeding what it said last, before the softmax,
-    and zeros at the start; with ``feed_summary`` the encoder's last state, always."""
+    """The input beside the next word: with input feeding the last output hidden state, and zeros at
+    the start; with ``feed_summary`` always the last state of the encoder."""
     memory: AttendedMemory
     beam_count: int
     length: int
@@ -223,7 +230,7 @@ class RecurrentState:
         return self.memory.may_attend.shape[0]
 
     def select(self, rows: Int[Tensor, "sentence beam"]) -> "RecurrentState":
-        """Go on with these rows alone; those of one new sentence come from one old one."""
+        """Keep these rows; the beams of a new sentence must all come from one old sentence."""
         flat = rows.flatten()
         return RecurrentState(
             layers=tuple(layer.select(flat) for layer in self.layers),
@@ -235,7 +242,7 @@ class RecurrentState:
 
 
 class TokenEmbedding(nn.Module):
-    """√d_model · W[id]; the order of the words needs no numbers where they are read in turn.
+    """√d_model · W[id]; a network that reads word by word needs no positions.
 
     EQ: 14, 15.  Source: Sutskever et al. (2014), §3.4; the scale is that of the Transformer.
     """
@@ -249,7 +256,7 @@ class TokenEmbedding(nn.Module):
     def forward(
         self, ids: Int[Tensor, "row length"], trace: Trace = UNWATCHED
     ) -> Float[Tensor, "row length d_model"]:
-        """Rows for ``ids``."""
+        """The embeddings of ``ids``."""
         rows = functional.embedding(ids, self.weight, padding_idx=PAD_ID)
         rows = trace.keep("lookup", rows)
         output: Tensor = self.dropout(trace.keep("embedding", rows * self.scale))
@@ -260,7 +267,7 @@ class RecurrentEncoder(nn.Module):
     """Reads the source forwards, with ``reverse_source`` backwards, with attention both ways.
 
     EQ: 131, 134.  Source: Sutskever et al. (2014), §2 and §3.3; Bahdanau et al. (2015), §3.2.
-    Whichever way it reads, row i is about word i.
+    In every case hidden state i belongs to word i.
     """
 
     def __init__(self, config: ModelConfig, source: DropoutSource) -> None:
@@ -283,7 +290,7 @@ class RecurrentEncoder(nn.Module):
         lengths: Int[Tensor, " sentence"],
         trace: Trace = UNWATCHED,
     ) -> tuple[Float[Tensor, "sentence source d_model"], tuple[LayerState, ...]]:
-        """The last layer's states, and where each layer ended."""
+        """The hidden states of the last layer, and the final state of each layer."""
         last = []
         for index, layer in enumerate(self.layers):
             assert isinstance(layer, RecurrentLayer)
@@ -296,7 +303,7 @@ class RecurrentEncoder(nn.Module):
     def _as_read(
         self, x: Float[Tensor, "sentence source d_model"], lengths: Int[Tensor, " sentence"]
     ) -> Float[Tensor, "sentence source d_model"]:
-        """In the order of reading; from that order, in the order of the words. STOP stays last."""
+        """Change between the order of reading and the order of the words. STOP stays last."""
         return reverse_sequences(x, lengths.to(x.device) - 1) if self.reverse_source else x
 
 
@@ -304,8 +311,8 @@ class RecurrentDecoder(nn.Module):
     """Starts from the encoder's last state; with attention it attends to the source for each word.
 
     EQ: 132, 135, 136.  Source: Sutskever et al. (2014), §2; Luong et al. (2015), §3 and §3.3.
-    With input feeding, what was said last enters the first layer beside the next word; with
-    ``feed_summary`` it is the encoder's last state that enters beside every word.
+    With input feeding, the last output hidden state enters the first layer beside the next word;
+    with ``feed_summary`` the last state of the encoder enters beside every word.
     """
 
     def __init__(self, config: ModelConfig, source: DropoutSource) -> None:
@@ -315,9 +322,11 @@ class RecurrentDecoder(nn.Module):
         )
         self.input_feeding = self.cross_attention is not None and config.input_feeding
         self.feed_summary = config.feed_summary
+
         is_fed = self.input_feeding or self.feed_summary
         first_size = 2 * config.d_model if is_fed else config.d_model
         sizes = [first_size] + [config.d_model] * (config.decoder_layers - 1)
+
         self.layers = nn.ModuleList(
             RecurrentLayer(config.cell, size, config.d_model, bidirectional=False) for size in sizes
         )
@@ -329,32 +338,41 @@ class RecurrentDecoder(nn.Module):
         state: RecurrentState,
         trace: Trace = UNWATCHED,
     ) -> tuple[Float[Tensor, "row target d_model"], RecurrentState]:
-        """Read any number of words from ``state`` on; a row to predict from after each."""
+        """Read any number of words after ``state``; return the output hidden state after each."""
         if x.shape[1] == 0:
             return x, state  # no word was read
+
         layers, fed, attended = state.layers, state.fed, list[AttentionOutput]()
         spoken, heard = [], []
         if self.feed_summary:
             x = torch.cat([x, fed.unsqueeze(1).expand_as(x)], dim=-1)
+
+        # with input feeding one word at a time, as each needs the output before it
         for words in torch.split(x, 1, dim=1) if self.input_feeding else [x]:
             if self.input_feeding:
                 words = torch.cat([words, fed.unsqueeze(1)], dim=-1)
             each_hidden, layers = self._read(words, layers)
             heard.append(each_hidden)
+
             hidden = each_hidden[-1]
             if self.cross_attention is not None:
+                # the beams of a sentence attend to one memory: (sentence, beam · word, d_model)
                 beams = state.beam_count * hidden.shape[1]
                 beside = hidden.reshape(state.sentence_count, beams, hidden.shape[-1])
                 attended.append(self.cross_attention(beside, state.memory))
                 hidden = attended[-1].output.view(hidden.shape)
+
             said = self.dropout(hidden)
             spoken.append(said)
             fed = fed if self.feed_summary else said[:, -1]
+
+        # one entry for each piece of ``x``, joined to the whole length for the trace
         for index, parts in enumerate(zip(*heard, strict=True)):
             if trace.wants(f"layers.{index}.hidden"):
                 trace.keep(f"layers.{index}.hidden", torch.cat(parts, dim=1))
         if attended:
             _join(attended).keep(trace.under("cross_attention"))
+
         output = trace.keep("output", torch.cat(spoken, dim=1))
         length = state.length + x.shape[1]
         return output, RecurrentState(layers, fed, state.memory, state.beam_count, length)
@@ -362,7 +380,7 @@ class RecurrentDecoder(nn.Module):
     def _read(
         self, x: Float[Tensor, "row time inputs"], layers: tuple[LayerState, ...]
     ) -> tuple[list[Float[Tensor, "row time d_model"]], tuple[LayerState, ...]]:
-        """What each layer says, and where it stands."""
+        """The outputs of each layer, and its new state."""
         hidden, new_layers = list[Tensor](), []
         for index, (layer, state) in enumerate(zip(self.layers, layers, strict=True)):
             x, new_state = layer(x if index == 0 else self.dropout(x), state)
@@ -372,7 +390,7 @@ class RecurrentDecoder(nn.Module):
 
 
 def _join(attended: list[AttentionOutput]) -> AttentionOutput:
-    """Looks of one word each as one of all words."""
+    """Join the outputs of single words to one of all words."""
     return AttentionOutput(
         scores=torch.cat([each.scores for each in attended], dim=1),
         weights=torch.cat([each.weights for each in attended], dim=1),

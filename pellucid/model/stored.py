@@ -1,4 +1,4 @@
-"""A model's parameters to and from a file."""
+"""Reads the parameters of a model from a file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,14 +23,16 @@ def read_model(
     config, ConfigError if the config does not fit the vocabularies.
     """
     tensors = parse_tensors(content, origin)
+    # shapes come from the meta device: for a file that does not fit no model is built
     _check_tensors(parameter_shapes(config, *vocabulary_sizes), tensors, origin)
     model = build_unfilled(config, *vocabulary_sizes)
     load_model_tensors(model, tensors, origin)
+
     return model.eval().requires_grad_(False)
 
 
 def model_tensors(model: SequenceModel) -> dict[str, Tensor]:
-    """The parameters by name, those used in several places under the first name only."""
+    """The parameters by name; a shared parameter appears once, under its first name."""
     return dict(model.named_parameters())
 
 
@@ -51,6 +53,7 @@ def fill_tensors(slots: Mapping[str, Tensor], tensors: Mapping[str, Tensor], ori
     _check_tensors({name: slot.shape for name, slot in slots.items()}, tensors, origin)
     with torch.no_grad():
         for name, slot in slots.items():
+            # in place, so that shared parameters stay shared and the dtype stays the model's
             slot.copy_(tensors[name])
 
 
@@ -59,11 +62,13 @@ def _check_tensors(
 ) -> None:
     faults = [f"{name} is missing" for name in shapes if name not in tensors]
     faults += [f"{name} is not part of this model" for name in tensors if name not in shapes]
+
     for name in shapes.keys() & tensors.keys():
         shape, tensor = tuple(shapes[name]), tensors[name]
         if shape != tuple(tensor.shape):
             faults.append(f"{name} should be {shape}, is {tuple(tensor.shape)}")
         elif not tensor.is_floating_point():
             faults.append(f"{name} should hold floating-point numbers, holds {tensor.dtype}")
+
     if faults:
         raise BundleError(f"{origin} does not fit its config: {list_faults(sorted(faults))}")
