@@ -1,4 +1,4 @@
-"""What a translation loses when a head or a layer is switched off, one at a time."""
+"""Ablation: what a model loses in quality without one of its heads or layers."""
 
 import copy
 import dataclasses
@@ -23,7 +23,7 @@ from pellucid.model.transformer import Transformer
 
 @dataclasses.dataclass(frozen=True)
 class Ablation:
-    """How a model does without one of its parts."""
+    """The quality of a model without one of its parts."""
 
     part: str
     """Such as ``encoder.layers.0.self_attention.heads.3``, or ``decoder.layers.1`` for a layer."""
@@ -35,14 +35,14 @@ class Ablation:
 
 @dataclasses.dataclass(frozen=True)
 class AblationStudy:
-    """A model whole and without each of its parts."""
+    """The quality of a whole model, and of the model without each of its parts."""
 
     bleu: float
     """Of the whole model, in percent."""
     loss: float
     """Of the whole model: mean negative log-likelihood of a reference token, in nats."""
     signature: str
-    """How BLEU was counted."""
+    """The signature of the BLEU scores."""
     sentences: int
     parts: tuple[Ablation, ...]
     """In the order of computation; layers after heads."""
@@ -60,22 +60,24 @@ def ablate(
     parts: Sequence[str] | None = None,
     done: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> AblationStudy:
-    """Translate and score with each head off and each layer left out, one at a time.
+    """Translate and score with each head zeroed and each layer skipped, one at a time.
 
-    A head is off when what it says is zero; a layer is left out when its rows pass it by. Source:
-    Michel et al. (2019), §3; Voita et al. (2019). The model itself is never changed. ``parts`` are
-    names of ``ablation_parts``, all of them unless given; ``done`` is called with how many are.
+    A head is switched off by zeroing its output; a layer is left out of the stack. The model itself
+    is not changed. ``parts`` are names of ``ablation_parts``, by default all; ``done`` is called
+    with the number of finished parts and of all. Source: Michel et al. (2019), §3; Voita et al.
+    (2019).
 
-    Raises ConfigError for a part that the model has not, DataError if the line counts differ.
+    Raises ConfigError for a part that the model does not have, DataError if the line counts differ.
     """
     check_lines({"sources": sources, "references": references})
     inside = open_model(opened)
     chosen = ablation_parts(inside.model.config) if parts is None else list(parts)
     _require_parts(chosen, inside.model.config)
+
     whole_bleu, whole_loss = _measure(inside, inside.model, sources, references)
     done(0, len(chosen))
-    measured = []
 
+    measured = []
     for number, part in enumerate(chosen, start=1):
         changed = model_without(inside.model, part)
         measured.append(Ablation(part, *_measure(inside, changed, sources, references)))
@@ -94,14 +96,15 @@ def ablate(
 
 
 def ablation_parts(config: ModelConfig) -> list[str]:
-    """Every head, then every layer, that can be switched off; a plain rnn has none.
+    """Every head, then every layer that can be switched off; a plain rnn has none.
 
-    Of a recurrent model only its attention can be: each layer goes on from the one beside it.
+    In a recurrent model only attention can be switched off: each layer needs its neighbors' states.
     """
     if config.kind == "rnn-attention":
         return ["decoder.cross_attention"]
     if config.kind != "transformer":
         return []
+
     encoder = [f"encoder.layers.{index}" for index in range(config.encoder_layers)]
     decoder = [f"decoder.layers.{index}" for index in range(config.decoder_layers)]
     attentions = [f"{layer}.self_attention" for layer in encoder]
@@ -112,19 +115,22 @@ def ablation_parts(config: ModelConfig) -> list[str]:
 
 
 def model_without(model: Seq2Seq, part: str) -> Seq2Seq:
-    """A model that shares every parameter with ``model``, save those that switch ``part`` off.
+    """A model without ``part`` that shares all other parameters with ``model``.
 
-    Raises ConfigError for a part that the model has not.
+    Raises ConfigError for a part that the model does not have.
     """
     _require_parts([part], model.config)
+
+    # deepcopy takes what its memo holds for copied already, so tensors are shared.
     shared = {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]}
     changed = copy.deepcopy(model, shared)
+
     stem, mark, head = part.partition(".heads.")
     if isinstance(changed, RecurrentSeq2Seq):
         attention = changed.decoder.cross_attention
         assert attention is not None
         weight = attention.w_output.detach().clone()
-        weight[: weight.shape[0] // 2] = 0.0  # the rows that meet the context
+        weight[: weight.shape[0] // 2] = 0.0  # the first half multiplies the context
         attention.w_output = nn.Parameter(weight, requires_grad=False)
     elif mark:
         heads = changed.get_submodule(stem)
@@ -142,7 +148,7 @@ def model_without(model: Seq2Seq, part: str) -> Seq2Seq:
 
 
 def _silence(attention: MultiHeadAttention, head: int) -> None:
-    """Zero the columns of W^O that meet the head, so that it says nothing (EQ-81)."""
+    """Zero the columns of W^O that multiply the head's output (EQ-81)."""
     width = attention.value_width // attention.heads
     weight = attention.w_o.detach().clone()
     weight[:, head * width : (head + 1) * width] = 0.0
@@ -152,16 +158,18 @@ def _silence(attention: MultiHeadAttention, head: int) -> None:
 def _measure(
     opened: Opened, model: Seq2Seq, sources: Sequence[str], references: Sequence[str]
 ) -> tuple[float, float]:
-    """BLEU in percent, and the mean loss of a reference token in nats."""
+    """BLEU in percent, and the mean loss per reference token in nats."""
     bundle = Bundle(model, opened.source_tokenizer, opened.target_tokenizer, {}, {})
     translator = Translator(bundle, opened.translator.settings)
-    settings = translator.settings.best_alone()
+    settings = translator.settings.best_alone()  # n-best lists would only cost time
     hypotheses = [each.text for each in translator.translate(list(sources), settings)]
+
     log_probs = [
         log_prob
         for scored in translator.score(sources, references)
         for log_prob in scored.token_log_probs
     ]
+
     return bleu(hypotheses, references).score, -math.fsum(log_probs) / len(log_probs)
 
 

@@ -1,4 +1,8 @@
-"""Everything that one sentence pair makes in a model, by name (EQ-115)."""
+"""Captures: every intermediate of one forward pass by name (EQ-115), with its file format.
+
+``inspect`` runs a model on a sentence pair and returns a ``Capture``. A capture is saved as a
+safetensors file, whose header holds everything but the tensors as JSON.
+"""
 
 import dataclasses
 import html
@@ -38,11 +42,11 @@ _VERSION = 1
 
 @dataclasses.dataclass(frozen=True)
 class CaptureHeader:
-    """All of a capture but its tensors."""
+    """Everything in a capture except its tensors, as the header of its file stores it."""
 
     sentence: Sentence
     model: dict[str, Any]
-    """The settings of the model."""
+    """The config of the model."""
     confidences: tuple[float, ...]
     predictions: tuple[tuple[Prediction, ...], ...]
     entries: dict[str, Part]
@@ -53,13 +57,13 @@ _HEADER = pydantic.TypeAdapter(CaptureHeader)
 
 
 def make_entry(name: str, tensor: Tensor, part: Part, sentence: Sentence) -> Entry:
-    """A tensor with what it is, and the words along its axes."""
+    """A tensor with its description and the words along its axes."""
     words = tuple(sentence.words(axis) for axis in part.axes)
     return Entry(name, tensor, part, words)
 
 
 def write_capture(path: Path, header: CaptureHeader, entries: Mapping[str, Entry]) -> None:
-    """Write tensors and header; heads that are part of a tensor of all heads, only once.
+    """Write tensors and header; a head whose tensor of all heads is captured too is not repeated.
 
     Raises WriteError.
     """
@@ -68,14 +72,15 @@ def write_capture(path: Path, header: CaptureHeader, entries: Mapping[str, Entry
         for name, entry in entries.items()
         if locate(name)[1] is None or locate(name)[0] not in entries
     }
+
     metadata = {_KEY: _HEADER.dump_json(header).decode()}
     write_file(path, safetensors.torch.save(tensors, metadata))
 
 
 def read_capture(path: Path) -> tuple[CaptureHeader, dict[str, Entry]]:
-    """What ``write_capture`` wrote, entries in their order.
+    """Read what ``write_capture`` wrote, with the entries in their order.
 
-    Raises InputMissingError if the file cannot be read, CorruptError if it is no capture.
+    Raises InputMissingError if the file cannot be read, CorruptError if it is not a capture.
     """
     tensors = load_tensors(path)
     text = read_metadata(path).get(_KEY)
@@ -102,6 +107,7 @@ def read_capture(path: Path) -> tuple[CaptureHeader, dict[str, Entry]]:
 
 
 def _tensor(name: str, tensors: Mapping[str, Tensor]) -> Tensor | None:
+    """The stored tensor of that name, or the head cut out of the tensor of all heads."""
     if name in tensors:
         return tensors[name]
     stack_name, head = locate(name)
@@ -112,22 +118,22 @@ def _tensor(name: str, tensors: Mapping[str, Tensor]) -> Tensor | None:
 
 
 PREDICTION_COUNT = 10
-"""How many of the likeliest words are kept for each row."""
+"""The number of likeliest words that a capture keeps for each target position."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Capture:
-    """One forward pass, opened: a name, a shape in words, equations and a tensor for each step."""
+    """One forward pass: a name, named axes, equations and a tensor for each intermediate."""
 
     sentence: Sentence
     config: ModelConfig
     """The sizes and switches of the model."""
     entries: Mapping[str, Entry]
-    """What was asked for, in the order of computation."""
+    """The captured intermediates, in the order of computation."""
     confidences: tuple[float, ...]
     """p(token | prefix, source) of each target token, the stop included."""
     predictions: tuple[tuple[Prediction, ...], ...]
-    """For each row of the decoder, the likeliest words, best first."""
+    """For each target position the likeliest words, best first."""
 
     @property
     def text(self) -> str:
@@ -136,32 +142,32 @@ class Capture:
 
     @property
     def source_tokens(self) -> tuple[str, ...]:
-        """What the encoder reads, the stop included."""
+        """The tokens that the encoder reads, the stop included."""
         return self.sentence.source_tokens
 
     @property
     def target_tokens(self) -> tuple[str, ...]:
-        """What the decoder says at each row, the stop included."""
+        """The tokens that the decoder predicts, one per position, the stop included."""
         return self.sentence.target_tokens
 
     @property
     def target_input_tokens(self) -> tuple[str, ...]:
-        """What the decoder reads at each row, the start first."""
+        """The tokens that the decoder reads, one per position, the start first."""
         return self.sentence.target_input_tokens
 
     def names(self) -> list[str]:
-        """What can be asked for, in the order of computation."""
+        """The names of the captured intermediates, in the order of computation."""
         return list(self.entries)
 
     def __getitem__(self, name: str) -> Tensor:
-        """The tensor called ``name``, without an axis for the sentence. Raises ConfigError."""
+        """The tensor called ``name``, without a batch axis. Raises ConfigError."""
         return self.entry(name).tensor
 
     def __contains__(self, name: object) -> bool:
         return name in self.entries
 
     def entry(self, name: str) -> Entry:
-        """The tensor called ``name`` with what it is. Raises ConfigError if there is none."""
+        """The tensor called ``name`` with its description. Raises ConfigError if there is none."""
         if name not in self.entries:
             raise ConfigError(
                 f"{name!r} was not captured" + did_you_mean(name, self.entries, "; {}"),
@@ -170,7 +176,7 @@ class Capture:
         return self.entries[name]
 
     def words(self, axis: str) -> tuple[str, ...] | None:
-        """The tokens along an axis of this name; None if it counts something else."""
+        """The tokens along an axis of this name; None if the axis has no tokens."""
         return self.sentence.words(axis)
 
     def _repr_html_(self) -> str:
@@ -182,7 +188,7 @@ class Capture:
         return f"<p>{html.escape(self.sentence.source)} → {html.escape(self.text)}</p>{table}"
 
     def save(self, path: Path | str) -> None:
-        """Write a safetensors file; everything but the tensors stands in its header.
+        """Write a safetensors file; its header holds everything except the tensors.
 
         Raises WriteError.
         """
@@ -214,11 +220,10 @@ class Capture:
 def inspect(
     opened: Openable, source: str, target: str | None = None, only: Sequence[str] = ("*",)
 ) -> Capture:
-    """Read ``source`` with the model and write ``target``, keeping every intermediate by name.
+    """Run the model on ``source`` and ``target``, and keep every intermediate by name.
 
-    Without a target the model's own translation is taken. ``only`` holds shell-style patterns
-    (``*`` spans dots): nothing else is kept in memory. Raises ConfigError if one matches nothing,
-    DataError if a side is not text or too long, and what ``load_bundle`` raises.
+    Without a target the model's own translation is used. ``only`` holds shell-style patterns
+    (``*`` spans dots); nothing else is kept in memory. Raises ConfigError if a pattern matches
     """
     inside = open_model(opened)
     patterns = [only] if isinstance(only, str) else only
@@ -227,12 +232,15 @@ def inspect(
 
 
 def capture_of(opened: Opened, sentence: Sentence, only: Sequence[str]) -> Capture:
-    """The capture of a sentence that was read. Raises ConfigError if a pattern matches nothing."""
+    """The capture of a tokenized sentence. Raises ConfigError if a pattern matches nothing."""
     parts = parts_of(opened.model.config)
     chosen = select(parts, only)
+
+    # The model keeps all heads of an attention as one tensor; single heads are cut out afterwards.
     trace = Trace(*{locate(name)[0] for name in chosen})
     logits = run(opened, sentence, trace)
     confidences, predictions = _judge(logits, sentence, opened.target_tokenizer)
+
     return Capture(
         sentence=sentence,
         config=opened.model.config,
@@ -248,7 +256,10 @@ def _entries(
     values: Mapping[str, Tensor],
     sentence: Sentence,
 ) -> dict[str, Entry]:
-    """Heads are views of the tensor of all heads if that was asked for too, else copies."""
+    """The captured tensors with descriptions, without the batch axis.
+
+    A head is a view of the tensor of all heads if that is captured too, otherwise a copy.
+    """
     tensors: dict[str, Tensor] = {}
     for name in chosen:
         inner_name, head = locate(name)
@@ -256,13 +267,14 @@ def _entries(
             tensors[name] = tensors[inner_name][head]
         else:
             value = values[inner_name]
+            # Positions are the same for every sentence, so the model has no batch axis for them.
             tensor = value if inner_name.endswith(".positions") else value[0]
             tensors[name] = _alone(tensor if head is None else tensor[head])
     return {name: make_entry(name, tensors[name], parts[name], sentence) for name in chosen}
 
 
 def _alone(tensor: Tensor) -> Tensor:
-    """The same numbers on the CPU, not part of anything larger."""
+    """The tensor on the CPU, copied if it is a view of a larger one, which it would keep alive."""
     tensor = tensor.detach().cpu().contiguous()
     is_part = tensor.untyped_storage().nbytes() > tensor.numel() * tensor.element_size()
     return tensor.clone() if is_part else tensor
@@ -271,7 +283,7 @@ def _alone(tensor: Tensor) -> Tensor:
 def _judge(
     logits: Tensor, sentence: Sentence, tokenizer: Tokenizer
 ) -> tuple[tuple[float, ...], tuple[tuple[Prediction, ...], ...]]:
-    probabilities = logits.softmax(-1, dtype=torch.float64).cpu()
+    probabilities = logits.softmax(-1, dtype=torch.float64).cpu()  # (target, vocabulary)
     rows = range(len(sentence.target_ids))
     confidences = tuple(probabilities[rows, list(sentence.target_ids)].tolist())
     return confidences, likeliest(probabilities, tokenizer, PREDICTION_COUNT)

@@ -1,4 +1,4 @@
-"""What this machine and this installation are made of."""
+"""Describes this machine and installation: versions, devices, threads and extras."""
 
 import dataclasses
 import importlib.metadata
@@ -21,7 +21,7 @@ class Extra:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every package is there."""
+        """Whether every package is installed."""
         return all(version is not None for version in self.versions.values())
 
 
@@ -33,14 +33,14 @@ class Installation:
     """Python, Pellucid and the packages it always needs."""
     system: str
     devices: tuple[str, ...]
-    """The CPU with its cores, and every accelerator that torch can use."""
+    """The CPU with its usable cores, and every accelerator that torch can use."""
     threads: dict[str, int | str]
-    """How many torch uses, and what the environment says."""
+    """The thread counts of torch, and the environment variables that set them."""
     extras: tuple[Extra, ...]
 
 
 def examine_installation() -> Installation:
-    """Look at this installation; needs no network and changes nothing."""
+    """Describe this installation; uses no network and changes nothing."""
     core, extras = _requirements()
     return Installation(
         versions={
@@ -62,11 +62,13 @@ def _requirements() -> tuple[list[str], dict[str, list[str]]]:
     """The packages that are always needed, and those of each extra."""
     try:
         lines = importlib.metadata.requires(_PACKAGE) or []
-    except importlib.metadata.PackageNotFoundError:  # run from a source tree
+    except importlib.metadata.PackageNotFoundError:  # run from a source tree, not installed
         return ["torch", "numpy"], {}
+
     core: list[str] = []
     extras: dict[str, list[str]] = {}
     for line in lines:
+        # A requirement is a name, a version range and markers (PEP 508): `rich>=13; extra == "x"`.
         name = re.split(r"[^A-Za-z0-9._-]", line, maxsplit=1)[0]
         extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)['\"]", line)
         if extra is None:
@@ -84,6 +86,7 @@ def _version(package: str) -> str | None:
 
 
 def _devices() -> tuple[str, ...]:
+    # The affinity, which containers and schedulers limit; cpu_count is that of the whole machine.
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     devices = [f"cpu: {usable} cores, {torch.backends.cpu.get_cpu_capability()}"]
     for index in range(torch.cuda.device_count()):

@@ -1,4 +1,4 @@
-"""Intermediates of a forward pass, each with the part of the model that it is."""
+"""Entries of a capture: named intermediates with their descriptions, and how names are selected."""
 
 import dataclasses
 import fnmatch
@@ -14,14 +14,14 @@ from pellucid.inspection.parts import Part
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
-    """One intermediate of one forward pass, with what it is."""
+    """One intermediate of a forward pass with its description."""
 
     name: str
     tensor: Tensor
-    """Without an axis for the sentence."""
+    """The values, without a batch axis."""
     part: Part
     words: tuple[tuple[str, ...] | None, ...] = ()
-    """For each axis the tokens along it; None if it counts something else."""
+    """For each axis the tokens along it; None for an axis without tokens."""
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -40,12 +40,12 @@ class Entry:
 
     @property
     def formula(self) -> str:
-        """In the letters of the report; empty where the meaning says it all."""
+        """The formula in the symbols of the report; may be empty."""
         return self.part.formula
 
     @property
     def meaning(self) -> str:
-        """A sentence or two."""
+        """A description of one or two sentences."""
         return self.part.meaning
 
     @property
@@ -61,27 +61,30 @@ class Entry:
 
 
 def select(described: Iterable[str], patterns: Iterable[str]) -> list[str]:
-    """The names that match a pattern (shell-style, ``*`` spans dots), in their order.
+    """The names that match any pattern (shell-style, ``*`` spans dots), in their order.
 
     Raises ConfigError naming every pattern that matches nothing.
     """
     names, patterns = list(described), list(patterns)
+
     faults = []
     for pattern in patterns:
         if not any(fnmatch.fnmatchcase(name, pattern) for name in names):
             faults.append(f"{pattern!r}" + did_you_mean(pattern, names, " ({})"))
+
     if faults:
         raise ConfigError(
             f"each pattern must match an intermediate of this model, got {', '.join(faults)}",
             hint='names are dotted and * spans dots, as in "*.cross_attention.weights"',
         )
+
     return [
         name for name in names if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
     ]
 
 
 def locate(name: str) -> tuple[str, int | None]:
-    """Where the model keeps what is called ``name``: the name in its trace, and which head."""
+    """The name in the model's trace that holds ``name``, and the head; None for all heads."""
     stem, mark, rest = name.partition(".heads.")
     if not mark:
         return name, None

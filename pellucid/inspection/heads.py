@@ -1,4 +1,4 @@
-"""Which head aligns best: the heads of cross-attention, ranked."""
+"""Ranks the heads of cross-attention by how well they align source and target."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -10,44 +10,45 @@ from pellucid.core.errors import DataError
 from pellucid.inspection.capture import Capture
 
 Links = Iterable[tuple[int, int]]
-"""(source token, target token) by number, from 0."""
+"""Pairs (source token, target token), counted from 0."""
 
 
 @dataclasses.dataclass(frozen=True)
 class HeadRank:
-    """How a head of cross-attention aligns."""
+    """How well a head of cross-attention aligns."""
 
     name: str
-    """Its weights in a capture."""
+    """The name of its weights in a capture."""
     agreement: float
-    """Mean weight that it gives to the source tokens aligned with a target token, 0 to 1."""
+    """Mean weight on the source tokens that are aligned with a target token, 0 to 1."""
     entropy: float
-    """Mean entropy of its rows in nats; 0 looks at one token, log(tokens) at all alike."""
+    """Mean entropy of its weights in nats: 0 for one token alone, log(tokens) for all equally."""
 
 
 def rank_heads(
     captures: Sequence[Capture], alignments: Sequence[Links] | None = None
 ) -> list[HeadRank]:
-    """The heads of cross-attention, the one that agrees best with the alignment first.
+    """The heads of cross-attention, sorted by agreement with the alignment, best first.
 
-    ``alignments`` are links for each capture, from a person or another model. Without them a
-    head is held against the others: the consensus links each target token with the source token
-    at which all other heads together look most. The stop's row counts in neither. None is
-    ranked where no target token was said, or linked. Raises DataError if a capture holds no
-    weights of cross-attention or the counts differ.
+    ``alignments`` are links for each capture, from a person or another model. Without them each
+    head is compared with the consensus of the others, which links a target token with the source
+    token of the largest summed weight. The stop token is not counted. The list is empty if no
+    target token has a link. Raises DataError if a capture has no weights of cross-attention or
+    the counts differ.
     """
     if alignments is not None and len(alignments) != len(captures):
         raise DataError(
             f"each capture needs its alignment, got {len(captures)} captures and"
             f" {len(alignments)} alignments"
         )
-    sums: dict[str, _Sums] = {}
 
+    sums: dict[str, _Sums] = {}
     for number, capture in enumerate(captures):
         heads = cross_attention_heads(capture)
         total = torch.stack(list(heads.values())).sum(0)
         gold = None if alignments is None else _mask(alignments[number], total)
         for name, weights in heads.items():
+            # A head must not vote for itself, unless it is the only one.
             is_only_one = len(heads) == 1
             others = weights if is_only_one else total - weights
             aligned = _strongest(others) if gold is None else gold
@@ -58,7 +59,7 @@ def rank_heads(
 
 
 def cross_attention_heads(capture: Capture) -> dict[str, Tensor]:
-    """Each head's weights (target token, source token) without the stop's row, in float64.
+    """Each head's weights (target token, source token) without the stop token, in float64.
 
     Raises DataError if there are none.
     """
@@ -76,7 +77,7 @@ def cross_attention_heads(capture: Capture) -> dict[str, Tensor]:
 
 
 class _Sums:
-    """What adds up over the target tokens of all captures."""
+    """Sums over the target tokens of all captures."""
 
     def __init__(self) -> None:
         self._aligned, self._entropy = 0.0, 0.0
@@ -98,12 +99,13 @@ class _Sums:
 
 
 def _strongest(weights: Tensor) -> Tensor:
+    """True at the largest weight of each row."""
     chosen = torch.zeros_like(weights, dtype=torch.bool)
     return chosen.scatter_(-1, weights.argmax(-1, keepdim=True), True)
 
 
 def _mask(links: Links, like: Tensor) -> Tensor:
-    """True where a source token is linked with a target token. Raises DataError for no token."""
+    """True where a link joins a source and a target token. Raises DataError for a missing token."""
     mask = torch.zeros_like(like, dtype=torch.bool)
     for source, target in links:
         if not (0 <= source < like.shape[1] and 0 <= target < like.shape[0]):

@@ -1,4 +1,8 @@
-"""The laws of docs/architecture.md, held against any model on any machine, in seconds."""
+"""Checks the laws of docs/architecture.md on any model and machine, in seconds.
+
+A law says that two ways to compute the same thing agree: the fast program and the page of
+equations, with a KV cache and without, batched and alone. ``pellucid doctor`` runs these checks.
+"""
 
 import copy
 import dataclasses
@@ -29,8 +33,8 @@ from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.trace import Trace
 
 TOLERANCE = 1e-9
-"""The most that two ways may differ in float64, measured in the largest logit. The laws' own tests
-hold tiny models to 1e-12; large ones add up more."""
+"""The largest allowed difference in float64, relative to the largest logit. The tests allow tiny
+models 1e-12; rounding errors of large models add up to more."""
 _KERNEL_TOLERANCE = 1e-12
 _FLOAT32_TOLERANCE = 1e-3
 _LENGTHS = (6, 2, 4)
@@ -42,21 +46,21 @@ _TINY_VOCABULARY = 31
 
 @dataclasses.dataclass(frozen=True)
 class LawResult:
-    """Whether a law holds for a model on this machine."""
+    """The result of checking a law on a model on this machine."""
 
     law: str
     subject: str
-    """The model it was held against."""
+    """The model that was checked."""
     holds: bool
     difference: float
-    """The largest difference between the two ways, in units of the largest number; 0 is exact."""
+    """The largest difference between the two ways, relative to the largest value; 0 is exact."""
     tolerance: float
     seconds: float
 
 
 @dataclasses.dataclass(frozen=True)
 class _Batch:
-    """Random sentences, the longest first, with decoder inputs."""
+    """Random source sentences of different lengths, with decoder inputs."""
 
     source: Tensor
     target: Tensor
@@ -72,12 +76,13 @@ def tiny_models() -> dict[str, Seq2Seq]:
 
 
 def check_laws(model: Seq2Seq, subject: str) -> Iterator[LawResult]:
-    """Hold every law against ``model``, one after another; the model is not changed.
+    """Check every law on ``model``, one after another; the model is not changed.
 
-    All are checked in float64, on a copy; the last says how far the model's own numbers are from
-    those.
+    All are checked on a copy in float64. The last result compares the model in its own precision
+    with that copy.
     """
     exact = copy.deepcopy(model).double()
+
     batch = _random_batch(exact)
     laws: dict[str, tuple[Callable[[Seq2Seq, _Batch], float], float]] = {
         "program = page of equations": (_clear, TOLERANCE),
@@ -102,7 +107,7 @@ def check_laws(model: Seq2Seq, subject: str) -> Iterator[LawResult]:
 
 
 def check_kernels() -> Iterator[LawResult]:
-    """Hold the fast twins against their equations, values and gradients, in float64."""
+    """Compare the fused kernels with their equations, values and gradients, in float64."""
     generator = torch.Generator().manual_seed(3)
     for law, mask in (
         ("fused = clear, nothing hidden", None),
@@ -110,14 +115,17 @@ def check_kernels() -> Iterator[LawResult]:
         ("fused = clear, padding", (torch.arange(5) < 3).expand(5, 5)),
     ):
         began = time.perf_counter()
-        inputs = [
+        inputs = [  # query, key and value, (batch, head, token, feature)
             torch.randn(2, 3, 5, 4, dtype=torch.float64, generator=generator).requires_grad_()
             for _ in range(3)
         ]
+
         ways: tuple[Callable[..., Tensor], ...] = (fused_attention, attention)
         values = [way(*inputs, mask) for way in ways]
+        # The sine makes the incoming gradient differ from output to output; a plain sum has ones.
         gradients = [torch.autograd.grad(value.sin().sum(), inputs) for value in values]
         pairs = [values, *zip(*gradients, strict=True)]
+
         found = max(_difference(one.detach(), other.detach()) for one, other in pairs)
         yield _judge(law, "attention", found, _KERNEL_TOLERANCE, began)
 
@@ -131,6 +139,7 @@ def _random_batch(model: Seq2Seq) -> _Batch:
     generator = torch.Generator().manual_seed(7)
     device = next(model.parameters()).device
     count = len(_LENGTHS)
+
     source = torch.randint(
         SPECIAL_COUNT,
         max(model.source_vocabulary_size, SPECIAL_COUNT + 1),
@@ -140,7 +149,8 @@ def _random_batch(model: Seq2Seq) -> _Batch:
 
     for row, length in enumerate(_LENGTHS):
         source[row, length - 1] = STOP_ID
-        source[row, length:] = PAD_ID
+        source[row, length:] = PAD_ID  # the lengths differ, so that masks of padding matter
+
     target = torch.randint(
         SPECIAL_COUNT,
         max(model.target_vocabulary_size, SPECIAL_COUNT + 1),
@@ -158,14 +168,14 @@ def _run(model: Seq2Seq, batch: _Batch) -> Tensor:
 
 
 def _difference(got: Tensor, expected: Tensor) -> float:
-    """The largest difference, in units of the largest expected number; infinite for NaN."""
+    """The largest difference relative to the largest expected value; infinite for NaN."""
     got, expected = got.double(), expected.double()
     difference = float((got - expected).abs().max() / expected.abs().max().clamp(min=1e-300))
     return math.inf if math.isnan(difference) else difference
 
 
 def _page(model: Seq2Seq, batch: _Batch) -> Tensor:
-    """The logits by the page of equations of the model's kind."""
+    """The logits as the page of equations for the model's kind computes them."""
     weights = clear_model(model)
     match weights:
         case Transformer():
@@ -183,16 +193,17 @@ def _clear(model: Seq2Seq, batch: _Batch) -> float:
 
 
 def _clear_gradients(model: Seq2Seq, batch: _Batch) -> float:
-    """In training mode, with the same dropout on both sides."""
+    """Compare gradients in training mode, with the same dropout masks on both sides."""
     model = copy.deepcopy(model).requires_grad_(True).train()
     parameters = [each for each in model.parameters() if each.is_floating_point()]
     gradients = []
     with torch.enable_grad():
         for run in (_run, _page):
-            model.dropout_source.seed(7)
+            model.dropout_source.seed(7)  # both ways draw the same masks
             loss = run(model, batch).log_softmax(-1)[:, :, STOP_ID].sum()
             gradients.append(torch.autograd.grad(loss, parameters, allow_unused=True))
 
+    # One vector for each way; a parameter that a way does not use has a gradient of zero.
     flat = [
         torch.cat(
             [
@@ -207,12 +218,12 @@ def _clear_gradients(model: Seq2Seq, batch: _Batch) -> float:
 
 
 def _watched(model: Seq2Seq, batch: _Batch) -> float:
-    """A trace that wants everything makes attention work in the open, by its equation."""
+    """A trace of everything makes attention use its equation instead of the fused kernel."""
     return _difference(model(batch.source, batch.target, Trace("*")), _run(model, batch))
 
 
 def _loss(model: Seq2Seq, batch: _Batch) -> float:
-    """The loss that never holds all logits, against the cross-entropy of all logits."""
+    """Compare the chunked loss, which never holds all logits, with the plain cross-entropy."""
     labels = torch.cat([batch.target[:, 1:], batch.target.new_full((3, 1), STOP_ID)], dim=1)
     sums = model.loss(batch.source, batch.target, labels, 0.0)
     log_probs = _run(model, batch).log_softmax(-1).gather(-1, labels.unsqueeze(-1))
@@ -229,20 +240,26 @@ def _cached(model: Seq2Seq, batch: _Batch) -> float:
 
 
 def _selected(model: Seq2Seq, batch: _Batch) -> float:
-    """Two beams of each sentence change places in mid-sentence and go on as if alone."""
+    """Two beams of each sentence are swapped in mid-sentence and continue as if alone."""
     device = batch.source.device
+
     state = model.start(model.encode(batch.source))
     _, state = model.step(batch.target[:, :1], state)
-    rows = torch.arange(len(_LENGTHS), device=device).unsqueeze(1)
+
+    rows = torch.arange(len(_LENGTHS), device=device).unsqueeze(1)  # (sentence, 1)
     state = state.select(rows.expand(-1, 2))
     _, state = model.step(batch.target[:, 1:3], state)  # two beams: the second and third word
+    # Beam b of sentence s is row 2 s + b of the state: swap the beams of each sentence.
     state = state.select(torch.cat([2 * rows + 1, 2 * rows], dim=1))
     logits, _ = model.step(batch.target[:, 3:5], state)
+
     largest = 0.0
+    # After the swap, beam 0 has read token 2 and then 3, beam 1 tokens 1 and 4.
     for beam, (first, second) in enumerate(((2, 3), (1, 4))):
         prefix = batch.target[:, [0, first, second]]
         alone = model(batch.source, prefix)[:, -1]
         largest = max(largest, _difference(logits[:, beam], alone))
+
     return largest
 
 
@@ -250,9 +267,11 @@ def _batched(model: Seq2Seq, batch: _Batch) -> float:
     together = _run(model, batch)
     backwards = model(batch.source.flip(0), batch.target.flip(0)).flip(0)
     largest = _difference(backwards, together)
+
     for row, length in enumerate(_LENGTHS):
         alone = model(batch.source[row : row + 1, :length], batch.target[row : row + 1])
         largest = max(largest, _difference(alone[0], together[row]))
+
     return largest
 
 
@@ -273,6 +292,7 @@ def _one_beam(model: Seq2Seq, batch: _Batch) -> float:
         beams = [best for [best] in beam_search(model, batch.source, settings)]
     except PellucidError:  # the model gives NaN or infinity
         return math.inf
+
     same = [
         one.ids == other.ids and one.score == other.score
         for one, other in zip(beams, greedy, strict=True)

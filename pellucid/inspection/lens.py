@@ -1,4 +1,4 @@
-"""The logit lens: what each layer of the decoder would say if it were the last."""
+"""The logit lens: what each layer of the decoder would predict if it were the last."""
 
 import dataclasses
 
@@ -22,31 +22,31 @@ from pellucid.model.trace import Trace
 
 @dataclasses.dataclass(frozen=True)
 class LensLayer:
-    """One layer, read out as if it were the last."""
+    """The predictions of one layer, as if it were the last."""
 
     name: str
-    """The capture that is read out, such as ``decoder.layers.0.output``."""
+    """The intermediate that is read out, such as ``decoder.layers.0.output``."""
     confidences: tuple[float, ...]
-    """p of each target token, the stop included, as this layer sees it."""
+    """p of each target token, the stop included, by this layer."""
     predictions: tuple[tuple[Prediction, ...], ...]
-    """For each row the words this layer finds likeliest, best first."""
+    """For each target position the likeliest words by this layer, best first."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Lens:
-    """What each layer of the decoder would say, row by row."""
+    """The predictions of each layer of the decoder."""
 
     sentence: Sentence
     layers: tuple[LensLayer, ...]
-    """The first layer first; the last says what the model says."""
+    """The first layer first; the predictions of the last are those of the model."""
 
 
 def logit_lens(opened: Openable, source: str, target: str | None = None, *, count: int = 5) -> Lens:
-    """Read out every decoder layer through the last norm and the output matrix (EQ-112, EQ-113).
+    """Apply the last norm and the output layer to every decoder layer (EQ-112, EQ-113).
 
     Source: nostalgebraist (2020), "interpreting GPT: the logit lens".  Without a target the
-    model's own translation is taken. ``count`` words are given for each row. With norm after the
-    residual sum there is no last norm, and each layer's rows are normalized already. Raises as
+    model's own translation is used. ``count`` words are given for each position. A post-norm
+    model has no last norm; the outputs of its layers are normalized already. Raises as
     ``inspect`` does.
     """
     inside = open_model(opened)
@@ -54,16 +54,16 @@ def logit_lens(opened: Openable, source: str, target: str | None = None, *, coun
 
 
 def lens_of(opened: Opened, sentence: Sentence, count: int) -> Lens:
-    """The lens over a sentence that was read."""
+    """The lens of a tokenized sentence."""
     names = _states(opened.model.config)
     trace = Trace(*names)
     run(opened, sentence, trace)
-    layers = []
 
+    layers = []
     for name in names:
         opened.before_pass()
         with torch.no_grad():
-            logits = read_out(opened.model, trace.values[name][0]).double()
+            logits = read_out(opened.model, trace.values[name][0]).double()  # (target, vocabulary)
         layers.append(
             LensLayer(
                 name=name,
@@ -78,5 +78,5 @@ def lens_of(opened: Opened, sentence: Sentence, count: int) -> Lens:
 def _states(config: ModelConfig) -> list[str]:
     part = "output" if config.kind == "transformer" else "hidden"
     names = [f"decoder.layers.{index}.{part}" for index in range(config.decoder_layers)]
-    # With attention, what the last recurrent layer says passes through it before it is spoken.
+    # With attention, the output layer reads the attentional state, not the last recurrent layer.
     return [*names, "decoder.output"] if config.kind == "rnn-attention" else names

@@ -1,4 +1,4 @@
-"""Activation patching: what a number of one sentence does in the pass of another."""
+"""Activation patching: intermediates of one sentence put into the forward pass of another."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -23,23 +23,23 @@ from pellucid.model.trace import UNWATCHED, Edit, Trace
 
 @dataclasses.dataclass(frozen=True)
 class Patched:
-    """Three passes over one target: of sentence A, of sentence B, and of B with parts of A."""
+    """Three passes over one target: sentence A, sentence B, and B with intermediates of A."""
 
     names: tuple[str, ...]
-    """What was taken from A's pass."""
+    """The intermediates that were taken from A's pass."""
     position: int | None
-    """The row that was taken; None is all of them."""
+    """The position that was taken; None for all positions."""
     sentence_a: Sentence
     sentence_b: Sentence
     logits_a: Tensor
     """(target token, vocabulary)."""
     logits_b: Tensor
     logits: Tensor
-    """Those of B's pass with A's numbers in it."""
+    """The logits of B's pass with A's intermediates in it."""
 
     @property
     def log_probs(self) -> tuple[Tensor, Tensor, Tensor]:
-        """log p of each target token in nats: in A's pass, in B's, and in B's when patched."""
+        """log p of each target token in nats: in A's pass, in B's, and in the patched pass of B."""
         sentence = self.sentence_b
         a, b, patched = (
             log_probabilities(logits, sentence)
@@ -57,14 +57,15 @@ def patch(
     position: int | None = None,
     target: str | None = None,
 ) -> Patched:
-    """Let the model read B, with the intermediates that match ``names`` taken from reading A.
+    """Run the model on B, with the intermediates that match ``names`` taken from a run on A.
 
-    Both passes say the same ``target``; without one, what the model makes of A. ``position``
-    takes one row alone, counted from 0; without it A and B must have equally many tokens where
-    what is taken runs over source tokens. Source: Vig et al. (2020), §3; Meng et al. (2022), §2.1.
+    Both passes have the same ``target``; by default the translation of A. ``position`` takes a
+    single position, counted from 0. Without it, intermediates with an axis of source tokens need
+    A and B to have the same number of tokens. Source: Vig et al. (2020), §3; Meng et al. (2022),
+    §2.1.
 
-    Raises ConfigError if a name matches nothing, has no way on in this kind of model, or does not
-    fit; otherwise as ``inspect`` does.
+    Raises ConfigError if a name matches nothing, cannot be replaced in this kind of model, or does
+    not fit; otherwise as ``inspect`` does.
     """
     inside = open_model(opened)
     config = inside.model.config
@@ -74,8 +75,9 @@ def patch(
     sentence_b = _with_target_of(sentence_a, read_sentence(inside, source_b, sentence_a.text))
     donor = Trace(*{locate(name)[0] for name in chosen})
     logits_a = run(inside, sentence_a, donor)
-    edits: dict[str, list[Edit]] = {}
 
+    # The trace holds all heads of an attention as one tensor, so several edits may meet there.
+    edits: dict[str, list[Edit]] = {}
     for name in chosen:
         stack_name, head = locate(name)
         edit = _replacement(name, donor.values[stack_name], head, position)
@@ -94,6 +96,7 @@ def patch(
 
 
 def _with_target_of(giver: Sentence, sentence: Sentence) -> Sentence:
+    """``sentence`` with the very token ids of the giver's target."""
     return dataclasses.replace(
         sentence,
         text=giver.text,
@@ -105,10 +108,11 @@ def _with_target_of(giver: Sentence, sentence: Sentence) -> Sentence:
 
 
 def _replacement(name: str, donor: Tensor, head: int | None, position: int | None) -> Edit:
-    """Put ``donor``'s head and row into what passes by; rows stand on the axis before the last."""
+    """An edit that copies ``donor``'s head and position; positions are the axis before the last."""
 
     def edit(value: Tensor) -> Tensor:
         patched = value.clone()
+        # Views of the clone, so that copy_ writes into it. Heads are the axis after the batch.
         to, given = (patched, donor) if head is None else (patched[:, head], donor[:, head])
         if position is not None:
             rows = min(to.shape[-2], given.shape[-2])
@@ -118,14 +122,15 @@ def _replacement(name: str, donor: Tensor, head: int | None, position: int | Non
                     f" got {position}"
                 )
             to, given = to[..., position, :], given[..., position, :]
+
         if to.shape != given.shape:
             raise ConfigError(
                 f"{name} must have the same shape in both sentences, got {tuple(given.shape)} and"
                 f" {tuple(to.shape)}",
                 hint="choose sentences of equally many tokens, or name a position",
             )
-        to.copy_(given)
 
+        to.copy_(given)
         return patched
 
     return edit
@@ -141,7 +146,7 @@ def _one_after_another(steps: Sequence[Edit]) -> Edit:
 
 
 def _require_way_on(names: Sequence[str], config: ModelConfig) -> None:
-    """Refuse what nothing is computed from, or what a recurrent kernel does not hand out."""
+    """Raise ConfigError for intermediates that no later one uses, or inside a fused kernel."""
     faults = [name for name in names if not _goes_on(name, config)]
     if faults:
         raise ConfigError(
@@ -153,6 +158,7 @@ def _require_way_on(names: Sequence[str], config: ModelConfig) -> None:
 
 
 def _goes_on(name: str, config: ModelConfig) -> bool:
+    """Whether the rest of the pass is computed from the traced tensor of this name."""
     if name == "probabilities":
         return False
     match config.kind:

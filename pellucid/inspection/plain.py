@@ -1,4 +1,4 @@
-"""A capture as plain values, for JSON."""
+"""Captures and lenses as plain values for JSON."""
 
 import math
 from typing import Any
@@ -14,9 +14,9 @@ Plain = dict[str, Any]
 
 
 def plain_capture(capture: Capture, *, with_values: bool) -> Plain:
-    """Words, ids, confidences, predictions, and what was captured; numbers only if asked for.
+    """Words, ids, confidences, predictions and entries of a capture; values only if asked for.
 
-    A score of -∞, which JSON cannot say, is None.
+    A score of -∞, which JSON cannot express, becomes None.
     """
     sentence = capture.sentence
     return {
@@ -37,7 +37,7 @@ def plain_capture(capture: Capture, *, with_values: bool) -> Plain:
 
 
 def plain_entry(entry: Entry, *, with_values: bool) -> Plain:
-    """One intermediate, with or without its numbers."""
+    """One intermediate, with or without its values."""
     described: Plain = {
         "name": entry.name,
         "axes": list(entry.axes),
@@ -50,12 +50,12 @@ def plain_entry(entry: Entry, *, with_values: bool) -> Plain:
 
 
 def plain_prediction(word: Prediction) -> Plain:
-    """A word that could come next."""
+    """A candidate for the next token."""
     return {"token": word.token, "id": word.id, "probability": word.probability}
 
 
 def plain_lens(lens: Lens) -> list[Plain]:
-    """What each layer would say, first layer first."""
+    """The predictions of each layer, the first layer first."""
     return [
         {
             "name": layer.name,

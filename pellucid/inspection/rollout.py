@@ -1,4 +1,4 @@
-"""Attention rollout: how much of each input is in a hidden state after several layers."""
+"""Attention rollout: how much each input token contributes to the last hidden states."""
 
 import dataclasses
 
@@ -12,26 +12,29 @@ from pellucid.inspection.sentence import Openable, Sentence
 
 @dataclasses.dataclass(frozen=True)
 class Rollout:
-    """How much of each row comes from each word; the rows sum to one over all their words."""
+    """The contribution of each token to each hidden state; contributions sum to one.
+
+    For the decoder the sum goes over source and target tokens together.
+    """
 
     sentence: Sentence
     encoder: Tensor
     """(source token, source token)."""
     decoder_source: Tensor
-    """(target token, source token): what was read of the source."""
+    """(target token, source token): contributions of the source."""
     decoder_target: Tensor
-    """(target token, target input token): what was read of the target so far."""
+    """(target token, target input token): contributions of the target so far."""
 
 
 def rollout(opened: Openable, source: str, target: str | None = None) -> Rollout:
-    """Multiply the attention of all layers, half of every row being what it was before.
+    """Multiply the attention weights of all layers, each averaged with the identity (the residual).
 
         Ãₗ = (Wₗ + I)/2 · Ãₗ₋₁,   Wₗ the mean of the heads
 
-    Source: Abnar and Zuidema (2020), §3, "attention rollout", for an encoder. In a decoder each
-    layer looks twice: first as above, then half of every row is replaced by what cross-attention
-    fetches of the encoder's rollout. Raises ConfigError for a model that is no Transformer, and
-    as ``inspect`` does.
+    Source: Abnar and Zuidema (2020), §3, "attention rollout", for an encoder. A decoder layer has
+    two steps: self-attention as above, then cross-attention, which mixes half of each row with the
+    encoder's rollout. Raises ConfigError for a model that is not a Transformer, and as ``inspect``
+    does.
     """
     return rollout_of(inspect(opened, source, target, only=("*attention.weights", "logits")))
 
@@ -39,32 +42,34 @@ def rollout(opened: Openable, source: str, target: str | None = None) -> Rollout
 def rollout_of(capture: Capture) -> Rollout:
     """The rollout of a capture that holds all attention weights.
 
-    Raises ConfigError for a model that is no Transformer.
+    Raises ConfigError for a model that is not a Transformer.
     """
     if capture.config.kind != "transformer":
         raise ConfigError(
             f"attention rollout needs a Transformer, got model.kind={capture.config.kind}",
             hint="its one attention can be looked at as it is: decoder.cross_attention.weights",
         )
-    encoder = torch.eye(len(capture.source_tokens), dtype=torch.float64)
 
+    encoder = torch.eye(len(capture.source_tokens), dtype=torch.float64)
     for index in range(capture.config.encoder_layers):
         encoder = _half(_mean(capture[f"encoder.layers.{index}.self_attention.weights"])) @ encoder
-    own = torch.eye(len(capture.target_tokens), dtype=torch.float64)
-    read = torch.zeros(len(own), len(encoder), dtype=torch.float64)
 
+    own = torch.eye(len(capture.target_tokens), dtype=torch.float64)  # (target, target input)
+    read = torch.zeros(len(own), len(encoder), dtype=torch.float64)  # (target, source)
     for index in range(capture.config.decoder_layers):
         looked_back = _half(_mean(capture[f"decoder.layers.{index}.self_attention.weights"]))
         own, read = looked_back @ own, looked_back @ read
         crossed = _mean(capture[f"decoder.layers.{index}.cross_attention.weights"])
-        own, read = own / 2, (read + crossed @ encoder) / 2
+        own, read = own / 2, (read + crossed @ encoder) / 2  # the rows still sum to one
 
     return Rollout(capture.sentence, encoder, read, own)
 
 
 def _mean(weights: Tensor) -> Tensor:
+    """The mean over the heads of (head, query, key)."""
     return weights.double().mean(0)
 
 
 def _half(weights: Tensor) -> Tensor:
+    """Half of the weights and half of the identity, for the residual connection."""
     return (weights + torch.eye(len(weights), dtype=weights.dtype)) / 2

@@ -1,4 +1,4 @@
-"""Which source words a prediction hangs on, by the gradient of its log-probability."""
+"""Saliency: how much each source word contributes to a prediction, by gradients."""
 
 import dataclasses
 from typing import Literal, assert_never
@@ -23,23 +23,23 @@ Method = Literal["gradient_x_input", "integrated_gradients"]
 _EMBEDDING = "encoder.embedding"
 
 _PASS_TOKENS = 1024
-"""Tokens of source and target, over all points, of one forward and backward pass. It bounds the
-memory for gradients, and the time until a watcher can end the work. Half as many were 8 to 12%
-slower than one pass over all points, as many as these 3 to 5% (4+4 layers, 256 wide, CPU)."""
+"""Tokens of source and target, over all points, in one forward and backward pass. Bounds the memory
+for gradients, and the time until a watcher can end the work. 512 tokens were 8 to 12% slower than
+one pass over all points, 1,024 tokens 3 to 5% (4+4 layers, width 256, CPU)."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Saliency:
-    """How much each source token speaks for (above 0) or against each target token."""
+    """How much each source token raises (above 0) or lowers each target token's probability."""
 
     sentence: Sentence
     method: Method
     scores: Tensor
     """(target token, source token), in nats of log p(target token)."""
     gains: Tensor
-    """For each target token: log p with the source's embeddings, less log p with zeros for them.
+    """For each target token: log p with the source's embeddings, minus log p with zeros instead.
 
-    The scores of integrated gradients sum to it, but for the error of the quadrature."""
+    The scores of integrated gradients sum to it, up to the error of the quadrature."""
 
 
 def saliency(
@@ -50,30 +50,32 @@ def saliency(
     method: Method = "integrated_gradients",
     steps: int = 64,
 ) -> Saliency:
-    """The source words' shares in the log-probability of each target token.
+    """The contribution of each source token to the log-probability of each target token.
 
         gradient times input:   sⱼ = xⱼ · ∂f/∂xⱼ
         integrated gradients:   sⱼ = xⱼ · ∫₀¹ ∂f/∂xⱼ(αx) dα
 
     Source: Simonyan et al. (2014), Shrikumar et al. (2016); Sundararajan et al. (2017), §3, with
-    embeddings of zero as the baseline; positions stay. ``steps`` points of Gauss and Legendre
-    make the integral. Without a target the model's own translation is taken. Raises as
-    ``inspect`` does.
+    embeddings of zero as the baseline; positions stay. The integral is a Gauss-Legendre
+    quadrature of ``steps`` points. Without a target the model's own translation is used. Raises
+    as ``inspect`` does.
     """
     inside = open_model(opened)
     return saliency_of(inside, read_sentence(inside, source, target), method, steps)
 
 
 def saliency_of(opened: Opened, sentence: Sentence, method: Method, steps: int) -> Saliency:
-    """The saliency of a sentence that was read."""
+    """The saliency of a tokenized sentence."""
     match method:
         case "gradient_x_input":
-            places, weights = torch.ones(1), torch.ones(1)
+            places, weights = torch.ones(1), torch.ones(1)  # one gradient, at the input itself
         case "integrated_gradients":
+            # From the interval -1 to 1 of the quadrature to 0 to 1.
             nodes, node_weights = np.polynomial.legendre.leggauss(steps)
             places, weights = torch.from_numpy((nodes + 1) / 2), torch.from_numpy(node_weights / 2)
         case _:
             assert_never(method)
+
     with at_rest(opened.model):
         opened.before_pass()
         embedding = _embedding(opened, sentence)
@@ -87,7 +89,7 @@ def saliency_of(opened: Opened, sentence: Sentence, method: Method, steps: int) 
 
 
 def _embedding(opened: Opened, sentence: Sentence) -> Tensor:
-    """(source token, feature)."""
+    """The scaled embeddings of the source, (source token, feature)."""
     trace = Trace(_EMBEDDING)
     with torch.no_grad():
         opened.model.encode(sentence.tensors(opened.model)[0], trace)
@@ -97,7 +99,7 @@ def _embedding(opened: Opened, sentence: Sentence) -> Tensor:
 def _shares(
     opened: Opened, sentence: Sentence, embedding: Tensor, places: Tensor, weights: Tensor
 ) -> Tensor:
-    """(target token, source token): input times the weighted sum of gradients at ``places``."""
+    """Input times the weighted sum of gradients at ``places``, (target token, source token)."""
     target_count, source_count = len(sentence.target_ids), len(sentence.source_ids)
     at_once = max(1, _PASS_TOKENS // (source_count + target_count))
     shares = embedding.new_zeros(target_count, source_count)
@@ -113,6 +115,9 @@ def _shares(
         for row in range(target_count):
             opened.before_pass()
             is_last = row == target_count - 1  # then what was kept for the gradients is freed
+
+            # Points are independent rows of the batch, so the gradient
+            # of the sum holds the gradient of each point.
             [gradient] = torch.autograd.grad(
                 log_probs[:, row].sum(), points, retain_graph=not is_last
             )
@@ -123,7 +128,7 @@ def _shares(
 
 
 def _log_probabilities(opened: Opened, sentence: Sentence, embeddings: Tensor) -> Tensor:
-    """(point, target token), if the source reads as each of (point, source token, feature)."""
+    """log p (point, target token) with each of ``embeddings`` (point, source token, feature)."""
     source, target_input = sentence.tensors(opened.model)
     count = len(embeddings)
     trace = Trace(edits={_EMBEDDING: lambda _: embeddings})

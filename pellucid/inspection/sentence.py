@@ -1,4 +1,8 @@
-"""One sentence pair as a model reads it, and what can be opened to read it."""
+"""The base of all inspections: open a model, tokenize a sentence pair, run it, read results.
+
+The file holds ``Sentence`` (texts, ids and tokens of a pair), ``open_model``, and the functions
+that run the model without dropout and turn logits into log-probabilities and likeliest words.
+"""
 
 import contextlib
 import dataclasses
@@ -23,14 +27,14 @@ from pellucid.model.transformer import Transformer
 from pellucid.text.tokenizers.interface import Tokenizer
 
 START_MARK = "<s>"
-"""How the start token is shown."""
+"""The text of the start token in captures and reports."""
 STOP_MARK = "</s>"
-"""How the stop token is shown."""
+"""The text of the stop token in captures and reports."""
 
 
 @runtime_checkable
 class Translating(Protocol):
-    """What translates with a bundle, such as a ``Translator`` or an engine."""
+    """An object that translates with a bundle, such as a ``Translator``."""
 
     @property
     def bundle(self) -> Translatable:
@@ -39,17 +43,17 @@ class Translating(Protocol):
 
     @property
     def settings(self) -> DecodingConfig:
-        """How it searches."""
+        """The search settings."""
         ...
 
 
 Openable = Path | str | Bundle | Translating
-"""A bundle or run folder, an opened bundle, or what translates with one."""
+"""A bundle folder, a run folder, a bundle, or an object that translates with one."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Sentence:
-    """A source, a target, and the ids and tokens that stand for them in the model."""
+    """A source, a target, and the ids and tokens that the model reads and predicts."""
 
     source: str
     text: str
@@ -57,15 +61,15 @@ class Sentence:
     source_ids: tuple[int, ...]
     """The stop included."""
     target_input_ids: tuple[int, ...]
-    """What the decoder reads, the start first."""
+    """The ids that the decoder reads, the start first."""
     target_ids: tuple[int, ...]
-    """What the decoder says at each row, the stop included."""
+    """The ids that the decoder predicts, one per position, the stop included."""
     source_tokens: tuple[str, ...]
     target_input_tokens: tuple[str, ...]
     target_tokens: tuple[str, ...]
 
     def words(self, axis: str) -> tuple[str, ...] | None:
-        """The tokens along an axis of this name; None if it counts something else."""
+        """The tokens along an axis of this name; None if the axis has no tokens."""
         return {
             "source token": self.source_tokens,
             "target token": self.target_tokens,
@@ -73,7 +77,7 @@ class Sentence:
         }.get(axis)
 
     def tensors(self, model: Seq2Seq) -> tuple[Tensor, Tensor]:
-        """Source and target input as a batch of one, where the model is."""
+        """Source and target input as a batch of one, (1, token), on the model's device."""
         device = next(model.parameters()).device
         return (
             torch.tensor([self.source_ids], device=device),
@@ -83,7 +87,7 @@ class Sentence:
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
-    """A word that could come next."""
+    """A candidate for the next token."""
 
     token: str
     id: int
@@ -92,26 +96,26 @@ class Prediction:
 
 @dataclasses.dataclass(frozen=True)
 class Opened:
-    """A model to look into, and what translates with it."""
+    """A model to inspect, and the translator for it."""
 
     model: Seq2Seq
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     translator: Translator
     watcher: SearchWatcher | None = None
-    """Watches every search and every pass through the model."""
+    """Called before every step of a search and every pass through the model."""
 
     def before_pass(self) -> None:
-        """To be called before each pass through the model, in either direction.
+        """Call the watcher; needed before each forward or backward pass.
 
-        Raises what the watcher raises, which ends the work.
+        Raises what the watcher raises, which ends the inspection.
         """
         if self.watcher is not None:
             self.watcher.before_step(0)
 
 
 def open_model(opened: Openable, watcher: SearchWatcher | None = None) -> Opened:
-    """The model behind ``opened``; ``watcher`` may end what is done with it.
+    """Open a model for inspection; ``watcher`` may end the work.
 
     Raises InputMissingError, CorruptError or BundleError as ``load_bundle`` does, ConfigError if
     it is an ensemble.
@@ -135,13 +139,14 @@ def open_model(opened: Openable, watcher: SearchWatcher | None = None) -> Opened
 
 
 def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
-    """Cut both sides into tokens; without a target, the model's own translation is taken.
+    """Tokenize both sides; without a target, use the model's own translation.
 
     Raises DataError if a side is not text or is longer than the model can take.
     """
     source_words = opened.source_tokenizer.encode(source)
     limit = source_limit(opened.translator.bundle, opened.translator.settings)
     _check_length("source", source_words, limit)
+
     if target is None:
         translation = opened.translator.translate(source, watcher=opened.watcher)
         text, words = translation.text, list(translation.token_ids)
@@ -149,6 +154,7 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
         text, words = target, opened.target_tokenizer.encode(target)
     if opened.model.max_length is not None:
         _check_length("target", words, opened.model.max_length - 1)
+
     target_tokens = opened.target_tokenizer.tokens(words)
 
     return Sentence(
@@ -172,7 +178,8 @@ def _check_length(side: str, words: list[int], limit: int) -> None:
 
 @contextlib.contextmanager
 def at_rest(model: Seq2Seq) -> Iterator[None]:
-    """No dropout inside; a model in training goes back to it as it was."""
+    """Switch off dropout in the block, and restore the mode of each module afterwards."""
+    # Not model.eval() and model.train(): some modules of a model in training may be in eval mode.
     training = [module for module in model.modules() if module.training]
     for module in training:
         module.training = False
@@ -186,7 +193,7 @@ def at_rest(model: Seq2Seq) -> Iterator[None]:
 def likeliest(
     probabilities: Tensor, tokenizer: Tokenizer, count: int
 ) -> tuple[tuple[Prediction, ...], ...]:
-    """For each row of (target, vocabulary) the ``count`` likeliest words, best first."""
+    """The ``count`` likeliest words for each row of (target, vocabulary), best first."""
     best, ids = probabilities.topk(min(count, probabilities.shape[-1]))
     return tuple(
         tuple(
@@ -198,7 +205,7 @@ def likeliest(
 
 
 def run(opened: Opened, sentence: Sentence, trace: Trace) -> Tensor:
-    """The logits of each target token, (target, vocabulary); no gradients, no dropout."""
+    """The logits of each target token, (target, vocabulary), without gradients and dropout."""
     opened.before_pass()
     with torch.no_grad(), at_rest(opened.model):
         logits: Tensor = opened.model(*sentence.tensors(opened.model), trace)[0]
@@ -206,14 +213,14 @@ def run(opened: Opened, sentence: Sentence, trace: Trace) -> Tensor:
 
 
 def log_probabilities(logits: Tensor, sentence: Sentence) -> Tensor:
-    """log p of each token that was said, in nats, from logits (…, target, vocabulary)."""
+    """log p of each target token in nats, from logits (..., target, vocabulary)."""
     said = torch.tensor(sentence.target_ids, device=logits.device)
-    index = said.expand(logits.shape[:-1]).unsqueeze(-1)
+    index = said.expand(logits.shape[:-1]).unsqueeze(-1)  # (..., target, 1)
     return logits.log_softmax(-1).gather(-1, index).squeeze(-1)
 
 
 def read_out(model: Seq2Seq, hidden: Tensor) -> Tensor:
-    """What the end of the model makes of a decoder's rows: last norm, then the output matrix."""
+    """The logits of hidden states of the decoder: last norm, then the output layer."""
     if isinstance(model, Transformer):
         hidden = model.decoder.last_norm(hidden)
     assert isinstance(model, Transformer | RecurrentSeq2Seq)
