@@ -8,6 +8,7 @@ import click
 
 from pellucid.cli.evaluate import language_option, metric_option, suffix_language, tokenize_option
 from pellucid.cli.search_options import engine_options, open_translator, search_options
+from pellucid.evaluation.metrics import COMPARED_BY, METRICS
 
 if TYPE_CHECKING:
     from pellucid.evaluation.compare import Contest
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 @language_option
 @tokenize_option
 @metric_option(
-    ("bleu", "chrf", "chrfpp", "ter", "bleu_lc_tok"),
+    COMPARED_BY,
     "Compare by this metric; may be given several times.  [default: bleu and chrf]",
 )
 @click.option(
@@ -61,7 +62,7 @@ def compare(
     Example:
       pellucid compare runs/old runs/new test.en test.de --beam-size 5 --json
     """
-    from pellucid.evaluation.compare import METRICS
+    from pellucid.evaluation.compare import DEFAULT_METRICS
     from pellucid.evaluation.compare import compare as compare_lines
     from pellucid.evaluation.metrics import check_lines
     from pellucid.evaluation.tokenizers import check_tokenizer, tokenizer_for
@@ -83,7 +84,7 @@ def compare(
         baseline,
         system,
         references,
-        metrics=metrics or METRICS,
+        metrics=metrics or DEFAULT_METRICS,
         language=language,
         tokenize=tokenize,
         samples=samples,
@@ -101,9 +102,10 @@ def _report(contest: "Contest", sources: list[str]) -> str:
     for name, bootstrap in contest.bootstrap.items():
         assert bootstrap.interval is not None
         low, high = bootstrap.interval
+        shown, signed = METRICS[name].format, f"+{METRICS[name].format}"
         lines.append(
-            f"{name:{width}} A {bootstrap.baseline:.2f}  B {bootstrap.system:.2f}"
-            f"  B - A {bootstrap.difference:+.2f} (95%: {low:+.2f} to {high:+.2f})"
+            f"{name:{width}} A {bootstrap.baseline:{shown}}  B {bootstrap.system:{shown}}"
+            f"  B - A {bootstrap.difference:{signed}} (95%: {low:{signed}} to {high:{signed}})"
             f"  p {bootstrap.p_value:.4f} (bootstrap)"
             f", {contest.randomization[name].p_value:.4f} (randomization)"
         )

@@ -1,15 +1,11 @@
 """``pellucid distill``: a training text rewritten by a teacher."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from pellucid.cli.search_options import engine_options, open_translator, search_options
 from pellucid.cli.synthesis import write
-
-if TYPE_CHECKING:
-    from pellucid.evaluation.nearest import SentenceMetric
 
 _MEASURES = ("chrf", "bleu")
 
@@ -38,7 +34,7 @@ def distill(
     source: str,
     out: Path,
     reference: Path | None,
-    measure: "SentenceMetric",
+    measure: str,
 ) -> int:
     """Write TEACHER's translation of every line of the file SOURCE, for a student to learn from.
 

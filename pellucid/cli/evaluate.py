@@ -10,47 +10,36 @@ import click
 
 from pellucid.cli.search_options import engine_options, open_translator, search_options
 from pellucid.core.files import open_replacement
+from pellucid.evaluation.metrics import METRICS, shown_metrics
+from pellucid.evaluation.tokenizers import TOKENIZERS
 
 if TYPE_CHECKING:
     from pellucid.evaluation.evaluate import Evaluation
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_TEXT_METRICS = ("bleu", "chrf", "chrfpp", "ter", "exact_match", "bleu_lc_tok")
-_PRONUNCIATION_METRICS = ("wer", "per", "exact_match")
-_METRICS = (*_TEXT_METRICS, "wer", "per")
 _LANGUAGE_CODE_LENGTH = 2  # ISO 639-1
-_TOKENIZERS = (
-    "13a",
-    "intl",
-    "zh",
-    "ja-mecab",
-    "ko-mecab",
-    "char",
-    "flores101",
-    "flores200",
-    "none",
-)
-"""Those of ``pellucid.evaluation.tokenizers``, which is slow to import. A test holds them equal."""
+_ALIASES = {metric.alias: name for name, metric in METRICS.items() if metric.alias is not None}
 
 
 class _Metric(click.Choice[str]):
-    """A metric by its name in Python; chrF2++ also by the name it has in papers."""
+    """A metric by its name in Python, or by the name it has in papers."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         name: str = super().convert(value, param, ctx)
-        return "chrfpp" if name == "chrf++" else name
+        return _ALIASES.get(name, name)
 
 
 def metric_option(names: Sequence[str], help_text: str) -> Callable[[_Command], _Command]:
     """The option ``--metric``, which may be given several times."""
+    aliases = [alias for alias, name in _ALIASES.items() if name in names]
     return click.option(
-        "--metric", "metrics", multiple=True, type=_Metric((*names, "chrf++")), help=help_text
+        "--metric", "metrics", multiple=True, type=_Metric((*names, *aliases)), help=help_text
     )
 
 
 tokenize_option = click.option(
     "--tokenize",
-    type=click.Choice(_TOKENIZERS),
+    type=click.Choice(TOKENIZERS),
     help="sacreBLEU's tokenizer for bleu.  [default: zh, ja-mecab or ko-mecab if that is the"
     " language, else 13a]",
 )
@@ -70,7 +59,7 @@ language_option = click.option(
 @language_option
 @tokenize_option
 @metric_option(
-    _METRICS,
+    tuple(METRICS),
     "Print this figure alone; may be given several times. chrf++ and chrfpp are one."
     "  [default: those of text, or of pronunciations]",
 )
@@ -110,7 +99,7 @@ def evaluate(
       pellucid evaluate runs/en-zh test.en test.zh --metric chrf++ --sentence-scores scores.tsv
     """
     from pellucid.evaluation.evaluate import evaluate as evaluate_lines
-    from pellucid.evaluation.references import read_test_set
+    from pellucid.evaluation.evaluate import read_test_set
     from pellucid.text.config import file_format
 
     if not reference and file_format(source) != "tsv":
@@ -141,7 +130,7 @@ def evaluate(
     if as_json:
         table = evaluation.to_dict()
         left_out = {"by_sentence", "translations"}
-        left_out |= set(_METRICS) - set(metrics) if metrics else set()
+        left_out |= METRICS.keys() - set(metrics) if metrics else set()
         kept = {name: value for name, value in table.items() if name not in left_out}
         click.echo(json.dumps(kept, ensure_ascii=False))
         return
@@ -150,7 +139,7 @@ def evaluate(
 
 def _shown(evaluation: "Evaluation", metrics: tuple[str, ...]) -> tuple[str, ...]:
     """The metrics that were asked for, or those that fit what was translated."""
-    return metrics or (_PRONUNCIATION_METRICS if evaluation.per is not None else _TEXT_METRICS)
+    return metrics or shown_metrics(pronunciations=evaluation.per is not None)
 
 
 def _sentence_table(
@@ -192,7 +181,7 @@ def _print(evaluation: "Evaluation", metrics: tuple[str, ...]) -> None:
         if value is None:
             click.echo(f"{name:12} {'-':>6}   nothing to count: no reference holds a word")
         else:
-            click.echo(f"{name:12} {value:6.2f}   {evaluation.signatures[name]}")
+            click.echo(f"{name:12} {value:6{METRICS[name].format}}   {evaluation.signatures[name]}")
     click.echo(
         f"{evaluation.sentences:,} sentences in {evaluation.seconds:.1f} s,"
         f" {evaluation.tokens_per_second:,.0f} tokens/s"

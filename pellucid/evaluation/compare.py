@@ -6,12 +6,12 @@ from typing import Any
 
 from sacrebleu.metrics.chrf import CHRF
 
-from pellucid.evaluation.metrics import MetricName, check_lines
+from pellucid.evaluation.metrics import check_lines
 from pellucid.evaluation.moses import language_code
-from pellucid.evaluation.significance import Comparison, approximate_randomization, paired_bootstrap
+from pellucid.evaluation.significance import Comparison, both_tests
 from pellucid.evaluation.tokenizers import TokenizerName, check_tokenizer, tokenizer_for
 
-METRICS: tuple[MetricName, ...] = ("bleu", "chrf")
+DEFAULT_METRICS = ("bleu", "chrf")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Change:
 class Contest:
     """A system against a baseline."""
 
-    bootstrap: dict[MetricName, Comparison]
+    bootstrap: dict[str, Comparison]
     """Paired bootstrap resampling, by metric."""
-    randomization: dict[MetricName, Comparison]
+    randomization: dict[str, Comparison]
     """Approximate randomization, by metric; where the two disagree, believe this one."""
     length_ratios: tuple[float, float]
     """Words of the baseline and of the system, divided by those of the references."""
@@ -69,7 +69,7 @@ def compare(
     system: Sequence[str],
     references: Sequence[str],
     *,
-    metrics: Sequence[MetricName] = METRICS,
+    metrics: Sequence[str] = DEFAULT_METRICS,
     language: str | None = None,
     tokenize: TokenizerName | None = None,
     samples: int = 1000,
@@ -91,10 +91,7 @@ def compare(
     bootstrap, randomization = {}, {}
 
     for name in metrics:
-        bootstrap[name] = paired_bootstrap(
-            *texts, metric=name, language=language, tokenize=words, samples=samples, seed=seed
-        )
-        randomization[name] = approximate_randomization(
+        bootstrap[name], randomization[name] = both_tests(
             *texts, metric=name, language=language, tokenize=words, samples=samples, seed=seed
         )
 

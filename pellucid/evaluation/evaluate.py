@@ -3,52 +3,35 @@
 import dataclasses
 import time
 from collections.abc import Sequence
-from typing import Any, get_args
+from pathlib import Path
+from typing import Any
 
 from pellucid.bundle import Bundle
 from pellucid.core.errors import DataError
 from pellucid.decoding.translator import Translator
-from pellucid.evaluation.error_rate import line_error_rate, word_error_rate
 from pellucid.evaluation.metrics import (
-    MetricName,
+    METRICS,
+    Output,
     References,
-    Score,
+    Scores,
     SentenceScores,
     accepted,
     check_lines,
-    corpus_score,
-    exact_match,
-    references_signature,
-    sentence_scores,
 )
 from pellucid.evaluation.moses import language_code
 from pellucid.evaluation.signature import origin_signature
 from pellucid.evaluation.tokenizers import TokenizerName, check_tokenizer, tokenizer_for
+from pellucid.text.config import file_format
+from pellucid.text.corpus.lines import read_lines
 
 
 @dataclasses.dataclass(frozen=True)
-class Evaluation:
-    """How well and how fast a test set was translated; scores are in percent."""
+class Evaluation(Scores):
+    """How well and how fast a test set was translated; scores are in percent.
 
-    bleu: float
-    """Cased, detokenized sacreBLEU; its signature names the tokenizer."""
-    chrf: float
-    """chrF2."""
-    chrfpp: float
-    """chrF2++: chrF2 with n-grams of words."""
-    ter: float
-    """Translation edit rate; lower is better."""
-    exact_match: float
-    """Lines translated exactly as the reference has it."""
-    bleu_lc_tok: float
-    """BLEU over lower-cased, Moses-tokenized text."""
-    wer: float | None
-    """Word error rate; lower is better. Words to insert, delete or replace per 100 words of the
-    nearest references; of pronunciations, percent of the words pronounced as no reference has it.
-    None if no reference holds a word."""
-    per: float | None
-    """Phone error rate: phones to insert, delete or replace per 100 phones of the nearest
-    references. None unless the text is pronunciations."""
+    Each metric of the table ``Scores`` is a field.
+    """
+
     signatures: dict[str, str]
     """For each score by name: the metric's signature, then search, bundle, data and program."""
     sentences: int
@@ -108,49 +91,33 @@ def evaluate(
     seconds = time.perf_counter() - began
     hypotheses = [translation.text for translation in translations]
 
-    names: tuple[MetricName, ...] = get_args(MetricName)
-    scores: dict[str, Score] = {
-        name: corpus_score(name, hypotheses, references, language, tokenize) for name in names
-    }
-    scores |= _plain_scores(hypotheses, alternatives, pronunciations)
+    output = Output(hypotheses, alternatives, language, tokenize, pronunciations)
+    found = {name: metric.score(output) for name, metric in METRICS.items()}
+    scores = {name: score for name, score in found.items() if score is not None}
 
     manifest = translator.bundle.manifest if isinstance(translator.bundle, Bundle) else {}
     engine = translator.engine.signature(settings)
     origin = origin_signature(settings, manifest, sources, map("\t".join, alternatives), engine)
 
-    by_sentence: dict[str, SentenceScores] = {}
+    by_sentence = None
     if per_sentence:
+        lines = {name: METRICS[name].sentence_scores(output) for name in scores}
         by_sentence = {
-            name: sentence_scores(name, hypotheses, references, language, tokenize)
-            for name in names
+            name: SentenceScores(each.scores, f"{each.signature}|{origin}")
+            for name, each in lines.items()
         }
-        lines = [
-            _plain_scores([hypothesis], [line], pronunciations)
-            for hypothesis, line in zip(hypotheses, alternatives, strict=True)
-        ]
-        for name in scores.keys() - by_sentence.keys():
-            values = [line[name].score if name in line else None for line in lines]
-            by_sentence[name] = SentenceScores(values, scores[name].signature)
 
     token_count = sum(len(each.tokens) + 1 for each in translations if each.source.strip())
+    values: dict[str, Any] = {
+        name: None if score is None else score.score for name, score in found.items()
+    }
     return Evaluation(
-        bleu=scores["bleu"].score,
-        chrf=scores["chrf"].score,
-        chrfpp=scores["chrfpp"].score,
-        ter=scores["ter"].score,
-        exact_match=scores["exact_match"].score,
-        bleu_lc_tok=scores["bleu_lc_tok"].score,
-        wer=scores["wer"].score if "wer" in scores else None,
-        per=scores["per"].score if "per" in scores else None,
+        **values,
         signatures={name: f"{score.signature}|{origin}" for name, score in scores.items()},
         sentences=len(hypotheses),
         seconds=seconds,
         tokens_per_second=token_count / seconds,
-        by_sentence={
-            name: SentenceScores(each.scores, f"{each.signature}|{origin}")
-            for name, each in by_sentence.items()
-        }
-        or None,
+        by_sentence=by_sentence,
         translations=hypotheses if per_sentence else None,
     )
 
@@ -163,25 +130,41 @@ def are_single_words(sources: Sequence[str]) -> bool:
     )
 
 
-def _plain_scores(
-    hypotheses: Sequence[str], alternatives: Sequence[Sequence[str]], pronunciations: bool
-) -> dict[str, Score]:
-    """``exact_match``, ``wer``, and of pronunciations ``per``, each with what it counts.
+def read_test_set(
+    source: Path, references: Sequence[Path] = ()
+) -> tuple[list[str], list[list[str]]]:
+    """The sources, and beside each all that is accepted as its translation.
 
-    Without ``wer`` and ``per`` where the nearest references hold no word.
+    Every file of ``references`` holds one accepted translation a line. Without any, ``source`` is
+    TSV: the source, and behind tabs whatever is accepted.
+
+    Raises DataError if the line counts differ or a line accepts nothing, and as ``read_lines``.
     """
-    counted = references_signature(alternatives)
-    equal = exact_match(hypotheses, alternatives)
-    scores = {"exact_match": Score(equal, f"{counted}|case:mixed|tok:none")}
-    try:
-        edits = word_error_rate(hypotheses, alternatives)
-    except DataError:
-        return scores
+    if not references:
+        return _read_table(source)
+    sources = read_lines(source)
+    columns = [read_lines(path) for path in references]
+    check_lines({"sources": sources, **_named(columns)})
+    return sources, [list(line) for line in zip(*columns, strict=True)]
 
-    if not pronunciations:
-        return scores | {"wer": Score(edits, f"{counted}|case:mixed|tok:none|word:token")}
-    wrong = line_error_rate(hypotheses, alternatives)
-    return scores | {
-        "wer": Score(wrong, f"{counted}|word:line"),
-        "per": Score(edits, f"{counted}|phone:token"),
-    }
+
+def _read_table(path: Path) -> tuple[list[str], list[list[str]]]:
+    if file_format(path.name) != "tsv":
+        raise DataError(
+            f"{path} must come with a file of references, or be a .tsv file that holds them",
+            hint="each line of it: source, tab, reference, and further references behind tabs",
+        )
+    rows = [line.split("\t") for line in read_lines(path)]
+    bare = [number for number, row in enumerate(rows, start=1) if len(row) == 1]
+    if bare:
+        raise DataError(
+            f"{path}: a line must be source, tab, reference (and more behind tabs);"
+            f" {len(bare)} of {len(rows)} have no tab, the first is line {bare[0]}"
+        )
+    return [row[0] for row in rows], [row[1:] for row in rows]
+
+
+def _named(columns: Sequence[Sequence[str]]) -> dict[str, Sequence[str]]:
+    if len(columns) == 1:
+        return {"references": columns[0]}
+    return {f"references {number}": column for number, column in enumerate(columns, start=1)}

@@ -1,23 +1,28 @@
-"""Scores of a whole text, each with the signature that says how it was counted."""
+"""The metrics: what each counts, and one table of them all.
+
+A metric is a function and a field of ``Scores``. The table names no package that is slow to import:
+the command line reads it for its help.
+"""
 
 import dataclasses
+import functools
 import itertools
-from collections.abc import Mapping, Sequence
-from typing import Literal, assert_never
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
-import sacremoses
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.metrics.ter import TER
-
-from pellucid.core.errors import DataError
+from pellucid.core.errors import ConfigError, DataError
 from pellucid.evaluation.moses import language_code, moses_lc_tok
 from pellucid.evaluation.tokenizers import DEFAULT_TOKENIZER, TokenizerName, check_tokenizer
 
-MetricName = Literal["bleu", "bleu_lc_tok", "chrf", "chrfpp", "ter"]
+if TYPE_CHECKING:
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
+    from sacrebleu.metrics.ter import TER
 
 References = Sequence[str | Sequence[str]]
 """For each line the right answer, or all that are accepted."""
+Alternatives = Sequence[Sequence[str]]
+"""For each line, everything that is accepted."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,6 +46,85 @@ class SentenceScores:
     are left out, without which most short sentences had a BLEU of 0."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Output:
+    """The translations of a test set, their references, and how both are read.
+
+    Raises DataError if the line counts differ or there is no line.
+    """
+
+    hypotheses: Sequence[str]
+    references: References
+    language: str | None = None
+    """That of both; None is assumed to be English."""
+    tokenize: TokenizerName = DEFAULT_TOKENIZER
+    """sacrebleu's tokenizer for ``bleu``."""
+    pronunciations: bool = False
+    """Each line is one word, and its tokens are phones."""
+
+    def __post_init__(self) -> None:
+        check_lines({"hypotheses": self.hypotheses, "references": self.references})
+
+    @functools.cached_property
+    def alternatives(self) -> list[list[str]]:
+        """All that is accepted for each line. Raises DataError for a line that accepts nothing."""
+        return accepted(self.references)
+
+    @functools.cached_property
+    def lines(self) -> list["Output"]:
+        """Each line by itself."""
+        return [
+            dataclasses.replace(self, hypotheses=[hypothesis], references=[line])
+            for hypothesis, line in zip(self.hypotheses, self.alternatives, strict=True)
+        ]
+
+    @functools.cached_property
+    def edits(self) -> tuple[int, int]:
+        """Word edits to the nearest references, and the words of these."""
+        return _edits(self.hypotheses, self.alternatives)
+
+
+@dataclasses.dataclass(frozen=True)
+class Statistics:
+    """The numbers that a score is made of, for tests of significance."""
+
+    rows: list[list[float]]
+    """(sentence, statistic)"""
+    score: Callable[[list[float]], float]
+    """The score of a sum of rows."""
+    signature: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Metric:
+    """A row of the table: how a metric is computed, compared and printed."""
+
+    score: Callable[[Output], Score | None]
+    """Of all lines together, in percent. None where nothing can be counted."""
+    by_sentence: Callable[[Output], SentenceScores] | None = None
+    """Of each line by itself; None if that is ``score`` of the line alone."""
+    statistics: Callable[[Output], Statistics] | None = None
+    """What two systems are compared by; None if they cannot be compared by this metric."""
+    higher_is_better: bool = True
+    format: str = ".2f"
+    """How its score is printed."""
+    fits: tuple[Literal["text", "pronunciations"], ...] = ("text",)
+    """What it is printed for unless metrics are chosen."""
+    alias: str | None = None
+    """Its name in papers, which the command line takes as well."""
+
+    def sentence_scores(self, output: Output) -> SentenceScores:
+        """The score of every line by itself; the signature is that of all lines."""
+        if self.by_sentence is not None:
+            return self.by_sentence(output)
+        whole = self.score(output)
+        scores = [self.score(line) for line in output.lines]
+        return SentenceScores(
+            [None if score is None else score.score for score in scores],
+            "" if whole is None else whole.signature,
+        )
+
+
 def bleu(
     hypotheses: Sequence[str],
     references: References,
@@ -52,7 +136,7 @@ def bleu(
     Source: Papineni et al. (2002); Post (2018), arXiv:1804.08771.
     Raises DataError, and as ``check_tokenizer`` for a package or a file that is missing.
     """
-    return corpus_score("bleu", hypotheses, references, tokenize=tokenize)
+    return _BLEU.score(Output(hypotheses, references, tokenize=tokenize))
 
 
 def bleu_lc_tok(
@@ -64,7 +148,7 @@ def bleu_lc_tok(
     Differs: from ``bleu`` in case and tokenization, which is worth up to two points.
     Raises DataError, or ConfigError for what is not a language code.
     """
-    return corpus_score("bleu_lc_tok", hypotheses, references, language)
+    return _BLEU_LC_TOK.score(Output(hypotheses, references, language))
 
 
 def chrf(hypotheses: Sequence[str], references: References) -> Score:
@@ -72,7 +156,7 @@ def chrf(hypotheses: Sequence[str], references: References) -> Score:
 
     Source: Popović (2015), WMT.  Raises DataError.
     """
-    return corpus_score("chrf", hypotheses, references)
+    return _CHRF.score(Output(hypotheses, references))
 
 
 def chrfpp(hypotheses: Sequence[str], references: References) -> Score:
@@ -80,7 +164,7 @@ def chrfpp(hypotheses: Sequence[str], references: References) -> Score:
 
     Source: Popović (2017), WMT.  Raises DataError.
     """
-    return corpus_score("chrfpp", hypotheses, references)
+    return _CHRFPP.score(Output(hypotheses, references))
 
 
 def ter(hypotheses: Sequence[str], references: References) -> Score:
@@ -88,7 +172,7 @@ def ter(hypotheses: Sequence[str], references: References) -> Score:
 
     Source: Snover et al. (2006), AMTA.  Raises DataError.
     """
-    return corpus_score("ter", hypotheses, references)
+    return _TER.score(Output(hypotheses, references))
 
 
 def exact_match(hypotheses: Sequence[str], references: References) -> float:
@@ -114,52 +198,73 @@ def accepted(references: References) -> list[list[str]]:
     return lines
 
 
-def corpus_score(
-    name: MetricName,
-    hypotheses: Sequence[str],
-    references: References,
-    language: str | None = None,
-    tokenize: TokenizerName = DEFAULT_TOKENIZER,
-) -> Score:
-    """The named score of all lines together.
+def word_error_rate(hypotheses: Sequence[str], references: Alternatives) -> float:
+    """Words to insert, delete or replace per 100 words of the nearest accepted references.
 
-    ``language`` matters to ``bleu_lc_tok`` only, ``tokenize`` to ``bleu`` only. Raises as those do.
+        WER = 100 · Σ edits / Σ reference words
+
+    Words are what spaces part; over lines of phones it is the phone error rate (PER). Of a line's
+    alternatives the one with the fewest edits counts, of those the longest.
+
+    Differs: for pronunciations, papers call ``line_error_rate`` the word error rate.
+    Raises DataError if counts differ, a line accepts nothing, or no reference holds a word.
     """
-    check_lines({"hypotheses": hypotheses, "references": references})
-    metric = make_metric(name, tokenize)
-    result = metric.corpus_score(
-        as_metric_reads(name, hypotheses, language),
-        _columns(name, references, language),  # type: ignore[arg-type]  # None is allowed
+    _check_alternatives(hypotheses, references)
+    edits, words = _edits(hypotheses, references)
+    if words == 0:
+        raise DataError("an error rate needs a reference with a word in it, all are empty")
+    return 100.0 * edits / words
+
+
+def line_error_rate(hypotheses: Sequence[str], references: Alternatives) -> float:
+    """Percent of lines that are none of what is accepted; how words are spaced does not matter.
+
+    Over one pronunciation a line, this is what the literature calls the word error rate.
+    Raises DataError if counts differ or a line accepts nothing.
+    """
+    _check_alternatives(hypotheses, references)
+    wrong = sum(
+        hypothesis.split() not in [alternative.split() for alternative in alternatives]
+        for hypothesis, alternatives in zip(hypotheses, references, strict=True)
     )
-    return Score(float(result.score), metric_signature(name, metric, language))
+    return 100.0 * wrong / len(references)
 
 
-def sentence_scores(
-    name: MetricName,
-    hypotheses: Sequence[str],
-    references: References,
-    language: str | None = None,
-    tokenize: TokenizerName = DEFAULT_TOKENIZER,
-) -> SentenceScores:
-    """The named score of every line by itself, as sacrebleu's ``sentence_score`` gives it.
+def edit_distance(said: Sequence[str], right: Sequence[str]) -> int:
+    """The fewest insertions, deletions and replacements that turn one sequence into the other.
 
-    Their mean is not the score of the whole text. Arguments and errors as of ``corpus_score``.
+        D(i, j) = min(D(i-1, j) + 1, D(i, j-1) + 1, D(i-1, j-1) + [saidᵢ ≠ rightⱼ])
+
+    Source: Levenshtein (1966); Wagner and Fischer (1974).
     """
+    above = list(range(len(right) + 1))
+    for i, word in enumerate(said, start=1):
+        row = [i]
+        for j, other in enumerate(right, start=1):
+            row.append(min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (word != other)))
+        above = row
+    return above[-1]
+
+
+def _edits(hypotheses: Sequence[str], references: Alternatives) -> tuple[int, int]:
+    edits = words = 0
+    for hypothesis, alternatives in zip(hypotheses, references, strict=True):
+        tokens = hypothesis.split()
+        right = [alternative.split() for alternative in alternatives]
+        # Of references equally near the longest counts, which gives the lower rate.
+        fewest, minus_length = min((edit_distance(tokens, each), -len(each)) for each in right)
+        edits += fewest
+        words -= minus_length
+    return edits, words
+
+
+def _check_alternatives(hypotheses: Sequence[str], references: Alternatives) -> None:
     check_lines({"hypotheses": hypotheses, "references": references})
-    alternatives = accepted(references)
-    metric = make_metric(name, tokenize, effective_order=True)
-
-    # One call for all lines of a side: Moses' tokenizer is slow to call for each.
-    read = as_metric_reads(name, hypotheses, language)
-    right = [as_metric_reads(name, line, language) for line in alternatives]
-    scores: list[float | None] = [
-        float(metric.sentence_score(hypothesis, line).score)
-        for hypothesis, line in zip(read, right, strict=True)
-    ]
-
-    # sacrebleu's signature counts the references of the last sentence only.
-    metric.num_refs = _common_count(alternatives)
-    return SentenceScores(scores, metric_signature(name, metric, language))
+    for number, alternatives in enumerate(references, start=1):
+        if not alternatives or isinstance(alternatives, str):
+            raise DataError(
+                f"line {number} must have a list of accepted references, got {alternatives!r}"
+            )
 
 
 def references_signature(alternatives: Sequence[Sequence[str]]) -> str:
@@ -177,59 +282,236 @@ def _common_count(alternatives: Sequence[Sequence[str]]) -> int:
     return counts.pop() if len(counts) == 1 else _VARIABLE
 
 
-def _columns(
-    name: MetricName, references: References, language: str | None
-) -> list[list[str | None]]:
-    """The references as sacrebleu takes them: the first of every line, the second, and so on.
+@dataclasses.dataclass(frozen=True)
+class _Sacrebleu:
+    """A metric of sacrebleu, with the settings used everywhere here."""
 
-    None stands where a line has fewer.
+    make: Callable[[TokenizerName, bool], "BLEU | CHRF | TER"]
+    """By the tokenizer and ``effective_order``, which is for BLEU of single sentences."""
+    lc_tok: bool = False
+    """Whether Moses lower-cases and tokenizes the text before."""
+
+    def score(self, output: Output) -> Score:
+        """Of all lines together."""
+        metric = self.make(output.tokenize, False)
+        result = metric.corpus_score(
+            self._read(output.hypotheses, output),
+            self._columns(output),  # type: ignore[arg-type]  # None is allowed
+        )
+        return Score(float(result.score), self._signature(metric, output))
+
+    def sentence_scores(self, output: Output) -> SentenceScores:
+        """Of every line by itself, as sacrebleu's ``sentence_score`` gives it."""
+        metric = self.make(output.tokenize, True)
+
+        # One call for all lines of a side: Moses' tokenizer is slow to call for each.
+        read = self._read(output.hypotheses, output)
+        right = [self._read(line, output) for line in output.alternatives]
+        scores: list[float | None] = [
+            float(metric.sentence_score(hypothesis, line).score)
+            for hypothesis, line in zip(read, right, strict=True)
+        ]
+
+        # sacrebleu's signature counts the references of the last sentence only.
+        metric.num_refs = _common_count(output.alternatives)
+        return SentenceScores(scores, self._signature(metric, output))
+
+    def statistics(self, output: Output) -> Statistics:
+        """The numbers of each sentence whose sum decides the score."""
+        metric = self.make(output.tokenize, False)
+        # The rows are private to sacrebleu, but its own tests of significance stand on them.
+        rows: list[list[float]] = metric._extract_corpus_statistics(
+            self._read(output.hypotheses, output),
+            self._columns(output),  # type: ignore[arg-type]  # None is allowed
+        )
+
+        compute: Callable[[list[Any]], Any] = metric._compute_score_from_stats
+
+        def score(total: list[float]) -> float:
+            return float(compute(total).score)
+
+        return Statistics(rows, score, self._signature(metric, output))
+
+    def _read(self, lines: Sequence[str], output: Output) -> list[str]:
+        return moses_lc_tok(lines, output.language) if self.lc_tok else list(lines)
+
+    def _columns(self, output: Output) -> list[list[str | None]]:
+        """The references as sacrebleu takes them: the first of every line, the second, and so on.
+
+        None stands where a line has fewer.
+        """
+        read = [self._read(line, output) for line in output.alternatives]
+        return [list(column) for column in itertools.zip_longest(*read)]
+
+    def _signature(self, metric: "BLEU | CHRF | TER", output: Output) -> str:
+        """sacrebleu's signature of a metric that has scored; for lc_tok with what came before."""
+        signature = metric.get_signature()
+        if self.lc_tok:
+            import sacremoses
+
+            signature.update("case", "lc")
+            signature.update("tok", f"moses-{language_code(output.language)}")
+            signature.update("lang", "assumed" if output.language is None else None)
+            signature.update("sacremoses", sacremoses.__version__)
+        return str(signature)
+
+
+def _make_bleu(tokenize: TokenizerName, effective_order: bool) -> "BLEU":
+    from sacrebleu.metrics.bleu import BLEU
+
+    check_tokenizer(tokenize)  # sacrebleu would download a file that is missing
+    # Without a tokenizer, tokenized text is meant, which sacrebleu would warn of.
+    return BLEU(tokenize=tokenize, force=tokenize == "none", effective_order=effective_order)
+
+
+def _make_chrf(word_order: int) -> "CHRF":
+    from sacrebleu.metrics.chrf import CHRF
+
+    return CHRF(word_order=word_order)
+
+
+def _make_ter() -> "TER":
+    from sacrebleu.metrics.ter import TER
+
+    return TER()
+
+
+_BLEU = _Sacrebleu(_make_bleu)
+_BLEU_LC_TOK = _Sacrebleu(lambda _, effective: _make_bleu("none", effective), lc_tok=True)
+_CHRF = _Sacrebleu(lambda *_: _make_chrf(word_order=0))
+_CHRFPP = _Sacrebleu(lambda *_: _make_chrf(word_order=2))
+_TER = _Sacrebleu(lambda *_: _make_ter())
+
+
+def _sacrebleu(
+    metric: _Sacrebleu, *, higher_is_better: bool = True, alias: str | None = None
+) -> Metric:
+    return Metric(
+        metric.score,
+        metric.sentence_scores,
+        metric.statistics,
+        higher_is_better=higher_is_better,
+        alias=alias,
+    )
+
+
+def _exact_match(output: Output) -> Score:
+    counted = references_signature(output.alternatives)
+    equal = exact_match(output.hypotheses, output.alternatives)
+    return Score(equal, f"{counted}|case:mixed|tok:none")
+
+
+def _wer(output: Output) -> Score | None:
+    edits, words = output.edits
+    if words == 0:
+        return None
+    counted = references_signature(output.alternatives)
+    if output.pronunciations:
+        wrong = line_error_rate(output.hypotheses, output.alternatives)
+        return Score(wrong, f"{counted}|word:line")
+    return Score(100.0 * edits / words, f"{counted}|case:mixed|tok:none|word:token")
+
+
+def _per(output: Output) -> Score | None:
+    edits, phones = output.edits
+    if phones == 0 or not output.pronunciations:
+        return None
+    return Score(100.0 * edits / phones, f"{references_signature(output.alternatives)}|phone:token")
+
+
+@dataclasses.dataclass(frozen=True)
+class Scores:
+    """The table of metrics: each field holds a score in percent, and its row says the rest.
+
+    ``evaluate``, ``compare`` and the command line read the rows, in this order.
     """
-    read = [as_metric_reads(name, alternatives, language) for alternatives in accepted(references)]
-    return [list(column) for column in itertools.zip_longest(*read)]
+
+    bleu: Annotated[float, _sacrebleu(_BLEU)]
+    """Cased, detokenized sacreBLEU; its signature names the tokenizer."""
+    chrf: Annotated[float, _sacrebleu(_CHRF)]
+    """chrF2."""
+    chrfpp: Annotated[float, _sacrebleu(_CHRFPP, alias="chrf++")]
+    """chrF2++: chrF2 with n-grams of words."""
+    ter: Annotated[float, _sacrebleu(_TER, higher_is_better=False)]
+    """Translation edit rate; lower is better."""
+    exact_match: Annotated[float, Metric(_exact_match, fits=("text", "pronunciations"))]
+    """Lines translated exactly as the reference has it."""
+    bleu_lc_tok: Annotated[float, _sacrebleu(_BLEU_LC_TOK)]
+    """BLEU over lower-cased, Moses-tokenized text."""
+    wer: Annotated[float | None, Metric(_wer, higher_is_better=False, fits=("pronunciations",))]
+    """Word error rate; lower is better. Words to insert, delete or replace per 100 words of the
+    nearest references; of pronunciations, percent of the words pronounced as no reference has it.
+    None if no reference holds a word."""
+    per: Annotated[float | None, Metric(_per, higher_is_better=False, fits=("pronunciations",))]
+    """Phone error rate: phones to insert, delete or replace per 100 phones of the nearest
+    references. None unless the text is pronunciations."""
 
 
-def make_metric(
-    name: MetricName,
+def _rows(table: type[Any]) -> dict[str, Metric]:
+    hints = get_type_hints(table, include_extras=True)
+    return {name: hint.__metadata__[0] for name, hint in hints.items()}
+
+
+METRICS: Mapping[str, Metric] = _rows(Scores)
+"""The rows of ``Scores`` by their names."""
+COMPARED_BY = tuple(name for name, metric in METRICS.items() if metric.statistics is not None)
+"""The metrics by which two systems can be compared."""
+
+
+def metric_of(name: str) -> Metric:
+    """The named row of the table. Raises ConfigError for a name it does not have."""
+    if name not in METRICS:
+        raise ConfigError(f"a metric must be one of {', '.join(METRICS)}, got {name!r}")
+    return METRICS[name]
+
+
+def shown_metrics(*, pronunciations: bool) -> tuple[str, ...]:
+    """The metrics that are printed unless others are chosen."""
+    if not pronunciations:
+        return tuple(name for name, metric in METRICS.items() if "text" in metric.fits)
+    fitting = [name for name, metric in METRICS.items() if "pronunciations" in metric.fits]
+    # What counts words and phones comes before what fits any text.
+    return tuple(sorted(fitting, key=lambda name: "text" in METRICS[name].fits))
+
+
+def corpus_score(
+    name: str,
+    hypotheses: Sequence[str],
+    references: References,
+    language: str | None = None,
     tokenize: TokenizerName = DEFAULT_TOKENIZER,
-    *,
-    effective_order: bool = False,
-) -> BLEU | CHRF | TER:
-    """sacrebleu's metric of that name, with the settings used everywhere here.
+) -> Score | None:
+    """The named score of all lines together; None where nothing can be counted.
 
-    ``effective_order`` is for BLEU of single sentences.
+    ``language`` matters to ``bleu_lc_tok`` only, ``tokenize`` to ``bleu`` only. Raises as those do,
+    and ConfigError for a name that the table does not have.
     """
-    match name:
-        case "bleu":
-            check_tokenizer(tokenize)  # sacrebleu would download a file that is missing
-            # Without a tokenizer, tokenized text is meant, which sacrebleu would warn of.
-            meant = tokenize == "none"
-            return BLEU(tokenize=tokenize, force=meant, effective_order=effective_order)
-        case "bleu_lc_tok":
-            return BLEU(tokenize="none", force=True, effective_order=effective_order)
-        case "chrf":
-            return CHRF()
-        case "chrfpp":
-            return CHRF(word_order=2)
-        case "ter":
-            return TER()
-        case _:
-            assert_never(name)
+    return metric_of(name).score(Output(hypotheses, references, language, tokenize))
 
 
-def as_metric_reads(name: MetricName, lines: Sequence[str], language: str | None) -> list[str]:
-    """The lines as ``make_metric(name)`` is to be given them."""
-    return moses_lc_tok(lines, language) if name == "bleu_lc_tok" else list(lines)
+def sentence_scores(
+    name: str,
+    hypotheses: Sequence[str],
+    references: References,
+    language: str | None = None,
+    tokenize: TokenizerName = DEFAULT_TOKENIZER,
+) -> SentenceScores:
+    """The named score of every line by itself.
+
+    Their mean is not the score of the whole text. Arguments and errors as of ``corpus_score``.
+    """
+    return metric_of(name).sentence_scores(Output(hypotheses, references, language, tokenize))
 
 
-def metric_signature(name: MetricName, metric: BLEU | CHRF | TER, language: str | None) -> str:
-    """sacrebleu's signature of a metric that has scored; for lc_tok with what came before it."""
-    signature = metric.get_signature()
-    if name == "bleu_lc_tok":
-        signature.update("case", "lc")
-        signature.update("tok", f"moses-{language_code(language)}")
-        signature.update("lang", "assumed" if language is None else None)
-        signature.update("sacremoses", sacremoses.__version__)
-    return str(signature)
+def nearest(texts: Sequence[str], reference: str, name: str) -> int:
+    """The number of the text that the named metric finds best; of equal ones the first.
+
+    Source: Kim and Rush (2016), §3.3, "sequence-level interpolation".
+    """
+    scores = sentence_scores(name, texts, [reference] * len(texts)).scores
+    sign = 1 if metric_of(name).higher_is_better else -1
+    known = [float("-inf") if score is None else sign * score for score in scores]
+    return max(range(len(texts)), key=known.__getitem__)
 
 
 def check_lines(sides: Mapping[str, Sequence[object]]) -> None:

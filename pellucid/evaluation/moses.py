@@ -4,11 +4,12 @@ import functools
 import re
 from collections.abc import Sequence
 from pathlib import Path
-
-from sacremoses import MosesPunctNormalizer, MosesTokenizer
-from sacremoses.corpus import NonbreakingPrefixes
+from typing import TYPE_CHECKING
 
 from pellucid.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
 DEFAULT_LANGUAGE = "en"
 """Whose rules are used when nobody says which language it is."""
@@ -54,15 +55,21 @@ def language_code(language: str | None) -> str:
 
 def language_of(path: Path) -> str | None:
     """The language that a file's suffix names, as in ``train.de`` or ``train.de.gz``, if any."""
+    from sacremoses.corpus import NonbreakingPrefixes
+
     suffix = Path(path.name.removesuffix(".gz")).suffix.removeprefix(".").lower()
     return suffix if suffix in set(NonbreakingPrefixes().available_langs.values()) else None
 
 
 @functools.cache
-def _normalizer(code: str) -> MosesPunctNormalizer:
+def _normalizer(code: str) -> "MosesPunctNormalizer":
+    from sacremoses import MosesPunctNormalizer
+
     return MosesPunctNormalizer(lang=code, perl_parity=True)
 
 
 @functools.cache
-def _tokenizer(code: str) -> MosesTokenizer:
+def _tokenizer(code: str) -> "MosesTokenizer":
+    from sacremoses import MosesTokenizer
+
     return MosesTokenizer(lang=code)

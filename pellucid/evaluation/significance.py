@@ -12,13 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pellucid.core.errors import ConfigError
-from pellucid.evaluation.metrics import (
-    MetricName,
-    as_metric_reads,
-    check_lines,
-    make_metric,
-    metric_signature,
-)
+from pellucid.evaluation.metrics import COMPARED_BY, METRICS, Output, check_lines
 from pellucid.evaluation.tokenizers import DEFAULT_TOKENIZER, TokenizerName
 
 _Array = NDArray[np.float64]
@@ -52,7 +46,7 @@ def paired_bootstrap(
     system: Sequence[str],
     references: Sequence[str],
     *,
-    metric: MetricName = "bleu",
+    metric: str = "bleu",
     language: str | None = None,
     tokenize: TokenizerName = DEFAULT_TOKENIZER,
     samples: int = 1000,
@@ -65,11 +59,17 @@ def paired_bootstrap(
     Source: Koehn (2004), EMNLP; Riezler and Maxwell (2005), figure 2.  Differs: sacrebleu, whose
     p-values these are, counts ``>``. Where the difference is large, the formula gives about half
     of the two-sided p of ``approximate_randomization``; if they disagree, believe the latter.
-    The same arguments give the same answer. Raises DataError, ConfigError if samples < 1.
+    The same arguments give the same answer. Raises DataError, and ConfigError if
+    samples < 1 or for a metric that cannot be compared.
     """
-    pair = _read(baseline, system, references, metric, language, tokenize)
+    return _bootstrap(
+        _read(baseline, system, references, metric, language, tokenize), samples, seed
+    )
+
+
+def _bootstrap(pair: "_Pair", samples: int, seed: int) -> Comparison:
     generator = _generator(samples, seed)
-    count = len(references)
+    count = len(pair.baseline)
     differences = np.empty(samples)
     done = 0
 
@@ -93,7 +93,7 @@ def approximate_randomization(
     system: Sequence[str],
     references: Sequence[str],
     *,
-    metric: MetricName = "bleu",
+    metric: str = "bleu",
     language: str | None = None,
     tokenize: TokenizerName = DEFAULT_TOKENIZER,
     samples: int = 10_000,
@@ -104,16 +104,22 @@ def approximate_randomization(
         p = (1 + #{ |δₛ| ≥ |δ| }) / (1 + samples)
 
     Source: Noreen (1989); Riezler and Maxwell (2005).  Differs: sacrebleu counts ``>``.
-    The same arguments give the same answer. Raises DataError, ConfigError if samples < 1.
+    The same arguments give the same answer. Raises DataError, and ConfigError if
+    samples < 1 or for a metric that cannot be compared.
     """
-    pair = _read(baseline, system, references, metric, language, tokenize)
+    return _randomization(
+        _read(baseline, system, references, metric, language, tokenize), samples, seed
+    )
+
+
+def _randomization(pair: "_Pair", samples: int, seed: int) -> Comparison:
     generator = _generator(samples, seed)
     both = pair.baseline.sum(0) + pair.system.sum(0)
     sizes = np.empty(samples)
     done = 0
 
-    for rows in _parts(samples, len(references)):
-        for kept in generator.integers(2, size=(rows, len(references)), dtype=bool):
+    for rows in _parts(samples, len(pair.baseline)):
+        for kept in generator.integers(2, size=(rows, len(pair.baseline)), dtype=bool):
             mixed = pair.baseline[kept].sum(0) + pair.system[~kept].sum(0)
             sizes[done] = abs(pair.score(mixed) - pair.score(both - mixed))
             done += 1
@@ -123,6 +129,22 @@ def approximate_randomization(
         interval=None,
         signature=f"ar:{samples}|seed:{seed}",
     )
+
+
+def both_tests(
+    baseline: Sequence[str],
+    system: Sequence[str],
+    references: Sequence[str],
+    *,
+    metric: str,
+    language: str | None,
+    tokenize: TokenizerName,
+    samples: int,
+    seed: int,
+) -> tuple[Comparison, Comparison]:
+    """``paired_bootstrap`` and ``approximate_randomization``, with the lines counted once."""
+    pair = _read(baseline, system, references, metric, language, tokenize)
+    return _bootstrap(pair, samples, seed), _randomization(pair, samples, seed)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -160,26 +182,22 @@ def _read(
     baseline: Sequence[str],
     system: Sequence[str],
     references: Sequence[str],
-    name: MetricName,
+    name: str,
     language: str | None,
     tokenize: TokenizerName,
 ) -> _Pair:
     check_lines({"baseline lines": baseline, "system lines": system, "references": references})
-    metric = make_metric(name, tokenize)
-    right = [as_metric_reads(name, references, language)]
-    rows = [
-        # The rows are private to sacrebleu, but its own tests of significance stand on them.
-        np.array(
-            metric._extract_corpus_statistics(as_metric_reads(name, said, language), right),
-            dtype=np.float64,
-        )
-        for said in (baseline, system)
-    ]
+    count = METRICS[name].statistics if name in METRICS else None
+    if count is None:
+        raise ConfigError(f"systems are compared by one of {', '.join(COMPARED_BY)}, got {name!r}")
+    one, other = (
+        count(Output(lines, references, language, tokenize)) for lines in (baseline, system)
+    )
 
     def score(total: _Array) -> float:
-        return float(metric._compute_score_from_stats(total.tolist()).score)
+        return one.score(total.tolist())
 
-    return _Pair(rows[0], rows[1], score, metric_signature(name, metric, language))
+    return _Pair(np.array(one.rows, float), np.array(other.rows, float), score, one.signature)
 
 
 def _generator(samples: int, seed: int) -> np.random.Generator:

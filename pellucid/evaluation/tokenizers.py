@@ -9,10 +9,6 @@ import importlib.util
 from pathlib import Path
 from typing import Literal, get_args
 
-import sentencepiece
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.tokenizers import tokenizer_spm
-
 from pellucid.core.errors import ConfigError, DataError, InputMissingError, MissingExtraError
 from pellucid.evaluation.moses import language_code
 
@@ -47,6 +43,9 @@ def check_tokenizer(name: str) -> TokenizerName:
     MissingExtraError for a package that is not installed, InputMissingError for a sentencepiece
     model that is not there, DataError for one that cannot be read.
     """
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.tokenizers import tokenizer_spm
+
     known = next((each for each in TOKENIZERS if each == name), None)
     if known is None:
         raise ConfigError(
@@ -74,6 +73,9 @@ def check_tokenizer(name: str) -> TokenizerName:
 
 def _check_sentencepiece_model(name: TokenizerName) -> None:
     """See that sacreBLEU will find and be able to read its file, else it would download one."""
+    import sentencepiece
+    from sacrebleu.tokenizers import tokenizer_spm
+
     url = str(tokenizer_spm.SPM_MODELS[name]["url"])
     folder = tokenizer_spm.SACREBLEU_DIR  # type: ignore[attr-defined]  # imported from its utils
     path = Path(folder, "models", Path(url).name)

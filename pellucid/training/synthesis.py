@@ -16,7 +16,7 @@ from pellucid.core.special import UNK_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
-from pellucid.evaluation.nearest import SentenceMetric, nearest, sentence_metric
+from pellucid.evaluation.metrics import nearest
 from pellucid.evaluation.signature import bundle_hash
 from pellucid.text.corpus.lines import iterate_lines
 from pellucid.text.tokenizers.interface import Tokenizer
@@ -55,7 +55,7 @@ class Finish:
 
     reference: Path | None = None
     """A file of references: of the n best, the one nearest to its line is taken."""
-    measure: SentenceMetric = "chrf"
+    measure: str = "chrf"
     """How near is measured."""
     noise_seed: int | None = None
     """Words are left out, blanked and moved; None leaves them alone."""
@@ -138,12 +138,11 @@ def check_tag(tag: str, tokenizer: Tokenizer) -> None:
 def _finished(
     found: Sequence[Translation], references: Sequence[str | None], finish: Finish, first: int
 ) -> Iterator[str]:
-    metric = sentence_metric(finish.measure)
     for number, (translation, reference) in enumerate(
         zip(found, references, strict=True), start=first
     ):
         texts = [each.text for each in translation.n_best] or [translation.text]
-        chosen = 0 if reference is None else nearest(texts, reference, metric)
+        chosen = 0 if reference is None else nearest(texts, reference, finish.measure)
         text = texts[chosen].replace("\n", " ").replace("\r", " ")
         if finish.noise_seed is not None:
             text = add_noise(text, finish.noise_seed, number, finish.blank)

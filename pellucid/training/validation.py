@@ -8,14 +8,22 @@ import torch
 
 from pellucid.bundle import Bundle
 from pellucid.core.errors import DivergedError
+from pellucid.core.special import SPECIAL_COUNT
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.plain_text import MASK, continue_text, fill_masks
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import Score, bleu, chrf, exact_match
-from pellucid.evaluation.samples import show
 from pellucid.model.seq2seq import Seq2Seq, SequenceModel
+from pellucid.model.skipgram import SkipGram
+from pellucid.model.text_models import DecoderOnly, EncoderOnly
 from pellucid.text.batching import collate, sorted_batches
 from pellucid.text.corpus.store import TokenStore
+from pellucid.text.vectors import WordVectors
 from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData
+
+_MOST_NEW_TOKENS = 20
+"""Of a continuation that is shown as a sample."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +94,7 @@ def validate(model: SequenceModel, data: TrainingData, config: RunConfig, step: 
         scores, sample = _translate(Bundle(model, *tokenizers, {}, {}), data, config, step)
     else:
         text = data.valid_references[step % len(data.valid_references)]
-        sample = show(Bundle[SequenceModel](model, *tokenizers, {}, {}), text)
+        sample = _sample(Bundle[SequenceModel](model, *tokenizers, {}, {}), text)
     return Validation(loss, time.perf_counter() - began, sample, scores)
 
 
@@ -105,6 +113,30 @@ def _translate(
     )
     shown = step % len(hypotheses)
     return scores, (data.valid_sources[shown], data.valid_references[shown], hypotheses[shown])
+
+
+def _sample(bundle: Bundle[SequenceModel], text: str) -> tuple[str, str, str]:
+    """What was asked about ``text``, what would be right, and what the model says."""
+    words = text.split()
+    middle = len(words) // 2
+    model = bundle.model
+    if isinstance(model, EncoderOnly):
+        masked = " ".join([*words[:middle], MASK, *words[middle + 1 :]])
+        return masked, text, fill_masks(bundle, masked).text
+    if isinstance(model, DecoderOnly):
+        prompt = " ".join(words[: max(1, middle)])
+        settings = DecodingConfig(beam_size=1)
+        return prompt, text, continue_text(bundle, prompt, settings, _MOST_NEW_TOKENS)[0]
+    assert isinstance(model, SkipGram)
+    ids = bundle.target_tokenizer.encode(text)
+    tokens = bundle.target_tokenizer.tokens(
+        range(SPECIAL_COUNT, bundle.target_tokenizer.vocabulary_size)
+    )
+    vectors = WordVectors(tuple(tokens), model.w_in[SPECIAL_COUNT:].detach().cpu().numpy())
+    asked = next((id_ for id_ in ids if id_ >= SPECIAL_COUNT), SPECIAL_COUNT)
+    word = tokens[asked - SPECIAL_COUNT]
+
+    return word, text, ", ".join(near for near, _ in vectors.nearest(word, 3))
 
 
 def mean_loss(model: SequenceModel, store: TokenStore, batch_tokens: int) -> float:

@@ -11,11 +11,17 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-FILES = {"An activation": 2, "A norm": 2, "Positions": 2, "A learning rate schedule": 3}
+FILES = {
+    "An activation": 2,
+    "A norm": 2,
+    "Positions": 2,
+    "A learning rate schedule": 3,
+    "A metric": 1,
+}
 """How many files each recipe touches: as many as its heading says."""
 COUNTS = {1: "one file", 2: "two files", 3: "three files"}
 
-TRY = """
+TRY = r"""
 from pathlib import Path
 import torch
 from tiny_models import VARIANTS, sources, targets, tiny_model
@@ -55,6 +61,43 @@ events = read_journal(Path("run/journal.jsonl"))
 rates = [each["learning_rate"] for each in events if each["event"] == "train"]
 # one of four steps of the warm-up, times the square of the half that remains; then the end
 assert rates == [0.004 * 1 / 4 * (1 - 0.5) ** 2, 0.0], rates
+
+import json
+import click.testing
+from evaluated_bundle import SOURCES, evaluated_bundle
+from pellucid.bundle import load_bundle, save_bundle
+from pellucid.cli.main import cli
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.translator import Translator
+from pellucid.evaluation.metrics import corpus_score
+# two of the three words; of the twice given "the" the reference has one
+assert corpus_score("unigram_precision", ["the the cat"], ["cat the dog"]).score == 100 * 2 / 3
+save_bundle(Path("bundle"), evaluated_bundle(), card="", details={})
+settings = ["--beam-size", "2", "--max-length", "8"]
+translator = Translator(load_bundle(Path("bundle")), DecodingConfig(beam_size=2, max_length=8))
+given = [each.text for each in translator.translate(SOURCES)]
+right, wrong = given[:2], given[2:]
+assert all(right)
+references = [" ".join(reversed(line.split())) for line in right] + ["?!"] * len(wrong)
+counts = [len(line.split()) for line in given]
+percent = 100 * sum(counts[:2]) / sum(counts)
+for name, lines in {"source": SOURCES, "reference": references}.items():
+    Path(name).write_text("".join(f"{line}\n" for line in lines), "utf-8")
+
+def command(*more):
+    words = ["evaluate", "bundle", "source", "reference", *settings, *more]
+    done = click.testing.CliRunner().invoke(cli, words)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+assert json.loads(command("--json"))["unigram_precision"] == percent
+chosen = command("--metric", "unigram_precision", "--sentence-scores", "scores.tsv")
+assert chosen.startswith(f"unigram_precision {percent:6.1f}   nrefs:1|tok:none|search:"), chosen
+assert "\nunigram_precision " in command()
+rows = [row.split("\t") for row in Path("scores.tsv").read_text("utf-8").splitlines()]
+assert rows[0][1].startswith("unigram_precision|nrefs:1|tok:none|search:"), rows[0]
+alone = ["" if n == 0 else "100.0000" if i < 2 else "0.0000" for i, n in enumerate(counts)]
+assert [row[1] for row in rows[1:]] == alone, rows
 print("trained", result)
 """
 
@@ -113,7 +156,7 @@ def test_a_heading_says_how_many_files_its_recipe_touches():
 def test_what_the_recipes_add_is_trained_and_equals_its_equation(patched: Path):
     script = patched / "try_recipes.py"
     script.write_text(TRY, "utf-8")
-    paths = os.pathsep.join([str(patched), str(ROOT / "tests")])
+    paths = os.pathsep.join([str(patched), str(ROOT / "tests"), str(ROOT / "tests/evaluation")])
     done = subprocess.run(
         [sys.executable, str(script)],
         cwd=patched,

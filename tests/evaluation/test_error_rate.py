@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pellucid.core.errors import DataError
-from pellucid.evaluation.error_rate import edit_distance, line_error_rate, word_error_rate
+from pellucid.evaluation.metrics import edit_distance, line_error_rate, word_error_rate
 
 words = st.lists(st.sampled_from("abc"), max_size=6)
 

@@ -13,9 +13,17 @@ from pellucid.bundle import load_bundle, save_bundle
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.decoding.config import DecodingConfig, SamplingConfig
 from pellucid.decoding.translator import Translator
-from pellucid.evaluation.error_rate import word_error_rate
 from pellucid.evaluation.evaluate import are_single_words, evaluate
-from pellucid.evaluation.metrics import Score, bleu, bleu_lc_tok, chrf, chrfpp, sentence_scores, ter
+from pellucid.evaluation.metrics import (
+    Score,
+    bleu,
+    bleu_lc_tok,
+    chrf,
+    chrfpp,
+    sentence_scores,
+    ter,
+    word_error_rate,
+)
 from pellucid.evaluation.signature import (
     bundle_hash,
     lines_hash,

@@ -7,7 +7,12 @@ import sacrebleu
 import sacremoses
 
 from pellucid.core.errors import ConfigError, DataError
+from pellucid.evaluation.compare import compare
+from pellucid.evaluation.evaluate import Evaluation
 from pellucid.evaluation.metrics import (
+    COMPARED_BY,
+    METRICS,
+    Output,
     bleu,
     bleu_lc_tok,
     check_lines,
@@ -16,6 +21,7 @@ from pellucid.evaluation.metrics import (
     corpus_score,
     exact_match,
     sentence_scores,
+    shown_metrics,
     ter,
 )
 
@@ -188,3 +194,50 @@ def test_no_lines_at_all_are_refused():
     with pytest.raises(DataError) as error:
         check_lines({"sources": [], "references": []})
     assert str(error.value) == "scoring needs at least one line, got 0 sources and 0 references"
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_the_table_says_in_which_direction_a_metric_is_better(name):
+    """Right in every line, in one line, and in none."""
+    right = ["a cat sits on the mat", "it rains again here"]
+    texts = right, [right[0], "x y z v"], ["x y z v w u", "x y z v"]
+    scores = [METRICS[name].score(Output(each, right, pronunciations=True)).score for each in texts]
+    assert scores == sorted(scores, reverse=METRICS[name].higher_is_better)
+    assert len(set(scores)) == len(scores)
+    assert scores[0] == pytest.approx(100 if METRICS[name].higher_is_better else 0)
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_each_line_by_itself_is_scored_as_a_text_of_one_line(name):
+    """With several references, as their number is known for each line alone."""
+    output = Output(SAID, [[RIGHT[0], "A cat sat on the mat."], [RIGHT[1]]], pronunciations=True)
+    scores = METRICS[name].sentence_scores(output).scores
+    assert scores == [METRICS[name].score(line).score for line in output.lines]
+
+
+def test_an_evaluation_has_every_metric_of_the_table_first_and_in_its_order():
+    assert list(Evaluation.__dataclass_fields__)[: len(METRICS)] == list(METRICS)
+
+
+def test_text_and_pronunciations_are_printed_with_the_metrics_that_fit_them():
+    text = ("bleu", "chrf", "chrfpp", "ter", "exact_match", "bleu_lc_tok")
+    assert shown_metrics(pronunciations=False) == text
+    assert shown_metrics(pronunciations=True) == ("wer", "per", "exact_match")
+
+
+def test_a_name_that_no_metric_has_is_refused_with_those_there_are():
+    with pytest.raises(ConfigError) as caught:
+        corpus_score("blue", ["a"], ["a"])
+    assert str(caught.value) == (
+        "a metric must be one of bleu, chrf, chrfpp, ter, exact_match, bleu_lc_tok, wer, per,"
+        " got 'blue'"
+    )
+
+
+def test_systems_are_not_compared_by_a_metric_without_statistics():
+    assert COMPARED_BY == ("bleu", "chrf", "chrfpp", "ter", "bleu_lc_tok")
+    with pytest.raises(ConfigError) as caught:
+        compare(["a"], ["b"], ["a"], metrics=["wer"])
+    assert str(caught.value) == (
+        "systems are compared by one of bleu, chrf, chrfpp, ter, bleu_lc_tok, got 'wer'"
+    )

@@ -2,20 +2,20 @@
 
 import pytest
 
-from pellucid.evaluation.nearest import nearest, sentence_metric
+from pellucid.evaluation.metrics import nearest
 
 
 @pytest.mark.parametrize("name", ["chrf", "bleu"])
 def test_the_most_similar_one_is_taken_and_of_equals_the_first(name: str):
     texts = ["a cat sleeps", "the cat sleeps here", "the cat sleeps here", "nothing"]
-    assert nearest(texts, "the cat sleeps there", sentence_metric(name)) == 1
+    assert nearest(texts, "the cat sleeps there", name) == 1
 
 
 @pytest.mark.parametrize("name", ["chrf", "bleu"])
 def test_where_nothing_is_alike_the_first_is_taken(name: str):
-    assert nearest(["x", "y"], "", sentence_metric(name)) == 0
-    assert nearest(["x", "y"], "ω", sentence_metric(name)) == 0
+    assert nearest(["x", "y"], "", name) == 0
+    assert nearest(["x", "y"], "ω", name) == 0
 
 
 def test_a_sentence_too_short_for_four_words_in_a_row_can_still_be_near():
-    assert nearest(["no", "i am"], "i am", sentence_metric("bleu")) == 1
+    assert nearest(["no", "i am"], "i am", "bleu") == 1

@@ -3,7 +3,7 @@
 import pytest
 
 from pellucid.core.errors import DataError
-from pellucid.evaluation.references import read_test_set
+from pellucid.evaluation.evaluate import read_test_set
 
 
 def written(path, *lines):

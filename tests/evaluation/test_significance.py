@@ -4,11 +4,12 @@ import random
 
 import numpy as np
 import pytest
+from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.significance import PairedTest
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.evaluation import significance
-from pellucid.evaluation.metrics import corpus_score, make_metric
+from pellucid.evaluation.metrics import corpus_score
 from pellucid.evaluation.significance import approximate_randomization, paired_bootstrap
 
 WORDS = [
@@ -47,6 +48,7 @@ REFERENCES = lines(0)
 GOOD = spoil(REFERENCES, 0.1, seed=1)
 ALIKE = spoil(REFERENCES, 0.12, seed=2)
 BAD = spoil(REFERENCES, 0.5, seed=3)
+REFEREES = {"bleu": BLEU, "chrf": CHRF, "ter": TER}
 TESTS = [paired_bootstrap, approximate_randomization]
 
 
@@ -57,7 +59,7 @@ def test_p_values_are_sacrebleus_where_nothing_ties(test, kind, system, name, mo
     """Same seed, same draws; sacrebleu counts one case less for every tie."""
     monkeypatch.setenv("SACREBLEU_SEED", "77")
     named = [("baseline", GOOD), ("system", system)]
-    referee = PairedTest(named, {name: make_metric(name)}, [REFERENCES], kind, n_samples=300)
+    referee = PairedTest(named, {name: REFEREES[name]()}, [REFERENCES], kind, n_samples=300)
     _, results = referee()
     first, second = next(row for title, row in results.items() if title != "System")
     ours = test(GOOD, system, REFERENCES, metric=name, samples=300, seed=77)

@@ -11,7 +11,6 @@ from evaluated_bundle import evaluated_bundle
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.tokenizers import tokenizer_spm
 
-from pellucid.cli import evaluate as command
 from pellucid.core.errors import ConfigError, DataError, InputMissingError, MissingExtraError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
@@ -182,7 +181,3 @@ def test_an_unknown_tokenizer_is_refused_with_those_there_are(untouched):
         "the BLEU tokenizer must be one of 13a, intl, zh, ja-mecab, ko-mecab, char, flores101,"
         " flores200, none, got '14a'"
     )
-
-
-def test_the_command_offers_the_tokenizers_there_are():
-    assert command._TOKENIZERS == TOKENIZERS
