@@ -1,4 +1,4 @@
-"""What the model might have said instead."""
+"""The likeliest next tokens after a prefix, each with its best translation."""
 
 from collections.abc import Sequence
 
@@ -40,9 +40,11 @@ def find_alternatives(
         raise DataError(
             f"the prefix must have at most {most} tokens for this source, got {len(prefix_tokens)}"
         )
+
     prefix = _ids_of(prefix_tokens, bundle.target_tokenizer)
     with inference(bundle.model):
         likely = _next_tokens(bundle, line, prefix, count)
+        # each token becomes a forced prefix: one batch finds the best translation of all
         lines = [
             ReadLine(line.request, line.source_ids, line.truncated, (*prefix, token), ())
             for token, _ in likely
@@ -50,6 +52,7 @@ def find_alternatives(
         wanted = settings.changed({"n_best": 1, "sampling": None, "mbr": False})
         found = search_lines(lines, bundle, wanted, watcher)
         written = write_translations(lines, found, bundle, wanted)
+
     tokens = bundle.target_tokenizer.tokens([token for token, _ in likely])
     return [
         Alternative(token, probability, translation)
@@ -75,6 +78,7 @@ def _next_tokens(
     said = source.new_tensor([[START_ID, *prefix]])
     probabilities = bundle.model.forward(source, said)[0, -1].double().softmax(dim=-1)
     probabilities[[PAD_ID, START_ID]] = -torch.inf
+    # stable, so that equal probabilities keep the order of the vocabulary
     ordered, ids = probabilities.sort(descending=True, stable=True)
     pairs = zip(ids.tolist(), ordered.tolist(), strict=True)
     return [(token, share) for token, share in pairs if share > 0.0][:count]

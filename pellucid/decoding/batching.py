@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 _FEWEST_TOKENS = 256
-"""No smaller batches are made to give every worker one: their products would be too thin."""
+"""Batches are not made smaller than this for more workers, as their products would be too small."""
 
 
 def token_batches(
@@ -16,6 +16,7 @@ def token_batches(
     """
     share = -(-sum(length + 1 for length in lengths) // at_least)
     token_budget = min(token_budget, max(share, _FEWEST_TOKENS))
+
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
         if batch and (len(batch) + 1) * (lengths[batch[0]] + 1) > token_budget:

@@ -9,8 +9,9 @@ from pellucid.decoding.result import Hypothesis
 
 
 def posterior(hypotheses: Sequence[Hypothesis]) -> list[float]:
-    """The probabilities of an n-best list, shared out anew so that they sum to one."""
+    """The probabilities of an n-best list, normalized to sum to one."""
     log_probs = [math.fsum(hypothesis.token_log_probs) for hypothesis in hypotheses]
+    # subtracted first, as exp of a long sentence's log-probability underflows
     largest = max(log_probs)
     shares = [math.exp(log_prob - largest) for log_prob in log_probs]
     return [share / math.fsum(shares) for share in shares]
@@ -26,6 +27,7 @@ def expected_utilities(texts: Sequence[str], weights: Sequence[float]) -> list[f
     """
     metric = CHRF()
     scores: dict[tuple[str, str], float] = {}
+    # repeated texts, which sampling often draws, are scored once
     for hypothesis in dict.fromkeys(texts):
         for reference in dict.fromkeys(texts):
             score = metric.sentence_score(hypothesis, [reference]).score

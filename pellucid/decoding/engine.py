@@ -1,6 +1,6 @@
-"""What an engine is: the part of a translator that finds hypotheses.
+"""The interface of an engine: the part of a translator that finds hypotheses.
 
-Nothing here needs torch, as an engine need not.
+Nothing here imports torch, as an engine may work without it.
 """
 
 from abc import ABC, abstractmethod
@@ -23,7 +23,7 @@ class Translatable(Protocol):
 
     @property
     def model(self) -> "Seq2Seq | Ensemble":
-        """What translates; a bundle reads it when it is first asked for."""
+        """The model; a bundle reads it on first access."""
         ...
 
     @property
@@ -33,27 +33,27 @@ class Translatable(Protocol):
 
     @property
     def source_tokenizer(self) -> Tokenizer:
-        """Cuts what it reads."""
+        """The tokenizer of the source."""
         ...
 
     @property
     def target_tokenizer(self) -> Tokenizer:
-        """Joins what it writes."""
+        """The tokenizer of the target."""
         ...
 
 
 class SearchWatcher(Protocol):
-    """Handed to a search, it is called at every step; whatever it raises ends the search."""
+    """Called by a search at every step; an exception that it raises ends the search."""
 
     @property
     def wants_steps(self) -> bool:
-        """Whether ``saw_step`` is to be called; if not, watching costs nothing."""
+        """Whether ``saw_step`` is called; if not, watching costs nothing."""
         ...
 
     def before_step(self, length: int) -> None:
         """Called before the model reads token number ``length``, counted from 0.
 
-        Batches that are searched side by side call it each from a thread of its own, unless
+        Batches that are searched in parallel call it from several threads, unless
         ``wants_steps``. Raises CancelledError to end the search.
         """
         ...
@@ -64,7 +64,7 @@ class SearchWatcher(Protocol):
 
 
 class Engine(ABC):
-    """Finds the hypotheses of lines that were read; any number of threads may ask it."""
+    """Finds the hypotheses of lines; safe to call from several threads."""
 
     @property
     @abstractmethod
@@ -74,17 +74,17 @@ class Engine(ABC):
     @property
     @abstractmethod
     def reason(self) -> str:
-        """Why it is this one that answers, in a few words."""
+        """Why this engine was chosen, in a few words."""
 
     @abstractmethod
     def signature(self, settings: DecodingConfig) -> str:
-        """Who answers a call with ``settings``, for a score: ``torch``, ``ctranslate2/int8``."""
+        """The engine and type for ``settings``, as in a score: ``torch``, ``ctranslate2/int8``."""
 
     @abstractmethod
     def follow(self, bundle: Translatable) -> None:
         """Called before the model of ``bundle`` is given to a caller, who may change it.
 
-        From then on a search answers from the model as it is.
+        From then on every search uses the model in its current state.
         """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""An encoder-only model guesses hidden words."""
+"""Filling masks with an encoder-only model, and continuing text with a decoder-only model."""
 
 import dataclasses
 
@@ -16,7 +16,7 @@ from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.text_models import DecoderOnly, EncoderOnly
 
 MASK = "[MASK]"
-"""How a hidden word is written."""
+"""How a masked word is written in a text."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Filled:
 
 
 def fill_masks(bundle: Bundle[SequenceModel], text: str, count: int = 5) -> Filled:
-    """Guess what stands behind each ``[MASK]`` of ``text``, all of them at once.
+    """Predict the token of each ``[MASK]`` of ``text``, all of them at once.
 
     Each mask is one token. Probabilities are over the ordinary tokens of the vocabulary.
 
@@ -46,17 +46,22 @@ def fill_masks(bundle: Bundle[SequenceModel], text: str, count: int = 5) -> Fill
     if count < 1:
         raise ConfigError(f"count must be at least 1, got {count}")
     check_texts([text], 1)
+
     if MASK not in text:
         raise DataError(f"there is no {MASK} in {text!r}", hint=f'for example "a {MASK} runs"')
+
     ids = _encode(bundle, text)
     if model.max_length is not None and len(ids) > model.max_length:
         raise DataError(
             f"a text may have {model.max_length - 1} tokens for this model, got {len(ids) - 1}"
         )
+
+    # special tokens are cut off before the softmax: a mask stands for an ordinary token
     device = next(model.parameters()).device
     with inference(model):
         logits = model(torch.tensor([ids], device=device))[0, :, SPECIAL_COUNT:]
     probabilities = logits.double().softmax(dim=-1)
+
     candidates = []
     for place in [index for index, id_ in enumerate(ids) if id_ == MASK_ID]:
         ordered, tokens = probabilities[place].sort(descending=True, stable=True)
@@ -64,6 +69,7 @@ def fill_masks(bundle: Bundle[SequenceModel], text: str, count: int = 5) -> Fill
         ids[place] = best[0]
         words = bundle.target_tokenizer.tokens(best)
         candidates.append(tuple(zip(words, ordered[:count].tolist(), strict=True)))
+
     return Filled(bundle.target_tokenizer.decode(ids[:-1]), tuple(candidates))
 
 
@@ -81,9 +87,9 @@ def _encode(bundle: Bundle[SequenceModel], text: str) -> list[int]:
 def continue_text(
     bundle: Bundle[SequenceModel], prompt: str, settings: DecodingConfig, new_tokens: int
 ) -> list[str]:
-    """``prompt`` and what may follow it, at most ``new_tokens`` tokens, the likeliest first.
+    """``prompt`` with continuations of at most ``new_tokens`` tokens, the likeliest first.
 
-    Searches as a translator does; the prompt is a prefix that is forced.
+    The searches are those of a translator; the prompt is a forced prefix.
 
     EQ: 123, 138.  Raises BundleError for a bundle of another kind, DataError for what is not
     text, ConfigError if the model cannot number so many tokens.
@@ -95,6 +101,7 @@ def continue_text(
             " decoder"
         )
     check_texts([prompt], 1)
+
     prefix = tuple(bundle.target_tokenizer.encode(prompt))
     wanted = settings.changed({"max_length": len(prefix) + new_tokens})
     device = next(model.parameters()).device

@@ -1,4 +1,4 @@
-"""What is to be translated, line by line, and what each line asks of its translation."""
+"""Requests: the lines to translate, and the constraints of each on its translation."""
 
 import dataclasses
 import logging
@@ -17,24 +17,24 @@ from pellucid.core.limits import shown
 from pellucid.core.special import SPECIAL_COUNT, UNK_ID
 
 MOST_CHARACTERS = 1 << 20
-"""Of a longer text only so many become tokens."""
+"""The most characters of a text that are tokenized."""
 _LOG = logging.getLogger("pellucid")
 
 
 @dataclasses.dataclass(frozen=True)
 class Request:
-    """A text with demands of its own, beside those of the settings."""
+    """A text with constraints of its own, beside those of the settings."""
 
     source: str
     prefix: str = ""
-    """What its translation begins with; goes before the prefix of the settings."""
+    """The forced prefix of its translation; overrides the prefix of the settings."""
     must: tuple[str, ...] = ()
-    """Words and phrases that its translation contains, with those of the settings."""
+    """Required words and phrases, in addition to those of the settings."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ReadLine:
-    """A request as the model reads it."""
+    """A request as ids."""
 
     request: Request
     source_ids: tuple[int, ...]
@@ -52,7 +52,7 @@ class ReadLine:
 def as_requests(
     lines: Sequence[str | Request], settings: DecodingConfig, first_line: int
 ) -> list[Request]:
-    """Each line with all that is asked of it. Raises DataError for what is not text."""
+    """Each line with all its constraints. Raises DataError for input that is not text."""
     requests = []
     for number, line in enumerate(lines, start=first_line):
         request = line if isinstance(line, Request) else Request(line)
@@ -68,7 +68,7 @@ def as_requests(
 
 
 def check_texts(texts: Sequence[object], first_line: int) -> None:
-    """Raise DataError, with the number of the line, for what is not a string."""
+    """Raise DataError, with the number of the line, unless every text is a string."""
     for number, text in enumerate(texts, start=first_line):
         if not isinstance(text, str):
             raise DataError(f"line {number} must be a string, got {type(text).__name__}")
@@ -77,10 +77,10 @@ def check_texts(texts: Sequence[object], first_line: int) -> None:
 def read_sources(
     sources: Sequence[str], tokenizer: Tokenizer, limit: int, line_numbers: Iterable[int]
 ) -> list[list[int]]:
-    """The ids of each line; warns where more than ``limit`` will not be read.
+    """The ids of each line; warns about lines of more than ``limit`` tokens, which will be cut.
 
-    Of a text of more than 2^20 characters only so many become tokens: all of it would take fifty
-    times its size in memory, to be cut right after.
+    Only the first 2^20 characters of a text are tokenized: a longer text would take fifty times its
+    size in memory, to be cut right after.
     """
     lines_ids = tokenizer.encode_batch([source[:MOST_CHARACTERS] for source in sources])
     for number, ids in zip(line_numbers, lines_ids, strict=False):
@@ -94,10 +94,10 @@ def read_sources(
 def read_demands(
     requests: Sequence[Request], settings: DecodingConfig, tokenizer: Tokenizer
 ) -> dict[Request, tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]]:
-    """The ids of each request's prefix, and of the phrases that its translation must hold.
+    """The ids of each request's prefix and required phrases.
 
-    Raises ConfigError if something is both asked for and banned or needs a beam that there is
-    not, DataError for a word that the model cannot say.
+    Raises ConfigError if a phrase is both required and banned or a setting excludes constraints,
+    DataError for a word that the model cannot generate.
     """
     demands = {}
     for request in dict.fromkeys(requests):
@@ -105,14 +105,17 @@ def read_demands(
             raise ConfigError(
                 "must needs a beam of its own: it goes with neither sampling nor diverse_groups"
             )
+
         if settings.repredict and (request.prefix or request.must):
             raise ConfigError(
                 "repredict says the likeliest word at every place: a line can bring it neither a"
                 " prefix nor words that must appear"
             )
+
         faults = contradicting_phrases(request.prefix, request.must, settings.banned)
         if faults:
             raise ConfigError("; ".join(faults))
+
         prefix = spell(request.prefix, "prefix", tokenizer) if request.prefix.strip() else ()
         demands[request] = (
             prefix,
@@ -122,7 +125,7 @@ def read_demands(
 
 
 def source_limit(bundle: "Translatable", settings: DecodingConfig) -> int:
-    """The most tokens of a source, without the stop, that are read."""
+    """The most tokens of a source that are read, without the stop."""
     longest = bundle.max_length
     if longest is None:
         return settings.max_source_tokens
@@ -135,7 +138,7 @@ def read_requests(
     settings: DecodingConfig,
     line_numbers: Iterable[int],
 ) -> list[ReadLine]:
-    """Each request as the model reads it. Raises as ``read_demands`` and ``read_sources`` do."""
+    """Each request as ids. Raises as ``read_demands`` and ``read_sources`` do."""
     limit = source_limit(bundle, settings)
     sources = [request.source for request in requests]
     sources_ids = read_sources(sources, bundle.source_tokenizer, limit, line_numbers)
@@ -147,13 +150,13 @@ def read_requests(
 
 
 _MOST_SPELLINGS = 1000
-"""Of one phrase: sixteen letters that can all be joined or parted have 32,768."""
+"""The most spellings of one phrase: sixteen letters that all may be pieces have 32,768."""
 _MOST_SPELLINGS_IN_ALL = 100_000
-"""Of all phrases, some ten megabytes."""
+"""The most spellings of all phrases, some ten megabytes."""
 
 
 def spell(phrase: str, what: str, tokenizer: Tokenizer) -> tuple[int, ...]:
-    """The ids of a phrase as the tokenizer cuts it. Raises DataError if it cannot be said."""
+    """The ids of a phrase. Raises DataError if it is empty or holds an unknown word."""
     ids = tuple(tokenizer.encode(phrase.strip()))
     if not ids:
         raise DataError(f"each {what} must hold a word, got {phrase!r}")
@@ -163,14 +166,16 @@ def spell(phrase: str, what: str, tokenizer: Tokenizer) -> tuple[int, ...]:
 
 
 def spell_banned(phrases: Sequence[str], tokenizer: Tokenizer) -> tuple[tuple[int, ...], ...]:
-    """Every way to say each phrase, so that a model cannot say it in other pieces.
+    """All spellings of each phrase in pieces, so that no other pieces avoid the ban.
 
-    Bytes that spell letters are not among them: no model that was trained on text writes so.
-    A phrase with an unknown word is left out, as it cannot be said. Raises DataError for a
+    Bytes that spell letters are not among them: no model that was trained on text generates them.
+    A phrase with an unknown word is left out, as it cannot be generated. Raises DataError for a
     phrase without a word.
     """
     if not all(phrase.strip() for phrase in phrases):
         raise DataError(f"each banned phrase must hold a word, got {shown(list(phrases))}")
+
+    # a dict keeps the order and drops repetitions
     spelled: dict[tuple[int, ...], None] = {}
     pieces = _pieces(tokenizer) if phrases and _cuts_words(tokenizer) else {}
     most = min(_MOST_SPELLINGS, _MOST_SPELLINGS_IN_ALL // max(1, len(phrases)))
@@ -187,7 +192,7 @@ def spell_banned(phrases: Sequence[str], tokenizer: Tokenizer) -> tuple[tuple[in
 
 
 def continuing_ids(tokenizer: Tokenizer) -> frozenset[int]:
-    """The tokens that go on with the word before them instead of beginning another."""
+    """The tokens that continue the word before them and do not begin another."""
     match tokenizer.kind:
         case "bpe" | "unigram" | "marian":
             return frozenset(
@@ -220,11 +225,12 @@ def _pieces(tokenizer: Tokenizer) -> dict[str, int]:
 def _spellings(surface: str, pieces: dict[str, int]) -> Iterator[tuple[int, ...]]:
     """Every way to cut ``surface`` into pieces, longer pieces first.
 
-    Beginnings that no piece continues to the end are left out before the search starts: following
+    Positions from which no pieces reach the end are removed before the search starts: following
     them would take time exponential in the length of the phrase.
     """
     size, longest = len(surface), max(map(len, pieces), default=0)
     steps: list[list[tuple[int, int]]] = [[] for _ in range(size)]  # (end, id) from each position
+    # from the end: ``steps[end]`` is complete when a piece that ends there is judged
     for begin in reversed(range(size)):
         for end in range(min(size, begin + longest), begin, -1):
             piece = pieces.get(surface[begin:end])
@@ -233,7 +239,7 @@ def _spellings(surface: str, pieces: dict[str, int]) -> Iterator[tuple[int, ...]
     if not steps or not steps[0]:
         return
 
-    # A stack and no recursion: a phrase may have more characters than Python allows calls.
+    # a stack instead of recursion: a phrase may have more characters than Python allows calls
     ids: list[int] = []
     waiting = [iter(steps[0])]
     while waiting:

@@ -1,4 +1,4 @@
-"""What a search gives back."""
+"""The results of a search: hypotheses and translations."""
 
 import dataclasses
 import math
@@ -9,8 +9,8 @@ from pellucid.core.errors import PellucidError
 from pellucid.core.special import STOP_ID
 
 OTHER_WAY_SHARE = 0.1
-"""A tenth of the best's probability. A beam always ends with as many hypotheses as it is wide;
-those that are less likely than this are mostly what was left over, and mean something else."""
+"""A tenth of the probability of the best. A beam always ends with as many hypotheses as it is wide;
+those less likely than this are mostly leftovers of the beam, and mean something else."""
 _MARKS = string.punctuation + "…“”„‘’«»‹›–—¡¿。、！？，．：；"
 _SHORT_FROM, _SHORT = 8, 4
 """Tokens of a source from which on a translation can be short, and how many times shorter."""
@@ -32,7 +32,7 @@ class Hypothesis:
 
 @dataclasses.dataclass(frozen=True)
 class Translation:
-    """A sentence in the target language, and how sure the model was of it."""
+    """A translation of a text, with the log-probabilities of the model."""
 
     text: str
     score: float
@@ -41,12 +41,12 @@ class Translation:
     """The target pieces, without the stop."""
     token_log_probs: tuple[float, ...]
     """log p(token | prefix, source) under the model before any penalty; the stop's comes last.
-    Empty if the settings' ``token_log_probs`` is off and the engine had none at hand."""
+    Empty if the settings' ``token_log_probs`` is off and the engine computed none."""
     n_best: tuple["Translation", ...]
     """Best first, this one included; empty in the translations it holds."""
     source: str
     token_ids: tuple[int, ...] = ()
-    """The ids of ``tokens``; empty if what translated does not tell them."""
+    """The ids of ``tokens``; empty if the translator does not return them."""
     source_tokens: tuple[str, ...] = ()
     """The pieces of the source that the model read, without the stop."""
     alignment: tuple[tuple[int, int], ...] | None = None
@@ -75,6 +75,7 @@ class Translation:
                 return part.warning
         if self.sentences:
             return None
+
         if len(self.source_tokens) >= _SHORT_FROM and _SHORT * len(self.tokens) < len(
             self.source_tokens
         ):
@@ -103,7 +104,9 @@ class Translation:
         if not self.token_log_probs:
             return []
         own = math.fsum(self.token_log_probs)
+
         found = [
+            # clipped at 709, as exp(710) is beyond a double
             (each, math.exp(min(math.fsum(each.token_log_probs) - own, 709.0)))
             for each in self.n_best
             if each.token_log_probs
@@ -116,12 +119,13 @@ class Translation:
             if ratio >= share and words not in seen:
                 seen.add(words)
                 ways.append((each, ratio))
+
         return ways
 
 
 @dataclasses.dataclass(frozen=True)
 class Alternative:
-    """A token that might come next, and where it leads."""
+    """A token that may come next, and the best translation with it."""
 
     token: str
     """As in ``Translation.tokens``; ``[STOP]`` ends the translation."""
@@ -138,7 +142,7 @@ def _words_of(text: str) -> tuple[str, ...]:
 
 
 Penalty = Callable[[int], float]
-"""From the length of a sequence, with its stop, to what its log-probability is divided by."""
+"""Maps the length of a sequence, with its stop, to the divisor of its log-probability."""
 
 
 def _repeats(tokens: Sequence[str]) -> bool:
@@ -147,6 +151,7 @@ def _repeats(tokens: Sequence[str]) -> bool:
         run = 0  # tokens in a row that are as those ``length`` before them
         for before, token in zip(tokens, tokens[length:], strict=False):
             run = run + 1 if token == before else 0
+            # the first of n repetitions matches nothing: n - 1 of them are left to count
             if run >= max((_LOOP_TIMES - 1) * length, _LOOP_TOKENS - length):
                 return True
     return False
@@ -159,11 +164,12 @@ def make_hypothesis(
 
         score = Σ log p / penalty(length)
 
-    Every search scores here, so equal tokens have equal scores. Raises PellucidError if the
-    model gave no finite number.
+    Every search computes its scores here, so equal tokens have equal scores. Raises PellucidError
+    if the model gave NaN or infinity.
     """
     assert len(ids) == len(token_log_probs) >= 1
     assert ids[-1] == STOP_ID
+    # exact, so the order in which a search summed makes no difference
     total = math.fsum(token_log_probs)
     if not math.isfinite(total):
         raise PellucidError(

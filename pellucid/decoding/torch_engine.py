@@ -1,6 +1,6 @@
-"""The engine that can do everything: our own searches over our own model.
+"""The engine that supports every setting: Pellucid's own searches over its own model.
 
-torch is imported by its first search, so that one can fall back on it without paying for it.
+The first search imports torch, so an engine that only falls back on this one does not need it.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class TorchEngine(Engine):
 
     @property
     def reason(self) -> str:
-        """Why no other engine answers."""
+        """Why no other engine was chosen."""
         return self._reason
 
     def signature(self, settings: DecodingConfig) -> str:  # noqa: ARG002  # the same for all
@@ -40,7 +40,7 @@ class TorchEngine(Engine):
         return self.name if is_wide else f"{self.name}/{self._compute_type}"
 
     def follow(self, bundle: Translatable) -> None:
-        """Nothing to do: it computes with the model itself."""
+        """Do nothing, as this engine computes with the model itself."""
 
     def search(
         self,
@@ -49,7 +49,7 @@ class TorchEngine(Engine):
         settings: DecodingConfig,
         watcher: SearchWatcher | None = None,
     ) -> list[list[Hypothesis]]:
-        """By our own searches over the model. Raises as they do."""
+        """Search with Pellucid's own searches. Raises as they do."""
         from pellucid.decoding.search.batches import search_batches
 
         return search_batches(lines, bundle, settings, watcher)

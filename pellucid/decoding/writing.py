@@ -1,4 +1,4 @@
-"""From what a search found to translations: ranked, aligned, spelled."""
+"""Turns hypotheses into translations: ranks, aligns and detokenizes them."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ def write_translations(
     bundle: Translatable,
     settings: DecodingConfig,
 ) -> list[Translation]:
-    """The n best of each line as text, the first carrying all.
+    """The best translation of each line, with all its n best.
 
     Raises ConfigError if alignment is asked of a model without attention.
     """
@@ -24,6 +24,7 @@ def write_translations(
 
         found = rank_by_coverage(lines, found, bundle, settings)
     if not settings.mbr:
+        # Bayes risk is an expectation over all candidates, so with it none is dropped yet
         found = [hypotheses[: settings.n_best] for hypotheses in found]
 
     seen = None
@@ -63,7 +64,7 @@ def write_hypothesis(line: ReadLine, hypothesis: Hypothesis, bundle: Translatabl
 
 
 def blank_translation(line: ReadLine, settings: DecodingConfig) -> Translation:
-    """The translation of a line that holds nothing."""
+    """The translation of an empty line."""
     links = () if settings.align else None
     empty = Translation(
         text="",
@@ -81,14 +82,15 @@ def blank_translation(line: ReadLine, settings: DecodingConfig) -> Translation:
 def _rank_by_risk(
     n_best: Sequence[Translation], hypotheses: Sequence[Hypothesis], settings: DecodingConfig
 ) -> list[Translation]:
-    """Highest expected utility first; of equal ones the one that the search ranked higher."""
+    """Sort by expected utility, highest first; ties keep the order of the search."""
     from pellucid.decoding.bayes_risk import expected_utilities, posterior
 
     if settings.sampling is None:
         weights = posterior(hypotheses)
-    else:  # samples stand for the distribution by being drawn from it
+    else:  # samples are weighted by being drawn from the distribution
         weights = [1.0 / len(hypotheses)] * len(hypotheses)
     utilities = expected_utilities([each.text for each in n_best], weights)
+
     rated = [
         dataclasses.replace(each, expected_utility=utility)
         for each, utility in zip(n_best, utilities, strict=True)
