@@ -1,4 +1,4 @@
-"""Where a model looked in the source while it said what it said."""
+"""Cross-attention of finished translations: alignment, coverage, unknown words replaced."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ _LOOKED_UP_TOKENS = 2048
 """Target tokens read at a time: their logits are held at once."""
 
 Look = Float[Tensor, "target source"]
-"""The weights of one sentence pair, both stops included; each row sums to one."""
+"""The attention weights of one sentence pair, both stops included; each row sums to one."""
 
 
 def looks(
@@ -36,7 +36,7 @@ def looks(
     layer: int | None,
     head: int | None,
 ) -> list[Look]:
-    """The cross-attention (EQ-89) of each (source, target), ids without stops, by a forced pass.
+    """The cross-attention (EQ-89) of each (source, target), ids without stops, by forced decoding.
 
     ``layer`` None is the last but one, or the only one: Garg et al. (2019), §4, find
     that it aligns best. ``head`` None is the mean of all. An ensemble gives the mean of its models.
@@ -45,15 +45,19 @@ def looks(
     """
     members = model.members if isinstance(model, Ensemble) else (model,)
     names = [_weights_name(member, layer) for member in members]
+
     found: dict[int, Look] = {}
     lengths = [max(len(source), len(target)) for source, target in pairs]
     for batch in token_batches(lengths, _LOOKED_UP_TOKENS):
         source = pad_sources([pairs[index][0] for index in batch], model)
         longest = max(len(pairs[index][1]) for index in batch) + 1
+        # START and the target: the row of attention that predicts token t reads token t - 1
         said = source.new_full((len(batch), longest), PAD_ID)
         for row, index in enumerate(batch):
             target = pairs[index][1]
             said[row, : len(target) + 1] = said.new_tensor([START_ID, *target])
+
+        # (sentence, target, source), the mean of all models
         mean = torch.stack(
             [
                 _watch(each, source, said, name, head)
@@ -62,7 +66,9 @@ def looks(
         ).mean(dim=0)
         for row, index in enumerate(batch):
             ours, theirs = pairs[index]
+            # without padding; the row and the column of the stops are kept
             found[index] = mean[row, : len(theirs) + 1, : len(ours) + 1].cpu()
+
     return [found[index] for index in range(len(pairs))]
 
 
@@ -115,7 +121,7 @@ Links = tuple[tuple[int, int], ...]
 
 
 def align_tokens(look: Look) -> Links:
-    """The source token that each target token looked at most, both stops left out.
+    """The source token with the most attention from each target token, without both stops.
 
     Source: Bahdanau et al. (2015), §5.2.1; Marian's ``--alignment 1`` allows the stop.
     Of equal weights the first wins.
@@ -135,14 +141,16 @@ def align_words(links: Links, source_words: Sequence[int], target_words: Sequenc
 def words_of_tokens(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
     """For each token the number of the word it belongs to, as white space separates them.
 
-    Found by decoding every prefix, so it holds for every tokenizer. A token that holds nothing
-    but a space belongs to the word that it begins.
+    Every prefix is decoded, so it works with every tokenizer. A token that holds only a space
+    belongs to the word that it begins.
     """
     words = []
     for length in range(1, len(ids) + 1):
         text = tokenizer.decode(ids[:length])
         begins = not text or text[-1].isspace()
         words.append(len(text.split()) - (0 if begins else 1))
+
+    # a token after the last word, such as a final space, belongs to that word
     last = max(0, len(tokenizer.decode(ids).split()) - 1)
     return [min(word, last) for word in words]
 
@@ -150,22 +158,23 @@ def words_of_tokens(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
 def replace_unknown(
     text: str, ids: Sequence[int], links: Links, words: Sequence[str], source_words: Sequence[int]
 ) -> str:
-    """``text`` with the aligned source word in the place of each unknown token.
+    """``text`` with each unknown token replaced by its aligned source word.
 
     Source: Luong et al. (2015), "Addressing the rare word problem", §3.3, by attention as in Jean
-    et al. (2015). Marks that cling to a word are left behind.
+    et al. (2015). Punctuation around a word is not copied.
     """
     unknown = [place for place, token in enumerate(ids) if token == UNK_ID]
     parts = text.split(SPECIAL_TOKENS[UNK_ID])
     if len(parts) != len(unknown) + 1:
-        return text  # the model said the mark itself, letter by letter: which is which is lost
+        return text  # the model spelled the mark itself: which is which is lost
+
     source_of = {target: source for source, target in links}
     found = [words[source_words[source_of[place]]] for place in unknown]
     return "".join(part + bare for part, bare in zip(parts, [*map(_bare, found), ""], strict=True))
 
 
 def _bare(word: str) -> str:
-    """Without the marks around it, unless it is made of them."""
+    """The word without punctuation around it, unless it is all punctuation."""
     letters = [place for place, character in enumerate(word) if character.isalnum()]
     return word[letters[0] : letters[-1] + 1] if letters else word
 
@@ -193,8 +202,9 @@ def rank_by_coverage(
     bundle: Translatable,
     settings: DecodingConfig,
 ) -> list[list[Hypothesis]]:
-    """Scores with the coverage of the source's words added, its stop left out; best first."""
+    """Add the coverage penalty of the source, without its stop, to each score; best first."""
     seen = look_at_lines(lines, found, bundle, settings)
+
     ranked = []
     for hypotheses, sentence_looks in zip(found, seen, strict=True):
         scored = []
@@ -202,6 +212,7 @@ def rank_by_coverage(
             penalty = float(coverage_penalty(look[:, :-1], settings.coverage_penalty))
             scored.append(dataclasses.replace(hypothesis, score=hypothesis.score + penalty))
         ranked.append(sorted(scored, key=lambda hypothesis: -hypothesis.score))
+
     return ranked
 
 
@@ -213,9 +224,10 @@ def aligned(
     bundle: Translatable,
     settings: DecodingConfig,
 ) -> Translation:
-    """``translation`` with its alignment, and with source words in the place of unknown ones."""
+    """``translation`` with its alignment, and with unknown words replaced by source words."""
     links = align_tokens(look)
     source_words = words_of_tokens(line.source_ids, bundle.source_tokenizer)
+
     if settings.align:
         target_words = words_of_tokens(hypothesis.ids, bundle.target_tokenizer)
         translation = dataclasses.replace(
@@ -223,8 +235,10 @@ def aligned(
             alignment=links,
             word_alignment=align_words(links, source_words, target_words),
         )
+
     if settings.replace_unknown and UNK_ID in hypothesis.ids:
         words = line.request.source.split()
+        # the tokenizer normalizes text, so it may count more words than the line has
         source_words = [min(word, len(words) - 1) for word in source_words]
         text = replace_unknown(translation.text, hypothesis.ids, links, words, source_words)
         translation = dataclasses.replace(translation, text=text)

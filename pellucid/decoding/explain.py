@@ -1,4 +1,4 @@
-"""A search told in full: what it considered, what it dropped and why, and whose error it was."""
+"""The full record of a search: what it considered, what it dropped and why."""
 
 import dataclasses
 import json
@@ -29,16 +29,16 @@ class SearchNode:
     """A token after a prefix that the search considered, and what became of it."""
 
     number: int
-    """Its own; 0 is the root, which has said nothing."""
+    """Its number in the tree; 0 is the root, which has no token."""
     parent: int | None
-    """The node it goes on from; None for the root."""
+    """The node that it continues; None for the root."""
     group: int
-    """The part of a diverse beam that looked at it, from 0."""
+    """The group of a diverse beam that considered it, from 0."""
     token: str
     length: int
-    """How many tokens it has said, the stop included."""
+    """The number of its tokens, the stop included."""
     rank: int | None
-    """Its place among the candidates of its group at that step, from 0; None if ruled out."""
+    """Its rank among the candidates of its group at that step, from 0; None if ruled out."""
     log_prob: float
     """log p(token | prefix, source) under the model, in nats."""
     total: float
@@ -53,12 +53,12 @@ class SearchNode:
 
 @dataclasses.dataclass(frozen=True)
 class ReferenceVerdict:
-    """What the search and the model make of a given translation."""
+    """The verdict of the search and the model on a given translation."""
 
     translation: Translation
     """The reference with the log-probability of each token."""
     verdict: Literal["found", "ruled out", "search error", "model error"]
-    """``found``: among the n best. ``ruled out``: what is asked of the translation forbids it.
+    """``found``: among the n best. ``ruled out``: a constraint or a setting excludes it.
     ``search error``: the model scores it higher than the best that was found, so the search
     missed it. ``model error``: the model scores it lower, so no search could have preferred it."""
     lost_at: int | None
@@ -75,7 +75,7 @@ class SearchTree:
     source_tokens: tuple[str, ...]
     settings: dict[str, Any]
     nodes: tuple[SearchNode, ...]
-    """In the order in which they were looked at; a node's place is its number."""
+    """In the order in which they were considered; a node's index is its number."""
     translations: tuple[Translation, ...]
     """The n best, best first."""
     ends: tuple[int, ...]
@@ -92,7 +92,7 @@ class SearchTree:
         return tuple(reversed(nodes))
 
     def to_json(self) -> str:
-        """One JSON object with the names of the fields; translations as far as they matter here."""
+        """One JSON object with the names of the fields; of translations text, score and tokens."""
         entry: dict[str, Any] = {
             "source": self.source,
             "source_tokens": self.source_tokens,
@@ -102,6 +102,7 @@ class SearchTree:
             "reference": None,
             "nodes": [vars(node) for node in self.nodes],
         }
+
         if self.reference is not None:
             entry["reference"] = {
                 **_figures(self.reference.translation),
@@ -131,8 +132,8 @@ def explain_search(
 ) -> SearchTree:
     """Search for the translation of one text and keep the tree.
 
-    With a ``reference``, say whether the search or the model is to blame if it was not found.
-    The search is the open one, which by law gives what the fast one gives.
+    With a ``reference`` that was not found, the verdict names the search or the model as the cause.
+    The search is the general one, which a law holds to the results of the fast one.
 
     Raises ConfigError for sampling and repredict, which have no tree, DataError for a source
     without a word, what the watcher raises, and as ``translate``.
@@ -144,18 +145,22 @@ def explain_search(
     ):
         if is_asked:
             raise ConfigError(f"{name} drops nothing, so there is no search to explain")
+
     bundle = translator.bundle
     [line] = read_requests(as_requests([source], settings, 1), bundle, settings, [1])
     if line.is_blank:
         raise DataError("a search needs a source that holds a word, got none")
+
     recorder = _Recorder(bundle.target_tokenizer, settings)
     with inference(bundle.model):
         demands = make_demands([line], bundle, settings)
         hypotheses = _search(bundle, line, settings, demands, recorder, watcher)
+
     translations = tuple(write_hypothesis(line, each, bundle) for each in hypotheses)
     verdict = None
     if reference is not None:
         verdict = _judge(bundle, line, reference, hypotheses, recorder)
+
     return SearchTree(
         source=line.request.source,
         source_tokens=translations[0].source_tokens,
@@ -168,7 +173,7 @@ def explain_search(
 
 
 def _plain(settings: DecodingConfig) -> dict[str, Any]:
-    """The settings as JSON can hold them, which knows no infinity."""
+    """The settings as JSON values; infinity, which JSON lacks, becomes a string."""
     table = settings.to_table()
     infinite = {name: str(value) for name, value in table.items() if value == math.inf}
     return table | infinite
@@ -194,13 +199,13 @@ def _search(
 
 
 class _Recorder:
-    """Turns what an open search tells of its one sentence into nodes."""
+    """A listener of the general search that records its one sentence as nodes."""
 
     def __init__(self, tokenizer: Tokenizer, settings: DecodingConfig) -> None:
         root = SearchNode(0, None, 0, "", 0, None, 0.0, 0.0, None, "goes on", "")
         self.nodes = [root]
         self.number_of: dict[tuple[int, ...], int] = {(): 0}
-        """By what was said; of several groups that said it, the one that got furthest."""
+        """Keyed by tokens; of several groups with the same tokens the one that got furthest."""
         self._tokenizer = tokenizer
         self.penalty = settings.penalty
         self._beam = settings.beam_size // settings.diverse_groups
@@ -208,7 +213,8 @@ class _Recorder:
         """From (group, number in the group) to the number in the tree."""
 
     def looked_ahead(self, sentence: int, group: int, step: Outlook) -> None:
-        """Note what the model would have said had the rules not left it out."""
+        """Record the likeliest tokens of the model that the rules exclude."""
+        # before the rules, as the model alone would rank the tokens
         log_probs = step.logits.double().log_softmax(dim=-1)
         count = min(self._beam, log_probs.shape[-1])
         for node, row, allowed in zip(step.live, log_probs, step.allowed, strict=True):
@@ -219,7 +225,7 @@ class _Recorder:
                     self._add(group, node, token, value, "ruled out", reason)
 
     def considered(self, sentence: int, group: int, candidates: Sequence[Candidate]) -> None:
-        """Note each candidate with its fate."""
+        """Record each candidate with its verdict."""
         del sentence  # there is one
         for rank, candidate in enumerate(candidates):
             node = candidate.node
@@ -243,7 +249,7 @@ class _Recorder:
             self._remember(node.ids, number)
 
     def left(self, sentence: int, group: int, live: Sequence[Node], reason: str) -> None:
-        """Note which nodes went no further."""
+        """Record which nodes were live when the search ended."""
         del sentence
         for node in live:
             number = self._numbers[group, node.number]
@@ -290,11 +296,14 @@ def _judge(
     ids = tuple(bundle.target_tokenizer.encode(reference))
     with inference(bundle.model):
         [scored] = score_ids(bundle.model, [line.source_ids], [ids], recorder.penalty)
+
     translation = dataclasses.replace(write_hypothesis(line, scored, bundle), text=reference)
+
     lost_at, because, is_ruled_out = _lost(ids, recorder)
     verdict: Literal["found", "ruled out", "search error", "model error"]
     if any(each.ids == ids for each in hypotheses):
         return ReferenceVerdict(translation, "found", None, "")
+
     if is_ruled_out:
         verdict = "ruled out"
     elif scored.score > hypotheses[0].score:
@@ -305,8 +314,9 @@ def _judge(
 
 
 def _lost(ids: tuple[int, ...], recorder: _Recorder) -> tuple[int | None, str, bool]:
-    """Where the search parted from these ids, why, and whether a rule made it."""
+    """The first of these ids that the search did not follow, why, and whether by a rule."""
     said = (*ids, STOP_ID)
+
     for place in range(len(said)):
         number = recorder.number_of.get(said[: place + 1])
         if number is None:

@@ -1,7 +1,7 @@
-"""Lines that hold several sentences: translated one by one, and joined to one line again.
+"""Lines of several sentences: split, translated one by one and joined again.
 
-A model that was trained on single sentences translates the first sentence of a line and leaves out
-the others, or invents one sentence for all of them.
+A model that was trained on single sentences translates the first sentence of a line and drops the
+others, or generates one sentence for all of them.
 """
 
 import dataclasses
@@ -17,16 +17,16 @@ from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
 
 _Item = TypeVar("_Item")
 SHARE_KEY = "several_sentences"
-"""Where a bundle's manifest has the share of its training lines that hold several sentences."""
+"""The manifest's key for the share of training lines that hold several sentences."""
 _MOST_SEVERAL = 0.1
 """A model that has seen more such lines can translate them whole. Of the lines of Multi30k 0%, of
 Tatoeba 1%, of Europarl, whose lines are called sentences, 8% hold several."""
 
 
 def knows_single_sentences(manifest: Mapping[str, Any]) -> bool:
-    """Whether a model was trained on lines of single sentences, as its bundle's manifest tells.
+    """Whether a model was trained on lines of single sentences, by its bundle's manifest.
 
-    Bundles from before this was written down, and imported ones, are taken to be.
+    True for bundles without the entry, such as older and imported ones.
     """
     share = manifest.get(SHARE_KEY)
     return not isinstance(share, int | float) or share <= _MOST_SEVERAL
@@ -44,18 +44,19 @@ class SplitLine:
     def of(cls, request: Request, language: str | None) -> "SplitLine":
         """Split by the rules of a language; None does not split.
 
-        What a request asks of its whole translation cannot be asked of its sentences, so a line
-        with a prefix or required phrases stays whole; so does one that is too long to be read.
+        Constraints hold for the whole translation and not for its sentences, so a line with a
+        prefix or required phrases stays whole; so does one that is too long to be read.
         """
         is_too_long = len(request.source) > MOST_CHARACTERS
         if language is None or request.prefix or request.must or is_too_long:
             return cls(request, ())
+
         sentences = split_sentences(request.source, language)
         return cls(request, tuple(sentences) if len(sentences) > 1 else ())
 
     @property
     def requests(self) -> list[Request]:
-        """What is translated."""
+        """The requests to translate."""
         if not self.sentences:
             return [self.request]
         return [Request(sentence.text) for sentence in self.sentences]
@@ -67,11 +68,14 @@ class SplitLine:
         """
         if not self.sentences:
             return found[0]
+
         count = max(len(each.n_best) for each in found)
         ranked = [
+            # a sentence with fewer hypotheses repeats its last one
             [(each.n_best or (each,))[min(k, len(each.n_best) - 1)] for each in found]
             for k in range(count)
         ]
+
         n_best = [self._join(each) for each in ranked]
         return dataclasses.replace(
             n_best[0] if n_best else self._join(found), n_best=tuple(n_best), sentences=tuple(found)
@@ -90,6 +94,7 @@ class SplitLine:
         source_words = [_word_at(self.request.source, each.start) for each in self.sentences]
         target_words = [_word_at(text, start) for start in starts]
         utilities = [part.expected_utility for part in parts if part.expected_utility is not None]
+
         return Translation(
             text=text,
             score=sum(part.score for part in parts),
@@ -110,10 +115,10 @@ class SplitLine:
         )
 
     def _space(self, number: int, left: str, right: str) -> str:
-        """What stands between two translations: what stood between their sentences.
+        """The text between two translations: that between their source sentences.
 
-        But where one of the two scripts is written without spaces and the other is not, that of
-        the translation decides.
+        Where one of the two languages is written without spaces, the script of the translation
+        decides.
         """
         between = self.sentences[number - 1].after + self.sentences[number].before
         if not left or not right:
@@ -129,7 +134,7 @@ def _is_wide(character: str) -> bool:
 
 
 def _offsets(counts: Iterator[int]) -> list[int]:
-    """Where each part begins if a stop stands between two."""
+    """The index of the first token of each part, with a stop between two parts."""
     offsets, total = [], 0
     for count in counts:
         offsets.append(total)
@@ -158,6 +163,7 @@ def _shifted(
     if any(each is None for each in links):
         return None
     return tuple(
+        # two links may become one, as a word can span the border of two sentences
         dict.fromkeys(
             (source + first, target + second)
             for each, first, second in zip(links, sources, targets, strict=True)
