@@ -697,7 +697,9 @@ def main() -> int:
     for name, path, chosen, count in samples(options.area or [BY_HAND, *AREAS], options.all):
         if options.only and path.stem not in options.only:
             continue
-        content = content_hash(path, "".join(each.after for each in chosen if each.test))
+        content = content_hash(
+            path, "".join(each.after + each.test for each in chosen if each.test)
+        )
         result = FileResult(name, path.as_posix(), content, count, chosen)
         results.append(result)
         if options.only or not result.take(known):

@@ -122,7 +122,9 @@ def summaries(files: list[dict[str, Any]], key: str) -> dict[str, dict[str, Any]
         for mutant in each["tried"]:
             grouped[mutant["kind"] if key == "kind" else each["area"]].append(mutant)
     found = {name: counted(grouped[name]) for name in sorted(grouped)}
-    found["all"] = counted([mutant for each in files for mutant in each["tried"]])
+    # The breaks made by hand were chosen, so they are no part of the sample.
+    sampled = [each for each in files if each["area"] != "by hand"]
+    found["all"] = counted([mutant for each in sampled for mutant in each["tried"]])
     return found
 
 
@@ -203,7 +205,8 @@ def page(result: dict[str, Any]) -> str:
         f" place: the tests notice **{everything['percent']}%** of those that can be noticed"
         f" ({_range(everything['percent_interval'])}), and the tests that belong to the broken"
         f" equation or part notice **{everything['percent_by_own']}%**"
-        f" ({_range(everything['percent_by_own_interval'])}).",
+        f" ({_range(everything['percent_by_own_interval'])}). The breaks made by hand"
+        " (`scripts/breaks.toml`) are counted apart.",
         "",
         "Every mutant of an area has the same chance to be in the sample, and the same are chosen"
         " every time. A mutant is given tests for about 60 seconds, so the shares are lower bounds."

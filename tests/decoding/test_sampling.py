@@ -47,6 +47,16 @@ def test_the_likeliest_is_never_cut(cuts):
     assert draws([0.0, 0.5, 0.9999], **cuts) == [1, 1, 1]
 
 
+@pytest.mark.by_hand
+@pytest.mark.parametrize(("temperature", "border"), [(2.0, 2 / 3), (1.0, 0.8), (0.5, 16 / 17)])
+def test_a_higher_temperature_evens_the_shares_out(temperature: float, border: float):
+    """0.8 and 0.2: roots are 2 to 1, squares are 16 to 1."""
+    log_probs = torch.tensor([0.8, 0.2]).log().expand(2, 2)
+    chance = torch.tensor([border - 0.01, border + 0.01])
+    drawn = draw_tokens(log_probs, chance, SamplingConfig(temperature=temperature))
+    assert drawn.tolist() == [0, 1]
+
+
 def test_what_is_ruled_out_is_never_drawn():
     log_probs = torch.tensor([[-math.inf, math.log(0.5), -math.inf]])
     assert draw_tokens(log_probs, torch.tensor([1.0]), SamplingConfig()).tolist() == [1]

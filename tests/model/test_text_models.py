@@ -201,6 +201,14 @@ def test_noise_words_come_as_often_as_the_noise_distribution_says():
     torch.testing.assert_close(shares.double(), expected.double(), rtol=0, atol=0.01)
 
 
+def test_the_last_word_of_the_vocabulary_is_noise_like_any_other():
+    model = skipgram()
+    model.count([torch.tensor([4, VOCABULARY - 1])])
+    drawn = torch.cat([model.train()._noise()[0] for _ in range(20)])
+    shares = torch.bincount(drawn, minlength=VOCABULARY) / len(drawn)
+    assert shares[[4, VOCABULARY - 1]].tolist() == pytest.approx([0.5, 0.5], abs=0.05)
+
+
 def test_frequent_words_are_thinned_out_before_neighbors_are_taken():
     """A word of share f stays with √(t / f): 10% for f = 1, t = 0.01; what stays moves together."""
     model = skipgram(subsample=0.01).train()
