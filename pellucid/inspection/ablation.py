@@ -161,7 +161,7 @@ def _measure(
     """BLEU in percent, and the mean loss per reference token in nats."""
     bundle = Bundle(model, opened.source_tokenizer, opened.target_tokenizer, {}, {})
     translator = Translator(bundle, opened.translator.settings)
-    settings = translator.settings.best_alone()  # n-best lists would only cost time
+    settings = translator.settings.best_alone()  # only the first translation is scored
     hypotheses = [each.text for each in translator.translate(list(sources), settings)]
 
     log_probs = [

@@ -1,4 +1,4 @@
-"""From translations to what a client is given."""
+"""Builds answers: from translations of sentences to answers for sentences and for whole texts."""
 
 import math
 from collections.abc import Sequence
@@ -11,14 +11,16 @@ from pellucid.serve.schema import Candidate, OtherWay, SentenceAnswer, TextAnswe
 def answer_sentence(
     sentence: ReadSentence, translation: Translation | None, request: TranslateRequest
 ) -> SentenceAnswer:
-    """One sentence; without a translation it had no word to translate."""
+    """The answer for one sentence; ``translation`` is None for a blank one."""
     text = "" if translation is None else translation.text
     tokens = [] if translation is None else list(translation.tokens)
+
     n_best = alternatives = None
     if request.n_best is not None:
         several = () if translation is None else translation.n_best
         n_best = [Candidate(text=each.text, score=each.score) for each in several]
         n_best = n_best or [Candidate(text=text, score=0.0)]
+
     if request.alternatives:
         ways = [] if translation is None else translation.other_ways(request.alternatives_share)
         alternatives = [
@@ -43,7 +45,7 @@ def answer_sentence(
 
 
 def answer_text(sentences: Sequence[SentenceAnswer], request: TranslateRequest) -> TextAnswer:
-    """A text from its sentences, with the white space that stood between them."""
+    """The answer for a text: its sentences joined by the white space of the source."""
     n_best = _joined_candidates(sentences) if request.n_best is not None else None
     alternatives = None
     if request.alternatives:
@@ -66,11 +68,11 @@ def answer_text(sentences: Sequence[SentenceAnswer], request: TranslateRequest) 
 
 
 def confidences_of(translation: Translation | None) -> list[float]:
-    """p(token | those before it, source) of each token, the stop left out."""
+    """p(token | earlier tokens, source) of each token, without the stop."""
     if translation is None:
         return []
     log_probs = translation.token_log_probs[: len(translation.tokens)]
-    return [math.exp(min(value, 0.0)) for value in log_probs]
+    return [math.exp(min(value, 0.0)) for value in log_probs]  # rounding may give log p above 0
 
 
 def _alignment(translation: Translation | None) -> list[tuple[int, int]]:
@@ -91,9 +93,9 @@ def _joined_alignment(sentences: Sequence[SentenceAnswer]) -> list[tuple[int, in
 
 
 def _other_ways(sentences: Sequence[SentenceAnswer]) -> list[str]:
-    """Other ways to say a text, likeliest first: each with one sentence said otherwise.
+    """Alternative translations of a text, likeliest first; each changes one sentence.
 
-    The other sentences stay as they are, so the share of that sentence is that of the whole text.
+    The other sentences stay the same, so the share of the changed sentence is that of the text.
     """
     pieces = [f"{each.before}{each.text}{each.after}" for each in sentences]
     found = []
@@ -105,7 +107,7 @@ def _other_ways(sentences: Sequence[SentenceAnswer]) -> list[str]:
 
 
 def _joined_candidates(sentences: Sequence[SentenceAnswer]) -> list[Candidate]:
-    """The k-th of each sentence in a row; one that has fewer gives its last."""
+    """The k-th candidates of all sentences joined; a sentence with fewer uses its last one."""
     count = max((len(each.n_best or ()) for each in sentences), default=0)
     found = []
     for rank in range(count):

@@ -1,23 +1,23 @@
-"""Why a request was not done: each has a status of its own and says no more than it may."""
+"""The errors of the service, each with its HTTP status; their messages may be shown to clients."""
 
 from pellucid.core.errors import PellucidError
 from pellucid.serve.strict_json import Fault, bounded
 
 _MOST_FAULTS = 20
-"""How many faults of one request are listed; the others are counted."""
+"""The most faults of one request that are listed; the others are counted."""
 
 
 class ServiceError(PellucidError):
-    """A request that was not done; ``str()`` of it may be shown to whoever asked."""
+    """A request that failed; its message may be shown to the client."""
 
     status = 500
     title = "Internal error"
     retry_after: int | None = None
-    """Seconds after which another attempt makes sense."""
+    """Seconds after which the client should try again."""
 
 
 class InvalidError(ServiceError):
-    """The request is well formed, and asks for what cannot be."""
+    """The request is well formed, but its values are invalid."""
 
     status = 422
     title = "Invalid request"
@@ -45,7 +45,7 @@ class UnknownPlaceError(ServiceError):
 
 
 class OverloadedError(ServiceError):
-    """More requests wait than may wait."""
+    """Too many requests wait already."""
 
     status = 429
     title = "Too many requests"
@@ -68,7 +68,7 @@ class DeadlineError(ServiceError):
 
 
 class EngineError(ServiceError):
-    """The model failed on this text, or gave what is no number."""
+    """The model failed on this text, or computed NaN or infinity."""
 
     status = 500
     title = "Internal error"

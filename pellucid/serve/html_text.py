@@ -1,4 +1,4 @@
-"""HTML in, its text out for translation, and the translations back between the same tags."""
+"""Extracts text from HTML for translation, and puts the translations between the same tags."""
 
 import dataclasses
 import html
@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from html.parser import HTMLParser
 
 _BLANKS = " \t\r\n\f"
-"""What HTML calls white space; a no-break space is text."""
+"""White space as HTML defines it; a no-break space is text."""
 _LINE_END = re.compile(rf"[{_BLANKS}]*[\r\n][{_BLANKS}]*")
 _KEPT = frozenset(("script", "style", "code"))
-"""Elements whose text is not language."""
+"""Elements whose content is not translated."""
 _KEEPS_LINES = frozenset(("pre", "textarea"))
 _VOID = frozenset(
     (
@@ -18,20 +18,20 @@ _VOID = frozenset(
         *("input", "link", "meta", "param", "source", "track", "wbr"),
     )
 )
-"""Elements that have no end tag, and hold nothing."""
+"""Elements without content and end tag."""
 
 
 @dataclasses.dataclass(frozen=True)
 class HtmlText:
-    """A document or part of one: markup and texts in turn, markup first and last."""
+    """A document or part of one: markup and texts alternate, starting and ending with markup."""
 
     markup: tuple[str, ...]
     """As it was written: tags, comments, and white space around texts."""
     texts: tuple[str, ...]
-    """What a reader sees, entities resolved; one fewer than ``markup``."""
+    """The visible texts with entities resolved; one fewer than ``markup``."""
 
     def with_texts(self, texts: Sequence[str]) -> str:
-        """The same markup around other texts, which become text and nothing else."""
+        """The same markup around other texts, which are escaped."""
         pieces = [self.markup[0]]
         for text, after in zip(texts, self.markup[1:], strict=True):
             pieces += [html.escape(text, quote=False), after]
@@ -39,11 +39,11 @@ class HtmlText:
 
 
 def read_html(source: str) -> HtmlText:
-    """Take HTML apart. Every tag begins a new text.
+    """Split HTML into markup and texts. Every tag begins a new text.
 
     Text inside script, style and code and below ``translate="no"`` belongs to the markup, and so
-    does text without a letter or digit. As in a browser a line end is a space, unless it is inside
-    pre or textarea. What begins like a tag and never ends is text.
+    does text without a letter or digit. As in a browser, a line end is a space unless it is inside
+    pre or textarea. A tag that never ends is text.
     """
     reader = _Reader()
     reader.feed(source)
@@ -52,25 +52,26 @@ def read_html(source: str) -> HtmlText:
 
 
 class _Reader(HTMLParser):
-    """The parser of the standard library, which reports each tag as it was written."""
+    """The parser of the standard library, with each tag kept as written."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.markup: list[str] = []
         self.texts: list[str] = []
         self.open_markup = ""
-        """Behind the last text."""
+        """The markup after the last text."""
         self._text = ""
-        """Since the last tag; the parser reports it in parts."""
+        """The text since the last tag; the parser reports it in parts."""
         self._kept: list[str] = []
-        """Open elements from the outermost one whose text is kept, if there is one."""
+        """Open elements, from the outermost one that is not translated."""
         self._lines: list[str] = []
         """Open elements that keep line ends."""
 
     def finish(self) -> None:
-        """Take what is left when the document ends, maybe inside a tag.
+        """Handle the rest of a document that may end inside a tag.
 
-        ``close`` would try each ``<`` in it as the start of a tag, in quadratic time.
+        Replaces ``HTMLParser.close``, which tries each ``<`` in the rest as the start of a tag and
+        takes quadratic time.
         """
         left, self.rawdata = self.rawdata, ""
         self.handle_data(left if self.cdata_elem else html.unescape(left))
@@ -94,13 +95,13 @@ class _Reader(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         self._add_markup(f"</{tag}>")
         for opened in (self._kept, self._lines):
-            if tag in opened:  # elements inside that were never closed end with it
+            if tag in opened:  # it also ends the elements inside that were never closed
                 del opened[len(opened) - 1 - opened[::-1].index(tag) :]
 
     def handle_data(self, data: str) -> None:
         if self.cdata_elem is None:
             self._text += data
-        else:  # in a script or a style entities mean nothing
+        else:  # script and style have no entities
             self._add_markup(data)
 
     def handle_comment(self, data: str) -> None:
@@ -117,12 +118,13 @@ class _Reader(HTMLParser):
         self._add_markup(f"<?{data}>")
 
     def _add_markup(self, markup: str) -> None:
-        """The text before this is complete."""
+        """Finish the text before this markup, and keep both."""
         text, self._text = self._text, ""
         words = text.strip(_BLANKS)
         if self._kept or not any(map(str.isalnum, words)):
             self.open_markup += html.escape(text, quote=False) + markup
             return
+
         start = text.index(words)
         self.markup.append(self.open_markup + text[:start])
         self.texts.append(words if self._lines else _LINE_END.sub(" ", words))

@@ -1,4 +1,4 @@
-"""Looking inside a model for a client: a bounded part of a capture, as plain numbers."""
+"""Inspections for clients: a bounded part of a capture as JSON, and walks through the model."""
 
 import json
 import math
@@ -23,21 +23,22 @@ from pellucid.serve.strict_json import Fault
 _DIGITS = 6
 """Significant digits of a number in an answer; float32 holds about 7."""
 _WALK_BYTES = 1_500_000
-"""For the matrices of a walk on the page, which travels; a file has room for more."""
+"""Bytes of the matrices of a walk on the page, which is downloaded; a file may be larger."""
 
 
 def look_inside(
     model: LoadedModel, request: InspectRequest, limits: Limits, watcher: SearchWatcher
 ) -> str:
-    """The answer to a request, as JSON.
+    """The intermediates that a request names, as JSON.
 
-    Raises UnknownPlaceError if a name matches nothing, InvalidError if a side is too long or more
-    would be told than may be, and what the watcher raises.
+    Raises UnknownPlaceError if a name matches nothing, InvalidError if a side is too long or the
+    answer would have too many values, and what the watcher raises.
     """
     _check_tokens(model, request, limits)
+
     inside = open_model(model.bundle, watcher)
     try:
-        select(parts_of(inside.model.config), request.only)  # before anything is translated
+        select(parts_of(inside.model.config), request.only)  # a wrong name fails before translating
         sentence = read_sentence(inside, request.text, request.target)
         capture = capture_of(inside, sentence, request.only)
     except ConfigError as error:
@@ -50,6 +51,7 @@ def look_inside(
     if count > limits.max_inspect_values:
         rule = f"must ask for at most {limits.max_inspect_values} numbers, got {count}"
         raise InvalidError([Fault("only", rule, "")])
+
     answer = _answer(model, capture, names, inside.before_pass)
 
     return json.dumps(answer, ensure_ascii=False, allow_nan=False)
@@ -58,7 +60,7 @@ def look_inside(
 def walk_through(
     model: LoadedModel, request: WalkRequest, limits: Limits, watcher: SearchWatcher
 ) -> str:
-    """A sentence's walk through the model: data for the page, or a whole report as HTML.
+    """A walk of one sentence through the model: data for the page, or a whole report as HTML.
 
     Raises InvalidError if a side is too long, and what the watcher raises.
     """
@@ -71,11 +73,16 @@ def walk_through(
 
     capture = capture_of(inside, sentence, ("*",))
     views = look_around(inside, capture, with_search=request.target is None)
+
+    # Between two long steps the watcher may cancel the work or let short sentences run.
     inside.before_pass()
+
     is_file = request.format == "html"
     budget = BUDGET if is_file else _WALK_BYTES
     content = report_content(capture, inside.model, views, budget=budget)
+
     inside.before_pass()
+
     if is_file:
         return render_page(content)
 
@@ -88,6 +95,7 @@ def _check_tokens(
     sides = [("text", request.text, model.bundle.source_tokenizer)]
     if request.target is not None:
         sides.append(("target", request.target, model.bundle.target_tokenizer))
+
     faults = []
     for field, text, tokenizer in sides:
         count = len(tokenizer.encode(text))
@@ -99,7 +107,7 @@ def _check_tokens(
 
 
 def _without_twins(names: list[str]) -> list[str]:
-    """Heads one by one are left out where all of them are there in one tensor."""
+    """The names without single heads whose tensor of all heads is named too."""
     whole = {name.rpartition(".")[0] + ":" + name.rpartition(".")[2] for name in names}
 
     def is_told(name: str) -> bool:
@@ -149,5 +157,5 @@ def _plain(values: Any) -> Any:
 
 
 def _rounded(value: float) -> float | None:
-    """JSON knows no infinity: a score that a mask has ruled out is null."""
+    """The value with six digits; None (null) for a masked score, as JSON has no infinity."""
     return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None

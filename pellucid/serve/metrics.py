@@ -1,4 +1,4 @@
-"""What can be counted about a running server; no label holds anything a client wrote."""
+"""Prometheus metrics of a running server; no label contains text of a client."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ _SENTENCES = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 class Metrics:
-    """The figures of one worker process, or of all where they share a folder."""
+    """The metrics of one worker process, or of all workers if they share a folder."""
 
     def __init__(self) -> None:
         registry = CollectorRegistry()
@@ -60,10 +60,12 @@ class Metrics:
         )
 
     def text(self) -> bytes:
-        """All figures in Prometheus' text format."""
+        """All metrics in Prometheus' text format."""
         folder = os.environ.get(SHARED_FIGURES)
         if folder is None or not Path(folder).is_dir():
             return generate_latest(self._registry)
+
+        # Each process writes its figures to files in the folder; the collector adds them up.
         shared = CollectorRegistry()
         MultiProcessCollector(shared)  # type: ignore[no-untyped-call]
         return generate_latest(shared)

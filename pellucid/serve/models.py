@@ -1,4 +1,4 @@
-"""The models that are served: opened, named, and put in place of each other."""
+"""The models that are served: how they are named, loaded and described to clients."""
 
 import dataclasses
 import itertools
@@ -18,7 +18,7 @@ from pellucid.text.languages import languages_of
 
 @dataclasses.dataclass(frozen=True)
 class ModelPlace:
-    """Which bundle or run folder to serve, under which name."""
+    """A bundle or run folder to serve, and its name."""
 
     name: str
     path: Path
@@ -29,7 +29,7 @@ class ModelPlace:
 
 
 class LoadedModel:
-    """A model in memory: it cuts text, and translates sentences that are searched alike."""
+    """A model in memory: tokenizes text, and translates sentences with equal search settings."""
 
     def __init__(self, place: ModelPlace, translator: Translator, bundle: Bundle) -> None:
         self.place = place
@@ -45,13 +45,13 @@ class LoadedModel:
         return self.bundle.config.kind != "rnn"
 
     def source_limit(self, limits_tokens: int) -> int:
-        """Tokens of a sentence that are read at most, the stop not counted."""
+        """The most tokens of a sentence that are read, without the stop."""
         most = self.bundle.max_length
         limit = min(self.settings.max_source_tokens, limits_tokens)
         return limit if most is None else min(limit, most - 1)
 
     def target_limit(self, limits_tokens: int) -> int:
-        """Tokens of a translation at most, the stop not counted."""
+        """The most tokens of a translation, without the stop."""
         most = self.bundle.max_length
         return limits_tokens if most is None else min(limits_tokens, most - 1)
 
@@ -60,7 +60,7 @@ class LoadedModel:
         return self.bundle.source_tokenizer.encode_batch(texts)
 
     def source_tokens(self, ids: list[int]) -> list[str]:
-        """The pieces behind ids, as people may look at them."""
+        """The tokens of ids, as text for people."""
         return self.bundle.source_tokenizer.tokens(ids)
 
     def translate(
@@ -70,7 +70,7 @@ class LoadedModel:
         return self.translator.translate(texts, settings, split=False, watcher=watcher)
 
     def entry(self, max_source_tokens: int) -> ModelEntry:
-        """What clients get to know of it."""
+        """The description of this model in ``GET /v1/models``."""
         bundle = self.bundle
         return ModelEntry(
             name=self.place.name,
@@ -93,21 +93,27 @@ def open_model(place: ModelPlace) -> LoadedModel:
     """Read a bundle. Raises what ``pellucid.load`` raises."""
     bundle, settings, engine = load_parts(place.path, place.engine, compute_type=place.compute_type)
     model = LoadedModel(place, Translator(bundle, settings, engine), bundle)
-    bundle.model  # noqa: B018  # read now: who looks inside must not wait for it
-    model.translate(["a"], model.settings.having(beam_size=1, max_length=1))  # warms the kernels
+    bundle.model  # noqa: B018  # loads the weights now: the first inspection must not wait
+    # The first pass is slow, as kernels are chosen and memory is allocated: not for a client.
+    model.translate(["a"], model.settings.having(beam_size=1, max_length=1))
     return model
 
 
 def name_places(specifications: list[str]) -> list[tuple[str, Path]]:
-    """``NAME=PATH`` or ``PATH``, whose last part is the name; equal names get a number."""
+    """Names and paths from ``NAME=PATH`` or ``PATH``; the default name is the folder's.
+
+    Of equal names the later ones get a number.
+    """
     found: list[tuple[str, Path]] = []
     taken: set[str] = set()
     for specification in specifications:
         name, separator, rest = specification.partition("=")
         path = Path(rest if separator else specification)
         stem = name if separator else (path.resolve().name or "model")
+        # A bundle of a run is RUN/bundles/STEP: the run's name says more than the step.
         if not separator and path.resolve().parent.name == "bundles":
             stem = path.resolve().parent.parent.name
+
         unique = next(
             each
             for each in itertools.chain([stem], (f"{stem}-{n}" for n in itertools.count(2)))

@@ -1,6 +1,6 @@
-"""Answers written without the application: while it starts, and to what never reaches it.
+"""Answers written as bytes: while the application starts, and for requests that never reach it.
 
-Imports the standard library only, as the server's first answers must not wait for anything else.
+Imports only the standard library, because the first answers must not wait for other imports.
 """
 
 import json
@@ -11,9 +11,9 @@ CONTENT_TYPE = "application/problem+json"
 def problem_bytes(
     status: int, title: str, detail: str, *, retry_after: int | None = None, has_body: bool = True
 ) -> bytes:
-    """A whole HTTP/1.1 answer with a problem (RFC 9457), after which the connection is closed.
+    """A complete HTTP/1.1 response with a problem (RFC 9457), which closes the connection.
 
-    ``error`` is what clients of LibreTranslate read. ``has_body`` is False in answer to HEAD.
+    The field ``error`` is for clients of LibreTranslate. ``has_body`` is False in response to HEAD.
     """
     problem = {
         "type": "about:blank",
@@ -23,8 +23,10 @@ def problem_bytes(
         "request_id": "-",
         "error": detail,
     }
+
     body = json.dumps(problem).encode()
     retry = "" if retry_after is None else f"retry-after: {retry_after}\r\n"
+
     head = (
         f"HTTP/1.1 {status} {title}\r\ncontent-type: {CONTENT_TYPE}\r\n"
         f"content-length: {len(body)}\r\n{retry}x-content-type-options: nosniff\r\n"

@@ -1,4 +1,4 @@
-"""One worker process: it listens, reads its models, answers, and stops in good order."""
+"""One worker process: it loads its models, serves requests, reloads on SIGHUP and shuts down."""
 
 import asyncio
 import contextlib
@@ -29,32 +29,33 @@ from pellucid.serve.starting import Starting
 _LOG = logging.getLogger("pellucid.serve")
 
 BACKLOG = 2048
-"""Connections that the kernel holds until somebody accepts them."""
+"""Connections that the kernel queues until a worker accepts them."""
 _ACCEPTED_AT_ONCE = 64
-"""Connections accepted in one turn of the event loop; between two turns it may have to wait for
-Python's global lock, so that with one a turn, hundreds a second, overload stays in the backlog
-where nobody answers it. asyncio takes this number out of ``backlog``."""
+"""Connections accepted in one turn of the event loop. Between two turns the loop may wait for
+Python's global lock: with one connection per turn, at hundreds per second, overload would stay in
+the backlog, where nobody answers it. asyncio takes this number from its parameter ``backlog``."""
 _ACCEPTED_AT_ONCE_BY_EACH = 4
-"""The same where several processes share a socket: the fewer, the more evenly they share."""
+"""The same with several processes on one socket: the fewer, the more evenly they share the load."""
 _TURN_SECONDS = 0.02
+"""Pause between two looks at the requests that are still running, while the worker stops."""
 _LAST_TURNS = 50
-"""For requests that were cut off when the grace was over."""
+"""Pauses granted to requests that are cut off when the grace period is over."""
 _SWITCH_SECONDS = 0.001
-"""How long the thread that translates may hold up the one that answers; 0.005 is Python's own."""
+"""How long the thread that translates may block the one that answers; Python's default is 0.005."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ServerPlan:
-    """Everything that a worker process has to know."""
+    """The settings of a worker process."""
 
     places: Sequence[ModelPlace]
     limits: Limits
     policy: Policy
     batch_wait_seconds: float = 0.005
     workers: int = 1
-    """Processes that share the socket, this one among them."""
+    """The number of processes that share the socket."""
     threads: int | None = None
-    """Of one operation of torch; None leaves the number to torch."""
+    """Threads of one torch operation; None leaves the number to torch."""
 
 
 def run_worker(
@@ -65,12 +66,12 @@ def run_worker(
     starting: Starting | None = None,
     lifeline: int | None = None,
 ) -> None:
-    """Answer requests until SIGTERM or SIGINT; ``ready`` is called when connections are accepted.
+    """Answer requests until SIGTERM or SIGINT; call ``ready`` once connections are accepted.
 
-    ``starting`` answers until then. The first signal lets accepted requests end, a second one ends
-    the process. SIGHUP reads the models again. ``lifeline`` is the end of a pipe that somebody
-    else holds open: once it is closed, nothing more is accepted, and the process ends as if by
-    SIGTERM. Raises what reading the models raised.
+    ``starting`` answers until then. The first signal lets accepted requests finish, a second one
+    ends the process. SIGHUP loads the models again. ``lifeline`` is the read end of a pipe that
+    the supervisor holds open: when it closes, the process accepts no more connections and ends as
+    on SIGTERM. Raises what loading the models raised.
     """
     if plan.threads is not None:
         torch.set_num_threads(plan.threads)
@@ -84,35 +85,37 @@ def run_worker(
     asyncio.run(_Worker(plan, listener, service, ready).serve(starting, watched))
 
     if watched is not None and watched.is_cut and SHARED_FIGURES in os.environ:
-        # whoever made the folder is no more, and cannot remove it
+        # The supervisor made this folder and has been killed, so it cannot remove it.
         shutil.rmtree(os.environ[SHARED_FIGURES], ignore_errors=True)
     if not service.stop(0.0):
-        # A thread is inside torch still, for nobody. Python would abort when it ends before it.
+        # A thread is still inside torch, for no client. An interpreter that shuts down
+        # beneath it would abort, so skip the shutdown.
         _LOG.warning("leaving in the middle of a pass through a model")
         logging.shutdown()
         os._exit(0)
 
 
 class _Lifeline:
-    """Waits, in a thread, until the other end of a pipe is closed.
+    """Watches, in a thread, for the end of the supervisor through a pipe.
 
-    A supervisor that is killed can tell nobody, but the kernel closes its end. A process that does
-    not serve yet then ends at once.
+    A supervisor that is killed cannot send a signal, but the kernel closes its end of the pipe. A
+    worker that does not serve yet then ends at once.
     """
 
     def __init__(self, descriptor: int) -> None:
         self.is_cut = False
         self._descriptor = descriptor
-        self._lock = threading.Lock()
+        self._lock = threading.Lock()  # `call` must not replace the callback while it runs
         self._on_cut: Callable[[], object] = lambda: os._exit(128 + signal.SIGTERM)
         threading.Thread(target=self._wait, name="pellucid-lifeline", daemon=True).start()
 
     def call(self, on_cut: Callable[[], object]) -> None:
-        """From now on have ``on_cut`` called, by the thread, when the pipe is closed."""
+        """Replace what the thread calls when the pipe is closed."""
         with self._lock:
             self._on_cut = on_cut
 
     def _wait(self) -> None:
+        # Blocks until end of file, as nothing is ever written.
         os.read(self._descriptor, 1)
         with self._lock:
             self.is_cut = True
@@ -120,7 +123,7 @@ class _Lifeline:
 
 
 class _Worker:
-    """The parts of a running server, and what signals do to them."""
+    """A running server: its start, its reaction to signals, and its orderly end."""
 
     def __init__(
         self,
@@ -134,13 +137,14 @@ class _Worker:
         self._service = service
         self._ready = ready
         self._stopping = asyncio.Event()
-        self._reloading = threading.Lock()
+        self._reloading = threading.Lock()  # two reloads at once would need the memory of both
+
         config = uvicorn.Config(
             make_app(self._service, plan.policy),
             http=protocol_with(plan.limits),
             ws="none",
-            lifespan="off",
-            log_config=None,
+            lifespan="off",  # start and end are handled here
+            log_config=None,  # logging is set up by the command
             access_log=False,
             server_header=False,
             proxy_headers=False,
@@ -149,20 +153,26 @@ class _Worker:
             h11_max_incomplete_event_size=plan.limits.max_header_bytes,
         )
         config.load()
+
+        # What uvicorn's `serve` would do before `startup`. That is called directly, because `serve`
+        # installs signal handlers and closes the socket before running requests have ended.
         self._server = uvicorn.Server(config)
         self._server.lifespan = config.lifespan_class(config)
 
     async def serve(self, starting: Starting | None, lifeline: _Lifeline | None) -> None:
-        """From the first connection to the last answer."""
+        """Serve from the first connection to the last answer."""
         self._handle_signals()
         if lifeline is not None:
             loop = asyncio.get_running_loop()
             lifeline.call(lambda: loop.call_soon_threadsafe(self._on_abandoned))
 
-        if starting is not None:  # it accepts no more before we do: 200 is never followed by 503
+        # The other process stops first, so that a 200 is never followed by a 503.
+        if starting is not None:
             starting.stop()
         await self._server.startup(sockets=[self._listener])
+        # Again, because asyncio has just called it with the small number of connections per turn.
         self._listener.listen(BACKLOG)
+
         ticking = asyncio.create_task(self._tick(starting))
         self._ready()
 
@@ -183,12 +193,13 @@ class _Worker:
         if self._stopping.is_set():
             _LOG.warning("a second signal: leaving at once")
             os._exit(128 + number)
+
         _LOG.info("stopping: running requests end, new ones are refused")
         self._service.is_draining = True
         self._stopping.set()
 
     def _on_abandoned(self) -> None:
-        """The supervisor is no more: leave the port to whoever starts next."""
+        """The supervisor has died: free the port for the next server, then stop."""
         _LOG.error("the supervisor is gone: stopping")
         for server in self._server.servers:
             server.close()
@@ -196,10 +207,11 @@ class _Worker:
             self._on_stop(signal.SIGTERM)
 
     def _on_reload(self) -> None:
+        # In a thread, because loading takes seconds and the event loop has requests to answer.
         threading.Thread(target=self._reload, name="pellucid-loader", daemon=True).start()
 
     def _reload(self) -> None:
-        """On SIGHUP; a model that cannot be read leaves the old one in place."""
+        """Load all models again, on SIGHUP; one that cannot be read leaves the old one in place."""
         with self._reloading:
             for place in self._plan.places:
                 try:
@@ -209,24 +221,27 @@ class _Worker:
                     _LOG.error("kept the old %s: %s", place.name, error)
 
     async def _tick(self, starting: Starting | None) -> None:
-        """What uvicorn's own loop would do: the Date header."""
+        """Update the Date header, as uvicorn's own loop does once a second."""
         counter = 0
         while True:
             if starting is not None:
                 starting.reap()
             await self._server.on_tick(counter)
-            counter += 10
+            counter += 10  # uvicorn counts tenths of a second, and updates the header at each tenth
             await asyncio.sleep(1.0)
 
     async def _drain(self) -> None:
-        """Wait for accepted requests; the socket stays open, so that new ones get their 503."""
+        """Wait for accepted requests; the socket stays open, so that new requests get a 503."""
         loop = asyncio.get_running_loop()
         until = loop.time() + self._plan.limits.max_grace_seconds
         state = self._server.server_state
+
+        # A connection kept alive could carry new requests forever: close each after its answer.
         for connection in state.connections:
             cycle = getattr(connection, "cycle", None)
             if cycle is not None and not cycle.response_complete:
                 cycle.keep_alive = False
+
         while state.tasks and loop.time() < until:
             await asyncio.sleep(_TURN_SECONDS)
 
@@ -236,13 +251,17 @@ class _Worker:
             server.close()
         for connection in list(state.connections):
             connection.shutdown()
+
         await asyncio.sleep(_TURN_SECONDS)
+
         for connection in list(state.connections):
-            connection.transport.abort()  # whoever waits for it gets an error and cancels the work
+            connection.transport.abort()  # the request that waits for it gets an error, and cancels
+
         for _ in range(_LAST_TURNS):
             if not state.tasks:
                 break
             await asyncio.sleep(_TURN_SECONDS)
+
         for task in list(state.tasks):
             task.cancel()
         self._service.stop(1.0)

@@ -1,8 +1,8 @@
-"""uvicorn's HTTP/1.1 protocol with deadlines: nobody may be slow for ever.
+"""uvicorn's HTTP/1.1 protocol with deadlines for slow clients.
 
-uvicorn waits without end for the rest of a request, for the first byte of one, and for a client
-that does not read its answer (measured with 0.54). ASGI middleware never sees such clients. This
-can go once uvicorn has timeouts for the receipt of a request.
+uvicorn waits forever for the first byte of a request, for the rest of one, and for a client that
+does not read its answer (measured with 0.54). ASGI middleware never sees such clients. Remove this
+module once uvicorn has timeouts for receiving a request.
 """
 
 import asyncio
@@ -21,14 +21,14 @@ from pellucid.serve.limits import Limits
 from pellucid.serve.plain_answers import problem_bytes
 
 _SLICE = 4096
-"""Bytes fed at a time until a request's head is whole: a head that says ``chunked`` is refused
-before its chunks, maybe hundreds of thousands of a byte each, are taken apart."""
+"""Bytes given to the parser at a time until a request's head is complete: a chunked request is
+refused before its chunks, perhaps hundreds of thousands of one byte each, are parsed."""
 _PROBE_SECONDS = 0.25
-"""How long a client that sends no more is left in peace, and how often it is looked for then."""
+"""How often a client that has closed its sending half is checked for being there."""
 
 
 class DeadlineProtocol(H11Protocol):
-    """One connection. Requests must arrive, and answers be taken, within the limits."""
+    """One connection, with deadlines for receiving requests and for sending answers."""
 
     limits: Limits
     """Set on the subclass that ``protocol_with`` makes."""
@@ -41,15 +41,15 @@ class DeadlineProtocol(H11Protocol):
         _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
-        self._receipt: asyncio.TimerHandle | None = None
-        self._reading: asyncio.TimerHandle | None = None
-        self._probing: asyncio.TimerHandle | None = None
+        self._receipt: asyncio.TimerHandle | None = None  # the request must arrive
+        self._reading: asyncio.TimerHandle | None = None  # the client must read
+        self._probing: asyncio.TimerHandle | None = None  # the client must still be there
         self._has_ended = False
-        """Whether the client has closed its half of the connection."""
+        """Whether the client has closed its sending half of the connection."""
         self._is_probed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client has connected; it must send something."""
+        """Start the deadline of the first request."""
         assert isinstance(transport, asyncio.Transport)
         super().connection_made(transport)
         if len(self.connections) > self.limits.max_connections:
@@ -58,13 +58,14 @@ class DeadlineProtocol(H11Protocol):
         self._await_request()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is no more."""
-        self._cancel_timers()
-        super().connection_lost(exc)
+        """Stop all timers."""
         self._cancel_timers()
 
+        super().connection_lost(exc)
+        self._cancel_timers()  # again, in case one of its callbacks has started a timer
+
     def data_received(self, data: bytes) -> None:
-        """Feed the parser; a request of unknown length ends the connection."""
+        """Feed the parser in slices; close the connection for a chunked request."""
         view = memoryview(data)
         while view and not self.transport.is_closing():
             in_head = self.conn.their_state is not h11.SEND_BODY
@@ -74,16 +75,19 @@ class DeadlineProtocol(H11Protocol):
             if self.conn.their_state is h11.SEND_BODY and self._is_chunked():
                 self._answer_and_close(411, "the body's Content-Length must be told")
                 return
+
         if self._is_receiving():
             self._await_request()
         else:
             self._cancel_receipt()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # asyncio's own signature
-        """The client sends no more: what it has asked for is answered, then the connection closed.
+        """Answer what the client has asked for, then close the connection.
 
-        Whether it still reads cannot be seen. A client that has left refuses what is sent to it,
-        so one that has to wait is sent ``100 Continue``, which every client skips.
+        TCP does not tell a client that has left from one that has only closed its sending half.
+        The system of a client that has left resets the connection when it is sent something. So a
+        client that has to wait is sent ``100 Continue``, which clients skip (RFC 9110, section
+        15.2).
         """
         self._has_ended = True
         self._cancel_receipt()
@@ -95,14 +99,15 @@ class DeadlineProtocol(H11Protocol):
         return False
 
     def _probe(self) -> None:
-        """Look whether a client that sends no more is still there."""
+        """Check whether a client that has closed its sending half is still there."""
         self._probing = None
         if self.transport.is_closing() or not self._is_answering():
             return
         if self._has_refused():
-            self.transport.abort()  # whoever waits for it gets an error and cancels the work
+            self.transport.abort()  # the request gets an error, and cancels its work
             return
         if not self._is_probed and not self.cycle.response_started:
+            # HTTP/1.0 has no informational responses.
             if self.conn.their_http_version == b"1.1":
                 event = h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue")
                 self.transport.write(self.conn.send(event))
@@ -110,24 +115,27 @@ class DeadlineProtocol(H11Protocol):
         self._probing = self.loop.call_later(_PROBE_SECONDS, self._probe)
 
     def _has_refused(self) -> bool:
-        """Whether the client's system has reset the connection; asyncio no longer watches it."""
+        """Whether the client's system has reset the connection.
+
+        The socket is asked itself, because asyncio stops reading after the end of file.
+        """
         own: socket.socket = self.transport.get_extra_info("socket")
         with contextlib.suppress(OSError):
             return own.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
         return True
 
     def _is_answering(self) -> bool:
-        """Whether a whole request is here whose answer is not."""
+        """Whether a complete request has arrived and its answer is not finished."""
         cycle = self.cycle
         return cycle is not None and not cycle.response_complete and not cycle.more_body
 
     def _close_after_last(self) -> None:
-        """Of a client that sends no more, the last request ends the connection."""
+        """Close the connection after this answer, unless another request has arrived."""
         if not self.conn.trailing_data[0]:
             self.cycle.keep_alive = False
 
     def send_400_response(self, msg: str) -> None:
-        """Answer what is no HTTP/1.1, or too much of it."""
+        """Answer a malformed or too large request head."""
         error = sys.exc_info()[1]
         status = getattr(error, "error_status_hint", 400)
         status = status if status in TITLES else 400
@@ -135,11 +143,11 @@ class DeadlineProtocol(H11Protocol):
         self._answer_and_close(status, detail)
 
     def on_response_complete(self) -> None:
-        """An answer is written; the next request may come, and does not have to."""
+        """Start the deadline of the next request if part of it has arrived."""
         super().on_response_complete()
         if self.transport.is_closing():
             self._await_reader()
-        elif self._has_ended and self._is_answering():  # of several in one packet, the next
+        elif self._has_ended and self._is_answering():  # the next of several pipelined requests
             self._close_after_last()
         elif self._has_ended:
             self.transport.close()
@@ -148,24 +156,24 @@ class DeadlineProtocol(H11Protocol):
             self._await_request()
 
     def pause_writing(self) -> None:
-        """The client does not read; it must go on within the receipt deadline."""
+        """Start a deadline for a client that does not read."""
         super().pause_writing()
         self._await_reader()
 
     def resume_writing(self) -> None:
-        """The client reads again."""
+        """Stop the deadline: the client reads again."""
         super().resume_writing()
         if self._reading is not None and not self.transport.is_closing():
             self._reading.cancel()
             self._reading = None
 
     def timeout_keep_alive_handler(self) -> None:
-        """No next request came; whoever has not read the last answer by now never will."""
+        """Close an idle connection; a client that has not read the last answer gets a deadline."""
         super().timeout_keep_alive_handler()
         self._await_reader()
 
     def shutdown(self) -> None:
-        """The server stops: an idle connection is closed, a busy one after its answer."""
+        """Close the connection: now if it is idle, otherwise after its answer."""
         super().shutdown()
         if self.transport.is_closing():
             self._await_reader()
@@ -174,7 +182,7 @@ class DeadlineProtocol(H11Protocol):
         return any(name == b"transfer-encoding" for name, _ in self.headers or ())
 
     def _is_receiving(self) -> bool:
-        """Whether part of a request is here and part is not."""
+        """Whether part of a request has arrived and part has not."""
         if self.conn.their_state is h11.SEND_BODY:
             return True
         return self.conn.their_state is h11.IDLE and bool(self.conn.trailing_data[0])
@@ -192,20 +200,23 @@ class DeadlineProtocol(H11Protocol):
     def _too_slow(self) -> None:
         self._receipt = None
         if self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:
-            self.transport.abort()  # it never said a word
+            self.transport.abort()  # nothing was sent, so there is nothing to answer
         else:
             seconds = self.limits.max_receipt_seconds
             self._answer_and_close(408, f"the request was not received within {seconds:g} seconds")
 
     def _answer_and_close(self, status: int, detail: str) -> None:
-        """Write an answer past the parser, unless one has begun, and close."""
+        """Write an answer directly to the transport, unless one has begun, and close."""
         cycle = self.cycle
         in_answer = cycle is not None and cycle.response_started and not cycle.response_complete
         if not in_answer and not self.transport.is_closing():
             self.transport.write(problem_bytes(status, TITLES[status], detail))
+
+        # Wakes the application if it waits for the body.
         if cycle is not None:
             cycle.disconnected = True
             cycle.message_event.set()
+
         self._cancel_receipt()
         self.transport.close()
         self._await_reader()
@@ -224,5 +235,5 @@ class DeadlineProtocol(H11Protocol):
 
 
 def protocol_with(limits: Limits) -> type[DeadlineProtocol]:
-    """The protocol that holds clients to these limits; uvicorn makes one for each connection."""
+    """A protocol class with these limits; uvicorn creates an instance for each connection."""
     return type("LimitedProtocol", (DeadlineProtocol,), {"limits": limits})

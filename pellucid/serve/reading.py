@@ -1,4 +1,4 @@
-"""From the texts of a request to sentences with their ids."""
+"""Splits the texts of a request into sentences and tokenizes them."""
 
 import asyncio
 import dataclasses
@@ -10,16 +10,16 @@ from pellucid.serve.strict_json import Fault
 from pellucid.text.splitting import Sentence, split_sentences
 
 _CHEAP_CHARS = 2000
-"""Texts up to this size are cut at once: it takes less than a millisecond."""
+"""Texts up to this size are tokenized on the event loop, which takes less than a millisecond."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ReadSentence:
-    """A sentence, and what of it the model reads."""
+    """A sentence and the tokens of it that the model reads."""
 
     place: Sentence
     ids: list[int]
-    """As far as they are read; empty if there is no word."""
+    """The ids that are read; empty for a blank sentence."""
     tokens: list[str]
     is_truncated: bool
 
@@ -34,16 +34,18 @@ class ReadText:
 async def read_texts(
     model: LoadedModel, request: TranslateRequest, limit: int, *, whole: bool = False
 ) -> list[ReadText]:
-    """Cut the texts into sentences and tokens, of which ``limit`` are read.
+    """Split the texts into sentences and tokenize them; at most ``limit`` tokens of each are read.
 
-    With ``whole`` a sentence of more tokens is divided where white space is, so that all of it is
-    read. Raises InvalidError for longer sentences if the request does not let them be cut.
+    With ``whole`` a longer sentence is divided at white space, so that all of it is read. Raises
+    InvalidError for longer sentences if the request forbids truncation.
     """
     texts = [request.text] if isinstance(request.text, str) else list(request.text)
     if sum(len(text) for text in texts) <= _CHEAP_CHARS:
         read = _read_all(model, texts, request.split, limit, whole)
     else:
+        # In a thread: other requests must be answered meanwhile.
         read = await asyncio.to_thread(_read_all, model, texts, request.split, limit, whole)
+
     if not request.truncate:
         faults = [
             Fault(
@@ -68,7 +70,7 @@ def _read_all(
 
 
 def _read_text(model: LoadedModel, text: str, split: bool, limit: int, whole: bool) -> ReadText:
-    """Cut one text; without ``split`` it is one sentence."""
+    """Tokenize one text; without ``split`` it is one sentence."""
     if split:
         places = split_sentences(text, model.source_language)
     else:
@@ -93,15 +95,18 @@ def _read_text(model: LoadedModel, text: str, split: bool, limit: int, whole: bo
 
 
 def _divided(model: LoadedModel, place: Sentence, limit: int) -> list[Sentence]:
-    """Parts of at most ``limit`` tokens, halved until they are, at white space if there is any."""
+    """Parts of at most ``limit`` tokens: halved, at white space if there is any, until they fit."""
     text = place.text
     if len(text) < 2 or len(model.source_ids([text])[0]) <= limit:
         return [place]
+
     middle = len(text) // 2
     blanks = [index for index, character in enumerate(text) if character.isspace()]
     cut = min(blanks, key=lambda index: abs(index - middle), default=middle)
+
     left, right = text[:cut].rstrip(), text[cut:].lstrip()
     right_start = len(text) - len(right)
+
     between = text[len(left) : right_start]
     parts = [
         Sentence(place.before, left, "", place.start),

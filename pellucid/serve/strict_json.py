@@ -1,4 +1,4 @@
-"""JSON without the leniencies of the standard parser: every fault has a place and a number."""
+"""A strict JSON parser (RFC 8259) with bounds on depth and size; faults name the field."""
 
 import dataclasses
 import itertools
@@ -10,26 +10,26 @@ from collections.abc import Iterator
 from typing import Any
 
 _LONGEST_NUMBER = 40
-"""Characters; a double has 25 at most. Longer ones cost quadratic time and fit nowhere."""
+"""Characters. A double needs at most 25; converting longer numbers takes quadratic time."""
 _EXACT = 2**53
-"""Below this every integer is a double of its own."""
+"""Below this every integer has an exact double."""
 _SURROGATES = re.compile("[\ud800-\udfff]")
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
-"""A string, or what begins like one and never ends: no start is tried twice, so time is linear."""
+"""A string, or the start of one that never ends: no start is tried twice, so time is linear."""
 _STEPS = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 _SHOWN = 40
 """Characters of a wrong value that an error repeats."""
 _SHORT_REPR = reprlib.Repr()
 _SHORT_REPR.maxstring = _SHORT_REPR.maxother = 4 * _SHOWN
-"""Never writes out a whole value, which may have a megabyte."""
+"""Never formats a whole value, which may have a megabyte."""
 _LONGEST_FIELD = 100
-"""Characters of a field's name in a fault: a client chooses the names."""
+"""Characters of a field's name in a fault, because clients choose the names."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Fault:
-    """Something wrong with a request: where, what must hold, what was got."""
+    """A fault of a request: the field, what must hold, and what was given."""
 
     field: str
     message: str
@@ -37,11 +37,11 @@ class Fault:
 
 
 class MalformedError(Exception):
-    """The bytes are not JSON as RFC 8259 has it, or are nested too deeply."""
+    """The bytes are not JSON by RFC 8259, or are nested too deeply."""
 
 
 class RefusedError(Exception):
-    """It is JSON, but holds something that no field can take."""
+    """Valid JSON with a value that no field can take."""
 
     def __init__(self, faults: list[Fault]) -> None:
         super().__init__(faults)
@@ -50,19 +50,18 @@ class RefusedError(Exception):
 
 @dataclasses.dataclass(frozen=True)
 class _Wrong:
-    """Stands where a value stood that must not be."""
+    """Replaces a refused value until its field is known."""
 
     message: str
     value: str
 
 
 def parse_strictly(body: bytes, max_depth: int, max_values: int) -> Any:
-    """The value that ``body`` holds.
+    """Parse ``body``.
 
-    Raises MalformedError for what is not UTF-8, not JSON, deeper than ``max_depth`` or made of
-    more than ``max_values`` values, of which each costs time wherever it is checked;
-    RefusedError for keys that come twice, NaN, infinity, numbers that no double holds and lone
-    surrogates, naming the field.
+    Raises MalformedError if it is not UTF-8 or not JSON, deeper than ``max_depth``, or has more
+    than ``max_values`` values, each of which takes time to check; RefusedError, naming the fields,
+    for duplicate keys, NaN, infinity, numbers beyond a double and lone surrogates.
     """
     try:
         text = body.decode("utf-8")
@@ -70,6 +69,9 @@ def parse_strictly(body: bytes, max_depth: int, max_values: int) -> Any:
         raise MalformedError(f"the body must be UTF-8, byte {error.start} is not") from None
     if text.startswith("\ufeff"):
         raise MalformedError("the body must not start with a byte order mark")
+
+    # Before parsing, because the standard parser recurses and would build every value first:
+    # without strings, commas and brackets bound the number of values and the depth.
     bare = _STRING.sub("", text)
     if bare.count(",") + bare.count("[") + bare.count("{") >= max_values:
         raise MalformedError(f"a body may hold {max_values} values")
@@ -96,23 +98,23 @@ def parse_strictly(body: bytes, max_depth: int, max_values: int) -> Any:
 
 
 def depth_of(text: str) -> int:
-    """How many arrays and objects stand open at most; brackets in strings do not count."""
+    """The depth of nested arrays and objects; brackets in strings do not count."""
     return _depth_of(_STRING.sub("", text))
 
 
 def shown(value: object) -> str:
-    """A value as an error repeats it: short, on one line, in ASCII."""
+    """A value as error messages show it: short, on one line, in ASCII."""
     return _cut(_in_ascii(_SHORT_REPR.repr(value)), _SHOWN)
 
 
 def bounded(fault: Fault) -> Fault:
-    """The same fault, with a field that is short and printable whatever a client called it."""
+    """The same fault with a short and printable field name."""
     printable = ascii(fault.field[:_LONGEST_FIELD])[1:-1]
     return dataclasses.replace(fault, field=_cut(printable, _LONGEST_FIELD))
 
 
 def _depth_of(bare: str) -> int:
-    """The depth of JSON whose strings have been taken out."""
+    """The depth of JSON without its strings."""
     marks = re.sub(r"[^\[\]{}]+", "", bare)
     return max(itertools.accumulate(map(_STEPS.__getitem__, marks)), default=0)
 
@@ -132,7 +134,7 @@ def _integer(digits: str) -> int | _Wrong:
 
 
 def _float(digits: str) -> float | int | _Wrong:
-    """A number; JSON knows no integers, so ``5.0`` is 5."""
+    """The number; JSON does not distinguish integers, so ``5.0`` is 5."""
     if len(digits) > _LONGEST_NUMBER:
         return _Wrong(f"must be a number of at most {_LONGEST_NUMBER} digits", digits)
     number = float(digits)
