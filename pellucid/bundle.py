@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 MODEL_FILE = "model.safetensors"
 CARD_FILE = "README.md"
 _MOST_ATTEMPTS = 10
-"""How often a bundle is read that is replaced each time."""
+"""How often reading is tried again while another process replaces the bundle."""
 _TOKENIZER_NAMES = ("shared", "source", "target")
 
 _log = logging.getLogger("pellucid")
@@ -61,9 +61,9 @@ ModelT_co = TypeVar("ModelT_co", bound="SequenceModel", default="Seq2Seq", covar
 class StoredModel(Generic[ModelT_co]):
     """A model that is read from its file when it is first used.
 
-    Whoever translates with a converted copy never uses it, and then torch is never imported. The
+    A program that translates with a converted copy never reads it, and so never imports torch. The
     file stays open, so that the model is that of the manifest even if the bundle is replaced or
-    removed in the meantime. Any number of threads may ask for it.
+    removed in the meantime. Safe to use from several threads.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class StoredModel(Generic[ModelT_co]):
         self._sizes = vocabulary_sizes
         self._model: SequenceModel | None = None
         self._waiting: list[Callable[[], None]] = []
-        self._lock = threading.RLock()  # what waits for the model may ask for it
+        self._lock = threading.RLock()  # reentrant: a callback may read the model
 
     @property
     def is_read(self) -> bool:
@@ -90,6 +90,7 @@ class StoredModel(Generic[ModelT_co]):
         """
         with self._lock:
             if self._model is None:
+                # imported here: torch is needed from now on
                 assert self._file is not None
                 from pellucid.model.stored import read_model
 
@@ -101,18 +102,19 @@ class StoredModel(Generic[ModelT_co]):
                     raise ConfigError(f"{origin}: {error}", hint=error.hint) from None
                 self._model = model.to(self.device)
                 self._file = None
+                # inside the lock: the callbacks run before another thread gets the model
                 waiting, self._waiting = self._waiting, []
                 for call in waiting:
                     call()
             return cast("ModelT_co", self._model)
 
     def verify(self) -> None:
-        """Compare the file with the manifest, without keeping it. Raises CorruptError."""
+        """Compare the file with the manifest, without keeping its content. Raises CorruptError."""
         if self._file is not None:
             self._file.verify()
 
     def when_read(self, call: Callable[[], None]) -> None:
-        """Call back as soon as the model is read, before anyone gets it; now if it already is."""
+        """Call ``call`` before ``read`` returns the model; at once if it is already read."""
         with self._lock:
             if self._model is None:
                 self._waiting.append(call)
@@ -122,13 +124,13 @@ class StoredModel(Generic[ModelT_co]):
 
 @dataclasses.dataclass(frozen=True)
 class Bundle(Generic[ModelT_co]):
-    """A model, the tokenizers it was trained with, and how it came to be.
+    """A model with its tokenizers, settings and manifest.
 
     ``Bundle`` by itself is one that translates, ``Bundle[SequenceModel]`` one of any kind.
     """
 
     held: "ModelT_co | StoredModel[ModelT_co]"
-    """The model, or where it is read from when it is first used."""
+    """The model, or the file that it is read from on first access."""
     source_tokenizer: Tokenizer
     target_tokenizer: Tokenizer
     settings: dict[str, Any]
@@ -138,12 +140,12 @@ class Bundle(Generic[ModelT_co]):
 
     @property
     def model(self) -> ModelT_co:
-        """The torch module; where it was not read yet, raises as ``StoredModel.read`` does."""
+        """The torch module; if it was not read yet, raises as ``StoredModel.read`` does."""
         return self.held.read() if isinstance(self.held, StoredModel) else self.held
 
     @property
     def config(self) -> ModelConfig:
-        """What the model is made of; known before it is read."""
+        """The config of the model; known before the model is read."""
         return self.held.config
 
     @property
@@ -159,7 +161,7 @@ class Bundle(Generic[ModelT_co]):
         return next(self.model.parameters()).device.type
 
     def when_read(self, call: Callable[[], None]) -> None:
-        """Call back as soon as the model is in memory; now if it already is."""
+        """Call ``call`` once the model is in memory; at once if it already is."""
         if isinstance(self.held, StoredModel):
             self.held.when_read(call)
         else:
@@ -217,10 +219,10 @@ def load_bundle(
 
 
 def open_bundle(path: Path | str, device: str = "cpu", seconds: float = LOAD_SECONDS) -> Bundle:
-    """As ``load_bundle``, but the model is read when it is first used.
+    """Like ``load_bundle``, but the model is read on first access.
 
-    All files are compared with the manifest now; whether the tensors are those of the config shows
-    when the model is read.
+    All files are compared with the manifest now; the tensors are compared with the config when the
+    model is read.
     """
     return _translating(_open(path, device, seconds, reads_model=False))
 
@@ -233,9 +235,9 @@ def load_any_bundle(
 
 
 def clear(bundle: "Bundle[SequenceModel] | Bundle | Path | str") -> "ClearModel":
-    """The weights and settings of a bundle as the pages of ``pellucid.equations`` take them.
+    """The weights and settings of a bundle, for the pages of ``pellucid.equations``.
 
-    An encoder-decoder comes as ``equations.weights.Transformer``, whose functions stand in
+    An encoder-decoder comes as ``equations.weights.Transformer``, whose functions are in
     ``equations.transformer``; models of plain text and recurrent translators have their own pages.
     The weights are views of the model's parameters. Raises as ``load_any_bundle`` does, and
     ConfigError for word vectors.
@@ -250,8 +252,8 @@ def clear(bundle: "Bundle[SequenceModel] | Bundle | Path | str") -> "ClearModel"
 def _open(
     path: Path | str, device: str, seconds: float, *, reads_model: bool
 ) -> "Bundle[SequenceModel]":
-    """A bundle that another process replaces meanwhile is read again: what comes back is one bundle
-    or the other."""
+    """Open a bundle. If another process replaces it meanwhile it is read again, so the result is
+    never a mixture of two bundles."""
     deadline = Deadline(seconds)
     for attempts_left in reversed(range(_MOST_ATTEMPTS)):
         folder = find_bundle(Path(path))
@@ -263,6 +265,7 @@ def _open(
                 bundle.held.read() if reads_model else bundle.held.verify()
             return bundle
         except (PellucidError, OSError) as error:
+            # the error may come from two halves of two bundles; only an unchanged one is at fault
             if attempts_left and _state_of(folder) != before:
                 continue
             damaged = _damaged_tensors(folder) if isinstance(error, CorruptError) else []
@@ -284,7 +287,7 @@ def _translating(bundle: "Bundle[SequenceModel]") -> Bundle:
 
 
 def _state_of(folder: Path) -> tuple[object, ...] | None:
-    """What changes when a bundle is replaced: the folder, its time of change, its manifest."""
+    """The state that changes when a bundle is replaced: folder, time of change, manifest."""
     try:
         about = folder.stat()
         manifest = read_plain(folder / MANIFEST_NAME, LARGEST_MANIFEST)
@@ -300,17 +303,21 @@ def _read(folder: Path, manifest: dict[str, Any], device: str) -> "Bundle[Sequen
             f"{folder} is not a bundle but a {manifest.get('kind')}",
             hint="name a bundle folder, or the run folder that holds it",
         )
+
     for name in (CONFIG_FILE, MODEL_FILE):
         if name not in manifest["files"]:
             raise CorruptError(f"{folder / name} cannot be trusted: the manifest does not list it")
+
     settings = read_toml(folder / CONFIG_FILE)
     source, target = load_tokenizers(folder)
+
     stored = StoredModel(
         HeldFile(folder / MODEL_FILE, manifest["files"][MODEL_FILE]["sha256"]),
         ModelConfig.parse(settings.get("model", {}), f"{folder / CONFIG_FILE}: model"),
         (source.vocabulary_size, target.vocabulary_size),
         device,
     )
+
     return Bundle(stored, source, target, settings, manifest, folder)
 
 
@@ -328,10 +335,12 @@ def load_tokenizers(folder: Path) -> tuple[Tokenizer, Tokenizer]:
 
     Raises CorruptError if it holds a tokenizer's file that its manifest does not list.
     """
+    # a file that was added later could replace a tokenizer without breaking any hash
     listed = read_manifest(folder)["files"]
     for path in folder.iterdir():
         if path.name.partition(".")[0] in _TOKENIZER_NAMES and path.name not in listed:
             raise CorruptError(f"{path} was put there later: the manifest does not list it")
+
     if any(name.startswith("shared.") for name in listed):
         shared = load_tokenizer(folder, "shared")
         return shared, shared
@@ -346,8 +355,11 @@ def find_bundle(path: Path) -> Path:
     """
     if not path.is_dir():
         raise InputMissingError(f"there is no folder {path}")
+
     if (path / MODEL_FILE).exists() or (path / MANIFEST_NAME).exists():
         return path
+
+    # bundles with a damaged manifest are skipped, so that the others can still be used
     ranked = []
     for folder in _bundles_of(path):
         try:
@@ -356,6 +368,7 @@ def find_bundle(path: Path) -> Path:
             _log.warning("skipped %s: %s", folder, error)
             continue
         ranked.append((_number(manifest, "score"), _number(manifest, "step"), folder))
+
     if not ranked:
         raise InputMissingError(
             f"{path} holds no model",
@@ -365,7 +378,7 @@ def find_bundle(path: Path) -> Path:
 
 
 def _number(manifest: Mapping[str, Any], key: str) -> float:
-    """An entry to rank by; what is no number ranks last."""
+    """An entry to rank by; anything but a number ranks last."""
     value = manifest.get(key)
     return -math.inf if not isinstance(value, int | float) or math.isnan(value) else value
 
@@ -380,7 +393,7 @@ def _damaged_tensors(folder: Path) -> list[str]:
 
     try:
         if is_sparse(folder / MODEL_FILE):
-            return []  # and gigabytes of zeros are not read to find out
+            return []  # or gigabytes of zeros would be read
         expected = read_manifest(folder).get("tensors", {})
         tensors = load_tensors(folder / MODEL_FILE)
     except (CorruptError, InputMissingError, OSError):

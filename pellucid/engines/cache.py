@@ -1,11 +1,11 @@
-"""A bundle as CTranslate2 wants it, converted once and kept beside the bundle.
+"""Models converted for CTranslate2, once, and kept beside the bundle.
 
 .ctranslate2/NAME-KEY-TYPE/   the converted model, with a manifest and a proof that it is ours
-.ctranslate2/.lock            held while one process converts or opens
+.ctranslate2/.lock            locked while a process converts or opens
 
-KEY is made of the bundle's hash and of the versions of both programs. A bundle that lies where
-nothing can be written, or in no folder of ours, is kept in the user's cache folder instead. What
-this user's program has not made is never opened (``pellucid.engines.proof``).
+KEY is made of the bundle's hash and of the versions of both programs. Beside a bundle in a folder
+that cannot be written, or without a bundle, the user's cache folder is used instead. A conversion
+that this user's program did not make is never opened (see ``is_proven``).
 """
 
 import contextlib
@@ -37,26 +37,29 @@ from pellucid.core.files import (
 from pellucid.interop.quantization import Quantization
 
 CACHE_FOLDER = ".ctranslate2"
-_KEY_LENGTH = 16  # 64 bits: chance hits are out of the question
+_KEY_LENGTH = 16  # 64 bits: no two models get the same key by chance
 
 _log = logging.getLogger("pellucid.engines")
 
 Convert = Callable[[Bundle, Quantization], contextlib.AbstractContextManager[Path]]
-"""Gives the folder of a converted model, for as long as the block lasts."""
+"""Returns a context manager with the folder of a converted model."""
 
 
 @contextlib.contextmanager
 def converted(bundle: Bundle, quantization: Quantization) -> Iterator[Path]:
-    """The folder of the converted model, which stays as it is while the block lasts.
+    """The folder of the converted model, which does not change while the block lasts.
 
-    It is made if it is not there, if it is damaged, or if this user's program has not made it;
-    others who want it wait meanwhile. Where nothing can be kept it is made for this block alone.
+    The model is converted if it was not yet, if the folder is damaged, or if this user's program
+    did not make it; other processes wait meanwhile. Where nothing can be written it is converted
+    for this block alone.
     Raises WriteError if that cannot be written either, and as ``export_ctranslate2`` does.
     """
     secret = own_secret()
     key = _key(bundle)
     name = "imported" if bundle.path is None else bundle.path.resolve().name
+
     with contextlib.ExitStack() as stack:
+        # without a secret nothing kept could be proven, so nothing is kept
         for place in _places(bundle) if secret is not None else []:
             assert secret is not None
             folder = place / f"{name}-{key}-{quantization}"
@@ -64,6 +67,7 @@ def converted(bundle: Bundle, quantization: Quantization) -> Iterator[Path]:
                 stack.enter_context(locked_folder(place))
             except OSError as error:
                 _log.debug("cannot write %s: %s", place, error.strerror)
+                # a folder that cannot be written may still hold a conversion of this user
                 if not _is_ours(folder, secret):
                     continue
             else:
@@ -83,7 +87,7 @@ def converted(bundle: Bundle, quantization: Quantization) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def converted_for_now(bundle: Bundle, quantization: Quantization) -> Iterator[Path]:
-    """A conversion that is gone with the block. Raises WriteError."""
+    """A conversion that is removed with the block. Raises WriteError."""
     try:
         place = tempfile.TemporaryDirectory(prefix="pellucid-", ignore_cleanup_errors=True)
     except OSError as error:
@@ -100,22 +104,25 @@ def converted_for_now(bundle: Bundle, quantization: Quantization) -> Iterator[Pa
 
 
 def _fill(folder: Path, bundle: Bundle, quantization: Quantization, secret: bytes) -> None:
-    """Make ``folder`` unless it is there, whole and ours. The caller holds the lock."""
+    """Convert into ``folder`` unless it is whole and ours. The caller holds the lock."""
     remove_leftovers(folder.parent)
     if _is_ours(folder, secret):
         return
+
     if folder.exists() or folder.is_symlink():
         remove_folder(folder)
     _remove_outdated(folder, bundle)
+
     _log.info("converting the model for CTranslate2 (%s), once, into %s", quantization, folder)
     from pellucid.interop.ctranslate2_export import export_ctranslate2
 
     export_ctranslate2(bundle, folder, quantization)
+    # last: a conversion that was interrupted has no proof
     prove(folder, secret)
 
 
 def _is_ours(folder: Path, secret: bytes) -> bool:
-    """Whether a conversion is there, whole, and made by this user's program; says if not."""
+    """Whether a conversion exists, is whole and was made by this user's program; logs if not."""
     try:
         files = verify_folder(folder)["files"]
     except InputMissingError:
@@ -137,7 +144,7 @@ def _is_of_another_user(folder: Path) -> bool:
 
 
 def _remove_outdated(folder: Path, bundle: Bundle) -> None:
-    """Of the conversions beside bundles, those that no bundle there can want any more."""
+    """Remove the conversions beside bundles that no bundle there can use any more."""
     if bundle.path is None or folder.parent.parent != bundle.path.resolve().parent:
         return
     bundle_name, key, _ = folder.name.rsplit("-", 2)
@@ -149,9 +156,10 @@ def _remove_outdated(folder: Path, bundle: Bundle) -> None:
 
 
 def _key(bundle: Bundle) -> str:
-    """What tells two models, or the same one converted otherwise, apart."""
+    """A key that differs between models, and between versions of the two programs."""
     content = bundle.manifest.get("sha256")
     if content is None:
+        # an imported model has no manifest: its key is made of its parts
         from pellucid.core.tensors import fingerprint
         from pellucid.model.stored import model_tensors
 
@@ -166,7 +174,7 @@ def _key(bundle: Bundle) -> str:
 
 
 def _places(bundle: Bundle) -> list[Path]:
-    """Where a conversion may be kept, the best place first."""
+    """The folders that may hold a conversion, the best first."""
     places = [] if bundle.path is None else [bundle.path.resolve().parent]
     own = own_folder()
     return [place / CACHE_FOLDER for place in (*places, *([own] if own else []))]
@@ -177,9 +185,9 @@ _LOCK_FILE = ".lock"
 
 @contextlib.contextmanager
 def locked_folder(folder: Path) -> Iterator[None]:
-    """Make the folder and hold it alone; waits for whoever holds it.
+    """Make the folder and lock it, waiting for a process that holds the lock.
 
-    Raises OSError if it cannot be made, or if it is a link: whoever packed it chose where to.
+    Raises OSError if it cannot be made, or if it is a link: a stranger may have chosen its target.
     """
     if folder.is_symlink():
         raise OSError(errno.ELOOP, "it is a link", str(folder))
@@ -190,6 +198,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
+        # closing releases the lock, and so does the end of the process
         os.close(descriptor)
 
 
@@ -205,7 +214,7 @@ _log = logging.getLogger("pellucid.engines")
 def own_folder() -> Path | None:
     """The user's cache folder for Pellucid, ``XDG_CACHE_HOME`` or else ``~/.cache``, if any.
 
-    A relative path counts for nothing, as the XDG Base Directory Specification asks.
+    A relative path is ignored, as the XDG Base Directory Specification requires.
     """
     told = Path(os.environ.get("XDG_CACHE_HOME") or "")
     if told.is_absolute():
@@ -227,6 +236,7 @@ def own_secret() -> bytes | None:
         return known
     try:
         with locked_folder(folder):
+            # again, now locked: another process may have made it meanwhile
             known = _read_secret(path)
             return _new_secret(path) if known is None else known
     except OSError as error:
@@ -235,12 +245,12 @@ def own_secret() -> bytes | None:
 
 
 def prove(folder: Path, secret: bytes) -> None:
-    """Leave in a conversion the proof that it is ours. Raises WriteError."""
+    """Write the proof that a conversion is ours. Raises WriteError."""
     write_file(folder / _PROOF_NAME, _proof(folder, secret))
 
 
 def is_proven(folder: Path, secret: bytes, files: frozenset[str]) -> bool:
-    """Whether a conversion is ours, under its own name, and holds these ``files`` and no others."""
+    """Whether a conversion is ours, under its name, and holds exactly these ``files``."""
     try:
         given = read_plain(folder / _PROOF_NAME, _MOST_BYTES)
         expected = _proof(folder, secret)
@@ -248,17 +258,19 @@ def is_proven(folder: Path, secret: bytes, files: frozenset[str]) -> bool:
     except OSError:
         return False
     known = files | {MANIFEST_NAME, _PROOF_NAME}
+    # constant time; files beside the known ones could be opened by CTranslate2
     return hmac.compare_digest(given, expected) and names == known
 
 
 def _proof(folder: Path, secret: bytes) -> bytes:
     manifest = read_plain(folder / MANIFEST_NAME, _MOST_BYTES)
+    # the manifest holds the hash of each file, so the proof covers them all
     message = os.fsencode(folder.name) + b"\0" + manifest  # no name holds a NUL
     return hmac.new(secret, message, "sha256").hexdigest().encode()
 
 
 def _read_secret(path: Path) -> bytes | None:
-    """The secret, if it is one that nobody else can have read or put there."""
+    """The secret, if nobody else can have read it or put it there."""
     try:
         about = path.lstat()
         is_own = (
@@ -273,16 +285,18 @@ def _read_secret(path: Path) -> bytes | None:
 
 
 def _new_secret(path: Path) -> bytes:
-    """Draw a secret and put it in place in one step, for its owner alone. Raises OSError."""
+    """Draw a secret and write it atomically, readable by its owner alone. Raises OSError."""
     secret = secrets.token_bytes(_SECRET_SIZE)
     temporary = path.with_name(f".tmp-{secrets.token_hex(16)}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     descriptor = os.open(temporary, flags, _ONLY_OWNER)
     try:
+        # the umask may have removed bits of the mode, never added any
         os.fchmod(descriptor, _ONLY_OWNER)
         os.write(descriptor, secret)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+    # atomic, and after fsync: no process reads half a secret
     temporary.replace(path)
     return secret
