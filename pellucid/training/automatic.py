@@ -1,4 +1,4 @@
-"""Two text files and some minutes in, a trained model out: no setting has to be named."""
+"""Training from text files and a number of minutes, without a config: all settings are chosen."""
 
 import contextlib
 import math
@@ -32,22 +32,25 @@ def choose_config(
     valid: tuple[Path | str, Path | str] | None = None,
     overrides: Sequence[str] = (),
 ) -> Recipe:
-    """A config that suits this corpus, so many minutes and this machine, with its reasons.
+    """A config that suits this corpus, ``minutes`` and this machine, with its reasons.
 
     ``target`` is left out if ``source`` holds both sides (TSV or JSONL). ``valid`` names text to
-    validate on; without it some pairs are held out. ``overrides`` are as those of ``pellucid train
-    --set`` and stand above every choice. It takes some seconds to half a minute, most of it to
-    time updates.
+    validate on; without it some pairs are held out. ``overrides`` are like those of ``pellucid
+    train --set`` and replace what was chosen. Choosing takes some seconds to half a minute, most of
+    it to time updates.
 
-    Raises ConfigError for minutes or overrides that cannot be, and what reading the files raises.
+    Raises ConfigError for invalid minutes or overrides, and what reading the files raises.
     """
     if not 0 < minutes < math.inf:
         raise ConfigError(f"minutes must be positive, got {minutes:g}", hint="minutes=30, say")
+
     files = _data_settings(source, target, valid)
     given = _by_dotted_name(apply_overrides({}, overrides))
     data = DataConfig.parse(files, origin="the text files")
+
     with contextlib.closing(iterate_pairs(training_files(data))) as pairs:
         sample = sample_pairs(pairs)
+
     valid_pairs = held_out_count(sample.total)
     if valid is not None:
         valid_pairs = len(read_pairs(validation_files(data)).sources)
@@ -64,13 +67,14 @@ def train_files(
     overrides: Sequence[str] = (),
     listener: Listener | None = None,
 ) -> TrainingResult:
-    """Choose a config by ``choose_config`` and train by it into the run folder ``out``.
+    """Choose a config with ``choose_config`` and train with it into the run folder ``out``.
 
-    The config with its reasons lies in ``recipe.toml`` there: edit it, and train again by it.
+    The config with its reasons is written to ``recipe.toml`` there, to be edited and trained again.
     Raises as ``choose_config`` and ``train`` do.
     """
     folder = Path(out)
     refuse_if_used(folder)  # before half a minute of measuring
+
     recipe = choose_config(source, target, minutes=minutes, valid=valid, overrides=overrides)
     return train(config_of(recipe), folder, listener=keeping(recipe, folder, listener))
 
@@ -81,9 +85,10 @@ def config_of(recipe: Recipe) -> RunConfig:
 
 
 def keeping(recipe: Recipe, out: Path, listener: Listener | None = None) -> Listener:
-    """A listener that writes the recipe into the run folder as soon as the run has begun.
+    """A listener that writes the recipe into the run folder when the run starts.
 
-    Before that the folder must be empty. Every event is handed on to ``listener``.
+    Not earlier, because the folder of a new run must be empty. Every event is passed on to
+    ``listener``.
     """
 
     def hear(event: dict[str, Any]) -> None:

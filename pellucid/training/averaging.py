@@ -1,4 +1,4 @@
-"""Means of parameters over training time, which translate better than any one moment's."""
+"""Averages of the parameters over training time, which translate better than the last ones."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,9 @@ class Average:
         if not self._snapshots:
             self._snapshots = [self._copy()]
             return
-        # A young average forgets faster, or the first random parameters would weigh on it.
+
+        # The decay grows to its final value, as in TensorFlow's ExponentialMovingAverage: else the
+        # random initial parameters would remain in the average for thousands of updates.
         decay = min(self._decay, (1.0 + self._update_count) / (10.0 + self._update_count))
         average = self._snapshots[0]
         torch._foreach_lerp_(
@@ -51,9 +53,9 @@ class Average:
     def applied(self, *, with_present: bool = False) -> Iterator[None]:
         """Within this context the parameters are the mean; afterwards they are as before.
 
-        ``with_present`` counts the parameters of this moment as one more snapshot of the mean
-        over snapshots, without remembering it: so a last validation between two regular ones
-        leaves no trace in a run that is prolonged.
+        ``with_present`` counts the current parameters as one more snapshot of the mean without
+        keeping it, so that a last validation between two regular ones does not change a run that
+        is prolonged.
         """
         snapshots = self._snapshots
         if with_present and self._decay == 0.0 and self._last > 1:
@@ -61,6 +63,7 @@ class Average:
         if not snapshots:
             yield
             return
+
         current = self._copy()
         self._fill(self._mean(snapshots))
         try:
@@ -69,7 +72,7 @@ class Average:
             self._fill(current)
 
     def state(self) -> dict[str, Tensor]:
-        """The snapshots under names from which ``restore`` finds them again."""
+        """The snapshots as tensors named ``index.parameter``, for a checkpoint."""
         tensors = {
             f"{index}.{name}": tensor
             for index, snapshot in enumerate(self._snapshots)
@@ -81,12 +84,15 @@ class Average:
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Go back to where ``state`` was taken."""
         self._update_count = int(tensors["update_count"])
+
         snapshots: dict[int, dict[str, Tensor]] = {}
         for key, tensor in tensors.items():
             index, _, name = key.partition(".")
             if name:
                 slot = self._parameters[name]
                 snapshots.setdefault(int(index), {})[name] = tensor.to(slot.device)
+
+        # In the parameters' own order, which after_update pairs them by.
         self._snapshots = [
             {name: snapshots[index][name] for name in self._parameters}
             for index in sorted(snapshots)

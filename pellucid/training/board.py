@@ -1,7 +1,7 @@
 """The journal's figures as TensorBoard's event files (extra ``board``).
 
-Each time training begins or goes on, a file of its own is begun. It opens with the step from which
-on older files no longer count, so that updates a killed run had not saved are not shown twice.
+Each time training starts or resumes, a new file is written. It opens with the step from which on
+older files no longer count, so that updates that a killed run had not saved are not shown twice.
 """
 
 import contextlib
@@ -19,7 +19,10 @@ _FORMAT = "brain.Event:2"  # from version 2 on, readers look for the step that a
 
 
 def with_board(run: Path, listener: Listener | None) -> Listener:
-    """``listener``, and before it a board in the folder ``run``. Raises MissingExtraError."""
+    """A listener that writes to a board in ``run`` and then calls ``listener``.
+
+    Raises MissingExtraError.
+    """
     board = Board(run / BOARD_FOLDER)
 
     def hear(event: Event) -> None:
@@ -54,8 +57,9 @@ class Board:
         self._last_step = 0
 
     def hear(self, event: Event) -> None:
-        """Record an event if it has figures to show. Raises WriteError if the disk does not."""
+        """Record an event if it has figures to show. Raises WriteError if that fails."""
         step = int(number(event, "step") or 0)
+
         if event["event"] == "start":
             self._path = self._begin_file()
             self._write(self._entry(file_version=_FORMAT))
@@ -67,6 +71,7 @@ class Board:
             self._write(self._entry(step=step, summary=summary))
         else:
             return
+
         self._last_step = step
 
     def _values(self, event: Event) -> list[Any]:
@@ -86,9 +91,9 @@ class Board:
             self._recorder(file).write(entry.SerializeToString())
 
     def _begin_file(self) -> Path:
-        """Make a new file. Readers go by the order of names; clocks jump, counts do not.
+        """Create a new file, never one that exists.
 
-        Never one that is there: of processes that train together, the last one's file counts.
+        Readers order files by name, so the names are counted: a clock may jump.
         """
         with write_errors(self._folder):
             self._folder.mkdir(exist_ok=True)

@@ -1,8 +1,8 @@
-"""How fast this machine learns from this corpus: real updates of models of rising size, timed.
+"""Measures how fast this machine trains on a corpus: timed updates of models of growing size.
 
 A sample of the corpus is tokenized, and models make some updates on it, on this machine, in its
-precision and with its threads; what they learn is thrown away. The rules that judge the speeds
-stand in ``pellucid.training.recipe``.
+precision and with its threads; the results are thrown away. The rules that use the speeds are in
+``pellucid.training.recipe``.
 """
 
 import contextlib
@@ -49,12 +49,12 @@ from pellucid.training.validation import validate
 
 _TIMED_BATCHES = 6
 _TRANSLATED_PAIRS = 64
-"""So many are translated to see how long a validation takes."""
+"""Pairs that are translated to measure how long a validation takes."""
 _RATE = 1e-5
 """Learning rate of updates that are thrown away."""
 _HOPE = 2.0
-"""A size may be so many times faster than its parameters say: per parameter, wide products are
-faster than narrow ones. One that would be too slow even then is not measured."""
+"""A larger size may be this many times faster than its parameters suggest, because wide products
+are faster per parameter than narrow ones. A size that would be too slow even so is not measured."""
 
 _log = logging.getLogger("pellucid")
 
@@ -74,13 +74,15 @@ class Bench:
         self._tokenize(tokenizer_choice(facts, SIZES[0]))
 
     def _tokenize(self, choice: Choice) -> None:
-        """Learn these tokenizers from the sample, and cut it by them."""
+        """Train the chosen tokenizers on the sample, and tokenize it with them."""
         sample = self._sample
         self._base = dataclasses.replace(self._base, choices=(choice,))
         config = self._config(SIZES[0], 1)
         with _warnings_off():  # the run itself will repeat them
             tokenizers = train_tokenizers(sample.sources, sample.targets, config.tokenizer)
+
         sources, targets, store = _fitting(sample, tokenizers, config.data.max_length)
+
         few = _evenly(len(store), _TRANSLATED_PAIRS)
         pairs = [store.pair(row) for row in few]
         self._data = TrainingData(
@@ -96,24 +98,31 @@ class Bench:
             fingerprint="",
             drawing=Drawing(batch_tokens=1, seed=config.training.seed),
         )
+
         self._target_tokens = 1.0 + float(store.target_lengths.mean())  # 1 is the stop
         self._device = _device(config)
 
     def recipe(self, minutes: float, valid_pairs: int) -> Recipe:
-        """The best size, then the batch that suits it, then all the rest."""
+        """Choose the size of the model, then the batch, then everything else."""
         fixed = self._overrides.get("training.batch_tokens")
         batch = int(fixed) if fixed else self._first_batch()
         plan, why = self._largest_size(minutes, batch)
+
+        # The size decides how many pieces the vocabulary may have; if that changes it, the speed
+        # is measured again.
         afforded = tokenizer_choice(self._facts, plan.size)
         if afforded.settings != self._base.choices[0].settings:
             self._tokenize(afforded)
             plan = dataclasses.replace(plan, pace=self._pace(plan.size, batch))
+
         while fixed is None and may_double_batch(plan):
             batch = 2 * plan.batch_tokens
             plan = dataclasses.replace(plan, batch_tokens=batch, pace=self._pace(plan.size, batch))
+
         seconds = self._validation_seconds(plan) * valid_pairs / len(self._data.valid_sources)
         steps = float(self._overrides.get("training.max_steps", math.inf))
         plan = dataclasses.replace(plan, validation_seconds=seconds, most_updates=steps)
+
         tokenizer = self._base.choices[0]
         if self._sample.is_whole:
             tokenizers = self._data.source_tokenizer, self._data.target_tokenizer
@@ -126,24 +135,30 @@ class Bench:
         return first_batch(tokens, on_accelerator=self._device == "cuda")
 
     def _largest_size(self, minutes: float, batch: int) -> tuple[Plan, str]:
-        """The largest size that the corpus can feed and the minutes can train, and what ends it."""
+        """The largest size that corpus and minutes allow, and why no larger one was chosen."""
         plan = Plan(self._facts, minutes, SIZES[0], batch, self._pace(SIZES[0], batch))
         corpus_tokens = self._facts.pairs * self._target_tokens
+
         for larger in SIZES[1:]:
             if not corpus_can_feed(larger, corpus_tokens):
                 return plan, f"a larger one would learn {corpus_tokens:,.0f} tokens by heart"
+
+            # Before it is measured, its speed is estimated, with optimism.
             too_slow = f"a larger one would see too little text in {minutes:g} minutes"
             growth = larger.block_parameters / plan.size.block_parameters
             hoped = dataclasses.replace(plan.pace, seconds=plan.pace.seconds * growth / _HOPE)
             if not minutes_can_train(larger, hoped, minutes):
                 return plan, too_slow
+
             try:
                 pace = self._pace(larger, batch)
             except ConfigError:
                 return plan, "a larger one does not fit into memory"
             if not minutes_can_train(larger, pace, minutes):
                 return plan, too_slow
+
             plan = Plan(self._facts, minutes, larger, batch, pace)
+
         return plan, "the largest that is tried"
 
     def _pace(self, size: Size, batch_tokens: int) -> Pace:
@@ -154,9 +169,11 @@ class Bench:
             optimizer = build_optimizer(model, config.training)
             objective = build_objective(config.training, None)
             precision = resolve_precision(config.training.precision, self._device)
+
             drawing = dataclasses.replace(self._data.drawing, batch_tokens=batch_tokens)
             sampler = dataclasses.replace(self._data, drawing=drawing).sampler()
             drawn = list(itertools.islice(sampler, _TIMED_BATCHES))
+
             seconds = tokens = 0.0
             for is_timed in (False, True):  # the first time, kernels of every shape are compiled
                 for rows in drawn:
@@ -167,15 +184,16 @@ class Bench:
                     )
                     seconds += is_timed * (time.perf_counter() - began)
                     tokens += is_timed * report.token_count
+
         pairs = sum(len(rows) for rows in drawn)
         count = len(drawn)
         return Pace(seconds / count, tokens / count, pairs / count)
 
     def _validation_seconds(self, plan: Plan) -> float:
-        """Time a validation by the sample's few pairs.
+        """Time a validation on a few pairs of the sample.
 
-        A model that has learned nothing does not stop by itself, so translations end where the
-        longest reference does.
+        An untrained model hardly predicts STOP, so translations are cut at the length of the
+        longest reference.
         """
         config = self._config(plan.size, plan.batch_tokens)
         longest = int(self._data.valid.target_lengths.max())
@@ -194,7 +212,7 @@ class Bench:
         return build_any_model(config.model, *sizes, seed=config.training.seed).to(self._device)
 
     def _config(self, size: Size, batch_tokens: int) -> RunConfig:
-        """What is timed: this size with the settings that were given; the rest does not matter."""
+        """The config that is timed: this size and the given settings; the rest does not matter."""
         timed = Choice(
             {
                 **size.settings,

@@ -1,4 +1,7 @@
-"""A run in small, before the run: whether it works, what memory it wants, how long it will take."""
+"""The dry run: every part of a run once, in small, and a forecast of its time, memory and disk.
+
+``dry_run`` measures and ``forecast`` computes.
+"""
 
 import dataclasses
 import math
@@ -34,12 +37,12 @@ from pellucid.training.validation import validate
 
 @dataclasses.dataclass(frozen=True)
 class Measured:
-    """Seconds, bytes and counts of the parts of a run, each made once or a few times."""
+    """Seconds, bytes and counts of the parts of a run, each measured once or a few times."""
 
     update_seconds: float
-    """For one update on batches as they come."""
+    """For one update on ordinary batches."""
     tokens_per_update: float
-    """Real target tokens of such an update."""
+    """Target tokens of such an update, padding left out."""
     validation_seconds: float
     """For all validation pairs and the bundle."""
     checkpoint_seconds: float
@@ -53,7 +56,7 @@ class Measured:
 
 @dataclasses.dataclass(frozen=True)
 class Forecast:
-    """How a run will go unless something else ends it, such as ``training.patience``."""
+    """What a run will take, unless something else ends it, such as ``training.patience``."""
 
     updates: int
     ends_by: str
@@ -61,7 +64,7 @@ class Forecast:
     seconds: float
     epochs: float
     tokens_per_second: float
-    """Target tokens while it updates, validations and checkpoints left out."""
+    """Target tokens per second of updates; validations and checkpoints are left out."""
     memory_bytes: int
     disk_bytes: int
     """Checkpoints and bundles; tokenized text is not counted."""
@@ -75,9 +78,12 @@ def forecast(config: TrainingConfig, measured: Measured) -> Forecast:
         + measured.checkpoint_seconds / config.save_every
     )
     updates, ends_by = _updates(config, measured, per_update)
+
     validations = math.ceil(updates / config.validate_every)
     checkpoints = updates // config.save_every + 1  # the last one in any case
+    # The measured peak includes one snapshot, taken by the dry run's own validation.
     snapshots = config.average_last - 1 if config.average_last > 1 else 0
+
     return Forecast(
         updates=updates,
         ends_by=ends_by,
@@ -104,35 +110,39 @@ def _updates(config: TrainingConfig, measured: Measured, per_update: float) -> t
         limits.append((math.ceil(batches / config.accumulate), "max_epochs"))
     if config.max_minutes is not None:
         limits.append((math.ceil(60.0 * config.max_minutes / per_update), "max_minutes"))
+
     return min(limits)
 
 
 _TIMED_UPDATES = 4
-"""On batches as they come; those before them, on the largest, have warmed everything up."""
+"""Updates on ordinary batches; those on the largest batches come first and warm everything up."""
 _BATCHES_LOOKED_AT = 2000
-"""For the largest; of a corpus with more, one a little larger may come later."""
+"""Batches among which the largest is looked for; later ones may be a little larger."""
 _VALIDATION_PAIRS = 32
-"""So many are translated to see how long a validation takes."""
+"""Pairs that are translated to measure how long a validation takes."""
 _RATE = 1e-5
 """Learning rate of updates that are thrown away."""
 
 Say = Callable[[str], None]
-"""Hears what has been tried, in a sentence for people."""
+"""Is called with what has been tried, as a sentence for people."""
 
 
 def dry_run(config: RunConfig, out: Path, say: Say) -> Forecast:
-    """Do once all that training by ``config`` into ``out`` would do, and leave nothing behind.
+    """Do once everything that training by ``config`` into ``out`` would do, and leave nothing.
 
-    That is an update on each of the largest batches, a few on batches as they come, a validation, a
-    search with the run's own beam, and a checkpoint and a bundle written and read again, all in a
-    temporary folder beside ``out``. Only what ``data.cache`` names is kept.
+    That is an update on each of the largest batches, a few on ordinary batches, a validation, a
+    search with the run's own beam size, and a checkpoint and a bundle written and read again, all
+    in a temporary folder beside ``out``. Only what ``data.cache`` names is kept.
 
     Raises whatever ``train`` would raise; DivergedError if an update is not finite.
     """
     refuse_if_used(out)
+
+    # On the same disk as ``out``, so that a lack of space or rights shows here.
     above = next(each for each in out.absolute().parents if each.is_dir())
     with write_errors(above):
         place = tempfile.TemporaryDirectory(prefix=".dry-run-", dir=above)
+
     with (
         place as name,
         torch_for_training(config),
@@ -143,6 +153,7 @@ def dry_run(config: RunConfig, out: Path, say: Say) -> Forecast:
 
 
 def _measure(run: Run, say: Say) -> Measured:
+    # The largest batches first: too little memory is noticed before time is spent on the rest.
     for batch in _largest_batches(run):
         seconds, _ = _timed_update(run, [batch])
         pairs, width = batch.labels.shape
@@ -150,13 +161,18 @@ def _measure(run: Run, say: Say) -> Measured:
             f"update: {seconds:.2f} s on a largest batch, {pairs} pairs of up to"
             f" {batch.source.shape[1]} source and {width} target tokens"
         )
+
     update_seconds, tokens = _typical_updates(run)
     say(f"update: {update_seconds:.2f} s on batches as they come, {tokens:,.0f} target tokens")
+
     validation_seconds, bundle_bytes = _validate(run)
     say(f"validation: about {validation_seconds:.1f} s, a bundle of {bundle_bytes / 1e6:,.1f} MB")
+
     _search(run, say)
+
     checkpoint_seconds, checkpoint_bytes = _save_and_load(run)
     say(f"checkpoint: {checkpoint_seconds:.2f} s, {checkpoint_bytes / 1e6:,.1f} MB")
+
     return Measured(
         update_seconds=update_seconds,
         tokens_per_update=tokens,
@@ -171,10 +187,11 @@ def _measure(run: Run, say: Say) -> Measured:
 
 
 def _largest_batches(run: Run) -> list[Batch]:
-    """The widest batch and the one with the most places, of an epoch's first ones."""
+    """The batch with the longest sentence and the one with the most tokens, padding included."""
     place = run.sampler.state()
     widest, fullest = 0, 0
     found: dict[str, npt.NDArray[np.int64]] = {}
+
     for _ in range(min(run.sampler.epoch_batch_count, _BATCHES_LOOKED_AT)):
         indices = next(run.sampler)
         batch = run.data.batch(indices, 0)
@@ -184,14 +201,16 @@ def _largest_batches(run: Run) -> list[Batch]:
             widest, found["widest"] = width, indices
         if places > fullest:
             fullest, found["fullest"] = places, indices
+
     run.sampler.restore(place)
     return [run.data.batch(indices, 0).to(_device(run)) for indices in found.values()]
 
 
 def _typical_updates(run: Run) -> tuple[float, float]:
-    """Mean seconds and target tokens of a few updates on batches as they come."""
+    """Mean seconds and target tokens of a few updates on ordinary batches."""
     all_seconds, all_tokens = 0.0, 0
     accumulate = run.config.training.accumulate
+
     for _ in range(_TIMED_UPDATES):
         began = time.perf_counter()
         batches = [run.data.batch(next(run.sampler), 0).to(_device(run)) for _ in range(accumulate)]
@@ -199,6 +218,7 @@ def _typical_updates(run: Run) -> tuple[float, float]:
         seconds, tokens = _timed_update(run, batches)
         all_seconds += drawing + seconds
         all_tokens += tokens
+
     return all_seconds / _TIMED_UPDATES, all_tokens / _TIMED_UPDATES
 
 
@@ -208,31 +228,36 @@ def _timed_update(run: Run, batches: list[Batch]) -> tuple[float, int]:
     began = time.perf_counter()
     progress.step += 1
     settings = run.config.training
+
     report = update(
         run.model, run.optimizer, batches, run.objective, settings, _RATE, run.precision
     )
     run.average.after_update()
+
     if not report.applied:
         raise DivergedError(
             f"loss or gradient of update {progress.step} was not finite"
             f" (loss {report.loss}, norm of the gradient {report.gradient_norm})",
             hint="look at the text and at the model's settings; with --init, at that bundle",
         )
+
     return time.perf_counter() - began, report.token_count
 
 
 def _validate(run: Run) -> tuple[float, int]:
-    """Seconds of a whole validation with its bundle, by some of the pairs; bytes of the bundle.
+    """Seconds of a whole validation, estimated from a few pairs, and the bytes of its bundle.
 
-    A model that has learned nothing does not know when to stop, so translations are cut where the
-    longest reference ends.
+    An untrained model hardly predicts STOP, so translations are cut at the length of the longest
+    reference.
     """
     few = _some_validation_pairs(run.data)
     decoding = run.config.decoding.having(max_length=int(few.valid.target_lengths.max()))
     config = run.config.model_copy(update={"decoding": decoding})
+
     folder = run.folder.bundle_path(run.progress.step)
     tokenizers = run.data.source_tokenizer, run.data.target_tokenizer
     bundle = Bundle[SequenceModel](run.model, *tokenizers, run.config.to_table(), {})
+
     run.average.before_validation()
     with run.average.applied():
         validation = validate(run.model, few, config, 0)
@@ -240,6 +265,7 @@ def _validate(run: Run) -> tuple[float, int]:
         card = model_card(run.config, run.data, validation, run.progress)
         save_bundle(folder, bundle, card=card, details={"step": run.progress.step, "score": 0.0})
         keeping = time.perf_counter() - began
+
     load_any_bundle(folder)
     share = len(few.valid_sources) / len(run.data.valid_sources)
     return validation.seconds / share + keeping, _size(folder)
@@ -260,21 +286,24 @@ def _some_validation_pairs(data: TrainingData) -> TrainingData:
 
 
 def _spread(lengths: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """Numbers of a few rows from the shortest to the longest."""
+    """A few row numbers, evenly spread from the shortest row to the longest."""
     order = np.argsort(np.asarray(lengths), kind="stable")
     places = np.linspace(0, len(order) - 1, min(len(order), _VALIDATION_PAIRS))
     return order[places.astype(np.int64)]
 
 
 def _search(run: Run, say: Say) -> None:
-    """The longest validation source with the beam that the finished model will have."""
+    """Translate the longest validation source with the beam size of the finished model."""
     if not isinstance(run.model, Seq2Seq):
         return
+
     tokenizers = run.data.source_tokenizer, run.data.target_tokenizer
     source = max(run.data.valid_sources, key=len)
+
     began = time.perf_counter()
     run.model.eval()
     Translator(Bundle(run.model, *tokenizers, {}, {}), run.config.decoding).translate(source)
+
     say(
         f"search: {time.perf_counter() - began:.2f} s for the longest validation source,"
         f" beam {run.config.decoding.beam_size}"
@@ -282,11 +311,12 @@ def _search(run: Run, say: Say) -> None:
 
 
 def _save_and_load(run: Run) -> tuple[float, int]:
-    """Seconds to write a checkpoint, and its bytes; it is read again."""
+    """Write a checkpoint and read it again: the seconds of writing, and its bytes."""
     folder = run.folder.checkpoint_path(run.progress.step)
     began = time.perf_counter()
     save_checkpoint(folder, run.model, run.optimizer, run.average, run.state())
     seconds = time.perf_counter() - began
+
     load_checkpoint(folder, run.model, run.optimizer, run.average)
     return seconds, _size(folder)
 
@@ -300,7 +330,9 @@ def _device(run: Run) -> torch.device:
 
 
 def _peak_memory(device: torch.device) -> int:
-    """The most bytes that tensors on the accelerator, or else the process, have held."""
+    """The peak memory of tensors on the accelerator, or else of the process, in bytes."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
+
+    # Linux counts ru_maxrss in KiB.
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,11 +1,11 @@
-"""The folder of a run: what lies where, and who may write in it.
+"""The folder of a run: its layout, and the lock that lets one process write in it.
 
-config.toml     the whole config, as it was resolved
+config.toml     the complete, resolved config
 tokenizer/      the tokenizers
 data/           tokenized training text
-checkpoints/    to resume from
-bundles/        to translate with; the best by its score
-journal.jsonl   what happened
+checkpoints/    states to resume from
+bundles/        models to translate with, the best by score and the latest
+journal.jsonl   one event in each line
 """
 
 import contextlib
@@ -58,20 +58,20 @@ MAY_CHANGE = frozenset(("data.workers", "tokenizer.training_lines")) | frozenset
         "sharding",
     )
 )
-"""Settings that a resumed run may change: they decide when it ends, what it keeps, and how to go
-on from the last good checkpoint after a run that became NaN or infinite. The text has been
-tokenized by then, whoever did it and whatever the tokenizer learned from. The bundle a run began
-with, or learns from, may lie elsewhere, as long as it is the same (``training.parent``,
+"""Settings that may differ when a run is resumed. They decide when it ends, what it keeps, and how
+it continues from the last good checkpoint after it became NaN or infinite. The settings of
+tokenizing no longer matter, because the text has been tokenized. The bundle that is fine-tuned and
+the teacher may have been moved, if they are the same (``training.parent``,
 ``training.teacher_manifest``)."""
 
 _log = logging.getLogger("pellucid")
 
 
 class RunFolder:
-    """A run folder held by this process alone while the ``with`` block lasts.
+    """A run folder that this process alone has locked inside the ``with`` block.
 
-    Raises LockedError if another process holds it, OutputExistsError if it holds something and
-    is not to be resumed, ConfigError if it is to be resumed with another config.
+    Raises LockedError if another process has locked it, OutputExistsError if it is not empty and
+    not to be resumed, ConfigError if it is to be resumed with another config.
     """
 
     def __init__(self, path: Path, config: RunConfig, *, resume: bool) -> None:
@@ -86,10 +86,13 @@ class RunFolder:
         """Create or open the folder and take its lock."""
         if not self._resume:
             refuse_if_used(self.path)
+
+        # Locked before anything is read or removed: another process may still be at work.
         with write_errors(self.path):
             (self.path / CHECKPOINTS_FOLDER).mkdir(parents=True, exist_ok=True)
             (self.path / BUNDLES_FOLDER).mkdir(exist_ok=True)
         self._lock = take_lock(self.path / LOCK_FILE)
+
         try:
             config_path = self.path / CONFIG_FILE
             if self._resume and config_path.exists():
@@ -108,7 +111,7 @@ class RunFolder:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Give the lock back; a run that failed before it saved anything leaves nothing behind."""
+        """Release the lock; if the run failed before it saved anything, clear the folder."""
         if not self._resume and isinstance(error, Exception) and not self._holds_work():
             self._clear()
         os.close(self._lock)
@@ -118,14 +121,17 @@ class RunFolder:
         return self.journal_path.exists() or any(any(folder.iterdir()) for folder in saved)
 
     def _clear(self) -> None:
-        """Remove what this process made, so that the corrected command finds the folder free."""
+        """Remove what this process made, so that the corrected command finds the folder empty."""
         for name in (TOKENIZER_FOLDER, DATA_FOLDER, CHECKPOINTS_FOLDER, BUNDLES_FOLDER):
             shutil.rmtree(self.path / name, ignore_errors=True)
         for name in (CONFIG_FILE, LOCK_FILE):
             (self.path / name).unlink(missing_ok=True)
 
     def check_seen(self, world: World) -> None:
-        """Raise ConfigError if this process does not find its own settings in the folder."""
+        """Raise ConfigError unless the folder has this process's own config.
+
+        Every process calls this: on several machines ``out`` may be a different disk on each.
+        """
         path = self.path / CONFIG_FILE
         who = f"process {world.rank} of {world.size} on {socket.gethostname()}"
         try:
@@ -151,7 +157,7 @@ class RunFolder:
 
 
 def refuse_if_used(path: Path) -> None:
-    """Raise OutputExistsError if ``path`` holds anything, LockedError if a run is at work there."""
+    """Raise LockedError if a run is at work in ``path``, OutputExistsError if it is not empty."""
     holder = lock_holder(path / LOCK_FILE)
     if holder is not None:
         raise locked_error(path / LOCK_FILE, holder)
@@ -163,10 +169,14 @@ def refuse_if_used(path: Path) -> None:
 
 
 def _refuse_other_config(config: RunConfig, saved: dict[str, Any]) -> None:
-    with contextlib.suppress(ConfigError):  # then it is compared as it stands
-        saved = RunConfig.parse(saved).to_table()  # settings that are new since have their defaults
+    # Parsing gives settings that are newer than the run their defaults. A saved config that can
+    # no longer be parsed is compared as it is.
+    with contextlib.suppress(ConfigError):
+        saved = RunConfig.parse(saved).to_table()
+
     new, old = _flatten(config.to_table()), _flatten(saved)
     differing = _differing(config, saved)
+
     forbidden = [key for key in differing if key not in MAY_CHANGE]
     if forbidden:
         changes = "; ".join(f"{key}: {old.get(key)} -> {new.get(key)}" for key in forbidden)
@@ -174,12 +184,13 @@ def _refuse_other_config(config: RunConfig, saved: dict[str, Any]) -> None:
             f"cannot resume with other settings: {changes}",
             hint="resume with the settings of the run, or start another in a new --out",
         )
+
     for key in differing:
         _log.warning("resuming with %s = %s (was %s)", key, new.get(key), old.get(key))
 
 
 def _differing(config: RunConfig, saved: dict[str, Any]) -> list[str]:
-    """The dotted names of the settings in which a config is not as it was saved."""
+    """The dotted names of the settings that differ from the saved config."""
     new, old = _flatten(config.to_table()), _flatten(saved)
     return sorted(key for key in new.keys() | old.keys() if new.get(key) != old.get(key))
 
@@ -197,7 +208,7 @@ def _flatten(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 def remove_worse(run: Path, keep: int) -> None:
     """Delete all bundles of a run but the ``keep`` best by score and the latest.
 
-    One whose manifest is damaged is left where it is, with a warning.
+    A bundle with a damaged manifest is not deleted; a warning names it.
     """
     ranked = []
     for folder in (run / BUNDLES_FOLDER).glob("step-*"):
@@ -206,8 +217,10 @@ def remove_worse(run: Path, keep: int) -> None:
         except (CorruptError, InputMissingError) as error:
             _log.warning("left as it is: %s", error)
             continue
-        score = manifest["score"]
+
+        score = manifest["score"]  # NaN would break the order
         ranked.append((-math.inf if math.isnan(score) else score, manifest["step"], folder))
+
     ranked.sort(reverse=True)
     latest = max(step for _, step, _ in ranked)
     for _, step, folder in ranked[keep:]:

@@ -1,4 +1,4 @@
-"""The journal of a run: one JSON object a line, and what its lines amount to."""
+"""The journal of a run, one JSON object per line: writing it, and reading it as a history."""
 
 import dataclasses
 import json
@@ -13,16 +13,16 @@ from pellucid.core.files import JOURNAL_FILE as JOURNAL_FILE
 from pellucid.core.files import write_errors
 
 Event = dict[str, Any]
-"""``event`` says what kind it is; the other keys are figures with their units in the docs."""
+"""``event`` is its kind; the other keys are figures, whose units are in the docs."""
 
 Listener = Callable[[Event], None]
-"""Hears every event as it happens; a command shows them to its user."""
+"""Is called with every event when it happens; a command shows them to its user."""
 
 
 class Journal:
-    """Appends events to ``journal.jsonl`` and tells a listener about each.
+    """Appends events to ``journal.jsonl`` and calls a listener with each.
 
-    Without a path it keeps nothing: of several processes one alone writes.
+    Without a path it writes no file: of several processes only the first one writes.
     """
 
     def __init__(self, path: Path | None, listener: Listener | None = None) -> None:
@@ -32,19 +32,23 @@ class Journal:
             end_last_line(path)
 
     def write(self, event: str, figures: Mapping[str, Any]) -> None:
-        """Record an event with its figures. Raises WriteError if the disk does not take it."""
+        """Record an event with its figures. Raises WriteError if that fails."""
         entry: Event = {"event": event, **figures}
+
+        # Opened for each line, so that it is on its way to the disk when this returns.
         if self._path is not None:
             with write_errors(self._path), self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+
         if self._listener is not None:
             self._listener(entry)
 
 
 def end_last_line(path: Path) -> None:
-    """Keep what a killed process left unfinished from swallowing the next line."""
+    """End a line that a killed process left unfinished, so that the next event has its own."""
     if not path.exists() or path.stat().st_size == 0:
         return
+
     with write_errors(path), path.open("r+b") as file:
         file.seek(-1, os.SEEK_END)
         if file.read(1) != b"\n":
@@ -63,25 +67,25 @@ def read_journal(path: Path) -> list[Event]:
 
 
 LIMITS = ("max_steps", "max_epochs", "max_minutes", "patience")
-"""Reasons for which a run ends by itself."""
+"""Limits of the config at which a run ends by itself."""
 
 
 @dataclasses.dataclass
 class History:
     """The events that count, in the order of their steps.
 
-    Updates that a killed run had not saved, or that were rolled back, happened twice; the later
-    one counts.
+    Updates that a killed run had not saved, or that were rolled back, are in the journal twice;
+    the later ones count.
     """
 
     start: Event | None = None
-    """The last time training began or went on."""
+    """The last time training started or resumed."""
     train: list[Event] = dataclasses.field(default_factory=list)
     validations: list[Event] = dataclasses.field(default_factory=list)
     end: Event | None = None
-    """How it ended, if it did."""
+    """How the run ended, if it did."""
     faults: list[str] = dataclasses.field(default_factory=list)
-    """Lines that are no events and were not cut short by a kill."""
+    """Lines that are not events, unless a killed process left them unfinished."""
 
     def last(self, key: str) -> float | None:
         """The newest value of a figure that several kinds of event have."""
@@ -118,13 +122,17 @@ def read_history(run: Path) -> History:
         raise InputMissingError(
             f"cannot read {path}: {error.strerror}", hint="name the folder of a run"
         ) from error
+
+    # ``cut_short`` is the number of the latest line that is not an event. A killed process leaves
+    # one behind, and then a start follows; anywhere else it is damage.
     history, cut_short = History(), 0
     for place, line in enumerate(lines, start=1):
         event = _event(line)
         if event is None:
             cut_short = place if line.strip() else cut_short
             continue
-        if cut_short and event["event"] != "start":  # a kill is followed by a new start
+
+        if cut_short and event["event"] != "start":
             history.faults.append(f"{JOURNAL_FILE}, line {cut_short}: not an event")
         cut_short = 0
         history._add(event)
@@ -132,8 +140,9 @@ def read_history(run: Path) -> History:
 
 
 def number(event: Event, key: str) -> float | None:
-    """A finite figure of an event, or None if it has none under that name."""
+    """The figure ``key`` of an event; None if there is none or it is not a finite number."""
     value = event.get(key)
+    # bool is a subclass of int.
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return value

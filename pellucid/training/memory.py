@@ -1,4 +1,4 @@
-"""Whether a model can be trained at all in the memory there is, asked before any is taken."""
+"""Whether a model can be trained in the memory there is, decided before any is allocated."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from pellucid.model.config import ModelConfig
 from pellucid.training.config import RunConfig, TrainingConfig
 
 _BYTES = 4
-"""Of a float32 number; parameters, gradients and optimizer are held in it."""
+"""Bytes of a float32 number, in which parameters, gradients and the optimizer are stored."""
 _LEARNING_COPIES = {"adam": 4, "sgd": 2}
 """A parameter, its gradient, and Adam's two running means."""
 _MEMORY_TABLE = Path("/proc/meminfo")
@@ -18,7 +18,7 @@ _GROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
 )
-"""What a container may use at most: version 2 of Linux's control groups, and version 1."""
+"""The memory limit of a container: version 2 of Linux's control groups, and version 1."""
 
 
 def refuse_what_cannot_fit(
@@ -26,15 +26,17 @@ def refuse_what_cannot_fit(
 ) -> None:
     """Raise ConfigError if the parameters, and what training keeps for each, exceed free memory.
 
-    Activations come on top and are not counted: what passes may still be too large. No memory is
-    taken to find out. ``process_count`` processes share the model.
+    Activations are not counted, so a model that passes may still be too large. Nothing is
+    allocated to find out. ``process_count`` processes share the model.
     """
     free = free_memory(device)
     most = _most_parameters(config.model, source_size + target_size)
     if free is None or least_memory(config.training, most) <= free:
-        return  # counting exactly costs a second, as PyTorch imports its compiler for it
+        return  # an exact count takes a second, because PyTorch imports its compiler for it
+
     shapes = parameter_shapes(config.model, source_size, target_size)
     count = sum(shape.numel() for shape in shapes.values()) // process_count
+
     needed = least_memory(config.training, count)
     if needed > free:
         raise ConfigError(
@@ -46,13 +48,13 @@ def refuse_what_cannot_fit(
 
 
 def least_memory(config: TrainingConfig, parameter_count: int) -> int:
-    """Bytes that training keeps for so many parameters, activations left out."""
+    """Bytes that training needs for so many parameters, without activations."""
     averages = config.average_last if config.average_last > 1 else int(config.average_decay > 0)
     return _BYTES * parameter_count * (_LEARNING_COPIES[config.optimizer] + averages)
 
 
 def _most_parameters(config: ModelConfig, tokens: int) -> int:
-    """More parameters than any kind of model of these sizes has, at a glance.
+    """An upper bound of the parameters of any kind of model of these sizes, quickly computed.
 
     A layer has four matrices for each of two attentions, or two recurrent networks of four gates
     over two inputs each, and two or three to and from ``d_ff``. A vocabulary has an embedding and
@@ -66,9 +68,10 @@ def _most_parameters(config: ModelConfig, tokens: int) -> int:
 
 
 def free_memory(device: str) -> int | None:
-    """Bytes that may still be taken on ``device``; None where the system does not tell."""
+    """Bytes that can still be allocated on ``device``; None where the system does not say."""
     if device.startswith("cuda"):
         return int(torch.cuda.mem_get_info(device)[0])
+
     known = [_free_in_system(), *(_limit_of_group(path) for path in _GROUP_LIMITS)]
     return min((each for each in known if each is not None), default=None)
 
@@ -84,7 +87,10 @@ def _free_in_system() -> int | None:
 
 
 def _limit_of_group(path: Path) -> int | None:
-    """What is in use already is not taken off: most of that is files, which give way."""
+    """The limit of a control group.
+
+    Memory in use is not subtracted: most of it is the file cache, which the kernel frees.
+    """
     try:
         return int(path.read_text())
     except (OSError, ValueError):  # there is no such group, or no limit ("max")

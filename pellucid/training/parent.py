@@ -1,4 +1,8 @@
-"""Other models a run learns from: the bundle it is fine-tuned from, and its teacher."""
+"""Other models that a run uses: the bundle it fine-tunes, called its parent, and its teacher.
+
+For each there is a function that completes the config, one that loads the bundle and checks it
+against the config, and one that uses it.
+"""
 
 import fnmatch
 from collections.abc import Iterable, Mapping
@@ -21,47 +25,51 @@ FREE = {
     "model": ("dropout", "attention_dropout", "activation_dropout", "layer_drop"),
     "tokenizer": ("sampling",),
 }
-"""What may differ from the parent: it changes no parameter and no vocabulary."""
+"""Settings that may differ from the parent's: they change no parameter and no vocabulary."""
 
 
 def parent_hash(bundle: Bundle[SequenceModel]) -> str:
-    """What names a bundle for good: the SHA-256 that its manifest carries."""
+    """The SHA-256 in a bundle's manifest, which identifies the bundle wherever it is."""
     return str(bundle.manifest["sha256"])
 
 
 def begin_with(
     table: Mapping[str, Any], bundle: Bundle[SequenceModel], chosen: Iterable[str]
 ) -> dict[str, Any]:
-    """The config ``table`` for a run that begins with ``bundle``.
+    """The config ``table`` for a run that fine-tunes ``bundle``.
 
-    Model, tokenizer and search settings are the bundle's. ``chosen`` are the dotted names that the
-    user set by hand: dropout, sampling and the search are taken from ``table`` then. Raises
+    The settings of model, tokenizer and search are the bundle's. ``chosen`` are the dotted names
+    that the user set: of these, dropout, sampling and the search are taken from ``table``. Raises
     ConfigError naming every other setting of model and tokenizer that contradicts the bundle.
     """
     own: dict[str, Config] = {"model": bundle.model.config, "tokenizer": tokenizer_config(bundle)}
     result, faults = dict(table), []
+
     for section, config in own.items():
         settings = config.to_table()
         merged = dict(settings)
         for name in sorted(chosen_names(chosen, section)):
             value = section_of(table, section).get(name)
             if name in FREE[section] or name not in type(config).model_fields:
-                merged[name] = value  # a misspelt name is told of with all other faults
+                merged[name] = value  # parsing reports misspelt names, with all other faults
             elif value != settings.get(name):
                 has = settings.get(name, "not set")
                 faults.append(f"{section}.{name} is {has} in the bundle, not {value}")
         result[section] = merged
+
     if faults:
         raise ConfigError(
             f"a run that begins with {bundle.path} must keep its model and tokenizer: "
             + "; ".join(faults),
             hint="leave these settings out, or train without --init",
         )
+
     searched = section_of(table, "decoding")
     by_hand = {
         name: searched[name] for name in chosen_names(chosen, "decoding") if name in searched
     }
     result["decoding"] = {**searched, **bundle.settings.get("decoding", {}), **by_hand}
+
     result["training"] = {
         **section_of(table, "training"),
         "init": str(bundle.path),
@@ -71,27 +79,31 @@ def begin_with(
 
 
 def load_parent(config: RunConfig) -> Bundle[SequenceModel] | None:
-    """The bundle that ``config`` begins with, if any.
+    """The bundle that ``config`` fine-tunes, if any.
 
-    Raises ConfigError if it is not the one, or not of the model, that ``config`` names; and
-    what opening it raises.
+    Raises ConfigError if its hash or its model is not the one in ``config``, and what opening it
+    raises.
     """
     wanted = config.training
     if wanted.init is None:
         return None
+
     bundle = load_any_bundle(wanted.init)
     faults = []
+
     if wanted.parent is not None and wanted.parent != parent_hash(bundle):
         faults.append(
             f"training.parent is {wanted.parent}, but the bundle in {wanted.init} has"
             f" {parent_hash(bundle)}"
         )
+
     ours, theirs = (_fixed(each) for each in (config.model, bundle.model.config))
     faults += [
         f"model.{name} is {theirs.get(name)} in the bundle, not {ours.get(name)}"
         for name in sorted(ours.keys() | theirs.keys())
         if ours.get(name) != theirs.get(name)
     ]
+
     if faults:
         raise ConfigError(
             f"this run cannot begin with {wanted.init}: " + "; ".join(faults),
@@ -101,17 +113,18 @@ def load_parent(config: RunConfig) -> Bundle[SequenceModel] | None:
 
 
 def copy_parameters(model: SequenceModel, parent: Bundle[SequenceModel]) -> None:
-    """Let ``model`` begin where ``parent`` ended. Raises BundleError if they do not fit."""
+    """Copy the parent's parameters to ``model``. Raises BundleError if they do not fit."""
     load_model_tensors(model, model_tensors(parent.model), parent.path or Path("the bundle"))
 
 
 def freeze(model: SequenceModel, patterns: Iterable[str]) -> list[str]:
-    """Take the parameters that match a shell-style pattern out of training; their names.
+    """Exclude the parameters that match a shell-style pattern from training; return their names.
 
-    A matrix used in several places has several names, and any of them will do. Raises ConfigError
-    for a pattern that matches nothing, or if nothing is left to learn.
+    A shared matrix has several names, and matching one of them is enough. Raises ConfigError for a
+    pattern that matches nothing, or if no parameter is left to train.
     """
     named = list(model.named_parameters(remove_duplicate=False))
+
     faults, frozen = [], []
     for pattern in patterns:
         matching = [name for name, _ in named if fnmatch.fnmatchcase(name, pattern)]
@@ -121,6 +134,7 @@ def freeze(model: SequenceModel, patterns: Iterable[str]) -> list[str]:
         frozen += matching
     if faults:
         raise ConfigError("training.freeze: " + "; ".join(faults))
+
     for name, parameter in named:
         if name in frozen:
             parameter.requires_grad_(False)
@@ -135,10 +149,11 @@ def learned_tensors(model: SequenceModel) -> dict[str, torch.Tensor]:
 
 
 def tokenizer_config(bundle: Bundle[SequenceModel]) -> TokenizerConfig:
-    """The section as the run that trained the bundle had it; else what the tokenizers tell."""
+    """The tokenizer section of the run that made the bundle, completed from its tokenizers."""
     source, target = bundle.source_tokenizer, bundle.target_tokenizer
     sizes = (source.vocabulary_size, target.vocabulary_size)
     shared = source is target or bundle.model.config.share_embeddings  # Marian's cut differently
+
     known: dict[str, object] = {"kind": source.kind, "shared": shared}
     if target.kind != source.kind:
         known["target_kind"] = target.kind
@@ -167,11 +182,11 @@ Tokenizers = tuple[Tokenizer, Tokenizer]
 def taught_by(
     table: Mapping[str, Any], bundle: Bundle[SequenceModel], chosen: Iterable[str]
 ) -> dict[str, Any]:
-    """The config ``table`` for a run that ``bundle`` teaches, which is written down in it.
+    """The config ``table`` for a run with the teacher ``bundle``, which it records.
 
-    A run that begins with no other bundle takes the teacher's tokenizers. ``chosen`` are the
-    dotted names that the user set by hand. Raises ConfigError naming every setting of the
-    tokenizer among them that contradicts the teacher.
+    Unless the run fine-tunes another bundle, it uses the teacher's tokenizers. ``chosen`` are the
+    dotted names that the user set. Raises ConfigError naming every setting of the tokenizer among
+    them that contradicts the teacher.
     """
     result = dict(table)
     training = section_of(table, "training")
@@ -181,9 +196,11 @@ def taught_by(
         "teacher_manifest": training.get("teacher_manifest", parent_hash(bundle)),
     }
     if training.get("init"):
-        return result  # the tokenizers are those of that bundle
+        return result  # the tokenizers are those of the parent
+
     wanted, own = section_of(table, "tokenizer"), tokenizer_config(bundle).to_table()
     names = chosen_names(chosen, "tokenizer")
+
     faults = [
         f"tokenizer.{name} is {own.get(name, 'not set')} in the teacher, not {wanted.get(name)}"
         for name in sorted(names - set(FREE["tokenizer"]))
@@ -194,20 +211,22 @@ def taught_by(
             f"a run that {bundle.path} teaches must have its tokenizers: " + "; ".join(faults),
             hint="leave these settings out, or train without training.teacher",
         )
+
     free = {name: wanted[name] for name in FREE["tokenizer"] if name in wanted}
     result["tokenizer"] = {**own, **{name: free[name] for name in free if name in names}}
     return result
 
 
 def load_teacher(config: RunConfig) -> Bundle[SequenceModel] | None:
-    """The bundle that ``config`` learns from, if any, never to be trained itself.
+    """The teacher of ``config``, if any, in evaluation mode and without gradients.
 
-    Raises ConfigError if it is not the one that ``config`` names or cannot teach that model; and
-    what opening it raises.
+    Raises ConfigError if its hash is not the one in ``config`` or if it cannot teach that model,
+    and what opening it raises.
     """
     wanted = config.training
     if wanted.teacher is None:
         return None
+
     bundle = load_any_bundle(wanted.teacher)
     model, faults = bundle.model, []
     if wanted.teacher_manifest != parent_hash(bundle):
@@ -215,17 +234,21 @@ def load_teacher(config: RunConfig) -> Bundle[SequenceModel] | None:
             f"training.teacher_manifest is {wanted.teacher_manifest}, but the bundle has"
             f" {parent_hash(bundle)}"
         )
+
     kind = model.config.kind
     if not isinstance(model, PredictsTokens) or model.config.translates != config.model.translates:
         faults.append(f"a {kind} does not predict what a {config.model.kind} does")
+
     longest = config.data.max_length + 1
     if model.max_length is not None and longest > model.max_length:
         faults.append(
             f"data.max_length={config.data.max_length} and a stop do not fit into its"
             f" {model.max_length} positions"
         )
+
     if faults:
         raise ConfigError(f"{wanted.teacher} cannot teach this run: " + "; ".join(faults))
+
     model.eval().requires_grad_(False)
     return bundle
 
@@ -233,13 +256,13 @@ def load_teacher(config: RunConfig) -> Bundle[SequenceModel] | None:
 def given_tokenizers(
     parent: Bundle[SequenceModel] | None, teacher: Bundle[SequenceModel] | None
 ) -> Tokenizers | None:
-    """The tokenizers that a run gets from its parent or else from its teacher."""
+    """The tokenizers of the parent, or else of the teacher."""
     giver = parent or teacher
     return None if giver is None else (giver.source_tokenizer, giver.target_tokenizer)
 
 
 def check_tokenizers(teacher: Bundle[SequenceModel], own: Tokenizers) -> None:
-    """Refuse a teacher whose ids mean other words (EQ-11). Raises ConfigError naming both sides."""
+    """Raise ConfigError unless the teacher's ids mean the same tokens as this run's (EQ-11)."""
     theirs = teacher.source_tokenizer, teacher.target_tokenizer
     faults = [
         f"its {side} tokenizer is {that.kind} {that.fingerprint[:16]}, this run's is {this.kind}"

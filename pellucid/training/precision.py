@@ -17,35 +17,39 @@ from pellucid.training.objective import Objective
 Precision = Literal["fp32", "bf16", "fp16"]
 
 _SIDE = 1024
-"""Width of the products that are timed: large enough to be what a processor does best."""
+"""Width of the products that are timed: large enough to be limited by arithmetic."""
 _NEEDED_GAIN = 1.5
-"""bfloat16 must be this much faster, or casting back and forth eats the gain."""
+"""bfloat16 must be this much faster, or the casts cost what it gains."""
 _ROUNDS = 5
 
 
 def resolve_precision(wanted: Literal["auto", "fp32", "bf16", "fp16"], device: str) -> Precision:
-    """``auto`` as one of the others: bfloat16 where a short measurement says that it pays.
+    """The precision that ``wanted`` means; ``auto`` is bfloat16 where it is measurably faster.
 
-    Parameters and optimizer stay in float32 either way. It never takes float16, whose gradients
-    need scaling (``LossScale``): that is for accelerators without bfloat16, by name.
+    Parameters and optimizer stay in float32 either way. ``auto`` never chooses float16, whose
+    gradients need scaling (``LossScale``): it is for accelerators without bfloat16, if asked for.
     """
     if wanted != "auto":
         return wanted
     if device == "cuda":
         return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
+
+    # A CPU without bfloat16 instructions still computes with it, more slowly than with float32.
     gain = _seconds(torch.float32) / _seconds(torch.bfloat16)
     return "bf16" if gain >= _NEEDED_GAIN else "fp32"
 
 
 def autocast(precision: Precision, device: str) -> contextlib.AbstractContextManager[object]:
-    """Within this context matrix products are made in ``precision``."""
+    """A context in which matrix products are computed in ``precision``."""
     dtype = torch.float16 if precision == "fp16" else torch.bfloat16
     return torch.autocast(device, dtype, enabled=precision != "fp32")
 
 
 def _seconds(dtype: torch.dtype) -> float:
-    """The fastest of a few products of two square matrices."""
+    """Seconds of the fastest of a few products of two square matrices."""
     matrix = torch.ones(_SIDE, _SIDE, dtype=dtype)
+
+    # The fastest, not the mean: whatever else the machine does only adds time.
     best = float("inf")
     for _ in range(_ROUNDS):
         began = time.perf_counter()
@@ -56,19 +60,21 @@ def _seconds(dtype: torch.dtype) -> float:
 
 _FIRST = 2.0**16
 _UPDATES_TO_DOUBLE = 2000
-"""Finite updates after which a larger scale is tried. Both numbers are those of PyTorch's own."""
+"""Finite updates after which a larger scale is tried. Both are the defaults of PyTorch's
+GradScaler."""
 
 
 @dataclasses.dataclass
 class LossScale:
-    """A factor on every gradient inside the model, taken out again where it meets a parameter.
+    """Loss scaling: a factor on every gradient inside the model, divided out at the parameters.
 
-    Inside, the gradient of a batch's mean loss is multiplied by ``value``; as losses here are sums,
-    they are divided by the batch's tokens too, both to a power of two, which rounds nothing. The
-    value halves after an update that was not finite, which is left out as any such update, and
-    doubles after 2,000 that were. Losses, gradient norms and clipping never see it.
+    Float16 cannot represent the smallest gradients; enlarged, they do not become zero. Inside the
+    model the gradient of a batch's mean loss is multiplied by ``value``. Because losses here are
+    sums, the factor also divides by the batch's tokens, rounded to a power of two, so that it
+    causes no rounding errors. ``value`` halves after an update that is not finite and doubles
+    after 2,000 finite ones. Losses, gradient norms and clipping are not affected.
 
-    Source: Micikevicius et al. (2018), §3.2; the rule of adjusting is in its last paragraph.
+    Source: Micikevicius et al. (2018), §3.2; the rule for the value is in its last paragraph.
     """
 
     value: float = _FIRST
@@ -76,7 +82,7 @@ class LossScale:
     _factor: float = 1.0
 
     def attach(self, model: SequenceModel) -> None:
-        """From now on divide what arrives at the parameters of ``model`` by the factor."""
+        """Register hooks that divide the gradients of the parameters of ``model`` by the factor."""
         for parameter in model.parameters():
             if parameter.requires_grad:
                 parameter.register_hook(  # type: ignore[no-untyped-call]
@@ -84,7 +90,7 @@ class LossScale:
                 )
 
     def enlarge(self, sums: LossSums) -> LossSums:
-        """The same sums, whose gradient is enlarged on its way into the model."""
+        """The same sums; their gradient is multiplied by the factor as it enters the model."""
         self._factor = self.value / 2.0 ** round(math.log2(max(1, sums.token_count)))
         loss: Tensor = _EnlargeGradient.apply(sums.loss, self._factor)  # type: ignore[no-untyped-call]
         return dataclasses.replace(sums, loss=loss)
@@ -99,7 +105,7 @@ class LossScale:
             self.value, self.finite_in_a_row = self.value * 2, 0
 
     def state(self) -> dict[str, Any]:
-        """As plain values."""
+        """The scale as plain values."""
         return {"value": self.value, "finite_in_a_row": self.finite_in_a_row}
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -109,17 +115,19 @@ class LossScale:
 
 @dataclasses.dataclass(frozen=True)
 class Scaled:
-    """Another objective, whose gradients are enlarged on their way into the model."""
+    """Another objective, with loss scaling of its gradients."""
 
     objective: Objective
     scale: LossScale
 
     def __call__(self, model: SequenceModel, batch: Batch) -> LossSums:
-        """What the other objective gives."""
+        """The other objective's sums."""
         return self.scale.enlarge(self.objective(model, batch))
 
 
 class _EnlargeGradient(torch.autograd.Function):
+    """The identity, with a gradient multiplied by ``factor``."""
+
     @staticmethod
     def forward(ctx, loss, factor):  # type: ignore[no-untyped-def]
         ctx.factor = factor

@@ -1,12 +1,12 @@
-"""The rules that turn the facts of a corpus, the minutes and the speed of a machine into a config.
+"""The rules that choose a config from facts of a corpus, the available minutes and measured speeds.
 
 All of them are pure functions of numbers: nothing is read, measured or drawn here.
 ``pellucid.text.corpus.facts`` counts and ``pellucid.training.calibration`` measures. Each constant
-has its reason beside it. Where the reason is a measurement, it is that of ``benchmarks/auto.py`` or
+has its reason beside it. Where the reason is a measurement, it is one of ``benchmarks/auto.py`` or
 ``benchmarks/quality.py`` on validation text; nothing was chosen by test text.
 
-The rules aim at a good model within the minutes that there are, on a corpus of a thousand to some
-million pairs. Who reproduces a paper takes a preset.
+The rules aim at a good model within the available minutes, on a corpus of a thousand to some
+million pairs. To reproduce a paper, use a preset.
 """
 
 import dataclasses
@@ -21,14 +21,14 @@ from pellucid.text.corpus.facts import CorpusFacts, SideFacts
 Unit = Literal["bpe", "word", "character"]
 
 _CLOSED_WORDS = 0.001
-"""A side is closed, its words a list that is complete, if at most one word in a thousand is new.
+"""The vocabulary of a side is closed if at most this share of the words in unseen lines is new.
 SCAN and CMUdict have 0, a generated grammar of 1,200 words 0.0004; Multi30k, Tatoeba and Europarl
 0.011 to 0.052."""
 _FEW_WORDS = 200
-"""A closed list of so few words is a notation, whose words need no pieces."""
+"""A closed vocabulary of so few words is a notation, whose words need not be cut into pieces."""
 _MOST_LETTERS = 200
 """An alphabet with its accents, or a syllabary, has no more characters; a hundred lines of Chinese
-have."""
+have more."""
 _SPELLED = 0.95
 """Share of the words, or lines, that must be spelled for the side to count as spelled."""
 _LONGEST_WORD = 25.0
@@ -40,22 +40,22 @@ _SHARED_LETTERS = 0.8
 share little more than digits and marks."""
 
 _WORDS_OF_8000 = 670_000
-"""Running words of Multi30k, both sides, for which preset ``multi30k`` has 8,000 pieces and Wu et
-al. (2021) take about 10,000."""
+"""Running words of both sides of Multi30k, for which the preset ``multi30k`` has 8,000 pieces and
+Wu et al. (2021) use about 10,000."""
 _SMALLEST_VOCABULARY, _LARGEST_VOCABULARY = 1000, 32_000
-"""Pieces. Vaswani et al. (2017, §5.1) take 32,000 to 37,000 for millions of pairs."""
+"""Pieces. Vaswani et al. (2017, §5.1) use 32,000 to 37,000 for millions of pairs."""
 _CHARACTERS_PER_WORD = 6.0
 """In a script without spaces so many characters count as a word."""
 _PIECES_PER_CHARACTER = 1.2
-"""A vocabulary must hold the characters themselves; ideographs number thousands."""
+"""A vocabulary must have a piece for every character; there are thousands of ideographs."""
 
 TOKENS_PER_PARAMETER = 2.0
-"""Target tokens that a run must see for each parameter of its blocks, or a smaller model learns
-more in the same minutes. Validation BLEU after equal work, about four minutes of one core: on
-Multi30k 2+2 layers of width 128 (4.8 tokens for each parameter) have 33.1 and 4+4 (1.5) 31.2; on
+"""Target tokens that a run must see for each parameter of its blocks; with fewer, a smaller model
+learns more in the same minutes. Validation BLEU after equal work, about four minutes of one core:
+on Multi30k 2+2 layers of width 128 (4.8 tokens for each parameter) have 33.1 and 4+4 (1.5) 31.2; on
 Tatoeba 2+2 (3.4) have 29.7, 4+4 (1.05) 20.2, and 3+3 of width 192 (0.3) 13.2."""
 PARAMETERS_PER_TOKEN = 5.0
-"""Block parameters that a corpus can feed for each of its target tokens, regularized: 4+4 layers of
+"""The most block parameters for each target token of the corpus, with regularization: 4+4 layers of
 width 128 have 3 on Multi30k, 4+3 of width 256 have 2.7 on Tatoeba."""
 
 _USUAL_BATCH = 2048
@@ -65,32 +65,33 @@ _ACCELERATOR_BATCH = 8192
 """An accelerator is idle between small batches."""
 _SMALLEST_BATCH, _LARGEST_BATCH = 256, 32_768
 _MOST_UPDATES = 20_000
-"""With more updates than this the batch is doubled: their gradients would be noisier than need
-be late in the run, when the noise scale has grown (McCandlish et al. 2018)."""
+"""With more updates than this the batch is doubled: late in the run, when the noise scale has
+grown, gradients of small batches are noisier than necessary (McCandlish et al. 2018)."""
 _BATCHES_PER_PASS = 8
 """A pass over the corpus has at least so many updates."""
 
 _FEW_PASSES, _MANY_PASSES = 5.0, 40.0
-"""How often the corpus is read: below the first there is hardly time to learn it by heart, above
-the second there is (docs/training.md, section 6)."""
+"""Passes over the corpus: with fewer than the first number a model hardly overfits, with more than
+the second it does (docs/training.md, section 6)."""
 _MOST_PASSES = 200
-"""A run ends after so many, whatever the minutes: another would only be learned by heart."""
+"""A run ends after so many passes, whatever the minutes: more would only overfit."""
 _LEAST_UPDATES = 2000
-"""But a corpus of a few hundred pairs is read more often, until there were so many updates."""
+"""A corpus of a few hundred pairs has more passes than that, until it has had so many updates."""
 
 _NOTATION_RATE = 2 / 3
-"""A target in words or letters of a notation wants a lower learning rate than sentences, as presets
-``scan`` and ``cmudict`` have it. Exact matches on validation text after as many updates, with 3e-3
-and with 2e-3: SCAN 83.2% and 89.2%, CMUdict 43.1% and 44.2%, but the phrasebook 99.6% and 98.6%."""
+"""A target in words or letters of a notation needs a lower learning rate than sentences, as in the
+presets ``scan`` and ``cmudict``. Exact matches on validation text after equally many updates, with
+3e-3 and with 2e-3: SCAN 83.2% and 89.2%, CMUdict 43.1% and 44.2%, but the phrasebook 99.6% and
+98.6%."""
 _WARMUP_SHARE = 0.1
 _LEAST_WARMUP, _MOST_WARMUP = 50, 1000
 """Updates. Pre-norm needs little warm-up (Xiong et al. 2020), Adam's means need some."""
 _VALIDATING_SHARE = 0.1
-"""At most so much of the time goes into validation. The last one, when the time is up, is free."""
+"""The largest share of the time for validation, not counting the last one, when time is up."""
 _LEAST_VALIDATIONS, _MOST_VALIDATIONS = 1, 20
 _AVERAGED_SHARE = 0.05
 _SHORTEST_AVERAGE, _LONGEST_AVERAGE = 50, 500
-"""Updates that the moving average of the parameters reaches back."""
+"""Updates over which the moving average of the parameters extends."""
 _LENGTH_PENALTY = 2.0
 """Validation BLEU with 1, 1.5 and 2, beam 5: 34.8, 35.3 and 35.3 on Multi30k, 31.3, 31.6 and 31.8
 on Tatoeba."""
@@ -110,6 +111,7 @@ class Size:
     @property
     def block_parameters(self) -> int:
         """Weights of all blocks, embeddings and norms left out."""
+        # Attention has four d_model × d_model matrices; a decoder layer has two attentions.
         attention, feed_forward = 4 * self.d_model**2, 2 * self.d_model * self.d_ff
         return self.encoder_layers * (attention + feed_forward) + self.decoder_layers * (
             2 * attention + feed_forward
@@ -154,24 +156,24 @@ were found on validation text; those of the wider ones fall with the width."""
 
 @dataclasses.dataclass(frozen=True)
 class Pace:
-    """Measured: what one update of a certain size and batch takes and brings."""
+    """Measured means of one update with a certain model size and batch size."""
 
     seconds: float
     target_tokens: float
     pairs: float
 
     def updates_in(self, minutes: float) -> float:
-        """How many updates fit into so many minutes; the rest is for validations."""
+        """How many updates fit into ``minutes``, less the share for validation."""
         return max(1.0, (1.0 - _VALIDATING_SHARE) * 60.0 * minutes / self.seconds)
 
     def tokens_in(self, minutes: float) -> float:
-        """Target tokens that are learned from in so many minutes."""
+        """Target tokens that are learned from in ``minutes``."""
         return self.updates_in(minutes) * self.target_tokens
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What all choices depend on."""
+    """Everything that the choices depend on."""
 
     facts: CorpusFacts
     minutes: float
@@ -201,7 +203,7 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """Settings that belong together, and why they are as they are."""
+    """Settings that belong together, and the reason for them."""
 
     settings: Mapping[str, Any]
     """By dotted name, such as ``model.dropout``."""
@@ -213,20 +215,20 @@ class Choice:
 
 
 def is_closed(side: SideFacts) -> bool:
-    """Whether a text to come will hold no word that this one does not hold."""
+    """Whether future text will have hardly any word that this text does not have."""
     return side.new_words <= _CLOSED_WORDS
 
 
 def is_deterministic(facts: CorpusFacts) -> bool:
     """Whether every source seems to have one right target, as in a formal language.
 
-    Both vocabularies are closed, and no source came with two targets.
+    Both vocabularies are closed, and no source occurs with two targets.
     """
     return is_closed(facts.source) and is_closed(facts.target) and not facts.ambiguous_sources
 
 
 def is_spelled(side: SideFacts) -> bool:
-    """Whether a line is one word, letter by letter, with spaces between them or without."""
+    """Whether each line is one word, spelled with or without spaces between the letters."""
     if side.different_characters > _MOST_LETTERS:
         return False
     is_one_word = side.one_word_lines >= _SPELLED and side.characters <= _LONGEST_WORD
@@ -234,10 +236,9 @@ def is_spelled(side: SideFacts) -> bool:
 
 
 def unit_of(side: SideFacts, *, is_target: bool) -> Unit:
-    """What the tokens of a side are.
-
-    A target that is spelled with spaces between its letters keeps them, as words of one letter.
-    """
+    """The unit of tokenization that suits a side."""
+    # A target with spaces between its letters is cut into words of one letter, so that decoding
+    # brings the spaces back.
     if is_spelled(side) and not (is_target and side.one_character_words >= _SPELLED):
         return "character"
     if is_closed(side) and side.different_words <= _FEW_WORDS:
@@ -259,32 +260,36 @@ def vocabulary_size(facts: CorpusFacts, size: Size) -> int:
 
         V = 8000 · √(words / 670,000), in hundreds; V · d_model ≤ the parameters of the blocks
 
-    The number of different words grows about so (Heaps' law), and so V pieces of a larger text
-    are each seen more often. That each is seen often decides (Gowda and May 2020: at least 95% of
-    the pieces a hundred times); small corpora want few pieces (Sennrich and Zhang 2019; Araabi and
-    Monz 2020). Where there are fewer words than that, each is to become one piece. The second
-    bound is one of time: the output layer has V · d_model parameters and is to take no more of it
-    than all blocks together, so that a small model reads more text in its minutes.
+    The number of different words grows about like the square root (Heaps' law). What matters is
+    that each piece is seen often (Gowda and May 2020: at least 95% of the pieces a hundred times);
+    small corpora need few pieces (Sennrich and Zhang 2019; Araabi and Monz 2020). If there are
+    fewer words than that, each may become one piece. The second bound limits time: the output layer
+    has V · d_model parameters and should take no more time than all blocks together, so that a
+    small model reads more text in its minutes.
     """
     wanted = min(
         8000 * math.sqrt(running_words(facts) / _WORDS_OF_8000),
         size.block_parameters / size.d_model,
     )
     bounded = min(max(wanted, _SMALLEST_VOCABULARY), _LARGEST_VOCABULARY)
+
+    # Whatever the square root says: no more pieces than words, no fewer than characters.
     letters = facts.source.different_characters + facts.target.different_characters
     least = SMALLEST_BYTE_VOCABULARY + _PIECES_PER_CHARACTER * letters
     words = facts.source.different_words + facts.target.different_words
-    whole = SMALLEST_BYTE_VOCABULARY + words  # a piece for every word there is
+    whole = SMALLEST_BYTE_VOCABULARY + words
+
     return math.ceil(max(min(bounded, whole), least) / 100) * 100
 
 
 def tokenizer_choice(facts: CorpusFacts, size: Size) -> Choice:
-    """What text is cut into, how many pieces there are, and whether both sides share them.
+    """The unit of tokenization, the size of the vocabulary, and whether both sides share it.
 
-    ``size`` is that of the model, which must afford them.
+    ``size`` is that of the model, which bounds the vocabulary.
     """
     kinds = unit_of(facts.source, is_target=False), unit_of(facts.target, is_target=True)
     shares = kinds == ("bpe", "bpe") and facts.common_characters >= _SHARED_LETTERS
+
     settings: dict[str, Any] = {"tokenizer.kind": kinds[0], "tokenizer.shared": shares}
     if kinds[0] != kinds[1]:
         settings["tokenizer.target_kind"] = kinds[1]
@@ -292,11 +297,13 @@ def tokenizer_choice(facts: CorpusFacts, size: Size) -> Choice:
         settings["tokenizer.keep_spaces"] = not is_spelled(facts.source)
     if not shares:
         settings["model.share_embeddings"] = False
+
     reasons = [_unit_reason(kinds[0], facts.source, "source")]
     if kinds[0] != kinds[1] or "bpe" not in kinds:
         reasons.append(_unit_reason(kinds[1], facts.target, "target"))
     names = {"bpe": "subwords", "word": "words", "character": "characters"}
     what = names[kinds[0]] + ("" if kinds[0] == kinds[1] else f" to {names[kinds[1]]}")
+
     if "bpe" in kinds:
         pieces = vocabulary_size(facts, size)
         settings["tokenizer.vocabulary_size"] = pieces
@@ -304,17 +311,20 @@ def tokenizer_choice(facts: CorpusFacts, size: Size) -> Choice:
         reasons.append(f"{running_words(facts):,.0f} words of text")
         if pieces < vocabulary_size(facts, SIZES[-1]):
             reasons.append("more would slow a small model down")
+
     if kinds == ("bpe", "bpe"):
         what += ", one vocabulary for both sides" if shares else ", a vocabulary for each side"
         reasons.append(f"{facts.common_characters:.0%} of the letters are common to both sides")
+
     return Choice(settings, what, "; ".join(reasons))
 
 
 def with_fewer_pieces(choice: Choice, pieces: int) -> Choice:
-    """The same tokenizer, where the whole text gave only so many pieces."""
+    """The same choice, for a text whose trained vocabulary has only ``pieces`` pieces."""
     wanted = choice.settings.get("tokenizer.vocabulary_size")
     if wanted is None or wanted <= pieces:
         return choice
+
     what = choice.what.replace(f"at most {wanted:,}", f"{pieces:,}")
     return Choice({**choice.settings, "tokenizer.vocabulary_size": pieces}, what, choice.why)
 
@@ -330,15 +340,16 @@ def _unit_reason(unit: Unit, side: SideFacts, name: str) -> str:
 
 
 def first_batch(corpus_tokens: float, *, on_accelerator: bool) -> int:
-    """Tokens of a batch to begin the measurements with, a power of two."""
+    """Tokens of a batch to start the measurements with, a power of two."""
     usual = _ACCELERATOR_BATCH if on_accelerator else _USUAL_BATCH
     most = corpus_tokens / _BATCHES_PER_PASS
     return max(_SMALLEST_BATCH, min(usual, 1 << int(math.log2(max(1.0, most)))))
 
 
 def may_double_batch(plan: Plan) -> bool:
-    """Whether the minutes hold so many updates that fewer, larger ones learn more."""
+    """Whether there is time for so many updates that fewer with larger batches learn more."""
     doubled_per_pass = plan.facts.pairs / (2 * plan.pace.pairs)
+
     return (
         plan.updates > _MOST_UPDATES
         and 2 * plan.batch_tokens <= _LARGEST_BATCH
@@ -347,41 +358,46 @@ def may_double_batch(plan: Plan) -> bool:
 
 
 def corpus_can_feed(size: Size, target_tokens: float) -> bool:
-    """Whether a corpus of so many target tokens is not learned by heart at once by this size."""
+    """Whether a corpus of so many target tokens is large enough for a model of this size."""
     return size.block_parameters <= PARAMETERS_PER_TOKEN * target_tokens
 
 
 def minutes_can_train(size: Size, pace: Pace, minutes: float) -> bool:
-    """Whether the minutes hold enough text for this size."""
+    """Whether a model of this size sees enough text in ``minutes``."""
     return pace.tokens_in(minutes) >= TOKENS_PER_PARAMETER * size.block_parameters
 
 
 def size_choice(plan: Plan, why: str) -> Choice:
-    """The shape of the model; ``why`` says what kept it from being larger."""
+    """The shape of the model; ``why`` says why it is not larger."""
     return Choice(plan.size.settings, str(plan.size), why)
 
 
 def regularization_choice(plan: Plan) -> Choice:
-    """What keeps the corpus from being learned by heart."""
+    """Dropout, label smoothing and weight decay, stronger the more passes there are."""
     times = f"the text is read about {plan.passes:,.3g} times"
+
     if is_deterministic(plan.facts):
         settings = {"model.dropout": 0.1, "training.label_smoothing": 0.0}
         why = f"every source has one right target; {times}"
         return Choice(settings, "dropout 0.1, no label smoothing", why)
+
     if plan.passes <= _FEW_PASSES:
         return Choice({"model.dropout": 0.1}, "dropout 0.1", times)
     if plan.passes <= _MANY_PASSES:
         return Choice({"model.dropout": 0.2}, "dropout 0.2", times)
+
     settings = {"model.dropout": 0.3, "training.weight_decay": 0.05}
     return Choice(settings, "dropout 0.3, weight decay 0.05", times)
 
 
 def update_choice(plan: Plan) -> Choice:
-    """Batch, rate and schedule."""
+    """Batch size, learning rate and schedule."""
     wanted = min(max(_WARMUP_SHARE * plan.updates, _LEAST_WARMUP), _MOST_WARMUP)
-    warmup = math.ceil(min(wanted, plan.updates / 3))
+    warmup = math.ceil(min(wanted, plan.updates / 3))  # a short run must not end in its warm-up
+
     is_notation = unit_of(plan.facts.target, is_target=True) != "bpe"
     rate = round(plan.size.learning_rate * (_NOTATION_RATE if is_notation else 1.0), 5)
+
     settings = {
         "training.batch_tokens": plan.batch_tokens,
         "training.learning_rate": rate,
@@ -391,6 +407,7 @@ def update_choice(plan: Plan) -> Choice:
         "training.max_minutes": float(plan.minutes),
         "training.max_epochs": plan.most_passes,
     }
+
     speed = plan.pace.target_tokens / plan.pace.seconds
     what = (
         f"batches of {plan.batch_tokens:,} tokens, rate {rate:g} after"
@@ -401,13 +418,16 @@ def update_choice(plan: Plan) -> Choice:
 
 
 def validation_choice(plan: Plan) -> Choice:
-    """How often to validate, what to average over, and what is best."""
+    """How often to validate, how far to average parameters, and which figure decides."""
     affordable = _VALIDATING_SHARE * 60.0 * plan.minutes / max(0.1, plan.validation_seconds)
     count = min(max(affordable, _LEAST_VALIDATIONS), _MOST_VALIDATIONS)
     # A little longer, so that the last does not come just before the one that ends the run.
     every = max(10, 10 * math.ceil(1.05 * plan.updates / count / 10))
+
+    # A decay d averages over about 1 / (1 - d) updates.
     wanted = min(max(_AVERAGED_SHARE * plan.updates, _SHORTEST_AVERAGE), _LONGEST_AVERAGE)
     reach = max(2.0, min(wanted, plan.updates / 4))
+
     best_by = "exact_match" if _is_exact(plan.facts) else "bleu"
     settings = {
         "training.average_decay": round(1.0 - 1.0 / reach, 4),
@@ -415,6 +435,7 @@ def validation_choice(plan: Plan) -> Choice:
         "training.save_every": every,
         "training.best_by": best_by,
     }
+
     name = "exact matches" if best_by == "exact_match" else "BLEU"
     what = (
         f"validation by {name} every {every:,} updates, parameters averaged over about {reach:.0f}"
@@ -424,10 +445,11 @@ def validation_choice(plan: Plan) -> Choice:
 
 
 def search_choice(plan: Plan) -> Choice:
-    """How the finished model searches."""
+    """The search of the finished model."""
     if is_deterministic(plan.facts):
         settings: dict[str, Any] = {"decoding.beam_size": 1}
         return Choice(settings, "greedy search", "every source has one right target")
+
     settings = {"decoding.beam_size": 5, "decoding.length_penalty": _LENGTH_PENALTY}
     why = "a target may be said in several ways, the longer of which score too low"
     return Choice(settings, f"beam 5, length penalty {_LENGTH_PENALTY:g}", why)
@@ -440,23 +462,26 @@ def _is_exact(facts: CorpusFacts) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class Recipe:
-    """A config with the reason of every choice in it."""
+    """A config with the reason for every choice in it."""
 
     facts: CorpusFacts
     data: Mapping[str, Any]
     """The settings of the section ``data``."""
     choices: tuple[Choice, ...]
     overrides: Mapping[str, Any]
-    """Settings that were given, by dotted name; they replace what was chosen."""
+    """Settings that the user gave, by dotted name; they replace chosen ones."""
 
     def settings(self) -> dict[str, Any]:
         """Every setting by its dotted name."""
         chosen = {name: value for each in self.choices for name, value in each.settings.items()}
-        if "tokenizer.kind" in self.overrides:  # these belong to the kind that was chosen
+
+        # What was chosen together with a setting that the user replaces is dropped or follows it.
+        if "tokenizer.kind" in self.overrides:
             for name in ("tokenizer.target_kind", "tokenizer.keep_spaces"):
                 chosen.pop(name, None)
         if self.overrides.get("tokenizer.shared") is False:
             chosen["model.share_embeddings"] = False
+
         given = {f"data.{name}": value for name, value in self.data.items()}
         return {**given, **chosen, **self.overrides}
 
@@ -469,8 +494,9 @@ class Recipe:
         return sections
 
     def lines(self) -> list[str]:
-        """What was found and chosen, and why, in sentences for people."""
+        """The facts of the corpus and every choice with its reason, as sentences for people."""
         facts = self.facts
+
         found = (
             f"corpus: {facts.pairs:,} pairs, {facts.source.words:.1f} and"
             f" {facts.target.words:.1f} words a line"

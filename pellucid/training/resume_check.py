@@ -1,4 +1,4 @@
-"""Proof on one's own setup that a run killed at random moments ends as the unbroken one."""
+"""Checks on the user's own setup that a run killed at random moments ends as an unbroken one."""
 
 import dataclasses
 import json
@@ -18,9 +18,9 @@ from pellucid.training.config import RunConfig
 from pellucid.training.journal import JOURNAL_FILE, Event, read_journal
 
 _PAUSE = 0.005
-"""Seconds between two looks at the journal of a run in progress."""
+"""Seconds between two readings of the journal of a run in progress."""
 _SHORT_PAUSE = 0.0003
-"""The same while a checkpoint is awaited: a small one is written in milliseconds."""
+"""The same while waiting for a checkpoint: a small one is written in milliseconds."""
 
 
 class Child(Protocol):
@@ -31,43 +31,43 @@ class Child(Protocol):
         ...
 
     def kill(self) -> None:
-        """End it by SIGKILL."""
+        """Send it SIGKILL."""
         ...
 
     def wait(self) -> int:
-        """Its exit code, once it has ended."""
+        """Wait for its end; its exit code."""
         ...
 
 
 Start = Callable[[Path, Path], Child]
-"""Starts training by a config file into a run folder, going on with what is there."""
+"""Starts training by a config file into a run folder; a run that is there is resumed."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Kill:
-    """One death of the run."""
+    """One kill of the run."""
 
     after_step: int
-    """The last update that the journal tells of."""
+    """The last update in the journal."""
     inside_save: bool
-    """Whether a checkpoint was half written."""
+    """Whether a checkpoint was being written."""
     goes_on_from: int | None
-    """The step of the checkpoint that is left; None if there is none yet."""
+    """The step of the newest intact checkpoint; None if there is none yet."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """One thing that must be the same in both runs."""
+    """A part of both runs that must be the same."""
 
     what: str
     is_same: bool
     detail: str
-    """The common value, or where and how they differ first."""
+    """The common value, or the first difference."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ResumeProof:
-    """What was done and what came of it."""
+    """The kills and comparisons of one check."""
 
     steps: int
     kills: list[Kill]
@@ -75,12 +75,12 @@ class ResumeProof:
 
     @property
     def holds(self) -> bool:
-        """Whether the run was killed at all, and all is the same."""
+        """Whether the run was killed at least once and everything is the same."""
         return bool(self.kills) and all(each.is_same for each in self.comparisons)
 
 
 def start_command(config: Path, run: Path) -> subprocess.Popen[bytes]:
-    """``pellucid train --resume`` as a user would type it; what it says goes to stderr."""
+    """Run ``pellucid train --resume`` as a user would; its messages go to stderr."""
     command = [sys.executable, "-m", "pellucid", "-q", "train", str(config), "--out", str(run)]
     more = ["--resume"] if run.exists() else []
     return subprocess.Popen([*command, *more], stdout=subprocess.DEVNULL)  # noqa: S603 - our own
@@ -95,17 +95,20 @@ def verify_resume(
     seed: int = 0,
     start: Start = start_command,
 ) -> ResumeProof:
-    """Train ``steps`` updates without a break, and again with so many kills; compare the two.
+    """Train ``steps`` updates without a break, and again with ``kills`` kills; compare both runs.
 
-    Every second kill waits for a checkpoint that is being written. All else is as ``config`` has
-    it, but for the limits, which become ``steps``, and for what is saved, validated and told
-    more often. Raises PellucidError if a run ends by an error of its own.
+    Every second kill waits until a checkpoint is being written. Both runs use ``config``, but end
+    after ``steps`` updates and save, validate and log more often. Raises PellucidError if a run
+    ends with an error of its own.
     """
     path, unbroken, broken = folder / "config.toml", folder / "unbroken", folder / "broken"
+
     shortened = _shortened(config, steps, max(1, steps // (kills + 4)), folder)
     _write_config(path, shortened)
     _to_its_end(start(path, unbroken))
     _write_config(path, _with_same_precision(shortened, unbroken))
+
+    # Each kill falls into its own share of the updates, so that the run progresses in between.
     draw = random.Random(seed)  # noqa: S311 - moments to kill at are no secrets
     deaths = []
     for number in range(kills):
@@ -114,8 +117,9 @@ def verify_resume(
         child = start(path, broken)
         death = _kill(child, broken, told, target, inside_save=number % 2 == 1)
         if death is None:
-            break  # it was done before the moment came
+            break  # the run ended before the kill
         deaths.append(death)
+
     _to_its_end(start(path, broken))
     return ResumeProof(steps, deaths, compare_runs(unbroken, broken))
 
@@ -148,7 +152,7 @@ def _shortened(config: RunConfig, steps: int, save_every: int, folder: Path) -> 
 
 
 def _with_same_precision(config: RunConfig, unbroken: Path) -> RunConfig:
-    """What ``auto`` has measured once stands for both runs: it might come out otherwise."""
+    """``config`` with the precision that the unbroken run used: ``auto`` might choose another."""
     used = read_journal(unbroken / JOURNAL_FILE)[0]["precision"]
     table = config.to_table()
     return RunConfig.parse({**table, "training": {**table["training"], "precision": used}})
@@ -171,18 +175,21 @@ def _to_its_end(child: Child) -> None:
 def _kill(child: Child, run: Path, told: int, target: int, *, inside_save: bool) -> Kill | None:
     """Kill the run at or after update ``target``; None if it ended before.
 
-    It has begun, and removed what an earlier death left, when its journal is longer than ``told``.
+    When its journal is longer than ``told`` bytes, the run has started and has removed what an
+    earlier kill left.
     """
     while child.poll() is None and (_told(run) == told or _last_step(run) < target):
         time.sleep(_PAUSE)
     while inside_save and child.poll() is None and not _is_saving(run):
         time.sleep(_SHORT_PAUSE)
+
     child.kill()
     code = child.wait()
     if code == 0:
         return None
-    if code > 0:
+    if code > 0:  # an error of its own; death by a signal is negative
         _to_its_end(child)
+
     newest = newest_intact(run)
     left = None if newest is None else int(read_manifest(newest)["step"])
     return Kill(_last_step(run), _is_saving(run), left)
@@ -195,7 +202,7 @@ def _told(run: Path) -> int:
 
 
 def _last_step(run: Path) -> int:
-    """The latest update that the journal tells of; -1 before there is a journal."""
+    """The latest update in the journal; -1 before there is a journal."""
     path = run / JOURNAL_FILE
     if not path.exists():
         return -1
@@ -207,7 +214,7 @@ def _is_saving(run: Path) -> bool:
 
 
 Figures = dict[int, list[tuple[Any, ...]]]
-"""For each step what was told of it, every time it was told."""
+"""For each step the figures of all its events: an update that was repeated has several."""
 
 
 def _figures(journal: Sequence[Event], kind: str, keys: Sequence[str]) -> Figures:
@@ -219,12 +226,13 @@ def _figures(journal: Sequence[Event], kind: str, keys: Sequence[str]) -> Figure
 
 
 def _compare_figures(what: str, unbroken: Figures, broken: Figures) -> Comparison:
-    """Updates that were made twice count both times."""
+    """Compare figures step by step; of a repeated update every repetition is compared."""
     for step in sorted(unbroken.keys() | broken.keys()):
         expected = unbroken.get(step, ["nothing"])[0]
         for got in broken.get(step, ["nothing"]):
             if repr(got) != repr(expected):  # NaN is NaN here
                 return Comparison(what, False, f"at step {step}: {got}, not {expected}")
+
     times = sum(map(len, broken.values()))
     return Comparison(what, True, f"{len(unbroken)} the same ({times} with those made twice)")
 
@@ -239,9 +247,11 @@ def _compare_checkpoints(unbroken: Path, broken: Path) -> list[Comparison]:
         one, other = (each.get(name, {"sha256": "missing"})["sha256"] for each in files)
         detail = f"SHA-256 {one}" if one == other else f"SHA-256 {other}, not {one}"
         compared.append(Comparison(name.removesuffix(".safetensors"), one == other, detail))
+
     states = [json.loads((each / "state.json").read_text(encoding="utf-8")) for each in last]
     for state in states:
         del state["progress"]["seconds"]  # the clock alone may differ
+
     differing = [
         key
         for key in sorted(states[0].keys() | states[1].keys())

@@ -1,4 +1,4 @@
-"""All that changes while a model learns: parameters, optimizer, averages, and how far it is."""
+"""The state of a training run: ``Run`` holds all of it, ``Progress`` its counts and best scores."""
 
 import dataclasses
 import math
@@ -22,24 +22,24 @@ from pellucid.training.spikes import SpikeWatch
 
 @dataclasses.dataclass
 class Progress:
-    """Counts and bests of a run; saved in every checkpoint."""
+    """Counts and best scores of a run; saved in every checkpoint."""
 
     step: int = 0
-    """Updates tried, skipped ones included."""
+    """Updates attempted, skipped ones included."""
     seconds: float = 0.0
     """Time spent in this run, all resumed parts together."""
     target_tokens: int = 0
-    """Real target tokens learned from, stops included."""
+    """Target tokens learned from, STOP included, padding not."""
     skipped_steps: int = 0
     """Updates left out because something was not finite, or as spikes."""
     skipped_in_a_row: int = 0
     """Of the last updates, how many were left out because something was not finite."""
     spikes: int = 0
-    """Updates whose gradient was far longer than lately."""
+    """Updates whose gradient was far longer than recent ones."""
     rollbacks: int = 0
     """How often the run went back to a checkpoint because it had become NaN or infinite."""
     rate_factor: float = 1.0
-    """What these returns have left of the learning rate: each halves it."""
+    """What these rollbacks multiply the learning rate by: each halves it."""
     good_step: int = 0
     """The step of the checkpoint that the run would go back to."""
     best_score: float | None = None
@@ -67,30 +67,34 @@ class Progress:
         return cls(**state)
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Become what ``state`` tells, in place: others hold on to this object."""
+        """Take over ``state`` in place, because other objects hold a reference to this one."""
         for field in dataclasses.fields(self):
             setattr(self, field.name, state.get(field.name, field.default))
 
     def note_score(self, score: float, *, is_regular: bool = True) -> bool:
         """Record a validation figure; True if it is the best so far, which NaN never is.
 
-        Only regular ones are counted for patience and plateaus.
+        Only regular validations count for patience and plateaus.
         """
         self.validated_step = self.step
+
         is_best = score > (-math.inf if self.best_score is None else self.best_score)
         if is_best:
             self.best_score, self.best_step = score, self.step
+
         if is_regular:
             self.validations_since_best = 0 if is_best else self.validations_since_best + 1
             self.validations_at_this_rate = 0 if is_best else self.validations_at_this_rate + 1
+
         return is_best
 
     def note_plateau(self, config: TrainingConfig) -> bool:
-        """Lower the rate if the schedule ``plateau`` says so by now; True if it does."""
+        """Lower the learning rate if the schedule ``plateau`` requires it; True if it does."""
         if config.schedule != "plateau":
             return False
         if self.validations_at_this_rate < config.plateau_patience:
             return False
+
         self.rate_reductions += 1
         self.validations_at_this_rate = 0
         return True
@@ -108,9 +112,9 @@ class Progress:
         return None
 
     def share_done(self, config: TrainingConfig, epochs: float = 0.0) -> float:
-        """How much of the run lies behind, 0 to 1, by whichever limit is nearest.
+        """How much of the run is done, 0 to 1, by whichever limit is nearest.
 
-        ``epochs`` is how often the text has been gone through.
+        ``epochs`` is the number of passes over the text so far.
         """
         shares = [0.0]
         if config.max_epochs is not None:
@@ -124,7 +128,7 @@ class Progress:
 
 @dataclasses.dataclass
 class Run:
-    """All that changes while a model learns, and where it is recorded."""
+    """Everything that changes during training, and where it is recorded."""
 
     config: RunConfig
     folder: RunFolder
@@ -140,22 +144,22 @@ class Run:
     process_group: ProcessGroup = ALONE
     spikes: SpikeWatch = dataclasses.field(default_factory=SpikeWatch)
     loss_scale: LossScale | None = None
-    """Of float16 alone."""
+    """Used with float16 only."""
 
     @property
     def pace(self) -> list[float | None]:
-        """The settings with which a diverged run may be resumed, as they are now."""
+        """The settings that may be changed to resume a diverged run, as they are now."""
         config = self.config.training
         return [config.learning_rate, config.warmup_steps, config.clip_norm]
 
     @property
     def share_done(self) -> float:
-        """How much of it lies behind, 0 to 1."""
+        """How much of the run is done, 0 to 1."""
         epochs = self.sampler.epoch + self.sampler.position / max(1, self.sampler.epoch_batch_count)
         return self.progress.share_done(self.config.training, epochs)
 
     def state(self) -> dict[str, Any]:
-        """What a checkpoint keeps besides tensors."""
+        """What a checkpoint contains besides tensors."""
         return {
             "step": self.progress.step,
             "progress": self.progress.state(),

@@ -1,4 +1,4 @@
-"""The runs below a folder, and how each of them stands."""
+"""Finds the runs below a folder and summarizes the state of each."""
 
 import dataclasses
 import os
@@ -24,7 +24,7 @@ from pellucid.training.journal import LIMITS, History, number, read_history
 
 State = Literal["running", "finished", "stopped", "damaged"]
 FIGURES = ("bleu", "chrf", "loss")
-"""Validation figures by which runs are ordered; of a loss, the lowest is best."""
+"""Validation figures by which runs are ordered; for the loss, lower is better."""
 _INSIDE_A_RUN = {
     CHECKPOINTS_FOLDER,
     BUNDLES_FOLDER,
@@ -36,14 +36,14 @@ _INSIDE_A_RUN = {
 
 @dataclasses.dataclass(frozen=True)
 class RunSummary:
-    """How one run stands."""
+    """The state of one run."""
 
     path: Path
     state: State
     reason: str | None
-    """Why it ended, if it says so."""
+    """Why it ended, if the journal says so."""
     kind: str | None
-    """Of the model."""
+    """The kind of its model."""
     parameters: int | None
     step: int
     minutes: float
@@ -55,7 +55,7 @@ class RunSummary:
     bundle: str | None
     """The newest bundle that can be read."""
     faults: tuple[str, ...]
-    """What is damaged, one sentence each."""
+    """What is damaged, one sentence for each fault."""
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -71,26 +71,31 @@ def find_runs(folder: Path) -> list[Path]:
         raise InputMissingError(
             f"there is no folder {folder}", hint="name a folder with runs in it"
         )
+
     runs = []
     for path, names, files in os.walk(folder):
         is_run = JOURNAL_FILE in files or (CONFIG_FILE in files and CHECKPOINTS_FOLDER in names)
         if is_run:
             runs.append(Path(path))
+
+        # os.walk goes on with what is left in ``names``.
         hidden = _INSIDE_A_RUN if is_run else set()
         names[:] = sorted(name for name in names if name not in hidden and name[0] != ".")
     return runs
 
 
 def summarize(run: Path) -> RunSummary:
-    """How the run in a folder stands, whatever state its files are in."""
+    """The state of the run in a folder; damaged files are reported in ``faults``."""
     faults: list[str] = []
     table = _config(run, faults)
     history = _history(run, faults)
     bundle = _newest_bundle(run, faults)
+
     figure = _figure(table, history)
     best, best_step = _best(history, figure)
     state, reason = _state(run, history, faults)
     parameters = number(history.start or {}, "parameters")
+
     return RunSummary(
         path=run,
         state=state,
@@ -108,7 +113,7 @@ def summarize(run: Path) -> RunSummary:
 
 
 def by_score(summaries: Sequence[RunSummary]) -> list[RunSummary]:
-    """Ordered by figure, the best of each first; runs without a score come last."""
+    """The runs ordered by figure, the best of each first; runs without a score come last."""
 
     def place(summary: RunSummary) -> tuple[int, float, str]:
         if summary.figure is None or summary.best is None:
@@ -128,8 +133,9 @@ def _config(run: Path, faults: list[str]) -> dict[str, Any]:
 
 
 def _history(run: Path, faults: list[str]) -> History:
-    if not (run / JOURNAL_FILE).exists():  # it is written once the data are ready
+    if not (run / JOURNAL_FILE).exists():  # a run writes it when its data is ready
         return History()
+
     try:
         history = read_history(run)
     except InputMissingError as error:
@@ -146,7 +152,7 @@ def _newest_bundle(run: Path, faults: list[str]) -> str | None:
             files = read_manifest(folder)["files"]
             wrong = [name for name in files if _size(folder / name) != files[name]["size"]]
         except (CorruptError, InputMissingError) as error:
-            if folder.exists():  # a run that goes on removes its older bundles
+            if folder.exists():  # a run in progress removes its older bundles
                 faults.append(str(error))
             continue
         if not wrong:

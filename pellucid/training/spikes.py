@@ -1,4 +1,4 @@
-"""Gradients far longer than lately, and what was in their batches."""
+"""Gradient spikes: norms far above the recent ones, and the pairs that may have caused them."""
 
 import collections
 import dataclasses
@@ -20,25 +20,25 @@ from pellucid.training.journal import end_last_line
 SPIKES_FILE = "spikes.jsonl"
 
 WINDOW = 128
-"""Of so many updates the gradient norms are remembered."""
+"""Updates whose gradient norms are kept."""
 FEWEST = 32
-"""With fewer of them nothing is called a spike: the first norms of a run fall fast."""
+"""With fewer norms nothing counts as a spike: the first norms of a run fall fast."""
 DEVIATIONS = 6.0
-"""So many standard deviations above the mean of the logarithms is a spike (reliability N3)."""
+"""A spike is this many standard deviations above the mean of the logarithms (reliability N3)."""
 LEAST_DEVIATION = math.log(2.0) / DEVIATIONS
-"""Where norms hardly vary, one below twice the usual norm is no spike yet."""
+"""Where norms hardly vary, a norm below twice the usual one is not a spike."""
 
 SUSPECTS = 5
-"""So many pairs of a spike are written out as text."""
+"""Pairs of a spike that are written out as text."""
 MOST_MEASURED = 500
-"""Of a batch so many pairs are looked at one by one, at some milliseconds each."""
+"""Pairs of a batch that are measured one by one, at some milliseconds each."""
 
 
 class SpikeWatch:
-    """The logarithms of the last gradient norms, and the norm above which one is a spike.
+    """The logarithms of recent gradient norms, and the limit above which a norm is a spike.
 
-    A spike enters the window at the height of its limit, so that one does not hide the next,
-    and a level that has risen for good is accepted before long.
+    A spike enters the window with the value of the limit. So it does not hide the next one, and
+    if the level has risen for good, the limit follows before long.
     """
 
     def __init__(self) -> None:
@@ -53,16 +53,18 @@ class SpikeWatch:
 
     @property
     def limit(self) -> float:
-        """The largest norm that is no spike; infinite while the window is young."""
+        """The largest norm that is not a spike; infinite while there are too few norms."""
         count = len(self._logarithms)
         if count < FEWEST:
             return math.inf
+
+        # Logarithms, because norms vary by factors: their distribution has a long upper tail.
         mean = math.fsum(self._logarithms) / count
         variance = math.fsum((each - mean) ** 2 for each in self._logarithms) / count
         return math.exp(mean + DEVIATIONS * max(LEAST_DEVIATION, math.sqrt(variance)))
 
     def note(self, norm: float) -> None:
-        """Take one norm into the window; those that are zero or not finite say nothing."""
+        """Add a norm to the window; norms that are zero or not finite are ignored."""
         if math.isfinite(norm) and norm > 0.0:
             self._logarithms.append(math.log(min(norm, self.limit)))
 
@@ -78,13 +80,13 @@ class SpikeWatch:
 
 @dataclasses.dataclass(frozen=True)
 class Drawn:
-    """One batch of an update, as a place in the order of the data."""
+    """One batch of an update, as a position in the order of the data."""
 
     epoch: int
     position: int
     """Its number within the epoch, from 0."""
     indices: Indices
-    """The pairs, as places in ``TrainingData.rows``."""
+    """The pairs, as positions in ``TrainingData.rows``."""
 
 
 def describe_spike(
@@ -99,6 +101,8 @@ def describe_spike(
         {"epoch": each.epoch, "position": each.position, "pairs": data.rows[each.indices].tolist()}
         for each in drawn
     ]
+
+    # Each pair is measured by itself: the batch's gradient does not say whose it was.
     ranked = sorted(
         (
             (_cross_entropy(model, data, index, each.epoch), int(row))
@@ -111,6 +115,7 @@ def describe_spike(
         ),
         reverse=True,
     )
+
     suspects = [
         {
             "pair": row,
@@ -133,9 +138,9 @@ def write_spike(run: Path, entry: Mapping[str, Any]) -> None:
 
 
 def _cross_entropy(model: SequenceModel, data: TrainingData, index: int, epoch: int) -> float:
-    """Nats a target token of one pair, without dropout; no generator is touched."""
+    """Nats per target token of one pair, without dropout, so that no random number is used."""
     batch = data.batch(np.array([index]), epoch).to(next(model.parameters()).device)
-    model.eval()  # the next update sets it back
+    model.eval()  # the next update calls train() again
     with torch.no_grad():
         sums = model.loss(batch.source, batch.target_input, batch.labels, 0.0)
     return sums.negative_log_likelihood.item() / max(1, sums.token_count)

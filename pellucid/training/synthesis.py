@@ -1,4 +1,8 @@
-"""Training text made by a model: a teacher's translations, or sources for a target text."""
+"""Training text made by a model: translations by a teacher, or back-translated sources.
+
+``write_translations`` writes the file, in blocks that survive a kill; ``add_noise`` is the noise of
+back-translation.
+"""
 
 import dataclasses
 import hashlib
@@ -23,25 +27,31 @@ from pellucid.text.tokenizers.interface import Tokenizer
 
 _DROPPED, _BLANKED = 0.1, 0.1
 _FARTHEST = 3
-"""As in the source: shares of words left out and blanked, and how far one may move."""
+"""As in Edunov et al. (2018): shares of words left out and blanked, and how far one may move."""
 
 
 def add_noise(text: str, seed: int, number: int, blank: str) -> str:
     """``text`` with words left out, blanked and moved; the same for the same seed and number.
 
     A word is left out with probability 0.1, replaced by ``blank`` with 0.1, and moves at most three
-    places. Of text with words at least one is left. Words are what spaces separate.
+    positions. At least one word is left, if there are any. Words are separated by spaces.
 
     Source: Edunov et al. (2018), arXiv:1808.09381, §3; Lample et al. (2018), §3.2.2, for moving.
     """
     words = text.split()
     if not words:
         return text
+
+    # A generator for each line: the noise of a line does not depend on the lines before it, so a
+    # file that is continued after a kill comes out the same.
     random = np.random.Generator(np.random.PCG64(np.random.SeedSequence([seed, number])))
     stays = random.random(len(words)) >= _DROPPED
-    stays[random.integers(len(words))] |= not stays.any()
+    stays[random.integers(len(words))] |= not stays.any()  # one word stays if none would
+
     is_blank = random.random(len(words)) < _BLANKED
     left = [blank if is_blank[at] else words[at] for at in np.flatnonzero(stays)]
+
+    # Sorting by position plus a number below k + 1 moves no word by more than k.
     places = np.arange(len(left)) + random.random(len(left)) * (_FARTHEST + 1)
     return " ".join(left[at] for at in np.argsort(places, kind="stable"))
 
@@ -51,30 +61,30 @@ _READ_AT_ONCE = 1 << 20
 
 @dataclasses.dataclass(frozen=True)
 class Finish:
-    """What becomes of a translation before it is written."""
+    """How a translation is changed before it is written."""
 
     reference: Path | None = None
-    """A file of references: of the n best, the one nearest to its line is taken."""
+    """A file of references: of the n best translations the one most similar to its line is used."""
     measure: str = "chrf"
-    """How near is measured."""
+    """The measure of similarity."""
     noise_seed: int | None = None
-    """Words are left out, blanked and moved; None leaves them alone."""
+    """Seed of ``add_noise``; None adds no noise."""
     blank: str = "_"
-    """What a blanked word becomes."""
+    """What replaces a blanked word."""
     tag: str = ""
     """Written before each line that is not empty, with a space between."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Progress:
-    """How far a file has come."""
+    """How many lines of a file are written."""
 
     lines_before: int
-    """Lines that an earlier call had made."""
+    """Lines that an earlier call wrote."""
     lines: int
-    """Lines that are there, those included."""
+    """Lines written so far, those included."""
     total: int | None
-    """Lines that there will be; None where counting means unpacking."""
+    """Lines of the whole file; None if the source is compressed."""
 
 
 Listener = Callable[[Progress], None]
@@ -89,12 +99,12 @@ def write_translations(
     listener: Listener,
     should_stop: Callable[[], str | None],
 ) -> str | None:
-    """Translate ``source`` into ``out``, line by line; None, or what ``should_stop`` said.
+    """Translate ``source`` into ``out``, line by line; None, or the reason ``should_stop`` gave.
 
     A blank line gives an empty one, so that the files stay parallel. ``out`` appears when it is
-    whole. Until then every block of ``stream_lines`` lines is kept, and the same call goes on after
-    the last one, after a kill too: what comes out is the same, byte for byte. ``listener`` hears of
-    the beginning and of every block.
+    complete. Until then every finished block of ``stream_lines`` lines is kept, and the same call
+    continues after the last one, even after a kill; the result is the same, byte for byte.
+    ``listener`` is called at the start and after every block.
 
     Raises as ``GrowingFile`` and ``Translator.translate`` do, InputMissingError for what cannot be
     read, and DataError if ``source`` and the references differ in their number of lines.
@@ -103,6 +113,7 @@ def write_translations(
     digest, total = _measure(source)
     origin = _origin(translator, settings, finish, digest)
     block_size = settings.stream_lines
+
     with GrowingFile(out, origin) as file:
         before = file.line_count
         listener(Progress(before, before, total))
@@ -111,19 +122,22 @@ def write_translations(
             reason = should_stop()
             if reason is not None:
                 return reason
+
             found = translator.translate([text for text, _ in block], settings, split=False)
             references = [reference for _, reference in block]
             made = _finished(found, references, finish, file.line_count)
+
             file.append("".join(f"{line}\n" for line in made).encode(), len(block))
             listener(Progress(before, file.line_count, total))
+
         file.finish()
     return None
 
 
 def check_tag(tag: str, tokenizer: Tokenizer) -> None:
-    """Raise ConfigError if ``tokenizer`` cannot carry ``tag`` to a model.
+    """Raise ConfigError if ``tokenizer`` has no tokens for ``tag``.
 
-    Source: Caswell et al. (2019), arXiv:1906.06442: a tag tells made sentences from real ones.
+    Source: Caswell et al. (2019), arXiv:1906.06442: a tag marks synthetic sentences.
     """
     ids = tokenizer.encode(tag)
     if not ids or UNK_ID in ids:
@@ -167,7 +181,7 @@ def _lines(source: Path, reference: Path | None) -> Iterator[tuple[str, str | No
 def _origin(
     translator: Translator, settings: DecodingConfig, finish: Finish, digest: str
 ) -> dict[str, Any]:
-    """All that decides what is written."""
+    """Everything that decides what is written; another origin does not continue the same file."""
     bundle = translator.bundle
     reference = None if finish.reference is None else _measure(finish.reference)[0]
     return {
@@ -181,7 +195,7 @@ def _origin(
 
 
 def _measure(path: Path) -> tuple[str, int | None]:
-    """The SHA-256 of a file, and how many lines it has; not known where it is packed."""
+    """The SHA-256 of a file and its number of lines; None if it is compressed."""
     digest, lines, last = hashlib.sha256(), 0, b"\n"
     try:
         with path.open("rb") as file:
@@ -191,5 +205,7 @@ def _measure(path: Path) -> tuple[str, int | None]:
                 last = content[-1:]
     except OSError as error:
         raise InputMissingError(f"cannot read {path}: {error.strerror or error}") from error
+
+    # The last line may have no newline.
     total = None if path.suffix == ".gz" else lines + (last != b"\n")
     return digest.hexdigest(), total

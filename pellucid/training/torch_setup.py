@@ -1,4 +1,4 @@
-"""How PyTorch is set while a model learns; whoever called finds it as it was."""
+"""Settings of PyTorch and the C library during training; they are undone afterwards."""
 
 import contextlib
 import ctypes
@@ -17,15 +17,16 @@ _PAD = 64 << 20
 
 @contextlib.contextmanager
 def freed_memory_is_kept() -> Iterator[None]:
-    """Within this block the C library keeps what is freed; afterwards it gives it back.
+    """Within this block the C library keeps freed memory; afterwards it returns it to the kernel.
 
-    glibc hands large blocks back to the kernel at once, which fills them with zeros page by page
-    when they are asked for again: a tenth of an update's time. Other C libraries are left alone.
+    glibc returns large blocks at once, and the kernel fills them with zeros page by page when they
+    are needed again: a tenth of an update's time. Other C libraries are left alone.
     """
     libc = ctypes.CDLL(None)
     if not hasattr(libc, "mallopt"):
         yield
         return
+
     libc.mallopt(_MMAP_THRESHOLD, 1 << 30)
     libc.mallopt(_TRIM_THRESHOLD, _LARGEST)
     libc.mallopt(_TOP_PAD, _PAD)
@@ -41,15 +42,15 @@ def freed_memory_is_kept() -> Iterator[None]:
 
 @contextlib.contextmanager
 def torch_for_training(config: RunConfig) -> Iterator[None]:
-    """Threads, generator, tiny numbers, freed memory and garbage as training wants them."""
+    """Set threads, seed, denormal numbers, freed memory and garbage collection for training."""
     if config.training.threads is not None:
         torch.set_num_threads(config.training.threads)
     torch.manual_seed(config.training.seed)
-    torch.set_flush_denormal(True)  # numbers below 1e-38 are zeros that cost a hundred times more
-    gc.freeze()  # what has been imported stays: the collector need not look through it each time
+    torch.set_flush_denormal(True)  # numbers below 1e-38 cost a hundred times more than others
+    gc.freeze()  # the collector then skips what has been imported, which stays anyway
     try:
         with freed_memory_is_kept():
             yield
     finally:
         gc.unfreeze()
-        torch.set_flush_denormal(False)  # whoever called may need numbers that small
+        torch.set_flush_denormal(False)  # the caller may need numbers that small

@@ -1,4 +1,4 @@
-"""How good the model is right now, on text it does not learn from."""
+"""Validation: loss and translation quality on text that is not trained on."""
 
 import dataclasses
 import math
@@ -28,14 +28,14 @@ _MOST_NEW_TOKENS = 20
 
 @dataclasses.dataclass(frozen=True)
 class TranslationScores:
-    """How good the translations of the validation sources are."""
+    """Scores of the translations of the validation sources."""
 
     bleu: Score
     """Cased, detokenized sacreBLEU (13a)."""
     chrf: Score
     """chrF2."""
     exact_match: float
-    """Percent of sentences translated exactly as the reference has it."""
+    """Percent of translations that are equal to their reference."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,11 +45,11 @@ class Validation:
     loss: float
     """Mean cross-entropy per target token, in nats, without smoothing."""
     seconds: float
-    """How long validating took."""
+    """How long the validation took."""
     sample: tuple[str, str, str]
-    """What was asked, what would be right, and what the model says."""
+    """An input, its reference and the model's output."""
     translations: TranslationScores | None = None
-    """Figures of models that translate."""
+    """Scores of models that translate."""
 
     def score(self, by: str) -> float:
         """The figure that decides what is best; higher is better."""
@@ -63,7 +63,7 @@ class Validation:
         }[by]
 
     def figures(self) -> dict[str, object]:
-        """What the journal keeps of it."""
+        """The figures for the journal."""
         if self.translations is None:
             return {"loss": self.loss, "sample": self.sample}
         return {
@@ -82,12 +82,15 @@ def validate(model: SequenceModel, data: TrainingData, config: RunConfig, step: 
     """
     began = time.perf_counter()
     model.eval()
+
+    # The loss first: a model that has become NaN is not worth the time of a search.
     loss = mean_loss(model, data.valid, config.training.batch_tokens)
     if not math.isfinite(loss):
         raise DivergedError(
             f"the validation loss at step {step} is not finite: {loss}",
             hint="lower training.learning_rate or raise training.warmup_steps, then --resume",
         )
+
     tokenizers = data.source_tokenizer, data.target_tokenizer
     scores = None
     if isinstance(model, Seq2Seq):
@@ -95,6 +98,7 @@ def validate(model: SequenceModel, data: TrainingData, config: RunConfig, step: 
     else:
         text = data.valid_references[step % len(data.valid_references)]
         sample = _sample(Bundle[SequenceModel](model, *tokenizers, {}, {}), text)
+
     return Validation(loss, time.perf_counter() - began, sample, scores)
 
 
@@ -105,13 +109,15 @@ def _translate(
     translations = translator.translate(
         data.valid_sources, beam_size=config.training.validate_beam_size, n_best=1
     )
+
     hypotheses = [translation.text for translation in translations]
     scores = TranslationScores(
         bleu=bleu(hypotheses, data.valid_references),
         chrf=chrf(hypotheses, data.valid_references),
         exact_match=exact_match(hypotheses, data.valid_references),
     )
-    shown = step % len(hypotheses)
+
+    shown = step % len(hypotheses)  # another one each time, and the same one in a resumed run
     return scores, (data.valid_sources[shown], data.valid_references[shown], hypotheses[shown])
 
 
@@ -143,10 +149,13 @@ def mean_loss(model: SequenceModel, store: TokenStore, batch_tokens: int) -> flo
     """Cross-entropy per target token over a whole store, in nats, without smoothing."""
     device = next(model.parameters()).device
     total, token_count = 0.0, 0
+
+    # Sorted by length for little padding; one is added for START or STOP.
     with torch.inference_mode():
         for indices in sorted_batches(store.target_lengths + 1, batch_tokens):
             batch = collate(store, indices).to(device)
             sums = model.loss(batch.source, batch.target_input, batch.labels, 0.0)
             total += sums.loss.item()
             token_count += sums.token_count
+
     return total / max(1, token_count)

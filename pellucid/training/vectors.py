@@ -1,4 +1,4 @@
-"""Vectors that were learned before: taken out of a skip-gram bundle, and put under a new model."""
+"""Pretrained word vectors: read from a skip-gram bundle or a file, and copied into a new model."""
 
 import logging
 from pathlib import Path
@@ -25,7 +25,7 @@ def load_vectors(path: Path) -> WordVectors:
 
 
 def bundle_vectors(bundle: Bundle[SequenceModel]) -> WordVectors:
-    """A row for every ordinary token, the special ones left out. Raises BundleError."""
+    """The vectors of all tokens but the special ones. Raises BundleError for other models."""
     if not isinstance(bundle.model, SkipGram):
         kind = bundle.model.config.kind
         raise BundleError(
@@ -39,10 +39,11 @@ def bundle_vectors(bundle: Bundle[SequenceModel]) -> WordVectors:
 def start_from_vectors(
     model: SequenceModel, tokenizers: tuple[Tokenizer, Tokenizer], path: Path
 ) -> None:
-    """Begin the embeddings of ``model`` with the vectors in ``path``, token by token.
+    """Initialize the embeddings of ``model`` with the vectors in ``path``, token by token.
 
-    The rows are scaled as a whole to the deviation that embeddings begin with, d_model^-0.5.
-    Raises ConfigError if the sizes differ or no token has a vector, and as ``load_vectors``.
+    All vectors are scaled by one factor to the standard deviation with which embeddings are
+    initialized, d_model^-0.5. Raises ConfigError if the sizes differ or no token has a vector, and
+    as ``load_vectors``.
     """
     vectors = load_vectors(path)
     if vectors.matrix.shape[1] != model.config.d_model:
@@ -50,9 +51,12 @@ def start_from_vectors(
             f"model.pretrained_vectors must have the size d_model={model.config.d_model},"
             f" got {vectors.matrix.shape[1]} in {path}"
         )
+
     place = {word: index for index, word in enumerate(vectors.words)}
     rows = torch.from_numpy(vectors.matrix)
-    rows = rows * (model.config.d_model**-0.5 / rows.std().clamp(min=1e-12))
+    rows = rows * (model.config.d_model**-0.5 / rows.std().clamp(min=1e-12))  # all may be equal
+
+    # A token without a vector keeps its random row.
     for name, tokenizer in zip(("source", "target"), tokenizers, strict=True):
         weight = _embedding_of(model, name)
         tokens = tokenizer.tokens(range(tokenizer.vocabulary_size))
