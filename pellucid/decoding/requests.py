@@ -204,7 +204,7 @@ def continuing_ids(tokenizer: Tokenizer) -> frozenset[int]:
         case "character":
             pieces = _pieces(tokenizer).items()
             return frozenset(number for token, number in pieces if token.isalnum())
-        case "word" | "punctuation" | "rules":
+        case _:  # of the other kinds every token begins a word
             return frozenset()
 
 

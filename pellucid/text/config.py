@@ -1,18 +1,19 @@
 """Settings of tokenizers and of the training data."""
 
 import math
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 import pydantic
 
 from pellucid.core.config import Config
 from pellucid.core.special import SPECIAL_COUNT
 
-TokenizerKind = Literal[
-    "bpe", "unigram", "word", "punctuation", "rules", "character", "wordpiece", "marian"
-]
+WordKind = Literal["word", "punctuation", "rules", "character"]
+"""Kinds that split text by a rule."""
+TokenizerKind = Literal["bpe", "unigram", WordKind, "wordpiece", "marian"]
 PairFormat = Literal["auto", "plain", "tsv", "jsonl"]
 
+WORD_KINDS: tuple[WordKind, ...] = get_args(WordKind)
 SENTENCEPIECE_KINDS: tuple[TokenizerKind, ...] = ("bpe", "unigram")
 SMALLEST_BYTE_VOCABULARY = SPECIAL_COUNT + 256 + 1
 """The special tokens, one token for each byte (byte fallback) and the mark of a space."""

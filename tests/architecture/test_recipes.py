@@ -16,6 +16,7 @@ FILES = {
     "A norm": 2,
     "Positions": 2,
     "A learning rate schedule": 3,
+    "A tokenizer": 2,
     "A metric": 1,
 }
 """How many files each recipe touches: as many as its heading says."""
@@ -55,17 +56,29 @@ assert "it has no activation=squared_relu" in foreign_switches(tiny_model(**CHOS
 from tiny_runs import SETTINGS
 from pellucid.training.journal import read_journal
 settings = [*SETTINGS, *(f"model.{name}={value}" for name, value in CHOSEN.items())]
-settings += ["training.schedule=square", "training.learning_rate=0.004"]
+settings += ["training.schedule=square", "training.learning_rate=0.004", "tokenizer.kind=hyphens"]
 result = train(read_config("demo", [*settings, "training.max_steps=2"]), "run")
 events = read_journal(Path("run/journal.jsonl"))
 rates = [each["learning_rate"] for each in events if each["event"] == "train"]
 # one of four steps of the warm-up, times the square of the half that remains; then the end
 assert rates == [0.004 * 1 / 4 * (1 - 0.5) ** 2, 0.0], rates
 
+from pellucid.bundle import load_bundle, save_bundle
+from pellucid.text.config import TokenizerConfig
+from pellucid.text.tokenizers.tokenizer import load_tokenizer, train_tokenizer
+kept = load_bundle(Path("run")).target_tokenizer  # written by the run and read again
+assert kept.kind == "hyphens" and kept.normalize("well-known  facts.") == "well-known facts."
+learned = train_tokenizer(["well-known well"], TokenizerConfig(kind="hyphens", vocabulary_size=7))
+# four special tokens, the most frequent one, then by the alphabet
+assert learned.tokens(range(4, 7)) == ["well", "-", "known"], learned.tokens(range(4, 7))
+ids = learned.encode("known-well facts")
+assert ids == [6, 5, 4, 1] and learned.decode(ids[:3]) == "known-well", ids
+learned.save(Path("."), "learned")
+assert load_tokenizer(Path("."), "learned").fingerprint == learned.fingerprint
+
 import json
 import click.testing
 from evaluated_bundle import SOURCES, evaluated_bundle
-from pellucid.bundle import load_bundle, save_bundle
 from pellucid.cli.main import cli
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator

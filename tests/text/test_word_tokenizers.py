@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
-from pellucid.text.config import TokenizerConfig
+from pellucid.text.config import WORD_KINDS, TokenizerConfig
 from pellucid.text.corpus.rows import IdRows
 from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS, Vocabulary
 from pellucid.text.tokenizers.word_tokenizers import (
@@ -21,7 +21,7 @@ from pellucid.text.tokenizers.word_tokenizers import (
 )
 
 EXAMPLE = "Isn't this project amazing?"
-KINDS = ["word", "punctuation", "rules", "character"]
+KINDS = WORD_KINDS
 ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 

@@ -3,10 +3,9 @@
 import itertools
 from collections.abc import Iterable
 from pathlib import Path
-from typing import assert_never
 
 from pellucid.core.errors import BundleError, ConfigError, CorruptError
-from pellucid.text.config import TokenizerConfig
+from pellucid.text.config import WORD_KINDS, TokenizerConfig
 from pellucid.text.tokenizers.interface import Tokenizer, check_fingerprint
 from pellucid.text.tokenizers.marian import load_marian
 from pellucid.text.tokenizers.sentencepiece_tokenizer import load_sentencepiece, train_sentencepiece
@@ -32,8 +31,6 @@ def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
     match config.kind:
         case "bpe" | "unigram":
             return train_sentencepiece(texts, config)
-        case "word" | "punctuation" | "rules" | "character":
-            return train_words(texts, config)
         case "wordpiece":
             return train_wordpiece(texts, config)
         case "marian":
@@ -41,8 +38,8 @@ def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
                 "a marian tokenizer comes with an imported model and cannot be trained",
                 hint="begin with that model by --init, or choose another tokenizer.kind",
             )
-        case _:
-            assert_never(config.kind)
+        case _:  # a WordKind, which ``train_words`` checks
+            return train_words(texts, config)
 
 
 def train_tokenizers(
@@ -69,9 +66,11 @@ def load_tokenizer(folder: Path, name: str) -> Tokenizer:
     if not path.exists():
         raise BundleError(f"{folder} must hold {name}.spm or {name}.vocab.json, has neither")
     file = VocabularyFile.read(path)
+    for kind in WORD_KINDS:
+        if kind == file.kind:
+            return WordTokenizer(kind, file.vocabulary, _option(path, file, "keep_spaces"))
+
     match file.kind:
-        case "word" | "punctuation" | "rules" | "character":
-            return WordTokenizer(file.kind, file.vocabulary, _option(path, file, "keep_spaces"))
         case "wordpiece":
             return WordPieceTokenizer(file.vocabulary, _option(path, file, "lowercase"))
         case "marian":

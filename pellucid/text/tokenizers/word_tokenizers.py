@@ -7,15 +7,13 @@ others become UNK. They exist to be read and compared; ``bpe`` is what translate
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Literal, assert_never, final
+from typing import assert_never, final
 
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.text.config import TokenizerConfig
+from pellucid.text.config import WORD_KINDS, TokenizerConfig, WordKind
 from pellucid.text.corpus.rows import IdRows
 from pellucid.text.tokenizers.interface import SILENT_IDS, Seeds, Tokenizer, check_text
 from pellucid.text.tokenizers.vocabulary import Vocabulary, VocabularyFile
-
-WordKind = Literal["word", "punctuation", "rules", "character"]
 
 _WORD_OR_MARK = re.compile(r"\w+|[^\w\s]")
 _RULES = re.compile(r"\w+(?=n['’]t)|n['’]t|\w+|[^\w\s]")
@@ -151,7 +149,7 @@ def train_words(texts: Iterable[str], config: TokenizerConfig) -> WordTokenizer:
 
     EQ: 02, 07.  Raises DataError if there are none.
     """
-    if config.kind not in ("word", "punctuation", "rules", "character"):
+    if config.kind not in WORD_KINDS:
         raise ConfigError(f"kind must be one of those split by a rule, got {config.kind}")
     split = _splitter(config.kind, config.keep_spaces)
     vocabulary = Vocabulary.build(_split_all(texts, split), config.vocabulary_size)
