@@ -1,5 +1,5 @@
-"""Translation over HTTP: ``service`` knows models only, ``http`` only how it is asked."""
+"""Translation over HTTP: ``service`` knows nothing of HTTP, which ``http`` handles."""
 
 SHARED_FIGURES = "PROMETHEUS_MULTIPROC_DIR"
-"""The variable that names the folder in which prometheus_client adds up the figures of several
-processes; it must be set before that package is imported."""
+"""The environment variable with the folder where prometheus_client adds up the metrics of several
+processes. It must be set before that package is imported."""

@@ -1,4 +1,4 @@
-"""Everything that one request, or all of them, may take; each of it is finite."""
+"""The limits of requests, connections and waiting times; each is finite."""
 
 import math
 from typing import Self

@@ -1,4 +1,8 @@
-"""What a client sends and what it is given; unknown fields and wrong types are refused."""
+"""Requests and responses of the HTTP interface, and the checks of requests against the limits.
+
+Unknown fields and wrong types are refused. The docstrings of messages and fields are their
+descriptions in the OpenAPI document.
+"""
 
 from typing import Literal
 
@@ -10,14 +14,14 @@ from pellucid.serve.limits import Limits
 from pellucid.serve.strict_json import Fault, shown
 
 _LONGEST_NAME = 200
-"""Characters; the longest name of an intermediate has about 60."""
+"""Characters. The longest name of an intermediate has about 60."""
 
 
 class _Message(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(
         frozen=True,
         extra="forbid",
-        strict=True,
+        strict=True,  # "5" is not 5
         use_attribute_docstrings=True,
         protected_namespaces=(),
         allow_inf_nan=False,
@@ -252,7 +256,7 @@ class Problem(_Message):
 
 
 def faults_of_translate(request: TranslateRequest, limits: Limits) -> list[Fault]:
-    """All that is beyond the limits; empty if nothing is."""
+    """Every value beyond the limits; empty if there is none."""
     faults = []
     texts = [request.text] if isinstance(request.text, str) else request.text
     if len(texts) > limits.max_texts:
@@ -272,7 +276,7 @@ def faults_of_translate(request: TranslateRequest, limits: Limits) -> list[Fault
 
 
 def faults_of_alternatives(request: AlternativesRequest, limits: Limits) -> list[Fault]:
-    """All that is beyond the limits; empty if nothing is."""
+    """Every value beyond the limits; empty if there is none."""
     faults = _too_long("text", request.text, limits)
     if len(request.prefix) > limits.max_new_tokens:
         most = f"must hold at most {limits.max_new_tokens} tokens"
@@ -281,7 +285,7 @@ def faults_of_alternatives(request: AlternativesRequest, limits: Limits) -> list
 
 
 def faults_of_walk(request: WalkRequest, limits: Limits) -> list[Fault]:
-    """All that is beyond the limits; empty if nothing is."""
+    """Every value beyond the limits; empty if there is none."""
     faults = _too_long("text", request.text, limits)
     if request.target is not None:
         faults += _too_long("target", request.target, limits)
@@ -289,7 +293,7 @@ def faults_of_walk(request: WalkRequest, limits: Limits) -> list[Fault]:
 
 
 def faults_of_inspect(request: InspectRequest, limits: Limits) -> list[Fault]:
-    """All that is beyond the limits; empty if nothing is."""
+    """Every value beyond the limits; empty if there is none."""
     faults = _too_long("text", request.text, limits)
     if request.target is not None:
         faults += _too_long("target", request.target, limits)

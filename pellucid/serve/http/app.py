@@ -1,4 +1,4 @@
-"""The whole application: guard, routes, page, and the document that describes them."""
+"""The ASGI application: guard, routes, page and the OpenAPI document."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -26,11 +26,12 @@ _DESCRIPTION = (
 
 
 def make_app(service: Service, policy: Policy) -> ASGIApp:
-    """An ASGI application over ``service``; the page's own files need no key, as they hold none."""
+    """The application for ``service``. The page's own files need no key; they contain no data."""
     files = read_page()
     app = make_routed_app(service)
     app.include_router(make_page_routes(files))
     app.include_router(make_docs_route(app))
+
     if policy.origins:
         app.add_middleware(
             CORSMiddleware,
@@ -39,6 +40,8 @@ def make_app(service: Service, policy: Policy) -> ASGIApp:
             allow_headers=["authorization", "content-type", "x-api-key"],
             max_age=600,
         )
+
+    # The guard is outermost, so that nothing of FastAPI runs for a request that it refuses.
     return Guard(app, service, with_open_paths(policy, files))
 
 
@@ -56,6 +59,8 @@ def make_routed_app(service: Service) -> FastAPI:
     app.include_router(make_routes(service))
     app.include_router(make_libretranslate_routes(service))
     add_handlers(app)
+
+    # Written once: FastAPI would write it at the first request, and without the limits.
     document = complete(_document(app, service.limits))
     app.openapi = lambda: document  # type: ignore[method-assign]  # as FastAPI's manual has it
 
@@ -63,7 +68,7 @@ def make_routed_app(service: Service) -> FastAPI:
 
 
 def with_open_paths(policy: Policy, paths: Iterable[str]) -> Policy:
-    """The policy with the page's own files beside the three open addresses."""
+    """The policy with the page's files added to the open paths."""
     return Policy(
         keys=policy.keys,
         hosts=policy.hosts,
@@ -81,6 +86,7 @@ def _document(app: FastAPI, limits: Limits) -> dict[str, Any]:
     schemas = document["components"]["schemas"]
     schemas["Problem"] = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
 
+    # FastAPI describes its own validation errors; the handlers answer with problems instead.
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     for path in document["paths"].values():
@@ -95,6 +101,7 @@ def _document(app: FastAPI, limits: Limits) -> dict[str, Any]:
 
 
 def _bounds(limits: Limits) -> dict[tuple[str, str], dict[str, int]]:
+    """The bounds of fields, by schema and field, that depend on the limits of this server."""
     text = {"maxLength": limits.max_text_chars, "maxItems": limits.max_texts}
     return {
         ("TranslateRequest", "text"): text,
@@ -117,7 +124,7 @@ def _bounds(limits: Limits) -> dict[tuple[str, str], dict[str, int]]:
 
 
 def _bound(schema: dict[str, Any], bounds: dict[str, int]) -> None:
-    """Write each bound where its type stands, also inside ``anyOf`` and ``items``."""
+    """Add the bounds to a schema where its type allows, also inside ``anyOf`` and ``items``."""
     fits = {"string": ("maxLength",), "array": ("maxItems",), "integer": ("maximum",)}
     for key in fits.get(schema.get("type", ""), ()):
         if key in bounds:

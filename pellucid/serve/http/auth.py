@@ -11,10 +11,10 @@ from urllib.parse import parse_qs, unquote_plus
 from pellucid.core.errors import ConfigError
 
 SHORTEST_KEY = 16
-"""Characters; the hash is a fast one, so a key must be beyond guessing."""
+"""Characters. The hash is a fast one, so a key must be too long to guess."""
 _HASHED = "sha256:"
 _MOST_FIELDS = 64
-"""Fields of a query string that is searched for a key."""
+"""The most fields of a query string that is searched for a key."""
 _IN_JSON = re.compile(rb'"api_key"[ \t\r\n]{0,9}:[ \t\r\n]{0,9}("(?:[^"\\]|\\.){0,256}")')
 _IN_FORM = re.compile(rb"(?:^|&)api_key=([^&]{0,768})")
 _IN_PARTS = re.compile(
@@ -22,28 +22,30 @@ _IN_PARTS = re.compile(
     rb"(?:[^\r\n]{1,99}\r\n){0,4}\r\n"  # other headers of the part, and the empty line after them
     rb"([^\r\n]{0,256})"
 )
-"""Where LibreTranslate's clients put the key, in the three kinds of body that they send."""
+"""Where LibreTranslate's clients put the key in a JSON, URL-encoded or multipart body. Every
+repetition is bounded, so that a hostile body cannot make the search slow."""
 
 
 class KeyRing:
-    """The keys that open the server; without any it is open to all."""
+    """The API keys that the server accepts; without keys the server is open."""
 
     def __init__(self, keys: Iterable[str]) -> None:
-        """Each a key, or ``sha256:`` and its hash. Raises ConfigError without telling a key."""
+        """Each is a key, or ``sha256:`` and its hash. Raises ConfigError, without the key."""
         self._digests = [_digest_of(key) for key in keys]
 
     def __bool__(self) -> bool:
         return bool(self._digests)
 
     def opens(self, key: str | None) -> bool:
-        """Whether this is one of the keys; the time it takes is the same for every key."""
+        """Whether this is one of the keys, in the same time for every key."""
         given = hashlib.sha256((key or "").encode("utf-8", "surrogatepass")).digest()
+        # A list, not a generator: stopping at the first match would tell which key it was.
         matches = [secrets.compare_digest(given, digest) for digest in self._digests]
         return key is not None and any(matches)
 
 
 def key_of(headers: Mapping[str, str]) -> str | None:
-    """The key of a request: ``Authorization: Bearer``, its password, or ``X-API-Key``."""
+    """The key of a request: from a Bearer token, a Basic password, or ``X-API-Key``."""
     scheme, _, rest = headers.get("authorization", "").partition(" ")
     match scheme.lower():
         case "bearer":
@@ -67,10 +69,10 @@ def key_in_query(query: bytes) -> str | None:
 
 
 def keys_in_body(body: bytes) -> Iterator[str]:
-    """What may be the ``api_key`` of a JSON object or a form, found without parsing the body.
+    """Candidates for the ``api_key`` of a JSON object or a form, found without parsing the body.
 
-    A stranger's body is searched once and costs a millisecond for each megabyte; whoever has
-    sent a key of ours here may have it parsed, which tells whether it is the field itself.
+    Searching a stranger's body takes about a millisecond per megabyte. Only a body that contains a
+    valid key is parsed, which then decides whether it is in the right field.
     """
     for pattern in (_IN_JSON, _IN_FORM, _IN_PARTS):
         match = pattern.search(body)
@@ -86,6 +88,7 @@ def keys_in_body(body: bytes) -> Iterator[str]:
 
 
 def _digest_of(key: str) -> bytes:
+    """The SHA-256 digest of a key that is given plainly or hashed."""
     if key.startswith(_HASHED):
         try:
             digest = bytes.fromhex(key.removeprefix(_HASHED))
@@ -94,6 +97,7 @@ def _digest_of(key: str) -> bytes:
         if len(digest) != hashlib.sha256().digest_size:
             raise ConfigError("a hashed API key must be sha256: and 64 hexadecimal digits")
         return digest
+
     if len(key) < SHORTEST_KEY:
         raise ConfigError(
             f"an API key must have at least {SHORTEST_KEY} characters, got {len(key)}",

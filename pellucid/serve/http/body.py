@@ -1,4 +1,8 @@
-"""The body of a request: read up to its limit, parsed strictly, handed on as plain JSON."""
+"""The body of a request: reads it within the limits, parses JSON and forms, replays it as JSON.
+
+The forms of LibreTranslate's clients (URL-encoded and multipart, RFC 7578) are parsed here, within
+bounds, by the standard library. ``while_connected`` cancels work when its client disconnects.
+"""
 
 import asyncio
 import json
@@ -29,21 +33,22 @@ _LONGEST_PART_HEAD = 1024
 
 
 NOTHING = object()
-"""Stands for the body of a request that has none."""
+"""The value of a request without a body."""
 
 
 class ClientLeftError(Exception):
-    """The client closed the connection before it had an answer."""
+    """The client closed the connection before the answer was ready."""
 
 
 async def read_body(receive: Receive, limits: Limits) -> bytes:
-    """All of the body. Raises RefusedError if it grows too large, ClientLeftError."""
+    """The whole body. Raises RefusedError if it grows too large, ClientLeftError."""
     body = bytearray()
     while True:
         message = await receive()
         if message["type"] != "http.request":
             raise ClientLeftError
         body += message.get("body", b"")
+        # Counted as it arrives too: the limit must not rest on the Content-Length alone.
         if len(body) > limits.max_body_bytes:
             raise RefusedError(
                 413,
@@ -57,10 +62,10 @@ async def read_body(receive: Receive, limits: Limits) -> bytes:
 def parse_body(
     body: bytes, headers: Mapping[str, str], limits: Limits, *, form_query: bytes | None
 ) -> Any:
-    """The value in the body. Raises RefusedError, and InvalidError naming fields.
+    """Parse the body. Raises RefusedError, and InvalidError with the names of wrong fields.
 
-    ``form_query`` is the query string of an address that takes a form beside JSON, whose fields
-    may stand there as well; None for an address that takes JSON alone.
+    ``form_query`` is the query string of a path that also accepts forms, with their fields in the
+    body or in the query; None for a path that accepts only JSON.
     """
     kind = media_type_of(headers)
     if kind == JSON:
@@ -70,6 +75,7 @@ def parse_body(
             raise RefusedError(400, str(error)) from None
         except RefusedJsonError as error:
             raise InvalidError(error.faults) from None
+
     if form_query is not None:
         if kind == FORM or not (kind or body):
             return _as_object(_form_fields(form_query) + _form_fields(body))
@@ -80,7 +86,7 @@ def parse_body(
 
 
 def replay(value: Any, receive: Receive) -> Receive:
-    """A channel that gives ``value`` as a body first, and then what comes."""
+    """An ASGI receive channel that first returns ``value`` as a JSON body, then later events."""
     body = b"" if value is NOTHING else json.dumps(value).encode()
     waiting: list[Event] = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -91,14 +97,14 @@ def replay(value: Any, receive: Receive) -> Receive:
 
 
 def set_json(scope: MutableMapping[str, Any]) -> None:
-    """Have the request of this scope hold JSON, whatever it came as."""
-    dropped = (b"content-type", b"content-length")
+    """Set the headers of this request to those of a JSON body, which ``replay`` provides."""
+    dropped = (b"content-type", b"content-length")  # JSON is written again, so its length differs
     headers = [each for each in scope["headers"] if each[0] not in dropped]
     scope["headers"] = [*headers, (b"content-type", JSON.encode())]
 
 
 def _form_fields(form: bytes) -> list[tuple[str, str]]:
-    """The fields of a form as a URL has them."""
+    """The fields of a URL-encoded form."""
     try:
         return parse_qsl(
             form.decode("ascii"),
@@ -112,15 +118,18 @@ def _form_fields(form: bytes) -> list[tuple[str, str]]:
 
 
 def _parts_of(body: bytes, content_type: str) -> list[tuple[str, str]]:
-    """The fields of a form in parts (RFC 7578), none of them a file.
+    """The fields of a multipart form (RFC 7578) without files.
 
-    The body is cut at its boundary a bounded number of times; only the short heads of the parts
-    are parsed, by the standard library.
+    The body is split at its boundary a bounded number of times. The standard library parses only
+    the short headers of the parts.
     """
     boundary = _head_of(f"content-type: {content_type}".encode("latin-1")).get_boundary()
     if not boundary or len(boundary) > _LONGEST_BOUNDARY:
         raise RefusedError(400, "the boundary of the form is missing or too long")
+
     mark = b"\r\n--" + boundary.encode("latin-1", "replace")
+    # A delimiter begins with the line end before it (RFC 2046, section 5.1.1), so one is put before
+    # the first; the last is followed by two hyphens.
     before, *parts = (b"\r\n" + body).split(mark, _MOST_FORM_FIELDS + 1)
     if before.strip() or not parts or parts.pop().rstrip() != b"--":
         raise RefusedError(400, f"the body is not a form of at most {_MOST_FORM_FIELDS} parts")
@@ -132,6 +141,7 @@ def _field_of(part: bytes) -> tuple[str, str]:
     head, separator, value = part.partition(b"\r\n\r\n")
     if not (head.startswith(b"\r\n") and separator) or len(head) > _LONGEST_PART_HEAD:
         raise RefusedError(400, "a part of the form is malformed")
+
     message = _head_of(head.lstrip())
     name = message.get_param("name", header="content-disposition")
     encoding = message.get("content-transfer-encoding", "8bit").lower()
@@ -139,6 +149,7 @@ def _field_of(part: bytes) -> tuple[str, str]:
         raise RefusedError(400, "a part of the form is malformed")
     if message.get_filename() is not None:
         raise RefusedError(415, "files are not taken")
+
     try:
         return name.encode("latin-1").decode(), value.decode()
     except ValueError:
@@ -150,7 +161,7 @@ def _head_of(head: bytes) -> Message:
 
 
 def _as_object(fields: list[tuple[str, str]]) -> dict[str, Any]:
-    """The fields by name; numbers in digits become numbers."""
+    """The fields by name; the digits of ``alternatives`` become a number."""
     found: dict[str, Any] = {}
     for name, value in fields:
         if name in found:
@@ -164,9 +175,10 @@ _Answer = TypeVar("_Answer")
 
 
 async def while_connected(receive: Receive, work: Coroutine[Any, Any, _Answer]) -> _Answer:
-    """What ``work`` gives; it is cancelled, and ClientLeftError raised, if the client leaves."""
+    """The result of ``work``. If the client disconnects, cancel it and raise ClientLeftError."""
     working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_until_left(receive))
+
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
@@ -175,6 +187,7 @@ async def while_connected(receive: Receive, work: Coroutine[Any, Any, _Answer]) 
     finally:
         working.cancel()
         leaving.cancel()
+        # Wait for the cancellations, so that nothing of this request runs on after its answer.
         await asyncio.gather(working, leaving, return_exceptions=True)
 
 

@@ -1,4 +1,4 @@
-"""What is looked at before a request reaches a route, from its head alone."""
+"""Checks of a request's head: size, target, Host, Origin and framing, before its body is read."""
 
 import ipaddress
 import re
@@ -14,7 +14,7 @@ LOCAL_NAMES = frozenset(("localhost",))
 
 
 def header_table(scope: Mapping[str, Any], limits: Limits) -> dict[str, str]:
-    """The headers by name; of several equal ones the first. Raises RefusedError if too many."""
+    """The headers by name, the first of equal ones. Raises RefusedError if they are too large."""
     headers = scope["headers"]
     size = sum(len(name) + len(value) + 4 for name, value in headers)
     if len(headers) > limits.max_headers or size > limits.max_header_bytes:
@@ -31,16 +31,18 @@ def header_table(scope: Mapping[str, Any], limits: Limits) -> dict[str, str]:
 
 
 def check_target(scope: Mapping[str, Any], limits: Limits) -> None:
-    """Raises RefusedError if the address is too long."""
+    """Raise RefusedError if the request target is too long."""
     size = len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
     if size > limits.max_url_bytes:
         raise RefusedError(414, f"an address may have {limits.max_url_bytes} bytes")
 
 
 def check_host(scope: Mapping[str, Any], headers: Mapping[str, str], names: Collection[str]) -> str:
-    """The host that was asked for; a name that is not ours could be rebound to us.
+    """The requested host, protected against DNS rebinding.
 
-    Numbers cannot be rebound, so they are let in. Raises RefusedError for other names.
+    A page of somebody else may point its own name at this server's address; its requests then carry
+    that name. IP addresses cannot be rebound and are accepted. Raises RefusedError for names that
+    are neither local nor allowed, and unless there is exactly one Host (RFC 9112, section 3.2).
     """
     if sum(name == b"host" for name, _ in scope["headers"]) != 1:
         raise RefusedError(400, "there must be one Host header")
@@ -59,22 +61,27 @@ def check_host(scope: Mapping[str, Any], headers: Mapping[str, str], names: Coll
 def check_origin(
     method: str, host: str, headers: Mapping[str, str], origins: Collection[str]
 ) -> None:
-    """Raises RefusedError for what a page of somebody else sent from a browser."""
+    """Raise RefusedError for a request that a page of another origin sent from a browser (CSRF)."""
     if method in _SAFE_METHODS:
         return
     origin = headers.get("origin")
     if origin is not None:
         if origin.lower() in origins:
             return
-        # Compared as text, never parsed: whatever is not exactly ours is another's.
+        # Compared as text, never parsed: what is not exactly our origin is another one.
         if origin.lower() not in (f"http://{host}", f"https://{host}"):
             raise RefusedError(403, "requests from pages of other origins are refused")
+    # Browsers may leave out Origin; current ones then send this header.
     elif headers.get("sec-fetch-site") in ("cross-site", "same-site"):
         raise RefusedError(403, "requests from pages of other origins are refused")
 
 
 def check_framing(headers: Mapping[str, str], limits: Limits) -> None:
-    """Raises RefusedError for a body that is too large, encoded, or of unknown length."""
+    """Raise RefusedError for a body that is too large, encoded, or of unknown length.
+
+    Without chunked bodies a proxy in front and this server cannot disagree about which of two
+    lengths counts (request smuggling; RFC 9112, section 11.2).
+    """
     closing = {"connection": "close"}
     if "transfer-encoding" in headers:
         raise RefusedError(411, "the body's Content-Length must be told", headers=closing)
@@ -88,7 +95,7 @@ def check_framing(headers: Mapping[str, str], limits: Limits) -> None:
 
 
 def media_type_of(headers: Mapping[str, str]) -> str:
-    """The type of the body without parameters, or what it says if the charset is not UTF-8."""
+    """The media type without parameters; with its charset if that is not UTF-8, to be refused."""
     kind, *parameters = (
         part.strip().lower() for part in headers.get("content-type", "").split(";")
     )

@@ -1,4 +1,4 @@
-"""A plain page about the interface, written from its OpenAPI document; it loads nothing."""
+"""The page ``/docs``, generated from the OpenAPI document; it loads no script and no style."""
 
 import json
 import re
@@ -17,12 +17,12 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "/translate": {"q": f"<p>{_TEXT}</p>", "source": "auto", "target": "en", "format": "html"},
     "/detect": {"q": _TEXT},
 }
-"""A body for each address that takes one."""
+"""An example body for each path that takes one."""
 _CODE = re.compile(r"`+([^`]+)`+")
 
 
 def complete(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with an example for each body, and with code marked as in Markdown."""
+    """The document with an example for each body, and with code marked as Markdown."""
     for path, body in EXAMPLES.items():
         content = document["paths"][path]["post"]["requestBody"]["content"]
         content["application/json"]["example"] = body
@@ -31,7 +31,7 @@ def complete(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _with_markdown(value: Any) -> Any:
-    """Docstrings mark code with two backticks, the Markdown of OpenAPI with one."""
+    """Descriptions converted: docstrings mark code with two backticks, Markdown with one."""
     match value:
         case dict():
             return {
@@ -58,16 +58,18 @@ def make_docs_route(app: FastAPI) -> APIRouter:
 
 
 def docs_page(document: dict[str, Any], host: str) -> str:
-    """All operations with their fields, as HTML without a script or a style."""
+    """All operations with their fields, as HTML."""
     parts = [
         "<!doctype html><html lang=en><meta charset=utf-8><title>Pellucid: interface</title>",
         f"<h1>Pellucid {escape(document['info']['version'])}</h1>",
         f"<p>{_rendered(document['info'].get('description', ''))}</p>",
         "<p>This page is made from <a href=/openapi.json>/openapi.json</a>.</p>",
     ]
+
     for path, operations in document["paths"].items():
         for method, operation in operations.items():
             parts += _operation(method, path, operation, host)
+
     parts.append("<h2>Types</h2>")
     for name, schema in document["components"]["schemas"].items():
         parts.append(_fields(name, schema))
@@ -91,7 +93,7 @@ def _operation(method: str, path: str, operation: dict[str, Any], host: str) -> 
 
 
 def _command(address: str, body: dict[str, Any] | None) -> str:
-    """How to ask from a shell."""
+    """A curl command for the request."""
     if body is None:
         return f"curl -s {address}"
     content = json.dumps(body, ensure_ascii=False)
@@ -112,12 +114,12 @@ def _fields(name: str, schema: dict[str, Any]) -> str:
 
 
 def _rendered(text: str) -> str:
-    """Markdown as our descriptions have it: text, and code between backticks."""
+    """Our Markdown as HTML: text, and code between backticks."""
     return _CODE.sub(r"<code>\1</code>", escape(text))
 
 
 def _type_of(field: dict[str, Any], unknown: str = "any") -> str:
-    """A type in words, as HTML: a type of ours is a link to its fields."""
+    """A type in words, as HTML; our own types link to their fields."""
     if "anyOf" in field:
         return " or ".join(_type_of(each) for each in field["anyOf"])
     if "$ref" in field:

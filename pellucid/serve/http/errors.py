@@ -1,4 +1,4 @@
-"""Every error as problem JSON (RFC 9457) with a request id, never with an exception's words."""
+"""Turns every error into problem JSON (RFC 9457) with a request id, without exception messages."""
 
 import logging
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ LIBRETRANSLATE_PATHS = frozenset(
 )
 
 _LONGEST_DETAIL = 4000
-"""Characters; twenty faults have room. What is longer repeats a long value of the request."""
+"""Characters: enough for twenty faults. A longer detail repeats a long value of the request."""
 
 TITLES = {
     400: "Malformed request",
@@ -46,7 +46,7 @@ TITLES = {
 
 
 class RefusedError(Exception):
-    """A request that is answered before it reaches a route."""
+    """A request that is refused before it reaches a route."""
 
     def __init__(
         self, status: int, detail: str, *, headers: Mapping[str, str] | None = None
@@ -65,9 +65,10 @@ def problem_response(
     faults: Sequence[Fault] = (),
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """The answer to a request that was not done."""
+    """The answer to a request that failed."""
     if len(detail) > _LONGEST_DETAIL:
         detail = f"{detail[:_LONGEST_DETAIL]}..."
+
     problem = Problem(
         title=TITLES.get(status, "Error"),
         status=status,
@@ -89,19 +90,19 @@ def problem_response(
 
 
 def service_problem(scope: Mapping[str, Any], error: ServiceError) -> Response:
-    """The answer for what the service did not do."""
+    """The answer for an error of the service."""
     headers = {} if error.retry_after is None else {"retry-after": str(error.retry_after)}
     faults = error.faults if isinstance(error, InvalidError) else ()
     return problem_response(scope, error.status, str(error), faults=faults, headers=headers)
 
 
 def request_id_of(scope: Mapping[str, Any]) -> str:
-    """The id under which the log knows this request."""
+    """The id of this request in the log."""
     return str(scope.get("state", {}).get("request_id", "-"))
 
 
 def add_handlers(app: FastAPI) -> None:
-    """Have the errors of routes answered as problems."""
+    """Register handlers that answer errors of routes with problems."""
     app.add_exception_handler(ServiceError, _on_service_error)
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http_error)
@@ -124,7 +125,7 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
 
 
 def _fault_of(error: Mapping[str, Any]) -> Fault:
-    """One fault of pydantic's; the kinds of a union are no part of a field's name."""
+    """A fault of pydantic; members of a union in its location are not part of the field's name."""
     kinds = {"str", "list[str]", "body", "query"}
     place = ".".join(str(part) for part in error["loc"] if part not in kinds) or "body"
     message = str(error["msg"])

@@ -1,4 +1,4 @@
-"""LibreTranslate's interface, so that its clients work."""
+"""LibreTranslate's HTTP interface, so that its clients work with this server."""
 
 import asyncio
 import dataclasses
@@ -139,14 +139,16 @@ def choose_model(service: Service, source: str, target: str) -> LoadedModel:
 
 
 def languages_of_models(models: list[LoadedModel]) -> list[dict[str, Any]]:
-    """Each language that is read or written, with what it can be translated into."""
+    """Each source or target language, with the languages it can be translated into."""
     targets: dict[str, list[str]] = {}
+
     for model in models:
         into = targets.setdefault(model.source_language, [])
         if model.target_language not in into:
             into.append(model.target_language)
     for model in models:
         targets.setdefault(model.target_language, [])
+
     return [
         {"code": code, "name": language_name(code), "targets": into}
         for code, into in targets.items()
@@ -156,13 +158,17 @@ def languages_of_models(models: list[LoadedModel]) -> list[dict[str, Any]]:
 async def _translated(
     service: Service, body: LibreRequest, model: LoadedModel
 ) -> tuple[list[str], list[list[str]]]:
-    """Each text of ``q`` translated as a whole, and others for each."""
+    """The translations of each text of ``q``, and the alternatives for each."""
     originals = [body.q] if isinstance(body.q, str) else list(body.q)
     _check_limits(body, service.limits)
+
     if body.format == "html":
+        # In a thread: a long document takes the parser longer than other requests should wait.
         documents = await asyncio.to_thread(lambda: [read_html(each) for each in originals])
     else:
         documents = [HtmlText(("", ""), (each,)) for each in originals]
+
+    # One request with all texts of all documents, so that they share batches.
     asked = TranslateRequest(
         text=[text for document in documents for text in document.texts],
         model=model.place.name,
@@ -181,7 +187,7 @@ async def _translated(
 
 
 def _others(texts: Sequence[TextAnswer]) -> list[list[str]]:
-    """Other ways to say several texts: the k-th of each, its best where it has fewer."""
+    """The k-th alternatives of all texts; a text with fewer uses its best translation."""
     count = max((len(each.alternatives or ()) for each in texts), default=0)
     return [
         [
@@ -193,7 +199,7 @@ def _others(texts: Sequence[TextAnswer]) -> list[list[str]]:
 
 
 def _check_limits(body: LibreRequest, limits: Limits) -> None:
-    """Raises InvalidError for what is beyond the limits, which are about what the client sent."""
+    """Raise InvalidError for values beyond the limits, which apply to ``q`` as it was sent."""
     asked = TranslateRequest(text=body.q, alternatives=body.alternatives)
     faults = [
         dataclasses.replace(each, field=each.field.replace("text", "q", 1))

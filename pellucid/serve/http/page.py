@@ -1,4 +1,4 @@
-"""The page and its files: read once, found by exact name, sent whole."""
+"""The web page and its files: read once at the start, found by exact name, sent from memory."""
 
 import dataclasses
 import hashlib
@@ -13,16 +13,17 @@ import pellucid.inspection.report
 
 FOLDER = Path(__file__).parents[1] / "page"
 REPORT_FOLDER = Path(pellucid.inspection.report.__file__).parent / "assets"
-"""What draws a walk through the model; the same files stand inside every report."""
+"""The scripts and styles that draw a walk; every report embeds the same files."""
 UI_FOLDER = REPORT_FOLDER.parents[1] / "ui"
-"""What the page and the report share: colors, heat maps, the view of all heads."""
+"""Scripts and styles shared by page and report: colors, heat maps, the view of all heads."""
 INDEX = "index.html"
 _FRAMED = "walk.html"
-"""The one file that our own page, and nobody else's, may show inside itself."""
+"""The only file that may be shown in a frame, and only by our own page."""
 _FRAME_HEADERS = {
     "content-security-policy": "default-src 'self'; frame-ancestors 'self'",
     "x-frame-options": "SAMEORIGIN",
 }
+# Not from mimetypes, which depends on the machine.
 _TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -45,7 +46,7 @@ class PageFile:
 
 
 def read_page() -> dict[str, PageFile]:
-    """The files of the page by the address at which they are served."""
+    """The files of the page by the path at which they are served."""
     return (
         _read_folder(FOLDER, "/static")
         | _read_folder(REPORT_FOLDER, "/static/report")
@@ -67,7 +68,10 @@ def _read_folder(folder: Path, under: str) -> dict[str, PageFile]:
 
 
 def make_page_routes(files: dict[str, PageFile]) -> APIRouter:
-    """``/``, ``/static/NAME`` and the two folders below it, each looked up, never a path."""
+    """``/``, ``/static/NAME`` and the two folders below it.
+
+    Names are looked up in ``files`` and never opened as paths, so none can leave the folder.
+    """
     router = APIRouter(include_in_schema=False)
 
     @router.api_route("/", methods=["GET", "HEAD"])
@@ -96,6 +100,7 @@ def _send(files: dict[str, PageFile], address: str, request: Request) -> Respons
     headers = {"etag": file.tag, "cache-control": "no-cache", "content-type": file.media_type}
     if address.endswith(f"/{_FRAMED}"):
         headers |= _FRAME_HEADERS
+    # The tag is a hash of the content: a browser asks every time and downloads only changes.
     if request.headers.get("if-none-match") == file.tag:
         return Response(status_code=304, headers=headers)
     return Response(file.content, headers=headers)

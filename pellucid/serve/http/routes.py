@@ -1,4 +1,4 @@
-"""The routes of Pellucid's own interface."""
+"""The routes of Pellucid's own HTTP interface: translation, inspection, models and probes."""
 
 import json
 from collections.abc import AsyncIterator
@@ -31,14 +31,14 @@ NDJSON = "application/x-ndjson"
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The problems a route may answer with, beside those that any may."""
+    """The responses of a route in OpenAPI: these problems, and those of every route."""
     problem = {"content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}}}
     any_route = (400, 401, 403, 408, 411, 413, 414, 415, 421, 431, 500, 503)
     return {status: {"description": "Problem", **problem} for status in (*any_route, *statuses)}
 
 
 def make_routes(service: Service) -> APIRouter:
-    """Translation, what is there, and how the server is."""
+    """All routes of the interface."""
     router = APIRouter()
 
     @router.post(
@@ -57,9 +57,11 @@ def make_routes(service: Service) -> APIRouter:
         """
         if body.stream:
             lines = _stream(service, body, request)
+            # The status is sent with the first line, so an error before it still gets its own.
             first = await while_connected(request.receive, _first_of(lines))
             request.scope["state"]["streaming"] = True
             return StreamingResponse(_chained(first, lines), media_type=NDJSON)
+
         answer = await while_connected(request.receive, service.translate(body))
         return _json(answer.model_dump_json(exclude_none=True))
 
@@ -89,7 +91,7 @@ def make_routes(service: Service) -> APIRouter:
 
 
 def add_inspection(router: APIRouter, service: Service) -> None:
-    """What a model computes on the way."""
+    """Add the routes that show what a model computes."""
 
     @router.post(
         "/v1/inspect", response_model=InspectResponse, responses=documented(404, 422, 429, 504)
@@ -126,7 +128,7 @@ def add_inspection(router: APIRouter, service: Service) -> None:
 
 
 def add_probes(router: APIRouter, service: Service) -> None:
-    """What a supervisor asks."""
+    """Add the probes and metrics for supervisors."""
 
     @router.get("/livez", responses=documented())
     async def livez() -> Response:
@@ -167,6 +169,7 @@ async def _stream(
         async for text, sentence, answer in service.stream(body):
             yield _line({"model": model, "index": text, "sentence": sentence}, answer)
     except ServiceError as error:
+        # Once the stream has begun its status is sent: the problem becomes the last line.
         if request.scope["state"].get("streaming"):
             problem = Problem(
                 title=error.title,
