@@ -1,4 +1,4 @@
-"""The engine that takes the faster one of two, call by call."""
+"""The engine that chooses the faster one of two, call by call."""
 
 import logging
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _log = logging.getLogger("pellucid.engines")
 
 
 class AutoEngine(Engine):
-    """CTranslate2 for what it can do, PyTorch for all else; each reason is logged once."""
+    """CTranslate2 for the calls that it supports, PyTorch for all others; logs each reason once."""
 
     def __init__(self, fast: Ctranslate2Engine) -> None:
         self._fast = fast
@@ -22,21 +22,21 @@ class AutoEngine(Engine):
 
     @property
     def name(self) -> str:
-        """The one that answers unless a call asks for more than it can do."""
+        """The faster engine, which serves every call that it supports."""
         return self._fast.name
 
     @property
     def reason(self) -> str:
-        """Why it is the faster one that answers, and how it computes."""
+        """Why the faster engine was chosen, and how it computes."""
         return self._fast.reason
 
     def signature(self, settings: DecodingConfig) -> str:
-        """That of the engine which such a call would go to."""
+        """The signature of the engine that would serve such a call."""
         able = not self._fast.refusals(settings) and not self._fast.is_changed()
         return self._fast.signature(settings) if able else TorchEngine().signature(settings)
 
     def follow(self, bundle: Translatable) -> None:
-        """From now on each search first sees whether the model was changed."""
+        """From now on each search first checks whether the model was changed."""
         self._fast.follow(bundle)
 
     def search(
@@ -46,7 +46,7 @@ class AutoEngine(Engine):
         settings: DecodingConfig,
         watcher: SearchWatcher | None = None,
     ) -> list[list[Hypothesis]]:
-        """By the faster engine that can do what is asked for, with the model as it is."""
+        """Search with the faster engine that supports the call, and with the model as it is."""
         faults = self._fast.refusals(settings, lines, watcher)
         if faults:
             reason = f"ctranslate2 cannot do {'; '.join(faults)}"
@@ -54,6 +54,7 @@ class AutoEngine(Engine):
             reason = "the model was changed after it was converted for ctranslate2"
         else:
             return self._fast.find(lines, settings, watcher)
+
         if reason not in self._told:
             self._told.add(reason)
             _log.info("engine torch: %s", reason)

@@ -1,4 +1,4 @@
-"""The fast engine: CTranslate2 searches, in our batches, and we score what it found."""
+"""The fast engine: CTranslate2 searches batches, and Pellucid scores the hypotheses."""
 
 import functools
 import logging
@@ -44,47 +44,53 @@ _KNOWN = frozenset(
         "cache_lines",
     }
 )
-"""The settings it follows, or that concern what is found only after the search; any other must be
-as it is when nobody asks for anything."""
+"""The settings that it supports, or that are applied after the search; any other must have its
+default."""
 
 
 @functools.lru_cache(maxsize=64)
 def setting_refusals(settings: DecodingConfig, vocabulary_size: int) -> tuple[str, ...]:
-    """Everything in ``settings`` that CTranslate2 does not do, or does otherwise than we."""
-    if settings.beam_size == 1:  # when a beam search ends is no question of a greedy one
+    """Everything in ``settings`` that CTranslate2 does not support, or computes in another way."""
+    if settings.beam_size == 1:  # patience ends a beam search, and a greedy one never
         settings = settings.model_copy(update={"patience": 1.0})
+
     if settings.patience == 1.0:
-        # "current" compares with the worst of beam_size finished hypotheses; once there are that
-        # many, this patience has ended the search.
+        # "current" compares with the worst of beam_size finished hypotheses; with patience 1 the
+        # search has ended once there are so many
         settings = settings.model_copy(update={"stop_bound": "exact"})
+
     plain = DecodingConfig()
     faults = [
         _shown(name, getattr(settings, name))
         for name in type(settings).model_fields
         if name not in _KNOWN and getattr(settings, name) != getattr(plain, name)
     ]
+
     finished = settings.patience * settings.beam_size
     if not (math.isfinite(finished) and finished == round(finished)):
         faults.append(
             f"patience={settings.patience} with beam_size={settings.beam_size}, which is no"
             " whole number of hypotheses"
         )
+
+    # the first step has one vocabulary of candidates, of which it takes twice the beam size
     if 2 * settings.beam_size > vocabulary_size:
         faults.append(f"beam_size={settings.beam_size} for {vocabulary_size} target tokens")
     for name in ("max_length", "max_source_tokens"):
         value = getattr(settings, name)
         if value is not None and value >= POSITIONS:
             faults.append(f"{name}={value}, as it numbers {POSITIONS - 1} tokens")
+
     return tuple(faults)
 
 
 def _shown(name: str, value: Any) -> str:
-    """A setting as one gives it to ``--set``; of a table its name says enough."""
+    """A setting as ``--set`` takes it; of a table only the name."""
     return name if isinstance(value, Config) else f"{name}={toml_value(value)}"
 
 
 def line_refusals(lines: Sequence[ReadLine]) -> list[str]:
-    """What single lines ask for that CTranslate2 does not do."""
+    """The constraints of single lines that CTranslate2 does not support."""
     faults = []
     if any(line.prefix_ids for line in lines):
         faults.append("a prefix")
@@ -99,18 +105,18 @@ if TYPE_CHECKING:
 _log = logging.getLogger("pellucid.engines")
 
 _BATCH_TOKENS = 2560
-"""Source tokens times beams of a batch: the fastest of 1280 to 20480 on two cores."""
+"""Source tokens times beams of a batch: the fastest of 1,280 to 20,480 on two cores."""
 
 
 class Ctranslate2Engine(Engine):
     """Searches a Transformer with CTranslate2, which runs on the CPU and needs no torch.
 
-    Its beam search is ours but for the lengths: it compares finished hypotheses by their mean
-    log-probability, so all of them are taken and compared anew under our length penalty. Log
+    Its beam search differs from Pellucid's in the lengths: it compares finished hypotheses by their
+    mean log-probability, so all of them are taken and ranked again with our length penalty. The log
     p of each token comes from forced decoding, or from the greedy search itself. Where a
-    translation reaches its maximum length, ours compares the stops of all beams; here the likeliest
-    two are given theirs (n_best + 1), as forced decoding of a whole beam can take longer than
-    searching with torch.
+    translation reaches its maximum length, our search compares the stops of all beams; here only
+    the likeliest n_best + 1 are scored with a stop, as forced decoding of a whole beam can take
+    longer than searching with torch.
     """
 
     def __init__(self, bundle: Bundle, workers: Workers, reason: str) -> None:
@@ -131,19 +137,20 @@ class Ctranslate2Engine(Engine):
 
     @property
     def reason(self) -> str:
-        """Why it answers, and how it computes."""
+        """Why this engine was chosen, and how it computes."""
         return f"{self._reason}; {self._workers.description}"
 
     def signature(self, settings: DecodingConfig) -> str:  # noqa: ARG002  # the same for all
-        """``ctranslate2/`` and the type in which it computes."""
+        """``ctranslate2/`` and the type that it computes in."""
         return f"{self.name}/{self._workers.compute_type}"
 
     def follow(self, bundle: Translatable) -> None:  # noqa: ARG002  # it has the bundle
-        """From the moment the model is in memory each search first sees whether it was changed."""
+        """Once the model is in memory, each search first checks whether it was changed."""
         with self._lock:
             if self._follows:
                 return
             self._follows = True
+
         self._bundle.when_read(self._begin_to_watch)
 
     def _begin_to_watch(self) -> None:
@@ -154,7 +161,7 @@ class Ctranslate2Engine(Engine):
             self._watch = watch
 
     def is_changed(self) -> bool:
-        """Whether the model was handed out and changed since it was converted."""
+        """Whether the model was accessed and changed since it was converted."""
         return self._watch is not None and self._watch.is_changed()
 
     def refusals(
@@ -163,7 +170,7 @@ class Ctranslate2Engine(Engine):
         lines: Sequence[ReadLine] = (),
         watcher: SearchWatcher | None = None,
     ) -> list[str]:
-        """Everything asked for that it cannot do, in words; empty if it can do it."""
+        """Everything in the call that it does not support, in words; empty if it supports all."""
         faults = [*setting_refusals(settings, len(self._targets)), *line_refusals(lines)]
         if watcher is not None and watcher.wants_steps:
             faults.append("a search that is watched step by step")
@@ -179,7 +186,7 @@ class Ctranslate2Engine(Engine):
         """All lines at once, cut into batches for all workers.
 
         A ``watcher`` can end the search between two batches, not within one. Raises ConfigError
-        naming everything that was asked for and that it cannot do.
+        naming everything in the call that it does not support.
         """
         faults = self.refusals(settings, lines, watcher)
         if faults:
@@ -196,7 +203,7 @@ class Ctranslate2Engine(Engine):
         settings: DecodingConfig,
         watcher: SearchWatcher | None = None,
     ) -> list[list[Hypothesis]]:
-        """``search`` for what it is known to be able to do, with the model as it was converted."""
+        """``search`` for a call that it supports, with the model as it was converted."""
         workers = self._workers
         lengths = [len(line.source_ids) for line in lines]
         limits = length_limits(lengths, settings, self._bundle.max_length)
@@ -204,28 +211,37 @@ class Ctranslate2Engine(Engine):
             Row(number, [self._sources[id_] for id_ in line.source_ids], limit)
             for number, (line, limit) in enumerate(zip(lines, limits, strict=True))
         ]
+
         most = min(settings.batch_tokens, _BATCH_TOKENS) // settings.beam_size
         batches = [
             [rows[index] for index in batch]
             for batch in balanced_batches(lengths, most, workers.count)
         ]
+
         search = Search(workers.model, self._targets, self._target_ids, settings)
+
+        # all batches are queued before the first result is awaited, so no worker is idle
         found = []
         for batch in batches:
             _ask(watcher)
             found.append((batch, search.start(batch)))
+
+        # the same for scoring, which starts as soon as a batch is found
         scored = []
         for batch, finish in found:
             _ask(watcher)
             scored.append((batch, search.start_scoring(batch, finish())))
+
         results: list[list[Hypothesis]] = [[] for _ in lines]
         for batch, finish_scoring in scored:
             for row, hypotheses in zip(batch, finish_scoring(), strict=True):
                 results[row.number] = hypotheses
+
         return results
 
     def _follow_the_model(self) -> None:
-        """Convert the model again if it was changed after the last time. Raises ConfigError."""
+        """Convert the model again if it was changed since then. Raises ConfigError."""
+        # only one thread converts; the others wait, and then use its result
         with self._lock:
             if self._watch is None or not self._watch.is_changed():
                 return
@@ -249,7 +265,7 @@ def _ask(watcher: SearchWatcher | None) -> None:
 def balanced_batches(
     lengths: Sequence[int], token_budget: int, worker_count: int
 ) -> list[list[int]]:
-    """As ``token_batches``, but smaller where some worker would have nothing to do."""
+    """Like ``token_batches``, but with smaller batches where a worker would be idle."""
     total = sum(length + 1 for length in lengths)
     share = -(-total // worker_count)
     return list(

@@ -1,4 +1,4 @@
-"""One batch through CTranslate2: what it found, as ids with log-probabilities of our kind."""
+"""Runs batches with CTranslate2, and turns its results into hypotheses with scores of our own."""
 
 import dataclasses
 import math
@@ -12,7 +12,7 @@ from pellucid.decoding.result import Hypothesis, make_hypothesis
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """A line on its way through CTranslate2."""
+    """A line as CTranslate2 takes it."""
 
     number: int
     source: list[str]
@@ -23,7 +23,7 @@ class Row:
 
 @dataclasses.dataclass(frozen=True)
 class _Found:
-    """A hypothesis that has no score of ours yet."""
+    """A hypothesis without a score of our own yet."""
 
     ids: tuple[int, ...]
     """Without the stop."""
@@ -32,11 +32,11 @@ class _Found:
     is_cut: bool
     """Whether it reached the maximum length, so that its stop has no log-probability yet."""
     log_probs: tuple[float, ...] | None = None
-    """Of each token and of the stop, where the search has told them."""
+    """Of each token and of the stop, if the search returned them."""
 
 
 class Search:
-    """Batches given to a ``ctranslate2.Translator``, which works on them while others are given."""
+    """Queues batches on a ``ctranslate2.Translator``, which works on them in the background."""
 
     def __init__(
         self,
@@ -45,24 +45,26 @@ class Search:
         ids: Mapping[str, int],
         settings: DecodingConfig,
     ) -> None:
-        """``ids`` is the inverse of ``pieces``, made once: it costs more than a short sentence."""
+        """``ids`` is the inverse of ``pieces``, built once, as it takes longer than a short search."""
         self._model = model
         self._pieces = pieces
         self._ids = ids
         self._settings = settings
         self._wants_log_probs = settings.token_log_probs or settings.coverage_penalty > 0
-        # It keeps beam_size of those that finish, by log p / lengthᵝ. With β = α / 2 that is
-        # nearest to GNMT's penalty (at 25 tokens the same), and with β = 0 it would end otherwise.
+
+        # CTranslate2 keeps the best beam_size finished hypotheses by log p / lengthᵝ. β = α / 2 is
+        # nearest to GNMT's penalty (equal at 25 tokens), and β = 0 would change when it ends.
         is_power = settings.length_penalty_kind == "power"
         self._exponent = settings.length_penalty / (1 if is_power else 2) or 1e-6
 
     def start(self, rows: Sequence[Row]) -> Callable[[], list[list[_Found]]]:
-        """Begin to search a batch; call what it gives for what was found, row by row."""
+        """Start to search a batch; the function returned waits for its hypotheses, row by row."""
         if self._settings.beam_size > 1:
             results = self._translate(rows, ruling_out=(PAD_ID, START_ID))
             return lambda: [
                 self._read_beam(row, each.result()) for row, each in zip(rows, results, strict=True)
             ]
+
         heard: list[list[float]] = [[] for _ in rows]
         if not self._wants_log_probs:
             results = self._translate(rows)
@@ -71,6 +73,7 @@ class Search:
                 for row, each in zip(rows, results, strict=True)
             ]
 
+        # called for each token as it is chosen, so greedy log-probabilities need no second pass
         def hear(step: Any) -> bool:
             heard[step.batch_id].append(step.log_prob)
             return False
@@ -84,7 +87,7 @@ class Search:
     def start_scoring(
         self, rows: Sequence[Row], found: Sequence[Sequence[_Found]]
     ) -> Callable[[], list[list[Hypothesis]]]:
-        """Begin to score what was found; call what it gives for the ``n_best``, best first."""
+        """Start to score hypotheses; the function returned waits for the ``n_best``, best first."""
         kept = [self._likely_best(candidates) for candidates in found]
         unscored = [
             (row, each)
@@ -92,6 +95,7 @@ class Search:
             for each in candidates
             if self._needs_scoring(each)
         ]
+
         scores = iter(
             self._model.score_batch(
                 [row.source for row, _ in unscored],
@@ -110,6 +114,7 @@ class Search:
                 return self._unread(each)
             else:
                 log_probs = each.log_probs
+            # a stop that is forced at the limit costs nothing
             if each.is_cut and self._settings.forced_stop == "free":
                 log_probs = (*log_probs[:-1], 0.0)
             return make_hypothesis([*each.ids, STOP_ID], log_probs, self._settings.penalty)
@@ -122,7 +127,7 @@ class Search:
         return each.log_probs is None and (self._wants_log_probs or each.is_cut)
 
     def _unread(self, each: _Found) -> Hypothesis:
-        """With the score of the search itself, which shares PAD's and START's part out anew."""
+        """The hypothesis with the score of the search, whose softmax leaves out PAD and START."""
         if not math.isfinite(each.total):
             return make_hypothesis([STOP_ID], [each.total], self._settings.penalty)  # it raises
         return Hypothesis(each.ids, self._score(each), ())
@@ -134,7 +139,7 @@ class Search:
         ruling_out: Sequence[int] = (),
         hear: Callable[[Any], bool] | None = None,
     ) -> list[Any]:
-        """The promise of a result for each row."""
+        """A future result for each row."""
         settings = self._settings
         promises: list[Any] = self._model.translate_batch(
             [row.source for row in rows],
@@ -144,6 +149,7 @@ class Search:
             length_penalty=self._exponent,
             patience=settings.patience if settings.beam_size > 1 else 1,
             max_input_length=0,
+            # one limit for the whole batch; ``_cut`` applies that of each row
             max_decoding_length=max(row.limit for row in rows),
             min_decoding_length=0,
             return_scores=True,
@@ -154,8 +160,9 @@ class Search:
         return promises
 
     def _read_greedy(self, row: Row, result: Any, log_probs: list[float]) -> _Found:
+        # the score of CTranslate2 is log p / lengthᵝ: multiplied back below
         ids = self._ids_of(result.hypotheses[0])
-        if PAD_ID in ids or START_ID in ids:  # rare; to rule them out makes all others slower
+        if PAD_ID in ids or START_ID in ids:  # rare; excluding them in every search is slower
             [again] = self._translate([row], ruling_out=(PAD_ID, START_ID))
             result, log_probs = again.result(), []
             ids = self._ids_of(result.hypotheses[0])
@@ -168,6 +175,7 @@ class Search:
         found: dict[tuple[int, ...], _Found] = {}
         for pieces, score in zip(result.hypotheses, result.scores, strict=True):
             each = _cut(self._ids_of(pieces), row, score * len(pieces) ** self._exponent)
+            # cut to the limit, two hypotheses may become one
             found.setdefault(each.ids, each)
         return list(found.values())
 
@@ -175,11 +183,11 @@ class Search:
         return [self._ids[piece] for piece in pieces]
 
     def _likely_best(self, candidates: Sequence[_Found]) -> Sequence[_Found]:
-        """Those that the ``n_best`` can be among, best first, by their scores in the search.
+        """The candidates that may be among the ``n_best``, best first by the scores of the search.
 
-        The score of a cut hypothesis lacks its stop, so it can only fall: behind ``n_best``
-        complete ones it is out. Of the cut ones before them ``n_best`` and one more are kept, the
-        likeliest; to score a whole beam can take longer than its search.
+        The score of a cut hypothesis lacks its stop, so it can only fall: after ``n_best``
+        complete ones it is dropped. Of the cut ones before them the likeliest ``n_best`` + 1 are
+        kept; scoring a whole beam can take longer than its search.
         """
         count = self._settings.n_best
         kept: list[_Found] = []
@@ -205,10 +213,10 @@ class Search:
 
 
 def _cut(ids: list[int], row: Row, total: float) -> _Found:
-    """Without its stop, if it has one, and no longer than ``row`` may be."""
+    """The hypothesis without its stop, if it has one, cut to the limit of ``row``."""
     if ids and ids[-1] == STOP_ID and len(ids) - 1 <= row.limit:
         return _Found(tuple(ids[:-1]), total, is_cut=False)
 
-    # the batch may go on beyond this row's limit; what the tokens up to it have is estimated
+    # the batch may continue beyond this row's limit; the total up to it is estimated
     share = min(1.0, row.limit / max(1, len(ids)))
     return _Found(tuple(ids[: row.limit]), total * share, is_cut=True)

@@ -1,4 +1,4 @@
-"""A translator that is trained and asked as scikit-learn's estimators are."""
+"""A translator with the interface of scikit-learn's estimators."""
 
 import json
 import shutil
@@ -21,25 +21,25 @@ from pellucid.training.train import train
 
 
 class _Unchanged:
-    """What stands for a parameter that nobody named; None is a value."""
+    """The default of parameters that were not given; None is a value."""
 
 
 _UNCHANGED: Final = _Unchanged()
 
 
 class Seq2SeqTranslator:
-    """Learns to translate from pairs of lines; scikit-learn's shape, without scikit-learn.
+    """Learns to translate from pairs of lines; scikit-learn's interface, without scikit-learn.
 
     translator = pellucid.Seq2SeqTranslator(minutes=5).fit(X, y)
     translator.predict(["le chat dort"]), translator.score(X_test, y_test)
 
     Settings are chosen by the text, ``minutes`` and the speed of the machine, as ``pellucid train
-    SOURCE TARGET`` does, unless ``preset`` names a preset or a TOML file. ``minutes`` is how long
-    to train and validate: 30, or what the preset says, unless given. ``overrides`` are as those of
-    ``pellucid train --set``. ``folder`` becomes the run folder, which every command reads; without
-    one the run lies in a temporary folder, which is removed with the estimator. ``engine`` is that
-    of ``pellucid.load``. Nothing is checked before ``fit``; ``translator_`` and ``folder_`` are
-    there after it.
+    SOURCE TARGET`` does, unless ``preset`` names a preset or a TOML file. ``minutes`` limits
+    training and validation: by default 30, or the limit of the preset. ``overrides`` are those of
+    ``pellucid train --set``. ``folder`` becomes the run folder, which every command reads; by
+    default the run is in a temporary folder, which is removed with the estimator. ``engine`` is
+    that of ``pellucid.load``. Nothing is checked before ``fit``, which sets ``translator_`` and
+    ``folder_``.
     """
 
     translator_: Translator
@@ -62,8 +62,8 @@ class Seq2SeqTranslator:
     def fit(self, X: Iterable[str], y: Iterable[str]) -> Self:  # noqa: N803  # scikit-learn's name
         """Train on the pairs of ``X`` and ``y``; text for validation can be named by overrides.
 
-        Raises DataError naming every line that is none, OutputExistsError if ``folder`` holds
-        something, and as ``read_config`` and ``train`` do.
+        Raises DataError naming every entry that is not one line, OutputExistsError if ``folder``
+        is not empty, and as ``read_config`` and ``train`` do.
         """
         sources, targets = _lines(X, "X"), _lines(y, "y")
         check_lines({"X": sources, "y": targets})
@@ -104,7 +104,7 @@ class Seq2SeqTranslator:
         engine: EngineName | _Unchanged = _UNCHANGED,
         minutes: float | _Unchanged | None = _UNCHANGED,
     ) -> Self:
-        """Change some of them; what was learned stays until the next ``fit``."""
+        """Change some arguments; a trained model stays until the next ``fit``."""
         given = {
             "preset": preset,
             "overrides": overrides,
@@ -122,12 +122,14 @@ class Seq2SeqTranslator:
             minutes = DEFAULT_MINUTES if self.minutes is None else self.minutes
             train_files(source, target, out=folder, minutes=minutes, overrides=self.overrides)
             return
+
         named = [
             f"data.{side}={json.dumps(str(path))}"
             for side, path in (("source", source), ("target", target))
         ]
         if self.minutes is not None:
             named.append(f"training.max_minutes={float(self.minutes)}")
+        # the user's overrides come last, and so win over the files and minutes here
         train(read_config(self.preset, [*named, *self.overrides]), folder)
 
     def _temporary_folder(self) -> str:
@@ -143,7 +145,7 @@ class Seq2SeqTranslator:
 
 
 def _lines(texts: Iterable[str], name: str) -> list[str]:
-    """``texts`` as lines of a file. Raises DataError naming every one that is none."""
+    """``texts`` as lines of a file. Raises DataError naming every entry that is not one line."""
     if isinstance(texts, str):
         raise DataError(f"{name} must be a list of lines, got one string")
     lines = list(texts)

@@ -1,4 +1,4 @@
-"""From a folder on disk to a translator with the engine that suits it."""
+"""Opens a folder on disk as a translator, and chooses its engine."""
 
 import importlib.util
 import logging
@@ -23,7 +23,7 @@ from pellucid.interop.support import ctranslate2_faults
 from pellucid.text.languages import languages_of
 
 _GPU_DEVICES = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dxg")
-"""What drivers show where there is a GPU: NVIDIA's, AMD's, that of the subsystem for Linux."""
+"""The device files of GPU drivers: NVIDIA, AMD, Windows Subsystem for Linux."""
 
 _log = logging.getLogger("pellucid.engines")
 
@@ -37,12 +37,12 @@ def load(
 ) -> Translator:
     """A translator from a bundle, from the best bundle of a run, or from a Marian folder.
 
-    ``engine`` is who searches: ``torch`` can do everything, ``ctranslate2`` is fast, ``auto``
-    takes the fast one for all that it can do and logs which and why. ``device`` ``auto`` is a
-    GPU if there is one. ``compute_type`` of ctranslate2: ``float32`` says what torch says,
-    ``int8`` rounds the weights, ``auto`` is the faster one of the two on this machine; of torch:
-    ``float32``, or ``bfloat16`` for the matrices of a Transformer's blocks. A bundle must have been
-    read after so many ``seconds``.
+    ``engine`` searches: ``torch`` supports everything, ``ctranslate2`` is fast, ``auto`` takes the
+    fast one wherever it can and logs which and why. ``device`` ``auto`` is a GPU if there is one.
+    ``compute_type`` with ctranslate2: ``float32`` gives the results of torch, ``int8`` rounds the
+    weights, ``auto`` is the faster one of the two on this machine; with torch: ``float32``, or
+    ``bfloat16`` for the matrices of a Transformer's blocks. Reading a bundle may take at most
+    ``seconds``.
 
     Raises ConfigError naming every argument that is not known, InputMissingError if there is no
     model, CorruptError if it was damaged, BundleError if its parts do not fit, it is not read in
@@ -61,7 +61,7 @@ def load_parts(
     compute_type: ComputeType = "float32",
     seconds: float = LOAD_SECONDS,
 ) -> tuple[Bundle, DecodingConfig, Engine]:
-    """What ``load`` makes a translator of, for a program that never changes the model.
+    """The parts of a translator as ``load`` makes it, for a program that never changes the model.
 
     Raises as ``load`` does.
     """
@@ -71,11 +71,12 @@ def load_parts(
         from pellucid.model.layers import narrow
 
         narrow(bundle.model)
+
     settings = DecodingConfig.carried(bundle.settings.get("decoding", {}), f"{path}: decoding")
     chosen = _choose(bundle, engine, compute_type)
     if chosen.name == "torch" and isinstance(bundle.held, StoredModel):
-        bundle.held.read()  # whatever is wrong with it is told now
-    if engine != "torch":  # that it was asked for is no news
+        bundle.held.read()  # so that errors of the model are raised here
+    if engine != "torch":  # a choice of the user needs no reason
         _log.info("engine %s: %s", chosen.name, chosen.reason)
     return bundle, settings, chosen
 
@@ -83,12 +84,12 @@ def load_parts(
 def choose_engine(
     bundle: Bundle, engine: EngineName = "auto", compute_type: ComputeType = "float32"
 ) -> Engine:
-    """The engine asked for, or with ``auto`` the fastest that can search ``bundle``.
+    """The named engine, or with ``auto`` the fastest that can search ``bundle``.
 
-    ``bfloat16`` says of the bundle that it was narrowed, and is torch's. The engine follows changes
-    of the model, which the caller holds.
-    Raises BundleError, MissingExtraError, ConfigError or WriteError if ctranslate2 was asked for
-    and cannot be had; with ``auto`` that is its reason for torch.
+    ``bfloat16`` states that the bundle was narrowed, and needs torch. The engine follows changes of
+    the model, which the caller holds.
+    Raises BundleError, MissingExtraError, ConfigError or WriteError if ctranslate2 is named and
+    cannot be used; with ``auto`` that is the reason for torch.
     """
     chosen = _choose(bundle, engine, compute_type)
     chosen.follow(bundle)
@@ -137,14 +138,14 @@ def _machine_faults(bundle: Bundle) -> list[str]:
 
 
 def _bundle_faults(bundle: Bundle) -> list[str]:
-    """Why CTranslate2 cannot take this model, or is not there to take it."""
+    """Why CTranslate2 cannot run this model, or is not installed."""
     if importlib.util.find_spec("ctranslate2") is None:
         return ["ctranslate2 is not installed (pip install 'pellucid[fast]')"]
     return [f"ctranslate2 cannot express this model: {each}" for each in ctranslate2_faults(bundle)]
 
 
 def _open(path: Path, device: str, seconds: float, engine: EngineName) -> Bundle:
-    """A model that torch is asked to search is read now; any other when it is first used."""
+    """Open a bundle or a Marian folder; for the engine torch the model is read now."""
     if (path / "config.json").is_file() and not (path / "config.toml").exists():
         from pellucid.interop.huggingface_import import read_huggingface
 
@@ -159,7 +160,7 @@ def _takes_gpu(device: Device) -> bool:
 
 
 def _has_gpu() -> bool:
-    """Whether torch can use a GPU. It is not asked, and so not imported, where there is none."""
+    """Whether torch can use a GPU. Without a device file torch is not even imported."""
     if sys.platform == "linux" and not any(Path(each).exists() for each in _GPU_DEVICES):
         return False
     import torch

@@ -1,10 +1,10 @@
-"""Whether a model still is the one that was converted.
+"""Detects changes of a model after it was converted.
 
 CTranslate2 computes with a copy, so a change of the model would change no translation. Version
-counters of tensors do not tell: ``parameter.data.zero_()`` leaves them as they are. So the bytes
-are compared by their CRC-32, which costs one pass over the parameters: 6 GB/s on the machine of
-docs/architecture.md, 36 ms for a base model. That price is paid by each search after the model was
-handed out (``Translator.bundle``), and by none before.
+counters of tensors do not help: ``parameter.data.zero_()`` does not change them. So the bytes are
+compared by their CRC-32, which costs one pass over the parameters: 6 GB/s on the machine of
+docs/architecture.md, 36 ms for a base model. Only searches after the model was accessed
+(``Translator.bundle``) pay for it.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ _Parameter = tuple[str, torch.dtype, tuple[int, ...], int]
 
 @dataclasses.dataclass(frozen=True)
 class _Seen:
-    """What a model computes with, as far as a caller can change it."""
+    """The parts and parameters of a model that a caller can change."""
 
     parts: tuple[_Part, ...]
     """Name and class of each module, and whether it has hooks."""
@@ -29,18 +29,18 @@ class _Seen:
 
 
 class ModelWatch:
-    """Compares a model with what it was when the watch began."""
+    """Compares a model with its state when the watch was made."""
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
         self._first = _look_at(model)
 
     def begun_again(self) -> "ModelWatch":
-        """A watch that compares with the model as it is now."""
+        """A watch that compares with the current state of the model."""
         return ModelWatch(self._model)
 
     def has_other_parts(self) -> bool:
-        """Whether modules were exchanged, or hooks added: what no converted copy can follow."""
+        """Whether modules were replaced or hooks added, which no converted copy can follow."""
         return _parts_of(self._model) != self._first.parts
 
     def is_changed(self) -> bool:

@@ -1,4 +1,4 @@
-"""A bundle opened by CTranslate2: in which type it computes, and how the cores are shared out."""
+"""A bundle opened by CTranslate2: the type that it computes in, and its workers."""
 
 import dataclasses
 import os
@@ -24,7 +24,7 @@ class Workers:
     """As many workers as there are cores, each with one thread.
 
     Batches share nothing, so no worker waits for another; threads that share a batch wait for
-    each other at every product. One sentence alone is not slower for it on two cores.
+    each other at every product. A single sentence is not slower this way on two cores.
     """
 
     model: Any
@@ -40,18 +40,20 @@ class Workers:
 
 
 def onnxruntime_is_loaded() -> bool:
-    """Whether CTranslate2 must stay out: the two block each other when a process ends."""
+    """Whether onnxruntime is loaded: it and CTranslate2 block each other when a process ends."""
     return "onnxruntime" in sys.modules
 
 
 def thread_count() -> int:
-    """As many threads as torch may use, which is asked if it is there.
+    """As many threads as torch may use.
 
-    It begins with ``OMP_NUM_THREADS``, or with the physical cores that this process may use.
+    Without torch the default that torch would take: ``OMP_NUM_THREADS``, or the physical cores that
+    this process may use.
     """
     torch = sys.modules.get("torch")
     if torch is not None and hasattr(torch, "get_num_threads"):  # else it is being imported
         return int(torch.get_num_threads())
+    # OpenMP allows a list, with a number for each level of nesting
     asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     if asked.isdecimal() and int(asked) > 0:
         return int(asked)
@@ -59,7 +61,7 @@ def thread_count() -> int:
 
 
 def _physical_cores() -> int:
-    """Those that this process may use; two threads of one core count once."""
+    """The physical cores that this process may use; two threads of one core count once."""
     try:
         numbers = os.sched_getaffinity(0)
         siblings = [
@@ -72,9 +74,9 @@ def _physical_cores() -> int:
 
 
 def open_workers(bundle: Bundle, compute_type: ComputeType) -> Workers:
-    """Open ``bundle`` with CTranslate2, converting it first if need be.
+    """Open ``bundle`` with CTranslate2, converting it first if necessary.
 
-    ``auto`` tries both types on this machine and takes the faster one. The workers are as many
+    ``auto`` tries both types on this machine and takes the faster one. There are as many workers
     as torch may use threads. Raises MissingExtraError without ctranslate2, BundleError for a model
     that it cannot express, WriteError.
     """
@@ -99,6 +101,7 @@ def _open(bundle: Bundle, compute_type: ComputeType, convert: Convert = converte
         import ctranslate2
     except ImportError:
         raise MissingExtraError("ctranslate2", "fast", "the engine ctranslate2") from None
+
     count = thread_count()
     with convert(bundle, compute_type) as folder:
         model = ctranslate2.Translator(
@@ -108,9 +111,10 @@ def _open(bundle: Bundle, compute_type: ComputeType, convert: Convert = converte
 
 
 def _seconds_of(workers: Workers, bundle: Bundle) -> float:
-    """How long a made-up batch takes, at best."""
+    """The shortest time of several searches of an artificial batch."""
     pieces = vocabulary_pieces(bundle.source_tokenizer)[SPECIAL_COUNT:]
     batch = [[pieces[index % len(pieces)]] * _TRIAL_TOKENS for index in range(_TRIAL_LINES)]
+
     seconds = []
     for _ in range(_TRIALS):
         began = time.perf_counter()
