@@ -45,7 +45,7 @@ class Search:
         ids: Mapping[str, int],
         settings: DecodingConfig,
     ) -> None:
-        """``ids`` is the inverse of ``pieces``, built once, as it takes longer than a short search."""
+        """``ids`` is the inverse of ``pieces``, built once for all searches, as it takes long."""
         self._model = model
         self._pieces = pieces
         self._ids = ids
