@@ -1,4 +1,4 @@
-"""The command line: one short file per command, each importing what it needs when it runs."""
+"""The command line: one file per command, each of which imports what it needs when it runs."""
 
 from pellucid.cli.main import main
 

@@ -1,4 +1,4 @@
-"""``pellucid ablate``: what a translation loses without each head and each layer."""
+"""``pellucid ablate``: the quality of a model without each head and each layer."""
 
 import json
 from pathlib import Path
@@ -56,12 +56,14 @@ def ablate(
 
     sources, references = read_lines(source), read_lines(reference)
     check_lines({"sources": sources, "references": references})
+
     study = ablate_parts(
         open_translator(bundle, engine="torch"),
         sources[:lines],
         references[:lines],
         done=_show_progress,
     )
+
     click.echo(json.dumps(study.to_dict(), ensure_ascii=False) if as_json else _table(study))
     if picture is not None:
         from pellucid.inspection.figures.attention import draw_ablation
@@ -71,7 +73,7 @@ def ablate(
 
 
 def _show_progress(done: int, count: int) -> None:
-    """One line that grows on a terminal; a line for every tenth part elsewhere."""
+    """Show progress: one line that is overwritten on a terminal, elsewhere a line per tenth."""
     import sys
 
     if sys.stderr.isatty():
@@ -81,7 +83,7 @@ def _show_progress(done: int, count: int) -> None:
 
 
 def _table(study: "AblationStudy") -> str:
-    """The whole model first, then its parts, the one it misses most first."""
+    """The study as a table: the whole model, then its parts, the most important first."""
     width = max([len(part.part) for part in study.parts] + [len("whole model")])
     rows = [f"{'':{width}}    BLEU  change    loss  change"]
     rows.append(f"{'whole model':{width}}  {study.bleu:6.2f}          {study.loss:6.3f}")

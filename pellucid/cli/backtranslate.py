@@ -1,4 +1,4 @@
-"""``pellucid backtranslate``: sources made up for a target text."""
+"""``pellucid backtranslate``: source sentences for a target text, by a reverse model."""
 
 import logging
 from pathlib import Path
@@ -56,6 +56,7 @@ def backtranslate(
     translator = open_translator(reverse_bundle, figures=False)
     if tag:
         _check_tag(tag, forward, translator.bundle.target_tokenizer)
+
     settings = translator.settings.having(n_best=1)
     translator = translator.with_settings(settings)
     finish = Finish(noise_seed=noise_seed, blank=blank, tag=tag)
@@ -63,7 +64,11 @@ def backtranslate(
 
 
 def _check_tag(tag: str, forward: str | None, own: "Tokenizer") -> None:
-    """Refuse a tag that the forward model cannot read; of a model yet to come nothing is known."""
+    """Raise ConfigError for a tag that the forward model cannot read.
+
+    Without a forward model the tag is checked with the tokenizer of this one, and only a warning is
+    logged: the forward model may not exist yet.
+    """
     from pellucid.bundle import load_bundle
     from pellucid.core.errors import ConfigError
     from pellucid.training.synthesis import check_tag

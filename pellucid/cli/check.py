@@ -1,4 +1,4 @@
-"""``pellucid check``: the data doctor looks at two files before anything is trained on them."""
+"""``pellucid check``: checks two files of parallel text before a model is trained on them."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pellucid.text.check.check import Diagnosis, Finding
 
 WRONG_DATA = 65
-"""Exit code if training on the files would fail or go wrong, as that of DataError."""
+"""Exit code if training on the files would fail or go wrong; the same as that of DataError."""
 _WIDEST_EXAMPLE = 70
 
 
@@ -51,6 +51,7 @@ def check(
     click.echo(
         json.dumps(diagnosis.to_dict(), ensure_ascii=False) if as_json else _report(diagnosis)
     )
+
     if fix is not None:
         from pellucid.text.check.repair import repair
 
@@ -74,9 +75,11 @@ def _report(diagnosis: "Diagnosis") -> str:
             f"misaligned from about line {found.line:,} to {found.last_line:,}:"
             f" there the {side} is {further} behind"
         )
+
     for kind, finding in diagnosis.findings.items():
         if finding.count:
             lines += _paragraph(kind.replace("_", " "), finding)
+
     if not diagnosis.reasons and not any(each.count for each in diagnosis.findings.values()):
         lines.append("nothing found")
     lines += [f"training would go wrong: {reason}" for reason in diagnosis.reasons]
@@ -99,7 +102,7 @@ def _paragraph(name: str, finding: "Finding") -> list[str]:
 
 
 def _shown(text: str) -> str:
-    """Text that cannot steer a terminal, on one line and not too long."""
+    """The text with control characters escaped and cut to one short line."""
     visible = "".join(letter if letter.isprintable() else _escape(letter) for letter in text[:200])
     if len(visible) <= _WIDEST_EXAMPLE:
         return visible

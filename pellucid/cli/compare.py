@@ -1,4 +1,4 @@
-"""``pellucid compare``: whether one model translates better than another, or was lucky."""
+"""``pellucid compare``: compares two models on a test set, with tests of significance."""
 
 import json
 from pathlib import Path
@@ -70,8 +70,11 @@ def compare(
 
     sources, references = read_lines(source), read_lines(reference)
     check_lines({"sources": sources, "references": references})
+
     language = language or suffix_language(str(reference))
     tokenize = check_tokenizer(tokenize or tokenizer_for(language))  # before anything is translated
+
+    # A generator: the second model is opened only after the first has translated.
     translators = (open_translator(bundle, figures=False) for bundle in (a, b))
     baseline, system = (
         [
@@ -80,6 +83,7 @@ def compare(
         ]
         for translator in translators
     )
+
     contest = compare_lines(
         baseline,
         system,
@@ -90,6 +94,7 @@ def compare(
         samples=samples,
         most_changed=most_changed,
     )
+
     if as_json:
         click.echo(json.dumps(contest.to_dict(), ensure_ascii=False))
     else:
@@ -109,6 +114,7 @@ def _report(contest: "Contest", sources: list[str]) -> str:
             f"  p {bootstrap.p_value:.4f} (bootstrap)"
             f", {contest.randomization[name].p_value:.4f} (randomization)"
         )
+
     one, other = contest.length_ratios
     lines.append(f"words per reference word: A {one:.3f}, B {other:.3f}")
     lines.append(f"{contest.changed_count:,} of {len(sources):,} translations differ")

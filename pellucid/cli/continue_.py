@@ -1,4 +1,4 @@
-"""``pellucid continue``: go on with a text."""
+"""``pellucid continue``: continues a text with a decoder-only model."""
 
 import json
 import sys
@@ -40,6 +40,7 @@ def continue_(bundle: str, text: tuple[str, ...], new_tokens: int, as_json: bool
     model = load_any_bundle(bundle)
     settings = DecodingConfig.carried(model.settings.get("decoding", {}), f"{bundle}: decoding")
     settings = asked_settings(settings)
+
     for line in text or iterate_lines(sys.stdin.buffer):
         found = continue_text(model, line, settings, new_tokens)
         if as_json:

@@ -1,4 +1,4 @@
-"""``pellucid demo``: generate a corpus, train on it, translate, and look inside."""
+"""``pellucid demo``: generates a corpus, trains on it, translates, and draws the attention."""
 
 import json
 import time
@@ -35,7 +35,7 @@ def demo(obj: dict[str, bool], out: Path) -> int:
     from pellucid.cli.display import Display, next_commands
 
     with Display(quiet=obj["quiet"]) as display:
-        display.begin("loading PyTorch")  # which takes seconds to import
+        display.begin("loading PyTorch")  # before the import, which takes seconds
         from pellucid import phrasebook
         from pellucid.cli.display import EXIT_CODES, StopRequests
         from pellucid.engines.load import load
@@ -44,6 +44,7 @@ def demo(obj: dict[str, bool], out: Path) -> int:
 
         config = read_config("demo")
         stop = display.counting(config, StopRequests())
+        # Resuming starts a new run in an empty folder, and shows a finished one again.
         result = train(config, out, resume=True, listener=display.hear, should_stop=stop)
     if result.reason in EXIT_CODES:
         click.echo("saved; run the same command again to go on", err=True)
@@ -52,10 +53,12 @@ def demo(obj: dict[str, bool], out: Path) -> int:
     wanted = config.phrasebook
     with Display(quiet=obj["quiet"]) as display_of_test:
         display_of_test.begin(f"translating {wanted.held_out:,} sentences it has never seen")
+        # The corpus is generated again: the seed gives the same split as in training.
         held_out = phrasebook.split(wanted.pairs, wanted.held_out, wanted.seed).test
         translator = load(out, "torch")
         figures = _score(translator, held_out)
     figures["training_seconds"] = round(result.progress.seconds, 1)
+
     _tell(translator, held_out, figures)
     _write_result(out, config, figures)
     _draw(translator, out)

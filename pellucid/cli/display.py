@@ -1,4 +1,9 @@
-"""Shows a run to the person who started it: a bar on a terminal, plain lines elsewhere."""
+"""What a user sees of a training run: progress, events, the next commands, and stop requests.
+
+``Display`` listens to the journal of a run and draws a progress bar on a terminal, or writes plain
+lines elsewhere. ``next_commands`` suggests what to run afterwards. ``StopRequests`` turns SIGINT
+and SIGTERM into a request to save and stop.
+"""
 
 import logging
 import shlex
@@ -27,15 +32,15 @@ if TYPE_CHECKING:
 
 
 _LIMITS = ("max_steps", "max_epochs", "max_minutes", "patience")
-"""Reasons that end a run as planned."""
+"""Reasons of a run that ended as planned."""
 
 
 class Display:
-    """A listener for the events of a run; everything goes to stderr.
+    """Listens to the events of a run; all output goes to stderr.
 
-    Between entering and leaving it also takes over the log, so that a warning stands on a line of
-    its own above the bar, and each phase of the preparations is named. The bar has its own thread:
-    its clock goes on whatever the program does.
+    As a context manager it also replaces the log handlers, so that a warning gets a line of its own
+    above the bar, and each phase of the preparations is shown. The bar has its own thread: its
+    clock runs whatever the program does.
     """
 
     def __init__(self, *, quiet: bool) -> None:
@@ -58,8 +63,9 @@ class Display:
                 TimeElapsedColumn(),
                 console=self._console,
                 expand=True,
-                redirect_stdout=False,  # data goes there, wherever it leads
+                redirect_stdout=False,  # stdout is for data and may be a pipe
             )
+
             self._task = self._bar.add_task("starting", total=None, figures="")
 
     def __enter__(self) -> Self:
@@ -84,7 +90,7 @@ class Display:
             logging.getLogger("pellucid").handlers = self._former_handlers
 
     def begin(self, phase: str) -> None:
-        """Name what happens now; elsewhere than on a terminal, until the run begins."""
+        """Show the current phase; without a terminal only until the run begins."""
         if self._quiet:
             return
         if self._bar is not None:
@@ -95,7 +101,10 @@ class Display:
     def counting(
         self, config: "RunConfig", should_stop: Callable[[], str | None]
     ) -> Callable[[], str | None]:
-        """``should_stop``, which is asked before each update: the bar moves every time."""
+        """``should_stop``, wrapped so that the bar moves before each update.
+
+        The journal has no event for every update, but the loop calls ``should_stop`` before each.
+        """
 
         def asked() -> str | None:
             if self._bar is not None and self._run is not None:
@@ -175,7 +184,7 @@ class Display:
 
 
 class _LogHandler(logging.Handler):
-    """Hands the log to a display."""
+    """Passes log records to a display."""
 
     def __init__(self, display: Display) -> None:
         super().__init__()
@@ -186,7 +195,7 @@ class _LogHandler(logging.Handler):
 
 
 class _Run:
-    """How far a run is, between the lines of its journal as well."""
+    """The progress of a run, also between the events of its journal."""
 
     def __init__(self, start: dict[str, Any]) -> None:
         self._done = start["step"] - 1
@@ -194,12 +203,12 @@ class _Run:
         self._seconds, self._since = 0.0, time.perf_counter()
 
     def note(self, event: dict[str, Any]) -> None:
-        """What the journal says holds."""
+        """Correct the progress by an event, which knows the exact step and time."""
         self._done = event["step"] - 1
         self._seconds, self._since = event["seconds"], time.perf_counter()
 
     def begin_update(self, config: "RunConfig") -> float:
-        """Count the update that was made, if any; the share of the run that is done."""
+        """Count the previous update, and return the share of the run that is done."""
         from pellucid.training.run import Progress
 
         self._done += 1
@@ -209,9 +218,9 @@ class _Run:
 
 
 def next_commands(config: "RunConfig", run: Path, sample: str) -> list[str]:
-    """What to try with a model that was just trained, as commands that work as they stand.
+    """Commands to try with a model that was just trained; they can be copied as they are.
 
-    ``sample`` is a source sentence. Files to evaluate on are those that the run was validated on.
+    ``sample`` is a source sentence. The suggested test files are those of the validation.
     """
     folder = shlex.quote(str(run))
     match config.model.kind:
@@ -235,13 +244,13 @@ def next_commands(config: "RunConfig", run: Path, sample: str) -> list[str]:
 
 
 def _quoted(sentence: str) -> str:
-    """As one word for a shell; an apostrophe looks better in double quotes."""
+    """The sentence quoted for a shell, in double quotes where that is safe."""
     is_plain = not set(sentence) & set('"$`!\\')
     return f'"{sentence}"' if is_plain else shlex.quote(sentence)
 
 
 def _spike(event: dict[str, Any]) -> str:
-    """What came in, and where to look first."""
+    """A spike of the gradient: its size, and the training pairs to look at first."""
     done = "update left out" if event["skipped"] else "clipped"
     line = (
         f"step {event['step']:,}: gradient {event['gradient_norm']:.3g} where"
@@ -264,7 +273,7 @@ def _scores(event: dict[str, Any]) -> str:
 
 
 def _clock(seconds: float) -> str:
-    """Minutes and seconds, from one hour on with hours before them."""
+    """``M:SS``, or ``H:MM:SS`` from one hour on."""
     minutes, rest = divmod(int(seconds), 60)
     if minutes < 60:
         return f"{minutes}:{rest:02d}"
@@ -279,14 +288,14 @@ def _time_left(event: dict[str, Any]) -> str:
 
 
 EXIT_CODES = {"interrupted": 130, "terminated": 143}
-"""What a command ends with after each request."""
+"""Exit codes after each stop request: 128 and the number of the signal, as in a shell."""
 
 
 class StopRequests:
-    """Remembers the first signal; the second ends the process at once, if it is heeded.
+    """Records the first SIGINT or SIGTERM; a second one ends the process if ``heeds_second``.
 
-    torchrun hands on to its processes what they may have got already, and ends by itself those
-    that take too long.
+    torchrun forwards signals that its processes may have received already, and itself ends those
+    that take too long, so there a second signal is ignored.
     """
 
     def __init__(self, *, heeds_second: bool = True) -> None:

@@ -1,4 +1,4 @@
-"""``pellucid distill``: a training text rewritten by a teacher."""
+"""``pellucid distill``: a training text translated by a teacher (Kim and Rush, 2016)."""
 
 from pathlib import Path
 
@@ -50,10 +50,12 @@ def distill(
 
     translator = open_translator(teacher, figures=False)
     settings = translator.settings
+
     if reference is None:
         settings = settings.having(n_best=1)
     elif settings.n_best == 1:
         settings = settings.having(n_best=settings.beam_size)
+
     translator = translator.with_settings(settings)
     finish = Finish(reference=reference, measure=measure)
     return write(translator, source, out, finish, quiet=obj["quiet"])

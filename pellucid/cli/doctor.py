@@ -1,4 +1,4 @@
-"""``pellucid doctor``: what is installed, and whether the laws hold on this machine."""
+"""``pellucid doctor``: lists what is installed and checks the laws on this machine."""
 
 import dataclasses
 import json
@@ -33,9 +33,11 @@ def doctor(bundle: str | None, as_json: bool) -> int:
     if bundle is not None:
         opened = load_bundle(bundle)
         models[f"{bundle}: {opened.model.config.summary()}"] = opened.model
+
     installation = examine_installation()
     if not as_json:
         click.echo(_describe(installation))
+
     checks = {"attention": check_kernels()}
     checks |= {subject: check_laws(model, subject) for subject, model in models.items()}
     results = []
@@ -46,6 +48,7 @@ def doctor(bundle: str | None, as_json: bool) -> int:
             results.append(result)
             if not as_json:
                 click.echo(_line(result))
+
     broken = [result for result in results if not result.holds]
     if as_json:
         click.echo(_as_json(installation, results))

@@ -1,4 +1,4 @@
-"""``pellucid evaluate``: how well a model translates a test set."""
+"""``pellucid evaluate``: translates a test set and scores it."""
 
 import contextlib
 import json
@@ -106,8 +106,10 @@ def evaluate(
         raise click.UsageError(
             "Missing argument 'REFERENCE...', unless SOURCE is a .tsv file with the references."
         )
+
     if pronunciations is None and "per" in metrics:
         pronunciations = True
+
     sources, references = read_test_set(Path(source), [Path(name) for name in reference])
     translator = open_translator(bundle)
     language = language or suffix_language(reference[0] if reference else source)
@@ -138,7 +140,7 @@ def evaluate(
 
 
 def _shown(evaluation: "Evaluation", metrics: tuple[str, ...]) -> tuple[str, ...]:
-    """The metrics that were asked for, or those that fit what was translated."""
+    """The requested metrics, or by default those for text or for pronunciations."""
     return metrics or shown_metrics(pronunciations=evaluation.per is not None)
 
 
@@ -148,7 +150,7 @@ def _sentence_table(
     references: Sequence[Sequence[str]],
     metrics: tuple[str, ...],
 ) -> Iterator[str]:
-    """A line of column names, the scores' with their signatures, then a line for each sentence."""
+    """A line of column names, with signatures of the scores, then a line for each sentence."""
     by_sentence, translations = evaluation.by_sentence, evaluation.translations
     assert by_sentence is not None
     assert translations is not None
@@ -171,7 +173,7 @@ def _sentence_table(
 
 
 def _row(*cells: str) -> str:
-    """Cells with tabs between. A tab or a line feed inside one would make two of it."""
+    """Cells separated by tabs; tabs and line feeds inside them become spaces."""
     return "\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in cells)
 
 

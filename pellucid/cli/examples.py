@@ -1,4 +1,4 @@
-"""``pellucid examples``: the worked examples of the texts, computed."""
+"""``pellucid examples``: computes the worked examples of the source texts."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""``pellucid export``: a bundle in the format of another program."""
+"""``pellucid export``: converts a bundle for another program."""
 
 from pathlib import Path
 from typing import get_args

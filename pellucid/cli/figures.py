@@ -1,4 +1,4 @@
-"""``pellucid figures``: figures about the equations, drawn with Pellucid's own functions."""
+"""``pellucid figures``: draws figures about the equations with Pellucid's own functions."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""``pellucid fill``: guess the hidden words of a text."""
+"""``pellucid fill``: predicts the masked words of a text with an encoder-only model."""
 
 import json
 import sys

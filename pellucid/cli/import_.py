@@ -1,4 +1,4 @@
-"""``pellucid import``: a model of another program as a bundle."""
+"""``pellucid import``: converts a model of another program into a bundle."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""``pellucid inspect``: one sentence, looked at from inside the model."""
+"""``pellucid inspect``: the command, what it computes for a sentence, and how it is printed."""
 
 import dataclasses
 import json
@@ -21,29 +21,29 @@ if TYPE_CHECKING:
 
 
 CROSS_ATTENTION = "*cross_attention.heads.*.weights"
-"""Where each head looked in the source."""
+"""The attention weights of each head over the source."""
 _SALIENCY_STEPS = 64
 _SHOWN_HEADS = 3
 _SHOWN_SOURCES = 3
 _SURE, _UNSURE = 0.9, 0.5
-"""Probabilities from which a token is shown green, and below which red."""
+"""A token is green from the first probability on, and red below the second."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Inspection:
-    """One sentence pair, looked at from several sides."""
+    """The inspections of one sentence pair."""
 
     capture: "Capture"
     alignment: "tuple[tuple[int, int], ...]"
-    """(source token, target token), as ``translate`` gives it; empty without attention."""
+    """Pairs (source token, target token), as ``translate`` aligns them; empty without attention."""
     lens: "Lens"
     heads: "list[HeadRank]"
-    """Best first; empty without attention."""
+    """The heads that align best, best first; empty without attention."""
     saliency: "Saliency | None"
 
 
 def look_inside(opened: "Opened", capture: "Capture", *, with_saliency: bool) -> Inspection:
-    """Everything that the command shows of a captured sentence."""
+    """Compute everything that the command shows of a captured sentence."""
     import torch
 
     from pellucid.decoding.attention import align_tokens, looks
@@ -57,11 +57,12 @@ def look_inside(opened: "Opened", capture: "Capture", *, with_saliency: bool) ->
     alignment: tuple[tuple[int, int], ...] = ()
     heads: list[HeadRank] = []
     if capture.config.kind != "rnn":
-        pair = (sentence.source_ids[:-1], sentence.target_ids[:-1])
+        pair = (sentence.source_ids[:-1], sentence.target_ids[:-1])  # without the stops
         with torch.no_grad(), at_rest(opened.model):
             [seen] = looks(opened.model, [pair], None, None)
         alignment = align_tokens(seen)
         heads = rank_heads([capture_of(opened, sentence, (CROSS_ATTENTION,))])
+
     return Inspection(
         capture=capture,
         alignment=alignment,
@@ -76,12 +77,13 @@ def look_inside(opened: "Opened", capture: "Capture", *, with_saliency: bool) ->
 
 
 def show(inspection: Inspection, *, list_entries: bool) -> None:
-    """Print it: colored on a terminal, plain elsewhere."""
+    """Print an inspection: colored on a terminal, plain elsewhere."""
     from rich.console import Console
 
     console = Console(highlight=False, soft_wrap=True)
     _say(console, f"source  {inspection.capture.sentence.source}")
     _say(console, f"target  {inspection.capture.text}")
+
     _show_tokens(console, inspection)
     _show_lens(console, inspection.lens)
     if inspection.heads:
@@ -89,8 +91,10 @@ def show(inspection: Inspection, *, list_entries: bool) -> None:
         for rank in inspection.heads[:_SHOWN_HEADS]:
             name = rank.name.removesuffix(".weights")
             console.print(f"  {rank.agreement:.2f}  {name}, entropy {rank.entropy:.2f} nats")
+
     if inspection.saliency is not None:
         _show_saliency(console, inspection.saliency)
+
     if list_entries:
         console.print()
         for name in inspection.capture.names():
@@ -104,6 +108,7 @@ def _show_tokens(console: "Console", inspection: Inspection) -> None:
     table = Table(box=None, pad_edge=False)
     for header in ("says", "p", "looked at", "might have said"):
         table.add_column(header, justify="right" if header == "p" else "left")
+
     sources = {target: capture.source_tokens[source] for source, target in inspection.alignment}
     for row, (token, confidence) in enumerate(
         zip(capture.target_tokens, capture.confidences, strict=True)
@@ -166,7 +171,7 @@ def _say(console: "Console", text: str) -> None:
 
 
 def _clean(text: str) -> str:
-    """Without what could steer a terminal."""
+    """The text with control characters escaped, which could otherwise steer the terminal."""
     return "".join(
         letter if letter.isprintable() else letter.encode("unicode_escape").decode("ascii")
         for letter in text
@@ -182,7 +187,7 @@ def _remember(ctx: click.Context, parameter: click.Parameter, value: Any) -> Non
 
 
 def _file_option(name: str, text: str) -> Callable[[_Command], _Command]:
-    """A file that is to be written."""
+    """An option that names a file to write."""
     kind = click.Path(path_type=Path)
     return click.option(
         name, type=kind, metavar="FILE", expose_value=False, callback=_remember, help=text
@@ -225,6 +230,8 @@ def inspect(
     """
     files: dict[str, Path | None] = click.get_current_context().meta[_KEY]
     save, attention, report = files["save"], files["attention"], files["report"]
+
+    # A wrong suffix fails before PyTorch is imported and the model is run.
     from pellucid.inspection.figures.canvas import check_picture
 
     if attention is not None:
@@ -235,13 +242,15 @@ def inspect(
 
     opened = open_model(bundle)
     read = read_sentence(opened, sentence, target)
-    # Without a pattern nothing but words is shown, so only a file needs the intermediates.
+    # Without --only no intermediate is printed, so only --save needs them.
     capture = capture_of(opened, read, ("*",) if save is not None and not only else only)
     inspection = look_inside(opened, capture, with_saliency=saliency)
+
     if as_json:
         click.echo(json.dumps(_plain(inspection, with_values=bool(only)), ensure_ascii=False))
     else:
         show(inspection, list_entries=bool(only))
+
     if save is not None:
         capture.save(save)
         click.echo(f"{len(capture.names())} intermediates: {save}", err=True)

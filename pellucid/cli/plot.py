@@ -1,4 +1,4 @@
-"""``pellucid plot``: the curves of one or several runs as a picture."""
+"""``pellucid plot``: draws the curves of runs into one picture."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING

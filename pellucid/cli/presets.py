@@ -1,4 +1,4 @@
-"""``pellucid presets`` and ``pellucid config``: which configs there are, and one of them whole."""
+"""``pellucid presets`` and ``pellucid config``: lists the presets, and prints one in full."""
 
 import textwrap
 

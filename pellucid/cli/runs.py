@@ -1,4 +1,4 @@
-"""``pellucid runs``: which runs there are, how far each has come, and how good it is."""
+"""``pellucid runs``: lists training runs with their progress and best scores."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from pellucid.training.runs import RunSummary
 
 _NAME_WIDTH = 15
-"""What the other columns leave of 80; a longer name gets a line of its own."""
+"""The width that the other columns leave of 80; a longer name gets its own line."""
 _HEADINGS = ("MODEL", "SIZE", "STEP", "MINUTES", "BEST", "BUNDLE", "STATE")
 
 
@@ -31,9 +31,11 @@ def runs(folder: Path, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"runs": [each.to_dict() for each in summaries]}, ensure_ascii=False))
         return
+
     if not summaries:
         click.echo(f"no runs below {folder}", err=True)
         return
+
     for line in _table(summaries, folder):
         click.echo(line)
     for summary in summaries:
@@ -46,6 +48,7 @@ def _table(summaries: "list[RunSummary]", folder: Path) -> list[str]:
     rows = [_HEADINGS, *(_cells(each) for each in summaries)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     name_width = min(max(map(len, names)), _NAME_WIDTH)
+
     lines = []
     for name, row in zip(names, rows, strict=True):
         if len(name) > name_width:
@@ -81,7 +84,7 @@ def _cells(summary: "RunSummary") -> tuple[str, ...]:
 
 
 def _short(count: int) -> str:
-    """Three digits and a unit."""
+    """The count with three significant digits and a unit, such as 4.5M."""
     for size, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
         if count >= size:
             shown = f"{count / size:.3g}"

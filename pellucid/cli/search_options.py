@@ -1,4 +1,8 @@
-"""The options that say how to search, the same for every command that does."""
+"""The options of searches, engines and constraints, shared by all commands that translate.
+
+Their values are kept in ``click.Context.meta`` and not passed to the command function;
+``open_translator`` reads them from there.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
@@ -14,17 +18,17 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 SEARCH_KEY = "pellucid.search"
-"""Where a running command keeps settings of the search, in ``click.Context.meta``."""
+"""The key of the search settings in ``click.Context.meta``."""
 SAMPLING_KEY = "pellucid.sampling"
-"""Where it keeps those of sampling."""
+"""The key of the sampling settings."""
 _ENGINE_KEY = "pellucid.engine"
 OTHERS_KEY = "pellucid.others"
-"""Where it keeps the other bundles of an ensemble."""
+"""The key of the other bundles of an ensemble."""
 
 
 def remember(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
-    """Keep what an option says under its own name, which is that of a decoding setting."""
-    if value is not None and value is not False and value != ():  # 0 is said, and meant
+    """Store the value of an option under its name, which is that of a decoding setting."""
+    if value is not None and value is not False and value != ():  # but 0 is a value
         ctx.meta.setdefault(SEARCH_KEY, {})[parameter.name] = value
 
 
@@ -114,7 +118,7 @@ def engine_options(command: _Command) -> _Command:
 
 
 def continuation_options(command: _Command) -> _Command:
-    """Give a command the same options but for the length, which it counts in its own way."""
+    """Give a command the search options without the length, which it counts in its own way."""
     for option in _OPTIONS:
         if option is not max_length_option:
             command = option(command)
@@ -122,7 +126,7 @@ def continuation_options(command: _Command) -> _Command:
 
 
 def single_search_options(command: _Command) -> _Command:
-    """Give a command the same options but for --n-best: it writes one translation a line."""
+    """Give a command the search options without --n-best, as it writes one translation per line."""
     for option in _OPTIONS:
         if option is not n_best_option:
             command = option(command)
@@ -143,13 +147,13 @@ def open_translator(
     *,
     figures: bool = True,
 ) -> "Translator":
-    """The translator of ``bundle``, searching as the options of the running command say.
+    """The translator of ``bundle`` with the settings of the running command's options.
 
-    ``engine`` is for a command that has no option for it; without ``figures`` tokens need no
-    log-probabilities.
+    ``engine`` is for a command without that option. Without ``figures`` the log-probabilities of
+    tokens are not computed.
 
-    With ``--with`` it is an ensemble, which torch alone can search. Raises ConfigError for a
-    value out of its range, and whatever opening the bundles raises.
+    With ``--with`` it is an ensemble, which only torch can search. Raises ConfigError for a value
+    out of range, and what opening the bundles raises.
     """
     from pellucid.engines.load import load
 
@@ -159,10 +163,11 @@ def open_translator(
         changes["token_log_probs"] = False
     if buffer_size is not None:
         changes["stream_lines"] = buffer_size
+
     others: Sequence[str] = ctx.meta.get(OTHERS_KEY, ())
     asked: dict[str, Any] = dict(ctx.meta.get(_ENGINE_KEY, {}))
     if others:
-        able = {
+        able = {  # the values that an ensemble supports
             "engine": ("auto", "torch"),
             "compute_type": ("auto", "float32"),
             "device": ("auto", "cpu"),
@@ -174,6 +179,7 @@ def open_translator(
         ]
         if names:
             raise click.UsageError(f"--with cannot be used with {' and '.join(names)}.", ctx)
+
         from pellucid.decoding.ensemble import load_ensemble
 
         translator = load_ensemble([bundle, *others])
@@ -188,7 +194,7 @@ def open_translator(
 
 
 def asked_settings(settings: "DecodingConfig") -> "DecodingConfig":
-    """``settings`` with those that the options of the running command name.
+    """``settings`` changed by the options of the running command.
 
     Raises ConfigError for a value out of its range.
     """
@@ -196,9 +202,9 @@ def asked_settings(settings: "DecodingConfig") -> "DecodingConfig":
 
 
 def _asked(ctx: click.Context) -> dict[str, Any]:
-    """The settings that the options name.
+    """The settings that the options give.
 
-    Raises click.UsageError if there are options of sampling and ``--sample`` is not.
+    Raises click.UsageError for options of sampling without ``--sample``.
     """
     changes: dict[str, Any] = dict(ctx.meta.get(SEARCH_KEY, {}))
     sampling: dict[str, Any] = dict(ctx.meta.get(SAMPLING_KEY, {}))
@@ -206,13 +212,14 @@ def _asked(ctx: click.Context) -> dict[str, Any]:
     if sampling and not wanted:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in sampling)
         raise click.UsageError(f"{names} must go with --sample.", ctx)
+
     if wanted:
         changes["sampling"] = sampling
     return changes
 
 
 def _remember_sampling(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
-    if value is not None and value is not False:  # 0 is said, and meant
+    if value is not None and value is not False:  # but 0 is a value
         ctx.meta.setdefault(SAMPLING_KEY, {})[parameter.name] = value
 
 
@@ -229,7 +236,7 @@ def _flag(name: str, text: str) -> Any:
 
 
 def _switch(name: str, setting: str, text: str) -> Any:
-    """A flag that turns off what is on unless somebody asks."""
+    """A flag that turns off a setting that is on by default."""
 
     def turn_off(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
         if value:
@@ -299,7 +306,7 @@ _CONSTRAINT_OPTIONS = [
 
 
 def sampling_options(command: _Command) -> _Command:
-    """Give a command ``--sample`` and what goes with it."""
+    """Give a command ``--sample`` and the options that go with it."""
     for option in reversed(_SAMPLING):
         command = option(command)
     return command

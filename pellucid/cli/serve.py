@@ -1,4 +1,8 @@
-"""``pellucid serve``: models behind HTTP."""
+"""``pellucid serve``: the options of the server, its preparations, and the command.
+
+The order of the preparations matters: the socket listens and a small process answers 503 before
+PyTorch and the models are imported and loaded.
+"""
 
 import contextlib
 import ipaddress
@@ -88,6 +92,7 @@ _OPTIONS = [
 
 
 def _limit_options() -> list[Callable[[_Command], _Command]]:
+    """An option for each field of ``Limits``; its docstring is the help text."""
     return [
         _option(
             "--" + name.replace("_", "-"),
@@ -136,24 +141,33 @@ def serve(ctx: click.Context, bundles: tuple[str, ...]) -> None:
       pellucid serve de=runs/en-de runs/demo --port 8080 --workers 2
     """
     begun = time.monotonic()
+
+    # Wrong options fail first, before the port is taken.
     options = given_options(ctx)
     keys = _read_keys(options["api_key_file"])
     _check_exposure(options["host"], has_key=bool(keys), is_open=options["insecure_no_auth"])
     limits = given_limits(options)
+
     listener = listen(options["host"], options["port"])
+    # Until the workers install their own handlers.
     signal.signal(signal.SIGTERM, _leave)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the models are about to be read anyway
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # the models are about to be loaded anyway
+
+    # Forked before any heavy import, so that the child answers at once and stays small.
     starting = answer_while_starting(
         listener,
         max_seconds=limits.max_receipt_seconds,
         max_connections=limits.max_connections,
         max_head_bytes=limits.max_header_bytes,
     )
+
     with _shared_figures(options["workers"]):
         try:
+            # Imports prometheus_client, which reads the variable that `_shared_figures` sets.
             import pellucid.serve.supervisor as supervisor
         except ModuleNotFoundError as error:
             raise MissingExtraError(str(error.name), "serve", "pellucid serve") from None
+
         plan = _plan(bundles, options, keys)
         _log_in_lines(quiet=ctx.find_root().obj["quiet"])
 
@@ -169,12 +183,12 @@ def serve(ctx: click.Context, bundles: tuple[str, ...]) -> None:
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
-    """SIGTERM before there is anything to end in good order."""
+    """Exit on SIGTERM while the server is still starting."""
     sys.exit(0)
 
 
 def _plan(bundles: tuple[str, ...], options: dict[str, Any], keys: list[str]) -> "ServerPlan":
-    """Everything a worker needs. Raises ConfigError, and InputMissingError for a bundle."""
+    """The settings of the workers. Raises ConfigError, and InputMissingError for a bundle."""
     from pellucid.serve.http.auth import KeyRing
     from pellucid.serve.http.guard import Policy
     from pellucid.serve.process import ServerPlan
@@ -196,7 +210,7 @@ def _plan(bundles: tuple[str, ...], options: dict[str, Any], keys: list[str]) ->
 
 @contextlib.contextmanager
 def _shared_figures(workers: int) -> Iterator[None]:
-    """A folder in which several workers add up their figures."""
+    """A folder in which several workers add up their metrics."""
     if workers == 1:
         yield
         return
@@ -206,7 +220,9 @@ def _shared_figures(workers: int) -> Iterator[None]:
 
 
 def _read_keys(path: str | None) -> list[str]:
+    """The API keys of the environment and the file. Raises ConfigError, InputMissingError."""
     keys = [os.environ[_KEY_VARIABLE]] if os.environ.get(_KEY_VARIABLE) else []
+
     if path is not None:
         try:
             lines = Path(path).read_text(encoding="utf-8").splitlines()
@@ -220,7 +236,7 @@ def _read_keys(path: str | None) -> list[str]:
 
 
 def _check_exposure(host: str, *, has_key: bool, is_open: bool) -> None:
-    """Raises ConfigError if strangers could reach a server that asks for no key."""
+    """Raise ConfigError if others could reach a server without a key."""
     if has_key or is_open or _is_loopback(host):
         return
     raise ConfigError(
@@ -237,17 +253,19 @@ def _is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens already, so that nobody who comes early is turned away.
+    """A socket that listens already, so that early clients are not refused.
 
-    It names its protocol: asyncio switches Nagle's algorithm off for connections of IPPROTO_TCP
-    only, and with it every answer on a kept-alive connection would wait for the client's delayed
-    ACK, 40 ms.
+    The protocol is given explicitly: asyncio disables Nagle's algorithm only on sockets of
+    IPPROTO_TCP. With Nagle's algorithm every answer on a kept-alive connection would wait for the
+    client's delayed ACK, 40 ms.
     """
     family, kind, protocol, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
     )[0]
     listener = socket.socket(family, kind, protocol)
+    # A restarted server may bind again while old connections are in TIME_WAIT.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+
     try:
         listener.bind(address)
         listener.listen()
@@ -263,7 +281,7 @@ def _url_of(listener: socket.socket) -> str:
 
 
 def _places(bundles: tuple[str, ...], options: dict[str, Any]) -> "list[ModelPlace]":
-    """Where each model is. Raises ConfigError, and InputMissingError if there is none."""
+    """The models to serve. Raises ConfigError, and InputMissingError if one does not exist."""
     from pellucid.bundle import find_bundle
     from pellucid.serve.models import ModelPlace, name_places
 
@@ -274,12 +292,14 @@ def _places(bundles: tuple[str, ...], options: dict[str, Any]) -> "list[ModelPla
         if not (source and separator and target):
             raise ConfigError(f"--languages must look like NAME=en-de, got {each!r}")
         given[name] = (source, target)
+
     places = []
     for name, path in name_places(list(bundles)):
-        find_bundle(path)
+        find_bundle(path)  # fails now, with a clear message, instead of in a worker
         pair = given.get(name, given.get(""))
         engine, compute_type = options["engine"], options["compute_type"]
         places.append(ModelPlace(name, path, pair, engine, compute_type))
+
     unknown = given.keys() - {place.name for place in places} - {""}
     if unknown:
         names = ", ".join(place.name for place in places)
@@ -288,7 +308,7 @@ def _places(bundles: tuple[str, ...], options: dict[str, Any]) -> "list[ModelPla
 
 
 class _Lines(logging.Formatter):
-    """One line for one event, whatever stands in it."""
+    """One line per event: unprintable characters of a client, such as line ends, are escaped."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
@@ -305,4 +325,6 @@ def _log_in_lines(*, quiet: bool) -> None:
     own = logging.getLogger("pellucid")
     own.handlers = []
     own.setLevel(logging.WARNING if quiet else logging.INFO)
-    logging.getLogger("pellucid.engines").setLevel(logging.NOTSET)  # a log is read for reasons
+
+    # A terminal shows the choice of an engine only with --verbose; a server's log always does.
+    logging.getLogger("pellucid.engines").setLevel(logging.NOTSET)

@@ -1,8 +1,8 @@
-"""Standard streams that were closed, or whose reader goes away while a command runs.
+"""Handles standard streams that are closed, or whose reader goes away while a command runs.
 
-Python ignores SIGPIPE, and that stays so for every command: a write to a pipe or socket that
-nobody reads raises BrokenPipeError where it happens. The default action would end the process,
-and with it a server whose client hangs up, or a training run whose terminal is gone.
+Python ignores SIGPIPE, and every command keeps it so: a write to a pipe or socket without a reader
+raises BrokenPipeError where it happens. The default action would end the process: a server whose
+client disconnects, or a training run whose terminal is gone.
 """
 
 import contextlib
@@ -30,17 +30,19 @@ FILTERS = frozenset(
         "translate",
     )
 )
-"""Commands whose result is what they write to stdout: they end with their reader. The others save
-files, or serve, and go on without one."""
+"""Commands whose result is their stdout: they end when its reader does. The others write files or
+serve, and continue without a reader."""
 
 _NOBODY_READS = (errno.EPIPE, errno.EIO)
-"""Of a pipe, and of a terminal that was closed."""
+"""The errors of writing to a pipe without a reader, and to a terminal that was closed."""
 
 
 def prepare_streams() -> None:
-    """Fill in closed streams, and let nothing that is written to stderr end the process."""
+    """Replace closed streams, and keep failing writes to stderr from ending the process."""
     for stream in (sys.stdin, sys.stdout, sys.stderr):
-        if stream is None:  # or a file that is opened later would be taken for this stream
+        # A closed descriptor is the lowest free one: without this the next file that is opened
+        # would get it, and receive what is meant for the stream.
+        if stream is None:
             os.open(os.devnull, os.O_RDWR)
     if sys.stderr is None:
         sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  # for good
@@ -49,18 +51,18 @@ def prepare_streams() -> None:
 
 
 def keep_going_without_a_reader() -> None:
-    """Let what is written to stdout be dropped once nobody reads it."""
+    """Drop what is written to stdout once it has no reader."""
     if _descriptor_of(sys.stdout) == 1:
         sys.stdout = _text_over(_AbandonableFile(1, "wb", closefd=False), sys.stdout)
 
 
 def is_broken_pipe(error: BaseException) -> bool:
-    """Whether the reader of stdout has gone; also where another error was made of it."""
+    """Whether the reader of stdout has gone, also if another error was raised from that one."""
     return isinstance(error, BrokenPipeError) or isinstance(error.__cause__, BrokenPipeError)
 
 
 def end_like_a_filter() -> NoReturn:
-    """End as SIGPIPE's default action would have: quietly, and so that a shell sees 141."""
+    """End as the default action of SIGPIPE would: silently, with 141 (128 + 13) for a shell."""
     drop_unwritten_output()
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
@@ -69,7 +71,7 @@ def end_like_a_filter() -> NoReturn:
 
 
 def drop_unwritten_output() -> None:
-    """What stdout could not take must not be tried, and complained about, once more at exit."""
+    """Drop buffered output that cannot be written; Python would try again and complain at exit."""
     if sys.stdout is None:
         return
     try:
@@ -79,10 +81,10 @@ def drop_unwritten_output() -> None:
 
 
 class _AbandonableFile(io.FileIO):
-    """Writes to nowhere once its reader has gone; other errors are raised."""
+    """Discards writes once its reader has gone; other errors are raised."""
 
     def write(self, data: Buffer, /) -> int:
-        """Write bytes; the number of them that are done with."""
+        """Write bytes, and return how many were written or dropped."""
         try:
             return super().write(data)
         except OSError as error:
@@ -93,7 +95,7 @@ class _AbandonableFile(io.FileIO):
 
 
 class _DroppingFile(_AbandonableFile):
-    """Drops what cannot be written, whatever the reason: a full disk behind stderr, too."""
+    """Drops whatever cannot be written, also for a full disk behind stderr."""
 
     def write(self, data: Buffer, /) -> int:
         """Write bytes, or drop them."""
@@ -122,7 +124,7 @@ def _text_over(file: io.FileIO, old: io.TextIOBase | object) -> io.TextIOWrapper
 
 
 def _descriptor_of(stream: object) -> int:
-    """The descriptor of a stream that Python opened itself, -1 of any other."""
+    """The descriptor of a text stream over a file; -1 for any other stream."""
     try:
         return stream.fileno() if isinstance(stream, io.TextIOWrapper) else -1
     except io.UnsupportedOperation:  # text over bytes in memory, as click's CliRunner makes it

@@ -1,4 +1,4 @@
-"""What ``distill`` and ``backtranslate`` have in common: a long file, and someone who waits."""
+"""Shared by ``distill`` and ``backtranslate``: options of noise, progress, and stopping."""
 
 import time
 from collections.abc import Callable
@@ -14,16 +14,16 @@ if TYPE_CHECKING:
 _SECONDS_BETWEEN_LINES = 5.0
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _NOISE_KEY = "pellucid.noise"
-"""Where a running command keeps what its options say of noise, in ``click.Context.meta``."""
+"""The key of the noise options in ``click.Context.meta``."""
 
 
 def _remember_noise(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
-    if value is not None and value is not False:  # 0 is said, and meant
+    if value is not None and value is not False:  # but 0 is a value
         ctx.meta.setdefault(_NOISE_KEY, {})[parameter.name] = value
 
 
 def noise_options(command: _Command) -> _Command:
-    """Give a command ``--noise`` and what goes with it."""
+    """Give a command ``--noise`` and the options that go with it."""
     for option in (
         click.option(
             "--blank",
@@ -51,9 +51,9 @@ def noise_options(command: _Command) -> _Command:
 
 
 def asked_noise() -> tuple[int | None, str]:
-    """The seed of the noise, None for none, and what a blanked word becomes.
+    """The seed of the noise (None without noise), and the replacement of a blanked word.
 
-    Raises click.UsageError if there are options of noise and ``--noise`` is not.
+    Raises click.UsageError for options of noise without ``--noise``.
     """
     ctx = click.get_current_context()
     asked: dict[str, Any] = dict(ctx.meta.get(_NOISE_KEY, {}))
@@ -64,7 +64,7 @@ def asked_noise() -> tuple[int | None, str]:
 
 
 class _Reporter:
-    """Tells on stderr how far it is, now and then."""
+    """Reports progress on stderr every few seconds."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
@@ -72,7 +72,7 @@ class _Reporter:
         self.last: Progress | None = None
 
     def __call__(self, progress: "Progress") -> None:
-        """Hear how far it is."""
+        """Take a report of the progress, and print it if enough time has passed."""
         is_first, self.last = self.last is None, progress
         now = time.monotonic()
         if is_first:
@@ -98,7 +98,7 @@ def counted(progress: "Progress") -> str:
 def write(
     translator: "Translator", source: str, out: Path, finish: "Finish", *, quiet: bool
 ) -> int:
-    """Write ``out`` to its end, or until a signal comes; the exit code.
+    """Write ``out`` to its end or until a signal, and return the exit code.
 
     Raises what ``write_translations`` raises.
     """
@@ -110,6 +110,7 @@ def write(
     reason = write_translations(
         translator, Path(source), out, finish, listener=reporter, should_stop=stop
     )
+
     assert reporter.last is not None
     if reason is not None:
         click.echo(

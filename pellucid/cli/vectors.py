@@ -1,4 +1,4 @@
-"""``pellucid vectors``: word vectors from plain text, and who is near whom."""
+"""``pellucid vectors``: trains word vectors on plain text, and looks up neighbors."""
 
 import json
 from pathlib import Path

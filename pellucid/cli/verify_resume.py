@@ -1,4 +1,4 @@
-"""``pellucid verify-resume``: whether a killed run ends as the unbroken one, here and now."""
+"""``pellucid verify-resume``: checks that a killed and resumed run equals an unbroken one."""
 
 import dataclasses
 import json
@@ -59,6 +59,7 @@ def verify_resume(
     run_config = read_config(config, overrides, init)
     with tempfile.TemporaryDirectory(prefix="pellucid-") as folder:
         proof = verify(run_config, Path(folder), steps=steps, kills=kills, seed=seed)
+
     if as_json:
         click.echo(json.dumps({**dataclasses.asdict(proof), "holds": proof.holds}))
     else:
