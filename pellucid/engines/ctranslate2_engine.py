@@ -16,7 +16,7 @@ from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import Engine, SearchWatcher, Translatable
 from pellucid.decoding.requests import ReadLine
 from pellucid.decoding.result import Hypothesis
-from pellucid.engines.ctranslate2_search import Row, Search
+from pellucid.engines.ctranslate2_search import EXPONENTS, Row, Search
 from pellucid.engines.workers import Workers, open_changed
 from pellucid.interop.support import POSITIONS, vocabulary_pieces
 
@@ -66,6 +66,8 @@ def setting_refusals(settings: DecodingConfig, vocabulary_size: int) -> tuple[st
         if name not in _KNOWN and getattr(settings, name) != getattr(plain, name)
     ]
 
+    if settings.length_penalty_kind not in EXPONENTS:
+        faults.append(_shown("length_penalty_kind", settings.length_penalty_kind))
     finished = settings.patience * settings.beam_size
     if not (math.isfinite(finished) and finished == round(finished)):
         faults.append(

@@ -35,6 +35,11 @@ class _Found:
     """Of each token and of the stop, if the search returned them."""
 
 
+EXPONENTS = {"gnmt": 0.5, "power": 1.0}
+"""β / α of each ``length_penalty_kind``: CTranslate2 keeps the best beam_size finished hypotheses
+by log p / lengthᵝ. β = α / 2 is nearest to GNMT's penalty (equal at 25 tokens)."""
+
+
 class Search:
     """Queues batches on a ``ctranslate2.Translator``, which works on them in the background."""
 
@@ -52,10 +57,8 @@ class Search:
         self._settings = settings
         self._wants_log_probs = settings.token_log_probs or settings.coverage_penalty > 0
 
-        # CTranslate2 keeps the best beam_size finished hypotheses by log p / lengthᵝ. β = α / 2 is
-        # nearest to GNMT's penalty (equal at 25 tokens), and β = 0 would change when it ends.
-        is_power = settings.length_penalty_kind == "power"
-        self._exponent = settings.length_penalty / (1 if is_power else 2) or 1e-6
+        exponent = EXPONENTS[settings.length_penalty_kind]
+        self._exponent = exponent * settings.length_penalty or 1e-6  # 0 would change when it ends
 
     def start(self, rows: Sequence[Row]) -> Callable[[], list[list[_Found]]]:
         """Start to search a batch; the function returned waits for its hypotheses, row by row."""

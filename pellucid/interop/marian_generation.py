@@ -271,7 +271,8 @@ def generation_table(
         table["length_penalty"] = settings.length_penalty
     else:
         lost.append(
-            f"length_penalty={settings.length_penalty} of length_penalty_kind='gnmt' (transformers"
+            f"length_penalty={settings.length_penalty} of"
+            f" length_penalty_kind={settings.length_penalty_kind!r} (transformers"
             " has length^α alone; 'power' is the same here)"
         )
 

@@ -16,6 +16,7 @@ FILES = {
     "A norm": 2,
     "Positions": 2,
     "A learning rate schedule": 3,
+    "A length penalty": 2,
     "A tokenizer": 2,
     "A metric": 1,
 }
@@ -76,11 +77,33 @@ assert ids == [6, 5, 4, 1] and learned.decode(ids[:3]) == "known-well", ids
 learned.save(Path("."), "learned")
 assert load_tokenizer(Path("."), "learned").fingerprint == learned.fingerprint
 
+import math
+from pellucid.decoding.config import DecodingConfig
+from pellucid.engines.ctranslate2_engine import setting_refusals
+from pellucid.evaluation.signature import search_signature
+from table_models import A, B, C, TableModel, sources as lines
+from pellucid.core.special import STOP_ID
+from pellucid.decoding.search.beam import beam_search
+
+def language(source, prefix):  # "A" is likelier than "B B B", whose later tokens are certain
+    if not prefix:
+        return {A: 0.5, B: 0.35, C: 0.15}
+    return {STOP_ID: 1.0} if prefix[0] == A or len(prefix) == 3 else {B: 1.0}
+
+searched = {"beam_size": 3, "length_penalty": 1.0, "patience": math.inf, "max_length": 9}
+[[usual]] = beam_search(TableModel(language), lines([A]), DecodingConfig(**searched))
+linear = DecodingConfig(**searched, length_penalty_kind="linear")
+[[found]] = beam_search(TableModel(language), lines([A]), linear)
+# with the stop 2 and 4 tokens: log .5 / 3 = -.23 against log .35 / 5 = -.21
+assert usual.ids == (A,) and found.ids == (B, B, B), (usual, found)
+assert math.isclose(found.score, math.log(0.35) / 5, rel_tol=1e-12), found
+assert 'length_penalty_kind="linear"' in setting_refusals(linear, 100)
+assert "length_penalty_kind=" in search_signature(linear)
+
 import json
 import click.testing
 from evaluated_bundle import SOURCES, evaluated_bundle
 from pellucid.cli.main import cli
-from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import corpus_score
 # two of the three words; of the twice given "the" the reference has one
@@ -169,7 +192,14 @@ def test_a_heading_says_how_many_files_its_recipe_touches():
 def test_what_the_recipes_add_is_trained_and_equals_its_equation(patched: Path):
     script = patched / "try_recipes.py"
     script.write_text(TRY, "utf-8")
-    paths = os.pathsep.join([str(patched), str(ROOT / "tests"), str(ROOT / "tests/evaluation")])
+    paths = os.pathsep.join(
+        [
+            str(patched),
+            str(ROOT / "tests"),
+            str(ROOT / "tests/evaluation"),
+            str(ROOT / "tests/decoding"),
+        ]
+    )
     done = subprocess.run(
         [sys.executable, str(script)],
         cwd=patched,
