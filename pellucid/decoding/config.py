@@ -1,4 +1,4 @@
-"""What a search is asked for."""
+"""The settings of a search."""
 
 import functools
 import math
@@ -14,11 +14,11 @@ from pellucid.equations.penalties import length_penalty, power_length_penalty
 
 _COOLEST, _HOTTEST = 1e-9, 1e9
 _SEEDS = 1 << 63
-"""What a random generator takes."""
+"""One more than the largest seed of a random generator."""
 
 
 class SamplingConfig(Config):
-    """How tokens are drawn; what is left after the cuts is drawn from in proportion."""
+    """How tokens are drawn, from the probabilities of the tokens that the limits keep."""
 
     model_config = pydantic.ConfigDict(allow_inf_nan=True)  # the messages below say more
 
@@ -43,6 +43,7 @@ class SamplingConfig(Config):
             faults.append(
                 f"temperature must be from {_COOLEST:g} to {_HOTTEST:g}, got {self.temperature:g}"
             )
+
         if self.top_k < 0:
             faults.append(f"top_k must be at least 0, got {shown(self.top_k)}")
         if not 0 <= self.seed < _SEEDS:
@@ -51,6 +52,7 @@ class SamplingConfig(Config):
             faults.append(f"top_p must be above 0 and at most 1, got {self.top_p}")
         if not 0 <= self.epsilon < 1:
             faults.append(f"epsilon must be at least 0 and below 1, got {self.epsilon}")
+
         if faults:
             raise ValueError("; ".join(faults))
         return self
@@ -72,8 +74,8 @@ class DecodingConfig(Config):
     Wu et al. (2016), eq. (14); ``power``, length^α, as in transformers and CTranslate2. The length
     counts the stop."""
     coverage_penalty: float = 0.0
-    """β of the coverage penalty: the beam_size best finished hypotheses are ranked anew by how much
-    of the source they looked at; 0 does not. Wu et al. (2016), eq. (14)."""
+    """β of the coverage penalty: the beam_size best finished hypotheses are ranked again by how
+    much of the source got attention; 0 does not. Wu et al. (2016), eq. (14)."""
     patience: float = 1.0
     """The search of a sentence ends after beam_size · patience finished hypotheses, or as soon as
     no other can be better; ``inf`` keeps only the second rule. Kasai et al. (2022),
@@ -95,7 +97,7 @@ class DecodingConfig(Config):
     min_length: int = 0
     """No translation stops before it has this many tokens (or its maximum)."""
     no_repeat_ngram: int = 0
-    """No n tokens in a row are said twice; 0 allows it."""
+    """No n tokens in a row are generated twice; 0 allows it."""
     prefix: str = ""
     """What every translation begins with."""
     must: tuple[str, ...] = ()
@@ -107,14 +109,14 @@ class DecodingConfig(Config):
     """Parts of the beam that avoid the tokens of those before them; 1 is a plain beam.
     Vijayakumar et al. (2018), arXiv:1610.02424."""
     diversity_strength: float = 0.5
-    """λ: what a token costs, in nats, for each time that the groups before have just said it."""
+    """λ: the cost of a token, in nats, for each time that the groups before chose it at this step."""
     sampling: SamplingConfig | None = None
     """Draw n_best translations at random (beam_size of them with mbr) instead of searching."""
     mbr: bool = False
     """Rank by minimum Bayes risk: of beam_size hypotheses, or samples, those first that have the
     highest expected chrF2 against all of them. Kumar and Byrne (2004); Eikema and Aziz (2020)."""
     align: bool = False
-    """Say which source token each target token comes from, by cross-attention."""
+    """Return the source token that each target token is aligned with, by cross-attention."""
     align_layer: int | None = None
     """The decoder layer that aligns, from 0; None takes the last but one, or the only one.
     Garg et al. (2019), arXiv:1909.02074."""
@@ -124,8 +126,8 @@ class DecodingConfig(Config):
     """Put the aligned source word in the place of an unknown one. Luong et al. (2015),
     arXiv:1410.8206."""
     use_cache: bool = True
-    """Keep keys and values of the words already said (EQ-130); False computes the whole prefix
-    anew at every step, with the same answer, and is slow. ``transformer`` alone."""
+    """Keep keys and values of the words so far (EQ-130); False computes the whole prefix again at
+    every step, with the same result, and is slow. ``transformer`` alone."""
     mask_at_inference: bool = True
     """Hide later tokens from earlier ones while translating, as in training. False is what the
     Single Page describes (EQ-84, ER-36) and needs use_cache=false: a cache holds no later token."""
@@ -152,15 +154,17 @@ class DecodingConfig(Config):
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
         faults = [*_too_small(self), *_too_large(self, _AT_MOST), *_not_in_range(self)]
+
         if not faults:  # comparing phrases with each other takes time, so first their number
             faults = contradictions(self)
+
         if faults:
             raise ValueError(list_faults(faults))
         return self
 
     def penalty(self, length: int) -> float:
-        """What the log-probability of a hypothesis of ``length`` tokens is divided by; the stop
-        counts as a token."""
+        """The divisor of the log-probability of a hypothesis of ``length`` tokens, the stop
+        included."""
         match self.length_penalty_kind:
             case "gnmt":
                 return length_penalty(length, self.length_penalty)
@@ -170,8 +174,8 @@ class DecodingConfig(Config):
                 assert_never(self.length_penalty_kind)
 
     def bound_penalty(self, length: int, limit: int) -> float:
-        """What the log-probability of a live hypothesis of ``length`` tokens is divided by to bound
-        its score, if it may have ``limit`` tokens and a stop; see ``stop_bound``."""
+        """The divisor that turns the log-probability of a live hypothesis of ``length`` tokens into
+        a bound of its score, if it may have ``limit`` tokens and a stop; see ``stop_bound``."""
         if self.stop_bound == "current":
             return self.penalty(length)
 
@@ -180,10 +184,10 @@ class DecodingConfig(Config):
 
     @classmethod
     def carried(cls, table: object, origin: str) -> Self:
-        """The settings that a model brings along: its ``[decoding]`` table, read from ``origin``.
+        """The settings in a model's own ``[decoding]`` table, read from ``origin``.
 
-        A stranger may have written them, so they may ask for less than a caller may: whoever wants
-        more asks for it by name. Raises ConfigError.
+        A stranger may have written them, so their limits are lower than those of a caller, who can
+        exceed them by option or argument. Raises ConfigError.
         """
         settings = cls.parse(table, origin)  # type: ignore[arg-type]  # parse refuses what is no table
         faults = settings.faults_as_carried()
@@ -192,7 +196,7 @@ class DecodingConfig(Config):
         return settings
 
     def faults_as_carried(self) -> list[str]:
-        """Why a model may not bring these settings along, though a caller may ask for them."""
+        """Why a model's own settings may not be these, although a caller's may."""
         faults = _too_large(self, _CARRIED) or _too_slow(self)
         return [f"{fault} in the settings of a model" for fault in faults]
 
@@ -204,39 +208,43 @@ class DecodingConfig(Config):
         length_penalty: float | None = None,
         max_length: int | None = None,
     ) -> "DecodingConfig":
-        """These settings with the given ones in place of their own; None changes nothing.
+        """These settings with the given ones replaced; None changes nothing.
 
         Raises ConfigError as ``changed`` does.
         """
         given = beam_size, n_best, length_penalty, max_length
         if all(each is None or isinstance(each, int | float) for each in given):
             return _having(self, *given)
-        return _having.__wrapped__(self, *given)  # what cannot be remembered is refused there
+        return _having.__wrapped__(
+            self, *given
+        )  # of a type that cannot be a cache key; refused there
 
     def best_alone(self) -> "DecodingConfig":
-        """These settings where the first translation of a line is all that counts.
+        """These settings for a caller that uses only the first translation of a line.
 
-        A search gives one then; sampling goes on drawing ``n_best``, to take the best of them.
+        A search then returns one; sampling still draws ``n_best``, to take the best of them.
         """
         return self.having(n_best=1 if self.sampling is None else None)
 
     def changed(self, changes: Mapping[str, Any]) -> "DecodingConfig":
-        """These settings with those of a table in place of their own.
+        """These settings with those of a table replaced.
 
-        A ``sampling`` table changes single settings of the sampling that stands here, or begins
-        it. A beam_size below the n_best that stands here lowers it. Raises ConfigError naming
-        every fault.
+        A ``sampling`` table changes single settings of the present sampling, or turns it on. A
+        beam_size below the present n_best lowers n_best. Raises ConfigError naming every fault.
         """
         if not changes:
             return self
+
         own = self.model_dump()
         table = own | dict(changes)
         if isinstance(changes.get("sampling"), Mapping):
             table["sampling"] = (own["sampling"] or {}) | dict(changes["sampling"])
+
         beam_size = changes.get("beam_size")
         lowers = "n_best" not in changes and table["sampling"] is None
         if lowers and isinstance(beam_size, int):
             table["n_best"] = max(1, min(self.n_best, beam_size))
+
         return DecodingConfig.parse(table, origin="decoding")
 
 
@@ -277,7 +285,7 @@ _AT_MOST: dict[str, float] = {
     "stream_lines": _MOST_LINES,
     "cache_lines": _MOST_LINES,
 }
-"""What is beyond any use, whoever asks. Of a list its length counts, of a text its characters;
+"""Limits beyond any use, for all callers. They hold for the length of a list or a text;
 ``phrase`` is for each one of ``must`` and ``banned``."""
 _CARRIED: dict[str, float] = {
     "beam_size": 64,
@@ -296,13 +304,13 @@ _CARRIED: dict[str, float] = {
     "stream_lines": 1 << 16,
     "cache_lines": 1 << 20,
 }
-"""What a model may ask for by itself: a short line then takes seconds and not minutes, and
+"""The limits of a model's own settings: within them a short line takes seconds and not minutes, and
 the settings take megabytes (tests/faults/test_hostile_configs.py measures both)."""
 _SHORT_LINE = 32
 _MOST_STEPS = 1 << 13
-"""Tokens computed for a line of ``_SHORT_LINE`` tokens, those of all hypotheses together."""
+"""The most tokens computed for a line of ``_SHORT_LINE`` tokens, over all hypotheses."""
 _MUST_PASSES = 16
-"""Following required phrases costs about so many times as much."""
+"""A search with required phrases costs about this many times as much."""
 _NOT_NEGATIVE = ("max_length_ratio", "coverage_penalty", "diversity_strength")
 
 
@@ -314,8 +322,8 @@ def _having(
     length_penalty: float | None,
     max_length: int | None,
 ) -> DecodingConfig:
-    """Whoever translates line by line asks for the same settings each time; to check them takes a
-    tenth of a millisecond."""
+    """Cached, as line by line the same settings are needed each time; checking them takes a tenth
+    of a millisecond."""
     changes = {
         "beam_size": beam_size,
         "n_best": n_best,
@@ -342,6 +350,7 @@ def _too_large(settings: DecodingConfig, limits: Mapping[str, float]) -> list[st
             if longest > most:
                 faults.append(f"a phrase must have at most {most} characters, got {longest:,}")
             continue
+
         value = getattr(settings, name)
         match value:
             case str():
@@ -361,11 +370,13 @@ def _too_slow(settings: DecodingConfig) -> list[str]:
     longest = settings.max_length
     if longest is None:
         longest = int(_SHORT_LINE * settings.max_length_ratio) + settings.max_length_extra
+
     passes = 1
     if settings.repredict or not settings.use_cache:
         passes = max(1, longest // _SHORT_LINE)  # every step computes all tokens before it again
     if settings.must:
         passes *= _MUST_PASSES
+
     if hypotheses * longest * passes <= _MOST_STEPS:
         return []
     return [
@@ -381,12 +392,14 @@ def _not_in_range(settings: DecodingConfig) -> list[str]:
     elif settings.length_penalty < -_AT_MOST["length_penalty"]:
         least = -_AT_MOST["length_penalty"]
         faults.append(f"length_penalty must be at least {least}, got {settings.length_penalty:g}")
+
     if not settings.patience > 0:
         faults.append(f"patience must be above 0, got {settings.patience}")
     for name in _NOT_NEGATIVE:
         value = getattr(settings, name)
         if not (math.isfinite(value) and value >= 0):
             faults.append(f"{name} must be finite and at least 0, got {value}")
+
     for name in ("must", "banned"):
         phrases = getattr(settings, name)
         if not all(phrase.strip() for phrase in phrases):
@@ -400,15 +413,17 @@ def length_limits(
     """The most tokens, without the stop, that each translation may have.
 
     ``source_lengths`` count tokens without the stop; ``model_limit`` counts the stop.
-    Raises ConfigError if a max_length was asked for that the model cannot number.
+    Raises ConfigError if max_length is more than the model can number.
     """
     most = None if model_limit is None else model_limit - 1
+
     if settings.max_length is not None:
         if most is not None and settings.max_length > most:
             raise ConfigError(
                 f"max_length must be at most {most} for this model, got {settings.max_length}"
             )
         return [settings.max_length] * len(source_lengths)
+
     most = _MOST_TOKENS if most is None else most
     return [
         min(int(length * settings.max_length_ratio) + settings.max_length_extra, most)
@@ -417,10 +432,11 @@ def length_limits(
 
 
 def contradictions(settings: DecodingConfig) -> list[str]:
-    """Settings that are right by themselves and cannot stand together, with the reason."""
+    """Settings that are valid by themselves and exclude each other, with the reason."""
     beam_size, n_best, groups = settings.beam_size, settings.n_best, settings.diverse_groups
     samples = settings.sampling is not None
     faults = []
+
     if n_best > beam_size >= 1 and not samples:
         faults.append(
             f"n_best must be at most beam_size, got n_best={n_best} and beam_size={beam_size}"
@@ -430,20 +446,24 @@ def contradictions(settings: DecodingConfig) -> list[str]:
             f"min_length must be at most max_length, got min_length={settings.min_length}"
             f" and max_length={settings.max_length}"
         )
+
     if groups > 1 and beam_size % groups:
         faults.append(
             f"beam_size must be a multiple of diverse_groups, got beam_size={beam_size}"
             f" and diverse_groups={groups}"
         )
+
     for name, asked in (("must", settings.must), ("diverse_groups", groups > 1)):
         if asked and samples:
             faults.append(f"sampling follows no beam, which {name} needs: ask for one of them")
     if settings.must and groups > 1:
         faults.append("must and diverse_groups divide the beam differently: ask for one of them")
+
     if settings.mbr and beam_size == 1:
         faults.append("mbr must have beam_size above 1 to choose from, got beam_size=1")
     if settings.mbr and settings.coverage_penalty:
         faults.append("mbr ranks by expected chrF, so coverage_penalty would change nothing")
+
     return (
         faults
         + _seed_faults(settings)
@@ -452,13 +472,14 @@ def contradictions(settings: DecodingConfig) -> list[str]:
 
 
 def _seed_faults(settings: DecodingConfig) -> list[str]:
-    """What the Single Page's ways of decoding cannot be combined with."""
+    """The settings that exclude the Single Page's ways of decoding."""
     faults = []
     if not settings.mask_at_inference and settings.use_cache and not settings.repredict:
         faults.append(
             "mask_at_inference=false needs use_cache=false: without the mask a word depends on"
             " those after it, which no cache can know"
         )
+
     read = {
         "align": settings.align,
         "replace_unknown": settings.replace_unknown,
@@ -470,6 +491,7 @@ def _seed_faults(settings: DecodingConfig) -> list[str]:
             f"mask_at_inference=false takes no {asked}, which reads the attention of a decoder"
             " with its mask"
         )
+
     if not settings.repredict:
         return faults
     changed = {
@@ -481,6 +503,7 @@ def _seed_faults(settings: DecodingConfig) -> list[str]:
         "must": settings.must != (),
         "banned": settings.banned != (),
     }
+
     names = [name for name, is_changed in changed.items() if is_changed]
     if names:
         faults.append(
@@ -490,7 +513,7 @@ def _seed_faults(settings: DecodingConfig) -> list[str]:
 
 
 def contradicting_phrases(prefix: str, must: Sequence[str], banned: Sequence[str]) -> list[str]:
-    """What is both asked for and banned, word by word, as sentences."""
+    """The phrases that are both required and banned, compared word by word, as messages."""
     demands = [f"must: {phrase!r}" for phrase in must] + ([f"prefix: {prefix!r}"] if prefix else [])
     texts = [*must, *([prefix] if prefix else [])]
     return [

@@ -99,12 +99,15 @@ def multi_head_attention(
     key_size and value_size to d_model / heads, and its masks say True = hidden.
     """
     require_projections(("query", query, w_q), ("key", key, w_k), ("value", value, w_v))
+
     each_head = head(
         _plus(query.unsqueeze(-3) @ w_q, biases.b_q),  # (*batch, heads, query, key_size)
         _plus(key.unsqueeze(-3) @ w_k, biases.b_k),
         _plus(value.unsqueeze(-3) @ w_v, biases.b_v),
+        # one mask for all heads: (*batch, 1, query, key)
         None if may_attend is None else may_attend.unsqueeze(-3),
     )
+
     side_by_side = merge_heads(each_head)  # (*batch, query, heads * value_size)
     require_same_size("heads * value_size", ("the heads", side_by_side, -1), ("w_o", w_o, -2))
     return _plus(side_by_side @ w_o, biases.b_o)

@@ -108,6 +108,7 @@ def smoothed_cross_entropy(
     """
     require_smoothing(smoothing)
     right = negative_log_likelihood(logits, labels)
+    # the mean over all words is CE against the uniform distribution: q need not be built
     every = -log_softmax(logits).mean(dim=-1)
     losses = (1 - smoothing) * right + (smoothing * every if smoothing else 0.0)
     return reduce_losses(losses, reduction, _real(labels, pad_id))
@@ -121,6 +122,7 @@ def entropy(distribution: Float[Tensor, "*batch vocabulary"]) -> Float[Tensor, "
     EQ: 119.  Source: the usual definition; in none of the five sources.
     Symbols: distribution = q.
     """
+    # xlogy: 0 log 0 = 0
     return -torch.xlogy(distribution, distribution).sum(dim=-1)
 
 
@@ -153,6 +155,7 @@ def sequence_log_prob(
     Raises: ShapeError if there is not one label for each row of logits.
     """
     log_probs = -negative_log_likelihood(logits, labels)
+    # where and not a product: -inf times 0 would be NaN
     return torch.where(_real(labels, pad_id), log_probs, 0.0).sum(dim=-1)
 
 
@@ -171,11 +174,14 @@ def reduce_losses(
     """
     if counts is None:
         counts = torch.ones_like(losses, dtype=torch.bool)
+
+    # where and not a product: -inf times 0 would be NaN
     total = torch.where(counts, losses, 0.0).sum()
     match reduction:
         case "sum":
             return total
         case "mean":
+            # at least 1: a batch of padding alone has the mean 0, not 0/0
             return total / counts.sum().clamp(min=1)
         case _:
             assert_never(reduction)

@@ -27,6 +27,7 @@ def layer_norm(
     """
     centered = x - x.mean(dim=-1, keepdim=True)
     variance = centered.square().mean(dim=-1, keepdim=True)
+    # ε under the root: a row of equal numbers becomes 0, and its gradient is finite
     return _gain_and_bias(centered / (variance + eps).sqrt(), gain, bias)
 
 

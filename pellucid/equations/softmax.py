@@ -12,12 +12,12 @@ def softmax(x: Float[Tensor, "*shape"], dim: int = -1) -> Float[Tensor, "*shape"
     EQ: 38, 39, 113.  Source: Bayesuvius, (22); Vaswani et al. (2017), §3.2.1 and §3.4.
     Symbols: x = x, result = P.
 
-    The maximum is subtracted first, which changes nothing but keeps the exponentials finite.
+    The maximum is subtracted first; the result is the same, and the exponentials stay finite.
     A row of nothing but -inf has no softmax and gives NaN; ``masked_softmax`` gives zeros.
     Differs: Bayesuvius prints the norm as ‖·‖₀, which does not sum to one; it must be ‖·‖₁ (ER-04).
     """
     if x.shape[dim] == 0:
-        return x  # over nothing: attention to a source without words
+        return x  # no keys: attention to a source without words
     # The shift cancels, so no gradient has to flow through it.
     exponentials = (x - x.amax(dim, keepdim=True).detach()).exp()
     return exponentials / exponentials.sum(dim, keepdim=True)

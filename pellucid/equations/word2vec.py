@@ -70,7 +70,7 @@ def negative_sampling_loss(
     w_out: Float[Tensor, "size vocabulary"],
     reduction: Reduction = "mean",
 ) -> Float[Tensor, ""]:
-    """Tell the true neighbor from a few random words, without a sum over the vocabulary.
+    """Distinguish the true neighbor from a few random words, without a sum over the vocabulary.
 
         -log σ(u_context · v) - Σₖ log σ(-u_k · v)
 
@@ -80,10 +80,13 @@ def negative_sampling_loss(
     Differs: it is not an estimate of ``skipgram_loss``, but a loss of its own.
     """
     v = w_in[center].unsqueeze(-1)  # (*batch, size, 1)
+    # W_out holds the words as columns; as rows they can be looked up
     u = w_out.transpose(0, 1)
     agreement = (u[context].unsqueeze(-2) @ v).squeeze(-1)  # (*batch, 1)
     noise = (u[negatives] @ v).squeeze(-1)  # (*batch, negatives)
+
     scores = torch.cat((agreement, -noise), dim=-1)
+    # logsigmoid and not log(sigmoid), which is -inf for very negative scores
     losses = -functional.logsigmoid(scores).sum(dim=-1)
     return reduce_losses(losses, reduction)
 

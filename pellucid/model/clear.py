@@ -189,7 +189,7 @@ def _training(model: SequenceModel) -> Dropout:
 
 
 def _settings(model: SequenceModel) -> Settings:
-    """Every field of ``Settings`` stands in the config under the same name."""
+    """The fields of ``Settings``, which the config has under the same names."""
     names = [field.name for field in dataclasses.fields(Settings) if field.name != "training"]
     chosen = {name: getattr(model.config, name) for name in names}
     return Settings(**chosen, training=_training(model))

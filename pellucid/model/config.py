@@ -127,7 +127,7 @@ class ModelConfig(Config):
 
     kind: Kind = "transformer"
     """Which system is built: the Transformer; ``rnn``, an encoder to one vector and a decoder
-    from it (EQ-133, 2014); ``rnn-attention``, a bidirectional encoder and a decoder that looks
+    from it (EQ-133, 2014); ``rnn-attention``, a bidirectional encoder and a decoder that attends
     back at it (EQ-136, 2015). Or, on plain text: ``encoder``, blocks that fill masks (EQ-137, the
     road to BERT); ``decoder``, blocks that continue a text (EQ-138, the road to GPT); and
     ``skipgram``, word vectors from neighbors (EQ-17, Word2Vec)."""
@@ -222,7 +222,7 @@ class ModelConfig(Config):
     """How the decoder judges which source state fits (EQ-135, EQ-136): by Bahdanau's small
     network, or by Luong's dot product, plain or with a matrix between; ``rnn-attention`` alone."""
     input_feeding: bool = True
-    """Let the decoder read, beside each word, what it said last (Luong et al. 2015, §3.3);
+    """Let the decoder read, beside each word, its last output (Luong et al. 2015, §3.3);
     ``rnn-attention`` alone."""
 
     reverse_source: bool = False
@@ -260,6 +260,7 @@ class ModelConfig(Config):
                 pass
             case _:
                 assert_never(self.kind)
+
         if faults:
             raise ValueError("; ".join(faults))
         return self
@@ -272,6 +273,7 @@ class ModelConfig(Config):
                 f"d_model must be a multiple of heads, got d_model={self.d_model} and"
                 f" heads={self.heads}; the nearest that fits is {nearest}"
             ]
+
         faults = []
         if self.projection == "two_stage" and (self.d_k is not None or self.d_v is not None):
             faults.append(
@@ -283,6 +285,7 @@ class ModelConfig(Config):
                 "d_k must be even with positions=rotary, which turns features in pairs, got"
                 f" {self.key_size}"
             )
+
         return faults
 
     def _rnn_faults(self) -> list[str]:
@@ -293,6 +296,7 @@ class ModelConfig(Config):
                 " decoder layer begins in the last state of the encoder layer beside it, got"
                 f" {self.encoder_layers} and {self.decoder_layers}"
             )
+
         if self.kind == "rnn-attention" and self.d_model % 2:
             faults.append(
                 "d_model must be even for model.kind=rnn-attention, half for each direction of"
@@ -302,7 +306,7 @@ class ModelConfig(Config):
 
     @model_serializer(mode="wrap")
     def _known_settings(self, serialize: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
-        """What is written down is what the kind knows, so that it can be read back."""
+        """Serialize only the settings that the kind has, so that the result can be parsed again."""
         return known_settings(self.kind, serialize(self))
 
     @property
@@ -335,6 +339,7 @@ class ModelConfig(Config):
             f"width {self.d_model}, feed-forward {self.d_ff}, {self.heads} heads,"
             f" {self.norm}-norm, {self.positions} positions"
         )
+
         match self.kind:
             case "transformer":
                 return f"{layers}, {blocks}"

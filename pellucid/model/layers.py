@@ -1,4 +1,4 @@
-"""What stands around attention in a block: linear maps, feed-forward network, norm, Add & Norm."""
+"""The parts of a block beside attention: linear maps, feed-forward network, norm, Add & Norm."""
 
 from collections.abc import Callable
 from typing import assert_never
@@ -133,7 +133,7 @@ class Norm(nn.Module):
 
 
 class AddAndNorm(nn.Module):
-    """What stands around a sublayer: norm after the residual sum, or before the sublayer.
+    """The residual connection and norm of a sublayer: norm after the sum, or before the sublayer.
 
         post:  LayerNorm(x + Dropout(Sublayer(x)))
         pre:   x + Dropout(Sublayer(LayerNorm(x)))
