@@ -109,7 +109,7 @@ class DecodingConfig(Config):
     """Parts of the beam that avoid the tokens of those before them; 1 is a plain beam.
     Vijayakumar et al. (2018), arXiv:1610.02424."""
     diversity_strength: float = 0.5
-    """λ: the cost of a token, in nats, for each time that the groups before chose it at this step."""
+    """λ: the cost of a token, in nats, for each time that an earlier group just chose it."""
     sampling: SamplingConfig | None = None
     """Draw n_best translations at random (beam_size of them with mbr) instead of searching."""
     mbr: bool = False

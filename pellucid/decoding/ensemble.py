@@ -89,6 +89,7 @@ class Ensemble(nn.Module):
             model(source, target_input, trace.under(f"models.{index}")).log_softmax(dim=-1)
             for index, model in enumerate(self._members)
         ]
+        # (model, sentence, target, vocabulary) → the mean over models
         return torch.stack(log_probs).mean(dim=0)
 
     def start(self, memory: tuple[Memory, ...]) -> EnsembleState:

@@ -30,8 +30,11 @@ def lstm_cell(
     EQ: 131.  Source: Hochreiter and Schmidhuber (1997), with the forget gate of Gers et al. (2000).
     Symbols: x = x, hidden = h, cell = c; results = (h', c'); as torch.nn.LSTMCell.
     """
+    # (*batch, 4 · hidden), in PyTorch's order
     gates = linear(x, w_ih, b_ih) + linear(hidden, w_hh, b_hh)
     input_gate, forget_gate, candidate, output_gate = gates.chunk(4, dim=-1)
+
+    # the cell is a sum and no product of matrices, so gradients reach far back
     cell = forget_gate.sigmoid() * cell + input_gate.sigmoid() * candidate.tanh()
     return output_gate.sigmoid() * cell.tanh(), cell
 

@@ -325,6 +325,7 @@ def greedy(model: Transformer, source: Int[Tensor, "sentence source"], max_lengt
     for length in range(max_length + 1):
         # the whole prefix again at every step, as there is no KV cache
         z = decode(model, memory, source, prefix)[:, -1:]  # (sentence, 1, vocabulary)
+        # (sentence, 1)
         word = most_likely(z.index_fill(-1, torch.tensor([PAD_ID, START_ID]), -math.inf))
 
         # a translation that reaches the limit is ended by force

@@ -191,10 +191,12 @@ class MultiHeadAttention(nn.Module):
         # cast here, before the split: one cast of contiguous rows is cheaper than three of heads
         packed = for_attention(linear(x, self.packed_weight, self.b_qkv))
         widths = [self.query_width, self.query_width, self.value_width]
+        # (row, length, heads · size) → (row, heads, length, size)
         query, key, value = (
             split_heads(part, self.heads) for part in torch.split(packed, widths, -1)
         )
 
+        # the cache holds rotated keys: each is rotated once, by its own position
         if self.positions is not None:
             query, key = self.positions.turn(query, start), self.positions.turn(key, start)
 
@@ -251,6 +253,7 @@ class MultiHeadAttention(nn.Module):
             heads = positions.attend(scaled, key, value, may_attend, causal=causal)
 
         heads = trace.keep("heads", heads)
+        # (row, heads, query, value_size) → (row, query, heads · value_size)
         merged = trace.keep("concatenation", merge_heads(heads))
         return trace.keep("output", linear(merged, self.w_o, self.b_o))
 
@@ -263,6 +266,7 @@ class MultiHeadAttention(nn.Module):
         trace: Trace,
     ) -> Float[Tensor, "row heads query key"]:
         """The attention weights (EQ-52, EQ-72); the trace may keep each step."""
+        # only whole prefixes are causal here, so queries and keys are equally many
         if causal:
             square = causal_mask(query.shape[-2]).to(query.device)
             may_attend = square if may_attend is None else may_attend & square

@@ -127,6 +127,7 @@ class Norm(nn.Module):
     def forward(self, x: Float[Tensor, "*batch d_model"]) -> Float[Tensor, "*batch d_model"]:
         """Normalize each row."""
         if self.kind == "layer":
+            # for bfloat16 the kernel itself computes in float32
             return fused_layer_norm(x, self.gain, self.bias, self.eps)
         normalized = normalize(widened(x), self.kind, self.gain, self.bias, self.eps)
         return normalized.to(x.dtype)

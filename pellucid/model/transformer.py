@@ -147,8 +147,8 @@ class DecoderLayer(nn.Module):
         """Run the block for the newest token alone, and cache its key and value (EQ-130)."""
 
         def attend(rows: Tensor) -> Tensor:
-            # before attention: the newest token attends to itself too
             query, key, value = self.self_attention.project_all(rows, start=ancestry.place)
+            # before attention: the newest token attends to itself too
             cache.write(ancestry.first_slot, key, value)
             return self._attend_to_ancestors(query, cache, ancestry)
 
@@ -299,6 +299,7 @@ class Transformer(Seq2Seq):
         self.target_embedding = Embedding(
             config, target_vocabulary_size, positions, self.dropout_source
         )
+        # one matrix for both sides, if they share a vocabulary (Vaswani et al., 2017, §3.4)
         self.source_embedding = (
             self.target_embedding
             if config.share_embeddings
@@ -382,9 +383,11 @@ class Transformer(Seq2Seq):
                 dataclasses.replace(state, slots=slots, taken=state.taken + state.beam_count)
             )
 
+        # (sentence · beam, 1, d_model), at the position after the tokens fed so far
         x = self.target_embedding(ids.reshape(-1, 1), start=state.length)
         mask = mask_for_heads(state.memory_may_attend)
 
+        # tensors with room for these tokens, which no other state writes to
         layers, places = state.writable()
         ancestry = state.ancestry()
         hidden = self.decoder.step(x, layers, ancestry, mask)

@@ -245,12 +245,14 @@ def _begin(
 ) -> SearchState:
     """One live hypothesis without a token, and no finished ones."""
     count = source.shape[0]
+    # (sentence, kept): empty places for finished hypotheses, with the score -inf
     empty = source.new_zeros((count, _kept_count(settings)))
     scores = torch.full(empty.shape, -torch.inf, device=source.device)
     return SearchState(
         sentences=tuple(range(count)),
         model_state=model.start(model.encode(source)),
         live=Live(
+            # a single beam: copies of the empty prefix would all make the same choices
             ids=source.new_empty((count, 1, 0)),
             log_prob=torch.zeros((count, 1), device=source.device),
         ),

@@ -161,6 +161,7 @@ def sample(
     def draw(
         log_probs: Float[Tensor, "sentence beam vocabulary"], sentences: Sequence[int], length: int
     ) -> Int[Tensor, "sentence beam"]:
+        # the copies of a sentence follow each other, so ``copy // count`` is the sentence
         chances = [draws[copy // count].at(length, copy % count) for copy in sentences]
         chance = torch.tensor(chances, dtype=torch.float64, device=log_probs.device)
         return draw_tokens(log_probs, chance[:, None], sampling)
@@ -173,6 +174,7 @@ def sample(
         draw,
         watcher,
     )
+
     return [
         sorted(copies[first : first + count], key=lambda hypothesis: -hypothesis.score)
         for first in range(0, len(copies), count)
