@@ -1,1 +1,1 @@
-"""What is wrong with a parallel corpus, and a repaired copy of it (``pellucid check``)."""
+"""Checks of a parallel corpus, and a repaired copy of it (``pellucid check``)."""

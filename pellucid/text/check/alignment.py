@@ -1,8 +1,9 @@
-"""Where two files stop belonging together line by line, from the looks of their lines.
+"""Finds where two parallel files are misaligned, from surface traits of their lines.
 
-A translation resembles its source in its length, its numbers, the sign it ends in, its commas and
-capitals. Where one side has slipped, neighbors look like strangers and lines one apart like
-translations.
+A translation resembles its source in its length, its numbers, its last sign, its commas and its
+capitals. Where one side is shifted, lines next to each other do not resemble each other, and lines
+at the distance of the shift do. ``Likeness`` learns to score a pair of lines from the files
+themselves; ``find_misalignment`` searches for the shift.
 """
 
 from collections.abc import Iterable
@@ -18,24 +19,26 @@ Scores = npt.NDArray[np.float32]
 Rows = npt.NDArray[np.int64]
 
 _CODES = 16
-"""Values of a trait."""
+"""Values that a trait can have."""
 _DOUBT = 3.0
-"""Pairs that must be seen before a resemblance counts half."""
+"""A score that was estimated from so many pairs counts half."""
 _LARGEST_MISFIT = 3.0
 """Standard deviations; one free translation must not outweigh many lines."""
 _LARGEST_CORRELATION = 0.99
+"""The density of the normal distribution is infinite at 1."""
 _SAMPLE = 200_000
 """Pairs from which scores are learned, spread over the corpus."""
 
 
 @dataclass(frozen=True)
 class Likeness:
-    """The score of a source and a target line, positive for translations:
+    """The score of a source and a target line, positive for translations.
 
         sum over traits of log p(source trait, target trait) / (p(source trait) p(target trait))
 
-    where the traits are the length, whose logarithm is taken to be normally distributed, the
-    digits, the last sign, capitals, signs and commas, which are counted.
+    This is their pointwise mutual information if the traits are independent. The logarithm of the
+    length is taken to be normally distributed; the other traits (digits, last sign, capitals,
+    signs and commas) have tables of counts.
     """
 
     source: SideScan
@@ -50,31 +53,35 @@ class Likeness:
 
     @classmethod
     def learn(cls, source: SideScan, target: SideScan, slip: int, parting: int = 0) -> Self:
-        """Learn from pairs of rows: each target row, with the source row ``slip`` further on.
+        """Learn from pairs of rows: each target row with the source row ``slip`` rows later.
 
-        Before the target row ``parting`` rows belong together as they stand.
+        Before the target row ``parting`` the slip is 0.
         """
         shared = min(source.line_count, target.line_count)
         rows = np.arange(0, shared, shared // _SAMPLE + 1)
         partners = (rows + slip * (rows >= parting)) % source.line_count
+
         logs = np.log1p(source.lengths[partners]), np.log1p(target.lengths[rows])
         centers = float(np.median(logs[0])), float(np.median(logs[1]))
-        deviations = float(logs[0].std()) + 1e-3, float(logs[1].std()) + 1e-3
+        deviations = float(logs[0].std()) + 1e-3, float(logs[1].std()) + 1e-3  # never zero
         products = (logs[0] - logs[0].mean()) * (logs[1] - logs[1].mean())
         correlation = float(products.mean()) / (deviations[0] * deviations[1])
+
         codes = zip(_codes(source, partners), _codes(target, rows), strict=True)
         tables = [_table(one, other) for one, other in codes]
+
         correlation = min(max(correlation, 0.0), _LARGEST_CORRELATION)
         return cls(source, target, centers, deviations, correlation, tables)
 
     def of(self, slip: int, start: int, stop: int) -> Scores:
-        """The scores of target rows ``start`` to ``stop``, each with the source row ``slip`` on."""
+        """The scores of target rows ``start`` to ``stop`` with the source rows ``slip`` later."""
         return self.window(start, stop, slip).of(0)
 
     def window(self, start: int, stop: int, slip: int = 0, reach: int = 0) -> "Window":
-        """Target rows ``start`` to ``stop`` and the source rows ``slip`` on, and ``reach`` around.
+        """Target rows ``start`` to ``stop``, with the source rows ``slip`` rows later.
 
-        After the last source row comes the first.
+        ``reach`` more source rows are included at either end. After the last source row the first
+        one follows.
         """
         rows = np.arange(start, stop)
         around = np.arange(start + slip - reach, stop + slip + reach) % self.source.line_count
@@ -98,21 +105,22 @@ class Likeness:
 
 @dataclass(frozen=True)
 class Window:
-    """Some target rows and the source rows about them, ready to be compared at several slips."""
+    """Some target rows and the source rows around them, to be compared at several slips."""
 
     scores: Likeness
     reach: int
     source_lengths: Scores
-    """Normalized, ``reach`` rows more at either end than there are target rows."""
+    """Normalized; at either end ``reach`` rows more than there are target rows."""
     target_lengths: Scores
     source_codes: list[npt.NDArray[np.uint8]]
-    """Of each trait, times the number of codes; as many as ``source_lengths``."""
+    """For each trait the codes of the rows of ``source_lengths``, times ``_CODES``."""
     target_codes: list[npt.NDArray[np.uint8]]
 
     def of(self, slip: int) -> Scores:
-        """The score of each target row with the source row ``slip`` on, ``reach`` at most."""
+        """The score of each target row with the source row ``slip`` later, at most ``reach``."""
         there = slice(self.reach + slip, self.reach + slip + len(self.target_lengths))
         scores = self._of_lengths(self.source_lengths[there])
+
         codes = zip(self.source_codes, self.target_codes, strict=True)
         for table, (source, target) in zip(self.scores.tables, codes, strict=True):
             scores += table.reshape(-1)[source[there] + target]  # (source code * 16 + target code)
@@ -126,6 +134,7 @@ class Window:
         scores *= np.float32(r / rest)
         scores -= np.float32(r * r / (2 * rest)) * (x * x + y * y)
         scores -= np.float32(np.log(rest) / 2)
+
         floored: Scores = np.maximum(scores, np.float32(-(_LARGEST_MISFIT**2) / 2), out=scores)
         return floored
 
@@ -139,55 +148,58 @@ def _codes(side: SideScan, rows: Rows) -> list[npt.NDArray[np.uint8]]:
 
 
 def _table(source: npt.NDArray[np.uint8], target: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
-    """What each pair of codes of one trait says, in nats, less where few were seen."""
+    """The score of each pair of codes of one trait, in nats, smaller where few were seen."""
     cells = source.astype(np.int64) * _CODES + target
     joint = np.bincount(cells, minlength=_CODES * _CODES).reshape(_CODES, _CODES)
     by_chance = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True) / len(cells)
+
     trust = np.maximum(joint, by_chance) / (np.maximum(joint, by_chance) + _DOUBT)
     table: npt.NDArray[np.float32] = (
-        trust * np.log((joint + 0.5) / (by_chance + 0.5))  # half a pair seen: no log of nothing
+        trust * np.log((joint + 0.5) / (by_chance + 0.5))  # half a pair more: no log of zero
     ).astype(np.float32)
     return table
 
 
 _LARGEST_SLIP = 3
-"""Lines, for files with as many lines; slips of more are rare, and each one tried costs time."""
+"""Lines, for files of equal line counts; larger slips are rare, and each one tried takes time."""
 _ALARM = 15.0
-"""Nats. Over fourteen parallel corpora of 1,000 to 164,000 lines the right alignment reached -1
-at most; see ``_evidence``."""
+"""Nats of evidence. In fourteen parallel corpora of 1,000 to 164,000 lines the right alignment
+reached -1 at most; see ``_evidence``."""
 _ROUNDS = 2
-"""Scores learned from files that part are half wrong; those learned again with the parting known
-place it better in small files."""
+"""The first scores are learned from pairs of which many are wrong. Learned again when the parting
+is known, they find it more precisely in small files."""
 _TRIAL = 1 << 16
 """Lines by which the best slip is chosen."""
 _BLOCK = 1 << 18
-"""Lines looked at together, to bound memory."""
+"""Lines that are compared together, to bound memory."""
 
 
 @dataclass(frozen=True)
 class Misalignment:
-    """A stretch of lines that do not belong together."""
+    """A range of lines that are not translations of each other."""
 
     line: int
-    """The first that is wrong, from 1."""
+    """The first wrong line, from 1."""
     last_line: int
-    """The last that is wrong."""
+    """The last wrong line."""
     slip: int
-    """How many lines further down in the source file (up, if negative) the right ones stand."""
+    """How many lines later (earlier, if negative) the right line of the source file is."""
 
 
 def find_misalignment(source: SideScan, target: SideScan) -> Misalignment | None:
-    """The most likely place where the files part, or None if they agree.
+    """The most likely misalignment of the files, or None if they agree.
 
-    Files of different line counts always part somewhere. A slip is named within a few dozen
-    lines, and found if it holds for some dozens; where lines have nothing to tell them apart,
-    nothing is found.
+    Files of different line counts are always misaligned somewhere. A slip is located within a few
+    dozen lines, and found if it lasts for some dozens. If lines have no traits that distinguish
+    them, nothing is found.
     """
     surplus = source.line_count - target.line_count
     shared = min(source.line_count, target.line_count)
     longer = max(source.line_count, target.line_count)
     if not shared:
         return Misalignment(1, longer, surplus) if surplus else None
+
+    # Different line counts: from one row on, the slip must be the surplus up to the end.
     if surplus:
         parting = 0
         scores = _learn(source, target, (0, surplus))
@@ -195,20 +207,25 @@ def find_misalignment(source: SideScan, target: SideScan) -> Misalignment | None
             parting = _parting(scores, surplus, shared)
             scores = Likeness.learn(source, target, surplus, parting)
         return Misalignment(parting + 1, longer, surplus)
+
+    # Equal line counts: a slip of one side and a later one of the other cancel, so that a range of
+    # lines in the middle is shifted.
     scores = _learn(source, target, range(-_LARGEST_SLIP, _LARGEST_SLIP + 1))
     for start in range(0, shared, _BLOCK):
         found = None
         earlier = _slipped_stretch(scores, start, min(shared, start + _BLOCK))
-        while earlier is not None:  # the longest is found first
+        while earlier is not None:  # the range with the largest gain need not be the first
             found = earlier
             earlier = _slipped_stretch(scores, start, found.line - 1)
+
         if found is not None:
             return found
+
     return None
 
 
 def _learn(source: SideScan, target: SideScan, slips: Iterable[int]) -> Likeness:
-    """Scores learned at the slip, of these, that makes the two sides most alike."""
+    """Scores learned at that one of ``slips`` at which both sides resemble each other most."""
     shared = min(source.line_count, target.line_count)
     sample = min(shared, _TRIAL)
     learned = {slip: Likeness.learn(source, target, slip) for slip in slips}
@@ -217,7 +234,8 @@ def _learn(source: SideScan, target: SideScan, slips: Iterable[int]) -> Likeness
 
 
 def _parting(scores: Likeness, surplus: int, shared: int) -> int:
-    """The row up to which lines agree as they stand and after which they agree slipped."""
+    """The row before which slip 0 scores higher, and from which on ``surplus`` does."""
+    # The sum of (score at 0 - score at surplus) over all rows before it is largest there.
     total = highest = 0.0
     parting = 0
     for start in range(0, shared, _BLOCK):
@@ -228,44 +246,55 @@ def _parting(scores: Likeness, surplus: int, shared: int) -> int:
         if totals[row] > highest:
             highest, parting = float(totals[row]), start + row + 1
         total = float(totals[-1])
+
     return parting
 
 
 def _slipped_stretch(scores: Likeness, start: int, stop: int) -> Misalignment | None:
-    """The stretch of rows ``start`` to ``stop`` that gains most by a slip, if any gains enough."""
+    """The range of rows from ``start`` to ``stop`` that gains most by a slip, if it is enough."""
     if start == stop:
         return None
+
     window = scores.window(start, stop, reach=_LARGEST_SLIP)
     in_place = window.of(0)
     slips = [slip for slip in range(-_LARGEST_SLIP, _LARGEST_SLIP + 1) if slip]
     height, first, last, slip = max(
         (*_largest_sum(window.of(slip) - in_place), slip) for slip in slips
     )
+
+    # Chance is measured on the right alignment, as far as it is known, against lines from half the
+    # file away, which are unrelated.
     in_place[first:last] = window.of(slip)[first:last]
     away = scores.source.line_count // 2 + _LARGEST_SLIP + 1
     if height == 0.0 or _evidence(height, scores.of(away, start, stop) - in_place) < _ALARM:
         return None
+
     return Misalignment(start + first + 1, start + last, slip)
 
 
 def _largest_sum(gain: Scores) -> tuple[float, int, int]:
-    """The stretch ``gain[first:last]`` with the largest sum, as (sum, first, last)."""
+    """The range ``gain[first:last]`` with the largest sum, as (sum, first, last).
+
+    This is the maximum subarray problem (Kadane's algorithm), with cumulative sums.
+    """
     totals = np.concatenate(([0.0], np.cumsum(gain, dtype=np.float64)))
     rises = totals - np.minimum.accumulate(totals)
+
     last = int(np.argmax(rises))
     first = int(np.argmin(totals[: last + 1]))
     return float(rises[last]), first, last
 
 
 def _evidence(height: float, walk: Scores) -> float:
-    """How much against chance a rise of ``height`` is in the gain of a slip, in nats.
+    """How improbable a rise of ``height`` in the summed gain of a slip is by chance, in nats.
 
-    The gain sums up like a random walk: downhill if the lines belong together. Such a walk with
-    mean -m and variance v climbs to h with a chance of about exp(-2 h m / v), so the height is
-    measured in units of v / 2m, with ln(number of lines) for as many tries. ``walk``, from the
-    lines where they belong to strangers, stands for it.
+    If the lines are aligned, the sum is a random walk that falls. Such a walk with mean -m and
+    variance v ever rises by h with a probability of about exp(-2 h m / v). So the height is
+    measured in units of v / 2m, less ln(number of lines) for as many places where a rise may
+    begin. The steps of such a walk are estimated from ``walk``, the gains of unrelated lines.
     """
     slope, variance = -float(walk.mean()), float(walk.var())
     if slope <= 0.0 or variance == 0.0:
-        return 0.0  # neighbors fit no better than strangers: the traits say nothing here
+        return 0.0  # aligned lines score no higher than unrelated ones: the traits tell nothing
+
     return 2 * height * slope / variance - float(np.log(len(walk)))

@@ -1,4 +1,10 @@
-"""What is wrong with a parallel corpus, before anything is trained on it."""
+"""Checks a parallel corpus before anything is trained on it.
+
+``examine`` gives a ``Diagnosis`` with a ``Finding`` for each kind of fault: faults of single lines
+(``pellucid.text.check.scan``), misalignment (``pellucid.text.check.alignment``), repeated pairs,
+copies, unusual length ratios, and overlap with test files. ``warn_of_faults`` is the short form
+that training runs.
+"""
 
 import contextlib
 import dataclasses
@@ -24,18 +30,19 @@ def overlapping_rows(training: Path, test: Path) -> npt.NDArray[np.int64]:
     """Rows of ``test``, from 0, whose text is a line of ``training``.
 
     The case and punctuation of ASCII and all spacing are ignored. Lines are compared by 64-bit
-    hashes; those of ``test`` alone are kept.
+    hashes; only the hashes of ``test`` are kept in memory.
 
     Raises InputMissingError if a file cannot be read, DataError if it is damaged gzip.
     """
     wanted = np.concatenate([np.empty(0, np.int64), *_hashes(test)])
     found = [block[np.isin(block, wanted)] for block in _hashes(training)]
     known = np.concatenate([np.empty(0, np.int64), *found])
-    known = known[known != hash(b"")]
+    known = known[known != hash(b"")]  # a blank line is in every file
     return np.flatnonzero(np.isin(wanted, known))
 
 
 def _hashes(path: Path) -> Iterator[npt.NDArray[np.int64]]:
+    """The hashes of a file's lines, a block at a time."""
     with contextlib.closing(iterate_blocks(path)) as blocks:
         for block in blocks:
             lines = block.translate(None, _IGNORED).lower().split(b"\n")
@@ -47,15 +54,17 @@ def _hashes(path: Path) -> Iterator[npt.NDArray[np.int64]]:
 _Hashes = npt.NDArray[np.int64]
 
 _TOGETHER = 1 << 20
-"""Hashes that are sorted together; of more, as many parts are made as are needed, each in a pass
-over all of them."""
+"""Hashes that are sorted together, to bound memory. With more there are several parts, each of
+which takes a pass over all hashes."""
 _MIXER = np.int64(0x2545F4914F6CDD1D)
 """Odd and irregular (the multiplier of xorshift64*): source and target hash must not cancel."""
 
 
 def repeated_pairs(source: _Hashes, target: _Hashes) -> RowSet:
-    """Rows whose two hashes stand together in an earlier row too."""
+    """Rows whose two hashes occur together in an earlier row."""
     count = len(source)
+
+    # The lowest bits of the mixed hash decide the part, so that equal pairs are in the same one.
     part_count = 1 << max(0, (count - 1).bit_length() - (_TOGETHER - 1).bit_length())
     found = RowSet()
     for part in range(part_count):
@@ -68,11 +77,13 @@ def repeated_pairs(source: _Hashes, target: _Hashes) -> RowSet:
             rows.append(here + start)
             hashes.append(mixed[here])
         found.add(np.concatenate(rows)[repeated_rows(np.concatenate(hashes))])
+
     return found
 
 
 def repeated_rows(hashes: _Hashes) -> npt.NDArray[np.int64]:
-    """Places, rising, of hashes that stand in an earlier place too."""
+    """Positions, in rising order, of hashes that also occur at an earlier position."""
+    # Stable, so that of equal hashes the first in the file comes first and is not counted.
     order = np.argsort(hashes, kind="stable")
     ordered = hashes[order]
     return np.sort(order[1:][ordered[1:] == ordered[:-1]])
@@ -88,16 +99,17 @@ _Rows = npt.NDArray[np.int64]
 _FIRST_LINES = 10
 _EXAMPLES = 3
 _LARGEST_RATIO = 4.0
-"""Times the corpus's usual ratio of lengths. Beyond are 2 of 29,000 pairs of Multi30k (their
-translation is "@@"), none of 164,000 of Tatoeba, 11 of 20,000 of Europarl (10 are misaligned)."""
+"""Times the corpus's median ratio of lengths. Larger ratios have 2 of 29,000 pairs of Multi30k
+(their translation is "@@"), none of 164,000 of Tatoeba, 11 of 20,000 of Europarl (10 are
+misaligned)."""
 _PADDING = 10
 """Characters added to both sides before their ratio is taken, so that "Go!" may be "Geh weg!"."""
 _MOST_COPIES = 0.5
-"""Share of copies from which on one file was probably given twice."""
+"""With a larger share of copies, one file was probably given twice."""
 _SHORT_FORM = 1_000_000
 """Pairs that are checked when training starts: about four seconds, less than tokenizing takes."""
 _BLOCK = 1 << 20
-"""Pairs compared together, to bound memory."""
+"""Pairs that are compared together, to bound memory."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,16 +118,16 @@ class Finding:
 
     kind: Kind
     rows: RowSet
-    """Their rows; of the test files for ``overlap``."""
+    """Their rows; for ``overlap`` rows of the test files."""
     source_count: int | None = None
-    """Source lines with it; None where the pair as a whole is at fault."""
+    """Source lines with the fault; None if it is a fault of the pair."""
     target_count: int | None = None
     examples: dict[int, tuple[str, str]] = dataclasses.field(default_factory=dict)
-    """Source and target by line number, from 1, of the first few."""
+    """Source and target of the first few pairs, by line number from 1."""
 
     @property
     def count(self) -> int:
-        """How many pairs have it on either side."""
+        """How many pairs have the fault on either side."""
         return len(self.rows)
 
     @property
@@ -127,34 +139,37 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True)
 class Diagnosis:
-    """All that was found in a corpus."""
+    """Everything that was found in a corpus."""
 
     source_lines: int
     target_lines: int
     misalignment: Misalignment | None
     findings: dict[Kind, Finding]
-    """One for each kind looked for, found or not."""
+    """One for each kind that was looked for, even if no pair has it."""
 
     @property
     def reasons(self) -> list[str]:
-        """Why training on it would fail or learn what is wrong; empty if it would not."""
+        """Why training on the corpus would fail or learn wrong pairs; empty if it would not."""
         said = []
         shared = min(self.source_lines, self.target_lines)
+
         if self.source_lines != self.target_lines:
             said.append(f"{self.source_lines} source lines but {self.target_lines} target lines")
         if self.misalignment is not None:
             said.append(f"the two sides part near line {self.misalignment.line}")
         if invalid := self.findings["invalid_utf8"].count:
             said.append(f"{invalid} lines are not UTF-8")
+
         usable = shared - self.findings["empty"].count
         if usable <= 0:
             said.append("no pair has text on both sides")
         elif self.findings["source_equals_target"].count > _MOST_COPIES * usable:
             said.append("source and target are the same text")
+
         return said
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, one entry for each kind of finding."""
+        """The diagnosis as plain values, one entry for each kind of finding."""
         found = self.misalignment
         entries: dict[str, Any] = {
             "lines": {"source": self.source_lines, "target": self.target_lines},
@@ -162,6 +177,7 @@ class Diagnosis:
             and {"line": found.line, "last_line": found.last_line, "slip": found.slip},
             "reasons": self.reasons,
         }
+
         for kind, finding in self.findings.items():
             entry: dict[str, Any] = {"count": finding.count, "first_lines": finding.first_lines}
             if finding.source_count is not None:
@@ -171,6 +187,7 @@ class Diagnosis:
                 for line, (source, target) in finding.examples.items()
             ]
             entries[kind] = entry
+
         return entries
 
 
@@ -181,13 +198,13 @@ def examine(
     test: tuple[Path, Path] | None = None,
     most_pairs: int | None = None,
 ) -> Diagnosis:
-    """Look at every pair of two files, or at the first ``most_pairs`` or so.
+    """Check every pair of two files, or the first ``most_pairs`` or so.
 
-    ``test`` files are searched for lines that stand in the training files too. The two sides
-    are read at the same time. Of more than a million pairs, what is known of each (28 bytes) lies
-    in the temporary folder, and memory is a bit for each pair and kind of fault. Lines are compared
-    by 64-bit hashes: with 10 million pairs, one corpus in 300,000 has a pair that is called a
-    duplicate wrongly.
+    ``test`` files are searched for lines that also occur in the training files. Both sides are
+    read at the same time. With more than a million pairs, 28 bytes for each are kept in the
+    temporary folder, and one bit for each pair and kind of fault in memory. Lines are compared by
+    64-bit hashes: of corpora of 10 million pairs, one in 300,000 has a pair that is wrongly called
+    a duplicate.
 
     Raises InputMissingError if a file cannot be read, DataError if it is damaged gzip, WriteError
     if the temporary folder is full.
@@ -195,11 +212,14 @@ def examine(
     with ThreadPoolExecutor(1) as beside:
         other = beside.submit(scan, target, most_pairs)
         sides = scan(source, most_pairs), other.result()
+
     if most_pairs is not None:
         fewest = min(most_pairs, *(side.line_count for side in sides))
         sides = sides[0].cut(fewest), sides[1].cut(fewest)
+
     findings = [_by_side(fault, *sides) for fault in LINE_FAULTS]
     findings += [_marks(*sides), *_pair_findings(*sides, findings[LINE_FAULTS.index("empty")])]
+
     shown = _with_examples(findings, source, target)
     if test is not None:
         overlap = [
@@ -207,6 +227,7 @@ def examine(
             for files in zip((source, target), test, strict=True)
         ]
         shown += _with_examples([_union("overlap", *overlap)], *test)
+
     return Diagnosis(
         sides[0].line_count,
         sides[1].line_count,
@@ -218,6 +239,7 @@ def examine(
 def warn_of_faults(source: Path, target: Path) -> None:
     """Log a warning for each kind of fault in the first million pairs of two training files."""
     diagnosis = examine(source, target, most_pairs=_SHORT_FORM)
+
     slipped = diagnosis.misalignment
     if slipped is not None:
         _log.warning(
@@ -228,6 +250,7 @@ def warn_of_faults(source: Path, target: Path) -> None:
             slipped.line,
             slipped.last_line,
         )
+
     for kind, finding in diagnosis.findings.items():
         if finding.count and kind not in _TOLD_ELSEWHERE:
             _log.warning(
@@ -242,7 +265,7 @@ def warn_of_faults(source: Path, target: Path) -> None:
 
 
 _TOLD_ELSEWHERE: tuple[Kind, ...] = ("empty", "too_long", "crlf", "byte_order_mark", "invalid_utf8")
-"""Counted when the corpus is tokenized, harmless, or an error there."""
+"""Faults that tokenizing counts itself, that are harmless, or that are an error there."""
 
 
 def _by_side(fault: LineFault, source: SideScan, target: SideScan) -> Finding:
@@ -259,19 +282,22 @@ def _marks(source: SideScan, target: SideScan) -> Finding:
 
 
 def _pair_findings(source: SideScan, target: SideScan, empty: Finding) -> list[Finding]:
-    """What can be said of pairs only; those with a blank side are left out."""
+    """The faults of pairs; pairs with a blank side are left out."""
     shared = min(source.line_count, target.line_count)
     usual = _usual_ratio(source, target, empty)
     copies, far, full_repeats = RowSet(), RowSet(), RowSet()
     repeats = repeated_pairs(source.hashes[:shared], target.hashes[:shared])
+
     for start in range(0, shared, _BLOCK):
         rows = np.arange(start, min(shared, start + _BLOCK))
         full = ~empty.rows.mask(start, start + len(rows))
         is_copy = source.hashes[rows] == target.hashes[rows]
         copies.add(rows[is_copy & full])
+
         is_far = np.abs(_log_ratio(source, target, rows) - usual) > np.log(_LARGEST_RATIO)
         far.add(rows[is_far & full])
         full_repeats.add(rows[repeats.mask(start, start + len(rows)) & full])
+
     return [
         Finding("duplicate", full_repeats),
         Finding("source_equals_target", copies),
@@ -286,7 +312,7 @@ def _log_ratio(source: SideScan, target: SideScan, rows: _Rows) -> npt.NDArray[n
 
 
 def _usual_ratio(source: SideScan, target: SideScan, empty: Finding) -> float:
-    """The median over all full pairs, or over a million of them spread over the corpus."""
+    """The median log ratio over all full pairs, or over a million spread over the corpus."""
     shared = min(source.line_count, target.line_count)
     every = -(-shared // _BLOCK) or 1
     full = [
@@ -298,10 +324,11 @@ def _usual_ratio(source: SideScan, target: SideScan, empty: Finding) -> float:
 
 
 def _with_examples(findings: Sequence[Finding], source: Path, target: Path) -> list[Finding]:
-    """The findings with the first few pairs of each, for which the files are read once more."""
+    """The findings with the text of the first few pairs, for which the files are read again."""
     shown = [finding.rows.first(_EXAMPLES).tolist() for finding in findings]
     wanted = {row for rows in shown for row in rows}
     sources, targets = fetch_lines(source, wanted), fetch_lines(target, wanted)
+
     return [
         dataclasses.replace(
             finding,

@@ -1,4 +1,4 @@
-"""Cleaned copies of a corpus, and a log of every line that was dropped."""
+"""Writes a cleaned copy of a corpus, and a log of every line that was dropped."""
 
 import contextlib
 import itertools
@@ -24,19 +24,19 @@ DROPPING: tuple[Kind, ...] = (
     "length_ratio",
     "too_long",
 )
-"""Kinds of fault that cost a pair its place; the others are mended in it or left."""
+"""Faults for which a pair is dropped; the others are repaired in the line or left."""
 _BLOCK = 1 << 16
-"""Pairs looked up together."""
+"""Pairs whose findings are looked up together."""
 
 
 @dataclass(frozen=True)
 class Repair:
-    """What was written."""
+    """The files that were written."""
 
     source: Path
     target: Path
     dropped: Path
-    """One JSON object a line: ``line`` (from 1), ``reasons``, ``source``, ``target``."""
+    """One JSON object per line: ``line`` (from 1), ``reasons``, ``source``, ``target``."""
     kept_count: int
     dropped_count: int
 
@@ -44,8 +44,8 @@ class Repair:
 def repair(diagnosis: Diagnosis, source: Path, target: Path, folder: Path) -> Repair:
     """Write the good pairs of both files, and the log of the others, into a new folder.
 
-    Line ends, byte order marks, NUL, control characters and odd separators are mended. A corpus
-    that is misaligned is refused: no one can tell from here which line is missing.
+    Line ends, byte order marks, NUL, control characters and unusual separators are repaired. A
+    misaligned corpus is refused, because it is not known which line is missing.
 
     Raises DataError, OutputExistsError if the folder holds anything, WriteError.
     """
@@ -56,6 +56,7 @@ def repair(diagnosis: Diagnosis, source: Path, target: Path, folder: Path) -> Re
         )
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OutputExistsError(f"{folder} already holds something", hint="name a new folder")
+
     names = [path.name.removesuffix(".gz") for path in (source, target)]
     if names[0] == names[1]:
         names = [f"source-{names[0]}", f"target-{names[1]}"]
@@ -71,6 +72,7 @@ def repair(diagnosis: Diagnosis, source: Path, target: Path, folder: Path) -> Re
         ):
             reasons = _reasons(diagnosis)
             for row, (source_line, target_line) in enumerate(zip(sources, targets, strict=True)):
+                # A line of nothing but marks is blank only now.
                 mended = without_marks(source_line), without_marks(target_line)
                 why = next(reasons) or ([] if all(map(bytes.strip, mended)) else ["empty"])
                 counts["dropped" if why else "kept"] += 1
@@ -79,6 +81,7 @@ def repair(diagnosis: Diagnosis, source: Path, target: Path, folder: Path) -> Re
                 else:
                     good_sources.write(mended[0] + b"\n")
                     good_targets.write(mended[1] + b"\n")
+
         if not counts["kept"]:
             raise DataError(f"no pair of {source} and {target} is good enough to keep")
 
@@ -93,7 +96,7 @@ def repair(diagnosis: Diagnosis, source: Path, target: Path, folder: Path) -> Re
 
 
 def _reasons(diagnosis: Diagnosis) -> Iterator[list[Kind]]:
-    """For one row after the other why it is dropped; an empty list where it is not."""
+    """For each row in order the reasons to drop it; an empty list if there are none."""
     for start in itertools.count(0, _BLOCK):
         masks = [diagnosis.findings[kind].rows.mask(start, start + _BLOCK) for kind in DROPPING]
         is_bad = np.logical_or.reduce(masks).tolist()

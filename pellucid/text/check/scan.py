@@ -1,6 +1,8 @@
-"""One side of a corpus in a few bytes a line: lengths, hashes, and what is wrong with it.
+"""Scans one side of a corpus: length, hash, traits and faults of each line.
 
-Works on blocks of bytes, never on single characters, so that millions of lines are seconds.
+NumPy works on whole blocks of bytes, never Python on single characters, so that millions of lines
+take seconds. ``scan`` gives a ``SideScan`` with a few bytes for each line; ``find_marks`` finds
+suspicious characters and ``without_marks`` removes them; ``Column`` holds one number for each line.
 """
 
 import contextlib
@@ -21,11 +23,11 @@ from pellucid.text.corpus.rows import RowSet
 Number = TypeVar("Number", np.int32, np.int64, np.uint16)
 
 _IN_MEMORY = 1 << 20
-"""Numbers; more than these lie in a file without a name, which is gone when it is closed."""
+"""Numbers; more are kept in a file without a name, which disappears when it is closed."""
 
 
 class Column(Generic[Number]):
-    """Numbers of one type that are added block by block and then read anywhere."""
+    """Numbers of one type that are appended in blocks and then read as one array."""
 
     def __init__(self, data_type: type[Number]) -> None:
         self._type: type[Number] = data_type
@@ -34,9 +36,10 @@ class Column(Generic[Number]):
         self._file: BinaryIO | None = None
 
     def append(self, numbers: npt.NDArray[Number]) -> None:
-        """Add some at the end. Raises WriteError if the temporary folder is full."""
+        """Append numbers. Raises WriteError if the temporary folder is full."""
         self._parts.append(numbers)
         self._count += len(numbers)
+
         if self._count > _IN_MEMORY:
             with write_errors(Path(tempfile.gettempdir())):
                 if self._file is None:
@@ -46,18 +49,19 @@ class Column(Generic[Number]):
             self._parts = []
 
     def read(self) -> npt.NDArray[Number]:
-        """All of them; nothing is added after that."""
+        """All numbers; none may be appended afterwards."""
         if self._file is None:
             return np.concatenate([np.empty(0, self._type), *self._parts])
+
         with write_errors(Path(tempfile.gettempdir())):
             self._file.flush()
         numbers: npt.NDArray[Number] = np.memmap(self._file, self._type, "r")
         return numbers
 
     def close(self) -> None:
-        """Let go of the file; what was read of it stays mapped."""
+        """Close the file; an array that was read from it stays valid, as it is mapped."""
         if self._file is not None:
-            with contextlib.suppress(OSError):  # said before, if the disk is full
+            with contextlib.suppress(OSError):  # a full disk has been reported by ``append``
                 self._file.close()
 
 
@@ -83,7 +87,7 @@ _NOTHING = re.compile(b"|".join((_PATTERNS["nul"], _PATTERNS["control"], rb"\xef
 
 
 def find_marks(text: bytes) -> dict[Mark, list[int]]:
-    """Where in ``text`` each kind stands, in bytes from 0; kinds that do not occur are absent."""
+    """The positions of each kind of mark in ``text``, in bytes; absent kinds are left out."""
     found: dict[Mark, list[int]] = {}
     for place in _suspicious_places(np.frombuffer(text, np.uint8)):
         match = _ANY.match(text, place)
@@ -94,36 +98,47 @@ def find_marks(text: bytes) -> dict[Mark, list[int]]:
 
 
 def without_marks(line: bytes) -> bytes:
-    """A line with spaces for the separators in it, and without NUL, controls and inner marks.
+    """A line with spaces for odd separators, without NUL, control characters and byte order marks.
 
-    What is unusual but may be meant stays: direction marks, private use, soft hyphens.
+    Unusual characters that may be intended stay: direction marks, private use, soft hyphens.
     """
     return _NOTHING.sub(b"", _SPACES.sub(b" ", line))
 
 
 def _suspicious_places(text: npt.NDArray[np.uint8]) -> list[int]:
-    """The places worth a look: tables read a megabyte in the time a pattern reads ten lines."""
+    """Positions where a mark may begin, for the regular expression to check.
+
+    Table lookups read a megabyte in the time that the expression takes for ten lines.
+    """
     leads = np.flatnonzero(_LEADS[text])
     following = np.append(text, (0, 0))  # the last character may be cut
     leads = leads[_SECONDS[_LEADS[text[leads]], following[leads + 1]]]
+
+    # Typographic quotes and dashes are frequent and share two bytes with the direction marks.
     is_quote = (text[leads] == 0xE2) & _QUOTES[following[leads + 2]]
     places: list[int] = leads[~is_quote].tolist()
     return places
 
 
 def _mark_tables() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
-    """A row number for each byte that may begin a mark, and in that row the bytes that follow."""
+    """For each byte that may begin a mark a row number, and in that row the bytes that may follow.
+
+    Row 0 is for bytes that begin no mark, row 1 for those that any byte may follow.
+    """
     leads = np.zeros(256, dtype=np.uint8)
     leads[[*range(0x20), 0x7F, 0xEE, 0xF3, 0xF4]] = 1
     leads[[ord("\t"), ord("\n")]] = 0
+
     seconds = np.zeros((6, 256), dtype=np.bool_)
     seconds[1] = True
+
     following = {
         0xC2: [*range(0x80, 0xA0), 0xAD],
         0xC3: [0x82, 0x83, 0xA2],
         0xE2: [0x80, 0x81],
         0xEF: [*range(0x80, 0xA4), 0xBB, 0xBF],
     }
+
     for row, (lead, bytes_) in enumerate(following.items(), start=2):
         leads[lead] = row
         seconds[row, bytes_] = True
@@ -143,21 +158,25 @@ TRAITS: dict[str, tuple[int, int]] = {
     "signs": (11, 3),
     "commas": (14, 2),
 }
-"""What a translation shares with its source: first bit and bits of each, in ``SideScan.traits``."""
+"""Traits that a translation shares with its source, as (first bit, number of bits) in
+``SideScan.traits``."""
 LONGEST_LINE = 1000
 """Characters: ten times a usual sentence, and about as many as 256 tokens, the default of
-``data.max_length``, can hold."""
+``data.max_length``, can represent."""
 
 _Rows = npt.NDArray[np.int64]
 _Bytes = npt.NDArray[np.uint8]
 _NEWLINE = ord("\n")
 _FIELD = 12
-"""Bits of a count in ``_COUNTED``; a line of over 4,000 commas may blur its other counts."""
+"""Bits of a count in ``_COUNTED``; in a line of over 4,000 commas they run into the next count."""
 _DIGITS, _COMMAS, _CAPITALS, _SIGNS = (np.uint64(place * _FIELD) for place in (3, 0, 1, 2))
 
 
 def _counting_table() -> npt.NDArray[np.uint64]:
-    """What each byte adds to the four counts of its line."""
+    """What each byte adds to the four counts of its line, packed into one number.
+
+    Digits add their value plus one: equal numbers on both sides give equal sums.
+    """
     table = np.zeros(256, dtype=np.uint64)
     table[ord("0") : ord("9") + 1] = np.arange(1, 11, dtype=np.uint64) << _DIGITS
     table[ord(",")] = np.uint64(1) << _COMMAS
@@ -167,7 +186,7 @@ def _counting_table() -> npt.NDArray[np.uint64]:
 
 
 def _end_table() -> npt.NDArray[np.uint16]:
-    """What a line ends in: nothing of note, one of a few signs, a digit."""
+    """A code for the last byte of a line: 0, or one of a few signs, or a digit."""
     table = np.zeros(256, dtype=np.uint16)
     for code, sign in enumerate(b".?!:\"',)", start=1):
         table[sign] = code
@@ -176,7 +195,7 @@ def _end_table() -> npt.NDArray[np.uint16]:
 
 
 def _blank_table() -> npt.NDArray[np.bool_]:
-    """Which bytes a line of nothing but Unicode white space can begin with."""
+    """The bytes with which a line of only Unicode white space can begin."""
     table = np.zeros(256, dtype=np.bool_)
     table[list(range(0x09, 0x0E)) + list(range(0x1C, 0x21)) + [0xC2, 0xE1, 0xE2, 0xE3]] = True
     return table
@@ -188,13 +207,13 @@ _COUNTED, _ENDS = _counting_table(), _end_table()
 
 @dataclass(frozen=True)
 class SideScan:
-    """What is known of each line of a file."""
+    """The results of a scan, for each line of a file."""
 
     path: Path
     lengths: npt.NDArray[np.int32]
-    """Characters of each line, its end left out."""
+    """Characters of each line without its end."""
     hashes: npt.NDArray[np.int64]
-    """One of each line's bytes: equal, within this process, if the lines are."""
+    """Hash of each line's bytes, comparable within this process only."""
     traits: npt.NDArray[np.uint16]
     """See ``TRAITS``."""
     faults: dict[LineFault, RowSet]
@@ -207,7 +226,7 @@ class SideScan:
         return len(self.lengths)
 
     def cut(self, line_count: int) -> "SideScan":
-        """The first ``line_count`` lines alone."""
+        """The scan of the first ``line_count`` lines."""
         return SideScan(
             self.path,
             self.lengths[:line_count],
@@ -219,7 +238,7 @@ class SideScan:
 
 
 def scan(path: Path, most_lines: int | None = None) -> SideScan:
-    """Look at every line of a file (``.gz`` is unpacked), or at the first ``most_lines`` or so.
+    """Scan every line of a file (``.gz`` is unpacked), or the first ``most_lines`` or so.
 
     Raises InputMissingError if it cannot be read, DataError if it is damaged gzip, WriteError if
     the file is long and the temporary folder full.
@@ -228,13 +247,16 @@ def scan(path: Path, most_lines: int | None = None) -> SideScan:
     faults: dict[LineFault, RowSet] = {fault: RowSet() for fault in LINE_FAULTS}
     row = 0
     has_mark = False
+
     with contextlib.ExitStack() as opened:
         for column in (lengths, hashes, traits):
             opened.callback(column.close)
+
         blocks = opened.enter_context(contextlib.closing(iterate_blocks(path)))
         for block in blocks:
             if row == 0 and block.startswith(BYTE_ORDER_MARK):
                 has_mark = True
+
             part = _scan_block(block.removeprefix(BYTE_ORDER_MARK) if row == 0 else block)
             for fault, rows in part.faults.items():
                 faults[fault].add(rows + row)
@@ -244,12 +266,13 @@ def scan(path: Path, most_lines: int | None = None) -> SideScan:
             row += len(part.lengths)
             if most_lines is not None and row >= most_lines:
                 break
+
         return SideScan(path, lengths.read(), hashes.read(), traits.read(), faults, has_mark)
 
 
 @dataclass(frozen=True)
 class _BlockScan:
-    """As ``SideScan``, of some lines, whose rows are counted from the first of them."""
+    """Like ``SideScan``, for the lines of one block; rows are counted from its first line."""
 
     lengths: npt.NDArray[np.int32]
     hashes: npt.NDArray[np.int64]
@@ -261,30 +284,37 @@ def _scan_block(block: bytes) -> _BlockScan:
     text = block if block.endswith(b"\n") else block + b"\n"
     bytes_ = np.frombuffer(text, np.uint8)
     faults: dict[LineFault, _Rows] = {}
+
+    # Windows line ends are found first and then replaced, so that a carriage return that is left
+    # is a fault inside a line.
     faults["crlf"] = np.empty(0, np.int64)
     if b"\r\n" in text:
         ends = np.flatnonzero(bytes_ == _NEWLINE)
         faults["crlf"] = np.flatnonzero(bytes_[np.maximum(ends - 1, 0)] == ord("\r"))
         text = text.replace(b"\r\n", b"\n")
         bytes_ = np.frombuffer(text, np.uint8)
+
     ends = np.flatnonzero(bytes_ == _NEWLINE)
     starts = np.concatenate((np.zeros(1, np.int64), ends[:-1] + 1))
     lines = text.split(b"\n")
     lines.pop()
     lengths = _character_counts(bytes_, starts)
+
     marks = find_marks(text)
     for mark in MARKS:
         places = np.asarray(marks.get(mark, ()), dtype=np.int64)
-        faults[mark] = np.unique(np.searchsorted(ends, places))
+        faults[mark] = np.unique(np.searchsorted(ends, places))  # position to row
+
     faults["invalid_utf8"] = _invalid_rows(text, lines)
     faults["empty"] = _blank_rows(lines, bytes_[starts])
     faults["too_long"] = np.flatnonzero(lengths > LONGEST_LINE)
+
     hashes = np.fromiter(map(hash, lines), np.int64, len(lines))
     return _BlockScan(lengths, hashes, _traits(bytes_, starts, ends), faults)
 
 
 def _character_counts(text: _Bytes, starts: _Rows) -> npt.NDArray[np.int32]:
-    begins_character = (text & 0xC0) != 0x80
+    begins_character = (text & 0xC0) != 0x80  # all but UTF-8's continuation bytes
     counts = np.add.reduceat(begins_character.view(np.uint8), starts, dtype=np.int32)
     return np.subtract(counts, 1, dtype=np.int32)  # the line's end
 
@@ -295,6 +325,8 @@ def _traits(text: _Bytes, starts: _Rows, ends: _Rows) -> npt.NDArray[np.uint16]:
         shift: (counts >> shift & np.uint64((1 << _FIELD) - 1)).astype(np.uint16)
         for shift in (_COMMAS, _CAPITALS, _SIGNS)
     }
+
+    # The sum of digits modulo 15, so that it fits into four bits; 0 means that there are none.
     digits = counts >> _DIGITS
     values = {
         "digits": np.where(digits > 0, digits % np.uint64(15) + np.uint64(1), np.uint64(0)),
@@ -303,6 +335,7 @@ def _traits(text: _Bytes, starts: _Rows, ends: _Rows) -> npt.NDArray[np.uint16]:
         "signs": count[_SIGNS],
         "commas": count[_COMMAS],
     }
+
     packed = np.zeros(len(starts), dtype=np.uint16)
     for name, (first_bit, bits) in TRAITS.items():
         packed |= np.minimum(values[name], (1 << bits) - 1).astype(np.uint16) << first_bit
@@ -310,7 +343,7 @@ def _traits(text: _Bytes, starts: _Rows, ends: _Rows) -> npt.NDArray[np.uint16]:
 
 
 def _blank_rows(lines: Sequence[bytes], first_bytes: _Bytes) -> _Rows:
-    """Lines that ``str.strip`` leaves nothing of; those that begin otherwise need no look."""
+    """Lines of white space only, as ``str.strip`` has it; most are excluded by their first byte."""
     rows = np.flatnonzero(_MAY_BE_BLANK[first_bytes]).tolist()
     blank = [row for row in rows if not lines[row].decode("utf-8", "replace").strip()]
     return np.array(blank, dtype=np.int64)
@@ -319,6 +352,7 @@ def _blank_rows(lines: Sequence[bytes], first_bytes: _Bytes) -> _Rows:
 def _invalid_rows(text: bytes, lines: Sequence[bytes]) -> _Rows:
     if _is_utf8(text):
         return np.empty(0, np.int64)
+
     invalid = [row for row, line in enumerate(lines) if not _is_utf8(line)]
     return np.array(invalid, dtype=np.int64)
 

@@ -1,6 +1,7 @@
-"""Pairs of files in chunks of whole lines, as bytes: what one process tokenizes at a time.
+"""Chunks of whole lines of a corpus, as bytes, and their tokenization.
 
-A chunk and what becomes of it travel between processes as a line of JSON and plain arrays.
+A chunk is what one process tokenizes at a time. Chunks and their ids are sent between processes as
+a line of JSON and plain arrays.
 """
 
 import itertools
@@ -32,7 +33,7 @@ CHUNK = 1 << 19
 """Bytes of source text in a chunk, some thousands of pairs."""
 
 _LONGEST_TEXT = 1 << 20
-"""Characters; a longer side counts as too long, and is not cut into tokens."""
+"""Characters; a longer side counts as too long without being tokenized."""
 
 _Layout = Literal["plain", "tsv", "jsonl", "text"]
 
@@ -51,7 +52,7 @@ class Chunk:
     target: bytes
 
     def to_message(self) -> tuple[bytes, ...]:
-        """As ``from_message`` takes it."""
+        """The parts of a message for ``from_message``."""
         head = [self.part, self.layout, self.names, self.first]
         return json.dumps(head).encode(), self.source, self.target
 
@@ -62,7 +63,7 @@ class Chunk:
         return cls(part, layout, (source_name, target_name), first, message[1], message[2])
 
     def pairs(self) -> list[tuple[str, str]]:
-        """The pairs, blank ones too. Raises DataError for lines that are none."""
+        """The pairs, blank ones too. Raises DataError for lines that are not pairs."""
         lines = decode_block(self.source, self.names[0], self.first)
         match self.layout:
             case "plain":
@@ -76,6 +77,7 @@ class Chunk:
                 parse = parse_jsonl
             case _:
                 assert_never(self.layout)
+
         return [parse(line, self.names[0], number) for number, line in enumerate(lines, self.first)]
 
 
@@ -92,15 +94,17 @@ class TokenizedChunk:
     """Ids and lengths of each side."""
 
     def to_message(self) -> tuple[bytes, ...]:
-        """As ``from_message`` takes it."""
+        """The parts of a message for ``from_message``."""
         head = [self.part, self.empty, len(self.is_kept)]
         arrays = (array.tobytes() for side in self.sides for array in side)
         return json.dumps(head).encode(), np.packbits(self.is_kept).tobytes(), *arrays
 
     @classmethod
     def from_message(cls, message: list[bytes], layout: StoreLayout) -> "TokenizedChunk":
-        """What another process made of a chunk."""
+        """A tokenized chunk that another process sent."""
         part, empty, count = json.loads(message[0])
+
+        # Views of the message's bytes, without a copy.
         bits = np.frombuffer(message[1], np.uint8)
         source, target = (
             (np.frombuffer(ids, id_type), np.frombuffer(lengths, layout.length_type))
@@ -114,11 +118,15 @@ class TokenizedChunk:
 
 
 def read_chunks(files: PairFiles) -> Iterator[Chunk]:
-    """All lines of all files, in order. Raises as ``iterate_pairs`` does, save for their text."""
+    """All lines of all files, in order.
+
+    Raises as ``iterate_pairs`` does, but does not check the text, which tokenizing does.
+    """
     for part, source in enumerate(files.sources):
         layout = _layout(files, source)
         target = files.targets[part] if layout == "plain" else source
         is_empty = True
+
         with open_lines(source) as source_file:
             if layout == "plain":
                 with open_lines(target) as target_file:
@@ -130,6 +138,7 @@ def read_chunks(files: PairFiles) -> Iterator[Chunk]:
                 for first, lines in _numbered(raw_lines(source_file, str(source))):
                     is_empty = False
                     yield Chunk(part, layout, (str(source), ""), first, b"".join(lines), b"")
+
         if is_empty:
             raise DataError(f"{source} is empty", hint="a corpus needs at least one sentence pair")
 
@@ -137,30 +146,37 @@ def read_chunks(files: PairFiles) -> Iterator[Chunk]:
 def tokenize_chunk(
     chunk: Chunk, tokenizers: tuple[Tokenizer, Tokenizer], layout: StoreLayout, max_length: int
 ) -> TokenizedChunk:
-    """The ids of every pair of a chunk that has text, and few enough tokens, on both sides.
+    """The ids of every pair of a chunk with text, and at most ``max_length`` tokens, on both sides.
 
-    Raises DataError if a line is no pair or not UTF-8.
+    Raises DataError if a line is not a pair or not UTF-8.
     """
     pairs = chunk.pairs()
     is_kept = np.array([not is_blank_pair(*pair) for pair in pairs], dtype=np.bool_)
     empty = len(pairs) - int(is_kept.sum())
     full = list(itertools.compress(pairs, is_kept.tolist())) if empty else pairs
+
+    # Very long texts become empty ones, which are dropped below: tokenizing megabytes takes fifty
+    # times their memory.
     is_short = np.array([max(map(len, pair)) <= _LONGEST_TEXT for pair in full], dtype=np.bool_)
-    if not is_short.all():  # counting the tokens of megabytes takes fifty times the memory
+    if not is_short.all():
         full = [pair if short else ("", "") for pair, short in zip(full, is_short, strict=True)]
+
     rows = [
         tokenizer.encode_batch([pair[side] for pair in full])
         for side, tokenizer in enumerate(tokenizers)
     ]
+
     lengths = [np.fromiter(map(len, side), np.int64, len(side)) for side in rows]
     fits = (np.minimum(*lengths) > 0) & (np.maximum(*lengths) <= max_length)
-    is_kept[is_kept] = fits
+    is_kept[is_kept] = fits  # over all pairs, not only those that are not blank
+
     sides = []
     for side, id_type in zip(range(2), (layout.source_type, layout.target_type), strict=True):
         kept = itertools.chain.from_iterable(itertools.compress(rows[side], fits.tolist()))
         counts = lengths[side][fits]
         ids: Ids = np.fromiter(kept, id_type, int(counts.sum()))
         sides.append((ids, counts.astype(layout.length_type)))
+
     return TokenizedChunk(chunk.part, empty, is_kept, (sides[0], sides[1]))
 
 
@@ -174,6 +190,7 @@ def _layout(files: PairFiles, source: Path) -> _Layout:
 def _beside(
     part: int, paths: tuple[Path, Path], source_file: BinaryIO, target_file: BinaryIO
 ) -> Iterator[Chunk]:
+    """Chunks of two parallel files, each with the same lines of both."""
     names = str(paths[0]), str(paths[1])
     partner_lines = raw_lines(target_file, names[1])
     for first, lines in _numbered(raw_lines(source_file, names[0])):
@@ -181,19 +198,22 @@ def _beside(
         if len(partners) != len(lines):
             raise count_mismatch(*paths)
         yield Chunk(part, "plain", names, first, b"".join(lines), b"".join(partners))
+
     if next(partner_lines, None) is not None:
         raise count_mismatch(*paths)
 
 
 def _numbered(lines: Iterator[bytes]) -> Iterator[tuple[int, list[bytes]]]:
-    """Lines of about ``CHUNK`` bytes together, and the number of the first, from 1."""
+    """Groups of lines of about ``CHUNK`` bytes, each with the number of its first line, from 1."""
     first, size = 1, 0
     chunk: list[bytes] = []
+
     for line in lines:
         chunk.append(line)
         size += len(line)
         if size >= CHUNK:
             yield first, chunk
             first, size, chunk = first + len(chunk), 0, []
+
     if chunk:
         yield first, chunk

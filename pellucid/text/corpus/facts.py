@@ -1,8 +1,8 @@
-"""What a parallel corpus looks like: how much text there is, of what kind, and how sides relate.
+"""Statistics of a parallel corpus: the amount and kind of text, and how both sides are related.
 
-Everything is counted on at most some ten thousand pairs, spread evenly over the corpus, so that a
-large corpus costs little more than reading it once. From these facts a training run chooses its
-settings (``pellucid.training.recipe``); nothing here knows of models.
+Everything is counted on at most 100,000 pairs, spread evenly over the corpus, so that a large
+corpus takes little more than reading it once. ``pellucid.training.recipe`` chooses settings from
+these facts; nothing here depends on models.
 """
 
 from collections import Counter
@@ -13,14 +13,14 @@ from pellucid.core.errors import DataError
 from pellucid.text.corpus.pairs import is_blank_pair
 
 SAMPLED_PAIRS = 50_000
-"""At most twice as many pairs are looked at: enough for rates of a tenth of a percent."""
+"""At most twice as many pairs are counted: enough for rates of a tenth of a percent."""
 _HELD_OUT = 10
-"""Every tenth line is new text; its words are looked for in the other nine tenths."""
+"""Every tenth line counts as new text; its words are looked for in the other nine tenths."""
 
 
 @dataclass(frozen=True)
 class SideFacts:
-    """One language of a corpus. A word is what stands between white space."""
+    """One language of a corpus. Words are separated by white space."""
 
     words: float
     """Words in a line, on average."""
@@ -29,7 +29,7 @@ class SideFacts:
     different_words: int
     """Different words in the sample."""
     new_words: float
-    """Share of the words of every tenth line that the other lines do not hold: 0.01 to 0.06 for
+    """Share of the words of every tenth line that do not occur in the other lines: 0.01 to 0.06 for
     some ten thousand sentences of a natural language, 0 for a formal one."""
     different_characters: int
     """Different characters in the sample, without white space."""
@@ -67,18 +67,19 @@ class PairSample:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it holds every pair of the corpus."""
+        """Whether it contains every pair of the corpus."""
         return len(self.sources) == self.total
 
 
 def sample_pairs(pairs: Iterable[tuple[str, str]], most: int = SAMPLED_PAIRS) -> PairSample:
     """Every pair, or every second, fourth, eighth ... so that fewer than ``2 * most`` are kept.
 
-    The same pairs give the same sample, whatever their number; blank pairs do not count.
-    Raises DataError if there is no other, and whatever ``pairs`` raises.
+    The sample is not random: the same pairs give the same sample. Blank pairs do not count.
+    Raises DataError if there are no others, and whatever ``pairs`` raises.
     """
     kept: list[tuple[str, str]] = []
     stride, total = 1, 0
+
     for pair in pairs:
         if is_blank_pair(*pair):
             continue
@@ -87,6 +88,7 @@ def sample_pairs(pairs: Iterable[tuple[str, str]], most: int = SAMPLED_PAIRS) ->
             if len(kept) == 2 * most:  # keep the even ones, and half as many from here on
                 kept, stride = kept[::2], 2 * stride
         total += 1
+
     if not kept:
         raise DataError("the corpus must hold a pair with text on both sides, got none")
     return PairSample(total, [source for source, _ in kept], [target for _, target in kept])
@@ -95,10 +97,13 @@ def sample_pairs(pairs: Iterable[tuple[str, str]], most: int = SAMPLED_PAIRS) ->
 def corpus_facts(sample: PairSample) -> CorpusFacts:
     """The facts of the corpus that ``sample`` was drawn from."""
     source_letters, target_letters = _letters(sample.sources), _letters(sample.targets)
+
+    # How often each source occurs, and with how many different targets.
     times = Counter(sample.sources)
     different = Counter(
         source for source, _ in set(zip(sample.sources, sample.targets, strict=True))
     )
+
     return CorpusFacts(
         pairs=sample.total,
         source=_side_facts(sample.sources, source_letters),
@@ -127,7 +132,7 @@ def _side_facts(lines: Sequence[str], letters: Counter[str]) -> SideFacts:
 
 
 def _new_words(split: Sequence[Sequence[str]]) -> float:
-    """Share of the words in every tenth line that no other line holds."""
+    """Share of the words in every tenth line that occur in none of the other nine tenths."""
     known = {word for row, words in enumerate(split) if row % _HELD_OUT for word in words}
     unseen = [word for words in split[::_HELD_OUT] for word in words]
     return sum(word not in known for word in unseen) / max(1, len(unseen))

@@ -22,9 +22,9 @@ _LONGEST_LINE = 1 << 24
 """Bytes. A line is a sentence or a paragraph; a file without line ends would fill the memory."""
 _BOMB_FROM = 1 << 24
 _MOST_EXPANSION = 200
-"""Gzip makes text 3 to 10 times smaller and never more than 1,032 times. What unpacks to more than
-``_BOMB_FROM`` bytes and to 200 times its size holds no sentences."""
-_LOOK_EVERY = 4096  # lines; asking a file where it stands takes longer than reading a line
+"""Gzip makes text 3 to 10 times smaller, and anything at most 1,032 times. A file that unpacks to
+more than ``_BOMB_FROM`` bytes and 200 times its size does not contain sentences."""
+_LOOK_EVERY = 4096  # lines; file.tell() takes longer than reading a line
 _UTF_16 = "convert the file, for example: iconv -f UTF-16 -t UTF-8"
 _FOREIGN: dict[bytes, tuple[str, str]] = {
     b"PK\x03\x04": ("a zip archive, such as .docx, .odt and .xlsx are", "save it as plain text"),
@@ -36,7 +36,7 @@ _FOREIGN: dict[bytes, tuple[str, str]] = {
     b"\xfd7zXZ\x00": ("packed by xz", "unpack it first: xz -d"),
     b"BZh": ("packed by bzip2", "unpack it first: bzip2 -d"),
 }
-"""What text files are often mistaken for, by their first bytes."""
+"""Formats that are often given instead of text, by their first bytes."""
 _MOST_NULS = 3
 """UTF-16 without a mark is valid UTF-8 in which every second byte is a NUL, not every third."""
 _LONGEST_SIGN = max(map(len, _FOREIGN))
@@ -51,12 +51,12 @@ def iterate_lines(source: Path | BinaryIO, name: str = "<stdin>") -> Generator[s
     """The lines of a UTF-8 file or binary stream, one at a time, without their ends.
 
     A carriage return before ``\\n`` belongs to the line's end; a byte order mark at the start
-    of the file is dropped; a last line without ``\\n`` counts. ``name`` is what to call a stream.
-    Who stops early calls ``close()``, as on a file.
+    of the file is dropped; a last line without ``\\n`` counts. ``name`` is the name of a stream in
+    messages. A caller that stops early must call ``close()``, as on a file.
 
     Raises InputMissingError if it cannot be read, DataError naming file, line and byte where it
-    is not UTF-8 or a line has more than 16 MiB, or naming the file if it is damaged gzip or a
-    format that is no text.
+    is not UTF-8 or a line has more than 16 MiB, or naming the file if it is damaged gzip or not
+    text.
     """
     if not isinstance(source, Path):
         yield from decode_lines(source, name)
@@ -86,6 +86,8 @@ def open_lines(source: Path) -> Iterator[BinaryIO]:
 def _open(path: Path) -> BinaryIO:
     if path.suffix == _GZIP_SUFFIX:
         return gzip.open(path, "rb")  # type: ignore[return-value]  # a BinaryIO in all but name
+
+    # A pipe cannot be rewound, so only what is seekable is checked.
     file = path.open("rb")
     try:
         if file.seekable():
@@ -102,19 +104,20 @@ def _open(path: Path) -> BinaryIO:
 
 
 def _refuse_foreign(begin: bytes, name: str) -> None:
-    """Raise DataError for the first bytes of a format that is no text in UTF-8."""
+    """Raise DataError for the first bytes of a format that is not text in UTF-8."""
     for sign, (what, hint) in _FOREIGN.items():
         if begin.startswith(sign):
             raise DataError(f"{name} must be plain text in UTF-8, is {what}", hint=hint)
 
 
 def raw_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[bytes]:
-    """The lines of a binary stream with their ends, numbered from ``first``.
+    """The lines of a binary stream with their ends; the first has the number ``first``.
 
     Raises DataError naming a line of more than 16 MiB, or a file that unpacks to far more than any
     text.
     """
     number = first
+    # One byte beyond the limit, to tell a line of exactly that length from a longer one.
     while raw := file.readline(_LONGEST_LINE + 1):
         if len(raw) > _LONGEST_LINE:
             raise DataError(
@@ -123,6 +126,7 @@ def raw_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[bytes]:
             )
         if number % _LOOK_EVERY == 0 and isinstance(file, gzip.GzipFile):
             _refuse_bomb(file, name)
+
         yield raw
         number += 1
 
@@ -138,26 +142,36 @@ def _refuse_bomb(file: gzip.GzipFile, name: str) -> None:
 
 
 def decode_block(block: bytes, name: str, first: int) -> list[str]:
-    """The lines of whole lines of UTF-8, numbered from ``first``. Raises as ``iterate_lines``."""
+    """The lines of a block of whole lines in UTF-8; the first has the number ``first``.
+
+    Gives what ``decode_lines`` gives, faster, and raises as ``iterate_lines`` does.
+    """
     if first == 1 and block[:_LONGEST_SIGN].count(0):
         return list(decode_lines(io.BytesIO(block), name, first))  # perhaps UTF-16
     try:
         text = (block.removeprefix(BYTE_ORDER_MARK) if first == 1 else block).decode("utf-8")
     except UnicodeDecodeError:
         return list(decode_lines(io.BytesIO(block), name, first))  # raises, and says where
+
     lines = text.split("\n")
     if not lines[-1] and block.endswith(b"\n"):
         lines.pop()
         ended = len(lines)
     else:
         ended = len(lines) - 1  # the last line has no end
+
+    # A carriage return is part of a line's end only where a line feed follows it.
     if "\r" in text:
         lines[:ended] = [line.removesuffix("\r") for line in lines[:ended]]
+
     return lines
 
 
 def decode_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[str]:
-    """The lines of a binary stream, numbered from ``first``. Raises as ``iterate_lines``."""
+    """The lines of a binary stream; the first has the number ``first``.
+
+    Raises as ``iterate_lines`` does.
+    """
     for number, raw in enumerate(raw_lines(file, name, first), start=first):
         line = raw
         if number == 1:
@@ -180,13 +194,13 @@ def decode_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[str]:
 
 
 _BLOCK_BYTES = 1 << 20
-"""Bytes read at a time: the arrays made of them stay in the processor's cache."""
+"""Bytes read at a time, few enough that arrays made of them stay in the processor's cache."""
 
 
 def iterate_blocks(path: Path) -> Generator[bytes, None, None]:
-    """The bytes of a file (``.gz`` is unpacked), cut after a line's end only.
+    """The bytes of a file (``.gz`` is unpacked) in blocks that end with a line's end.
 
-    The last block may lack its line's end. Who stops early calls ``close()``, as on a file.
+    The last block may lack it. A caller that stops early must call ``close()``, as on a file.
     Raises as ``open_lines`` does.
     """
     with open_lines(path) as file:
@@ -197,7 +211,8 @@ def iterate_blocks(path: Path) -> Generator[bytes, None, None]:
 def iterate_raw_lines(path: Path) -> Generator[bytes, None, None]:
     """The lines of a file as bytes, valid UTF-8 or not, without their ends or the first mark.
 
-    Who stops early calls ``close()``, as on a file. Raises as ``iterate_blocks`` does.
+    A caller that stops early must call ``close()``, as on a file. Raises as ``iterate_blocks``
+    does.
     """
     is_first = True
     with contextlib.closing(iterate_blocks(path)) as blocks:
@@ -212,7 +227,8 @@ def fetch_lines(path: Path, rows: Iterable[int]) -> dict[int, bytes]:
     """The lines at these rows, from 0. Raises as ``iterate_blocks`` does."""
     wanted = sorted(set(rows))
     found: dict[int, bytes] = {}
-    first = 0
+    first = 0  # row of the block's first line
+
     with contextlib.closing(iterate_blocks(path)) as blocks:
         for block in blocks:
             if len(found) == len(wanted):
@@ -223,6 +239,7 @@ def fetch_lines(path: Path, rows: Iterable[int]) -> dict[int, bytes]:
                 lines = _lines_of(block.removeprefix(BYTE_ORDER_MARK) if first == 0 else block)
                 found |= {row: lines[row - first] for row in here}
             first += count
+
     return found
 
 

@@ -16,16 +16,16 @@ from pellucid.text.corpus.lines import iterate_lines
 from pellucid.text.tokenizers.interface import check_text
 
 _HEADERS = ({"source", "target"}, {"src", "tgt"}, {"src", "trg"})
-"""Names of both columns, as some tools write them in the first line."""
+"""Names of both columns, which some tools write in the first line."""
 
 Pairs = Generator[tuple[str, str], None, None]
 
 
 @dataclass(frozen=True)
 class PairFiles:
-    """Files that belong together; ``targets`` is empty where each source file holds both sides.
+    """The files of a corpus; ``targets`` is empty if each source file contains both sides.
 
-    With ``is_text`` they are plain text, and each line is its own partner.
+    With ``is_text`` they are plain text, and each line is both source and target.
     """
 
     sources: tuple[Path, ...]
@@ -64,34 +64,38 @@ def validation_files(config: DataConfig) -> PairFiles:
 
 
 def read_pairs(files: PairFiles) -> TextPairs:
-    """All pairs without the blank ones, which are counted. Raises as ``iterate_pairs`` does."""
+    """All pairs but the blank ones, which are counted. Raises as ``iterate_pairs`` does."""
     sources: list[str] = []
     targets: list[str] = []
     empty = 0
+
     for source, target in iterate_pairs(files):
         if is_blank_pair(source, target):
             empty += 1
         else:
             sources.append(source)
             targets.append(target)
+
     return TextPairs(sources, targets, empty)
 
 
 def iterate_pairs(files: PairFiles) -> Pairs:
     """All pairs of all files in order, blank ones too, one at a time.
 
-    Who stops early calls ``close()``, as on a file.
+    A caller that stops early must call ``close()``, as on a file.
 
-    Raises InputMissingError for a file that cannot be read, and DataError for one that is
-    empty, is not UTF-8, has a line that is no pair, or has not as many lines as its partner.
+    Raises InputMissingError for a file that cannot be read, and DataError for one that is empty,
+    is not UTF-8, has a line that is not a pair, or has another number of lines than its partner.
     """
     for source, target in itertools.zip_longest(files.sources, files.targets):
         pairs = _iterate_file(files, source, target)
         is_empty = True
+
         with contextlib.closing(pairs):
             for pair in pairs:
                 is_empty = False
                 yield pair
+
         if is_empty:
             raise DataError(f"{source} is empty", hint="a corpus needs at least one sentence pair")
 
@@ -112,7 +116,7 @@ def _iterate_file(files: PairFiles, source: Path, target: Path | None) -> Pairs:
 
 
 def is_blank_pair(source: str, target: str) -> bool:
-    """True if nothing can be learned from it: a side is empty or white space."""
+    """True if a side is empty or white space, so that nothing can be learned from the pair."""
     return not source.strip() or not target.strip()
 
 
@@ -130,6 +134,7 @@ def _iterate_plain(source: Path, target: Path) -> Pairs:
             if target_line is None:
                 raise count_mismatch(source, target)
             yield source_line, target_line
+
         if next(target_lines, None) is not None:
             raise count_mismatch(source, target)
 
@@ -141,11 +146,12 @@ def _iterate_columns(path: Path, parse: Callable[[str, str, int], tuple[str, str
 
 
 def count_mismatch(source: Path, target: Path) -> DataError:
-    """What to raise for files of different line counts, which are read again to see where."""
+    """The error for files of different line counts; both are read again to find where they part."""
     sides = scan(source), scan(target)
     found = find_misalignment(*sides)
     assert found is not None, "files of different line counts part somewhere"
     line = found.line
+
     return DataError(
         f"both sides must have as many lines, got {sides[0].line_count} in {source} and"
         f" {sides[1].line_count} in {target}; they part near line {line}",
@@ -154,12 +160,15 @@ def count_mismatch(source: Path, target: Path) -> DataError:
 
 
 def parse_text(line: str, name: str, number: int) -> tuple[str, str]:  # noqa: ARG001
-    """Plain text is its own partner."""
+    """A line of plain text as source and target."""
     return line, line
 
 
 def parse_tsv(line: str, name: str, number: int) -> tuple[str, str]:
-    """Both columns of a line; blank if it is. Raises DataError for any other count."""
+    """Both columns of a line; two blank texts for a blank line.
+
+    Raises DataError for any other number of columns.
+    """
     columns = line.split("\t") if line.strip() else ["", ""]
     if len(columns) != 2:
         raise DataError(
@@ -167,6 +176,7 @@ def parse_tsv(line: str, name: str, number: int) -> tuple[str, str]:
             f" got {len(columns)} columns",
             hint="keep two columns, for example: cut -f1,2" if len(columns) > 2 else "",
         )
+
     if number == 1 and {column.strip().lower() for column in columns} in _HEADERS:
         raise DataError(
             f"{name}, line 1: a file must begin with its first pair, and this line names the"
@@ -177,15 +187,18 @@ def parse_tsv(line: str, name: str, number: int) -> tuple[str, str]:
 
 
 def parse_jsonl(line: str, name: str, number: int) -> tuple[str, str]:
-    """Both texts of a JSON object; blank if the line is. Raises DataError if it is none."""
+    """Both texts of a JSON object; two blank texts for a blank line.
+
+    Raises DataError if the line is not such an object.
+    """
     return _parse_json_pair(line, f"{name}, line {number}") if line.strip() else ("", "")
 
 
 def _texts_of(table: Any) -> tuple[object, object]:
-    """Both texts of an object, whatever they are; nothing if it has none.
+    """The values of both texts of an object, of any type; None where there is none.
 
-    Hugging Face's datasets hold ``{"translation": {"de": ..., "en": ...}}``: the language that
-    stands first is the source.
+    Datasets of Hugging Face have ``{"translation": {"de": ..., "en": ...}}``: the first language
+    is the source.
     """
     if not isinstance(table, dict):
         return None, None
@@ -201,12 +214,15 @@ def _parse_json_pair(line: str, place: str) -> tuple[str, str]:
         table: Any = json.loads(line)
     except (ValueError, RecursionError) as error:
         raise DataError(f"{place}: not JSON ({error})") from None
+
     source, target = _texts_of(table)
     if not isinstance(source, str) or not isinstance(target, str):
         raise DataError(
             f'{place}: a line must be an object with the texts "source" and "target", or with'
             f' "translation" and two texts by their languages, got {line[:60]}'
         )
+
+    # JSON can escape a lone surrogate, which no text in UTF-8 can contain.
     for text in (source, target):
         try:
             check_text(text)

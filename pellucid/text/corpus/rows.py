@@ -1,4 +1,8 @@
-"""Rows of ids of different lengths, laid out one after the other, in memory or in a file."""
+"""Rows of ids of different lengths, stored one after the other, and sets and selections of rows.
+
+``IdRows`` holds the ids, in memory or in a file (``FileIds``); ``RowSet`` is a set of row numbers,
+one bit each; ``Selection`` leaves some rows of a store out.
+"""
 
 import os
 import weakref
@@ -16,18 +20,18 @@ Ids = npt.NDArray[np.integer[Any]]
 Indices = npt.NDArray[np.int64]
 
 STRIDE = 16
-"""Rows between two that are known by their place; the others are found by adding up lengths. A row
-costs 2.5 bytes that way and not 8."""
+"""Of every so many rows the position of the first is stored; the others are found by adding up
+lengths. A row takes 2.5 bytes instead of 8."""
 _BLOCK = 1 << 18
-"""Rows looked at together, to bound memory."""
+"""Rows that are checked together, to bound memory."""
 
 
 class FileIds:
-    """The ids in a file, of which a row at a time is read.
+    """The ids in a file; one row at a time is read.
 
-    The file is not mapped: reading a mapped file that somebody has cut short kills the process by a
-    signal, and here it raises CorruptError. The file stays open, so another one that takes its
-    name changes nothing. Any number of threads may read.
+    The file is not mapped into memory: reading a mapped file that was cut short kills the process
+    with a signal, whereas here it raises CorruptError. The file stays open, so replacing it by
+    another one has no effect. Any number of threads may read.
     """
 
     def __init__(self, path: Path, data_type: str) -> None:
@@ -42,8 +46,9 @@ class FileIds:
         return self.nbytes // self.dtype.itemsize
 
     def read(self, begin: int, count: int) -> Ids:
-        """So many ids from position ``begin``."""
+        """``count`` ids from position ``begin``."""
         size = count * self.dtype.itemsize
+        # pread has its own position, so that threads do not disturb each other.
         content = os.pread(self._file, size, begin * self.dtype.itemsize)
         if len(content) != size:
             raise CorruptError(
@@ -65,7 +70,7 @@ class IdRows:
 
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]]) -> Self:
-        """Lay out rows that are in memory."""
+        """Copy rows that are lists in memory."""
         lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         count = int(lengths.sum())
         ids = np.fromiter((id_ for row in rows for id_ in row), dtype=np.int64, count=count)
@@ -73,7 +78,7 @@ class IdRows:
 
     @classmethod
     def in_order(cls, ids: Ids, lengths: Ids) -> Self:
-        """Rows that stand one after the other in ``ids``."""
+        """Rows that follow one another in ``ids``."""
         return cls(ids, lengths, (np.cumsum(lengths) - lengths)[::STRIDE])
 
     def __len__(self) -> int:
@@ -86,6 +91,7 @@ class IdRows:
     def row(self, index: int) -> Ids:
         """The ids of one row, a view if they are in memory. Raises CorruptError as ``gather``."""
         start, length = int(self._begins_of(np.array([index]))[0]), int(self.lengths[index])
+
         if isinstance(self.ids, FileIds):
             return self.ids.read(start, length)
         return self.ids[start : start + length]
@@ -97,10 +103,14 @@ class IdRows:
         """
         rows = np.asarray(indices, dtype=np.int64)
         lengths = self.lengths[rows].astype(np.int64)
+
         if isinstance(self.ids, FileIds):
             begins = self._begins_of(rows).tolist()
             read = map(self.ids.read, begins, lengths.tolist())
             return np.concatenate([np.empty(0, np.int64), *read], dtype=np.int64), lengths
+
+        # One index array for all rows at once: 0, 1, 2, ... over the result, moved for each row
+        # by the difference between where it begins here and where it begins there.
         ends = np.cumsum(lengths)
         places = np.arange(ends[-1] if len(ends) else 0)
         places += np.repeat(self._begins_of(rows) - (ends - lengths), lengths)
@@ -119,6 +129,8 @@ class IdRows:
         return len(self.begins) == -(-len(self) // STRIDE) and end == len(self.ids)
 
     def _begins_of(self, rows: Indices) -> Indices:
+        """Where these rows begin in ``ids``."""
+        # The begin of the row's group, plus the lengths of the rows of the group before it.
         groups = rows // STRIDE
         near = (groups * STRIDE)[:, None] + np.arange(STRIDE)  # (row, neighbor)
         before = near < rows[:, None]
@@ -128,12 +140,12 @@ class IdRows:
 
 
 _UNPACKED_ROWS = 1 << 20
-"""Rows that are unpacked together."""
+"""Rows whose bits are unpacked together, to bound memory."""
 _BITS = 8
 
 
 class RowSet:
-    """Some of the rows of a file, from 0."""
+    """A set of row numbers, from 0, as one bit for each."""
 
     def __init__(self) -> None:
         self._bits = np.zeros(0, dtype=np.uint8)
@@ -155,9 +167,10 @@ class RowSet:
         return made
 
     def add(self, rows: npt.NDArray[np.int64]) -> None:
-        """Take up more rows."""
+        """Add rows to the set."""
         if len(rows):
             self._reach(int(rows.max()) // _BITS + 1)
+            # ufunc.at, because several rows may share a byte: ``bits[...] |= ...`` would keep one.
             marks = np.left_shift(1, rows % _BITS).astype(np.uint8)
             np.bitwise_or.at(self._bits, rows // _BITS, marks)
 
@@ -165,13 +178,14 @@ class RowSet:
         return int(np.bitwise_count(self._bits).sum(dtype=np.int64))
 
     def first(self, count: int) -> npt.NDArray[np.int64]:
-        """The lowest rows, rising, ``count`` at most."""
+        """The lowest rows in rising order, ``count`` at most."""
         found = [np.empty(0, dtype=np.int64)]
         for start in range(0, len(self._bits) * _BITS, _UNPACKED_ROWS):
             found.append(np.flatnonzero(self.mask(start, start + _UNPACKED_ROWS)) + start)
             count -= len(found[-1])
             if count <= 0:
                 break
+
         rows = np.concatenate(found)
         return rows[: len(rows) + min(count, 0)]
 
@@ -179,25 +193,29 @@ class RowSet:
         """For each row from ``start`` to before ``stop`` whether it belongs to the set."""
         bits = self._bits[start // _BITS : -(-stop // _BITS)]
         unpacked = np.unpackbits(bits, bitorder="little").astype(np.bool_)
+
         mask = np.zeros(stop - start, dtype=np.bool_)
         known = unpacked[start % _BITS :][: stop - start]
         mask[: len(known)] = known
         return mask
 
     def below(self, row: int) -> "RowSet":
-        """Those before ``row``."""
+        """The rows of the set before ``row``."""
         made = RowSet()
         made._bits = self._bits[: -(-row // _BITS)].copy()
+
+        # The last byte may also have bits of rows from ``row`` on.
         if row % _BITS and len(made._bits) == row // _BITS + 1:
             made._bits[-1] &= (1 << row % _BITS) - 1
         return made
 
     def tolist(self) -> list[int]:
-        """All of them, rising."""
+        """All rows of the set in rising order."""
         rows: list[int] = self.first(len(self)).tolist()
         return rows
 
     def _reach(self, size: int) -> None:
+        """Make room for ``size`` bytes, at least doubling, so that growing takes linear time."""
         if size > len(self._bits):
             longer = np.zeros(max(size, 2 * len(self._bits)), dtype=np.uint8)
             longer[: len(self._bits)] = self._bits
@@ -206,12 +224,12 @@ class RowSet:
 
 @dataclass(frozen=True, eq=False)
 class Selection:
-    """All rows of a store but a few; a row's place counts those before it that are not left out."""
+    """All rows of a store but a few; positions count the rows that are not left out."""
 
     row_count: int
-    """Of the store."""
+    """Rows of the store."""
     left_out: Indices
-    """Rising."""
+    """Row numbers in rising order."""
 
     @classmethod
     def of_all(cls, row_count: int) -> Self:
@@ -222,7 +240,9 @@ class Selection:
         return self.row_count - len(self.left_out)
 
     def __getitem__(self, places: Indices) -> Indices:
-        """The rows at these places."""
+        """The rows at these positions."""
+        # Before the i-th left-out row there are left_out[i] - i others, so it comes before every
+        # position from that number on.
         places_before = self.left_out - np.arange(len(self.left_out))
         return places + np.searchsorted(places_before, places, side="right")
 
@@ -241,7 +261,7 @@ class Selection:
 
 @dataclass(frozen=True)
 class SelectedLengths:
-    """Lengths by place in a selection, the same in every epoch; what ``BatchSampler`` asks."""
+    """Lengths by position in a selection, the same in every epoch, for ``BatchSampler``."""
 
     lengths: Ids
     selection: Selection
@@ -250,5 +270,5 @@ class SelectedLengths:
         return len(self.selection)
 
     def in_epoch(self, _epoch: int, places: Indices, /) -> npt.NDArray[np.integer[Any]]:
-        """The lengths of the rows at these places."""
+        """The lengths of the rows at these positions."""
         return self.lengths[self.selection[places]]

@@ -21,10 +21,9 @@ from pellucid.text.corpus.rows import FileIds, IdRows, Ids
 
 
 class Verification:
-    """Compares files with their SHA-256 in a thread of its own, which it starts.
+    """Compares files with their SHA-256 in a background thread.
 
-    Nothing is said before someone asks: ``raise_if_damaged`` says what is known by now, ``wait``
-    what will be known in the end.
+    ``raise_if_damaged`` reports what has been found so far; ``wait`` waits for all of it.
     """
 
     def __init__(self, expected: dict[Path, str]) -> None:
@@ -44,7 +43,7 @@ class Verification:
             )
 
     def wait(self) -> None:
-        """Until all is compared. Raises CorruptError if there is damage."""
+        """Wait until all files are compared. Raises CorruptError if one is damaged."""
         self._thread.join()
         self.raise_if_damaged()
 
@@ -62,16 +61,16 @@ class Verification:
 
 STORE_NAME = "store.json"
 SMALL, LARGE = "<u2", "<u4"
-"""Types of ids and lengths."""
+"""NumPy types of ids and lengths."""
 BEGIN_TYPE = "<i8"
 _SIDES = ("source", "target")
 _VERIFIED_AT_ONCE = 1 << 28
-"""Bytes of ids that are hashed before a store is opened: a fraction of a second."""
+"""Up to so many bytes of ids are hashed when a store is opened, in a fraction of a second."""
 
 
 @dataclass(frozen=True)
 class StoreReport:
-    """What became of the pairs that were read."""
+    """How many pairs were read, kept and dropped."""
 
     read: int
     """Pairs in the files."""
@@ -85,13 +84,13 @@ class StoreReport:
 
 @dataclass(frozen=True)
 class StoreLayout:
-    """What ``store.json`` says besides the report."""
+    """The content of ``store.json`` besides the report."""
 
     source_type: str
     target_type: str
     length_type: str
     parts: tuple[int, ...] = ()
-    """Pairs kept of each source file; they follow one another."""
+    """Pairs kept of each source file, in the order of the store."""
 
 
 @dataclass(frozen=True)
@@ -102,10 +101,10 @@ class TokenStore:
     target: IdRows
     report: StoreReport
     parts: tuple[int, ...]
-    """Pairs of each file; they follow one another."""
+    """Pairs of each source file, in order."""
     folder: Path | None = None
     verification: Verification | None = None
-    """Of the ids, where they are too many to be hashed at once."""
+    """The check of the ids, if they are too many to be hashed when the store is opened."""
 
     @classmethod
     def from_pairs(cls, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Self:
@@ -119,22 +118,25 @@ class TokenStore:
 
     @classmethod
     def open(cls, folder: Path) -> Self:
-        """Open a store on disk; its ids stay there until they are asked for.
+        """Open a store on disk; its ids are read when they are needed.
 
-        All files must have their sizes, and all but the ids their hashes. The ids are hashed
-        too, before this returns if they are few, else in the background: ``confirm`` waits for
-        that. Raises InputMissingError if there is none, CorruptError naming the file that differs.
+        The sizes of all files are checked, and the hashes of all but the ids. The ids' hashes are
+        checked before this returns if the files are small, else in the background: ``confirm``
+        waits for that. Raises InputMissingError if there is no store, CorruptError naming the file
+        that differs.
         """
         files = read_manifest(folder)["files"]
         ids = [f"{side}.ids" for side in _SIDES]
         is_large = sum(files[name]["size"] for name in ids if name in files) > _VERIFIED_AT_ONCE
         verify_files(folder, files, hashed=files.keys() - ids if is_large else files.keys())
+
         layout, report = _read_description(folder / STORE_NAME)
         types = layout.source_type, layout.target_type
         source, target = (
             _open_rows(folder, side, id_type, layout, report.kept)
             for side, id_type in zip(_SIDES, types, strict=True)
         )
+
         later = {folder / name: files[name]["sha256"] for name in ids}
         verification = Verification(later) if is_large else None
         return cls(source, target, report, layout.parts, folder, verification)
@@ -157,12 +159,13 @@ class TokenStore:
         return self.source.row(index), self.target.row(index)
 
     def check_files(self) -> None:
-        """See that the files still have their sizes; a store in memory has none.
+        """Check that the files still have their sizes; a store in memory has no files.
 
-        Asked before each epoch. Raises CorruptError naming the file.
+        Called before each epoch. Raises CorruptError naming the file.
         """
         if self.folder is None:
             return
+
         for name, rows in zip(_SIDES, (self.source, self.target), strict=True):
             arrays = {"ids": rows.ids, "lengths": rows.lengths, "begins": rows.begins}
             for suffix, array in arrays.items():
@@ -182,7 +185,7 @@ class TokenStore:
     def confirm(self) -> None:
         """Wait until every byte has been compared with the manifest.
 
-        Asked before anything learned is saved. Raises CorruptError naming the file that differs.
+        Called before anything learned is saved. Raises CorruptError naming the file that differs.
         """
         if self.verification is not None:
             self.verification.wait()
@@ -197,7 +200,7 @@ def _read_description(path: Path) -> tuple[StoreLayout, StoreReport]:
     try:
         about = json.loads(path.read_bytes())
         report = about.pop("report")
-        report.pop("slipped", None)  # written until the alignment check found it beforehand
+        report.pop("slipped", None)  # in stores that were made before the alignment check
         layout = StoreLayout(**{**about, "parts": tuple(map(int, about["parts"]))})
         types = layout.source_type, layout.target_type, layout.length_type
         if not {*types} <= {SMALL, LARGE}:
@@ -211,7 +214,7 @@ def _read_description(path: Path) -> tuple[StoreLayout, StoreReport]:
 
 
 def _open_rows(folder: Path, name: str, id_type: str, layout: StoreLayout, count: int) -> IdRows:
-    """The rows of one side: lengths are read, as planning needs all of them, ids are not."""
+    """The rows of one side. Lengths are read, because planning needs all of them; ids are not."""
     ids = folder / f"{name}.ids"
     try:
         _check_size(ids, id_type)
@@ -222,6 +225,7 @@ def _open_rows(folder: Path, name: str, id_type: str, layout: StoreLayout, count
         )
     except OSError as error:
         raise CorruptError(f"cannot read {error.filename}: {error.strerror}") from error
+
     if len(rows) != count or not rows.fit_together():
         raise CorruptError(f"{folder / name}.lengths does not fit {name}.ids and {STORE_NAME}")
     return rows

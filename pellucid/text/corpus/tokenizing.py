@@ -1,4 +1,4 @@
-"""Chunks of pairs become ids, in this process or in several, in order whoever is first."""
+"""Tokenizes the chunks of a corpus, in this process or in several; results keep their order."""
 
 import contextlib
 import itertools
@@ -22,16 +22,16 @@ from pellucid.text.corpus.tokenizing_process import FAILED, receive_message, sen
 from pellucid.text.tokenizers.interface import Tokenizer
 
 _MOST_WORKERS = 8
-"""One process reads and writes for all of them; how many more it can feed was not measured."""
+"""One process reads and writes for all of them; more than this number were not measured."""
 _WORTH_A_PROCESS = 1 << 24
-"""Bytes of text for each process; below that, starting it takes longer than it saves."""
+"""Bytes of text for each process; with less, starting it takes longer than it saves."""
 _AHEAD = 2
-"""Chunks for each process that wait or are worked on."""
+"""Chunks for each process that are waiting or being tokenized."""
 
 
 @dataclass(frozen=True)
 class Tokenizing:
-    """Which files become ids, and how."""
+    """The files to tokenize, and how."""
 
     files: PairFiles
     tokenizers: tuple[Tokenizer, Tokenizer]
@@ -42,14 +42,15 @@ class Tokenizing:
         """Every chunk of the files, tokenized, in order.
 
         ``workers`` processes share the work; by default one for each core, up to eight, if there
-        is enough to do. Their number changes nothing in what comes out. Raises as
-        ``iterate_pairs`` does, PellucidError if a process ends early.
+        is enough text. The result does not depend on their number. Raises as ``iterate_pairs``
+        does, PellucidError if a process ends early.
         """
         count = self._useful_workers() if workers is None else workers
         if count < 2:
             for chunk in read_chunks(self.files):
                 yield tokenize_chunk(chunk, self.tokenizers, self.layout, self.max_length)
             return
+
         with _Workers(self, count) as at_work:
             yield from at_work.in_order(read_chunks(self.files))
 
@@ -66,7 +67,7 @@ def _core_count() -> int:
 
 
 class _Workers:
-    """Processes that tokenize, each with a thread here that talks to it."""
+    """Processes that tokenize, with one thread here for each, which waits for its answers."""
 
     def __init__(self, task: Tokenizing, count: int) -> None:
         self._task = task
@@ -79,10 +80,13 @@ class _Workers:
             folder = Path(opening.enter_context(tempfile.TemporaryDirectory()))
             for name, tokenizer in zip(("source", "target"), self._task.tokenizers, strict=True):
                 tokenizer.save(folder, name)
+
             for _ in range(self._count):
                 process = _start(folder, self._task)
                 opening.callback(_end, process)
                 self._idle.put(process)
+
+            # Undone in the opposite order: the threads stop asking before the processes end.
             threads = ThreadPoolExecutor(self._count, thread_name_prefix="pellucid-tokenizing")
             opening.callback(threads.shutdown, wait=True, cancel_futures=True)
             self._threads = threads
@@ -93,29 +97,36 @@ class _Workers:
         self._open.close()
 
     def in_order(self, chunks: Iterator[Chunk]) -> Iterator[TokenizedChunk]:
+        """The tokenized chunks in the order of ``chunks``, however long each takes."""
+        # A bounded number is submitted: reading must not run ahead of tokenizing and fill memory.
         waiting: deque[Future[TokenizedChunk]] = deque()
         for chunk in itertools.islice(chunks, self._count * _AHEAD):
             waiting.append(self._threads.submit(self._ask, chunk))
+
         while waiting:
             yield waiting.popleft().result()
             for chunk in itertools.islice(chunks, 1):
                 waiting.append(self._threads.submit(self._ask, chunk))
 
     def _ask(self, chunk: Chunk) -> TokenizedChunk:
+        """Let an idle process tokenize ``chunk``; runs in one of the threads."""
         process = self._idle.get()
         assert process.stdin is not None
         assert process.stdout is not None
+
         try:
             send_message(process.stdin, chunk.to_message())
             answer = receive_message(process.stdout)
         except OSError:
             answer = None
         self._idle.put(process)
+
         if answer is None:
             raise PellucidError(
                 f"a process that tokenizes ended early (exit code {process.wait()})",
                 hint="its own message says why; data.workers=1 does without such processes",
             )
+
         if answer[0] == FAILED:
             raise DataError(answer[1].decode(), hint=answer[2].decode())
         return TokenizedChunk.from_message(answer, self._task.layout)
@@ -125,12 +136,13 @@ def _start(folder: Path, task: Tokenizing) -> "subprocess.Popen[bytes]":
     layout = task.layout
     types = [layout.source_type, layout.target_type, layout.length_type]
     arguments = json.dumps({"types": types, "max_length": task.max_length})
+
     return subprocess.Popen(  # noqa: S603  (this program, with arguments of our own)
         [sys.executable, "-m", "pellucid.text.corpus.tokenizing_process", str(folder), arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        start_new_session=True,  # Ctrl-C is for this process, which ends the others
+        start_new_session=True,  # Ctrl-C reaches this process only, which ends the others
     )
 
 

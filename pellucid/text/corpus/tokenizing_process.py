@@ -2,8 +2,8 @@
 
 Started as ``python -m pellucid.text.corpus.tokenizing_process``.
 
-Its arguments are a folder with the tokenizers and what a store needs to know; chunks come in on
-standard input, ids go out on standard output, and it ends when its input does.
+Its arguments are a folder with the tokenizers, and the types and limits of the store as JSON. It
+reads chunks from standard input, writes ids to standard output, and ends when its input does.
 """
 
 import json
@@ -25,7 +25,7 @@ _SIZE = struct.Struct("<Q")
 
 
 def send_message(file: IO[bytes], parts: Sequence[bytes]) -> None:
-    """Write one message."""
+    """Write one message: the number of its parts, then each part with its size."""
     file.write(_COUNT.pack(len(parts)))
     for part in parts:
         file.write(_SIZE.pack(len(part)))
@@ -34,10 +34,11 @@ def send_message(file: IO[bytes], parts: Sequence[bytes]) -> None:
 
 
 def receive_message(file: IO[bytes]) -> list[bytes] | None:
-    """Read one message; None where the other side has ended."""
+    """Read one message; None if the other process has ended."""
     head = file.read(_COUNT.size)
     if len(head) < _COUNT.size:
         return None
+
     parts = []
     for _ in range(_COUNT.unpack(head)[0]):
         size = file.read(_SIZE.size)
@@ -47,19 +48,21 @@ def receive_message(file: IO[bytes]) -> list[bytes] | None:
         if len(part) < _SIZE.unpack(size)[0]:
             return None
         parts.append(part)
+
     return parts
 
 
 FAILED = b"failed"
-"""The first part of a message that says what is wrong with a chunk."""
+"""The first part of a message with an error instead of ids."""
 
 
 def main() -> None:
-    """Answer every chunk by its ids, or by what is wrong with it."""
+    """Answer every chunk with its ids, or with what is wrong with it."""
     folder, arguments = Path(sys.argv[1]), json.loads(sys.argv[2])
     tokenizers = load_tokenizer(folder, "source"), load_tokenizer(folder, "target")
     layout = StoreLayout(*arguments["types"])
     set_thread_count(1)  # there is a process for every core
+
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     while message := receive_message(sys.stdin.buffer):
         chunk = Chunk.from_message(message)
