@@ -346,6 +346,7 @@ def _too_large(settings: DecodingConfig, limits: Mapping[str, float]) -> list[st
     faults = []
     for name, most in limits.items():
         if name == "phrase":
+            # each phrase on its own, whichever of the two lists it is in
             longest = max(map(len, settings.must + settings.banned), default=0)
             if longest > most:
                 faults.append(f"a phrase must have at most {most} characters, got {longest:,}")

@@ -234,6 +234,7 @@ class _Recorder:
             self.nodes.append(
                 SearchNode(
                     number=number,
+                    # numbers count within a group; the root, which no group numbers, is 0
                     parent=self._numbers.get((group, node.parent or 0), 0),
                     group=group,
                     token=self._token(node.ids[-1]),
@@ -279,6 +280,7 @@ class _Recorder:
 
     def _remember(self, ids: tuple[int, ...], number: int) -> None:
         known = self.number_of.get(ids)
+        # several groups may hold the same tokens: a node that was dropped gives way
         if known is None or self.nodes[known].verdict not in ("goes on", "finished"):
             self.number_of[ids] = number
 
@@ -294,6 +296,7 @@ def _judge(
     recorder: _Recorder,
 ) -> ReferenceVerdict:
     ids = tuple(bundle.target_tokenizer.encode(reference))
+    # scored by the model alone, without the rules, so that the scores can be compared
     with inference(bundle.model):
         [scored] = score_ids(bundle.model, [line.source_ids], [ids], recorder.penalty)
 
@@ -323,6 +326,7 @@ def _lost(ids: tuple[int, ...], recorder: _Recorder) -> tuple[int | None, str, b
             return place, "not among the candidates that were looked at", False
         node = recorder.nodes[number]
         if node.verdict == "left":
+            # the search held all tokens up to here, and ended before the next one
             return place + 1, node.reason, False
         if node.verdict not in ("goes on", "finished"):
             return place, node.reason, node.verdict == "ruled out"

@@ -66,6 +66,7 @@ def fill_masks(bundle: Bundle[SequenceModel], text: str, count: int = 5) -> Fill
     for place in [index for index, id_ in enumerate(ids) if id_ == MASK_ID]:
         ordered, tokens = probabilities[place].sort(descending=True, stable=True)
         best = (tokens[:count] + SPECIAL_COUNT).tolist()
+        # after the pass, so each mask was predicted with all others still masked
         ids[place] = best[0]
         words = bundle.target_tokenizer.tokens(best)
         candidates.append(tuple(zip(words, ordered[:count].tolist(), strict=True)))

@@ -100,6 +100,7 @@ def read_demands(
     DataError for a word that the model cannot generate.
     """
     demands = {}
+    # each request once, as lines repeat and tokenizing phrases takes time
     for request in dict.fromkeys(requests):
         if request.must and (settings.sampling is not None or settings.diverse_groups > 1):
             raise ConfigError(

@@ -92,6 +92,7 @@ class SplitLine:
         source_offsets = _offsets(len(part.source_tokens) for part in parts)
         target_offsets = _offsets(len(part.tokens) for part in parts)
         source_words = [_word_at(self.request.source, each.start) for each in self.sentences]
+        # word numbers of the whole line: a sentence starts within it
         target_words = [_word_at(text, start) for start in starts]
         utilities = [part.expected_utility for part in parts if part.expected_utility is not None]
 

@@ -41,6 +41,7 @@ def write_translations(
                 aligned(each, line, hypothesis, look, bundle, settings)
                 for each, hypothesis, look in zip(n_best, hypotheses, seen[number], strict=True)
             ]
+        # last, as it ranks texts and not ids
         if settings.mbr:
             n_best = _rank_by_risk(n_best, hypotheses, settings)
         results.append(dataclasses.replace(n_best[0], n_best=tuple(n_best)))

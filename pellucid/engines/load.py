@@ -117,6 +117,7 @@ def _choose(bundle: Bundle, engine: EngineName, compute_type: ComputeType) -> En
             try:
                 fast = _fast_engine(bundle, compute_type, "the fastest that can do what is asked")
             except WriteError as error:
+                # no place to write a converted model is no reason to fail: torch needs none
                 return TorchEngine(f"the model cannot be converted for ctranslate2: {error}")
             return AutoEngine(fast)
         case _:
@@ -173,6 +174,7 @@ def _check(path: object, engine: str, device: str, compute_type: str) -> None:
     faults = []
     if not isinstance(path, str | Path):
         faults.append(f"path must be a str or a Path, got {path!r}")
+
     for name, value, known in (
         ("engine", engine, get_args(EngineName)),
         ("device", device, get_args(Device)),
@@ -182,6 +184,7 @@ def _check(path: object, engine: str, device: str, compute_type: str) -> None:
             nearest = nearest_name(value, known) if isinstance(value, str) else None
             hint = f"; did you mean {nearest}?" if nearest else ""
             faults.append(f"{name} must be one of {', '.join(known)}, got {value!r}{hint}")
+
     if device == "cuda" and not _has_gpu():
         faults.append("device=cuda needs a GPU that torch can use, and there is none")
     if engine == "torch" and compute_type == "int8":
@@ -190,5 +193,6 @@ def _check(path: object, engine: str, device: str, compute_type: str) -> None:
         faults.append("compute_type=bfloat16 is for the engine torch, not for ctranslate2")
     if engine == "ctranslate2" and device == "cuda":
         faults.append("the engine ctranslate2 is used on CPUs only, got device=cuda")
+
     if faults:
         raise ConfigError("; ".join(faults))

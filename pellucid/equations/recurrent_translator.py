@@ -101,6 +101,7 @@ def encode(
     EQ: 131, 133, 134.  Source: Sutskever et al. (2014), §2, §3.3; Bahdanau et al. (2015), §3.2.
     A sentence of padding alone is read as one word.
     """
+    # at least 1, as in the fast program, whose kernel takes no empty sequences
     lengths = padding_mask(source, PAD_ID).sum(dim=1).clamp(min=1)
     is_word = torch.arange(source.shape[1]) < lengths[:, None]
     sentences = torch.arange(len(source))
@@ -174,6 +175,7 @@ def logits(
     summary = layers[-1][0]
     may_attend = padding_mask(source, PAD_ID).unsqueeze(1)
     words = _embed(model, target_input, model.target_embedding)
+    # beside every word: (sentence, target, 2 · d_model)
     if model.feed_summary:
         words = torch.cat((words, summary.unsqueeze(1).expand_as(words)), dim=-1)
 

@@ -99,6 +99,7 @@ def clear_transformer(model: SequenceModel) -> ClearTransformer:
         decoder=[_decoder_block(cast(DecoderLayer, layer)) for layer in model.decoder.layers],
         encoder_norm=_last_norm(model.config, model.encoder.last_norm),
         decoder_norm=_last_norm(model.config, model.decoder.last_norm),
+        # (vocabulary, d_model) → (d_model, vocabulary), as the page multiplies from the right
         w_s=model.output_weight.T,
         b_s=model.output_bias,
     )
@@ -154,6 +155,7 @@ def clear_recurrent(model: SequenceModel) -> RecurrentTranslator:
         source_embedding=model.source_embedding.weight,
         target_embedding=model.target_embedding.weight,
         encoder=[_cells(cast(RecurrentLayer, layer)) for layer in model.encoder.layers],
+        # a decoder reads in one direction, so each layer has one cell
         decoder=[_cells(cast(RecurrentLayer, layer))[0] for layer in model.decoder.layers],
         attention=weights,
         w_s=model.output_weight.T,
@@ -199,6 +201,7 @@ def _embedding(embedding: Embedding) -> EmbeddingWeights:
     network = None
     if embedding.w_x is not None and embedding.w_zx is not None:
         network = embedding.w_x, embedding.w_zx
+
     positions = dict(embedding.positions.matrices.items())
     if embedding.positions.learned is not None:
         positions["table"] = embedding.positions.learned
@@ -247,6 +250,7 @@ def _attention(attention: MultiHeadAttention) -> AttentionWeights:
             part.reshape(heads, 1, -1) for part in torch.split(attention.b_qkv, widths)
         )
         biases = HeadBiases(b_q, b_k, b_v, attention.b_o)
+
     positions = attention.positions
     return AttentionWeights(
         w_q,
@@ -265,6 +269,7 @@ def _widths(attention: MultiHeadAttention) -> list[int]:
 
 def _feed_forward(network: FeedForward) -> FeedForwardWeights:
     inner, outer = network.inner, network.outer
+    # torch.nn keeps a matrix as (outputs, inputs), the paper as (inputs, outputs)
     return FeedForwardWeights(inner.weight.T, inner.bias, outer.weight.T, outer.bias)
 
 
@@ -273,4 +278,5 @@ def _norm(norm: Norm) -> NormWeights:
 
 
 def _last_norm(config: ModelConfig, norm: object) -> NormWeights | None:
+    # with post-norm the module is an identity
     return _norm(norm) if config.norm == "pre" and isinstance(norm, Norm) else None

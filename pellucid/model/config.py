@@ -266,6 +266,7 @@ class ModelConfig(Config):
         return self
 
     def _block_faults(self) -> list[str]:
+        # with both widths given, heads need not divide d_model (ER-72)
         has_free_widths = self.d_k is not None and self.d_v is not None
         if not has_free_widths and self.d_model % self.heads:
             nearest = max(1, round(self.d_model / self.heads)) * self.heads

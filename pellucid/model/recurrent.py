@@ -117,6 +117,7 @@ class RecurrentSeq2Seq(Seq2Seq):
         assert isinstance(memory, RecurrentMemory)
         attention, summary = self.decoder.cross_attention, memory.last[-1].hidden
         return RecurrentState(
+            # layer by layer: the decoder has as many as the encoder
             layers=memory.last,
             fed=summary if self.config.feed_summary else torch.zeros_like(summary),
             memory=(

@@ -49,6 +49,7 @@ class Must:
         unmet = [phrase for phrase in self.phrases if not self._holds(ids, phrase)]
 
         if not self.overlap:
+            # the end of ``ids`` may begin several phrases, but only one of them can be continued
             begun = max((_begun(ids, phrase) for phrase in unmet), default=0)
             return sum(map(len, unmet)) - begun
 
@@ -91,6 +92,7 @@ def make_musts(demands: Demands, limits: Sequence[int]) -> list[Must | None]:
         phrases = demands.musts[number] if demands.musts else ()
         must = Must(phrases, demands.continues_word) if phrases else None
         prefix = demands.prefixes[number] if demands.prefixes else ()
+        # the prefix may already hold some of them
         if must is not None and len(prefix) + must.left(prefix) > limit:
             raise ConfigError(
                 f"the words that must appear must fit into max_length={limit} tokens, got"
