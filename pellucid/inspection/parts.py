@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator
 from pellucid.model.config import ModelConfig
 
 POSITIONS, KEYS = "positions", "attended positions"
-"""Axes that stand for those of the place in the model: source, target or target input tokens."""
+"""Placeholders for the axes of tokens: source, target or target input, depending on the place."""
 
 _ROWS, _MATRIX = (POSITIONS, "feature"), ("head", POSITIONS, KEYS)
 _VOCABULARY = (POSITIONS, "vocabulary")
@@ -19,16 +19,16 @@ _VOCABULARY = (POSITIONS, "vocabulary")
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """What an intermediate of a forward pass is, without its numbers."""
+    """The description of an intermediate of a forward pass."""
 
     axes: tuple[str, ...]
-    """A name for each axis; along those that end in ``token`` stand the words of the sentence."""
+    """A name for each axis; axes that end in ``token`` have the words of the sentence."""
     equations: tuple[int, ...]
     """Numbers in docs/EQUATIONS.md."""
     meaning: str
-    """A sentence or two."""
+    """A description of one or two sentences."""
     formula: str = ""
-    """In the letters of the report."""
+    """The formula in the symbols of the report."""
 
     @property
     def equation_names(self) -> str:
@@ -391,10 +391,11 @@ TABLE: dict[str, Part] = {
 }
 """Every part by name. ``NAME | CHOICE`` replaces ``NAME`` in a model that has the choice, and
 ``NAME + CHOICE`` adds its equations and its sentence. A choice is a setting of the config with its
-value, or where the part stands: ``decoder``, ``masked``, ``cross-attention``, ``both ways``. Parts
-without axes are used by the report alone."""
+value, or the place of the part: ``decoder``, ``masked``, ``cross-attention``, ``both ways``. Only
+the report uses parts without axes."""
 
 
+# The additions by part, sorted out once: `part` is called for every intermediate of every layer.
 _ADDITIONS: dict[str, list[tuple[str, Part]]] = {}
 for _key, _addition in TABLE.items():
     _name, _plus, _choice = _key.partition(" + ")
@@ -403,7 +404,7 @@ for _key, _addition in TABLE.items():
 
 
 def part(name: str, choices: Collection[str] = ()) -> Part:
-    """The part called ``name`` in ``TABLE``, as a model that made these ``choices`` has it."""
+    """The part called ``name`` in ``TABLE`` for a model with these ``choices``."""
     found = TABLE[name]
     for choice in choices:
         found = TABLE.get(f"{name} | {choice}", found)
@@ -424,16 +425,16 @@ def _joined(first: Part, second: Part) -> Part:
 
 
 def end_of_stack(config: ModelConfig, *places: str) -> Part:
-    """The output of the encoder, or of the decoder; a pre-norm stack ends with one more norm."""
+    """The output of the encoder or decoder; a pre-norm stack ends with one more norm."""
     choices = choices_of(config, *places)
     end = part("stack.output", choices)
     return _joined(end, part("norm", choices - {"norm=pre"})) if config.norm == "pre" else end
 
 
 def choices_of(config: ModelConfig, *places: str) -> frozenset[str]:
-    """What a config chose, as ``TABLE`` writes it, and ``places``.
+    """The choices of a config as ``TABLE`` writes them, and ``places``.
 
-    Positions act inside self-attention alone, so cross-attention does not have that choice.
+    Positions act only inside self-attention, so cross-attention does not have that choice.
     """
     settings = [
         f"{name}={getattr(config, name)}"
@@ -444,24 +445,25 @@ def choices_of(config: ModelConfig, *places: str) -> frozenset[str]:
 
 
 def embedding_choices(side: str, config: ModelConfig) -> frozenset[str]:
-    """The choices that concern the embedding of a side: only the decoder has a start symbol."""
+    """The choices for the embedding of a side: only the decoder has a start symbol."""
     others = {"start_symbol=zero"} if side == "encoder" else set()
     return choices_of(config, side) - others
 
 
 def parts_of(config: ModelConfig) -> dict[str, Part]:
-    """Every intermediate of a model with this config, by its full name, in the order computed.
+    """Every intermediate of a model with this config by its full name, in the order of computation.
 
-    Each head has names of its own: ``….heads.3.weights`` is row 3 of ``….weights``.
+    Each head has its own names: ``….heads.3.weights`` is row 3 of ``….weights``.
     """
     found: dict[str, Part] = {}
     rows = _transformer(config) if config.kind == "transformer" else _recurrent(config)
     head_count = config.heads if config.kind == "transformer" else 1
+
     for name, each in rows:
         found[name] = each
         if each.axes[0] == "head":
             stem, _, last = name.rpartition(".")
-            last = "output" if last == "heads" else last
+            last = "output" if last == "heads" else last  # `….heads` is the stack of all outputs
             for head in range(head_count):
                 found[f"{stem}.heads.{head}.{last}"] = dataclasses.replace(
                     each, axes=each.axes[1:], meaning=f"Head {head} alone. {each.meaning}"
@@ -474,7 +476,7 @@ _SOURCE, _TARGET, _TARGET_INPUT = "source token", "target token", "target input 
 
 
 def _at(each: Part, positions: str, keys: str = "") -> Part:
-    """The part with the axes of a place in the model."""
+    """The part with the placeholders among its axes replaced."""
     named = {POSITIONS: positions, KEYS: keys}
     return dataclasses.replace(each, axes=tuple(named.get(axis, axis) for axis in each.axes))
 

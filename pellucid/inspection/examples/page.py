@@ -1,4 +1,7 @@
-"""What a worked example is, which there are, and how one is printed; imports no torch."""
+"""The names of the worked examples, what one consists of, and how it is printed.
+
+Imports no torch, so that a list of the examples is fast.
+"""
 
 import math
 import textwrap

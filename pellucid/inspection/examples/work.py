@@ -1,4 +1,4 @@
-"""From the name of a worked example to the example."""
+"""Computes a worked example by its name."""
 
 from typing import assert_never
 

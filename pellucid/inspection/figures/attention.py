@@ -1,4 +1,4 @@
-"""Pictures of what happens inside, through matplotlib (extra ``plot``)."""
+"""Pictures of attention weights and of ablations, drawn with matplotlib (extra ``plot``)."""
 
 import dataclasses
 import warnings
@@ -17,7 +17,7 @@ from pellucid.inspection.parts import choices_of, name_equations, part
 from pellucid.model.config import ModelConfig
 
 MOST_PANELS = 150
-"""Heat maps in one picture; more could be neither read nor drawn in reasonable time."""
+"""The most heat maps in one picture; more are unreadable and take long to draw."""
 _INCHES_PER_WORD = 0.24
 _MARGIN = 1.1
 _LAYERS = "whole layers"
@@ -47,6 +47,7 @@ def draw_attention(capture: Capture, path: Path) -> None:
             f"a picture must show from 1 to {MOST_PANELS} heat maps, got {count}",
             hint='choose attentions, for example by only=("decoder.layers.0.*.weights",)',
         )
+
     widest = max(len(panels) for panels in grid.values())
     width = widest * (
         max(len(p.columns) for r in grid.values() for p in r) * _INCHES_PER_WORD + 0.5
@@ -67,7 +68,7 @@ def draw_attention(capture: Capture, path: Path) -> None:
                 image = _draw_panel(axis, panel, has_row_words=axis is row[0])
         figure.colorbar(image, ax=axes.ravel().tolist(), label="weight", fraction=0.02)
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", r"Glyph .* missing")  # boxes stand for those
+            warnings.filterwarnings("ignore", r"Glyph .* missing")  # they are drawn as boxes
             save_picture(figure, path)
 
 
@@ -108,7 +109,7 @@ def _largest(tables: Sequence[Any]) -> float:
 
 
 def _grid(capture: Capture) -> dict[str, list[_Panel]]:
-    """For each attention, by a readable name, its heat maps from left to right."""
+    """The heat maps of each attention from left to right, by a readable name."""
     heads: dict[str, list[_Panel]] = {}
     for name in capture.names():
         stem, mark, rest = name.partition(".heads.")
@@ -117,6 +118,7 @@ def _grid(capture: Capture) -> dict[str, list[_Panel]]:
             rows, columns = (capture.words(axis) or () for axis in entry.axes)
             title = f"head {rest.partition('.')[0]}"
             heads.setdefault(stem, []).append(_Panel(title, entry.tensor.float(), rows, columns))
+
     grid = {}
     for stem, panels in heads.items():
         mean = sum((panel.weights for panel in panels), start=0 * panels[0].weights) / len(panels)
@@ -132,7 +134,7 @@ def _readable(stem: str) -> str:
 
 
 def _formula(config: ModelConfig) -> str:
-    """The formula of the weights, that of the scores put in, and its equations."""
+    """The formula of the weights, with that of the scores inserted, and its equations."""
     prefix = "recurrent." if config.kind == "rnn-attention" else ""
     scores = part(f"{prefix}scores", choices_of(config, "cross-attention"))
     weights = part(f"{prefix}weights")
@@ -151,7 +153,7 @@ def _draw_panel(axis: Any, panel: _Panel, *, has_row_words: bool) -> Any:
 
 
 def _tables(study: AblationStudy) -> dict[str, tuple[Any, list[str]]]:
-    """Changes of BLEU, (layer, head) for each kind of attention and (layer, side) for layers."""
+    """Changes of BLEU: (layer, head) for each kind of attention, (layer, side) for whole layers."""
     changes: dict[str, dict[tuple[int, int], float]] = {}
     columns: dict[str, list[str]] = {}
     for each in study.parts:

@@ -1,4 +1,4 @@
-"""Where figures are drawn and how they are saved; the one place that needs matplotlib."""
+"""Creates, styles and saves figures; the base of all modules that draw with matplotlib."""
 
 import contextlib
 import dataclasses
@@ -32,7 +32,7 @@ _PRINT_STYLE: dict[str, Any] = {
 }
 
 _FONTS = ["DejaVu Sans", "Verdana", "Segoe UI", "Helvetica", "Arial", "sans-serif"]
-"""Verdana has the widths of DejaVu Sans, which decides the layout but is on few machines."""
+"""Verdana has the widths of DejaVu Sans, which decides the layout but which few machines have."""
 _SVG_FONTS = ", ".join(f"'{font}'" for font in _FONTS[:-1]) + ", sans-serif"
 
 ThemeName = Literal["light", "dark"]
@@ -107,7 +107,7 @@ def theme_of(name: ThemeName) -> Theme:
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """An empty figure, in inches, that never opens a window.
+    """An empty figure of this size in inches, which never opens a window.
 
     Raises MissingExtraError without matplotlib.
     """
@@ -120,7 +120,7 @@ def new_figure(width: float, height: float) -> "Figure":
 
 @contextlib.contextmanager
 def print_style(theme: Theme | None = None) -> Iterator[None]:
-    """Inside the block, figures are drawn and saved readable in print, whatever matplotlibrc says.
+    """Draw and save figures in the block in a style for print, ignoring matplotlibrc.
 
     Raises MissingExtraError without matplotlib.
     """
@@ -139,6 +139,8 @@ def save_picture(figure: "Figure", path: Path) -> None:
     """
     check_picture(path)
     buffer = io.BytesIO()
+
+    # An SVG contains the date of its creation otherwise, and would differ each time.
     metadata = {"Date": None} if path.suffix == ".svg" else None
     figure.savefig(
         buffer, format=path.suffix.removeprefix("."), dpi=_DOTS_PER_INCH, metadata=metadata
@@ -147,10 +149,10 @@ def save_picture(figure: "Figure", path: Path) -> None:
 
 
 def picture_for_page(figure: "Figure") -> str:
-    """The figure as a small SVG for a page: letters stay text, and coordinates are rounded.
+    """The figure as a small SVG for a page, with text as text and rounded coordinates.
 
-    Its title is what a screen reader says. Rounding keeps the files the same on machines whose
-    processors differ in the last digits of a sum.
+    Screen readers read its title. Rounding makes the files equal on machines whose processors
+    differ in the last digits of a sum.
     """
     from matplotlib import rc_context
 
@@ -170,7 +172,7 @@ def check_picture(path: Path) -> None:
 
 
 def _theme_style(theme: Theme) -> dict[str, Any]:
-    """What matplotlib calls the colors of a theme."""
+    """The colors of a theme as settings of matplotlib."""
     from matplotlib.rcsetup import cycler
 
     inks = ("text.color", "axes.labelcolor", "xtick.labelcolor", "ytick.labelcolor")
@@ -192,15 +194,15 @@ def _colormap(name: str, colors: tuple[str, ...]) -> "Colormap":
 
 
 def _compact(svg: str, title: str) -> str:
-    """Without comments and metadata, fonts named once, and numbers rounded."""
+    """The SVG without comments and metadata, with fonts named once and numbers rounded."""
     svg = re.sub(r"<!--.*?-->|<metadata>.*?</metadata>|<!DOCTYPE.*?>\s*", "", svg, flags=re.DOTALL)
     svg = svg.replace(f"font-family: {_SVG_FONTS}; ", "").replace(
         '<style type="text/css">*{', f'<style type="text/css">*{{font-family: {_SVG_FONTS}; '
     )
     svg = re.sub(r' transform="rotate\(-?0 [^)]*\)"', "", svg)
 
-    # An id of matplotlib's is a hash of coordinates that have not been rounded yet: those that
-    # something refers to are numbered, and the others go.
+    # Matplotlib's ids are hashes of coordinates before rounding: number
+    # those that are referred to, and drop the others.
     used = dict.fromkeys(re.findall(r'(?:href="|url\()#([^")]+)', svg))
     numbers = {name: f"i{number}" for number, name in enumerate(used)}
     svg = re.sub(
@@ -215,7 +217,7 @@ def _compact(svg: str, title: str) -> str:
 
 
 def _rounded(tag: str) -> str:
-    """A tag of an SVG with the numbers of its attributes rounded; a factor of scale keeps more."""
+    """A tag of an SVG with rounded numbers; those of a transform keep more digits."""
     digits = 5 if "transform=" in tag else 2
     return re.sub(
         r"-?\d+\.\d{3,}(?:e-?\d+)?",

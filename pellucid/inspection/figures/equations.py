@@ -60,13 +60,13 @@ FigureName = Literal[
 ]
 FIGURE_NAMES: tuple[FigureName, ...] = get_args(FigureName)
 LEGEND = "EQ and ER: docs/EQUATIONS.md and docs/ERRATA.md of Pellucid; texts: docs/sources.md"
-"""Below each figure: where the numbers of equations lead, for a reader who has only the figure."""
+"""The line below each figure that explains its equation numbers to a reader without the docs."""
 
 
 def figure_names(wanted: Sequence[str]) -> tuple[FigureName, ...]:
-    """The names of these figures, each once; all of them if none is given.
+    """The names of the wanted figures, each once; all of them if none is given.
 
-    Raises ConfigError that names every unknown one and what may have been meant.
+    Raises ConfigError that names every unknown one with the nearest known name.
     """
     unknown = [name for name in wanted if name not in FIGURE_NAMES]
     if unknown:
@@ -86,7 +86,7 @@ def draw_equations(
     theme: ThemeName = "light",
     drawn: Callable[[Path], None] = lambda _: None,
 ) -> list[Path]:
-    """Draw these figures into ``folder``, each as PNG and SVG; the paths, in the order drawn.
+    """Draw these figures into ``folder``, each as PNG and SVG, and return their paths.
 
     Names of dark figures end in ``-dark``. ``drawn`` is called with each path once its file is
     written. The same version of matplotlib writes the same bytes each time. Raises
@@ -108,12 +108,12 @@ def draw_equations(
 
 
 def draw_figure(name: FigureName, theme_name: ThemeName = "light") -> "Figure":
-    """One figure, not saved yet. Raises MissingExtraError without matplotlib."""
+    """Draw one figure without saving it. Raises MissingExtraError without matplotlib."""
     theme = theme_of(theme_name)
     with print_style(theme):
         figure = _draw(name, theme)
 
-        # A line below everything else.
+        # The layout leaves a strip at the bottom free for the legend.
         engine: Any = figure.get_layout_engine()
         if engine is not None:
             engine.set(rect=(0.0, 0.045, 1.0, 0.955))
@@ -150,7 +150,7 @@ def _draw(name: FigureName, theme: Theme) -> "Figure":
 
 KEY_SIZES = (4, 8, 16, 32, 64, 128, 256, 512)
 SAMPLES = 4000
-"""Pairs of vectors behind each variance; its relative error is then about √(2 / 4000), 2%."""
+"""Pairs of vectors for each variance, whose relative error is then about √(2 / 4000), 2%."""
 _KEYS = 32
 
 

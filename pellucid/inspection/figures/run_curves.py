@@ -1,4 +1,4 @@
-"""The curves of training runs as one picture: loss, validation scores, rate, gradient."""
+"""Draws the curves of training runs: loss, validation scores, learning rate, gradient norm."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ _HORIZONTAL_LABELS = {
 }
 _COLUMNS, _PANEL_WIDTH, _PANEL_HEIGHT, _LEGEND_LINE = 3, 3.6, 2.5, 0.2
 _MEDIAN_SHARE = 20
-"""A running median is over so small a part of the curve: 1/20."""
+"""A running median covers one part in so many of the curve."""
 _COLORS, _STYLES = 10, ("-", "--", ":", "-.")
 
 
@@ -32,13 +32,13 @@ class Panel:
 
     title: str
     train: str | None = None
-    """The figure of ``train`` events drawn as a line."""
+    """The key of ``train`` events that is drawn as a line."""
     validation: str | None = None
-    """The figure of ``validation`` events drawn as a line with dots."""
+    """The key of ``validation`` events that is drawn as a line with dots."""
     lowest_is_best: bool = False
     logarithmic: bool = False
     noisy: bool = False
-    """Each value is that of one update: drawn thin, with a running median."""
+    """Whether each value is that of one update: drawn thin, with a running median."""
 
 
 PANELS = (
@@ -61,7 +61,7 @@ PANELS = (
 
 
 def draw_runs(runs: Sequence[Path], path: Path, horizontal: Horizontal = "steps") -> None:
-    """Draw the journals of run folders into one picture; panels without a figure are left out.
+    """Draw the journals of run folders into one picture; panels without values are left out.
 
     Raises InputMissingError naming every folder without a journal or with an empty one,
     ConfigError for a suffix that names no format, MissingExtraError without matplotlib, WriteError.
@@ -96,7 +96,7 @@ def _read(runs: Sequence[Path]) -> dict[str, History]:
 def _draw(histories: dict[str, History], horizontal: Horizontal) -> "Figure":
     panels = [panel for panel in PANELS if any(_has(each, panel) for each in histories.values())]
     columns = min(_COLUMNS, len(panels))
-    rows = -(-len(panels) // columns)
+    rows = -(-len(panels) // columns)  # rounded up
     height = rows * _PANEL_HEIGHT + _LEGEND_LINE * (len(histories) + 1)
     figure = new_figure(columns * _PANEL_WIDTH, height)
     grid: Any = figure.subplots(rows, columns, squeeze=False, sharex=True)
@@ -153,7 +153,7 @@ def _finish(axes: Any, panel: Panel, horizontal: Horizontal) -> None:
 def _curve(
     events: list[Event], key: str, history: History, horizontal: Horizontal
 ) -> tuple[Any, Any]:
-    """Where the figure ``key`` was, and what it was, for the events that have it."""
+    """The horizontal and vertical values of ``key``, for the events that have it."""
     having = [event for event in events if number(event, key) is not None]
     y = np.array([event[key] for event in having], dtype=float)
     steps = np.array([event["step"] for event in having], dtype=float)
@@ -166,13 +166,15 @@ def _curve(
             counted = [each for each in history.train if number(each, "target_tokens") is not None]
             if not counted:
                 return steps, y
+
+            # Validations have no count of tokens, so it is interpolated between training events.
             known = [each["step"] for each in counted]
             tokens = [each["target_tokens"] / 1e6 for each in counted]
             return np.interp(steps, known, tokens), y
 
 
 def _running_median(values: Any) -> Any:
-    """At each place the median of its neighborhood; at the ends, of what there is of it."""
+    """The median around each value; at the ends of a smaller neighborhood."""
     half = len(values) // (2 * _MEDIAN_SHARE)
     return np.array(
         [np.median(values[max(0, place - half) : place + half + 1]) for place in range(len(values))]
@@ -188,7 +190,7 @@ def _has(history: History, panel: Panel) -> bool:
 
 
 def _log_locator() -> Any:
-    """Marks between the powers of ten: a loss seldom spans more than one."""
+    """Ticks also between the powers of ten, because a loss seldom spans more than one."""
     from matplotlib.ticker import LogLocator
 
     return LogLocator(subs=(1.0, 2.0, 3.0, 5.0))
@@ -202,7 +204,7 @@ def _sample(place: int) -> Any:
 
 
 def _label(name: str, history: History) -> str:
-    """The run and its best validation: by BLEU, or by the loss if it does not translate."""
+    """The run and its best validation score: BLEU, or the loss without translations."""
     for key, title, best in (("bleu", "BLEU", max), ("loss", "loss", min)):
         values = [value for each in history.validations if (value := number(each, key)) is not None]
         if values:

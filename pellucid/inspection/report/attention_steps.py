@@ -24,12 +24,12 @@ from pellucid.model.config import ModelConfig
 
 @dataclasses.dataclass(frozen=True)
 class AttentionPlace:
-    """Where an attention stands and what it reads."""
+    """An attention sublayer: its place in the model and its inputs."""
 
     name: str
-    """As in the names of a capture."""
+    """The name as in a capture."""
     queries: Symbol
-    """The hidden states that the queries are made of."""
+    """The hidden states that the queries are computed from."""
     memory: Symbol
     """The hidden states that are attended to; for self-attention the same."""
     masked: bool
@@ -42,25 +42,25 @@ class AttentionPlace:
 
     @property
     def choices(self) -> frozenset[str]:
-        """As the table of parts writes them."""
+        """The choices of this attention, as the table of parts writes them."""
         where = ["cross-attention"] if self.is_cross else ["masked"] if self.masked else []
         return choices_of(self.config, *where)
 
     @property
     def distances(self) -> str:
-        """How distances between words enter this attention: a kind of positions, or nothing."""
+        """The kind of positions that acts inside this attention; empty if none does."""
         inside = self.config.positions in ("relative", "rotary", "alibi")
         return self.config.positions if inside and not self.is_cross else ""
 
 
 def head_symbol(letter: str, place: AttentionPlace, part: str, meaning: str) -> Symbol:
-    """A matrix that each head has for itself."""
+    """The symbol of a matrix that each head has."""
     name = f"{place.name}.heads.{HEAD}.{part}"
     return Symbol(letter, sub(letter, HEAD), meaning, matrix=name)
 
 
 def attention_steps(place: AttentionPlace) -> tuple[Step, ...]:
-    """Queries, keys, values, scores, mask, weights, each head's output, and all heads mixed."""
+    """The steps: queries, keys, values, scores, mask, weights, output of a head, all heads."""
     query = head_symbol("Q", place, "query", "queries of this head")
     key = head_symbol("K", place, "key", "keys of this head")
     value = head_symbol("V", place, "value", "values of this head")
@@ -97,6 +97,7 @@ def _projection(place: AttentionPlace, result: Symbol, rows: Symbol) -> Step:
     )
     right: list[Node | str] = [use(rows), use(weight)]
     symbols, how = [rows, weight], {"kind": "product", "left": rows.key, "right": weight.key}
+
     if place.config.attention_bias:
         bias = Symbol(
             "b",
@@ -107,8 +108,10 @@ def _projection(place: AttentionPlace, result: Symbol, rows: Symbol) -> Step:
         right += ["+", use(bias)]
         symbols.append(bias)
         how["bias"] = bias.key
+
     formula = formula_of(result, *right)
     if place.distances == "rotary" and result.key != "V":
+        # The page cannot redo a rotation value by value, so the step is shown without arithmetic.
         formula, how = formula_of(result, call("rotate", *right)), {"kind": "unexplained"}
 
     return step_of(
@@ -131,11 +134,13 @@ def _scores(place: AttentionPlace, query: Symbol, key: Symbol, scores: Symbol) -
         f"root of the width of a key, √{key_size}",
         value=f"{math.sqrt(key_size):.4g}",
     )
+
     product = row(use(query), bound("K", subsup("K", HEAD, TRANSPOSE)))
     explanation = "Row i, column j: the query of word i and the key of word j."
     if place.config.scale_attention:
         explanation += " The division keeps the softmax that follows from saturating."
         product = fraction(product, use(scale))
+
     how: dict[str, object] = {"kind": "dot", "left": "Q", "right": "K", "divisor": divisor}
     formula = formula_of(scores, product)
 
@@ -219,6 +224,7 @@ def _mixed(place: AttentionPlace) -> Step:
     output = Symbol("Z", leaf("Z"), "output of the sublayer", matrix=f"{place.name}.output")
     right: list[Node | str] = [use(concatenation), use(weight)]
     symbols, how = [concatenation, weight], {"kind": "product", "left": "C", "right": "W"}
+
     if place.config.attention_bias:
         bias = Symbol(
             "b",

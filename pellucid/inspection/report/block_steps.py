@@ -1,4 +1,4 @@
-"""The steps around attention: add, normalize, feed forward."""
+"""The steps of a block beside attention: residual sum, norm, feed-forward."""
 
 from pellucid.inspection.parts import Part, choices_of, part
 from pellucid.inspection.report.mathml import Node, call, fraction, leaf, root, row, sub, sup, words
@@ -22,10 +22,10 @@ def add_step(place: str, entered: Symbol, output: Symbol, *, is_cross: bool) -> 
 def norm_step(
     described: Part, matrix: str, parameters: str, entered: Symbol, config: ModelConfig
 ) -> Step:
-    """The norm of ``entered``, of the config's kind."""
+    """The norm of ``entered``, of the kind in the config."""
     result = Symbol("N", sup(entered.letter, words("norm")), "the rows normalized", matrix=matrix)
     if config.norm_kind not in ("layer", "rms", "l2", "l2_centered"):
-        # a norm whose arithmetic the page does not know is shown by its name
+        # The page has no arithmetic for other norms, so they are shown by name.
         formula = formula_of(result, call(config.norm_kind, use(entered)))
         unexplained = {"kind": "unexplained"}
         return step_of(described, "norm", "Normalize", formula, (entered, result), unexplained)
@@ -34,20 +34,26 @@ def norm_step(
     divides_by_length = config.norm_kind in ("l2", "l2_centered")
     mean = Symbol("m", leaf("μ"), "mean of the row", value="one for each row")
     spread = Symbol("s", *_spread(config.norm_kind), value="one for each row")
+
+    # ε is inside the root, as in PyTorch's LayerNorm and RMSNorm.
     small = Symbol("e", leaf("ε"), "keeps a constant row finite", value=f"{config.norm_eps:g}")
     gain = Symbol("g", leaf("g"), "learned gain", matrix=f"{parameters}_gain")
     bias = Symbol("b", leaf("b"), "learned bias", matrix=f"{parameters}_bias")
     has_gain = config.norm_affine and not divides_by_length
     has_bias = config.norm_affine and config.norm_kind == "layer"
+
     over = row(use(entered), "−", use(mean)) if centers else use(entered)
     scaled = fraction(over, root(row(sup(use(spread), "2"), "+", use(small))))
     right: list[Node | str] = [use(gain), ["mo", {}, "⊙"], scaled] if has_gain else [scaled]
     right += ["+", use(bias)] if has_bias else []
+
     symbols = [entered, *([gain] if has_gain else []), *([mean] if centers else [])]
     symbols += [spread, small, *([bias] if has_bias else []), result]
+
     how = {"kind": "norm", "left": entered.key, "norm": config.norm_kind, "eps": config.norm_eps}
     how |= {"gain": "g"} if has_gain else {}
     how |= {"bias": "b"} if has_bias else {}
+
     return step_of(
         described,
         "norm",
@@ -70,7 +76,7 @@ def _spread(kind: str) -> tuple[Node, str]:
 
 
 def feed_forward_steps(place: str, entered: Symbol, config: ModelConfig) -> tuple[Step, ...]:
-    """The two linear maps and the activation between them."""
+    """The two linear layers and the activation between them."""
     before = Symbol("P", leaf("P"), "before the activation", matrix=f"{place}.preactivation")
     hidden = Symbol("F", leaf("F"), "hidden units", matrix=f"{place}.hidden")
     output = Symbol("Z", leaf("Z"), "output of the sublayer", matrix=f"{place}.output")
@@ -114,7 +120,7 @@ def _activation(before: Symbol, hidden: Symbol, config: ModelConfig) -> Step:
             formula = call("GELU", use(before))
         case "swish":
             formula = row(use(before), "·", call("sigmoid", use(before)))
-        case _:  # an activation that the page's arithmetic does not know is shown by its name
+        case _:  # the page has no arithmetic for other activations, so they are shown by name
             formula, how = call(config.activation, use(before)), {"kind": "unexplained"}
 
     return step_of(

@@ -1,4 +1,4 @@
-"""Everything a report shows, as data: words, steps and numbers, taken from one capture."""
+"""The data of a report: words, steps and matrices of one capture, within a budget of bytes."""
 
 import dataclasses
 import json
@@ -31,16 +31,16 @@ from pellucid.inspection.report.walk import Vocabularies, walk_through
 from pellucid.model.seq2seq import Seq2Seq
 
 FORMAT = 1
-"""Rises when a report's data is no longer what older pages can show."""
+"""The version of the data, raised when older pages can no longer show it."""
 
 BUDGET = 4_800_000
-"""Bytes for all data: with styles and scripts a report stays under 5 MB."""
+"""Bytes of all data: with styles and scripts a report stays under 5 MB."""
 
 _ENTRY_BYTES = 150
-"""For the description of a matrix, beside its numbers and its name."""
+"""Bytes of a matrix besides its values and its name."""
 
 _SHOWN_PER_ROW = 5
-"""How many of a row's likeliest words get a column among the logits."""
+"""The number of likeliest words of each position that get a column of logits."""
 
 _KINDS: dict[str, AxisKind] = {
     "key feature": "key",
@@ -58,10 +58,10 @@ def report_content(
     *,
     budget: int = BUDGET,
 ) -> dict[str, Any]:
-    """A report's data, ready for JSON.
+    """The data of a report, ready for JSON.
 
-    Matrices are cut so that all of it takes about ``budget`` bytes. Without ``model`` it cannot
-    show what was learned, without ``views`` no more than the walk.
+    Large matrices are cut so that everything takes about ``budget`` bytes. Without ``model`` the
+    report has no parameters, without ``views`` only the walk.
     """
     shown = _shown_words(capture)
     vocabulary_size = capture["logits"].shape[-1]
@@ -69,21 +69,28 @@ def report_content(
     pages = walk_through(
         capture.config, Vocabularies(source_size, vocabulary_size, shown=len(shown))
     )
+
     matrices = {
         name: _matrix(capture.entry(name), shown) for name in _needed(pages) if name in capture
     }
+
+    # The page shows only some columns of the logits; with the normalizer of
+    # all of them it can still compute their softmax.
     logits = capture["logits"].double()
     matrices["log_normalizer"] = Matrix(
         logits.logsumexp(-1, keepdim=True), Axis("steps", "words"), Axis("log Σ exp", "single")
     )
+
     parameter_count = None
     if model is not None:
         learned = parameter_matrices(model) | output_parameters(model, list(shown))
         needed = set(_needed(pages))
         matrices |= {name: matrix for name, matrix in learned.items() if name in needed}
         parameter_count = sum(each.numel() for each in model.parameters())
+
     if views is not None:
         matrices |= view_matrices(views)
+
     content = {
         "format": FORMAT,
         "sentence": _sentence(capture),
@@ -96,6 +103,8 @@ def report_content(
         "predictions": plain_predictions(capture.predictions),
         **(view_content(views) if views is not None else {}),
     }
+
+    # Matrices get what the rest leaves of the budget.
     taken = len(json.dumps(content)) + sum(len(name) + _ENTRY_BYTES for name in matrices)
     encoded, limits = encode_matrices(matrices, budget - taken)
 
@@ -103,7 +112,7 @@ def report_content(
 
 
 def _needed(pages: Iterable[Page]) -> list[str]:
-    """The names of all matrices that the steps are bound to, each head's for itself."""
+    """The names of all matrices that the steps use, one for each head."""
     names: dict[str, None] = {"logits": None, "probabilities": None}
     for page in pages:
         for step in page.steps:
@@ -127,7 +136,7 @@ _SHARES = ("weights", "probabilities")
 
 
 def _axis(name: str, side: int) -> Axis:
-    """The axis of a capture as a report calls it; decoder rows tell what they read and say."""
+    """The axis of a capture under the report's name; a decoder position both reads and predicts."""
     match name:
         case "source token":
             return Axis("source", "words")
@@ -141,7 +150,7 @@ def _axis(name: str, side: int) -> Axis:
 
 
 def _shown_words(capture: Capture) -> dict[int, str]:
-    """The words whose logits are shown, by id: those said, then each row's likeliest."""
+    """The words whose logits are shown, by id: the target's, then each position's likeliest."""
     said = zip(capture.sentence.target_ids, capture.target_tokens, strict=True)
     shown = dict(said)
     for row in capture.predictions:
@@ -165,7 +174,7 @@ def _sentence(capture: Capture) -> dict[str, Any]:
 
 
 def _words(capture: Capture, shown: dict[int, str]) -> dict[str, list[str]]:
-    """How the words of each axis are written beside a picture."""
+    """The labels of the words of each axis."""
     says, reads = label_words(capture.target_tokens), label_words(capture.target_input_tokens)
     return {
         "source": label_words(capture.source_tokens),
@@ -178,7 +187,7 @@ def _words(capture: Capture, shown: dict[int, str]) -> dict[str, list[str]]:
 
 
 def _attentions(pages: Iterable[Page]) -> list[dict[str, Any]]:
-    """Where attention weights are, for the pictures of all heads at once."""
+    """The pages with attention weights, for the view of all heads."""
     return [
         {
             "page": page.name,
@@ -192,7 +201,7 @@ def _attentions(pages: Iterable[Page]) -> list[dict[str, Any]]:
 
 
 def _told(limits: Limits) -> str:
-    """What was left out for size, in words; nothing if nothing was."""
+    """A sentence about what was cut for size; empty if nothing was."""
     names = {
         "weight": "rows and columns of a learned matrix",
         "inner": "hidden units",

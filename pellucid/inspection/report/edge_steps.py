@@ -1,4 +1,4 @@
-"""The steps at both ends: from text to the first block, and from the last block to words."""
+"""The steps at both ends of a model: from text to the first block, and from the last to words."""
 
 import math
 
@@ -9,7 +9,7 @@ from pellucid.model.config import ModelConfig
 
 
 def embedding_steps(side: str, config: ModelConfig, vocabulary_size: int) -> tuple[Step, ...]:
-    """From text to the input of the first block of ``encoder`` or ``decoder``."""
+    """The steps from text to the input of the first block of ``encoder`` or ``decoder``."""
     rows = Symbol("E", leaf("E"), "embedding of each token", matrix=f"{side}.lookup")
     scaled = Symbol("X", leaf("X"), "the embeddings, scaled", matrix=f"{side}.embedding")
     steps = [
@@ -19,6 +19,7 @@ def embedding_steps(side: str, config: ModelConfig, vocabulary_size: int) -> tup
     ]
     if config.kind != "transformer":
         return tuple(steps)
+
     total = Symbol("I", sup("X", "(0)"), "input of the first block", matrix=f"{side}.input")
     if config.positions in ("sinusoidal", "learned"):
         positions = Symbol("P", leaf("P"), "a vector for each position", matrix=f"{side}.positions")
@@ -29,7 +30,7 @@ def embedding_steps(side: str, config: ModelConfig, vocabulary_size: int) -> tup
 def output_steps(
     entered: Symbol, config: ModelConfig, vocabulary_size: int, shown: int
 ) -> tuple[Step, ...]:
-    """From the decoder's output to a distribution over words, and the words predicted."""
+    """The steps from the decoder's output to a distribution over words, and to the prediction."""
     logits = Symbol("L", leaf("L"), f"logits, of {shown} words", matrix="logits")
     shares = Symbol("p", leaf("P"), f"probabilities, of {shown} words", matrix="probabilities")
     weight = Symbol(
@@ -41,10 +42,12 @@ def output_steps(
     )
     symbols, how = [entered, weight], {"kind": "product", "left": entered.key, "right": "W"}
     right = [use(entered), use(weight)]
+
     if config.output_bias:
         bias = Symbol("b", sup("b", "S"), "learned bias", matrix="parameters.output_bias")
         symbols, right = [*symbols, bias], [*right, leaf("+"), use(bias)]
         how["bias"] = "b"
+
     part_shown = (
         f"The vocabulary has {vocabulary_size:,} words; the columns shown are the words of the"
         " target and, for each position, the likeliest others."
@@ -204,7 +207,7 @@ def _sum(side: str, scaled: Symbol, positions: Symbol, total: Symbol, config: Mo
 
 
 def _placed(side: str, scaled: Symbol, total: Symbol, config: ModelConfig) -> Step:
-    """The input of the first block where no position is simply added."""
+    """The step to the input of the first block for positions that are not added."""
     position = sub("e", "n")
     how: dict[str, object] = {"kind": "unexplained"}
     formula: Node
@@ -220,7 +223,7 @@ def _placed(side: str, scaled: Symbol, total: Symbol, config: ModelConfig) -> St
             formula = row(word, "+", where)
         case "relative" | "rotary" | "alibi" | "none":
             formula, how = use(scaled), {"kind": "same", "left": scaled.key}
-        case _:  # positions whose arithmetic the page does not know are shown by their name
+        case _:  # the page has no arithmetic for other positions, so they are shown by name
             formula = call(config.positions, use(scaled))
 
     return step_of(

@@ -1,4 +1,4 @@
-"""A model's sizes and switches in words, for the top of a report."""
+"""The sizes and settings of a model in words, for the top of a report."""
 
 from pellucid.inspection.parts import TABLE, Part, choices_of, part
 from pellucid.model.config import ModelConfig
@@ -7,7 +7,7 @@ Fact = dict[str, str]
 
 
 def model_facts(config: ModelConfig, parameter_count: int | None) -> list[Fact]:
-    """What kind of model this is: a name, a value and what it means, one for each switch."""
+    """The facts of a model: a name, a value and its meaning for each setting."""
     facts = [_fact("Kind", _KINDS[config.kind], config.summary() + ".")]
     if parameter_count is not None:
         facts.append(_fact("Size", f"{parameter_count:,} parameters", "All that was learned."))
@@ -118,7 +118,7 @@ def _embeddings(config: ModelConfig) -> list[Fact]:
 
 
 def _of(described: Part) -> str:
-    """The meaning of a part, with the equations that give it."""
+    """The meaning of a part, with its equations."""
     names = f" ({described.equation_names})" if described.equations else ""
     return f"{described.meaning.removesuffix('.')}{names}."
 

@@ -1,8 +1,8 @@
-"""Formulas as small trees that a browser typesets by itself (MathML Core).
+"""Formulas as trees of MathML Core, which browsers typeset themselves.
 
-A node is a string or a list ``[tag, attributes, *children]`` and goes into the report as JSON; the
-report builds elements from it, never markup from text. A string child is read as what it looks
-like: digits are numbers, signs are operators, letters are names.
+A node is a string or a list ``[tag, attributes, *children]`` and is stored in the report as JSON.
+The page builds elements from it and never parses text as markup. A string child becomes a number,
+an operator or a name, depending on its characters.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ _OPERATORS = frozenset("=+−·×,()[]{}|/∈→↦⋅Σ√:;~∞≤≥…")
 
 
 def leaf(text: str) -> Node:
-    """A number, an operator or a name, by its looks."""
+    """A number, an operator or a name, by its characters."""
     if text in _OPERATORS:
         return ["mo", {}, text]
     if text.replace(".", "").isdigit():
@@ -51,7 +51,7 @@ def subsup(base: Node | str, index: Node | str, exponent: Node | str) -> Node:
 
 
 def fraction(over: Node | str, under: Node | str) -> Node:
-    """One over the other."""
+    """A fraction."""
     return ["mfrac", {}, node(over), node(under)]
 
 
@@ -74,10 +74,10 @@ def call(function: str, *arguments: Node | str) -> Node:
 
 
 def transposed(base: Node | str) -> Node:
-    """A matrix on its side."""
+    """A matrix, transposed."""
     return sup(base, TRANSPOSE)
 
 
 def bound(key: str, part: Node | str) -> Node:
-    """A part that stands for the symbol ``key`` of its step, to be tied to its matrix."""
+    """A part that the page connects with the symbol ``key`` of its step, and so with a matrix."""
     return ["mrow", {"data-symbol": key}, node(part)]

@@ -1,4 +1,4 @@
-"""Matrices as a report carries them: rounded, in part if they are large, as base64."""
+"""The matrices of a report: rounded, cut if they are large, and encoded as base64."""
 
 import base64
 import dataclasses
@@ -9,18 +9,18 @@ import numpy as np
 from torch import Tensor
 
 Scale = Literal["signed", "share", "part"]
-"""How a picture colors numbers: around 0, from 0 to 1, or from 0 to the largest of them."""
+"""How a heat map colors values: around 0, from 0 to 1, or from 0 to the largest value."""
 
 AxisKind = Literal["words", "key", "value", "model", "inner", "weight", "vocabulary", "single"]
-"""What decides how much of an axis is shown where space is short."""
+"""The kind of an axis, which decides how much of it is kept if space is short."""
 
 BYTES_PER_NUMBER = 4
-"""Three bytes, which base64 writes as four characters."""
+"""Each value has three bytes, which base64 writes as four characters."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Axis:
-    """What the rows or the columns of a matrix are."""
+    """The meaning of the rows or columns of a matrix."""
 
     name: str
     """A list of words of the report (``source``, ``reads``, ``steps``), or what a number counts."""
@@ -29,7 +29,7 @@ class Axis:
 
 @dataclasses.dataclass(frozen=True)
 class Matrix:
-    """Real numbers with the names of both axes."""
+    """Values with the meaning of both axes."""
 
     values: Tensor
     rows: Axis
@@ -38,7 +38,7 @@ class Matrix:
 
 
 Limits = dict[str, int]
-"""How many rows or columns of an axis of some kind are kept; a kind that is not listed is whole."""
+"""How many rows or columns are kept of each kind of axis; kinds not listed are kept whole."""
 
 LADDER: tuple[Limits, ...] = (
     {},
@@ -53,19 +53,20 @@ LADDER: tuple[Limits, ...] = (
     {"weight": 4, "inner": 8, "model": 8, "value": 8, "key": 8, "words": 32},
     {"weight": 4, "inner": 4, "model": 4, "value": 4, "key": 4, "words": 24},
 )
-"""From everything to little: weights give way first, attention over words last."""
+"""From everything to little: parameters are cut first, words last."""
 
 
 def encode_matrices(matrices: dict[str, Matrix], budget: int) -> tuple[dict[str, Any], Limits]:
-    """Every matrix for JSON, cut alike so that all together take at most ``budget`` bytes.
+    """Every matrix for JSON, cut by the same limits so that all take at most ``budget`` bytes.
 
-    Numbers that another matrix has already are written once: ``same_as`` names it.
+    Equal values are written once; the second matrix names the first in ``same_as``.
 
-    Where even the last rung of ``LADDER`` is too large it is taken all the same.
+    If even the last limits of ``LADDER`` are too large, they are used nevertheless.
     """
     for limits in LADDER:
         if sum(_size(matrix, limits) for matrix in matrices.values()) <= budget:
             break
+
     encoded: dict[str, Any] = {}
     first: dict[str, str] = {}
     for name, matrix in matrices.items():
@@ -76,19 +77,20 @@ def encode_matrices(matrices: dict[str, Matrix], budget: int) -> tuple[dict[str,
 
 
 def pack_numbers(values: Tensor) -> str:
-    """Numbers as base64 of the upper three bytes of each float32, rounded: 16 significant bits.
+    """Values as base64 of the upper three bytes of each float32, rounded to 16 significant bits.
 
-    The error is below 1 part in 130,000 of each number, so that 4 digits are always true; infinity
-    stays infinity.
+    The relative error is below 1 / 130,000, so that 4 digits are always correct. Infinity stays
+    infinity.
     """
     bits = values.detach().float().contiguous().cpu().numpy().astype("<f4").view("<u4")
+    # Adding half of the byte that is dropped rounds to nearest; a carry into the exponent is right.
     rounded = (bits.astype(np.uint64) + 0x80).astype("<u4")
     upper = rounded.reshape(-1, 1).view(np.uint8)[:, 1:]
     return base64.b64encode(np.ascontiguousarray(upper).tobytes()).decode("ascii")
 
 
 def unpack_numbers(text: str) -> Iterator[float]:
-    """The numbers that ``pack_numbers`` wrote, one after another."""
+    """Iterate over the values that ``pack_numbers`` encoded."""
     upper = np.frombuffer(base64.b64decode(text), dtype=np.uint8).reshape(-1, 3)
     whole = np.zeros((len(upper), 4), dtype=np.uint8)
     whole[:, 1:] = upper

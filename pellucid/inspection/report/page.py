@@ -1,4 +1,8 @@
-"""One HTML file out of a report's data, styles and scripts: nothing is fetched when it is read."""
+"""Reports: walks a sentence through a model and writes the result as one HTML file.
+
+``make_report`` and ``write_report`` compute the content; ``render_page`` embeds it in the page with
+all styles and scripts, so that nothing is downloaded when the file is opened.
+"""
 
 import importlib.resources
 import json
@@ -30,10 +34,10 @@ SCRIPTS = (
     "beam.js",
     "report.js",
 )
-"""The modules of the page, each after those it imports; ``ui`` is shared with the server's page."""
+"""The modules of the page, each after its imports; ``ui`` is shared with the server's page."""
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-"""What a browser lets the page do: use what is in it."""
+"""The Content-Security-Policy: a browser loads nothing but what is in the file."""
 
 _PAGE = """<!doctype html>
 <html lang="en">
@@ -61,7 +65,7 @@ here. Nothing is sent anywhere: it may be opened without a network.</noscript>
 
 
 def render_page(content: dict[str, Any]) -> str:
-    """The whole page for what ``report_content`` gave."""
+    """The whole page for the result of ``report_content``."""
     return _PAGE.format(
         policy=POLICY,
         title="Pellucid: one sentence, every equation",
@@ -72,8 +76,11 @@ def render_page(content: dict[str, Any]) -> str:
 
 
 def embed_json(content: dict[str, Any]) -> str:
-    """JSON that no HTML parser mistakes for markup, whatever words are in it."""
+    """JSON that is safe inside a script element, whatever words are in it."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+    # A "</script>" in a sentence would end the element, and U+2028 and U+2029 are line ends in
+    # older JavaScript. JSON allows all of them as escapes.
     return (
         text.replace("&", r"\u0026")
         .replace("<", r"\u003c")
@@ -84,19 +91,19 @@ def embed_json(content: dict[str, Any]) -> str:
 
 
 def read_asset(name: str) -> str:
-    """A style sheet or a module of the page, as it lies in the package."""
+    """A style sheet or a module of the page, read from the package."""
     folder, _, file = name.rpartition("/")
     return ((_UI if folder == "ui" else _ASSETS) / file).read_text(encoding="utf-8")
 
 
 def _inlined(name: str) -> str:
-    """A module without its imports: all modules of the page become one."""
+    """A module without its imports, because all modules of the page are joined into one."""
     lines = read_asset(name).splitlines()
     return "\n".join(line for line in lines if not line.startswith("import ")) + "\n"
 
 
 def make_report(opened: Openable, source: str, target: str | None = None) -> str:
-    """The HTML page that walks ``source`` through the model, to its own translation or ``target``.
+    """An HTML page that walks ``source`` through the model to ``target``, or to its translation.
 
     Raises DataError if a side is not text or too long, and what ``load_bundle`` raises.
     """
@@ -109,7 +116,7 @@ def make_report(opened: Openable, source: str, target: str | None = None) -> str
 def write_report(
     opened: Openable | Capture, path: Path | str, source: str = "", target: str | None = None
 ) -> None:
-    """Write the page of ``make_report``, or that of a capture made before, which knows no weights.
+    """Write the page of ``make_report``, or the page of a capture, which has no weights.
 
     Raises WriteError, and what ``make_report`` raises.
     """

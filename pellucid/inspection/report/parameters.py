@@ -1,4 +1,4 @@
-"""What a model has learned, in the shapes of the formulas: rows times matrix."""
+"""The parameters of a model for a report, transposed as in the formulas: row times matrix."""
 
 from collections.abc import Iterator
 
@@ -22,14 +22,14 @@ Named = Iterator[tuple[str, Matrix]]
 
 
 def parameter_matrices(model: Seq2Seq) -> dict[str, Matrix]:
-    """Every learned matrix of the blocks by its name in the report; recurrent cells have none."""
+    """The parameters of all blocks by their names in the report; empty for recurrent models."""
     if not isinstance(model, Transformer):
         return {}
     return {f"parameters.{name}": matrix for name, matrix in _of_transformer(model)}
 
 
 def output_parameters(model: Seq2Seq, ids: list[int]) -> dict[str, Matrix]:
-    """The columns of the last linear map that stand for these words."""
+    """The columns of the output layer for these words."""
     weight, bias = model.output_weight, model.output_bias
     assert isinstance(weight, Tensor)
     columns = Axis("candidates", "vocabulary")
@@ -63,6 +63,8 @@ def _of_transformer(model: Transformer) -> Named:
 
 def _attention(place: str, attention: MultiHeadAttention) -> Named:
     packed, bias = attention.packed_weight, attention.b_qkv
+
+    # PyTorch stores (output, input): the rows of W^Q, W^K and W^V of all heads are stacked.
     widths = [attention.query_width, attention.query_width, attention.value_width]
     weights = torch.split(packed, widths)
     biases = (None, None, None) if bias is None else torch.split(bias, widths)

@@ -1,4 +1,4 @@
-"""The pages of a recurrent model: its layers, and attention over the source states."""
+"""The pages of a recurrent model: its layers, and attention over the encoder's states."""
 
 from pellucid.inspection.parts import choices_of, part
 from pellucid.inspection.report.mathml import Node, call, leaf, row, sub, sup, transposed
@@ -7,7 +7,7 @@ from pellucid.model.config import ModelConfig
 
 
 def recurrent_blocks(config: ModelConfig) -> tuple[list[Page], list[Page]]:
-    """The parts of the encoder and those of the decoder."""
+    """The pages of the encoder, and those of the decoder."""
     encoder = [_layer("encoder", index, config) for index in range(config.encoder_layers)]
     decoder = [_layer("decoder", index, config) for index in range(config.decoder_layers)]
     if config.kind == "rnn-attention":
@@ -19,13 +19,18 @@ def _layer(side: str, index: int, config: ModelConfig) -> Page:
     below = f"{side}.layers.{index - 1}.hidden" if index else f"{side}.embedding"
     entered = Symbol("X", leaf("X"), "rows that enter", matrix=below)
     hidden = Symbol("H", leaf("H"), "state after each word", matrix=f"{side}.layers.{index}.hidden")
+
     both_ways = config.kind == "rnn-attention" and side == "encoder"
     cell = call(config.cell.upper(), sub(use(entered), "t"), sub("h", row("t", "−", "1")))
     formula: Node = row(sub(use(hidden), "t"), "=", cell)
+
     if both_ways:
         back = call(config.cell.upper(), sub(use(entered), "t"), sub("h", row("t", "+", "1")))
         formula = row(sub(use(hidden), "t"), "=", "[", cell, ";", back, "]")
+
     is_fed = index == 0 and config.kind == "rnn-attention" and config.input_feeding
+
+    # No arithmetic: a cell has gates inside, which no capture holds.
     step = step_of(
         part("recurrent.hidden", ["both ways" if both_ways else side]),
         "hidden",

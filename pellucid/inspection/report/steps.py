@@ -1,4 +1,8 @@
-"""What a walk is made of: pages of steps, each a formula whose symbols are bound to matrices."""
+"""The building blocks of a walk: pages, steps and symbols, and the labels of words.
+
+A page shows one part of the model in steps. A step is a formula whose symbols are bound to the
+matrices of the report, with the arithmetic that gives one value of its result.
+"""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -10,29 +14,29 @@ from pellucid.inspection.report.mathml import Node, bound, row
 from pellucid.inspection.sentence import STOP_MARK, Prediction
 
 HEAD = "{head}"
-"""Stands for the number of the head that is looked at, in names and in formulas."""
+"""Placeholder for the number of the selected head, in names and formulas."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Symbol:
-    """One letter of a formula and what it is at this step."""
+    """A symbol of a formula and what it stands for in this step."""
 
     key: str
-    """By this it is bound in the formula; unique within the step."""
+    """The key that binds it in the formula; unique within the step."""
     letter: Node
     meaning: str
     matrix: str | None = None
-    """A matrix of the report."""
+    """The name of its matrix in the report."""
     value: str | None = None
-    """What it is if it is not a matrix."""
+    """Its value if it is not a matrix."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Step:
-    """One formula, from the matrices that enter to the one that comes out."""
+    """One formula, from its input matrices to its result."""
 
     name: str
-    """Unique within the page."""
+    """The name, unique within the page."""
     title: str
     equations: tuple[int, ...]
     """Numbers in docs/EQUATIONS.md."""
@@ -41,15 +45,15 @@ class Step:
     symbols: tuple[Symbol, ...]
     """The last one is the result."""
     how: dict[str, Any]
-    """How one number of the result follows from the others; see assets/arithmetic.js."""
+    """How one value of the result is computed from the others; see assets/arithmetic.js."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-    """One part of the model: an embedding, a sublayer, the last linear map."""
+    """One part of the model: an embedding, a sublayer or the output layer."""
 
     name: str
-    """As in the names of a capture: ``encoder.layers.0.self_attention``."""
+    """The name as in a capture: ``encoder.layers.0.self_attention``."""
     title: str
     meaning: str
     steps: tuple[Step, ...]
@@ -66,18 +70,18 @@ def step_of(
     how: dict[str, Any],
     *explanations: str,
 ) -> Step:
-    """The step that computes ``part``: its equations and meaning, then what the report explains."""
+    """The step that computes ``part``, with its equations and meaning, and further explanations."""
     meaning = " ".join((part.meaning, *filter(None, explanations)))
     return Step(name, title, part.equations, formula, meaning, symbols, how)
 
 
 def formula_of(result: Symbol, *right: Node | str) -> Node:
-    """``result = …``, the result bound."""
+    """``result = ...``, with the result bound to its matrix."""
     return row(bound(result.key, result.letter), "=", *right)
 
 
 def use(symbol: Symbol) -> Node:
-    """The symbol inside a formula."""
+    """The symbol inside a formula, bound to its matrix."""
     return bound(symbol.key, symbol.letter)
 
 
@@ -86,20 +90,20 @@ _SPACE = "▁"
 
 
 def label_words(tokens: Sequence[str]) -> list[str]:
-    """Tokens short and plain: ``▁see`` is ``see``, and a piece inside a word is ``-ing``.
+    """Short labels of tokens: ``▁see`` becomes ``see``, and a piece inside a word ``-ing``.
 
-    Tokens of a tokenizer that marks no spaces stay as they are.
+    Tokens of a tokenizer without marks for spaces are not changed.
     """
     return list(map(labeler(tokens), tokens))
 
 
 def labeler(tokens: Sequence[str]) -> Callable[[str], str]:
-    """How single tokens are written among these."""
+    """The function that labels a single token among these."""
     return _label if any(token.startswith(_SPACE) for token in tokens) else str
 
 
 def plain_prediction(word: Prediction, label: Callable[[str], str]) -> list[str | float | int]:
-    """A word that could come next, as JSON: how it is written, its probability, its id."""
+    """A candidate for the next token for JSON: its label, probability and id."""
     token = STOP_MARK if word.id == STOP_ID else label(word.token)
     return [token, word.probability, word.id]
 

@@ -1,4 +1,4 @@
-"""What a report shows beside the walk: views of the whole sentence at once."""
+"""The views of a whole sentence in a report: lens, rollout, saliency, heads and search."""
 
 import dataclasses
 import json
@@ -19,20 +19,20 @@ from pellucid.inspection.saliency import Saliency, saliency_of
 from pellucid.inspection.sentence import STOP_MARK, Opened, Prediction
 
 _LENS_WORDS = 3
-"""How many words each layer says for each row."""
+"""The number of predictions of each layer and position."""
 
 _SALIENCY_STEPS = 16
-"""Points of the integral, a quarter of what ``saliency`` takes, and so a quarter of the time. For a
-sentence of 23 tokens in a model of 4+4 layers the shares of a row then miss its gain by 0.18 nats
-of 6.5 on average, instead of by 0.04; the report shows both."""
+"""Points of the integral, a quarter of the default of ``saliency``, and so a quarter of its time.
+For a sentence of 23 tokens and a model of 4+4 layers the sum of a row then differs from its gain by
+0.18 nats of 6.5 on average, instead of by 0.04; the report shows both."""
 
 _RANKED = 8
-"""How many of the heads that align best are named."""
+"""The number of best aligning heads that are listed."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SentenceViews:
-    """Views of one sentence; None or nothing where the kind of model has no such thing."""
+    """The views of one sentence; None or empty if the kind of model does not have one."""
 
     lens: Lens
     rollout: Rollout | None
@@ -43,7 +43,7 @@ class SentenceViews:
 
 
 def look_around(opened: Opened, capture: Capture, *, with_search: bool) -> SentenceViews:
-    """Every view of a captured sentence, and of the search for it if asked for."""
+    """Compute every view of a captured sentence, and of its search if asked for."""
     is_transformer = capture.config.kind == "transformer"
     return SentenceViews(
         lens=lens_of(opened, capture.sentence, _LENS_WORDS),
@@ -55,19 +55,21 @@ def look_around(opened: Opened, capture: Capture, *, with_search: bool) -> Sente
 
 
 def _ranked(capture: Capture) -> list[HeadRank]:
-    """The heads that align best; none if there are none, or nothing was said to align."""
+    """The heads that align best; empty without attention or without target tokens."""
     if capture.config.kind == "rnn":
         return []
     return rank_heads([capture])[:_RANKED]
 
 
 def _explain(opened: Opened, capture: Capture) -> dict[str, Any] | None:
-    """The search for the translation; sampling has no tree, nor has a source without a word."""
+    """The tree of the search; None for sampling and for a blank source, which have none."""
     translator, source = opened.translator, capture.sentence.source
     if translator.settings.sampling is not None or not source.strip():
         return None
     tree = explain_search(translator, source, watcher=opened.watcher)
     plain: dict[str, Any] = json.loads(tree.to_json())
+
+    # Tokens get the labels of the other views, and the stop its mark.
     [stop] = opened.target_tokenizer.tokens([STOP_ID])
     label = labeler([node["token"] for node in plain["nodes"]])
     for node in plain["nodes"]:
@@ -76,7 +78,7 @@ def _explain(opened: Opened, capture: Capture) -> dict[str, Any] | None:
 
 
 def view_matrices(views: SentenceViews) -> dict[str, Matrix]:
-    """Those views that are matrices, by their names in the report."""
+    """The views that are matrices, by their names in the report."""
     source, said, read = (Axis(name, "words") for name in ("source", "says", "reads"))
     matrices = {
         "saliency": Matrix(views.saliency.scores, said, source),
@@ -96,7 +98,7 @@ def view_matrices(views: SentenceViews) -> dict[str, Matrix]:
 
 
 def view_content(views: SentenceViews) -> dict[str, Any]:
-    """Those views that are words."""
+    """The views that are words."""
     return {
         "lens": [
             {
@@ -116,7 +118,7 @@ def view_content(views: SentenceViews) -> dict[str, Any]:
 
 
 def plain_predictions(rows: Iterable[Sequence[Prediction]]) -> list[list[list[Any]]]:
-    """Rows of words that could come next, as JSON."""
+    """Candidates for the next token of each position, for JSON."""
     rows = list(rows)
     label = labeler([word.token for row in rows for word in row])
     return [[plain_prediction(word, label) for word in row] for row in rows]

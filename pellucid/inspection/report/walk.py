@@ -1,4 +1,4 @@
-"""The way of one sentence through a model: its parts in the order of computation."""
+"""The pages of a walk: all parts of a model in the order of computation."""
 
 import dataclasses
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from pellucid.model.config import ModelConfig
 
 @dataclasses.dataclass(frozen=True)
 class Vocabularies:
-    """How many words there are, and how many of them the report shows."""
+    """The vocabulary sizes, and the number of words that the report shows."""
 
     source: int
     target: int
@@ -23,7 +23,7 @@ class Vocabularies:
 
 
 def walk_through(config: ModelConfig, vocabularies: Vocabularies) -> list[Page]:
-    """Every part of a model of this kind, from text to the words that come out."""
+    """The pages of a model with this config, from text to predicted words."""
     pages = [_embedding("encoder", "Source: from text to rows", config, vocabularies.source)]
     if config.kind == "transformer":
         pages += _encoder(config)
@@ -60,7 +60,7 @@ def _embedding(side: str, title: str, config: ModelConfig, size: int) -> Page:
 
 
 def _encoder(config: ModelConfig) -> Iterator[Page]:
-    stream = "encoder.input"
+    stream = "encoder.input"  # the residual stream: the name of the last hidden states
     for index in range(config.encoder_layers):
         block = f"encoder.layers.{index}"
         for name in ("self_attention", "feed_forward"):
@@ -142,7 +142,7 @@ def _feed_forward_page(name: str, rows: Symbol, config: ModelConfig) -> Page:
 
 
 def _enter(name: str, rows: Symbol, config: ModelConfig) -> tuple[tuple[Step, ...], Symbol]:
-    """The norm before a sublayer, if it stands there, and what the sublayer reads."""
+    """The norm before a sublayer, if the model is pre-norm, and the sublayer's input."""
     if config.norm == "post":
         return (), rows
     described = part("norm", choices_of(config))
@@ -151,7 +151,7 @@ def _enter(name: str, rows: Symbol, config: ModelConfig) -> tuple[tuple[Step, ..
 
 
 def _leave(name: str, config: ModelConfig) -> tuple[Step, ...]:
-    """The norm after the sum, if it stands there."""
+    """The norm after the residual sum, if the model is post-norm."""
     if config.norm == "pre":
         return ()
     total = Symbol("R", leaf("R"), "the sum", matrix=f"{name}.residual")
