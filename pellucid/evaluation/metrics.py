@@ -110,6 +110,9 @@ class Metric:
     """How its score is printed."""
     fits: tuple[Literal["text", "pronunciations"], ...] = ("text",)
     """What it is printed for unless metrics are chosen."""
+    in_validation: str | None = None
+    """Its title in a model card, if every validation of a run computes it. The default tokenizer
+    counts there, and the others are too slow to be run as often."""
     alias: str | None = None
     """Its name in papers, which the command line takes as well."""
 
@@ -384,13 +387,18 @@ _TER = _Sacrebleu(lambda *_: _make_ter())
 
 
 def _sacrebleu(
-    metric: _Sacrebleu, *, higher_is_better: bool = True, alias: str | None = None
+    metric: _Sacrebleu,
+    *,
+    higher_is_better: bool = True,
+    in_validation: str | None = None,
+    alias: str | None = None,
 ) -> Metric:
     return Metric(
         metric.score,
         metric.sentence_scores,
         metric.statistics,
         higher_is_better=higher_is_better,
+        in_validation=in_validation,
         alias=alias,
     )
 
@@ -426,15 +434,18 @@ class Scores:
     ``evaluate``, ``compare`` and the command line read the rows, in this order.
     """
 
-    bleu: Annotated[float, _sacrebleu(_BLEU)]
+    bleu: Annotated[float, _sacrebleu(_BLEU, in_validation="BLEU")]
     """Cased, detokenized sacreBLEU; its signature names the tokenizer."""
-    chrf: Annotated[float, _sacrebleu(_CHRF)]
+    chrf: Annotated[float, _sacrebleu(_CHRF, in_validation="chrF")]
     """chrF2."""
     chrfpp: Annotated[float, _sacrebleu(_CHRFPP, alias="chrf++")]
     """chrF2++: chrF2 with n-grams of words."""
     ter: Annotated[float, _sacrebleu(_TER, higher_is_better=False)]
     """Translation edit rate; lower is better."""
-    exact_match: Annotated[float, Metric(_exact_match, fits=("text", "pronunciations"))]
+    exact_match: Annotated[
+        float,
+        Metric(_exact_match, fits=("text", "pronunciations"), in_validation="exact match (%)"),
+    ]
     """Lines translated exactly as the reference has it."""
     bleu_lc_tok: Annotated[float, _sacrebleu(_BLEU_LC_TOK)]
     """BLEU over lower-cased, Moses-tokenized text."""
@@ -456,6 +467,8 @@ METRICS: Mapping[str, Metric] = _rows(Scores)
 """The rows of ``Scores`` by their names."""
 COMPARED_BY = tuple(name for name, metric in METRICS.items() if metric.statistics is not None)
 """The metrics by which two systems can be compared."""
+VALIDATED = tuple(name for name, metric in METRICS.items() if metric.in_validation is not None)
+"""The metrics that every validation of a run computes."""
 
 
 def metric_of(name: str) -> Metric:

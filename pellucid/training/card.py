@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import assert_never
 
 from pellucid import __version__
+from pellucid.evaluation.metrics import METRICS
 from pellucid.model.config import Kind
 from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData
@@ -57,9 +58,9 @@ def _scores(kind: Kind, validation: Validation, search: str) -> str:
     scores = validation.translations
     if scores is not None:
         rows = [
-            f"| BLEU | {scores.bleu.score:.2f} | {_cell(scores.bleu.signature)}, {search} |",
-            f"| chrF | {scores.chrf.score:.2f} | {_cell(scores.chrf.signature)}, {search} |",
-            f"| exact match | {scores.exact_match:.2f}% | {search} |",
+            f"| {METRICS[name].in_validation} | {each.score:{METRICS[name].format}}"
+            f" | {_cell(each.signature)}, {search} |"
+            for name, each in scores.items()
         ]
     what = "cross-entropy" if kind != "skipgram" else "loss"
     unit = "nats a token" if kind != "skipgram" else "nats a pair of neighbors"

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from pellucid.core.config import write_toml
 from pellucid.core.errors import PellucidError
 from pellucid.core.files import read_manifest, write_errors
+from pellucid.evaluation.metrics import VALIDATED
 from pellucid.training.checkpoint import CHECKPOINTS_FOLDER, newest_intact
 from pellucid.training.config import RunConfig
 from pellucid.training.journal import JOURNAL_FILE, Event, read_journal
@@ -131,7 +132,7 @@ def compare_runs(unbroken: Path, broken: Path) -> list[Comparison]:
         "losses": ("train", ("loss", "negative_log_likelihood")),
         "gradient norms": ("train", ("gradient_norm",)),
         "learning rates": ("train", ("learning_rate",)),
-        "validations": ("validation", ("loss", "bleu", "chrf", "is_best")),
+        "validations": ("validation", ("loss", *VALIDATED, "is_best")),
     }
     found = [
         _compare_figures(what, *(_figures(each, *about) for each in (left, right)))

@@ -12,7 +12,7 @@ from pellucid.core.special import SPECIAL_COUNT
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.plain_text import MASK, continue_text, fill_masks
 from pellucid.decoding.translator import Translator
-from pellucid.evaluation.metrics import Score, bleu, chrf, exact_match
+from pellucid.evaluation.metrics import METRICS, VALIDATED, Output, Score
 from pellucid.model.seq2seq import Seq2Seq, SequenceModel
 from pellucid.model.skipgram import SkipGram
 from pellucid.model.text_models import DecoderOnly, EncoderOnly
@@ -27,18 +27,6 @@ _MOST_NEW_TOKENS = 20
 
 
 @dataclasses.dataclass(frozen=True)
-class TranslationScores:
-    """Scores of the translations of the validation sources."""
-
-    bleu: Score
-    """Cased, detokenized sacreBLEU (13a)."""
-    chrf: Score
-    """chrF2."""
-    exact_match: float
-    """Percent of translations that are equal to their reference."""
-
-
-@dataclasses.dataclass(frozen=True)
 class Validation:
     """Figures of one validation."""
 
@@ -48,31 +36,22 @@ class Validation:
     """How long the validation took."""
     sample: tuple[str, str, str]
     """An input, its reference and the model's output."""
-    translations: TranslationScores | None = None
-    """Scores of models that translate."""
+    translations: dict[str, Score] | None = None
+    """Scores of models that translate: ``VALIDATED`` by name."""
 
     def score(self, by: str) -> float:
         """The figure that decides what is best; higher is better."""
         if self.translations is None or by == "loss":
             return -self.loss
-        scores = self.translations
-        return {
-            "bleu": scores.bleu.score,
-            "chrf": scores.chrf.score,
-            "exact_match": scores.exact_match,
-        }[by]
+        score = self.translations[by].score
+        return score if METRICS[by].higher_is_better else -score
 
     def figures(self) -> dict[str, object]:
         """The figures for the journal."""
         if self.translations is None:
             return {"loss": self.loss, "sample": self.sample}
-        return {
-            "loss": self.loss,
-            "bleu": self.translations.bleu.score,
-            "chrf": self.translations.chrf.score,
-            "exact_match": self.translations.exact_match,
-            "sample": self.sample,
-        }
+        scores = {name: each.score for name, each in self.translations.items()}
+        return {"loss": self.loss, **scores, "sample": self.sample}
 
 
 def validate(model: SequenceModel, data: TrainingData, config: RunConfig, step: int) -> Validation:
@@ -104,18 +83,16 @@ def validate(model: SequenceModel, data: TrainingData, config: RunConfig, step: 
 
 def _translate(
     bundle: Bundle, data: TrainingData, config: RunConfig, step: int
-) -> tuple[TranslationScores, tuple[str, str, str]]:
+) -> tuple[dict[str, Score], tuple[str, str, str]]:
     translator = Translator(bundle, config.decoding)
     translations = translator.translate(
         data.valid_sources, beam_size=config.training.validate_beam_size, n_best=1
     )
 
     hypotheses = [translation.text for translation in translations]
-    scores = TranslationScores(
-        bleu=bleu(hypotheses, data.valid_references),
-        chrf=chrf(hypotheses, data.valid_references),
-        exact_match=exact_match(hypotheses, data.valid_references),
-    )
+    output = Output(hypotheses, data.valid_references)
+    found = {name: METRICS[name].score(output) for name in VALIDATED}
+    scores = {name: score for name, score in found.items() if score is not None}
 
     shown = step % len(hypotheses)  # another one each time, and the same one in a resumed run
     return scores, (data.valid_sources[shown], data.valid_references[shown], hypotheses[shown])

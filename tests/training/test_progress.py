@@ -1,13 +1,14 @@
 """Where a run stands: bests, limits, and the share that is done."""
 
 import json
+from typing import get_args
 
 import pytest
 
-from pellucid.evaluation.metrics import Score
+from pellucid.evaluation.metrics import VALIDATED, Score
 from pellucid.training.config import TrainingConfig
 from pellucid.training.run import Progress
-from pellucid.training.validation import TranslationScores, Validation
+from pellucid.training.validation import Validation
 
 
 def config(**settings: object) -> TrainingConfig:
@@ -91,7 +92,7 @@ def test_the_progress_of_an_older_checkpoint_is_read():
 
 
 def validation(loss: float, bleu: float, chrf: float) -> Validation:
-    scores = TranslationScores(Score(bleu, "b"), Score(chrf, "c"), exact_match=0.0)
+    scores = {"bleu": Score(bleu, "b"), "chrf": Score(chrf, "c")}
     return Validation(loss, seconds=0.1, sample=("", "", ""), translations=scores)
 
 
@@ -122,3 +123,8 @@ def test_the_share_that_is_done_goes_by_the_nearer_limit():
 def test_a_state_comes_back_from_json():
     progress = Progress(step=3, seconds=1.5, best_score=-2.25, skipped_steps=1)
     assert Progress.from_state(json.loads(json.dumps(progress.state()))) == progress
+
+
+def test_a_run_may_go_by_each_metric_of_its_validations_and_by_the_loss():
+    names = get_args(TrainingConfig.model_fields["best_by"].annotation)
+    assert set(names) == {*VALIDATED, "loss"}

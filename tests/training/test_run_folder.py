@@ -198,6 +198,10 @@ def test_the_model_card_tells_what_is_needed_to_repeat_it(tiny_run: Path):
     assert len(rows) > 4
     assert {len(re.split(r"(?<!\\)\|", row)) for row in rows} == {5}, "three cells each"
     assert "tok:13a" in card
+    events = read_journal(tiny_run / "journal.jsonl")
+    [validation] = [event for event in events if event["event"] == "validation"]
+    for title, name in (("BLEU", "bleu"), ("chrF", "chrf"), ("exact match (%)", "exact_match")):
+        assert f"| {title} | {validation[name]:.2f} | nrefs:1\\|case:mixed" in card
 
 
 def test_the_best_bundles_and_the_latest_are_kept(tmp_path: Path, tiny_run: Path):
