@@ -29,13 +29,13 @@ PositionKind = Literal[
 embeddings: three act inside attention, the fourth nowhere."""
 
 StartSymbol = Literal["token", "zero"]
-"""What a decoder reads first: a token's embedding, or a vector of zeros."""
+"""The first input of a decoder: the embedding of START, or a vector of zeros."""
 
 Cell = Literal["lstm", "gru"]
-"""What a recurrent layer is made of."""
+"""The cell of a recurrent layer."""
 
 RecurrentAttention = Literal["additive", "dot", "general"]
 """How a recurrent decoder scores the states of the source."""
 
 Schedule = Literal["paper", "inverse_root", "cosine", "linear", "plateau", "constant"]
-"""How the learning rate goes, computed by ``pellucid.equations.schedules``."""
+"""The schedule of the learning rate, computed by ``pellucid.equations.schedules``."""

@@ -13,7 +13,7 @@ from pellucid.equations.shapes import require_same_size
 
 @dataclasses.dataclass(frozen=True)
 class HeadBiases:
-    """What Marian's models add to each projection; the paper adds nothing."""
+    """The biases that Marian's models add to each projection; the paper has none."""
 
     b_q: Float[Tensor, "heads 1 key_size"] | None = None
     b_k: Float[Tensor, "heads 1 key_size"] | None = None

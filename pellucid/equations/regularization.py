@@ -80,8 +80,8 @@ def distillation_loss(
     Raises: ConfigError unless T > 0, ShapeError if the vocabularies differ in size.
 
     Softening divides the gradient by about T²; the factor keeps its size. Hinton et al. write the
-    cross-entropy, whose gradient is the same; this one is 0 for a student that says what its
-    teacher does.
+    cross-entropy, whose gradient is the same; this one is 0 for a student equal to its
+    teacher.
     """
     if not temperature > 0:
         raise ConfigError(f"temperature must be above 0, got {temperature}")

@@ -1,4 +1,4 @@
-"""How finished sentences are compared in a search."""
+"""The scores by which a search compares finished sentences."""
 
 from jaxtyping import Float, Int
 from torch import Tensor

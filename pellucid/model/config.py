@@ -1,4 +1,4 @@
-"""What a model is made of, and which kind knows which setting."""
+"""The settings of a model, and the kinds that each belongs to."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Literal, assert_never, get_args
@@ -102,7 +102,7 @@ def foreign_settings(kind: Kind, names: Collection[str]) -> list[str]:
 
 
 def known_settings(kind: str, table: Mapping[str, Any]) -> dict[str, Any]:
-    """``table`` without the settings that only other kinds know; strange names stay."""
+    """``table`` without the settings that only other kinds have; unknown names stay."""
     return {name: value for name, value in table.items() if _knows(kind, name)}
 
 
@@ -111,16 +111,16 @@ def _knows(kind: str, name: str) -> bool:
 
 
 _NUMBERED: tuple[PositionKind, ...] = ("learned", "one_hot", "joint", "summed")
-"""Positions with a row for each place, so that there is a last one."""
+"""Kinds with a row for each position, which end at the last row."""
 
 _MOST_LAYERS = 1000
 _WIDEST = 1 << 16
 _MOST_PLACES = 1 << 20
-"""Beyond any model there is: a folder from a stranger must not make us build an absurd one."""
+"""Limits beyond any real model, as a folder from a stranger must not cause an absurd allocation."""
 
 
 class ModelConfig(Config):
-    """The sizes and switches of a model; a setting that another kind alone knows is refused.
+    """The sizes and switches of a model; a setting that only other kinds have is refused.
 
     The defaults are those of Vaswani et al. (2017), §3 and Table 3, row "base".
     """
@@ -128,25 +128,25 @@ class ModelConfig(Config):
     kind: Kind = "transformer"
     """Which system is built: the Transformer; ``rnn``, an encoder to one vector and a decoder
     from it (EQ-133, 2014); ``rnn-attention``, a bidirectional encoder and a decoder that attends
-    back at it (EQ-136, 2015). Or, on plain text: ``encoder``, blocks that fill masks (EQ-137, the
+    to it (EQ-136, 2015). Or, on plain text: ``encoder``, blocks that fill masks (EQ-137, the
     road to BERT); ``decoder``, blocks that continue a text (EQ-138, the road to GPT); and
     ``skipgram``, word vectors from neighbors (EQ-17, Word2Vec)."""
     d_model: int = Field(512, ge=1, le=_WIDEST)
-    """Width of every row that travels between the blocks (EQ-80). Embeddings and hidden states of
-    recurrent kinds have it too; a bidirectional layer gives half of it to each direction."""
+    """Width of embeddings and of the hidden states between blocks (EQ-80), in recurrent kinds too;
+    a bidirectional layer gives half of it to each direction."""
     d_ff: int = Field(2048, ge=1, le=_MOST_PLACES)
     """Inner width of the feed-forward network (EQ-100). Not for recurrent kinds."""
     heads: int = Field(8, ge=1, le=_WIDEST)
-    """How many attentions run side by side in one layer (EQ-77). Not for recurrent kinds."""
+    """The number of attention heads in a layer (EQ-77). Not for recurrent kinds."""
     d_k: int | None = Field(None, ge=1, le=_WIDEST)
     """Width of a query or key in one head; by default d_model / heads. Not for recurrent kinds."""
     d_v: int | None = Field(None, ge=1, le=_WIDEST)
     """Width of a value in one head; by default d_model / heads. Not for recurrent kinds."""
     encoder_layers: int = Field(6, ge=0, le=_MOST_LAYERS)
-    """How many encoder blocks follow one another (EQ-105)."""
+    """The number of encoder blocks (EQ-105)."""
     decoder_layers: int = Field(6, ge=1, le=_MOST_LAYERS)
-    """How many decoder blocks follow one another (EQ-110). Recurrent kinds need as many as in the
-    encoder: each layer begins where the one beside it ended."""
+    """The number of decoder blocks (EQ-110). Recurrent kinds need as many as in the encoder: each
+    layer starts from the final state of the encoder layer of the same number."""
     dropout: float = Field(0.1, ge=0.0, lt=1.0)
     """Share of numbers set to zero after every sublayer and after adding positions (§5.4); in
     recurrent kinds after embeddings and layers, never from word to word."""
@@ -172,7 +172,7 @@ class ModelConfig(Config):
     """Let the norm learn a gain and, for ``layer``, a bias; ``l2`` and ``l2_centered`` never do.
     Not for recurrent kinds."""
     positions: PositionKind = "sinusoidal"
-    """How the model knows positions: by adding sinusoids (EQ-24) or learned vectors (EQ-30); by
+    """How positions are encoded: by adding sinusoids (EQ-24) or learned vectors (EQ-30); by
     Agarwal's ``one_hot`` (EQ-21, projected back to d_model), ``joint`` (EQ-22) and ``summed``
     (EQ-23) networks; inside self-attention by distances (``relative``, EQ-31), rotations
     (``rotary``) or slopes (``alibi``); or not at all (EQ-20). Not for recurrent kinds."""
@@ -189,10 +189,10 @@ class ModelConfig(Config):
     """The distance, in tokens, from which relative positions treat all distances alike
     (Shaw et al. 2018, Table 3, where 16 is as good as 256). Not for recurrent kinds."""
     embedding: Literal["linear", "mlp"] = "linear"
-    """What becomes of a word's embedding before its position is added: nothing, as in the paper, or
-    Agarwal's small network (EQ-28, ER-51). Not for recurrent kinds."""
+    """The map between a word's embedding and its position: none, as in the paper, or Agarwal's
+    small network (EQ-28, ER-51). Not for recurrent kinds."""
     start_symbol: StartSymbol = "token"
-    """What the decoder reads first: the embedding of a start token, or the zero vector of the
+    """The first input of the decoder: the embedding of a start token, or the zero vector of the
     Single Page (EQ-106, ER-44). Not for recurrent kinds."""
     projection: Literal["per_head", "two_stage"] = "per_head"
     """Project rows for each head at once, as the paper does, or through one narrow projection
@@ -216,37 +216,37 @@ class ModelConfig(Config):
     """Add biases to the projections of attention; the paper has none, Marian has.
     Not for recurrent kinds."""
     cell: Cell = "lstm"
-    """What a recurrent layer is made of (EQ-131): Sutskever's LSTM or Cho's GRU; ``rnn`` and
+    """The cell of a recurrent layer (EQ-131): Sutskever's LSTM or Cho's GRU; ``rnn`` and
     ``rnn-attention``."""
     attention: RecurrentAttention = "additive"
-    """How the decoder judges which source state fits (EQ-135, EQ-136): by Bahdanau's small
+    """How attention scores the states of the source (EQ-135, EQ-136): by Bahdanau's small
     network, or by Luong's dot product, plain or with a matrix between; ``rnn-attention`` alone."""
     input_feeding: bool = True
     """Let the decoder read, beside each word, its last output (Luong et al. 2015, §3.3);
     ``rnn-attention`` alone."""
 
     reverse_source: bool = False
-    """Read the words of the source from the last to the first, so that the first are fresh when the
-    decoder begins (Sutskever et al. 2014, §3.3); ``rnn`` alone."""
+    """Read the words of the source from the last to the first, so that the first are read just
+    before the decoder starts (Sutskever et al. 2014, §3.3); ``rnn`` alone."""
     feed_summary: bool = False
     """Let the decoder read the encoder's last state beside every word, not only at the start (Cho
     et al. 2014, §2.2); ``rnn`` alone."""
 
     mask_rate: float = Field(0.15, gt=0.0, lt=1.0)
-    """Share of the tokens that an ``encoder`` must guess; of those 80% are hidden, 10% replaced and
-    10% left as they are (Devlin et al. 2019, §3.1)."""
+    """Share of the tokens that an ``encoder`` must predict; of those 80% are masked, 10% replaced
+    and 10% unchanged (Devlin et al. 2019, §3.1)."""
     window: int = Field(5, ge=1, le=_WIDEST)
-    """How many words on either side are neighbors (EQ-17); ``skipgram`` alone."""
+    """The number of words on either side that are neighbors (EQ-17); ``skipgram`` alone."""
     negatives: int = Field(5, ge=0, le=_WIDEST)
     """Words drawn against each true neighbor (Mikolov et al. 2013b, §2.2); 0 is the full softmax
     of EQ-17. ``skipgram`` alone."""
     subsample: float = Field(1e-3, ge=0.0, le=1.0)
-    """Words of a larger share of the text than this are thinned out (Mikolov et al. 2013b, §2.3,
+    """Words with a larger share of the text than this are subsampled (Mikolov et al. 2013b, §2.3,
     and the value of word2vec.c); 0 keeps all. ``skipgram`` alone."""
     pretrained_vectors: str | None = None
     """A file in word2vec's text format, or a skipgram bundle, from which the embeddings start:
-    tokens that it names take its rows, scaled as a whole to the usual size. Read when a run
-    begins, never later."""
+    tokens that it names take its vectors, scaled as a whole to the usual size. Read only when a
+    run starts."""
 
     @model_validator(mode="after")
     def _settings_fit(self) -> "ModelConfig":

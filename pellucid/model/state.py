@@ -58,7 +58,7 @@ class Ancestry:
 
     @property
     def end(self) -> int:
-        """How many slots are taken."""
+        """The number of filled slots after this step."""
         return self.first_slot + self.slots.shape[1]
 
     @property

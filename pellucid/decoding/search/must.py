@@ -15,7 +15,7 @@ from pellucid.core.special import STOP_ID
 from pellucid.decoding.search.constraints import Demands
 
 Verdict = Literal["goes on", "finished", "pruned", "ruled out"]
-"""What becomes of a candidate."""
+"""The verdict on a candidate."""
 _MOST_ORDERED = 5
 """Five phrases have 120 orders; six would have 720."""
 

@@ -213,7 +213,7 @@ class Listener(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Outlook:
-    """What may follow the live nodes of one group."""
+    """The possible continuations of the live nodes of one group."""
 
     live: Sequence[Node]
     logits: Float[Tensor, "live vocabulary"]

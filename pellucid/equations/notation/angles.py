@@ -1,4 +1,4 @@
-"""What a dot product measures: two lengths and the angle between them; and how large it gets."""
+"""The dot product as two lengths and the angle between them, and its variance."""
 
 import math
 

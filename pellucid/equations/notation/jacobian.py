@@ -71,7 +71,7 @@ def jacobian_pair(
 
 @dataclass(frozen=True)
 class JacobianStatistics:
-    """What can be said of the entries of one Jacobian in a few numbers (EQ-49, ER-57)."""
+    """Statistics of the entries of one Jacobian (EQ-49, ER-57)."""
 
     mean: float
     """Always 0 up to rounding: every row of a softmax Jacobian sums to zero."""

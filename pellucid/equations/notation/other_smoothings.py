@@ -1,4 +1,4 @@
-"""What other programs call label smoothing."""
+"""The variants of label smoothing in other programs."""
 
 import torch
 from jaxtyping import Float, Int
