@@ -1,4 +1,4 @@
-"""Which languages a model translates between, as far as its bundle tells."""
+"""The languages that a model translates between, inferred from its bundle."""
 
 import re
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 UNKNOWN = "und"
-"""ISO 639-2's code for a language that nobody has told."""
+"""The code of ISO 639-2 for an undetermined language."""
 
 _NAMES = {
     "ar": "Arabic",
@@ -47,18 +47,20 @@ def language_name(code: str) -> str:
 
 
 def languages_of(settings: Mapping[str, Any], name: str) -> tuple[str, str]:
-    """Source and target as the config of a run or the name of a model tells; else ``und``.
+    """Source and target language, from the config of a run or the name of a model; else ``und``.
 
-    Files such as ``train.en`` tell their language, the phrasebook is French to English, and a
-    name such as ``en-de`` or ``opus-mt-en-de`` tells both.
+    Files such as ``train.en`` have their language as suffix, the phrasebook is French to English,
+    and a name such as ``en-de`` or ``opus-mt-en-de`` contains both.
     """
     data = settings.get("data", {})
     source = _suffix(data.get("source"))
     target = _suffix(data.get("target"))
     if source and target:
         return source, target
+
     if "phrasebook" in settings and not data.get("source"):
         return "fr", "en"
+
     for match in _PAIR.finditer(name.lower()):
         if match[1] in _NAMES and match[2] in _NAMES:
             return match[1], match[2]

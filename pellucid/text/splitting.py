@@ -1,4 +1,4 @@
-"""Long texts in pieces that a translation model knows, and back with their spacing."""
+"""Splits text into sentences for a translation model, and joins translations with the spacing."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -10,15 +10,15 @@ from pellucid.core.errors import ConfigError
 ABBREVIATIONS: dict[str, set[str]] = {
     "de": {"Abb.", "Fa.", "Fam.", "Inh.", "Kap.", "Tab.", "Tel.", "Verf."},
 }
-"""By language, words with a full stop after which a sentence goes on, beside those that sentencex
-knows. One's own may be added: ``ABBREVIATIONS.setdefault("fr", set()).add("éd.")``. Those under
+"""By language, words with a full stop that do not end a sentence, in addition to those of
+sentencex. More may be added: ``ABBREVIATIONS.setdefault("fr", set()).add("éd.")``. Those under
 ``""`` hold in every language; ``add_abbreviations`` adds to them."""
 
 
 def add_abbreviations(words: Iterable[str]) -> None:
-    """Let no sentence end after these words, in any language, for the rest of the process.
+    """End no sentence after these words, in any language, for the rest of the process.
 
-    Raises ConfigError for what is not one word that ends with a full stop.
+    Raises ConfigError for anything but one word that ends with a full stop.
     """
     for word in words:
         if len(word) < 2 or not word.endswith(".") or word.split() != [word]:
@@ -30,7 +30,7 @@ def add_abbreviations(words: Iterable[str]) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Sentence:
-    """A sentence and the white space around it; all of them in a row are the text."""
+    """A sentence and the white space around it; concatenated, all sentences are the text."""
 
     before: str
     text: str
@@ -40,15 +40,16 @@ class Sentence:
 
 
 def split_sentences(text: str, language: str) -> list[Sentence]:
-    """The sentences of ``text``, in order; nothing of it is lost.
+    """The sentences of ``text``, in order; every character of it is in one of them.
 
-    A line end always ends a sentence, as translation models are trained on single lines. A text
-    of white space alone is one sentence without words. ``language`` is a code such as ``en``; for
-    one that is unknown the rules of English hold.
+    A line end always ends a sentence, because translation models are trained on single lines. A
+    text of only white space is one sentence without words. ``language`` is a code such as ``en``;
+    for an unknown one the rules of English are used.
     """
     # sentencex itself joins lines: only a full stop or an empty line ends a sentence for it.
     lines = text.splitlines(keepends=True)
     known = ABBREVIATIONS.get(language, set()) | ABBREVIATIONS.get("", set())
+
     pieces: list[str] = []
     for line in lines:
         goes_on = False
@@ -59,6 +60,7 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
                 pieces.append(piece)
             goes_on = not known.isdisjoint(piece.split()[-1:])
 
+    # White space before the first sentence belongs to it, later white space to the one before.
     found: list[Sentence] = []
     before, start = "", 0
     for piece in pieces:
@@ -75,11 +77,12 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
             found.append(Sentence(before=lead, text=words, after=tail, start=inside))
             before = ""
         start += len(piece)
+
     return found or [Sentence(before=text, text="", after="", start=len(text))]
 
 
 def join_sentences(sentences: Sequence[Sentence], translations: Sequence[str]) -> str:
-    """The translations with the white space that stood around the sentences."""
+    """The translations with the white space around the original sentences."""
     return "".join(
         f"{sentence.before}{translation}{sentence.after}"
         for sentence, translation in zip(sentences, translations, strict=True)

@@ -1,4 +1,4 @@
-"""Word vectors in word2vec's text format, and which words lie near which."""
+"""Word vectors: word2vec's text format, and nearest neighbors."""
 
 import contextlib
 import math
@@ -26,7 +26,7 @@ class WordVectors:
     """float32 (word, size)."""
 
     def nearest(self, word: str, count: int = 10) -> list[tuple[str, float]]:
-        """The words at the smallest angles to ``word``, itself left out, with their cosines.
+        """The words with the largest cosines to ``word``, without itself, and these cosines.
 
         EQ: 57.  Raises DataError for a word without a vector, ConfigError for a count below 1.
         """
@@ -35,34 +35,37 @@ class WordVectors:
         place = {each: index for index, each in enumerate(self.words)}
         if word not in place:
             raise DataError(f"there is no vector for {word!r}", hint=did_you_mean(word, self.words))
+
         lengths = np.linalg.norm(self.matrix, axis=1)
         unit = self.matrix / np.where(lengths > 0, lengths, 1.0)[:, None]
         cosines = unit @ unit[place[word]]
+
         order = np.argsort(-cosines, kind="stable")
         kept = [index for index in order.tolist() if index != place[word]][:count]
         return [(self.words[index], float(cosines[index])) for index in kept]
 
 
 def write_vectors(path: Path, vectors: WordVectors) -> None:
-    """Write word2vec's text format: a line ``count size``, then a word and its numbers a line.
+    """Write word2vec's text format: a line ``count size``, then one line for each word.
 
-    The file is whole or not there. Raises DataError for a word that the format cannot hold,
-    WriteError.
+    The file is written whole or not at all. Raises DataError for a word that the format cannot
+    represent, WriteError.
     """
     unfit = [word for word in vectors.words if not word or set(word) & set(" \n\r\t")]
     if unfit:
         raise DataError(f"word2vec's text format holds no word with white space, got {unfit[0]!r}")
+
     with open_replacement(path) as file:
         file.write(f"{len(vectors.words)} {vectors.matrix.shape[1]}\n".encode())
         for word, row in zip(vectors.words, vectors.matrix.tolist(), strict=True):
-            numbers = " ".join(f"{number:.9g}" for number in row)  # float32 comes back the same
+            numbers = " ".join(f"{number:.9g}" for number in row)  # 9 digits identify any float32
             file.write(f"{word} {numbers}\n".encode())
 
 
 def read_vectors(path: Path) -> WordVectors:
     """Read word2vec's text format.
 
-    Raises InputMissingError, and DataError naming the line that is not as it should be.
+    Raises InputMissingError, and DataError naming the first line that is wrong.
     """
     with contextlib.closing(iterate_lines(path)) as lines:
         header = next(lines, "").split()
@@ -73,6 +76,7 @@ def read_vectors(path: Path) -> WordVectors:
             )
         count, size = map(int, header)
         words, rows = _read_rows(path, lines, size)
+
     if len(words) != count or size < 1:
         raise DataError(f"{path} promises {count} vectors of size {size}, holds {len(words)}")
     return WordVectors(tuple(words), np.array(rows, dtype=np.float32).reshape(count, size))
@@ -93,6 +97,7 @@ def _read_rows(
             raise DataError(f"{path}, line {number}: a line must be a word and {size} numbers")
         words.append(parts[0])
         rows.append(row)
+
     repeated = len(words) - len(set(words))
     if repeated:
         raise DataError(f"{path} holds {repeated} words twice")

@@ -1,4 +1,4 @@
-"""What a tokenizer is: text in, ids out, and back."""
+"""The interface of tokenizers: text to ids and back."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
@@ -14,21 +14,21 @@ from pellucid.text.config import TokenizerKind
 from pellucid.text.corpus.rows import IdRows
 
 Seeds = npt.NDArray[np.uint64]
-"""One for each text."""
+"""One seed for each text."""
 SILENT_IDS = frozenset((PAD_ID, START_ID, STOP_ID))
-"""The ids that have no text: they steer the model and are dropped by ``decode`` (EQ-12)."""
+"""The ids without text: they control the model, and ``decode`` drops them (EQ-12)."""
 
 
 class Tokenizer(ABC):
-    """Cuts text into tokens and looks their ids up; one object serves any number of threads.
+    """Splits text into tokens and looks up their ids; safe to use from several threads.
 
-    EQ: 01, 03, 12.  Ids below ``SPECIAL_COUNT`` never come out of text, save UNK.
+    EQ: 01, 03, 12.  Text never gives ids below ``SPECIAL_COUNT``, except UNK.
     """
 
     @property
     @abstractmethod
     def kind(self) -> TokenizerKind | Literal["marian"]:
-        """The name of the method, as in the config; ``marian`` is only ever imported."""
+        """The name of the method, as in the config; ``marian`` can only be imported."""
 
     @property
     @abstractmethod
@@ -42,22 +42,22 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
-        """The ids of ``text``, with neither START nor STOP.
+        """The ids of ``text``, without START and STOP.
 
-        Raises DataError if it holds a lone surrogate.
+        Raises DataError if it contains a lone surrogate.
         """
 
     @abstractmethod
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text: as ``encode``, only faster. Raises as ``encode`` does."""
+        """The ids of each text, as ``encode`` gives them, but faster. Raises as ``encode`` does."""
 
     @abstractmethod
     def resegment(self, rows: IdRows, alpha: float, seeds: Seeds) -> IdRows:
-        """Randomly chosen segmentations of texts, given by their ids, to regularize training.
+        """Random segmentations of texts, given by their ids (subword regularization).
 
-        A text, its seed and alpha decide its ids, in any process and thread and beside any other
-        texts; alpha 0 changes nothing. Raises ConfigError for any other alpha if this kind has one
-        segmentation only.
+        The result depends on the text, its seed and alpha only, not on the process, the thread or
+        the other texts; alpha 0 changes nothing. Raises ConfigError for any other alpha if this
+        kind has only one segmentation.
         """
 
     @abstractmethod
@@ -69,30 +69,28 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def normalize(self, text: str) -> str:
-        """What ``decode(encode(text))`` gives if no token of ``text`` is unknown."""
+        """The result of ``decode(encode(text))`` if no token of ``text`` is unknown."""
 
     @abstractmethod
     def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The token behind each id, as people may look at it.
+        """The token of each id, in a form for people to read.
 
         Raises DataError if an id is outside the vocabulary.
         """
 
     @abstractmethod
     def save(self, folder: Path, name: str) -> None:
-        """Write the files from which ``load_tokenizer(folder, name)`` makes this tokenizer again.
+        """Write the files that ``load_tokenizer(folder, name)`` reads.
 
         Raises WriteError.
         """
 
 
 def check_text(text: str) -> None:
-    """Refuse text that is not Unicode.
-
-    Raises DataError naming the first lone surrogate.
-    """
-    if text.isascii():
+    """Raise DataError naming the first lone surrogate, if ``text`` has one."""
+    if text.isascii():  # most text, at the cost of reading one flag
         return
+
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -104,9 +102,9 @@ def check_text(text: str) -> None:
 
 
 def check_fingerprint(tokenizer: Tokenizer, expected: str) -> None:
-    """Refuse a tokenizer other than the one a model was trained with.
+    """Raise BundleError unless ``tokenizer`` is the one the model was trained with.
 
-    EQ: 11.  Raises BundleError naming both fingerprints.
+    EQ: 11.  The message names both fingerprints.
     """
     if tokenizer.fingerprint != expected:
         raise BundleError(

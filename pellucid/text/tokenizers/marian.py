@@ -1,6 +1,6 @@
-"""Subwords of an imported Marian model: sentencepiece cuts, a table of pieces gives the ids.
+"""The tokenizer of an imported Marian model: pieces by sentencepiece, ids by a table of its own.
 
-Such a tokenizer is never trained here: it comes with the model it belongs to.
+Such a tokenizer is never trained here; it is imported with its model.
 """
 
 import hashlib
@@ -20,19 +20,20 @@ MARIAN_KIND: Literal["marian"] = "marian"
 
 _SPACE_MARK = "\u2581"
 _CODE_START, _CODE_END = ">>", "<<"
-"""Around the target language in front of a sentence, as OPUS-MT's multilingual models want it."""
+"""Mark the target language in front of a sentence, which multilingual models of OPUS-MT need."""
 
 
 @final
 class MarianTokenizer(Tokenizer):
-    """A sentencepiece model whose pieces are numbered by a table of their own.
+    """A sentencepiece model with a separate table from pieces to ids.
 
-    A text may begin with a language code such as ``>>fra<<``, which is one token. What the
-    sentencepiece model normalizes away is lost; pieces that are not in the table are unknown.
-    Differs: transformers' MarianTokenizer reads a literal ``</s>`` as the end of the sentence;
-    here text never gives a special id.
+    A text may begin with a language code such as ``>>fra<<``, which is one token. Text that the
+    sentencepiece model normalizes is not restored; pieces that are not in the table are unknown.
+    Differs: the MarianTokenizer of transformers reads a literal ``</s>`` as the end of the
+    sentence; here text never gives a special id.
 
-    Raises BundleError if ``model`` is no sentencepiece model; ``origin`` names it in the message.
+    Raises BundleError if ``model`` is not a sentencepiece model; ``origin`` is its name in the
+    message.
     """
 
     def __init__(self, model: bytes, vocabulary: Vocabulary, origin: str = "the model") -> None:
@@ -41,7 +42,7 @@ class MarianTokenizer(Tokenizer):
         self._processor = sentencepiece.SentencePieceProcessor()
         try:
             self._processor.LoadFromSerializedProto(model)
-            self._processor.encode("a", out_type=str)
+            self._processor.encode("a", out_type=str)  # a model may load and still not encode
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
             raise BundleError(f"{origin} is not a sentencepiece model: {error}") from error
         self._file = VocabularyFile(MARIAN_KIND, {}, vocabulary)
@@ -116,10 +117,13 @@ class MarianTokenizer(Tokenizer):
 
     def _cut(self, text: str) -> list[str]:
         check_text(text)
+
+        # sentencepiece would cut the language code into pieces.
         code, rest = "", text
         end = text.find(_CODE_END) + len(_CODE_END)
         if text.startswith(_CODE_START) and end >= len(_CODE_END):
             code, rest = text[:end], text[end:]
+
         pieces: list[str] = self._processor.encode(rest, out_type=str)
         return [code, *pieces] if code else pieces
 
@@ -131,7 +135,7 @@ class MarianTokenizer(Tokenizer):
 def load_marian(folder: Path, name: str, file: VocabularyFile) -> MarianTokenizer:
     """Read what ``MarianTokenizer.save`` wrote; ``file`` is its ``NAME.vocab.json``.
 
-    Raises BundleError if the model is missing or none, CorruptError for options it cannot have.
+    Raises BundleError if the model is missing or invalid, CorruptError if the file has options.
     """
     if file.options:
         raise CorruptError(f"{name}.vocab.json should have no options, has {sorted(file.options)}")

@@ -1,9 +1,9 @@
 """Segmentations drawn for each epoch (subword regularization).
 
-A sentence's segmentation is decided by the seed, the epoch and its row alone, so that it is the
-same whenever and beside whatever it is drawn. Batches are planned by the lengths as drawn: by those
-of the usual segmentations, a third of each batch was padding. What has been drawn to plan some
-thousand batches is remembered until they have been learned from.
+A sentence's segmentation depends on the seed, the epoch and its row only, not on when and with
+which others it is drawn. Batches are planned with the lengths of the drawn segmentations: with
+those of the usual ones a third of each batch was padding. The segmentations that were drawn to plan
+a block of batches are kept until the next block is planned.
 
 Source: Kudo (2018); Provilkov et al. (2020).
 """
@@ -23,11 +23,11 @@ PLANNED_PAIRS = 1 << 13
 
 @dataclass(frozen=True)
 class _Drawn:
-    """Some rows as they are in an epoch."""
+    """The segmentations of some rows in an epoch."""
 
     epoch: int
     rows: Indices
-    """Rising."""
+    """In rising order."""
     ids: IdRows
 
     def has(self, epoch: int, rows: Indices) -> bool:
@@ -47,7 +47,7 @@ class Resampling:
     longest: int
     """``data.max_length``: a sentence that would be longer keeps its usual segmentation."""
     _planned: _Drawn | None = field(default=None, repr=False)
-    """What was drawn last to plan by; for speed alone."""
+    """The segmentations that were drawn last for planning; for speed only."""
 
     def lengths(self, rows: Indices, epoch: int) -> Indices:
         """How many ids these rows have in an epoch."""
@@ -69,6 +69,8 @@ class Resampling:
         too_long = drawn.lengths > self.longest
         if not too_long.any():
             return drawn
+
+        # Of each row the drawn or the usual segmentation, chosen from both in one table.
         both = IdRows.in_order(
             np.concatenate((drawn.all_ids(), plain.all_ids())),
             np.concatenate((drawn.lengths, plain.lengths)),
@@ -82,7 +84,7 @@ class Resampling:
 
 @dataclass(frozen=True)
 class DrawnLengths:
-    """Lengths by place in a selection as they are in an epoch; what ``BatchSampler`` asks."""
+    """Lengths by position in a selection, as drawn for an epoch, for ``BatchSampler``."""
 
     side: Resampling
     selection: Selection
@@ -91,5 +93,5 @@ class DrawnLengths:
         return len(self.selection)
 
     def in_epoch(self, epoch: int, places: Indices, /) -> Indices:
-        """The lengths of the rows at these places, as drawn."""
+        """The lengths of the rows at these positions, as drawn."""
         return self.side.lengths(self.selection[places], epoch)

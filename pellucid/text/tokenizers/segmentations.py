@@ -1,14 +1,14 @@
 """Random segmentations for subword regularization: unigram sampling and BPE-dropout.
 
-sentencepiece has both, but draws from a generator that differs from process to process, whatever
-seed it is given; a run could be neither repeated nor resumed. Here they are drawn over its pieces
-and scores from a counter-based generator: a number depends on the seed of its text, the position of
-its word in the text and how many numbers were drawn for that word before. So the other texts of a
-batch, their order, the thread and the process change nothing.
+sentencepiece has both, but its random generator differs from process to process, whatever seed it
+is given, so that a run could be neither repeated nor resumed. Here segmentations are drawn over its
+pieces and scores with a counter-based generator: a number depends on the seed of its text, the
+position of its word in the text and how many numbers were drawn for that word before. So it does
+not depend on the other texts of a batch, their order, the thread or the process.
 
 A text is given by the ids of its usual segmentation, so it was normalized by sentencepiece itself.
-No piece of our vocabularies reaches across a space; so the words of a text are independent, and
-what was computed for a word is kept until it comes again. That changes the speed only.
+No piece of our vocabularies crosses a space; so the words of a text are independent, and what was
+computed for a word is kept until the word occurs again. That affects the speed only.
 
 Source: Kudo (2018), §3.2; Provilkov et al. (2020), §3.
 """
@@ -35,9 +35,9 @@ Keys = npt.NDArray[np.uint64]
 SPACE_MARK = "\u2581"
 """What sentencepiece writes for a space."""
 _WRITTEN_MARK = "\ud800"
-"""Stands for a U+2581 that the text itself holds. A lone surrogate, which no text can hold."""
+"""Represents a U+2581 of the text itself. It is a lone surrogate, which no text can contain."""
 _MOST_KEPT = 1 << 22
-"""Edges or characters kept, under 200 MB; when there are more, all are dropped."""
+"""Edges or characters that are kept, under 200 MB; when there are more, all are dropped."""
 _CELLS_AT_ONCE = 1 << 20
 """Characters of words that are merged together, to bound memory."""
 _MOST_PLACES = 1 << 24
@@ -51,10 +51,10 @@ class Pieces:
     """The pieces of a sentencepiece model that text can be cut into."""
 
     tokens: Sequence[str]
-    """By id; those of special ids and bytes included."""
+    """The token of each id, special ids and bytes included."""
     scores: Mapping[str, float]
-    """Of the pieces that match text: log-probabilities in a unigram model, in a BPE model highest
-    for the first merge."""
+    """Scores of the pieces that match text: log-probabilities in a unigram model; in a BPE model
+    the first merge has the highest score."""
     byte_ids: Sequence[int]
     """The id of each byte, for characters that have no piece."""
 
@@ -65,7 +65,7 @@ class Pieces:
 
     @functools.cached_property
     def begin_words(self) -> npt.NDArray[np.bool_]:
-        """Which ids begin a word, that is a part of a text across whose ends no piece reaches."""
+        """Which ids begin a word, that is a part of a text whose ends no piece crosses."""
         crosses = any(SPACE_MARK in piece[1:] for piece in self.scores)
         begins = [not crosses and token.startswith(SPACE_MARK) for token in self.tokens]
         return np.array(begins, np.bool_)
@@ -75,7 +75,7 @@ class Pieces:
         return {id_: byte for byte, id_ in enumerate(self.byte_ids)}
 
     def text(self, ids: Sequence[int]) -> str:
-        """What these ids spell, with the marks of spaces."""
+        """The text of these ids, with the marks of spaces."""
         parts = []
         for is_spelled, group in itertools.groupby(ids, self._bytes_of.__contains__):
             if is_spelled:
@@ -94,7 +94,7 @@ class Pieces:
 
 
 class SegmentationSampler(ABC):
-    """Draws segmentations; any number of threads may use it, one after the other."""
+    """Draws segmentations. Any number of threads may use it; a lock lets one in at a time."""
 
     def __init__(self, pieces: Pieces) -> None:
         self._pieces = pieces
@@ -102,7 +102,7 @@ class SegmentationSampler(ABC):
         self._numbers: dict[bytes, int] = {}
 
     def draw(self, rows: IdRows, seeds: Keys) -> IdRows:
-        """Other ids for texts that are given by their ids, each with a seed of its own.
+        """Draw a segmentation of each text in ``rows``, with its own seed.
 
         Raises DataError for an id outside the vocabulary.
         """
@@ -112,6 +112,8 @@ class SegmentationSampler(ABC):
             raise DataError(
                 f"an id must be from 0 to {size - 1}, got ids from {ids.min()} to {ids.max()}"
             )
+
+        # All words of all texts at once: where each begins, and each text's first word.
         ends = np.cumsum(lengths)
         begins_word = self._pieces.begin_words[ids]
         begins_word[(ends - lengths)[lengths > 0]] = True
@@ -129,12 +131,15 @@ class SegmentationSampler(ABC):
         return IdRows.in_order(drawn, _sums(drawn_lengths, word_counts))
 
     def _numbers_of(self, ids: Ids, bounds: Indices) -> Indices:
-        """The number of each word; those that are new are learned."""
+        """The number of each word; new words are learned."""
         if self.kept_count > _MOST_KEPT:
             self._forget()
             self._numbers = {}
+
+        # A word is looked up by the bytes of its ids, 4 for each: slices of one bytes object.
         text = ids.astype(np.int32).tobytes()
         words = [text[start:end] for start, end in itertools.pairwise((4 * bounds).tolist())]
+
         known = self._numbers
         new = [word for word in dict.fromkeys(words) if word not in known]
         known.update(zip(new, itertools.count(len(known)), strict=False))
@@ -144,11 +149,11 @@ class SegmentationSampler(ABC):
     @property
     @abstractmethod
     def kept_count(self) -> int:
-        """How much is kept of the words seen so far."""
+        """The amount that is kept of the words seen so far."""
 
     @abstractmethod
     def _forget(self) -> None:
-        """Begin with word number 0 again."""
+        """Drop all words; the next one has the number 0."""
 
     @abstractmethod
     def _learn(self, words: Sequence[str]) -> None:
@@ -156,7 +161,7 @@ class SegmentationSampler(ABC):
 
     @abstractmethod
     def _drawn(self, numbers: Indices, keys: Keys) -> tuple[Indices, Indices]:
-        """The ids of these words, one after the other, and how many each has."""
+        """The ids of these words, concatenated, and the number of ids of each word."""
 
 
 @final
@@ -165,9 +170,9 @@ class UnigramSampler(SegmentationSampler):
 
         P(x) = Π p(xᵢ),   Z(j) = Σ Z(i) p(w[i:j])^α over all pieces w[i:j] that end at j,   Z(0) = 1
 
-    Forward filtering computes Z once for each word. Backward sampling begins at the end of the
+    Forward filtering computes Z once for each word. Backward sampling starts at the end of the
     word: the piece that ends at j is w[i:j] with probability Z(i) p(w[i:j])^α / Z(j), and so on
-    from i. A character that is no piece is spelled in bytes, with a score of 10 below the lowest,
+    from i. A character without a piece is spelled in bytes, with a score of 10 below the lowest,
     as in sentencepiece.
 
     Source: Kudo (2018), §3.2, with all segmentations (l = ∞).  Symbols: alpha = α.
@@ -198,15 +203,18 @@ class UnigramSampler(SegmentationSampler):
         self._row_of: dict[str, int] = {}
 
     def _learn(self, words: Sequence[str]) -> None:
+        """Forward filtering: the lattice of each word, with cumulative probabilities."""
         first_node, edge_count = len(self._first_edges), len(self._bounds)
         last_nodes: list[int] = []
         first_edges: list[int] = []
         bounds: list[int] = []
         nodes_before: list[int] = []
         edge_rows: list[int] = []
+
         for word in words:
             log_sums = [0.0]  # log Z
             for edges in self._edges(word):
+                # log Z(j) as a log-sum-exp: minus the maximum, so that exp cannot overflow.
                 logs = [log_sums[start] + self._alpha * score for start, score, _ in edges]
                 top = max(logs)
                 shares = [math.exp(log - top) for log in logs]
@@ -218,11 +226,13 @@ class UnigramSampler(SegmentationSampler):
                 cumulative = itertools.accumulate(shares[i] for i in order)
                 first_edges.append(edge_count + len(bounds))
                 bounds += [int(share / total * 2**32) for share in cumulative]
-                bounds[-1] = 2**32
+                bounds[-1] = 2**32  # above every random number, in spite of rounding
                 nodes_before += [first_node + edges[i][0] - 1 if edges[i][0] else -1 for i in order]
                 edge_rows += [edges[i][2] for i in order]
             first_node += len(word)
             last_nodes.append(first_node - 1)
+
+        # Lists grow fast in Python's loop; arrays are read fast when sampling.
         self._last_nodes.extend(last_nodes)
         self._first_edges.extend(first_edges)
         self._bounds.extend(bounds)
@@ -230,9 +240,10 @@ class UnigramSampler(SegmentationSampler):
         self._edge_rows.extend(edge_rows)
 
     def _edges(self, word: str) -> list[list[tuple[int, float, int]]]:
-        """For each end of a piece all pieces that end there: start, score and row of ids."""
+        """For each position the pieces that end there, as start, score and row of ids."""
         scores = self._pieces.scores
         edges: list[list[tuple[int, float, int]]] = [[] for _ in word]
+
         for start in range(len(word)):
             is_known = False
             for length in self._lengths:
@@ -243,8 +254,9 @@ class UnigramSampler(SegmentationSampler):
                 if score is not None:
                     edges[start + length - 1].append((start, score, self._row(piece)))
                     is_known = is_known or length == 1
-            if not is_known:
+            if not is_known:  # the character as bytes, so that every word has a segmentation
                 edges[start].append((start, self._unknown, self._row(word[start])))
+
         return edges
 
     def _row(self, piece: str) -> int:
@@ -253,13 +265,15 @@ class UnigramSampler(SegmentationSampler):
         return self._row_of[piece]
 
     def _drawn(self, numbers: Indices, keys: Keys) -> tuple[Indices, Indices]:
-        """Backward sampling of all words at once, a piece of each in a step."""
+        """Backward sampling of all words at once; each step draws one piece of every word."""
         first_edges, bounds = self._first_edges.values, self._bounds.values
         nodes_before, edge_rows = self._nodes_before.values, self._edge_rows.values
         nodes = self._last_nodes.values[numbers]
         active = np.arange(len(numbers))
         drawn: list[tuple[Indices, Indices]] = []  # words, and the row of the piece of each
+
         while active.size:
+            # A number of 32 bits for each word; then the first edge whose bound is above it.
             chance = mixed(keys, _NO_KEY, np.uint64(len(drawn) + 1)) >> np.uint64(32)
             edges = first_edges[nodes]
             beyond = np.flatnonzero(chance >= bounds[edges])
@@ -267,6 +281,7 @@ class UnigramSampler(SegmentationSampler):
                 edges[beyond] += 1
                 beyond = beyond[chance[beyond] >= bounds[edges[beyond]]]
             drawn.append((active, edge_rows[edges]))
+
             nodes = nodes_before[edges]
             goes_on = nodes >= 0
             active, nodes, keys = active[goes_on], nodes[goes_on], keys[goes_on]
@@ -275,10 +290,12 @@ class UnigramSampler(SegmentationSampler):
         piece_counts = np.zeros(len(numbers), np.int64)
         for there, _ in drawn:
             piece_counts[there] += 1
+
         ends = np.cumsum(piece_counts)
         rows = np.empty(int(piece_counts.sum()), np.int64)
         for step, (there, pieces) in enumerate(drawn):
             rows[ends[there] - 1 - step] = pieces
+
         ids, lengths = self._rows.gather(rows)
         return ids, _sums(lengths, piece_counts)
 
@@ -288,9 +305,9 @@ class DroppedMergesSampler(SegmentationSampler):
     """BPE that drops each merge with probability p (BPE-dropout).
 
     The possible merges are considered from the best to the worst, each once; each is made with
-    probability 1 - p. So the number of merges before the first drop is geometric,
-    P(at least m) = (1 - p)^m, and a word that has fewer merges keeps its usual segmentation.
-    The others are merged again, all words at once, a merge of each in a step.
+    probability 1 - p. So the number of merges before the first drop has a geometric distribution,
+    P(at least m) = (1 - p)^m, and a word with fewer merges keeps its usual segmentation. The other
+    words are merged again, all at once; each step makes one merge of every word.
 
     Differs: Provilkov et al. (2020), algorithm 1, consider a dropped merge again after the next
     merge was made; sentencepiece does not, and neither does this.
@@ -315,9 +332,12 @@ class DroppedMergesSampler(SegmentationSampler):
     def _learn(self, words: Sequence[str]) -> None:
         if not words:
             return
+
         first = len(self._merge_counts)
         for word in words:
             self._characters.add([self._merges.symbol(character) for character in word])
+
+        # Merged once without drops: probability 0, and no merge has the number -1.
         keys = np.zeros(len(words), np.uint64)
         numbers = np.arange(first, first + len(words))
         symbols, lengths = self._merged(numbers, keys, np.full(len(words), -1), 0.0)
@@ -327,33 +347,40 @@ class DroppedMergesSampler(SegmentationSampler):
     def _drawn(self, numbers: Indices, keys: Keys) -> tuple[Indices, Indices]:
         made = self._made_before_drop(keys)
         dropping = np.flatnonzero(made < self._merge_counts.values[numbers])
+
+        # The usual segmentations of all words, then the new ones of words with a drop.
         rows = _Rows()
         rows.add_all(*self._usual.gather(numbers))
         rows.add_all(
             *self._merged(numbers[dropping], keys[dropping], made[dropping], self._probability)
         )
+
         chosen = np.arange(len(numbers))
         chosen[dropping] = len(numbers) + np.arange(len(dropping))
+
         symbols, symbol_counts = rows.gather(chosen)
         ids, lengths = self._merges.rows.gather(symbols)
         return ids, _sums(lengths, symbol_counts)
 
     def _made_before_drop(self, keys: Keys) -> Indices:
-        """Merges made before the first drop, up to more than any word has."""
+        """How many merges are made before the first drop, at most one more than any word has."""
         most = int(self._merge_counts.values.max(initial=0)) + 1
         falling = (1.0 - self._probability) ** np.arange(1.0, most + 1)  # P(at least m)
+
+        # The distribution function inverted: one random number for each word.
         chance = _fractions(mixed(keys, _NO_KEY, np.uint64(1)))
         return np.searchsorted(-falling, -chance)
 
     def _merged(
         self, numbers: Indices, keys: Keys, first_drops: Indices, probability: float
     ) -> tuple[Indices, Indices]:
-        """The symbols of words of which merge number ``first_drops`` is the first to be dropped.
+        """The symbols of words whose first dropped merge has the number ``first_drops``.
 
-        Words of like length are merged together.
+        Words of similar length are merged together.
         """
         rows, order = _Rows(), np.empty(len(numbers), np.int64)
         done = 0
+
         for chosen in _of_like_length(self._characters.lengths(numbers)):
             characters, lengths = self._characters.gather(numbers[chosen])
             merged = self._merges.apply(
@@ -362,11 +389,12 @@ class DroppedMergesSampler(SegmentationSampler):
             rows.add_all(*merged)
             order[chosen] = np.arange(done, done + len(chosen))
             done += len(chosen)
+
         return rows.gather(order)
 
 
 class _Merges:
-    """Which two symbols may become one, and when. A symbol is a piece or a single character."""
+    """The merges of a vocabulary and their order. A symbol is a piece or a single character."""
 
     def __init__(self, pieces: Pieces) -> None:
         self._pieces = pieces
@@ -380,6 +408,8 @@ class _Merges:
         ranks = {
             score: rank for rank, score in enumerate(sorted(set(pieces.scores.values()))[::-1])
         }
+
+        # A merge is two symbols in one number, sorted, so that it is found by bisection.
         known = self._symbols
         found = sorted(
             (known[piece[:cut]] << 32 | known[piece[cut:]], ranks[score], known[piece])
@@ -406,16 +436,18 @@ class _Merges:
         first_drops: Indices,
         probability: float,
     ) -> tuple[Indices, Indices]:
-        """What becomes of words, given as the symbols of all and how many each has.
+        """Merge words, given as the concatenated symbols of all and the number of each.
 
-        Of a word the merge of number ``first_drops`` is dropped, none before it, and each after it
-        with the given probability.
+        The merge with the number ``first_drops`` of a word is dropped, none before it, and each
+        after it with the given probability.
         """
         shape = int(lengths.max()), len(lengths)  # (position, word)
         words = np.repeat(np.arange(len(lengths)), lengths)
         places = np.arange(len(symbols)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         table = np.full(shape, -1)
         table[places, words] = symbols
+
+        # Linked lists of the symbols of each word, as row numbers; -1 is the end.
         rows = np.arange(shape[0])[:, None]
         after = np.where(rows + 1 < lengths, rows + 1, -1)
         before = np.broadcast_to(rows - 1, shape).copy()
@@ -425,8 +457,10 @@ class _Merges:
         result = table
         origin = np.arange(shape[1])  # which word a column is
         for number in itertools.count():
+            # The best merge of each word; it is the lowest number, see _merge_of.
             best = merges.min(axis=0)
             active = np.flatnonzero(best < _NO_MERGE)
+
             if 4 * active.size < 3 * best.size:  # leave out the words that are done
                 result[:, origin] = table
                 table, after, before, merges = (
@@ -438,12 +472,14 @@ class _Merges:
             if not active.size:
                 break
 
+            # A dropped merge is out for good; the word may have another in the next step.
             chance = _fractions(mixed(keys[active], _NO_KEY, np.uint64(number + 2)))
             is_dropped = (first_drops[active] < number) & (chance < probability)
             is_dropped |= first_drops[active] == number
             left = best[active] // self._symbol_count % _MOST_PLACES
             merges[left[is_dropped], active[is_dropped]] = _NO_MERGE
 
+            # A merge keeps the result at the left symbol and unlinks the right one.
             left, here = left[~is_dropped], active[~is_dropped]
             merged = best[here] % self._symbol_count
             right = after[left, here]
@@ -452,6 +488,7 @@ class _Merges:
             after[left, here] = beyond
             merges[left, here] = merges[right, here] = _NO_MERGE
 
+            # The new symbol has new merges, with the symbol after it and the one before it.
             inner = beyond >= 0
             at, column, other = left[inner], here[inner], beyond[inner]
             before[other, column] = at
@@ -479,7 +516,7 @@ class _Merges:
 
 
 def _of_like_length(lengths: Indices) -> Iterator[Indices]:
-    """Numbers of words in groups of a bounded number of characters, padded by less than half."""
+    """Groups of word numbers of similar length, with a bounded number of characters in each."""
     order = np.argsort(lengths, kind="stable")
     ordered = lengths[order]
     start = 0
@@ -492,12 +529,12 @@ def _of_like_length(lengths: Indices) -> Iterator[Indices]:
 
 
 def _fractions(words: Keys) -> npt.NDArray[np.float64]:
-    """Random bits as numbers in [0, 1)."""
+    """Random bits as numbers in [0, 1): the 53 bits that a float64 can represent."""
     return (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def _sums(values: Indices, counts: Indices) -> Indices:
-    """The sums of so many values each, one group after the other."""
+    """The sums of consecutive groups of values; ``counts`` are their sizes."""
     ends = np.concatenate(([0], np.cumsum(values)))
     return np.diff(ends[np.concatenate(([0], np.cumsum(counts)))])
 
@@ -514,7 +551,7 @@ class _Column:
 
     @property
     def values(self) -> npt.NDArray[Any]:
-        """What it holds, as a view."""
+        """The values as a view."""
         return self._store[: self._count]
 
     def extend(self, values: Sequence[int] | Indices) -> None:

@@ -1,9 +1,9 @@
-"""Subwords by sentencepiece: ``bpe`` and ``unigram``, with bytes for what has no piece.
+"""Subword tokenizers by sentencepiece: ``bpe`` and ``unigram``, with byte fallback.
 
-Nothing is normalized and nothing is lost: ``decode(encode(text)) == text`` for all of Unicode.
-sentencepiece marks spaces by U+2581 and would give back a space for a U+2581 in the text, so
-that one character is spelled in bytes here. Its control pieces are never matched against text:
-a literal ``</s>`` stays four characters.
+Text is not normalized and nothing is lost: ``decode(encode(text)) == text`` for all of Unicode.
+sentencepiece marks spaces by U+2581 and would decode a U+2581 of the text as a space, so this
+one character is spelled in bytes here. Control pieces are never matched against text: a literal
+``</s>`` stays four characters.
 """
 
 import functools
@@ -39,17 +39,17 @@ SentencePieceKind = Literal["bpe", "unigram"]
 
 _log = logging.getLogger("pellucid")
 _BARE_PREFIX = "\0"
-"""No piece holds a NUL (see ``_UNUSABLE``), so what follows one is cut as if nothing stood
-before it, without the space that sentencepiece puts in front of a text."""
+"""No piece contains a NUL (see ``_UNUSABLE``), so text after one is tokenized as if it were alone,
+but without the space that sentencepiece puts in front of a text."""
 _UNUSABLE = dict.fromkeys(map(ord, "\0\t\u2581\u2585"), " ")
-"""sentencepiece skips training lines with NUL or U+2585 (its own mark), silently. As spaces they
-do no harm: the vocabulary has no use for them, their bytes spell them."""
+"""sentencepiece silently skips training lines with NUL or U+2585 (its own mark). They are replaced
+by spaces: the vocabulary does not need them, because their bytes spell them."""
 _LONGEST_LINE = 1 << 30
 """Bytes. sentencepiece's own limit of 4,192 drops longer training lines silently."""
 _THREADED_FROM = 64
 """Texts; below that, starting threads costs more than it saves."""
 _thread_count: int | None = None
-"""Threads for many texts, in this process; None is as many as there are cores."""
+"""Threads for many texts in this process; None is one for each core."""
 _TRAINING_THREADS = 2
 """Fixed, so that the number of cores cannot change the vocabulary."""
 _RANDOM_SEED = 1
@@ -75,6 +75,7 @@ class SentencePieceTokenizer(Tokenizer):
             self._pieces = _read_pieces(self._processor)
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
             raise BundleError(f"{origin} is not a sentencepiece model: {error}") from error
+
         _check_special_ids(self._processor, origin)
         self._mark_ids = [self._processor.piece_to_id(f"<0x{b:02X}>") for b in SPACE_MARK.encode()]
         self._bare_count = len(self._processor.encode(_BARE_PREFIX))
@@ -106,6 +107,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, on all cores. Raises DataError for a lone surrogate."""
+        # Only texts with U+2581 need the detour through their parts.
         plain = [text for text in texts if SPACE_MARK not in text]
         ids = self._encode_plain(plain)
         if len(plain) == len(texts):
@@ -114,7 +116,7 @@ class SentencePieceTokenizer(Tokenizer):
         return [self._encode_marked(text) if SPACE_MARK in text else next(rest) for text in texts]
 
     def resegment(self, rows: IdRows, alpha: float, seeds: Seeds) -> IdRows:
-        """Merges dropped (bpe) or pieces drawn (unigram). Raises DataError for an unknown id."""
+        """Drop merges (bpe) or sample pieces (unigram). Raises DataError for an unknown id."""
         return self.sampler(alpha).draw(rows, seeds) if alpha else rows
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -151,15 +153,17 @@ class SentencePieceTokenizer(Tokenizer):
             else:
                 ids = encode(texts, num_threads=_thread_count or os.cpu_count() or 1)
         except (RuntimeError, TypeError):
+            # What sentencepiece raises for a lone surrogate does not say where it is.
             for text in texts:
                 check_text(text)
             raise
         return ids
 
     def _encode_marked(self, text: str) -> list[int]:
-        """The ids of a text that holds U+2581: those of its parts, joined by its bytes."""
+        """The ids of a text with U+2581: those of its parts, joined by the ids of its bytes."""
         first, *others = text.split(SPACE_MARK)
         parts = self._encode_plain([first, *(_BARE_PREFIX + part for part in others)])
+
         ids = parts[0]
         for part in parts[1:]:
             ids += self._mark_ids + part[self._bare_count :]
@@ -167,7 +171,7 @@ class SentencePieceTokenizer(Tokenizer):
 
     @functools.cached_property
     def matching(self) -> Pieces:
-        """The pieces that text is cut into."""
+        """The pieces that can match text, with their scores."""
         processor = self._processor
         scores = {
             piece: processor.get_score(id_)
@@ -180,10 +184,11 @@ class SentencePieceTokenizer(Tokenizer):
         return Pieces(self._pieces, scores, byte_ids)
 
     def sampler(self, alpha: float) -> SegmentationSampler:
-        """The last one, with all it has kept, unless it is for another alpha."""
+        """The sampler for ``alpha``; the last one is kept with the words it has learned."""
         known = self._sampler
         if known is not None and known[0] == alpha:
             return known[1]
+
         sampler: SegmentationSampler
         match self._kind:
             case "unigram":
@@ -197,19 +202,20 @@ class SentencePieceTokenizer(Tokenizer):
 
 
 def set_thread_count(count: int) -> None:
-    """Use so many threads in this process from now on, whatever the number of cores."""
+    """Set the number of threads in this process, whatever the number of cores."""
     global _thread_count
     _thread_count = count
 
 
 def train_sentencepiece(texts: Iterable[str], config: TokenizerConfig) -> SentencePieceTokenizer:
-    """Learn a ``bpe`` or ``unigram`` vocabulary; the same texts and settings give the same bytes.
+    """Train a ``bpe`` or ``unigram`` vocabulary; equal texts and settings give equal bytes.
 
-    Logs a warning if the texts give fewer pieces than wanted or only a sample of them is used.
+    Logs a warning if there are fewer pieces than wanted or if only a sample of the text is used.
     Raises DataError if there is no text, ConfigError if the vocabulary is too small for it.
     """
     if config.kind not in ("bpe", "unigram"):
         raise ConfigError(f"kind must be bpe or unigram, got {config.kind}")
+
     corpus = _Corpus(texts)
     model = io.BytesIO()
     try:
@@ -220,6 +226,7 @@ def train_sentencepiece(texts: Iterable[str], config: TokenizerConfig) -> Senten
         if corpus.failure is not None:
             raise corpus.failure from None
         raise _training_error(error, corpus, config) from error
+
     tokenizer = SentencePieceTokenizer(config.kind, model.getvalue())
     if tokenizer.vocabulary_size < config.vocabulary_size:
         _log.warning(
@@ -227,12 +234,14 @@ def train_sentencepiece(texts: Iterable[str], config: TokenizerConfig) -> Senten
             tokenizer.vocabulary_size,
             config.vocabulary_size,
         )
+
     if corpus.line_count > config.training_lines:
         _log.warning(
             "the vocabulary was learned from a random %d of %d lines (training_lines)",
             config.training_lines,
             corpus.line_count,
         )
+
     return tokenizer
 
 
@@ -242,16 +251,19 @@ def load_sentencepiece(folder: Path, name: str) -> SentencePieceTokenizer:
     Raises BundleError if it is missing or not such a model, CorruptError if it was altered.
     """
     path, about_path = folder / f"{name}.spm", folder / f"{name}.spm.json"
+
     try:
         model = read_plain(path, LARGEST_TABLE)
         about_bytes = read_plain(about_path, LARGEST_TABLE)
     except OSError as error:
         raise BundleError(f"cannot read {error.filename}: {error.strerror}") from error
+
     try:
         about = json.loads(about_bytes)
         kind, digest = about["kind"], about["sha256"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorruptError(f"{about_path} is damaged: {error!r}") from error
+
     if kind not in ("bpe", "unigram"):
         raise CorruptError(f"{about_path} is damaged: kind must be bpe or unigram, got {kind!r}")
     actual = hashlib.sha256(model).hexdigest()
@@ -261,10 +273,10 @@ def load_sentencepiece(folder: Path, name: str) -> SentencePieceTokenizer:
 
 
 class _Corpus:
-    """Feeds lines to sentencepiece; remembers how many, and an error met on the way.
+    """Feeds lines to sentencepiece; keeps their number and the first error.
 
     A Python exception inside the callback reaches the caller as a bare RuntimeError, so the
-    true one is kept here.
+    original one is kept here.
     """
 
     def __init__(self, texts: Iterable[str]) -> None:
@@ -314,6 +326,7 @@ def _training_error(
 ) -> ConfigError | DataError:
     if corpus.line_count == 0:
         return DataError("a vocabulary must be learned from text, got none but blank lines")
+
     too_small = re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error))
     if too_small:
         return ConfigError(

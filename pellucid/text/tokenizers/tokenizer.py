@@ -1,4 +1,4 @@
-"""Tokenizers of every kind: how to train one, and how to load one."""
+"""Trains and loads tokenizers of every kind."""
 
 import itertools
 from collections.abc import Iterable
@@ -23,10 +23,10 @@ __all__ = [
 
 
 def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
-    """Learn a vocabulary of the configured kind; the texts are read once.
+    """Train a tokenizer of the configured kind; the texts are read once.
 
-    EQ: 02.  Raises DataError if there is no text in them, ConfigError if the vocabulary asked
-    for cannot hold its characters.
+    EQ: 02.  Raises DataError if they are all blank, ConfigError if the vocabulary is too small for
+    their characters.
     """
     match config.kind:
         case "bpe" | "unigram":
@@ -45,7 +45,7 @@ def train_tokenizer(texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
 def train_tokenizers(
     sources: Iterable[str], targets: Iterable[str], config: TokenizerConfig
 ) -> tuple[Tokenizer, Tokenizer]:
-    """The source and the target tokenizer: one and the same if the config says ``shared``.
+    """The source and the target tokenizer; the same object twice if the config says ``shared``.
 
     Raises as ``train_tokenizer`` does.
     """

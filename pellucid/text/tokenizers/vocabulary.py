@@ -28,7 +28,7 @@ class Vocabulary:
     ``SPECIAL_COUNT`` on. Text cannot name a special id: a word spelled ``[STOP]`` is an
     ordinary token, with an id of its own if it was frequent enough, else unknown.
 
-    Raises DataError if the special tokens are not in front or an ordinary token stands twice.
+    Raises DataError if the special tokens are not first or an ordinary token occurs twice.
     """
 
     tokens: tuple[str, ...]
@@ -99,7 +99,7 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class VocabularyFile:
-    """What such a file holds."""
+    """The content of a vocabulary file."""
 
     kind: str
     options: Mapping[str, bool]
@@ -107,7 +107,7 @@ class VocabularyFile:
 
     @functools.cached_property
     def content(self) -> bytes:
-        """The bytes of the file: the same vocabulary always gives the same."""
+        """The bytes of the file; equal vocabularies give equal bytes, as they are hashed."""
         table = {
             "version": _VERSION,
             "kind": self.kind,
@@ -127,9 +127,9 @@ class VocabularyFile:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read one back.
+        """Read a vocabulary file.
 
-        Raises BundleError if it is not there, CorruptError naming the file and what is wrong.
+        Raises BundleError if it is missing, CorruptError naming the file and what is wrong.
         """
         try:
             table = json.loads(read_plain(path, LARGEST_TABLE))
@@ -139,6 +139,7 @@ class VocabularyFile:
             raise BundleError(f"cannot read {path}: {error.strerror}") from error
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CorruptError(f"{path} is damaged: {error!r}") from error
+
         well_formed = (
             version == _VERSION
             and isinstance(kind, str)
@@ -149,6 +150,7 @@ class VocabularyFile:
         )
         if not well_formed:
             raise CorruptError(f"{path} is damaged or of an unknown version")
+
         try:
             check_text("".join(tokens))
             return cls(kind, options, Vocabulary.of(tokens))

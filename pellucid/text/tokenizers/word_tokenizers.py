@@ -1,7 +1,7 @@
-"""The tokenizers of the textbook: words, words and punctuation, rules, characters.
+"""The tokenizers of textbooks: words, words and punctuation, rules, characters.
 
-Each splits by one rule that fits in a line; the vocabulary holds the most frequent tokens, all
-others become UNK. They exist to be read and compared; ``bpe`` is what translates well.
+Each splits by one rule that fits in a line. The vocabulary has the most frequent tokens; all
+others become UNK. They exist to be read and compared; ``bpe`` translates better.
 """
 
 import re
@@ -54,9 +54,9 @@ def split_characters(text: str, keep_spaces: bool = True) -> list[str]:
 
 
 def join_words(tokens: Iterable[str]) -> str:
-    """Put tokens back together: spaces between words, none around marks that cling to them.
+    """Join tokens with spaces, but without spaces around punctuation that has none in English.
 
-    A guess: how the text was spaced is gone once it was split.
+    This is a guess, because splitting loses the spacing of the text.
     """
     text = ""
     glued = True

@@ -1,4 +1,4 @@
-"""WordPiece: known words whole, rare words in known pieces, ``##`` on those that continue one."""
+"""WordPiece: known words are one token, others are cut into known pieces, ``##`` continues one."""
 
 import itertools
 from collections import Counter, defaultdict
@@ -16,11 +16,11 @@ from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS, Vocabulary, Voca
 from pellucid.text.tokenizers.word_tokenizers import join_words, split_punctuation
 
 CONTINUATION = "##"
-"""Stands before a piece that continues a word."""
+"""The prefix of a piece that continues a word."""
 
 _LONGEST_PIECE = 256
-"""Characters. Looking for longer ones would take time cubic in the length of a word, and both the
-vocabulary and the text may come from a stranger."""
+"""Characters. Without a limit the time is cubic in the length of a word, and both the vocabulary
+and the text may come from a stranger."""
 
 Pair = tuple[str, str]
 
@@ -33,11 +33,12 @@ def longest_match(
     EQ: 09, 10.  Source: Agarwal, §2.1; Devlin et al. (2019) for the algorithm.
     Symbols: longest = the length of the longest token, ``continuation`` included.
 
-    A character that no piece begins with is unknown by itself (``[UNK]``).
-    Differs: BERT makes the whole word unknown.
+    A character with which no piece begins becomes ``[UNK]``.
+    Differs: in BERT the whole word becomes unknown.
     """
     pieces = []
     start = 0
+
     while start < len(word):
         prefix = continuation if start else ""
         for end in range(min(len(word), start + longest), start, -1):
@@ -48,23 +49,26 @@ def longest_match(
             end = start + 1
             pieces.append(SPECIAL_TOKENS[1])
         start = end
+
     return pieces
 
 
 def learn_pieces(word_counts: Mapping[str, int], size: int) -> list[str]:
-    """The ``size`` pieces found by merging the most frequent neighbors again and again.
+    """The ``size`` pieces found by repeatedly merging the most frequent pair of neighbors.
 
     EQ: 09.  Source: Sennrich et al. (2016), algorithm 1, with ``##`` on inner pieces.
 
     All characters come first, so that every word of the same alphabet can be spelled; of equally
     frequent pairs the alphabetically first is merged.
     """
+    # Each different word once, with its count: the text itself is far longer.
     words = [[word[0], *(CONTINUATION + c for c in word[1:])] for word in word_counts]
     counts = list(word_counts.values())
     frequency: Counter[str] = Counter()
     for word, count in zip(words, counts, strict=True):
         for piece in word:
             frequency[piece] += count
+
     pieces = dict.fromkeys(sorted(frequency, key=lambda piece: (-frequency[piece], piece)))
     pairs = _PairCounts(words, counts)
     while len(pieces) < size:
@@ -76,7 +80,11 @@ def learn_pieces(word_counts: Mapping[str, int], size: int) -> list[str]:
 
 
 class _PairCounts:
-    """How often each two pieces stand side by side, kept up to date while they are merged."""
+    """Counts of neighboring pieces, updated with every merge.
+
+    A merge changes only words that contain the pair, so an index from pairs to words and a heap of
+    counts replace counting everything again.
+    """
 
     def __init__(self, words: list[list[str]], counts: list[int]) -> None:
         self._words = words
@@ -89,7 +97,7 @@ class _PairCounts:
         heapify(self._heap)
 
     def most_frequent(self) -> Pair | None:
-        """The pair to merge next, or None if every word is whole."""
+        """The pair to merge next, or None if every word is one piece."""
         while self._heap:
             negative_count, pair = self._heap[0]
             if self._counts[pair] == -negative_count > 0:
@@ -98,13 +106,16 @@ class _PairCounts:
         return None
 
     def merge(self, pair: Pair) -> str:
-        """Make one piece of each such pair and return it."""
+        """Merge the pair in every word; return the new piece."""
         merged = pair[0] + pair[1].removeprefix(CONTINUATION)
+
+        # The words' pairs are counted down before the merge and up after it.
         changed: set[Pair] = set()
         for index in sorted(self._where[pair]):
             changed |= self._add(index, sign=-1)
             self._words[index] = _merge_in(self._words[index], pair, merged)
             changed |= self._add(index, sign=1)
+
         for other in changed:
             if self._counts[other] > 0:
                 heappush(self._heap, (-self._counts[other], other))
