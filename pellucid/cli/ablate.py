@@ -58,7 +58,7 @@ def ablate(
     check_lines({"sources": sources, "references": references})
 
     study = ablate_parts(
-        open_translator(bundle, engine="torch"),
+        open_translator(bundle, engine="torch"),  # other engines have no parts to switch off
         sources[:lines],
         references[:lines],
         done=_show_progress,

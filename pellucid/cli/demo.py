@@ -57,7 +57,7 @@ def demo(obj: dict[str, bool], out: Path) -> int:
         held_out = phrasebook.split(wanted.pairs, wanted.held_out, wanted.seed).test
         translator = load(out, "torch")
         figures = _score(translator, held_out)
-    figures["training_seconds"] = round(result.progress.seconds, 1)
+    figures["training_seconds"] = round(result.progress.seconds, 1)  # of all parts of a resumed run
 
     _tell(translator, held_out, figures)
     _write_result(out, config, figures)

@@ -45,7 +45,7 @@ def score(bundle: str, source: str, target: str, as_json: bool) -> None:
     for first in range(0, len(sources), _LINES_AT_A_TIME):
         chunk = slice(first, first + _LINES_AT_A_TIME)
         for number, scored in enumerate(translator.score(sources[chunk], targets[chunk]), first):
-            log_probs.append(math.fsum(scored.token_log_probs))
+            log_probs.append(math.fsum(scored.token_log_probs))  # fsum: no rounding over long texts
             token_count += len(scored.token_log_probs)
             click.echo(_line(number, scored, log_probs[-1], as_json=as_json))
 

@@ -140,6 +140,7 @@ def model_without(model: Seq2Seq, part: str) -> Seq2Seq:
         assert isinstance(changed, Transformer)
         side, _, index = part.partition(".layers.")
         stack = changed.encoder if side == "encoder" else changed.decoder
+        # The residual stream passes unchanged where the layer was.
         stack.layers = nn.ModuleList(
             layer for number, layer in enumerate(stack.layers) if number != int(index)
         )

@@ -85,7 +85,7 @@ class _Sums:
 
     def add(self, weights: Tensor, aligned: Tensor) -> None:
         has_link = aligned.any(-1)
-        self._aligned += float((weights * aligned)[has_link].sum())
+        self._aligned += float((weights * aligned)[has_link].sum())  # (target, source)
         self.aligned_rows += int(has_link.sum())
         self._entropy += float(torch.special.entr(weights).sum())
         self._rows += len(weights)

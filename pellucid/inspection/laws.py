@@ -268,6 +268,7 @@ def _batched(model: Seq2Seq, batch: _Batch) -> float:
     backwards = model(batch.source.flip(0), batch.target.flip(0)).flip(0)
     largest = _difference(backwards, together)
 
+    # Alone a sentence has no padding.
     for row, length in enumerate(_LENGTHS):
         alone = model(batch.source[row : row + 1, :length], batch.target[row : row + 1])
         largest = max(largest, _difference(alone[0], together[row]))
@@ -277,6 +278,7 @@ def _batched(model: Seq2Seq, batch: _Batch) -> float:
 
 def _causal(model: Seq2Seq, batch: _Batch) -> float:
     before, largest = _run(model, batch), 0.0
+    # Held exactly: the logits of earlier positions are computed from the same numbers.
     for position in range(1, _TARGET_LENGTH):
         changed = batch.target.clone()
         changed[:, position] = STOP_ID

@@ -132,6 +132,7 @@ def model_faults(config: ModelConfig) -> list[str]:
             f"its heads have the width d_model / heads = {width:g}, not d_k={config.key_size} and"
             f" d_v={config.value_size}"
         )
+    # A smaller ε changes only the sixth digit of the logits; export_huggingface warns about it.
     if config.norm_eps > MARIAN_NORM_EPS:
         faults.append(
             f"it adds {MARIAN_NORM_EPS:g} to the variance in a norm, not norm_eps={config.norm_eps}"

@@ -204,7 +204,7 @@ def _build(
 
     source_rows, target_rows = list(source.rows), list(target.rows)
 
-    bias = tensors[OUTPUT_BIAS].float().flatten()[target_rows]
+    bias = tensors[OUTPUT_BIAS].float().flatten()[target_rows]  # stored as (1, vocabulary)
     if target.start_is_copy:
         bias[START_ID] += _COPY_BIAS
 
@@ -225,6 +225,7 @@ def _build(
         slot = slots.pop(name).detach()
         for begin in range(0, len(rows), _ROWS_AT_ONCE):
             part = slice(begin, begin + _ROWS_AT_ONCE)
+            # Rows in the order of our ids, columns in the order of our features.
             tensor = features_from_marian(table[rows[part]], 1)
             fill_tensors({name: slot[part]}, {name: tensor}, folder)
 

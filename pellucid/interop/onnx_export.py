@@ -192,9 +192,10 @@ def _prove(bundle: Bundle, evaluators: Mapping[str, Any]) -> None:
         with torch.inference_mode():
             device = next(bundle.model.parameters()).device
             rows = (torch.tensor([ids], device=device) for ids in (source, target))
-            ours = bundle.model(*rows)[0].float().cpu().numpy()
+            ours = bundle.model(*rows)[0].float().cpu().numpy()  # (target, vocabulary)
 
         whole, steps = _both_ways(evaluators, source, target)
+
         largest = max(1.0, float(np.abs(ours).max()))
         for way, theirs in (("the whole prefix", whole), ("single steps", steps)):
             difference = float(np.abs(ours - theirs).max())
@@ -229,6 +230,7 @@ def _both_ways(
         inputs = {"input_ids": token, "encoder_attention_mask": mask, **past}
         outputs = _run(evaluators[STEP], inputs)
         rows.append(outputs["logits"][0])
+        # A step returns its own keys and values, those of the source stay.
         past |= _as_past(outputs)
     return whole, np.concatenate(rows)
 

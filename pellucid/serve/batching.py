@@ -242,7 +242,7 @@ class Batcher:
 
         try:
             found = self._outcomes(batch)
-        except CancelledError:
+        except CancelledError:  # no one waits for the outcomes, so none is delivered
             self._metrics.cancelled.inc(len(batch))
             return
         except Exception as error:
@@ -285,6 +285,7 @@ class Batcher:
         return time.monotonic() - begun
 
     def _give(self, batch: Batch, found: Sequence[Outcome]) -> None:
+        # One delivery for each request: each wakes the event loop.
         by_ticket: dict[Ticket, list[tuple[int, Outcome]]] = {}
         for (ticket, job), outcome in zip(batch, found, strict=True):
             by_ticket.setdefault(ticket, []).append((job.index, outcome))

@@ -17,6 +17,7 @@ class Metrics:
     """The metrics of one worker process, or of all workers if they share a folder."""
 
     def __init__(self) -> None:
+        # Not the global registry, where the names can be registered only once per process.
         registry = CollectorRegistry()
         self._registry = registry
         self.requests = Counter(
@@ -46,6 +47,8 @@ class Metrics:
         self.batch_sentences = Histogram(
             "pellucid_batch_sentences", "Size of a batch.", buckets=_SENTENCES, registry=registry
         )
+
+        # Of several workers the sum, and only of those that are alive.
         self.queue_depth = Gauge(
             "pellucid_queue_depth",
             "Requests waiting for a model.",

@@ -81,6 +81,7 @@ class Service:
         name = model.place.name
         with self._lock:
             if name in self._served:
+                # The queue and its thread stay, so no waiting request is lost.
                 self._served[name].model = model
                 self._served[name].batcher.translate = model.translate
                 return
@@ -345,6 +346,7 @@ def search_settings(
             "length_penalty": own.length_penalty
             if request.length_penalty is None
             else request.length_penalty,
+            # Without them CTranslate2 need not read its translations again; shares need them.
             "token_log_probs": own.token_log_probs or wanted > 1 or request.confidences,
             **_bounded_lengths(model, request.max_new_tokens or own.max_length, limits),
             "max_source_tokens": model.source_limit(limits.max_source_tokens),

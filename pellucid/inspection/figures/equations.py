@@ -236,12 +236,14 @@ def sample_dot_products(seed: int = 0) -> tuple[list[float], dict[str, list[floa
     generator = torch.Generator().manual_seed(seed)
     variances: list[float] = []
     largest: dict[str, list[float]] = {"unscaled": [], "scaled": []}
+
     for size in KEY_SIZES:
         query, key = torch.randn(2, SAMPLES, size, generator=generator, dtype=torch.float64)
         variances.append(dot_product_variance(query, key).item())
 
         # (SAMPLES / _KEYS, 1, size) against (SAMPLES / _KEYS, _KEYS, size)
         queries, keys = query.unflatten(0, (-1, _KEYS))[:, :1], key.unflatten(0, (-1, _KEYS))
+        # attention_weights divides by √dₖ; the factor √dₖ undoes that.
         for name, factor in (("unscaled", math.sqrt(size)), ("scaled", 1.0)):
             weights = attention_weights(factor * queries, keys)
             largest[name].append(weights.amax(-1).mean().item())
@@ -254,15 +256,15 @@ def sample_dot_products(seed: int = 0) -> tuple[list[float], dict[str, list[floa
 SIZES = (4, 8, 16, 32, 64)
 """The lengths that Lee compares."""
 DRAWS = 500
-"""Score vectors of each length behind the statistics; with more, medians move by a few percent."""
+"""Score vectors of each length for the statistics; with more, medians change by a few percent."""
 SATURATED = 1e-3
-"""Through a Jacobian whose largest entry is smaller, next to no gradient flows."""
+"""A Jacobian whose largest entry is below this passes almost no gradient."""
 
 
 def sample_jacobians(seed: int = 0) -> list[tuple[Tensor, Tensor]]:
-    """The (unscaled, scaled) Jacobians of one draw for each size, as Lee's code makes them.
+    """The (unscaled, scaled) Jacobians of one draw for each size, as in Lee's code.
 
-    NumPy promises that the numbers of ``RandomState`` never change.
+    NumPy guarantees that the random numbers of ``RandomState`` never change.
     """
     random = np.random.RandomState(seed)
     return [jacobian_pair(torch.from_numpy(random.randn(size)), size) for size in SIZES]
@@ -271,7 +273,7 @@ def sample_jacobians(seed: int = 0) -> list[tuple[Tensor, Tensor]]:
 def sample_statistics(
     draws: int = DRAWS, seed: int = 0
 ) -> list[tuple[list[JacobianStatistics], list[JacobianStatistics]]]:
-    """For each size the statistics of many (unscaled, scaled) Jacobians."""
+    """The statistics of many (unscaled, scaled) Jacobians for each size."""
     random = np.random.RandomState(seed)
     samples = []
     for size in SIZES:
