@@ -32,6 +32,7 @@ def expected_utilities(texts: Sequence[str], weights: Sequence[float]) -> list[f
         for reference in dict.fromkeys(texts):
             score = metric.sentence_score(hypothesis, [reference]).score
             scores[hypothesis, reference] = score
+
     return [
         math.fsum(
             weight * scores[text, reference]

@@ -247,6 +247,7 @@ class _Recorder:
                     reason=candidate.reason,
                 )
             )
+
             self._remember(node.ids, number)
 
     def left(self, sentence: int, group: int, live: Sequence[Node], reason: str) -> None:
@@ -276,6 +277,7 @@ class _Recorder:
                 reason=reason,
             )
         )
+
         self._remember((*parent.ids, token), number)
 
     def _remember(self, ids: tuple[int, ...], number: int) -> None:

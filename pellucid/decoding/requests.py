@@ -64,6 +64,7 @@ def as_requests(
                 must=tuple(dict.fromkeys((*settings.must, *request.must))),
             )
         )
+
     return requests
 
 

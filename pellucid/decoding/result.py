@@ -176,6 +176,7 @@ def make_hypothesis(
             f"the model must give each token a finite log-probability, got {total} in sum",
             hint="its weights may hold NaN or infinity, or its output rules out every token",
         )
+
     return Hypothesis(
         ids=tuple(ids[:-1]),
         score=total / penalty(len(ids)),

@@ -192,6 +192,7 @@ def locked_folder(folder: Path) -> Iterator[None]:
     if folder.is_symlink():
         raise OSError(errno.ELOOP, "it is a link", str(folder))
     folder.mkdir(parents=True, exist_ok=True)
+
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
     descriptor = os.open(folder / _LOCK_FILE, flags, 0o666)
     try:
@@ -230,10 +231,12 @@ def own_secret() -> bytes | None:
     folder = own_folder()
     if folder is None:
         return None
+
     path = folder / _SECRET_NAME
     known = _read_secret(path)
     if known is not None:
         return known
+
     try:
         with locked_folder(folder):
             # again, now locked: another process may have made it meanwhile
@@ -288,6 +291,7 @@ def _new_secret(path: Path) -> bytes:
     """Draw a secret and write it atomically, readable by its owner alone. Raises OSError."""
     secret = secrets.token_bytes(_SECRET_SIZE)
     temporary = path.with_name(f".tmp-{secrets.token_hex(16)}")
+
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
     descriptor = os.open(temporary, flags, _ONLY_OWNER)
     try:

@@ -253,6 +253,7 @@ class Ctranslate2Engine(Engine):
                     " hooks after the model was opened",
                     hint="take the engine auto or torch",
                 )
+
             _log.info("the model was changed and is converted for CTranslate2 again")
             self._workers = open_changed(self._bundle, self._workers.compute_type)
             self._watch = self._watch.begun_again()

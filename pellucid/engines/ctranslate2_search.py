@@ -205,6 +205,7 @@ class Search:
             else:
                 continue
             kept.append(each)
+
         return kept
 
     def _score(self, each: _Found) -> float:

@@ -74,6 +74,7 @@ class Seq2SeqTranslator:
                 write_file(Path(text, name), content.encode())
             folder = Path(self.folder or self._temporary_folder())
             self._train(Path(text, "source"), Path(text, "target"), folder)
+
         self.translator_ = load(folder, self.engine)
         self.folder_ = folder
         return self
@@ -112,6 +113,7 @@ class Seq2SeqTranslator:
             "engine": engine,
             "minutes": minutes,
         }
+
         for name, value in given.items():
             if not isinstance(value, _Unchanged):
                 setattr(self, name, value)
@@ -148,6 +150,7 @@ def _lines(texts: Iterable[str], name: str) -> list[str]:
     """``texts`` as lines of a file. Raises DataError naming every entry that is not one line."""
     if isinstance(texts, str):
         raise DataError(f"{name} must be a list of lines, got one string")
+
     lines = list(texts)
     faults = [
         f"{name}[{number}] must be one line of text, got {line!r:.60}"

@@ -158,6 +158,7 @@ def attend(
             context = additive_attention(hidden, states, states, w_query, w_key, v, may_attend)
         case _:
             assert_never(weights.kind)
+
     return attentional_state(context, hidden, weights.w_c)
 
 

@@ -185,6 +185,7 @@ def encoder_block(x: Rows, may_attend: Mask, weights: BlockWeights, settings: Se
         weights.self_attention_norm,
         settings,
     )
+
     return sublayer(
         x,
         lambda rows: feed(rows, weights.feed_forward, settings),
@@ -216,12 +217,14 @@ def decoder_block(
         weights.self_attention_norm,
         settings,
     )
+
     y = sublayer(
         y,
         lambda rows: attend(rows, memory, memory_may_attend, weights.cross_attention, settings),
         weights.cross_attention_norm,
         settings,
     )
+
     return sublayer(
         y,
         lambda rows: feed(rows, weights.feed_forward, settings),

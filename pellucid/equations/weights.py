@@ -180,6 +180,7 @@ def parameter_sets(weights: object, name: str = "") -> Iterator[tuple[str, Tenso
         parts = [(str(index), value) for index, value in enumerate(weights)]
     elif dataclasses.is_dataclass(weights):
         parts = [(each.name, getattr(weights, each.name)) for each in dataclasses.fields(weights)]
+
     for key, value in parts:
         yield from parameter_sets(value, f"{name}.{key}" if name else key)
 

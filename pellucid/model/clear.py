@@ -91,6 +91,7 @@ def clear_transformer(model: SequenceModel) -> ClearTransformer:
         raise ConfigError(
             f"the page of the Transformer is for model.kind=transformer, got {model.config.kind}"
         )
+
     return ClearTransformer(
         settings=_settings(model),
         source_embedding=_embedding(model.source_embedding),
@@ -120,6 +121,7 @@ def clear_text_model(model: SequenceModel) -> TextModel:
                 "the page of models of plain text is for model.kind=encoder and decoder, got"
                 f" {model.config.kind}"
             )
+
     return TextModel(
         settings=_settings(model),
         embedding=_embedding(model.embedding),

@@ -116,6 +116,7 @@ class RecurrentSeq2Seq(Seq2Seq):
         """The state before the first target token, with one beam for each sentence."""
         assert isinstance(memory, RecurrentMemory)
         attention, summary = self.decoder.cross_attention, memory.last[-1].hidden
+
         return RecurrentState(
             # layer by layer: the decoder has as many as the encoder
             layers=memory.last,

@@ -118,6 +118,7 @@ class Finished:
             self.stop_log_prob[index].tolist(),
             strict=True,
         )
+
         return [
             Finish(step, row, log_prob)
             for score, step, row, log_prob in places
@@ -248,6 +249,7 @@ def _begin(
     # (sentence, kept): empty places for finished hypotheses, with the score -inf
     empty = source.new_zeros((count, _kept_count(settings)))
     scores = torch.full(empty.shape, -torch.inf, device=source.device)
+
     return SearchState(
         sentences=tuple(range(count)),
         model_state=model.start(model.encode(source)),
@@ -379,6 +381,7 @@ def _watched(
     is_stop, is_possible = candidates.id == STOP_ID, candidates.total != -torch.inf
     places = torch.arange(is_stop.shape[1], device=is_stop.device)
     others = is_possible & ~is_stop
+
     return WatchedStep(
         length=search.live.ids.shape[-1],
         sentences=search.sentences,

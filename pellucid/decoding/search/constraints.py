@@ -118,6 +118,7 @@ class Rules:
             said[place : place + len(ngram)] == ngram for place in range(length + 1 - len(ngram))
         ):
             return "it would say the same tokens in a row twice (no_repeat_ngram)"
+        # the last tokens alone: earlier ones were checked at earlier steps
         if any(said[-len(sequence) :] == sequence for sequence in self.demands.banned):
             return "it would say what is banned"
         return ""

@@ -124,6 +124,7 @@ def _watched(
     is_stop = chosen == STOP_ID
     # summed like the score of a translation, in ``make_hypothesis``
     totals = [[math.fsum(log_probs_said[sentence])] for sentence in sentences]
+
     return WatchedStep(
         length=len(log_probs_said[sentences[0]]) - 1,
         sentences=tuple(sentences),

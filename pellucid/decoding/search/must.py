@@ -99,6 +99,7 @@ def make_musts(demands: Demands, limits: Sequence[int]) -> list[Must | None]:
                 f" {must.left(prefix)}" + (f" after a prefix of {len(prefix)}" if prefix else "")
             )
         musts.append(must)
+
     return musts
 
 

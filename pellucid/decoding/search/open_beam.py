@@ -192,6 +192,7 @@ def _by_rank(nodes: list[Node], size: int) -> list[tuple[Verdict, str]]:
             verdicts.append(("goes on", ""))
         else:
             verdicts.append(("pruned", "not among the best"))
+
     return verdicts
 
 
@@ -378,12 +379,14 @@ def _read(sentence: _Sentence, settings: DecodingConfig) -> list[Hypothesis]:
         for group in sentence.groups
         for _, node in group.finished
     ]
+
     if not found:
         raise PellucidError(
             "no translation is possible: the model gives NaN, or it and what is asked of the"
             " translation rule out every token",
             hint="look for NaN in its weights, or ask for less",
         )
+
     # two groups may find the same translation
     if len(sentence.groups) > 1:
         found = list({hypothesis.ids: hypothesis for hypothesis in found}.values())

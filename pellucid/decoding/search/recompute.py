@@ -135,6 +135,7 @@ def repredict_search(
             "repredict says all words anew at every step, so no step continues another: it cannot"
             " be watched step by step"
         )
+
     rules = make_rules(source, model, settings, NO_DEMANDS)
     memory = model.encode(source)
     return [
