@@ -57,7 +57,7 @@ def backtranslate(
     if tag:
         _check_tag(tag, forward, translator.bundle.target_tokenizer)
 
-    settings = translator.settings.having(n_best=1)
+    settings = translator.settings.having(n_best=1)  # one source line for each target line
     translator = translator.with_settings(settings)
     finish = Finish(noise_seed=noise_seed, blank=blank, tag=tag)
     return write(translator, target_text, out, finish, quiet=obj["quiet"])

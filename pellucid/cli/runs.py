@@ -51,7 +51,7 @@ def _table(summaries: "list[RunSummary]", folder: Path) -> list[str]:
 
     lines = []
     for name, row in zip(names, rows, strict=True):
-        if len(name) > name_width:
+        if len(name) > name_width:  # the columns must not move
             lines.append(name)
             name = ""
         cells = [

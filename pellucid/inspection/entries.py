@@ -88,5 +88,6 @@ def locate(name: str) -> tuple[str, int | None]:
     stem, mark, rest = name.partition(".heads.")
     if not mark:
         return name, None
+    # A head's output is captured as `heads.N.output`; the model stacks all of them as `heads`.
     head, _, part = rest.partition(".")
     return f"{stem}.{'heads' if part == 'output' else part}", int(head)

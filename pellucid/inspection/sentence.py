@@ -144,6 +144,7 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
     Raises DataError if a side is not text or is longer than the model can take.
     """
     source_words = opened.source_tokenizer.encode(source)
+    # An inspection refuses what a translation would cut: it must show the whole sentence.
     limit = source_limit(opened.translator.bundle, opened.translator.settings)
     _check_length("source", source_words, limit)
 

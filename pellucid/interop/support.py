@@ -42,6 +42,7 @@ def _model_faults(config: ModelConfig) -> list[str]:
     faults = []
     if config.kind != "transformer":
         faults.append(f"it knows Transformers only, not kind={config.kind}")
+    # Other programs split d_model evenly among the heads.
     width = config.d_model / config.heads
     if (config.key_size, config.value_size) != (width, width):
         faults.append(

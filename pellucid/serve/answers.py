@@ -85,6 +85,7 @@ def _joined_alignment(sentences: Sequence[SentenceAnswer]) -> list[tuple[int, in
     found = []
     source_start = target_start = 0
     for each in sentences:
+        # A sentence's links count from its own first token; the text's from the first of the text.
         for source, target in each.alignment or ():
             found.append((source + source_start, target + target_start))
         source_start += len(each.source_tokens)

@@ -81,6 +81,7 @@ class _Reader(HTMLParser):
         self._add_markup(self.get_starttag_text() or "")
         if tag in _VOID:
             return
+        # HTML's own attribute for text that must not be translated.
         says_no = any(
             name == "translate" and (value or "").lower() == "no" for name, value in attrs
         )

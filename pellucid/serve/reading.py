@@ -101,6 +101,7 @@ def _divided(model: LoadedModel, place: Sentence, limit: int) -> list[Sentence]:
         return [place]
 
     middle = len(text) // 2
+    # The white space nearest to the middle, so that both parts are of use as sentences.
     blanks = [index for index, character in enumerate(text) if character.isspace()]
     cut = min(blanks, key=lambda index: abs(index - middle), default=middle)
 

@@ -262,6 +262,7 @@ def faults_of_translate(request: TranslateRequest, limits: Limits) -> list[Fault
     if len(texts) > limits.max_texts:
         faults.append(_beyond("text", f"must hold at most {limits.max_texts} texts", len(texts)))
 
+    # Only as many texts as are allowed: the check of a refused request must be bounded too.
     for index, text in enumerate(texts[: limits.max_texts]):
         place = "text" if isinstance(request.text, str) else f"text.{index}"
         faults += _too_long(place, text, limits)

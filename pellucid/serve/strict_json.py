@@ -146,6 +146,7 @@ def _float(digits: str) -> float | int | _Wrong:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
+        # RFC 8259, section 4, leaves duplicate names open; parsers differ in which value they take.
         found[name] = _Wrong("must be given once", name) if name in found else value
     return found
 

@@ -128,6 +128,7 @@ def _projection(place: AttentionPlace, result: Symbol, rows: Symbol) -> Step:
 def _scores(place: AttentionPlace, query: Symbol, key: Symbol, scores: Symbol) -> Step:
     key_size = place.config.key_size
     divisor = math.sqrt(key_size) if place.config.scale_attention else 1.0
+    # With the division that keeps the variance of the scores at 1 (Vaswani et al., 2017, §3.2.1).
     scale = Symbol(
         "d",
         root(sub("d", "k")),

@@ -69,6 +69,7 @@ def output_steps(
             "Probabilities",
             formula_of(shares, call("softmax", use(logits))),
             (logits, shares),
+            # The sum runs over the whole vocabulary, of which only some columns are in the report.
             {"kind": "vocabulary softmax", "left": "L", "normalizer": "log_normalizer"},
         ),
         step_of(

@@ -109,7 +109,7 @@ def make_report(opened: Openable, source: str, target: str | None = None) -> str
     """
     inside = open_model(opened)
     capture = capture_of(inside, read_sentence(inside, source, target), ("*",))
-    views = look_around(inside, capture, with_search=target is None)
+    views = look_around(inside, capture, with_search=target is None)  # a given target had no search
     return render_page(report_content(capture, inside.model, views))
 
 

@@ -120,6 +120,7 @@ def _rendered(text: str) -> str:
 
 def _type_of(field: dict[str, Any], unknown: str = "any") -> str:
     """A type in words, as HTML; our own types link to their fields."""
+    # An optional field is "anyOf" its type and null.
     if "anyOf" in field:
         return " or ".join(_type_of(each) for each in field["anyOf"])
     if "$ref" in field:

@@ -78,6 +78,7 @@ def problem_response(
             {"field": each.field, "message": each.message, "value": each.value} for each in faults
         ]
         or None,
+        # LibreTranslate's clients show this field.
         error=detail if scope.get("path") in LIBRETRANSLATE_PATHS else None,
     )
 
@@ -117,6 +118,7 @@ async def _on_service_error(request: Request, error: Exception) -> Response:
 
 async def _on_invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
+    # A value that fits no member of a union gives a fault for each member: one per field is enough.
     faults: dict[str, Fault] = {}
     for each in error.errors():
         fault = _fault_of(each)
@@ -137,6 +139,7 @@ def _fault_of(error: Mapping[str, Any]) -> Fault:
 
 async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
+    # Our own words: starlette's detail may repeat what the client sent.
     details = {404: "there is nothing at this address", 405: "this method is not for this address"}
     detail = details.get(error.status_code, TITLES.get(error.status_code, "Error"))
     return problem_response(request.scope, error.status_code, detail, headers=error.headers)

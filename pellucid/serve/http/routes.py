@@ -164,6 +164,7 @@ def add_probes(router: APIRouter, service: Service) -> None:
 async def _stream(
     service: Service, body: TranslateRequest, request: Request
 ) -> AsyncIterator[bytes]:
+    # Runs when the first line is asked for, so an unknown model is a plain 404.
     model = service.find(body.model).model.place.name
     try:
         async for text, sentence, answer in service.stream(body):
