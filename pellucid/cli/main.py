@@ -226,8 +226,8 @@ def cli(ctx: click.Context, debug: bool, quiet: bool, verbose: bool) -> None:
     ctx.obj = {"debug": debug, "quiet": quiet}
     _set_level(quiet=quiet, verbose=verbose)
 
-    # A filter must end when its reader does. Training and serving must not: for them stdout is only
-    # a report.
+    # A filter must end when its reader does. Training and serving must not: for
+    # them stdout is only a report.
     if ctx.invoked_subcommand not in streams.FILTERS:
         streams.keep_going_without_a_reader()
 
@@ -243,8 +243,8 @@ def main() -> None:
 
     try:
         arguments = [argument for argument in sys.argv[1:] if argument != "--debug"]
-        # Without standalone mode click raises its errors instead of exiting, so that all exit codes
-        # are chosen below.
+        # Without standalone mode click raises its errors instead of exiting, so that all
+        # exit codes are chosen below.
         code = cli.main(args=arguments, standalone_mode=False)
 
         # Flush while errors are still caught: a full disk or a closed pipe may show only now.

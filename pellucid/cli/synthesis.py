@@ -75,7 +75,7 @@ class _Reporter:
         """Take a report of the progress, and print it if enough time has passed."""
         is_first, self.last = self.last is None, progress
         now = time.monotonic()
-        if is_first:  # it says what an earlier run has done, which does not count in the rate
+        if is_first:  # lines of an earlier run do not count in the rate
             self._began = self._told = now
             if progress.lines:
                 self._tell(f"going on after {counted(progress)}")

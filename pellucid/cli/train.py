@@ -178,8 +178,8 @@ def _train(
     recipe: Recipe | None = None
     if _are_text_files(texts) and not (resume and (folder / CONFIG_FILE).is_file()):
         _refuse_what_has_no_recipe(init, is_alone=world.is_alone)
-        # A resumed run and a config that is only saved do not claim the folder, so it need not be
-        # free.
+        # A resumed run and a config that is only saved do not claim the
+        # folder, so it need not be free.
         recipe = _choose(
             texts, minutes, valid, overrides, None if resume or save_config else folder, quiet=quiet
         )

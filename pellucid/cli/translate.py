@@ -142,8 +142,8 @@ def write_shards(
                 out.writelines(blocks)
         else:
             logging.getLogger("pellucid").setLevel(logging.WARNING)
-            # Drawing the blocks translates this process's share and sends it; they hold nothing
-            # here.
+            # Drawing the blocks translates this process's share and sends
+            # it; they hold nothing here.
             for _ in blocks:
                 pass
 

@@ -116,8 +116,8 @@ def _shares(
             opened.before_pass()
             is_last = row == target_count - 1  # then what was kept for the gradients is freed
 
-            # Points are independent rows of the batch, so the gradient
-            # of the sum holds the gradient of each point.
+            # Points are independent rows of the batch, so the gradient of the sum holds the
+            # gradient of each point.
             [gradient] = torch.autograd.grad(
                 log_probs[:, row].sum(), points, retain_graph=not is_last
             )

@@ -138,8 +138,8 @@ def _layer(layer: Any, tensors: dict[str, Tensor], name: str, config: ModelConfi
     _linear(attention.linear[0], tensors, f"{name}.self_attention", "qkv")
     _linear(attention.linear[1], tensors, f"{name}.self_attention", "o")
 
-    # Cross-attention projects Q from the decoder, and K and V in one layer from the encoder:
-    # the first d_model rows of `w_qkv`, and the others.
+    # Cross-attention projects Q from the decoder, and K and V in one layer from the encoder: the
+    # first d_model rows of `w_qkv`, and the others.
     if hasattr(layer, "attention"):
         _norm(layer.attention.layer_norm, tensors, f"{name}.cross_attention_norm.norm")
         own = slice(0, config.d_model)

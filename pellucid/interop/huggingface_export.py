@@ -78,8 +78,8 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
         source, target, start_is_pad=_start_is_pad(bundle.model)
     )
 
-    # The self-check reads what the table says, not our
-    # config, so that an error in the table is found.
+    # The self-check reads what the table says, not our config, so that an
+    # error in the table is found.
     table = _config_table(config, source_ids, target_ids)
     tensors = tensors_for_marian(bundle, source_ids, target_ids)
     prove_equal(

@@ -89,8 +89,8 @@ def _read(folder: Path) -> tuple[Bundle, list[str]]:
     if len(sides) < 2 or embeddings is None or faults:
         raise BundleError(f"{folder} is not a Marian model: {list_faults(faults)}")
     if generation.renormalize_logits and [settings.pad_token_id] in generation.bad_words_ids:
-        # transformers forbids the padding and renormalizes the rest; a bias of
-        # -100 on the padding gives the same probabilities.
+        # transformers forbids the padding and renormalizes the rest; a bias of -100 on the padding
+        # gives the same probabilities.
         bias = tensors[OUTPUT_BIAS].float().clone()
         bias[:, settings.pad_token_id] += _COPY_BIAS
         tensors[OUTPUT_BIAS] = bias
@@ -156,7 +156,7 @@ def _read_vocabularies(
         if sides[0].vocabulary != sides[1].vocabulary:
             faults.append("a shared embedding needs the same special ids on both sides")
 
-        # One embedding has one numbering; the target's also says where START is.
+        # One embedding has one numbering; only the target's has the right START.
         sides[0] = sides[1]
     return sides, faults
 
@@ -211,8 +211,8 @@ def _build(
     model = build_unfilled(config, len(source_rows), len(target_rows))
     assert isinstance(model, Seq2Seq)
 
-    # Tensor by tensor, and embeddings in blocks of rows: a second,
-    # reordered copy of the model is never in memory.
+    # Tensor by tensor, and embeddings in blocks of rows: a second, reordered copy of
+    # the model is never in memory.
     slots = model_tensors(model)
     for name, table, rows in (
         ("source_embedding.weight", embeddings.source, source_rows),

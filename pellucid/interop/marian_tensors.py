@@ -58,8 +58,8 @@ def check_tensors(
 
     faults = [f"{name} is missing" for name in shapes if name not in tensors]
 
-    # Embeddings come after the check for missing tensors: which of them must be
-    # stored depends on what is tied, see `_embeddings`.
+    # Embeddings come after the check for missing tensors: which of them must be stored depends on
+    # what is tied, see `_embeddings`.
     shapes |= {
         SHARED: (target_size, settings.d_model),
         SOURCE_EMBEDDING: (size, settings.d_model),

@@ -220,8 +220,8 @@ def _both_ways(
     ids = np.array([target], dtype=np.int64)
     whole = _run(evaluators[DECODER], {**feed, "input_ids": ids})["logits"][0]
 
-    # The decoder without a cache reads two tokens first, so that the cache it returns is
-    # longer than one and a mistake in its axes shows.
+    # The decoder without a cache reads two tokens first, so that the cache it returns is longer
+    # than one and a mistake in its axes shows.
     begin = min(2, len(target))
     outputs = _run(evaluators[DECODER], {**feed, "input_ids": ids[:, :begin]})
     rows, past = [outputs["logits"][0]], _as_past(outputs)

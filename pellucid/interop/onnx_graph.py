@@ -131,8 +131,8 @@ class Blocks:
 
         waves = sinusoidal_positions(SINUSOIDS, size).float().numpy()
 
-        # R has a quarter turn in each diagonal block:
-        # one product instead of slicing the pairs apart.
+        # R has a quarter turn in each diagonal block: one product instead
+        # of slicing the pairs apart.
         quarter = np.kron(np.eye(size // 2), [[0.0, 1.0], [-1.0, 0.0]]).astype(np.float32)
 
         # Sines and cosines alternate in the sinusoid; both features of a pair use the same angle.

@@ -88,8 +88,8 @@ def _decoder_layer(
     cross = f"{name}.cross_attention"
     query = blocks.project(blocks.enter(x, f"{cross}_norm"), cross, "query")
 
-    # The keys and values of the source never change:
-    # only the first decoder computes and returns them.
+    # The keys and values of the source never change: only the first decoder
+    # computes and returns them.
     if past:
         key, value = (f"past_key_values.{index}.encoder.{kind}" for kind in ("key", "value"))
     else:

@@ -224,8 +224,8 @@ class Batcher:
             longest = max(longest, job.token_count + 1)
             batch.append((ticket, ticket.waiting.popleft()))
             if ticket.waiting:
-                # To the end of the queue: the next sentence of this request waits for the other
-                # requests.
+                # To the end of the queue: the next sentence of this request
+                # waits for the other requests.
                 self._queue.append(ticket)
 
         # Requests passed over return to the front in their order, so they come first next time.
@@ -313,15 +313,15 @@ class _Watch:
         self._own_turn_until = 0.0
 
     def before_step(self, length: int) -> None:  # noqa: ARG002  # the protocol's
-        """Raises CancelledError if nobody waits for any sentence of the batch any more."""
+        """Raise CancelledError if every request in the batch is over; let shorter work run."""
         self._tick()
         if all(ticket.is_over() for ticket in self._tickets):
             raise CancelledError("nobody waits for these translations any more")
 
         if self._kind > _SHORT and time.monotonic() >= self._own_turn_until:
             taken = self._let_quicker_pass(self._kind)
-            # Nothing interrupts again for as long as the
-            # others took: half of the time stays its own.
+            # Nothing interrupts again for as long as the others took: half
+            # of the time stays its own.
             self._own_turn_until = time.monotonic() + taken
 
     def saw_step(self, step: WatchedStep) -> None:

@@ -88,8 +88,8 @@ def run_worker(
         # The supervisor made this folder and has been killed, so it cannot remove it.
         shutil.rmtree(os.environ[SHARED_FIGURES], ignore_errors=True)
     if not service.stop(0.0):
-        # A thread is still inside torch, for no client. An interpreter that shuts down
-        # beneath it would abort, so skip the shutdown.
+        # A thread is still inside torch, for no client. An interpreter that shuts down beneath it
+        # would abort, so skip the shutdown.
         _LOG.warning("leaving in the middle of a pass through a model")
         logging.shutdown()
         os._exit(0)

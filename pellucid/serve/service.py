@@ -326,7 +326,7 @@ class Service:
             late = f"the answer was not ready within {seconds:g} seconds"
             raise DeadlineError(late) from None
         finally:
-            # Also on the cancellation of this task: the model must not work for nobody.
+            # Also if this task is cancelled: the model must not go on with unwanted work.
             if left:
                 batcher.leave(ticket)
 

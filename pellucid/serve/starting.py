@@ -87,8 +87,8 @@ def _answer_in_child(doorkeeper: "_Doorkeeper") -> NoReturn:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
 
-        # Whoever reads the parent's output waits until the last holder of the pipe has
-        # closed it, so the child must not hold it open.
+        # Whoever reads the parent's output waits until the last holder of the pipe has closed it,
+        # so the child must not hold it open.
         null = os.open(os.devnull, os.O_RDWR)
         for standard in (0, 1, 2):
             os.dup2(null, standard)
@@ -157,8 +157,8 @@ class _Doorkeeper:
             try:
                 accepted, _ = self._listener.accept()
             except OSError as error:
-                # Without this a client that opens connections
-                # and sends nothing would lock out all others.
+                # Without this a client that opens connections and sends nothing
+                # would lock out all others.
                 if error.errno in _NO_ROOM and self._connections:
                     self._close(next(iter(self._connections)))
                     continue

@@ -144,8 +144,8 @@ class _Supervisor:
                 self._reload = False
                 self._signal_all(signal.SIGHUP)
 
-            # Each further request to stop is passed on too:
-            # a second one makes a worker leave at once.
+            # Each further request to stop is passed on too: a second one
+            # makes a worker leave at once.
             if self._stops > passed_on:
                 passed_on = self._stops
                 self._signal_all(signal.SIGTERM)

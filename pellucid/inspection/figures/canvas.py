@@ -201,8 +201,8 @@ def _compact(svg: str, title: str) -> str:
     )
     svg = re.sub(r' transform="rotate\(-?0 [^)]*\)"', "", svg)
 
-    # Matplotlib's ids are hashes of coordinates before rounding: number
-    # those that are referred to, and drop the others.
+    # Matplotlib's ids are hashes of coordinates before rounding: number those that are
+    # referred to, and drop the others.
     used = dict.fromkeys(re.findall(r'(?:href="|url\()#([^")]+)', svg))
     numbers = {name: f"i{number}" for number, name in enumerate(used)}
     svg = re.sub(

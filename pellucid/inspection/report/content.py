@@ -74,8 +74,8 @@ def report_content(
         name: _matrix(capture.entry(name), shown) for name in _needed(pages) if name in capture
     }
 
-    # The page shows only some columns of the logits; with the normalizer of
-    # all of them it can still compute their softmax.
+    # The page shows only some columns of the logits; with the normalizer of all of them it can
+    # still compute their softmax.
     logits = capture["logits"].double()
     matrices["log_normalizer"] = Matrix(
         logits.logsumexp(-1, keepdim=True), Axis("steps", "words"), Axis("log Σ exp", "single")

@@ -229,8 +229,8 @@ class Guard:
     def _note(self, scope: Scope, status: int, begun: float) -> None:
         seconds = time.monotonic() - begun
 
-        # The label is the route's pattern and never the path: paths of strangers would create a new
-        # time series each.
+        # The label is the route's pattern and never the path: paths of strangers would
+        # create a new time series each.
         route = getattr(scope.get("route"), "path", None)
         label = route if isinstance(route, str) else "other"
 
