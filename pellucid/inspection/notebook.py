@@ -21,7 +21,7 @@ def html_matrix(
     """A matrix, or the first of a stack, with words beside it and colors behind the values."""
     note = ""
     while tensor.dim() > 2:
-        note += f"; the first of {len(tensor)}"
+        note += f"; the first of {len(tensor)}"  # such as one head of several
         tensor = tensor[0]
 
     if tensor.dim() < 2:

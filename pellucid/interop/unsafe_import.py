@@ -78,6 +78,7 @@ def _refuse_devices_and_bombs(path: Path) -> None:
     try:
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
+            # Only a stored pickle is read here; a compressed entry is refused below, unread.
             for entry in entries:
                 if entry.filename.endswith(".pkl") and entry.compress_type == zipfile.ZIP_STORED:
                     with archive.open(entry) as file:
@@ -128,6 +129,7 @@ def _refuse_expanded(content: dict[str, Tensor], path: Path) -> None:
 
     They are small in the file, but a copy of each takes its full size.
     """
+    # The sizes as they would be copied, whatever the strides and shared storages are.
     shown = sum(tensor.numel() * tensor.element_size() for tensor in content.values())
     repeating = [
         name

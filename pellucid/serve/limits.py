@@ -11,7 +11,7 @@ from pellucid.core.config import Config
 class Limits(Config):
     """What the server takes at most. ``GET /v1/limits`` returns it; options change it."""
 
-    model_config = pydantic.ConfigDict(allow_inf_nan=True)  # the rule below names all faults
+    model_config = pydantic.ConfigDict(allow_inf_nan=True)  # `_check` refuses them, all at once
 
     max_body_bytes: int = 1 << 20
     """Bytes of a request's body."""

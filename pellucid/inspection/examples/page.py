@@ -100,12 +100,12 @@ class Example:
     name: ExampleName
     source: str
     entries: str
-    """Its numbers in docs/EQUATIONS.md and docs/ERRATA.md."""
+    """The numbers of its entries in docs/EQUATIONS.md and docs/ERRATA.md."""
     says: str
     formula: tuple[str, ...]
     tables: tuple[Table, ...]
     note: str = ""
-    """What to see in the numbers; where the text is wrong."""
+    """What the numbers show, and where the text is wrong."""
 
 
 def check_name(name: str) -> ExampleName:
@@ -120,7 +120,7 @@ def check_name(name: str) -> ExampleName:
 
 
 def list_examples() -> str:
-    """All names, each with its line."""
+    """All names, each with its description."""
     width = max(map(len, EXAMPLE_NAMES))
     return "\n".join(f"{name:{width}}  {LINES[name]}" for name in EXAMPLE_NAMES)
 
@@ -152,14 +152,16 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    """The rows below each other: numbers end, and words begin, in the same column."""
+    """The rows as lines: numbers are aligned to the right, words to the left."""
     columns = [_column(cells, table.digits) for cells in zip(*table.rows, strict=True)]
     if table.columns:
         columns = [[head, *texts] for head, texts in zip(table.columns, columns, strict=True)]
+
     widths = [max(map(len, texts)) for texts in columns]
     is_number = [
         not any(isinstance(cell, str) for cell in cells) for cells in zip(*table.rows, strict=True)
     ]
+
     for row in zip(*columns, strict=True):
         cells = [
             f"{text:>{width}}" if number else f"{text:{width}}"
@@ -169,7 +171,7 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _column(cells: Sequence[Cell], digits: int) -> list[str]:
-    """The cells of a column as text; in powers of ten if else nothing would be left of them."""
+    """The cells of a column as text, in powers of ten if the digits would all be zero."""
     numbers = [abs(cell) for cell in cells if isinstance(cell, float) and cell]
     form = ".3e" if numbers and max(numbers) < 10.0**-digits else f",.{digits}f"
     return [_text(cell, form) for cell in cells]
@@ -182,8 +184,9 @@ def _text(cell: Cell, form: str) -> str:
         return "-∞" if cell < 0 else "∞"
     if isinstance(cell, int):
         return f"{cell:,}"
+
     text = f"{cell or 0.0:{form}}"
-    return text if text.strip("-0.") else text.removeprefix("-")
+    return text if text.strip("-0.") else text.removeprefix("-")  # no -0.00
 
 
 def table(
