@@ -1,4 +1,4 @@
-"""A file that takes hours to write: block by block, and gone on with after a kill."""
+"""A file that takes hours to write: written in blocks, and continued after a kill."""
 
 import fcntl
 import json
@@ -13,31 +13,32 @@ from pellucid.core.files import LARGEST_TABLE, read_plain, sync_folder, write_er
 
 
 class GrowingFile:
-    """``path``, which is there when it is whole and not before.
+    """Writes ``path``, which appears only when it is complete.
 
-    Until then its lines stand in ``NAME.partial``, and ``NAME.partial.json`` says how many of its
-    bytes are certain and what they are made from (``origin``). Whatever kills the process, the
-    certain blocks stay, and another ``GrowingFile`` of the same origin goes on after them.
+    Until then its lines are in ``NAME.partial``, and ``NAME.partial.json`` records how many of its
+    bytes are synced and what they are made from (``origin``). If the process is killed, the synced
+    blocks stay, and another ``GrowingFile`` with the same origin continues after them.
 
-    Raises OutputExistsError if ``path`` or a strange ``NAME.partial`` is there, LockedError if
-    another process writes it, ConfigError naming every difference if it was begun with another
-    origin, CorruptError if certain bytes are gone, WriteError if the disk does not take it.
+    Raises OutputExistsError if ``path`` or an unknown ``NAME.partial`` exists, LockedError if
+    another process writes it, ConfigError naming every difference if it was started with another
+    origin, CorruptError if synced bytes are missing, WriteError if the disk does not take it.
     """
 
     def __init__(self, path: Path, origin: Mapping[str, Any]) -> None:
         self.path = path
         self.line_count = 0
-        """How many lines are certain."""
+        """How many lines are synced."""
+        # As it will be read back: JSON turns tuples into lists.
         self._origin = json.loads(json.dumps(dict(origin)))
         self._partial = path.with_name(f"{path.name}.partial")
         self._state = path.with_name(f"{path.name}.partial.json")
         self._size = 0
 
     def __enter__(self) -> Self:
-        """Begin, or go on; what a killed process left behind its last block is cut off."""
+        """Start or continue; what a killed process wrote after its last block is cut off."""
         if self.path.exists():
             if not self._partial.exists():
-                self._state.unlink(missing_ok=True)  # killed between its last two steps
+                self._state.unlink(missing_ok=True)  # the process was killed within ``finish``
             raise OutputExistsError(
                 f"{self.path} is already there", hint="choose another --out, or remove it"
             )
@@ -61,24 +62,26 @@ class GrowingFile:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Let go of it; a file that holds nothing yet is removed."""
+        """Close the file; if it is still empty, remove it."""
         if self._size == 0 and self._partial.exists() and not self.path.exists():
             self._partial.unlink()
             self._state.unlink(missing_ok=True)
         self._file.close()
 
     def append(self, content: bytes, line_count: int) -> None:
-        """Add a block of so many lines; it is certain when this returns. Raises WriteError."""
+        """Append a block of ``line_count`` lines, synced when this returns. Raises WriteError."""
         with write_errors(self._partial):
             self._file.write(content)
             self._file.flush()
             os.fsync(self._file.fileno())
+
+        # Noted only after the sync: the state must never promise bytes that a crash can take away.
         self._size += len(content)
         self.line_count += line_count
         self._note()
 
     def finish(self) -> None:
-        """Give it its name. Raises WriteError."""
+        """Rename the complete file to ``path``. Raises WriteError."""
         with write_errors(self.path):
             os.fsync(self._file.fileno())
             self._partial.rename(self.path)
@@ -86,13 +89,14 @@ class GrowingFile:
             self._state.unlink(missing_ok=True)
 
     def _lock(self) -> None:
-        """The kernel gives the lock back when this process ends, however it ends."""
+        """Lock the partial file; the kernel releases the lock however this process ends."""
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise LockedError(f"another process writes {self._partial}") from None
 
     def _find_place(self) -> None:
+        """Read from the state how much of the partial file is valid."""
         size = os.fstat(self._file.fileno()).st_size
         if not self._state.exists():
             if size:

@@ -34,11 +34,11 @@ _DTYPES = {
     "U8": torch.uint8,
     "BOOL": torch.bool,
 }
-"""What safetensors calls the types that models here have."""
+"""The dtypes of models here, by their names in safetensors."""
 _LONGEST_HEADER = 100_000_000
 """Bytes; the limit of safetensors itself."""
 _MOST_TENSORS = 100_000
-"""Of one file; each takes a kilobyte in memory, even an empty one."""
+"""The most tensors in one file; each takes a kilobyte of memory, even an empty one."""
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -78,10 +78,12 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
 def parse_tensors(content: bytes, path: Path) -> dict[str, Tensor]:
     """The tensors in the bytes of a safetensors file, which were read from ``path``.
 
-    Raises CorruptError if these are no such bytes.
+    Raises CorruptError if they are not a safetensors file.
     """
     if content.startswith(POINTER):
         raise CorruptError(f"{path} is a pointer of git-lfs, not the file", hint=POINTER_HINT)
+
+    # Counted in the header's text, before it is parsed: the file may come from a stranger.
     count = content.count(b'"data_offsets"', 0, int.from_bytes(content[:8], "little") + 8)
     if count > _MOST_TENSORS:
         raise CorruptError(f"{path} must hold at most {_MOST_TENSORS:,} tensors, holds {count:,}")
@@ -92,10 +94,10 @@ def parse_tensors(content: bytes, path: Path) -> dict[str, Tensor]:
 
 
 class TensorFile(Mapping[str, Tensor]):
-    """The tensors of a safetensors file, each read when it is asked for and then forgotten.
+    """The tensors of a safetensors file, each read when it is accessed and not kept.
 
-    The file is read, not mapped, and held to the rules of safetensors: its tensors fill it one
-    after the other, without holes and overlaps.
+    The file is read, not mapped, and checked against the rules of safetensors: its tensors fill it
+    one after the other, without gaps and overlaps.
     """
 
     def __init__(self, path: Path) -> None:
@@ -150,7 +152,7 @@ class TensorFile(Mapping[str, Tensor]):
 
 @dataclasses.dataclass(frozen=True)
 class _Entry:
-    """What a header says of a tensor; ``begin`` counts from the end of the header."""
+    """A tensor's entry in the header; ``begin`` counts from the end of the header."""
 
     dtype: torch.dtype
     shape: Shape
@@ -174,7 +176,7 @@ class _Entry:
 
 
 def read_metadata(path: Path) -> dict[str, str]:
-    """The words that stand in a safetensors file's header beside the tensors.
+    """The metadata in a safetensors file's header.
 
     Raises InputMissingError if it cannot be read, CorruptError if it is not a safetensors file.
     """
@@ -183,7 +185,7 @@ def read_metadata(path: Path) -> dict[str, str]:
 
 
 def read_shapes(path: Path) -> dict[str, Shape]:
-    """The shapes of the tensors in a safetensors file, which stand in its header.
+    """The shapes of the tensors in a safetensors file; only its header is read.
 
     Raises InputMissingError if it cannot be read, CorruptError if it is not a safetensors file.
     """
@@ -211,7 +213,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 
 def _as_os_error(error: safetensors.SafetensorError) -> OSError:
-    """safetensors has the number of the system's error only in its text."""
+    """The OSError behind an error of safetensors, which has its number in the message only."""
     number = re.search(r"\(os error (\d+)\)", str(error))
     if number is None:
         return OSError(str(error))

@@ -1,4 +1,4 @@
-"""The processes that ``torchrun`` has started together, and what they tell each other."""
+"""The processes that ``torchrun`` starts together, and the messages between them."""
 
 import contextlib
 import dataclasses
@@ -23,11 +23,12 @@ _PAUSE = 0.02  # seconds between two looks
 
 
 def meet(store: Store, rank: int, size: int, timeout: datetime.timedelta) -> Store:
-    """A part of ``store`` that only these ``size`` processes use, whatever it held before.
+    """A part of ``store`` that only these ``size`` processes use, whatever it contained before.
 
-    Every process writes a word it has just made up. The first answers with a name and all the words
-    it has read, until each of the others has seen its own among them, and so knows that this
-    answer was written after it began. Raises RuntimeError if one has not come in ``timeout``.
+    Every process writes a random word. The first one answers with a name and all the words that it
+    has read, until each other process has found its own word among them, and so knows that the
+    answer was written after it started. Raises RuntimeError if a process has not come within
+    ``timeout``.
     """
     deadline = time.monotonic() + timeout.total_seconds()
     name = _invite(store, size, deadline) if rank == 0 else _answer(store, rank, deadline)
@@ -35,7 +36,7 @@ def meet(store: Store, rank: int, size: int, timeout: datetime.timedelta) -> Sto
 
 
 def _invite(store: Store, size: int, deadline: float) -> str:
-    """The first process: name the meeting until all have agreed to come."""
+    """The first process: announce the meeting's name until all others have accepted it."""
     name = secrets.token_hex(16)
     missing = list(range(1, size))
     heard: list[str] = []
@@ -51,7 +52,7 @@ def _invite(store: Store, size: int, deadline: float) -> str:
 
 
 def _answer(store: Store, rank: int, deadline: float) -> str:
-    """Any other: the name of the meeting that has heard of this very process."""
+    """Any other process: the name of the meeting whose announcement contains this one's word."""
     word = secrets.token_hex(16)
     store.set(f"word of {rank}", word)
     while True:
@@ -63,55 +64,58 @@ def _answer(store: Store, rank: int, deadline: float) -> str:
 
 
 def _read(store: Store, key: str) -> str:
-    """What stands under ``key``; nothing if it was never written."""
+    """The value of ``key``; empty if it was never written."""
     return store.get(key).decode() if store.check([key]) else ""
 
 
 def _pause(deadline: float, missing: str) -> None:
-    """A short while; RuntimeError about what is ``missing`` when it is too late."""
+    """Wait a moment. Raises RuntimeError with the message ``missing`` after the deadline."""
     if time.monotonic() > deadline:
         raise RuntimeError(missing)
     time.sleep(_PAUSE)
 
 
 _LONGEST_SUM = datetime.timedelta(minutes=30)
-"""For the slowest process at one sum or one block of lines; after that the run ends."""
+"""Timeout for the slowest process at one all-reduce or one block of lines; then the run ends."""
 _LONGEST_TALK = datetime.timedelta(days=7)
-"""For what one process does while the others wait: tokenizing, validating, saving. One that dies
-is noticed at once, by its closed connections; this is for a machine that freezes."""
+"""Timeout of messages, while one process works and the others wait: tokenizing, validating, saving.
+A process that dies is noticed at once by its closed connections; this is for a machine that
+freezes."""
 
 _Result = TypeVar("_Result")
 
 
 @dataclasses.dataclass(frozen=True)
 class World:
-    """One process among those of a run; alone unless torchrun says otherwise.
+    """One process among those of a run; a single process unless torchrun started several.
 
-    Every method must be called by all processes, in the same order. A process on its own does
-    without torch.distributed. Raises PellucidError where another process is gone.
+    Every method must be called by all processes, in the same order. A single process does not use
+    torch.distributed. Raises PellucidError if another process is gone.
     """
 
     rank: int = 0
-    """Its number, from 0."""
+    """The number of this process, from 0."""
     size: int = 1
-    """How many they are."""
+    """The number of processes."""
     talk: dist.ProcessGroup | None = dataclasses.field(default=None, compare=False)
-    """Carries short messages over the CPU, with time to wait."""
+    """The process group of short messages, on the CPU and with a long timeout."""
 
     @property
     def is_first(self) -> bool:
-        """Whether it is the one that writes."""
+        """Whether this is the process that writes files."""
         return self.rank == 0
 
     @property
     def is_alone(self) -> bool:
-        """Whether there is no other."""
+        """Whether there is no other process."""
         return self.size == 1
 
     def gather(self, content: bytes) -> list[bytes]:
-        """What every process has to say, by rank."""
+        """The contents that all processes passed, by rank."""
         if self.is_alone:
             return [content]
+
+        # all_gather needs equal sizes: the sizes are exchanged first, and contents are padded.
         with lost_is_told():
             size = torch.tensor([len(content)])
             sizes = [torch.zeros_like(size) for _ in range(self.size)]
@@ -123,11 +127,11 @@ class World:
         return [each.numpy().tobytes()[: int(size)] for each, size in zip(all_, sizes, strict=True)]
 
     def gather_values(self, value: Any) -> list[Any]:
-        """What every process gave, plain values as JSON has them, by rank."""
+        """The values that all processes passed, by rank; values must be JSON's."""
         return [json.loads(each) for each in self.gather(json.dumps(value).encode())]
 
     def from_first(self, value: Any) -> Any:
-        """What the first process gave, plain values as JSON has them; the others' is ignored."""
+        """The value that the first process passed; the others' are ignored. It must be JSON's."""
         if self.is_alone:
             return value
         gathered = self.gather(json.dumps(value).encode() if self.is_first else b"")
@@ -161,7 +165,7 @@ class World:
         return self.together(work if self.is_first else _nothing)
 
     def first_then_others(self, work: Callable[[], _Result]) -> _Result:
-        """Let the first process do ``work``, and then the others, who find what it has left."""
+        """Let the first process do ``work``, and then the others, which find its files."""
         first = self.by_first(work)
         rest = self.together(_nothing if self.is_first else work)
         result = first if self.is_first else rest
@@ -169,7 +173,7 @@ class World:
         return result
 
     def sum(self, tensor: Tensor) -> Tensor:
-        """Make ``tensor``, on the device that was joined for, the sum of all processes'."""
+        """Sum ``tensor`` over all processes in place; it must be on the device of ``joined``."""
         if not self.is_alone:
             with lost_is_told():
                 dist.all_reduce(tensor)
@@ -181,9 +185,9 @@ def _nothing() -> None:
 
 
 def world_of_environment() -> World:
-    """What torchrun says of this process.
+    """This process by the environment variables of torchrun.
 
-    Raises ConfigError if it says something that makes no sense.
+    Raises ConfigError if they contradict each other.
     """
     rank, size = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
     if rank is None or size is None or size == "1":
@@ -208,10 +212,10 @@ def was_restarted() -> bool:
 
 @contextlib.contextmanager
 def joined(world: World, device: str = "cpu") -> Iterator[World]:
-    """Meet the other processes, and part from them at the end of the block.
+    """Connect to the other processes; disconnect at the end of the block.
 
-    Sums are made on ``device``. Raises PellucidError if a process does not come, or is lost
-    anywhere within the block.
+    Sums are computed on ``device``. Raises PellucidError if a process does not come, or is lost
+    within the block.
     """
     if world.is_alone:
         yield world
@@ -226,6 +230,7 @@ def joined(world: World, device: str = "cpu") -> Iterator[World]:
             dist.init_process_group(
                 backend, store=store, rank=world.rank, world_size=world.size, timeout=_LONGEST_SUM
             )
+            # A process group of its own, because a timeout belongs to a group.
             talk = dist.new_group(backend="gloo", timeout=_LONGEST_TALK)
             dist.barrier(group=talk)
         try:

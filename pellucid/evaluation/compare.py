@@ -1,4 +1,4 @@
-"""Two systems on one test set: which is better, whether that is luck, and where they differ."""
+"""Compares two systems on one test set: scores, significance, and where they differ most."""
 
 import dataclasses
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Translate a test set and score it."""
+"""``evaluate``: translate a test set and score the translations."""
 
 import dataclasses
 import time
@@ -37,13 +37,13 @@ class Evaluation(Scores):
     sentences: int
     """How many lines were translated."""
     seconds: float
-    """How long translating took; scoring is not in it."""
+    """How long translating took, without scoring."""
     tokens_per_second: float
-    """Target tokens given, each sentence's stop included, per second of translating."""
+    """Generated target tokens per second of translating, each sentence's STOP included."""
     by_sentence: dict[str, SentenceScores] | None = None
-    """The scores of each line by itself, under the names above. None unless they were asked for."""
+    """The scores of each line by itself, under the names above. None unless they were requested."""
     translations: list[str] | None = None
-    """What each line was translated to. None unless sentence scores were asked for."""
+    """The translation of each line. None unless sentence scores were requested."""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values under the names of the fields, without those that are None."""
@@ -64,19 +64,19 @@ def evaluate(
 ) -> Evaluation:
     """Translate ``sources`` and score the result against ``references``, line by line.
 
-    A line's reference may be a list of all that is accepted. With ``pronunciations`` each line is
-    one word whose tokens are phones, which decides what ``wer`` and ``per`` count; None takes
-    lines that hold one word, or the letters of one, for such.
+    A line's reference may be a list of all accepted ones. With ``pronunciations`` each line is one
+    word whose tokens are phones, which decides what ``wer`` and ``per`` count; None means that it
+    is so if every source line is one word, or the letters of one.
 
-    ``language`` is that of the references, a code such as ``de``: ``bleu_lc_tok`` takes its rules
+    ``language`` is that of the references, a code such as ``de``: ``bleu_lc_tok`` uses its rules
     (English ones if None, and the signature says so). ``tokenize`` is the sacreBLEU tokenizer of
-    ``bleu``; None takes ``zh``, ``ja-mecab`` or ``ko-mecab`` for references in Chinese, Japanese or
-    Korean, and ``13a`` otherwise. ``beam_size`` goes before the translator's. ``per_sentence``
-    also scores each line by itself. Of several translations of a line the first one counts.
+    ``bleu``; None means ``zh``, ``ja-mecab`` or ``ko-mecab`` for references in Chinese, Japanese or
+    Korean, and ``13a`` otherwise. ``beam_size`` replaces the translator's. ``per_sentence`` also
+    scores each line by itself. Of several translations of a line the first one counts.
 
-    Everything below is raised before the first line is translated: DataError if the line counts
-    differ or there is no line, ConfigError for a language that is not a code or a beam size out of
-    its range, and what ``check_tokenizer`` raises where a tokenizer lacks a package or a file.
+    Raises before the first line is translated: DataError if the line counts differ or there is no
+    line, ConfigError for a language that is not a code or a beam size out of its range, and what
+    ``check_tokenizer`` raises if a tokenizer lacks a package or a file.
     """
     check_lines({"sources": sources, "references": references})
     alternatives = accepted(references)
@@ -107,6 +107,7 @@ def evaluate(
             for name, each in lines.items()
         }
 
+    # One more for STOP; blank lines are not translated.
     token_count = sum(len(each.tokens) + 1 for each in translations if each.source.strip())
     values: dict[str, Any] = {
         name: None if score is None else score.score for name, score in found.items()
@@ -133,15 +134,16 @@ def are_single_words(sources: Sequence[str]) -> bool:
 def read_test_set(
     source: Path, references: Sequence[Path] = ()
 ) -> tuple[list[str], list[list[str]]]:
-    """The sources, and beside each all that is accepted as its translation.
+    """The sources, and for each the list of its accepted translations.
 
-    Every file of ``references`` holds one accepted translation a line. Without any, ``source`` is
-    TSV: the source, and behind tabs whatever is accepted.
+    Every file of ``references`` has one accepted translation per line. Without any, ``source`` is
+    TSV: the source, and after tabs its accepted translations.
 
     Raises DataError if the line counts differ or a line accepts nothing, and as ``read_lines``.
     """
     if not references:
         return _read_table(source)
+
     sources = read_lines(source)
     columns = [read_lines(path) for path in references]
     check_lines({"sources": sources, **_named(columns)})

@@ -1,7 +1,7 @@
-"""The metrics: what each counts, and one table of them all.
+"""The metrics, and one table of all of them.
 
-A metric is a function and a field of ``Scores``. The table names no package that is slow to import:
-the command line reads it for its help.
+A metric is a function and a field of ``Scores``. The table imports no slow package, because the
+command line reads it for its help.
 """
 
 import dataclasses
@@ -20,30 +20,30 @@ if TYPE_CHECKING:
     from sacrebleu.metrics.ter import TER
 
 References = Sequence[str | Sequence[str]]
-"""For each line the right answer, or all that are accepted."""
+"""For each line the reference, or a list of all accepted references."""
 Alternatives = Sequence[Sequence[str]]
-"""For each line, everything that is accepted."""
+"""For each line a list of all accepted references."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-    """A figure and how to get it again."""
+    """A score, and the settings to reproduce it."""
 
     score: float
     """In percent; TER may pass 100."""
     signature: str
-    """sacrebleu's: references, case, tokenization, smoothing, version."""
+    """sacrebleu's signature: references, case, tokenization, smoothing, version."""
 
 
 @dataclasses.dataclass(frozen=True)
 class SentenceScores:
-    """A score for each sentence by itself, and how to get them again."""
+    """A score for each sentence by itself, and the settings to reproduce them."""
 
     scores: list[float | None]
     """In percent, in the order of the lines. None where nothing can be counted."""
     signature: str
     """As of a ``Score``. BLEU's has ``eff:yes``: orders of n-grams that a sentence is too short for
-    are left out, without which most short sentences had a BLEU of 0."""
+    are left out; otherwise most short sentences would have a BLEU of 0."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Output:
 
     @functools.cached_property
     def alternatives(self) -> list[list[str]]:
-        """All that is accepted for each line. Raises DataError for a line that accepts nothing."""
+        """All accepted references of each line. Raises DataError for a line that has none."""
         return accepted(self.references)
 
     @functools.cached_property
@@ -190,7 +190,7 @@ def exact_match(hypotheses: Sequence[str], references: References) -> float:
 
 
 def accepted(references: References) -> list[list[str]]:
-    """All that is accepted for each line, also where that is one text.
+    """All accepted references of each line, as a list even if there is only one.
 
     Raises DataError naming the line that accepts nothing.
     """
@@ -206,8 +206,8 @@ def word_error_rate(hypotheses: Sequence[str], references: Alternatives) -> floa
 
         WER = 100 · Σ edits / Σ reference words
 
-    Words are what spaces part; over lines of phones it is the phone error rate (PER). Of a line's
-    alternatives the one with the fewest edits counts, of those the longest.
+    Words are separated by spaces; over lines of phones this is the phone error rate (PER). Of a
+    line's alternatives the one with the fewest edits counts, and of those the longest.
 
     Differs: for pronunciations, papers call ``line_error_rate`` the word error rate.
     Raises DataError if counts differ, a line accepts nothing, or no reference holds a word.
@@ -220,7 +220,7 @@ def word_error_rate(hypotheses: Sequence[str], references: Alternatives) -> floa
 
 
 def line_error_rate(hypotheses: Sequence[str], references: Alternatives) -> float:
-    """Percent of lines that are none of what is accepted; how words are spaced does not matter.
+    """Percent of lines that equal none of their accepted references; spacing does not matter.
 
     Over one pronunciation a line, this is what the literature calls the word error rate.
     Raises DataError if counts differ or a line accepts nothing.
@@ -240,12 +240,14 @@ def edit_distance(said: Sequence[str], right: Sequence[str]) -> int:
 
     Source: Levenshtein (1966); Wagner and Fischer (1974).
     """
-    above = list(range(len(right) + 1))
+    above = list(range(len(right) + 1))  # one row of D is enough to compute the next
+
     for i, word in enumerate(said, start=1):
         row = [i]
         for j, other in enumerate(right, start=1):
             row.append(min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (word != other)))
         above = row
+
     return above[-1]
 
 

@@ -1,4 +1,4 @@
-"""Text as the Multi30k literature scores it: lower-cased, normalized and tokenized by Moses."""
+"""Text as papers on Multi30k score it: lower-cased, normalized and tokenized by Moses."""
 
 import functools
 import re
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
 DEFAULT_LANGUAGE = "en"
-"""Whose rules are used when nobody says which language it is."""
+"""The language whose rules are used if none is given."""
 
 _CODE = re.compile(r"([a-z]{2,3})(?:[-_].*)?")
 

@@ -1,4 +1,4 @@
-"""What is needed to repeat a score, in one line, behind the metric's own signature."""
+"""The settings needed to reproduce a score, in one line, after the metric's own signature."""
 
 import hashlib
 import json

@@ -1,8 +1,8 @@
-"""Whether one system is better than another, or only luckier with these sentences.
+"""Tests of whether the difference between two systems is significant.
 
-The statistics of each sentence come from sacrebleu; drawing from them is done here, because
+The statistics of each sentence come from sacrebleu. The samples are drawn here, because
 sacrebleu's own tests are seeded by an environment variable, copy every sentence's statistics for
-every sample, and call systems that say the same significantly different (p = 1 / (samples + 1)).
+every sample, and call systems with equal output significantly different (p = 1 / (samples + 1)).
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from pellucid.evaluation.tokenizers import DEFAULT_TOKENIZER, TokenizerName
 
 _Array = NDArray[np.float64]
 _DRAWS_AT_A_TIME = 2**24
-"""Random numbers held at once: 128 MB of them."""
+"""Random numbers in memory at once: 128 MB."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,11 +27,11 @@ class Comparison:
     baseline: float
     """The baseline's score over all sentences."""
     system: float
-    """The system's."""
+    """The system's score over all sentences."""
     p_value: float
-    """How often chance alone makes a difference, in either direction, at least as large."""
+    """Probability of a difference at least as large, in either direction, by chance alone."""
     interval: tuple[float, float] | None
-    """System minus baseline in 95% of resampled test sets; None if none were resampled."""
+    """Range of system minus baseline in 95% of resampled test sets; None without resampling."""
     signature: str
     """The metric's signature with the test, its samples and its seed."""
 
@@ -75,10 +75,13 @@ def _bootstrap(pair: "_Pair", samples: int, seed: int) -> Comparison:
 
     for rows in _parts(samples, count):
         for drawn in generator.choice(count, size=(rows, count), replace=True):
+            # A score is a function of sums over sentences, so no text is scored again.
             one, other = pair.baseline[drawn].sum(0), pair.system[drawn].sum(0)
             differences[done] = pair.score(other) - pair.score(one)
             done += 1
 
+    # Resampled differences center on the observed one, not on zero as chance would have it: so
+    # they are shifted by their mean (Riezler and Maxwell, 2005, figure 2).
     sizes = np.abs(differences)
     low, high = np.percentile(differences, (2.5, 97.5))
     return pair.compare(
@@ -99,7 +102,7 @@ def approximate_randomization(
     samples: int = 10_000,
     seed: int = 12345,
 ) -> Comparison:
-    """Exchange the two outputs in a random half of the lines, again and again.
+    """Exchange both outputs in a random half of the lines, ``samples`` times.
 
         p = (1 + #{ |δₛ| ≥ |δ| }) / (1 + samples)
 
@@ -114,6 +117,7 @@ def approximate_randomization(
 
 def _randomization(pair: "_Pair", samples: int, seed: int) -> Comparison:
     generator = _generator(samples, seed)
+    # What one shuffled system does not have, the other has: only one sum is computed.
     both = pair.baseline.sum(0) + pair.system.sum(0)
     sizes = np.empty(samples)
     done = 0
@@ -149,14 +153,14 @@ def both_tests(
 
 @dataclasses.dataclass(frozen=True)
 class _Pair:
-    """Both systems in the numbers that their score is made of, one row a sentence."""
+    """The statistics of both systems from which the score is computed, one row per sentence."""
 
     baseline: _Array
     """(sentence, statistic)"""
     system: _Array
     """(sentence, statistic)"""
     score: Callable[[_Array], float]
-    """The score that goes with a sum of rows."""
+    """The score of a sum of rows."""
     signature: str
 
     @property
@@ -209,6 +213,6 @@ def _generator(samples: int, seed: int) -> np.random.Generator:
 
 
 def _parts(samples: int, sentences: int) -> list[int]:
-    """``samples`` in parts of so many that their draws fit into memory."""
+    """``samples`` divided into parts whose random numbers fit into memory."""
     most = max(1, _DRAWS_AT_A_TIME // sentences)
     return [min(most, samples - first) for first in range(0, samples, most)]

@@ -1,4 +1,4 @@
-"""Lists of sentence pairs, and their parts that a learner sees and does not see."""
+"""Lists of different sentence pairs, and their split into training, validation and test."""
 
 import hashlib
 import random
@@ -21,7 +21,7 @@ class Pair(NamedTuple):
 
 
 class Splits(NamedTuple):
-    """What is learned from, what is looked at while learning, what is kept for the end."""
+    """Pairs for training, for validation, and for the test."""
 
     train: list[Pair]
     valid: list[Pair]
@@ -33,10 +33,10 @@ FAMOUS_PAIR = Pair("je suis étudiant", "i am a student")
 
 
 def generate(count: int, seed: int) -> list[Pair]:
-    """``count`` different pairs, always the same ones for a seed, in every version of Python.
+    """``count`` different pairs, the same for a seed in every version of Python.
 
     A shorter list of the same seed is the beginning of a longer one. Raises ConfigError if
-    ``count`` or ``seed`` is negative, or if the grammar has no more pairs to give.
+    ``count`` or ``seed`` is negative, or if the grammar has no more pairs.
     """
     _check({"count": count, "seed": seed})
     pairs = new_pairs(_drawing(seed))
@@ -44,22 +44,24 @@ def generate(count: int, seed: int) -> list[Pair]:
 
 
 def split(train_count: int, held_out_count: int, seed: int) -> Splits:
-    """Pairs to learn from, and ``held_out_count`` each for validation and test.
+    """``train_count`` pairs for training, and ``held_out_count`` each for validation and test.
 
-    No sentence of one part stands in another, on either side: the English sentence alone says to
-    which part a pair belongs, and every French sentence has one English one. It says so by a
-    hash, so a pair never changes sides when a seed or a size is changed. Raises ConfigError if a
-    number is negative, or if the grammar has no more pairs to give.
+    No sentence of one part occurs in another, on either side: a hash of the English sentence
+    decides the part of a pair, and every French sentence has only one English one. So a pair stays
+    in its part when the seed or a size is changed. Raises ConfigError if a number is negative, or
+    if the grammar has no more pairs.
     """
     _check({"train_count": train_count, "held_out_count": held_out_count, "seed": seed})
     parts: dict[str, list[Pair]] = {"train": [], "valid": [], "test": [FAMOUS_PAIR]}
     sizes = {"train": train_count, "valid": held_out_count, "test": held_out_count}
+
     pairs = new_pairs(_drawing(seed))
     while any(len(parts[name]) < size for name, size in sizes.items()):
         pair = next(pairs)
         name = _part(pair)
         if len(parts[name]) < sizes[name] and pair != FAMOUS_PAIR:
             parts[name].append(pair)
+
     return Splits(parts["train"], parts["valid"], parts["test"][:held_out_count])
 
 
@@ -73,7 +75,10 @@ def _part(pair: Pair) -> str:
 
 
 def _drawing(seed: int) -> Callable[[], Pair]:
-    """Only ``random()`` is drawn: what Python promises to keep for a seed in later versions."""
+    """A function that draws a pair.
+
+    It uses only ``random()``, whose numbers for a seed Python promises not to change.
+    """
     draw = random.Random(seed).random  # noqa: S311 - nothing secret
 
     def draw_pair() -> Pair:
@@ -84,17 +89,20 @@ def _drawing(seed: int) -> Callable[[], Pair]:
 
 
 def new_pairs(draw_pair: Callable[[], Pair]) -> Iterator[Pair]:
-    """The pairs that were not drawn before; ConfigError when there seem to be no more."""
+    """Pairs that were not drawn before. Raises ConfigError when there seem to be no more."""
     seen: set[Pair] = set()
     draws_in_vain = 0
+
     while draws_in_vain < _PATIENCE:
         pair = draw_pair()
         if pair in seen:
             draws_in_vain += 1
             continue
+
         draws_in_vain = 0
         seen.add(pair)
         yield pair
+
     raise ConfigError(
         f"the phrasebook gave no new pair in {_PATIENCE} draws, after {len(seen)} of them",
         hint="ask for fewer pairs",

@@ -1,4 +1,4 @@
-"""Draws sentences at random; the chances are chosen so that every word is met often."""
+"""Draws random sentences; the probabilities are chosen so that every word occurs often."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -49,7 +49,7 @@ _BEFORE, _AFTER = (
 
 
 def draw_sentence(draw: Draw) -> Said:
-    """A sentence of any of the kinds the grammar knows."""
+    """A sentence of any kind that the grammar has."""
     kind = draw()
     if kind < 0.06:
         return _draw_existence(draw)
@@ -65,13 +65,16 @@ def _pick(draw: Draw, items: Sequence[_T]) -> _T:
 
 
 def _draw_existence(draw: Draw) -> Said:
+    """There is something: "il y a un chat dans le jardin"."""
     phrase = _draw_phrase(draw, _OWNED)._replace(determiner=_INDEFINITE, owner=None)
     clause = Clause(rules.there_subject(phrase.is_plural), _FEEL, pronoun=_THERE)
+
     if phrase.number:
         phrase = phrase._replace(determiner=None)
     elif draw() < 0.25:
         phrase = phrase._replace(determiner=_ABSENT)
-        clause = clause._replace(negation=Word(_NOT.french, ""))  # "no" says it in English
+        clause = clause._replace(negation=Word(_NOT.french, ""))  # the English determiner is "no"
+
     if draw() < 0.2:
         clause = clause._replace(question=_YES_OR_NO)
     place = [_draw_place(draw, ETRE)] if draw() < 0.6 else []
@@ -79,20 +82,22 @@ def _draw_existence(draw: Draw) -> Said:
 
 
 def _draw_feeling(draw: Draw) -> Said:
-    """Hunger and age: in French one has them."""
+    """Hunger and age, which are things that one has in French."""
     clause = Clause(_draw_subject(draw, _PEOPLE), _FEEL, _draw_tense(draw))
     if draw() < 0.6:
         clause = _draw_question(draw, _draw_negation(draw, clause), (_WHY, _WHEN))
         return rules.say_clause(clause, rules.say_word(_pick(draw, WORDS["feelings"])))
+
     age = _pick(draw, WORDS["ages"])
     years = Said([age.french, "ans"], [age.english, "years old"])
     return rules.say_clause(_draw_question(draw, clause, ()), years)
 
 
 def _draw_state(draw: Draw) -> Said:
-    """Somebody does something for a living, or is somewhere; something is like this."""
+    """A profession, a place or a quality of the subject, with the verb "to be"."""
     choice = draw()
     kind = _pick(draw, ("person", "person", "animal", *_THINGS))
+
     if choice < 0.3:
         subject = _draw_subject(draw, NOUNS["person"] + NOUNS["name"])
     elif choice < 0.45:
@@ -101,8 +106,10 @@ def _draw_state(draw: Draw) -> Said:
         subject = _draw_subject(draw, _PEOPLE)
     else:
         subject = rules.phrase_subject(_draw_known(draw, NOUNS[kind]))
+
     clause = _draw_negation(draw, Clause(subject, ETRE, _draw_tense(draw)))
     if choice < 0.3:
+        # Professions come in pairs, the form for men and the form for women.
         index = 2 * int(draw() * len(NOUNS["profession"]) / 2)
         complement = rules.say_role(subject, *NOUNS["profession"][index : index + 2])
     elif choice < 0.45:
@@ -116,13 +123,17 @@ def _draw_state(draw: Draw) -> Said:
 
 
 def _draw_action(draw: Draw) -> Said:
+    """Somebody does something: a verb with its objects, recipients, places and times."""
     verb = _pick(draw, VERBS)
     clause = Clause(_draw_doer(draw, verb), verb, _draw_tense(draw))
+
     if clause.tense == "present" and draw() < 0.2:
         clause = clause._replace(modal=_pick(draw, MODALS))
     clause = _draw_question(draw, _draw_negation(draw, clause), (_WHY, _WHEN, _WHERE))
+
     if "person" in verb.objects and clause.tense != "past" and draw() < 0.4:
         clause = _draw_pronoun(draw, clause)
+
     complements: list[Said] = []
     if verb.objects and not clause.pronoun:
         phrase = _draw_phrase(draw, _OBJECTS[verb])
@@ -160,7 +171,7 @@ def _draw_subject(draw: Draw, nouns: Sequence[Noun]) -> Subject:
 
 
 def _draw_known(draw: Draw, nouns: Sequence[Noun]) -> Phrase:
-    """Something one can speak of without having named it: not "a" one, and without adjectives."""
+    """A plain phrase that is never indefinite, for things that are already known."""
     phrase = _draw_phrase(draw, nouns, is_plain=True)
     is_vague = phrase.determiner is _INDEFINITE
     return phrase._replace(determiner=_DEFINITE) if is_vague else phrase
@@ -175,10 +186,12 @@ def _draw_phrase(draw: Draw, nouns: Sequence[Noun], *, is_plain: bool = False) -
     phrase = Phrase(noun, _draw_determiner(draw), is_plural)
     if is_plain:
         return phrase
+
     if is_plural and draw() < 0.4:
         is_bare = phrase.determiner is _INDEFINITE
         number = _pick(draw, WORDS["numbers"])
         phrase = phrase._replace(number=number, determiner=None if is_bare else phrase.determiner)
+
     choice = draw()
     if choice < 0.2 and _BEFORE[noun.kind]:
         phrase = phrase._replace(before=_pick(draw, _BEFORE[noun.kind]))
@@ -200,7 +213,7 @@ def _draw_determiner(draw: Draw) -> Determiner:
 
 
 def _draw_pronoun(draw: Draw, clause: Clause) -> Clause:
-    """Gives the verb an object pronoun, unless it would point back to the subject."""
+    """Give the verb an object pronoun, unless it would refer to the subject."""
     index = int(draw() * len(WORDS["object_pronouns"]))
     same_persons = ((0, 3), (1, 4), (0, 3), (1, 4), ())[index]
     if clause.subject.person in same_persons:
@@ -209,7 +222,7 @@ def _draw_pronoun(draw: Draw, clause: Clause) -> Clause:
 
 
 def _draw_place(draw: Draw, verb: Verb) -> Said:
-    """Where; with some verbs where to or where from."""
+    """A place; with some verbs the place where to or where from."""
     preposition = _pick(draw, (*PLACES, _AT, _IN))
     if "goal" in verb.takes:
         preposition = _TO

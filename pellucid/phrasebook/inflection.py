@@ -1,12 +1,12 @@
-"""How words change: the regular endings of French and English, and sounds that meet.
+"""Regular endings of French and English words, elision and contraction.
 
-Only rules stand here; whatever they do not give is in lexicon.toml under ``irregular``.
+Only rules are here; irregular forms are in lexicon.toml under ``irregular``.
 """
 
 from collections.abc import Iterable
 
 _VOWELS = frozenset("aeiouyhàâéèêëîïôûœ")
-# "le hibou", "de huit", "de onze": they begin like a vowel and are not treated like one.
+# "le hibou", "de huit", "de onze": they begin with a vowel sound, but there is no elision.
 _UNELIDED = frozenset({"hibou", "hiboux", "huit", "onze"})
 _ELIDED = frozenset({"le", "la", "je", "me", "te", "ne", "de", "que"})
 _LIAISON = {"ma": "mon", "ta": "ton", "ce": "cet"}
@@ -15,12 +15,13 @@ _PRESENT_ENDINGS = ("e", "es", "e", "ons", "ez", "ent")
 
 
 def begins_with_vowel(french: str) -> bool:
-    """Whether the word before is shortened: "l'île", "l'homme", but "le hibou"."""
+    """Whether the word before is elided: "l'île", "l'homme", but "le hibou"."""
     return french[0] in _VOWELS and french not in _UNELIDED
 
 
 def join_french(words: Iterable[str]) -> str:
-    """One line from words, with elision (l', qu'), "mon amie", "cet œuf", and au, du, aux, des."""
+    """Join words into a line, with elision (l', qu'), "mon amie", "cet œuf", au, du, aux, des."""
+    # From the end, because a contraction decides what the word before it meets.
     joined: list[str] = []  # from the last word to the first
     for word in reversed([word for word in words if word]):
         following = joined[-1] if joined else "."
@@ -36,7 +37,7 @@ def join_french(words: Iterable[str]) -> str:
 
 
 def join_english(words: Iterable[str]) -> str:
-    """One line from words, empty ones left out, with "an" before a vowel ("a university")."""
+    """Join words into a line without empty ones, with "an" before a vowel ("a university")."""
     said = [word for word in words if word]
     for place, following in enumerate(said[1:]):
         if said[place] == "a" and following[0] in "aeiou" and not following.startswith("uni"):
@@ -45,7 +46,7 @@ def join_english(words: Iterable[str]) -> str:
 
 
 def french_plural(word: str) -> str:
-    """A noun's or a masculine adjective's: chats, gâteaux, chevaux, heureux."""
+    """The plural of a noun or a masculine adjective: chats, gâteaux, chevaux, heureux."""
     if word[-1] in "sxz":
         return word
     if word.endswith("al"):
@@ -54,14 +55,14 @@ def french_plural(word: str) -> str:
 
 
 def french_feminine(adjective: str) -> str:
-    """Of a masculine adjective: grande, rouge, heureuse."""
+    """The feminine form of a masculine adjective: grande, rouge, heureuse."""
     if adjective.endswith("e"):
         return adjective
     return adjective[:-1] + "se" if adjective.endswith("eux") else adjective + "e"
 
 
 def french_present(infinitive: str) -> tuple[str, ...]:
-    """The six forms of a verb in -er; "nous mangeons" keeps its sound."""
+    """The present tense of a verb in -er, six forms; "nous mangeons" keeps the soft g."""
     stem = infinitive[:-2]
     soft = stem + "e" if stem.endswith("g") else stem
     return tuple((soft if end[0] == "o" else stem) + end for end in _PRESENT_ENDINGS)
@@ -77,7 +78,7 @@ def english_s(word: str) -> str:
 
 
 def english_past(verb: str) -> str:
-    """Of a regular verb: closed, cried, looked."""
+    """The past tense of a regular verb: closed, cried, looked."""
     if verb.endswith("y") and verb[-2] not in "aeiou":
         return verb[:-1] + "ied"
     return verb + ("d" if verb.endswith("e") else "ed")

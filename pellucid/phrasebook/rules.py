@@ -1,4 +1,4 @@
-"""The rules of the grammar: each says the same thing in French and in English at once."""
+"""The rules of the grammar: each builds the same phrase or clause in French and in English."""
 
 from typing import NamedTuple
 
@@ -22,14 +22,14 @@ _BE_PAST = ("was", "were", "was", "were", "were", "were")
 
 
 class Said(NamedTuple):
-    """The words of one thing in both languages."""
+    """The words of a phrase or clause in both languages."""
 
     french: list[str]
     english: list[str]
 
 
 class Subject(NamedTuple):
-    """Who does it, with what verbs and adjectives take over from it.
+    """The subject of a clause, with what verbs and adjectives agree with.
 
     ``person`` counts je, tu, il, nous, vous, ils from zero.
     """
@@ -93,8 +93,10 @@ def there_subject(is_plural: bool) -> Subject:
 
 
 def say_phrase(phrase: Phrase) -> Said:
-    """Agreement and the place of adjectives: "un bel oiseau noir", "a beautiful black bird"."""
+    """A noun phrase with agreement and word order: "un bel oiseau noir", "a fine black bird"."""
     noun, is_plural, determiner = phrase.noun, phrase.is_plural, phrase.determiner
+
+    # Built outwards from the noun: adjectives, number, owner, determiner.
     french, english = [noun.french[is_plural]], [noun.english[is_plural]]
     if phrase.after:
         french.append(phrase.after.form(noun.is_feminine, is_plural))
@@ -108,6 +110,7 @@ def say_phrase(phrase: Phrase) -> Said:
     if phrase.number:
         french.insert(0, phrase.number.french)
         english.insert(0, phrase.number.english)
+
     if phrase.owner:
         owner = say_phrase(phrase.owner)
         takes_s = not (phrase.owner.is_plural and owner.english[-1].endswith("s"))
@@ -116,6 +119,7 @@ def say_phrase(phrase: Phrase) -> Said:
         english = [*owner.english[:-1], possessor, *english]
     elif determiner and not (noun.is_mass and determiner.english[0] == "a"):
         english.insert(0, determiner.english[is_plural])
+
     if determiner:
         french = [*_french_determiner(phrase, determiner), *french]
 
@@ -145,21 +149,21 @@ def say_place(preposition: Word, phrase: Phrase) -> Said:
 
 
 def say_quality(subject: Subject, adjective: Adjective, degree: Word | None = None) -> Said:
-    """What a subject is like: "très grande"."""
+    """A quality that agrees with the subject: "très grande"."""
     french, english = ([degree.french], [degree.english]) if degree else ([], [])
     form = adjective.form(subject.is_feminine, subject.is_plural)
     return Said([*french, form], [*english, adjective.english])
 
 
 def say_role(subject: Subject, man: Noun, woman: Noun) -> Said:
-    """What a subject does for a living; the article is in English only: "étudiant", "a student"."""
+    """A profession; only English has an article: "étudiant", "a student"."""
     noun = woman if subject.is_feminine else man
     article = [] if subject.is_plural else ["a"]
     return Said([noun.french[subject.is_plural]], [*article, noun.english[subject.is_plural]])
 
 
 def say_word(word: Word) -> Said:
-    """What never changes: "demain"."""
+    """A word that never changes: "demain"."""
     return Said([word.french], [word.english])
 
 
@@ -179,16 +183,19 @@ def _french_clause(clause: Clause) -> list[str]:
     pronoun = [clause.pronoun.french] if clause.pronoun else []
     takes_etre = "être" in verb.takes
     rest = [*pronoun, verb.french]  # a pronoun stands before the verb whose object it is
+
     if clause.modal:
         finite = [clause.modal.present[subject.person]]
     elif clause.tense == "future":
         finite = [ALLER.present[subject.person]]
     elif clause.tense == "past":
         finite = [(ETRE if takes_etre else AVOIR).present[subject.person]]
+        # With être the participle agrees with the subject, with avoir it does not.
         agreed = verb.participle + "e" * subject.is_feminine + "s" * subject.is_plural
         rest = [agreed if takes_etre else verb.participle]
     else:
         finite, rest = [*pronoun, verb.present[subject.person]], []
+
     if clause.negation:
         finite = ["ne", *finite, clause.negation.french]
 
@@ -208,7 +215,7 @@ def _english_clause(clause: Clause) -> list[str]:
 
 
 def _english_verb(clause: Clause) -> tuple[str, str]:
-    """The verb's two parts: what goes before the subject in a question, and the rest."""
+    """The auxiliary, which comes before the subject in a question, and the rest of the verb."""
     person, is_past = clause.subject.person, clause.tense == "past"
     be = (_BE_PAST if is_past else _BE_PRESENT)[5 if clause.subject.is_plural else person]
     base, third, past = clause.verb.english
@@ -221,6 +228,8 @@ def _english_verb(clause: Clause) -> tuple[str, str]:
         return be, f"going to {base}"
     elif base == "be":
         return be, ""
+
+    # "do" is needed in questions and with "not", but not with "never".
     if clause.question is None and (clause.negation is None or clause.negation.english != "not"):
         return "", past if is_past else third if person == 2 else base
 
