@@ -3,9 +3,10 @@
 One Chromium serves all tests that need a browser: a process can hold no second one.
 """
 
+import asyncio
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,22 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     shapes.check(is_on=folder not in WHOLE_RUNS and "resumed_equals" not in item.path.name)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Hide the browser's event loop from tests without a browser, which may start their own.
+
+    Playwright's loop stays the running loop of the thread between two calls of it.
+    """
+    if "browser" in getattr(item, "fixturenames", ()):
+        return (yield)
+    running = asyncio._get_running_loop()
+    asyncio._set_running_loop(None)
+    try:
+        return (yield)
+    finally:
+        asyncio._set_running_loop(running)
+
+
 @pytest.fixture(scope="session")
 def browser() -> "Iterator[Browser]":
     path = shutil.which("chromium") or shutil.which("google-chrome")
@@ -49,5 +66,7 @@ def browser() -> "Iterator[Browser]":
 
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        running = asyncio._get_running_loop()
         yield chromium
+        asyncio._set_running_loop(running)  # the last test of the session may have hidden it
         chromium.close()
