@@ -110,6 +110,7 @@ class TensorFile(Mapping[str, Tensor]):
                 raise CorruptError(
                     f"{path} is a pointer of git-lfs, not the file", hint=POINTER_HINT
                 )
+
             header = _header(path)
             header.pop(_METADATA, None)
             if len(header) > _MOST_TENSORS:
@@ -117,13 +118,16 @@ class TensorFile(Mapping[str, Tensor]):
                     f"{path} must hold at most {_MOST_TENSORS:,} tensors, holds {len(header):,}"
                 )
             self._entries = {name: _Entry.parse(each) for name, each in header.items()}
+
             with path.open("rb") as file:
                 self._begin = 8 + int.from_bytes(file.read(8), "little")
+
             end = 0
             for name, entry in sorted(self._entries.items(), key=lambda each: each[1].begin):
                 if entry.begin != end:
                     raise ValueError(f"{name} begins at byte {entry.begin} and not at {end}")
                 end += entry.size
+
             if self._begin + end != path.stat().st_size:
                 raise ValueError(f"its tensors have {end:,} bytes, the file has others")
 

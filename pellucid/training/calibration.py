@@ -239,12 +239,14 @@ def _fitting(
         for row, (source, target) in enumerate(zip(source_ids, target_ids, strict=True))
         if max(len(source), len(target)) <= max_length
     ]
+
     if not kept:
         raise DataError(
             f"a pair must have at most data.max_length = {max_length} tokens on either side,"
             f" none of {sample.total:,} has",
             hint="put each sentence on a line of its own, or raise data.max_length",
         )
+
     return (
         [sample.sources[row] for row in kept],
         [sample.targets[row] for row in kept],

@@ -266,18 +266,22 @@ def check_can_be_sharded(config: RunConfig) -> None:
     """Raise ConfigError if ``training.sharding`` is ``fsdp`` and the model cannot be split."""
     if config.training.sharding != "fsdp":
         return
+
+    # A process that left out a block would not gather its parameters, and the others would wait.
     if config.model.layer_drop > 0:
         raise ConfigError(
             "with training.sharding=fsdp every process must go through every block, so"
             f" model.layer_drop must be 0, got {config.model.layer_drop}",
             hint="set it to 0, or use training.sharding=ddp",
         )
+
     if config.training.precision == "fp16":
         raise ConfigError(
             "training.precision=fp16 scales gradients where they meet whole parameters, which"
             " training.sharding=fsdp splits",
             hint="use training.precision=bf16, or training.sharding=ddp",
         )
+
     if config.model.kind not in _KINDS:
         raise ConfigError(
             f"training.sharding=fsdp splits models of the kinds {', '.join(_KINDS)},"

@@ -286,6 +286,7 @@ class _Meter:
             "update_norm": update_norm(run.optimizer, run.process_group) if report.applied else 0.0,
             "target_tokens": progress.target_tokens,
             "tokens_per_second": round(self._tokens / elapsed, 1),
+            # Linux counts ru_maxrss in KiB.
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             "share_done": round(run.share_done, 4),
         }

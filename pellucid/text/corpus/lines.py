@@ -181,6 +181,7 @@ def decode_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[str]:
             line = line.removeprefix(BYTE_ORDER_MARK)
         if line.endswith(b"\n"):
             line = line[:-1].removesuffix(b"\r")
+
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -190,6 +191,7 @@ def decode_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[str]:
                 f" not UTF-8 (0x{line[error.start]:02x}, {error.reason})",
                 hint="convert the file, for example: iconv -f LATIN1 -t UTF-8",
             ) from None
+
         yield text
 
 

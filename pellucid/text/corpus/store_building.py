@@ -221,6 +221,7 @@ def _warn(report: StoreReport, files: PairFiles, max_length: int) -> None:
             report.empty,
             report.read,
         )
+
     if report.too_long:
         _log.warning(
             "%s: %d of %d pairs have more than %d tokens on a side and are left out"

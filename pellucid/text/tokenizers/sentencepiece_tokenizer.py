@@ -303,6 +303,7 @@ def _train(corpus: _Corpus, config: TokenizerConfig, model: io.BytesIO) -> None:
         model_writer=model,
         model_type=config.kind,
         vocab_size=config.vocabulary_size,
+        # A small corpus may have fewer pieces than wanted; the default would be an error.
         hard_vocab_limit=False,
         character_coverage=config.character_coverage,
         byte_fallback=True,
@@ -311,6 +312,7 @@ def _train(corpus: _Corpus, config: TokenizerConfig, model: io.BytesIO) -> None:
         bos_id=START_ID,
         eos_id=STOP_ID,
         unk_surface=SPECIAL_TOKENS[UNK_ID],
+        # With these two and byte fallback, decoding gives back every text exactly.
         normalization_rule_name="identity",
         remove_extra_whitespaces=False,
         max_sentence_length=_LONGEST_LINE,
