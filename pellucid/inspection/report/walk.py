@@ -42,7 +42,7 @@ def walk_through(config: ModelConfig, vocabularies: Vocabularies) -> list[Page]:
     output = Page(
         name="output",
         title="Output: from rows to words",
-        meaning="Each of the decoder's output becomes a distribution over the next word.",
+        meaning="Each output of the decoder becomes a distribution over the next word.",
         steps=output_steps(last, config, vocabularies.target, vocabularies.shown),
     )
 
@@ -137,7 +137,9 @@ def _feed_forward_page(name: str, rows: Symbol, config: ModelConfig) -> Page:
         add_step(name, rows, output, is_cross=False),
         *_leave(name, config),
     )
-    about = "Each position by itself passes through two linear maps with a activation between them."
+    about = (
+        "Each position by itself passes through two linear maps with an activation between them."
+    )
     return Page(name, _title(name, "Feed-forward"), about, steps)
 
 
