@@ -119,7 +119,7 @@ class GrowingFile:
         if size < certain:
             raise CorruptError(
                 f"{self._partial} should have {certain} bytes or more, has {size}",
-                hint=f"remove it and {self._state.name} to starts from the beginning",
+                hint=f"remove it and {self._state.name} to start from the beginning",
             )
         self._size, self.line_count = certain, lines
 

@@ -103,7 +103,7 @@ def _reasons(diagnosis: Diagnosis) -> Iterator[list[Kind]]:
         for place, bad in enumerate(is_bad):
             yield (
                 [kind for kind, mask in zip(DROPPING, masks, strict=True) if mask[place]]
-                if (bad)
+                if bad
                 else []
             )
 
