@@ -1,0 +1,182 @@
+"""Updates and searches of one checkout beside those of another: same batches and seeds, in turn.
+
+    python benchmarks/old_and_new.py --old ../before --rounds 5
+
+What is counted: target tokens per second of one thread, of whole updates (float32 and bfloat16) and
+of searches for 64 sentences of 20 tokens (greedy and beam 5), for 4+4 layers of width 128 over
+8,000 tokens. Each figure is a process of its own, old and new in turn; medians over the rounds. The
+ratio is new divided by old: above 1 the new checkout is faster.
+"""
+
+import argparse
+import importlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+RESULTS = Path(__file__).parent / "results"
+TASKS = {"update fp32": 8, "update bf16": 10, "greedy": 6, "beam 5": 2}
+"""What is measured, and how many times in each process."""
+_VOCABULARY = 8000
+_WARM = 25
+"""Updates before the clock starts: as many as there are batches, each of a shape of its own."""
+
+
+def main() -> None:
+    """Measure both checkouts, or, in a process of its own, one task of one of them."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--old", type=Path, required=True, help="the checkout to compare with")
+    parser.add_argument("--new", type=Path, default=Path(__file__).resolve().parents[1])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--task", choices=TASKS, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.task:
+        print(json.dumps(_measure(options.task)))
+        return
+
+    import machine
+
+    about = machine.describe(("torch",))
+    rates: dict[str, dict[str, list[float]]] = {task: {"old": [], "new": []} for task in TASKS}
+    for _ in range(options.rounds):
+        for task in TASKS:
+            for side in ("old", "new"):
+                rates[task][side].append(_run(getattr(options, side), task, options))
+    commits = {side: _commit(getattr(options, side)) for side in ("old", "new")}
+    rows = [_row(task, sides) for task, sides in rates.items()]
+    result = {"machine": about, "commits": commits, "rounds": options.rounds, "rates": rates}
+    (RESULTS / "old_and_new.json").write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    (RESULTS / "old_and_new.md").write_text(_page(rows, commits, about, options.rounds), "utf-8")
+    print("\n".join(rows))
+
+
+def _run(tree: Path, task: str, options: argparse.Namespace) -> float:
+    command = [sys.executable, __file__, "--old", str(options.old), "--task", task]
+    environment = {**os.environ, "PYTHONPATH": str(tree.resolve()), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    return float(json.loads(done.stdout.splitlines()[-1]))
+
+
+def _commit(tree: Path) -> str:
+    command = ["git", "-C", str(tree), "describe", "--always", "--dirty"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _row(task: str, sides: dict[str, list[float]]) -> str:
+    old, new = statistics.median(sides["old"]), statistics.median(sides["new"])
+    pairs = [b / a for a, b in zip(sides["old"], sides["new"], strict=True)]
+    spread = f"{min(pairs):.2f} to {max(pairs):.2f}"
+    return f"| {task} | {old:,.0f} | {new:,.0f} | {new / old:.3f} | {spread} |"
+
+
+def _page(rows: list[str], commits: dict[str, str], about: dict[str, Any], rounds: int) -> str:
+    counted = " ".join(__doc__.split("\n\n")[-1].split())
+    lines = [
+        "# Old and new",
+        "",
+        counted,
+        "",
+        "| task | old, tokens/s | new, tokens/s | ratio | ratios of single pairs |",
+        "|---|---|---|---|---|",
+        *rows,
+        "",
+        f"- {rounds} rounds; old {commits['old']}, new {commits['new']}",
+        f"- {about['cpu']}, {about['cores']} cores, load {about['load_before']} before the start",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _find(*names: str) -> Any:
+    """The first of these that this checkout has: files moved between old and new."""
+    for name in names:
+        module, attribute = name.split(":")
+        try:
+            return getattr(importlib.import_module(module), attribute)
+        except (ImportError, AttributeError):
+            continue
+    raise SystemExit(f"this checkout has none of {', '.join(names)}")
+
+
+def _measure(task: str) -> float:
+    """Tokens per second of one task with the package on the path."""
+    import numpy as np
+    import torch
+
+    torch.set_num_threads(1)
+    draw = np.random.default_rng(1)
+
+    def sentences(count: int) -> list[Any]:
+        sizes = draw.integers(5, 25, count)
+        return [draw.integers(8, _VOCABULARY, size=int(size)) for size in sizes]
+
+    settings = _find("pellucid.model.config:ModelConfig")(
+        d_model=128, d_ff=256, heads=4, encoder_layers=4, decoder_layers=4, norm="pre"
+    )
+    build = _find("pellucid.model.build:build_model")
+    model = build(settings, _VOCABULARY, _VOCABULARY, seed=1)
+    if task.startswith("update"):
+        return _update_rate(model, sentences(4000), sentences(4000), task)
+    return _search_rate(model.eval(), sentences(64), task)
+
+
+def _update_rate(model: Any, sources: list[Any], targets: list[Any], task: str) -> float:
+    import numpy as np
+
+    stores = "pellucid.text.corpus.store:TokenStore", "pellucid.text.store:TokenStore"
+    store = _find(*stores).from_pairs(sources, targets)
+    collate = _find("pellucid.text.batching:collate")
+    update = _find("pellucid.training.step:update")
+    config = _find("pellucid.training.config:TrainingConfig")(max_steps=1, clip_norm=1.0)
+    optimizer = _find("pellucid.training.step:build_optimizer")(model, config)
+    objective = _find("pellucid.training.objective:build_objective")(config)
+    kept = _find(
+        "pellucid.training.torch_setup:freed_memory_is_kept",
+        "pellucid.training.allocation:freed_memory_is_kept",
+    )
+    order = np.argsort([len(target) for target in targets], kind="stable")
+    batches = np.array_split(order, _WARM)
+
+    def make(number: int) -> int:
+        batch = collate(store, batches[number % _WARM])
+        report = update(model, optimizer, [batch], objective, config, 1e-3, task.split()[1])
+        return int(report.token_count)
+
+    with kept():
+        for number in range(_WARM if task.endswith("bf16") else 3):
+            make(number)
+        begun = time.perf_counter()
+        tokens = sum(make(number * 3) for number in range(TASKS[task]))
+        return tokens / (time.perf_counter() - begun)
+
+
+def _search_rate(model: Any, sources: list[Any], task: str) -> float:
+    import torch
+
+    search = _find("pellucid.decoding.search.search:search", "pellucid.decoding.search:search")
+    demands = _find(
+        "pellucid.decoding.search.constraints:Demands", "pellucid.decoding.constraints:Demands"
+    )
+    none = ((),) * len(sources)
+    asked = demands(banned=(), prefixes=none, musts=none, continues_word=frozenset())
+    width = 1 if task == "greedy" else 5
+    settings = _find("pellucid.decoding.config:DecodingConfig")(
+        beam_size=width, max_length=20, min_length=20
+    )
+    longest = max(map(len, sources)) + 1
+    ids = torch.tensor([[*row, 2, *[0] * (longest - 1 - len(row))] for row in sources])
+    with torch.inference_mode():
+        search(model, ids, settings, asked)
+        begun = time.perf_counter()
+        for _ in range(TASKS[task]):
+            search(model, ids, settings, asked)
+        return len(sources) * 20 * TASKS[task] / (time.perf_counter() - begun)
+
+
+if __name__ == "__main__":
+    main()
