@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
-TASKS = {"update fp32": 8, "update bf16": 10, "greedy": 6, "beam 5": 2}
+TASKS = {"update fp32": 8, "update bf16": 10, "greedy": 6, "beam 5": 6}
 """What is measured, and how many times in each process."""
 _VOCABULARY = 8000
 _WARM = 25
