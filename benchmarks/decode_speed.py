@@ -26,8 +26,8 @@ from typing import Any
 import machine
 
 from pellucid.bundle import Bundle, load_bundle, save_bundle
-from pellucid.interop.ctranslate2_export import export_ctranslate2
-from pellucid.interop.huggingface_export import export_huggingface
+from pellucid.interop.ctranslate2.export import export_ctranslate2
+from pellucid.interop.huggingface.export_folder import export_huggingface
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 from pellucid.text.config import TokenizerConfig

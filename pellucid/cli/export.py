@@ -5,7 +5,7 @@ from typing import get_args
 
 import click
 
-from pellucid.interop.quantization import Quantization
+from pellucid.interop.ctranslate2 import Quantization
 
 
 @click.group()
@@ -26,7 +26,7 @@ def export() -> None:
 def huggingface(bundle: str, out: Path) -> None:
     """Write BUNDLE to the new folder OUT for transformers (MarianMTModel, MarianTokenizer)."""
     from pellucid.bundle import load_bundle
-    from pellucid.interop.huggingface_export import export_huggingface
+    from pellucid.interop.huggingface.export_folder import export_huggingface
 
     export_huggingface(load_bundle(bundle), out)
     click.echo(f"wrote {out}", err=True)
@@ -45,7 +45,7 @@ def huggingface(bundle: str, out: Path) -> None:
 def ctranslate2(bundle: str, out: Path, quantization: Quantization) -> None:
     """Write BUNDLE to the new folder OUT for CTranslate2 (needs pellucid[fast])."""
     from pellucid.bundle import load_bundle
-    from pellucid.interop.ctranslate2_export import export_ctranslate2
+    from pellucid.interop.ctranslate2.export import export_ctranslate2
 
     export_ctranslate2(load_bundle(bundle), out, quantization)
     click.echo(f"wrote {out}", err=True)
@@ -57,7 +57,7 @@ def ctranslate2(bundle: str, out: Path, quantization: Quantization) -> None:
 def onnx(bundle: str, out: Path) -> None:
     """Write BUNDLE to the new folder OUT as ONNX graphs (needs pellucid[onnx])."""
     from pellucid.bundle import load_bundle
-    from pellucid.interop.onnx_export import export_onnx
+    from pellucid.interop.onnx.export import export_onnx
 
     export_onnx(load_bundle(bundle), out)
     click.echo(f"wrote {out}", err=True)

@@ -24,7 +24,7 @@ def huggingface(folder: Path, out: Path) -> None:
     Nothing is downloaded, and nothing in FOLDER is run. The bundle is held to Marian's own
     definition on a few sentences before it is written.
     """
-    from pellucid.interop.huggingface_import import import_huggingface
+    from pellucid.interop.huggingface.import_folder import import_huggingface
 
     bundle = import_huggingface(folder, out)
     parameters = sum(each.numel() for each in bundle.model.parameters())

@@ -34,7 +34,7 @@ from pellucid.core.files import (
     verify_folder,
     write_file,
 )
-from pellucid.interop.quantization import Quantization
+from pellucid.interop.ctranslate2 import Quantization
 
 CACHE_FOLDER = ".ctranslate2"
 _KEY_LENGTH = 16  # 64 bits: no two models get the same key by chance
@@ -96,7 +96,7 @@ def converted_for_now(bundle: Bundle, quantization: Quantization) -> Iterator[Pa
             hint="let XDG_CACHE_HOME name a folder that you may write, or take the engine torch",
         ) from error
     with place:
-        from pellucid.interop.ctranslate2_export import export_ctranslate2
+        from pellucid.interop.ctranslate2.export import export_ctranslate2
 
         folder = Path(place.name) / "model"
         export_ctranslate2(bundle, folder, quantization)
@@ -114,7 +114,7 @@ def _fill(folder: Path, bundle: Bundle, quantization: Quantization, secret: byte
     _remove_outdated(folder, bundle)
 
     _log.info("converting the model for CTranslate2 (%s), once, into %s", quantization, folder)
-    from pellucid.interop.ctranslate2_export import export_ctranslate2
+    from pellucid.interop.ctranslate2.export import export_ctranslate2
 
     export_ctranslate2(bundle, folder, quantization)
     # last: a conversion that was interrupted has no proof

@@ -18,7 +18,7 @@ from pellucid.decoding.requests import ReadLine
 from pellucid.decoding.result import Hypothesis
 from pellucid.engines.ctranslate2_search import EXPONENTS, Row, Search
 from pellucid.engines.workers import Workers, open_changed
-from pellucid.interop.support import POSITIONS, vocabulary_pieces
+from pellucid.interop.ctranslate2.support import POSITIONS, vocabulary_pieces
 
 _KNOWN = frozenset(
     {

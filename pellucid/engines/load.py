@@ -19,7 +19,7 @@ from pellucid.engines.auto import AutoEngine
 from pellucid.engines.ctranslate2_engine import Ctranslate2Engine
 from pellucid.engines.names import ComputeType, Device, EngineName
 from pellucid.engines.workers import onnxruntime_is_loaded, open_workers
-from pellucid.interop.support import ctranslate2_faults
+from pellucid.interop.ctranslate2.support import ctranslate2_faults
 from pellucid.text.languages import languages_of
 
 _GPU_DEVICES = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dxg")
@@ -148,7 +148,7 @@ def _bundle_faults(bundle: Bundle) -> list[str]:
 def _open(path: Path, device: str, seconds: float, engine: EngineName) -> Bundle:
     """Open a bundle or a Marian folder; for the engine torch the model is read now."""
     if (path / "config.json").is_file() and not (path / "config.toml").exists():
-        from pellucid.interop.huggingface_import import read_huggingface
+        from pellucid.interop.huggingface.import_folder import read_huggingface
 
         bundle = read_huggingface(path)
         bundle.model.to(device)

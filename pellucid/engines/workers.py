@@ -12,7 +12,7 @@ from pellucid.core.errors import MissingExtraError
 from pellucid.core.special import SPECIAL_COUNT
 from pellucid.engines.cache import Convert, converted, converted_for_now
 from pellucid.engines.names import ComputeType
-from pellucid.interop.support import vocabulary_pieces
+from pellucid.interop.ctranslate2.support import vocabulary_pieces
 
 _TRIAL_LINES = 16
 _TRIAL_TOKENS = 16

@@ -1,1 +1,1 @@
-"""Models that travel: to and from Hugging Face's Marian format, and to CTranslate2."""
+"""Models that travel: to and from Hugging Face's Marian format, to CTranslate2 and to ONNX."""

@@ -14,7 +14,7 @@ from pellucid.bundle import load_bundle
 from pellucid.core.errors import WriteError
 from pellucid.engines.cache import CACHE_FOLDER, converted, own_folder, own_secret, prove
 from pellucid.engines.load import load
-from pellucid.interop.ctranslate2_export import export_ctranslate2
+from pellucid.interop.ctranslate2.export import export_ctranslate2
 
 LINES = sentences(20)
 

@@ -12,7 +12,7 @@ import pellucid
 from pellucid.core.errors import BundleError, ConfigError, InputMissingError, MissingExtraError
 from pellucid.engines.cache import CACHE_FOLDER
 from pellucid.engines.load import load
-from pellucid.interop.huggingface_export import export_huggingface
+from pellucid.interop.huggingface.export_folder import export_huggingface
 
 LINES = sentences(30)
 

@@ -32,8 +32,8 @@ from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.core.errors import PellucidError
 from pellucid.core.files import manifest_text
 from pellucid.engines.load import load
-from pellucid.interop.huggingface_export import export_huggingface
-from pellucid.interop.huggingface_import import read_huggingface
+from pellucid.interop.huggingface.export_folder import export_huggingface
+from pellucid.interop.huggingface.import_folder import read_huggingface
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 from pellucid.text.config import TokenizerConfig

@@ -16,10 +16,10 @@ from pellucid.core.special import SPECIAL_COUNT, START_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.engines.load import choose_engine
-from pellucid.interop.ctranslate2_export import export_ctranslate2
-from pellucid.interop.huggingface_export import export_huggingface
-from pellucid.interop.huggingface_import import read_huggingface
-from pellucid.interop.support import vocabulary_pieces
+from pellucid.interop.ctranslate2.export import export_ctranslate2
+from pellucid.interop.ctranslate2.support import vocabulary_pieces
+from pellucid.interop.huggingface.export_folder import export_huggingface
+from pellucid.interop.huggingface.import_folder import read_huggingface
 from pellucid.text.tokenizers.tokenizer import load_tokenizer
 from pellucid.text.tokenizers.vocabulary import Vocabulary
 from pellucid.text.tokenizers.word_tokenizers import WordTokenizer

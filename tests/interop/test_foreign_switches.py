@@ -6,8 +6,8 @@ import pytest
 
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
-from pellucid.interop.ctranslate2_export import export_ctranslate2
-from pellucid.interop.huggingface_export import model_faults
+from pellucid.interop.ctranslate2.export import export_ctranslate2
+from pellucid.interop.huggingface.export_folder import model_faults
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 from pellucid.text.config import TokenizerConfig

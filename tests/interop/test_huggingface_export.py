@@ -10,8 +10,8 @@ from marian_folders import marian_greedy, open_marian
 from small_bundles import our_greedy, sentences, small_bundle
 
 from pellucid.core.errors import BundleError, OutputExistsError
-from pellucid.interop.huggingface_export import export_huggingface
-from pellucid.interop.huggingface_import import read_huggingface
+from pellucid.interop.huggingface.export_folder import export_huggingface
+from pellucid.interop.huggingface.import_folder import read_huggingface
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
@@ -92,9 +92,9 @@ def test_everything_marian_cannot_express_is_told_at_once(tmp_path: Path):
     with pytest.raises(BundleError) as caught:
         export_huggingface(bundle, tmp_path / "out")
     assert str(caught.value) == (
-        "Marian cannot express this model: its norms stand after the residual sum, not norm=pre;"
-        " its positions are sinusoidal, not positions=learned; its heads have the width d_model /"
-        " heads = 8, not d_k=6 and d_v=8; it adds 1e-05 to the variance in a norm, not"
+        "Marian cannot express this model: its heads have the width d_model / heads = 8, not d_k=6"
+        " and d_v=8; its norms stand after the residual sum, not norm=pre; its positions are"
+        " sinusoidal, not positions=learned; it adds 1e-05 to the variance in a norm, not"
         " norm_eps=0.001; the source tokenizer must be bpe, unigram or marian, which"
         " sentencepiece can cut, got word; the target tokenizer must be bpe, unigram or marian,"
         " which sentencepiece can cut, got word"

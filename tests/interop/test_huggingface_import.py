@@ -25,8 +25,8 @@ from pellucid.core.errors import (
 from pellucid.core.special import START_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.engines.load import load
-from pellucid.interop.huggingface_export import export_huggingface
-from pellucid.interop.huggingface_import import import_huggingface, read_huggingface
+from pellucid.interop.huggingface.export_folder import export_huggingface
+from pellucid.interop.huggingface.import_folder import import_huggingface, read_huggingface
 from pellucid.model.stored import model_tensors
 
 MODELS: dict[str, dict[str, Any]] = {
@@ -515,7 +515,8 @@ def test_an_imported_bundle_translates(opus: Path, tmp_path: Path):
 
 def test_the_self_check_notices_a_wrong_feature(opus: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(
-        "pellucid.interop.huggingface_import.features_from_marian", lambda tensor, axis: tensor
+        "pellucid.interop.huggingface.import_folder.features_from_marian",
+        lambda tensor, axis: tensor,
     )
     with pytest.raises(BundleError, match="the self-check failed: on 'Hello, world!'"):
         read_huggingface(opus)
@@ -524,7 +525,7 @@ def test_the_self_check_notices_a_wrong_feature(opus: Path, monkeypatch: pytest.
 IMPORT = """
 import resource, sys
 from pathlib import Path
-from pellucid.interop.huggingface_import import import_huggingface
+from pellucid.interop.huggingface.import_folder import import_huggingface
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -9,7 +9,11 @@ from small_bundles import our_greedy, sentences, small_bundle
 
 import pellucid as package
 from pellucid.bundle import save_bundle
-from pellucid.interop.huggingface_export import MARIAN_OPTIONS, export_huggingface, model_faults
+from pellucid.interop.huggingface.export_folder import (
+    MARIAN_OPTIONS,
+    export_huggingface,
+    model_faults,
+)
 from pellucid.model.config import ModelConfig
 from pellucid.training.presets import read_config
 

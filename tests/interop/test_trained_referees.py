@@ -20,10 +20,10 @@ from pellucid.bundle import Bundle
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
-from pellucid.interop.ctranslate2_export import export_ctranslate2
-from pellucid.interop.huggingface_export import export_huggingface
-from pellucid.interop.huggingface_import import read_huggingface
-from pellucid.interop.quantization import Quantization
+from pellucid.interop.ctranslate2 import Quantization
+from pellucid.interop.ctranslate2.export import export_ctranslate2
+from pellucid.interop.huggingface.export_folder import export_huggingface
+from pellucid.interop.huggingface.import_folder import read_huggingface
 from pellucid.model.stored import model_tensors
 
 TEXTS = unseen_sentences()

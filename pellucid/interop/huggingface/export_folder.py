@@ -15,9 +15,10 @@ from pellucid.core.files import write_folder
 from pellucid.core.special import PAD_ID, START_ID
 from pellucid.core.tensors import save_tensors
 from pellucid.decoding.config import DecodingConfig
-from pellucid.interop.checks import prove_equal, refuse_to_overwrite
-from pellucid.interop.marian_generation import generation_table
-from pellucid.interop.marian_layout import (
+from pellucid.interop.marian.generation import generation_table
+from pellucid.interop.marian.self_check import prove_equal
+from pellucid.interop.marian.settings import MARIAN_NORM_EPS, MarianSettings
+from pellucid.interop.marian.tensors import (
     OUTPUT_BIAS,
     OUTPUT_WEIGHT,
     SHARED,
@@ -26,8 +27,7 @@ from pellucid.interop.marian_layout import (
     features_to_marian,
     layers_to_marian,
 )
-from pellucid.interop.marian_settings import MARIAN_NORM_EPS, MarianSettings
-from pellucid.interop.marian_vocabulary import (
+from pellucid.interop.marian.vocabulary import (
     PAD_PIECE,
     STOP_PIECE,
     UNK_PIECE,
@@ -36,7 +36,7 @@ from pellucid.interop.marian_vocabulary import (
     number_for_marian,
     vocabulary_faults,
 )
-from pellucid.interop.support import foreign_switches
+from pellucid.interop.support import foreign_switches, refuse_to_overwrite, uneven_faults
 from pellucid.model.config import ModelConfig
 from pellucid.model.seq2seq import Seq2Seq
 
@@ -119,19 +119,11 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
 
 def model_faults(config: ModelConfig) -> list[str]:
     """Every setting of ``config`` that Marian cannot express."""
-    faults = []
-    if config.kind != "transformer":
-        faults.append(f"it knows Transformers only, not kind={config.kind}")
+    faults = uneven_faults(config)
     if config.norm != "post":
         faults.append(f"its norms stand after the residual sum, not norm={config.norm}")
     if config.positions != "sinusoidal":
         faults.append(f"its positions are sinusoidal, not positions={config.positions}")
-    width = config.d_model / config.heads
-    if (config.key_size, config.value_size) != (width, width):
-        faults.append(
-            f"its heads have the width d_model / heads = {width:g}, not d_k={config.key_size} and"
-            f" d_v={config.value_size}"
-        )
     # A smaller ε changes only the sixth digit of the logits; export_huggingface warns about it.
     if config.norm_eps > MARIAN_NORM_EPS:
         faults.append(

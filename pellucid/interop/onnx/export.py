@@ -17,10 +17,15 @@ from pellucid.bundle import Bundle, save_tokenizers
 from pellucid.core.errors import BundleError, MissingExtraError
 from pellucid.core.files import write_folder
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID, UNK_ID
-from pellucid.interop.checks import SENTENCES, refuse_to_overwrite
-from pellucid.interop.onnx_graph import SINUSOIDS
-from pellucid.interop.onnx_parts import DECODER, ENCODER, STEP, decoder_graph, encoder_graph
-from pellucid.interop.support import foreign_switches
+from pellucid.interop.onnx.graphs import (
+    DECODER,
+    ENCODER,
+    SINUSOIDS,
+    STEP,
+    decoder_graph,
+    encoder_graph,
+)
+from pellucid.interop.support import SENTENCES, foreign_switches, refuse_to_overwrite
 from pellucid.model.config import ModelConfig
 
 _PROGRAM = """

@@ -10,8 +10,8 @@ from pydantic import Field
 from pellucid.core.config import Config
 from pellucid.core.errors import BundleError, ConfigError, list_faults
 from pellucid.decoding.config import DecodingConfig
-from pellucid.interop.marian_settings import MarianSettings
-from pellucid.interop.marian_vocabulary import ImportedIds, MarianIds
+from pellucid.interop.marian.settings import MarianSettings
+from pellucid.interop.marian.vocabulary import ImportedIds, MarianIds
 from pellucid.text.tokenizers.marian import MarianTokenizer
 
 _NEUTRAL: dict[str, Any] = {

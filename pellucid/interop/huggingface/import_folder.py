@@ -22,13 +22,19 @@ from pellucid.core.errors import (
 from pellucid.core.files import LARGEST_TABLE, read_plain
 from pellucid.core.special import START_ID
 from pellucid.core.tensors import TensorFile
-from pellucid.interop.checks import Converted, prove_equal, refuse_to_overwrite
-from pellucid.interop.marian_generation import decoding_table, read_generation
-from pellucid.interop.marian_layout import OUTPUT_BIAS, features_from_marian, layers_from_marian
-from pellucid.interop.marian_settings import MarianSettings
-from pellucid.interop.marian_tensors import MarianEmbeddings, check_tensors
-from pellucid.interop.marian_vocabulary import ImportedIds, number_for_us
-from pellucid.interop.unsafe_import import load_torch_tensors
+from pellucid.interop.huggingface.pytorch_file import load_torch_tensors
+from pellucid.interop.marian.generation import decoding_table, read_generation
+from pellucid.interop.marian.self_check import Converted, prove_equal
+from pellucid.interop.marian.settings import MarianSettings
+from pellucid.interop.marian.tensors import (
+    OUTPUT_BIAS,
+    MarianEmbeddings,
+    check_tensors,
+    features_from_marian,
+    layers_from_marian,
+)
+from pellucid.interop.marian.vocabulary import ImportedIds, number_for_us
+from pellucid.interop.support import refuse_to_overwrite
 from pellucid.model.build import build_unfilled
 from pellucid.model.config import ModelConfig
 from pellucid.model.seq2seq import Seq2Seq

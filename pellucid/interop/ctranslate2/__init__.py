@@ -1,4 +1,7 @@
-"""The types in which CTranslate2 can store weights. Imports nothing, so that ``--help`` is fast."""
+"""The export to CTranslate2, and here the types in which it can store weights.
+
+The types stand here because ``--help`` lists them and should import nothing else.
+"""
 
 from typing import Literal
 

@@ -1,0 +1,42 @@
+"""What CTranslate2 supports: the models that it can express, and its pieces for our ids.
+
+This module does not import torch: a model that was converted once translates without it.
+"""
+
+from pellucid.bundle import Bundle
+from pellucid.core.special import SPECIAL_COUNT
+from pellucid.interop.marian.vocabulary import special_pieces, taken_names
+from pellucid.interop.support import foreign_switches, uneven_faults
+from pellucid.model.config import ModelConfig
+from pellucid.text.tokenizers.interface import Tokenizer
+
+POSITIONS = 2048
+"""Rows of the table of positions for CTranslate2, the stop included: for a source of 1,024 tokens,
+its own limit, and a translation twice as long. Its own sinusoid is tensor2tensor's, not ours."""
+
+
+def ctranslate2_faults(bundle: Bundle) -> list[str]:
+    """Every reason why CTranslate2 cannot express ``bundle``; empty if it can."""
+    faults = _model_faults(bundle.config)
+    for side, tokenizer in (
+        ("source", bundle.source_tokenizer),
+        ("target", bundle.target_tokenizer),
+    ):
+        taken = taken_names(vocabulary_pieces(tokenizer)[SPECIAL_COUNT:])
+        faults += [f"the {side} vocabulary has an ordinary piece {each!r}" for each in taken]
+    return faults
+
+
+def _model_faults(config: ModelConfig) -> list[str]:
+    faults = uneven_faults(config)
+    if config.positions not in ("sinusoidal", "learned", "rotary"):
+        faults.append(
+            f"its positions are sinusoidal, learned or rotary, not positions={config.positions}"
+        )
+    return faults + foreign_switches(config)
+
+
+def vocabulary_pieces(tokenizer: Tokenizer) -> list[str]:
+    """The piece of each of our ids in CTranslate2."""
+    ordinary = tokenizer.tokens(range(SPECIAL_COUNT, tokenizer.vocabulary_size))
+    return [*special_pieces(ordinary), *ordinary]

@@ -1,0 +1,1 @@
+"""The folders in which Hugging Face's transformers keeps a Marian model, read and written."""
