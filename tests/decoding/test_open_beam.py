@@ -247,6 +247,30 @@ def test_greedy_beams_and_the_open_search_are_chosen_by_what_is_asked(monkeypatc
     assert calls == ["greedy_search", "beam_search", "open_beam_search", "open_beam_search"]
 
 
+def test_a_listener_can_follow_every_candidate_back_to_the_root():
+    """The root is number 0; each candidate continues it or one that was considered before."""
+    numbers: list[tuple[int, int]] = []
+
+    class Parents:
+        def considered(self, sentence, group, candidates):
+            known = {number for number, _ in numbers} | {0}
+            assert all(each.node.parent in known for each in candidates)
+            numbers.extend((each.node.number, each.node.parent) for each in candidates)
+
+        def looked_ahead(self, sentence, group, step):
+            assert [node.number for node in step.live if not node.ids] in ([], [0])
+
+        def left(self, sentence, group, live, reason):
+            assert {node.number for node in live} <= {number for number, _ in numbers}
+
+    model = TableModel(random_language(6))
+    wanted = settings(beam_size=3, min_length=4, max_length=4)
+    open_beam_search(model, sources([A]), wanted, listener=Parents())
+    assert [number for number, _ in numbers] == list(range(1, len(numbers) + 1))
+    assert {parent for _, parent in numbers[:3]} == {0}
+    assert len({parent for _, parent in numbers}) > 3
+
+
 def test_what_two_groups_find_is_told_once():
     """Without diversity both groups find the same two sentences."""
     settings = DecodingConfig.parse(

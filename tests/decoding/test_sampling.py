@@ -126,6 +126,9 @@ def test_a_translator_samples_when_it_is_told_to():
         [n.text for n in t.n_best] for t in again
     ]
     assert len({n.text for n in found[2].n_best}) > 1
+    reseeded = small.translate(SENTENCES[2], settings.changed({"sampling": {"seed": 8}}))
+    drawn = [each.token_ids for each in reseeded.n_best]
+    assert drawn != [each.token_ids for each in found[2].n_best], "only sampling has a seed"
     assert DecodingConfig.parse(settings.to_table()) == settings
 
 

@@ -34,6 +34,13 @@ def test_a_banned_word_has_every_spelling():
         spell_banned([" "], cut)
 
 
+@pytest.mark.parametrize(("phrases", "each"), [(1, 1000), (1000, 100), (9091, 10)])
+def test_all_phrases_together_have_at_most_100_000_spellings(phrases: int, each: int):
+    """One phrase has at most 1,000; 9,091 times 11 would be one too many."""
+    banned = ["une vieille dame lit le journal dans le train"] * phrases
+    assert len(spell_banned(banned, tokenizer("bpe"))) == each
+
+
 @pytest.mark.parametrize("search", [beam_search, open_beam_search])
 def test_no_search_finds_a_way_around_a_ban(search):
     """A model that says « chat » in four ways, and « un » if it cannot say that."""
