@@ -4,17 +4,16 @@ Such a tokenizer is never trained here; it is imported with its model.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, final
 
 import sentencepiece
 
-from pellucid.core.errors import BundleError, ConfigError, CorruptError
+from pellucid.core.errors import BundleError, CorruptError
 from pellucid.core.files import LARGEST_TABLE, read_plain, write_file
-from pellucid.text.corpus.rows import IdRows
-from pellucid.text.tokenizers.interface import SILENT_IDS, Seeds, Tokenizer, check_text
-from pellucid.text.tokenizers.vocabulary import Vocabulary, VocabularyFile
+from pellucid.text.tokenizers.interface import SILENT_IDS, check_text
+from pellucid.text.tokenizers.vocabulary import Vocabulary, VocabularyFile, VocabularyTokenizer
 
 MARIAN_KIND: Literal["marian"] = "marian"
 
@@ -24,7 +23,7 @@ _CODE_START, _CODE_END = ">>", "<<"
 
 
 @final
-class MarianTokenizer(Tokenizer):
+class MarianTokenizer(VocabularyTokenizer):
     """A sentencepiece model with a separate table from pieces to ids.
 
     A text may begin with a language code such as ``>>fra<<``, which is one token. Text that the
@@ -37,15 +36,14 @@ class MarianTokenizer(Tokenizer):
     """
 
     def __init__(self, model: bytes, vocabulary: Vocabulary, origin: str = "the model") -> None:
+        super().__init__(VocabularyFile(MARIAN_KIND, {}, vocabulary))
         self._model = model
-        self._vocabulary = vocabulary
         self._processor = sentencepiece.SentencePieceProcessor()
         try:
             self._processor.LoadFromSerializedProto(model)
             self._processor.encode("a", out_type=str)  # a model may load and still not encode
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
             raise BundleError(f"{origin} is not a sentencepiece model: {error}") from error
-        self._file = VocabularyFile(MARIAN_KIND, {}, vocabulary)
 
     @property
     def kind(self) -> Literal["marian"]:
@@ -58,40 +56,22 @@ class MarianTokenizer(Tokenizer):
         return self._model
 
     @property
-    def vocabulary(self) -> Vocabulary:
-        """The table of pieces."""
-        return self._vocabulary
-
-    @property
-    def vocabulary_size(self) -> int:
-        """How many ids there are, the special ones included."""
-        return self._vocabulary.size
-
-    @property
     def fingerprint(self) -> str:
         """SHA-256 over the table and the model, in hexadecimal."""
         digest = hashlib.sha256(self._file.content)
         digest.update(self._model)
         return digest.hexdigest()
 
-    def encode(self, text: str) -> list[int]:
-        """The ids of ``text``; UNK for unknown pieces. Raises DataError for a lone surrogate."""
-        return self._vocabulary.encode(self._cut(text))
+    def split(self, text: str) -> list[str]:
+        """The pieces of ``text``; U+2581 marks a space."""
+        # sentencepiece would cut the language code into pieces.
+        code, rest = "", text
+        end = text.find(_CODE_END) + len(_CODE_END)
+        if text.startswith(_CODE_START) and end >= len(_CODE_END):
+            code, rest = text[:end], text[end:]
 
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text. Raises DataError for a lone surrogate."""
-        return [self.encode(text) for text in texts]
-
-    def resegment(
-        self,
-        rows: IdRows,
-        alpha: float,
-        seeds: Seeds,  # noqa: ARG002  (there is one segmentation)
-    ) -> IdRows:
-        """The rows as they are. Raises ConfigError unless alpha is 0."""
-        if alpha:
-            raise ConfigError(f"sampling needs kind bpe or unigram, got {MARIAN_KIND}")
-        return rows
+        pieces: list[str] = self._processor.encode(rest, out_type=str)
+        return [code, *pieces] if code else pieces
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ``ids``, without PAD, START and STOP; UNK gives ``[UNK]``.
@@ -104,28 +84,13 @@ class MarianTokenizer(Tokenizer):
 
     def normalize(self, text: str) -> str:
         """The text as its pieces give it back. Raises DataError for a lone surrogate."""
-        return self._join(self._cut(text))
-
-    def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The pieces; U+2581 marks a space. Raises DataError."""
-        return self._vocabulary.decode(map(int, ids))
+        check_text(text)
+        return self._join(self.split(text))
 
     def save(self, folder: Path, name: str) -> None:
         """Write ``NAME.vocab.json`` and ``NAME.marian.spm`` (as sentencepiece writes it)."""
         self._file.write(folder, name)
         write_file(_model_path(folder, name), self._model)
-
-    def _cut(self, text: str) -> list[str]:
-        check_text(text)
-
-        # sentencepiece would cut the language code into pieces.
-        code, rest = "", text
-        end = text.find(_CODE_END) + len(_CODE_END)
-        if text.startswith(_CODE_START) and end >= len(_CODE_END):
-            code, rest = text[:end], text[end:]
-
-        pieces: list[str] = self._processor.encode(rest, out_type=str)
-        return [code, *pieces] if code else pieces
 
     def _join(self, pieces: list[str]) -> str:
         text: str = self._processor.decode_pieces(pieces)

@@ -1,18 +1,20 @@
-"""The look-up table between tokens and ids, and its file ``NAME.vocab.json``."""
+"""The look-up table between tokens and ids, its file ``NAME.vocab.json``, and its tokenizers."""
 
 import functools
 import hashlib
 import json
+from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from pellucid.core.errors import BundleError, CorruptError, DataError
+from pellucid.core.errors import BundleError, ConfigError, CorruptError, DataError
 from pellucid.core.files import LARGEST_TABLE, read_plain, write_file
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
-from pellucid.text.tokenizers.interface import check_text
+from pellucid.text.corpus.rows import IdRows
+from pellucid.text.tokenizers.interface import Seeds, Tokenizer, check_text
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[START]", "[STOP]")
 """How the special ids are shown, in the order of the ids."""
@@ -156,3 +158,52 @@ class VocabularyFile:
             return cls(kind, options, Vocabulary.of(tokens))
         except DataError as error:
             raise CorruptError(f"{path} is damaged: {error}") from error
+
+
+class VocabularyTokenizer(Tokenizer):
+    """A tokenizer that splits a text in one way only and looks up its tokens in a table.
+
+    Subclasses split and join.
+    """
+
+    def __init__(self, file: VocabularyFile) -> None:
+        self._file = file
+        self._vocabulary = file.vocabulary
+
+    @abstractmethod
+    def split(self, text: str) -> list[str]:
+        """The tokens of ``text``, in order."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The look-up table."""
+        return self._vocabulary
+
+    @property
+    def vocabulary_size(self) -> int:
+        """How many ids there are, the special ones included."""
+        return self._vocabulary.size
+
+    def encode(self, text: str) -> list[int]:
+        """The ids of ``text``; UNK for unknown tokens. Raises DataError for a lone surrogate."""
+        check_text(text)
+        return self._vocabulary.encode(self.split(text))
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """The ids of each text. Raises DataError for a lone surrogate."""
+        return [self.encode(text) for text in texts]
+
+    def resegment(
+        self,
+        rows: IdRows,
+        alpha: float,
+        seeds: Seeds,  # noqa: ARG002  (there is one segmentation)
+    ) -> IdRows:
+        """The rows as they are. Raises ConfigError unless alpha is 0."""
+        if alpha:
+            raise ConfigError(f"sampling needs kind bpe or unigram, got {self.kind}")
+        return rows
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """The token of each id. Raises DataError for an unknown id."""
+        return self._vocabulary.decode(map(int, ids))

@@ -5,15 +5,14 @@ others become UNK. They exist to be read and compared; ``bpe`` translates better
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import assert_never, final
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.text.config import WORD_KINDS, TokenizerConfig, WordKind
-from pellucid.text.corpus.rows import IdRows
-from pellucid.text.tokenizers.interface import SILENT_IDS, Seeds, Tokenizer, check_text
-from pellucid.text.tokenizers.vocabulary import Vocabulary, VocabularyFile
+from pellucid.text.tokenizers.interface import SILENT_IDS, check_text
+from pellucid.text.tokenizers.vocabulary import Vocabulary, VocabularyFile, VocabularyTokenizer
 
 _WORD_OR_MARK = re.compile(r"\w+|[^\w\s]")
 _RULES = re.compile(r"\w+(?=n['’]t)|n['’]t|\w+|[^\w\s]")
@@ -69,18 +68,16 @@ def join_words(tokens: Iterable[str]) -> str:
 
 
 @final
-class WordTokenizer(Tokenizer):
+class WordTokenizer(VocabularyTokenizer):
     """One splitting rule and one vocabulary.
 
     EQ: 01, 03, 07.
     """
 
     def __init__(self, kind: WordKind, vocabulary: Vocabulary, keep_spaces: bool = True) -> None:
+        super().__init__(VocabularyFile(kind, {"keep_spaces": keep_spaces}, vocabulary))
         self._kind: WordKind = kind
-        self._vocabulary = vocabulary
-        self._keep_spaces = keep_spaces
         self._split = _splitter(kind, keep_spaces)
-        self._file = VocabularyFile(kind, {"keep_spaces": keep_spaces}, vocabulary)
 
     @property
     def kind(self) -> WordKind:
@@ -88,39 +85,13 @@ class WordTokenizer(Tokenizer):
         return self._kind
 
     @property
-    def vocabulary(self) -> Vocabulary:
-        """The look-up table."""
-        return self._vocabulary
-
-    @property
-    def vocabulary_size(self) -> int:
-        """How many ids there are, the special ones included."""
-        return self._vocabulary.size
-
-    @property
     def fingerprint(self) -> str:
         """SHA-256 over kind, options and vocabulary, in hexadecimal."""
         return self._file.fingerprint
 
-    def encode(self, text: str) -> list[int]:
-        """The ids of ``text``; UNK for unknown tokens. Raises DataError for a lone surrogate."""
-        check_text(text)
-        return self._vocabulary.encode(self._split(text))
-
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text. Raises DataError for a lone surrogate."""
-        return [self.encode(text) for text in texts]
-
-    def resegment(
-        self,
-        rows: IdRows,
-        alpha: float,
-        seeds: Seeds,  # noqa: ARG002  (there is one segmentation)
-    ) -> IdRows:
-        """The rows as they are. Raises ConfigError unless alpha is 0."""
-        if alpha:
-            raise ConfigError(f"sampling needs kind bpe or unigram, got {self._kind}")
-        return rows
+    def split(self, text: str) -> list[str]:
+        """The tokens of ``text`` by the rule of ``kind``."""
+        return self._split(text)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ``ids``, without PAD, START and STOP; UNK gives ``[UNK]``.
@@ -133,11 +104,7 @@ class WordTokenizer(Tokenizer):
     def normalize(self, text: str) -> str:
         """The text as its tokens give it back. Raises DataError for a lone surrogate."""
         check_text(text)
-        return _join(self._kind, self._split(text))
-
-    def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The token of each id. Raises DataError for an unknown id."""
-        return self._vocabulary.decode(ids)
+        return _join(self._kind, self.split(text))
 
     def save(self, folder: Path, name: str) -> None:
         """Write ``NAME.vocab.json``."""

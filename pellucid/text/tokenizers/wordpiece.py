@@ -2,17 +2,21 @@
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
 from pathlib import Path
 from typing import Literal, final
 
-from pellucid.core.errors import ConfigError, DataError
+from pellucid.core.errors import DataError
 from pellucid.core.special import SPECIAL_COUNT
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.corpus.rows import IdRows
-from pellucid.text.tokenizers.interface import SILENT_IDS, Seeds, Tokenizer, check_text
-from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS, Vocabulary, VocabularyFile
+from pellucid.text.tokenizers.interface import SILENT_IDS, check_text
+from pellucid.text.tokenizers.vocabulary import (
+    SPECIAL_TOKENS,
+    Vocabulary,
+    VocabularyFile,
+    VocabularyTokenizer,
+)
 from pellucid.text.tokenizers.word_tokenizers import join_words, split_punctuation
 
 CONTINUATION = "##"
@@ -147,33 +151,22 @@ def _merge_in(word: list[str], pair: Pair, merged: str) -> list[str]:
 
 
 @final
-class WordPieceTokenizer(Tokenizer):
+class WordPieceTokenizer(VocabularyTokenizer):
     """Words and marks, then ``longest_match`` within each.
 
     EQ: 01, 09, 10.
     """
 
     def __init__(self, vocabulary: Vocabulary, lowercase: bool = False) -> None:
-        self._vocabulary = vocabulary
+        super().__init__(VocabularyFile("wordpiece", {"lowercase": lowercase}, vocabulary))
         self._lowercase = lowercase
         longest = max((len(token) for token in vocabulary.tokens[SPECIAL_COUNT:]), default=0)
         self._longest = min(longest, _LONGEST_PIECE)
-        self._file = VocabularyFile("wordpiece", {"lowercase": lowercase}, vocabulary)
 
     @property
     def kind(self) -> Literal["wordpiece"]:
         """``wordpiece``."""
         return "wordpiece"
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The look-up table."""
-        return self._vocabulary
-
-    @property
-    def vocabulary_size(self) -> int:
-        """How many ids there are, the special ones included."""
-        return self._vocabulary.size
 
     @property
     def fingerprint(self) -> str:
@@ -187,26 +180,6 @@ class WordPieceTokenizer(Tokenizer):
             for word in split_punctuation(text.lower() if self._lowercase else text)
             for piece in longest_match(word, self._vocabulary, self._longest)
         ]
-
-    def encode(self, text: str) -> list[int]:
-        """The ids of ``text``. Raises DataError for a lone surrogate."""
-        check_text(text)
-        return self._vocabulary.encode(self.split(text))
-
-    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
-        """The ids of each text. Raises DataError for a lone surrogate."""
-        return [self.encode(text) for text in texts]
-
-    def resegment(
-        self,
-        rows: IdRows,
-        alpha: float,
-        seeds: Seeds,  # noqa: ARG002  (there is one segmentation)
-    ) -> IdRows:
-        """The rows as they are. Raises ConfigError unless alpha is 0."""
-        if alpha:
-            raise ConfigError("sampling needs kind bpe or unigram, got wordpiece")
-        return rows
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of ``ids``, without PAD, START and STOP; spaces are guessed at marks.
@@ -228,10 +201,6 @@ class WordPieceTokenizer(Tokenizer):
         """The text as its words give it back. Raises DataError for a lone surrogate."""
         check_text(text)
         return join_words(split_punctuation(text.lower() if self._lowercase else text))
-
-    def tokens(self, ids: Iterable[int]) -> list[str]:
-        """The piece of each id. Raises DataError for an unknown id."""
-        return self._vocabulary.decode(ids)
 
     def save(self, folder: Path, name: str) -> None:
         """Write ``NAME.vocab.json``."""
