@@ -120,6 +120,17 @@ def apply_overrides(table: Mapping[str, Any], overrides: Iterable[str]) -> dict[
     return result
 
 
+def by_dotted_name(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The values of a table of tables, by names such as ``model.dropout``."""
+    flat: dict[str, Any] = {}
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            flat |= by_dotted_name(value, f"{prefix}{key}.")
+        else:
+            flat[f"{prefix}{key}"] = value
+    return flat
+
+
 def nearest_name(name: str, names: Iterable[str]) -> str | None:
     """The valid name closest to a misspelt one, or None if nothing is close."""
     close = difflib.get_close_matches(name, list(names), n=1, cutoff=_ALIKE)

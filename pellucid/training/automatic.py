@@ -2,11 +2,11 @@
 
 import contextlib
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pellucid.core.config import apply_overrides
+from pellucid.core.config import apply_overrides, by_dotted_name
 from pellucid.core.errors import ConfigError
 from pellucid.core.files import RECIPE_FILE, write_file
 from pellucid.text.config import DataConfig
@@ -45,7 +45,7 @@ def choose_config(
         raise ConfigError(f"minutes must be positive, got {minutes:g}", hint="minutes=30, say")
 
     files = _data_settings(source, target, valid)
-    given = _by_dotted_name(apply_overrides({}, overrides))
+    given = by_dotted_name(apply_overrides({}, overrides))
     data = DataConfig.parse(files, origin="the text files")
 
     with contextlib.closing(iterate_pairs(training_files(data))) as pairs:
@@ -109,14 +109,3 @@ def _data_settings(
     if valid is not None:
         names |= {"valid_source": valid[0], "valid_target": valid[1]}
     return {name: str(path) for name, path in names.items() if path is not None}
-
-
-def _by_dotted_name(table: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The values of a table of tables, by names such as ``model.dropout``."""
-    flat: dict[str, Any] = {}
-    for key, value in table.items():
-        if isinstance(value, Mapping):
-            flat |= _by_dotted_name(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from pellucid.core.config import read_toml, write_toml
+from pellucid.core.config import by_dotted_name, read_toml, write_toml
 from pellucid.core.errors import ConfigError, CorruptError, InputMissingError, OutputExistsError
 from pellucid.core.files import (
     BUNDLES_FOLDER,
@@ -174,7 +174,7 @@ def _refuse_other_config(config: RunConfig, saved: dict[str, Any]) -> None:
     with contextlib.suppress(ConfigError):
         saved = RunConfig.parse(saved).to_table()
 
-    new, old = _flatten(config.to_table()), _flatten(saved)
+    new, old = by_dotted_name(config.to_table()), by_dotted_name(saved)
     differing = _differing(config, saved)
 
     forbidden = [key for key in differing if key not in MAY_CHANGE]
@@ -191,18 +191,8 @@ def _refuse_other_config(config: RunConfig, saved: dict[str, Any]) -> None:
 
 def _differing(config: RunConfig, saved: dict[str, Any]) -> list[str]:
     """The dotted names of the settings that differ from the saved config."""
-    new, old = _flatten(config.to_table()), _flatten(saved)
+    new, old = by_dotted_name(config.to_table()), by_dotted_name(saved)
     return sorted(key for key in new.keys() | old.keys() if new.get(key) != old.get(key))
-
-
-def _flatten(table: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for key, value in table.items():
-        if isinstance(value, dict):
-            flat |= _flatten(value, f"{prefix}{key}.")
-        else:
-            flat[f"{prefix}{key}"] = value
-    return flat
 
 
 def remove_worse(run: Path, keep: int) -> None:
