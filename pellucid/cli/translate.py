@@ -97,7 +97,7 @@ def _pharaoh(translation: "Translation") -> str:
     return " ".join(f"{source}-{target}" for source, target in translation.word_alignment or ())
 
 
-def shard_of_run(file: str, *, explains: bool) -> bool:
+def is_one_of_several(file: str, *, explains: bool) -> bool:
     """Whether this process is one of several that translate shares of one file.
 
     Raises InputMissingError for standard input, which only one process can read, ConfigError if the
@@ -117,7 +117,7 @@ def shard_of_run(file: str, *, explains: bool) -> bool:
     return True
 
 
-def write_shards(
+def write_together(
     translator: "Translator",
     lines: "Iterable[str | Request]",
     render: "Callable[[int, Translation], bytes]",
@@ -125,7 +125,7 @@ def write_shards(
 ) -> None:
     """Translate this process's share of the lines; the first process writes all, in order."""
     from pellucid.core.world import joined, world_of_environment
-    from pellucid.engines.sharding import in_order
+    from pellucid.engines.distributed import in_order
 
     beginning = world_of_environment()
     # All processes together read as many lines ahead as a single one would.
@@ -302,8 +302,8 @@ def translate(
     doubts = _Doubts()
     render = doubts.told(_renderer(as_json=as_json, several=translator.settings.n_best > 1))
     # Only torchrun sets RANK; without it the module of process groups is not imported.
-    if "RANK" in os.environ and shard_of_run(file, explains=asked is not None):
-        write_shards(translator, requests, render, lambda: opened(output))
+    if "RANK" in os.environ and is_one_of_several(file, explains=asked is not None):
+        write_together(translator, requests, render, lambda: opened(output))
         doubts.end()
         return
 
