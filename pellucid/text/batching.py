@@ -1,7 +1,7 @@
 """Batches with a limit of padded tokens: which pairs go together, in which order, as tensors.
 
-``BatchSampler`` plans the batches of training and ``sorted_batches`` those of decoding, both as
-row numbers; the ``collate`` functions make padded tensors of them.
+``BatchSampler`` plans the batches of training, as row numbers; the ``collate`` functions make
+padded tensors of them. Batches of a search know no target lengths: see ``decoding.batching``.
 """
 
 from collections.abc import Iterator, Sequence
@@ -203,7 +203,7 @@ class BatchSampler:
         by_length = _by_length(source, target)
         source, target = source[by_length] + 1, target[by_length] + 1
 
-        cuts = _cut(source, target, self._batch_tokens, _ROUND_PAIRS)
+        cuts = _cut(source, target, self._batch_tokens)
         batches = np.split(order[by_length], cuts[1:-1])
 
         # Shuffled, or training would go from short sentences to long ones.
@@ -229,22 +229,6 @@ def _as_lengths(given: Lengths | Sequence[int] | npt.NDArray[np.integer[Any]]) -
     return given
 
 
-def sorted_batches(lengths: npt.ArrayLike, batch_tokens: int) -> list[Indices]:
-    """Batches for decoding, as sentence numbers, the longest first; each number exactly once.
-
-    A batch of n sentences costs n * (longest + 1) tokens, at most ``batch_tokens``; a sentence
-    that alone costs more is a batch of its own. Equal lengths keep their order.
-    """
-    sizes = np.asarray(lengths, dtype=np.int64)
-    if not len(sizes):
-        return []
-
-    # The longest first: if memory runs out, it does so at once.
-    order = np.argsort(sizes, kind="stable")
-    cuts = _cut(sizes[order] + 1, sizes[order] + 1, batch_tokens)
-    return np.split(order, cuts[1:-1])[::-1]
-
-
 def _by_length(source: Indices, target: Indices) -> Indices:
     """The order by target length, then source length; ties stay as they are.
 
@@ -256,10 +240,10 @@ def _by_length(source: Indices, target: Indices) -> Indices:
     return np.argsort(target * (longest + 1) + zigzag, kind="stable")
 
 
-def _cut(source: Indices, target: Indices, budget: int, round_to: int = 1) -> list[int]:
+def _cut(source: Indices, target: Indices, budget: int) -> list[int]:
     """Where batches begin and end: each has as many pairs as the budget allows.
 
-    ``target`` must rise. Batches of more than ``round_to`` pairs have a multiple of it.
+    ``target`` must rise. Batches of more than ``_ROUND_PAIRS`` pairs have a multiple of it.
     """
     cuts = [0]
     while cuts[-1] < len(source):
@@ -273,7 +257,7 @@ def _cut(source: Indices, target: Indices, budget: int, round_to: int = 1) -> li
 
         # The cost rises with the pairs, so that the limit is found by bisection.
         count = max(1, int(np.searchsorted(cost, budget, side="right")))
-        cuts.append(start + (count - count % round_to if count > round_to else count))
+        cuts.append(start + (count - count % _ROUND_PAIRS if count > _ROUND_PAIRS else count))
     return cuts
 
 

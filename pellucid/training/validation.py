@@ -9,6 +9,7 @@ import torch
 from pellucid.bundle import Bundle
 from pellucid.core.errors import DivergedError
 from pellucid.core.special import SPECIAL_COUNT
+from pellucid.decoding.batching import token_batches
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.plain_text import MASK, continue_text, fill_masks
 from pellucid.decoding.translator import Translator
@@ -16,7 +17,7 @@ from pellucid.evaluation.metrics import METRICS, VALIDATED, Output, Score
 from pellucid.model.seq2seq import Seq2Seq, SequenceModel
 from pellucid.model.skipgram import SkipGram
 from pellucid.model.text_models import DecoderOnly, EncoderOnly
-from pellucid.text.batching import collate, sorted_batches
+from pellucid.text.batching import collate
 from pellucid.text.corpus.store import TokenStore
 from pellucid.text.vectors import WordVectors
 from pellucid.training.config import RunConfig
@@ -127,9 +128,10 @@ def mean_loss(model: SequenceModel, store: TokenStore, batch_tokens: int) -> flo
     device = next(model.parameters()).device
     total, token_count = 0.0, 0
 
-    # Sorted by length for little padding; one is added for START or STOP.
+    # Of similar length for little padding; one is added for START or STOP.
+    lengths = (store.target_lengths + 1).tolist()
     with torch.inference_mode():
-        for indices in sorted_batches(store.target_lengths + 1, batch_tokens):
+        for indices in token_batches(lengths, batch_tokens):
             batch = collate(store, indices).to(device)
             sums = model.loss(batch.source, batch.target_input, batch.labels, 0.0)
             total += sums.loss.item()

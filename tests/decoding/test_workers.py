@@ -7,6 +7,8 @@ import threading
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from small_bundle import SENTENCES, small_bundle
 
 from pellucid.decoding.batching import token_batches
@@ -106,6 +108,16 @@ def test_a_translation_does_not_depend_on_the_workers(beam_size, monkeypatch):
 
 def test_there_are_as_many_workers_as_threads():
     assert 1 <= worker_count() <= torch.get_num_threads()
+
+
+@given(st.lists(st.integers(0, 50), max_size=100), st.integers(1, 200))
+def test_the_longest_come_first_and_each_once(lengths: list[int], budget: int):
+    batches = list(token_batches(lengths, budget))
+    assert sorted(index for batch in batches for index in batch) == list(range(len(lengths)))
+    longest = [max(lengths[index] for index in batch) for batch in batches]
+    assert longest == sorted(longest, reverse=True)
+    for batch, most in zip(batches, longest, strict=True):
+        assert len(batch) * (most + 1) <= budget or len(batch) == 1
 
 
 def test_a_batch_is_shared_out_if_there_is_enough_of_it():

@@ -15,7 +15,6 @@ from pellucid.text.batching import (
     collate,
     collate_pairs,
     collate_sources,
-    sorted_batches,
 )
 from pellucid.text.corpus.store import TokenStore
 from pellucid.text.shuffling import Mixture
@@ -152,17 +151,6 @@ def test_the_budget_must_be_positive():
     with pytest.raises(ConfigError) as caught:
         BatchSampler([1], [1], 0, seed=1)
     assert str(caught.value) == "batch_tokens must be positive, got 0"
-
-
-@given(st.lists(st.integers(0, 50), max_size=100), st.integers(1, 200))
-def test_decoding_takes_the_longest_first_and_each_once(lengths, budget):
-    batches = sorted_batches(lengths, budget)
-    order = [int(index) for batch in batches for index in batch]
-    assert sorted(order) == list(range(len(lengths)))
-    longest = [max(lengths[i] for i in batch) for batch in batches]
-    assert longest == sorted(longest, reverse=True)
-    for batch in batches:
-        assert cost(lengths, batch) <= budget or len(batch) == 1
 
 
 @pytest.mark.by_hand
