@@ -82,7 +82,7 @@ TESTS = (
     "training/test_averaging.py",
     "training/test_checkpoints.py",
     "training/test_loss_scale.py",
-    "training/test_noise.py",
+    "training/test_gradient_noise.py",
     "training/test_objective.py",
     "training/test_optimizers.py",
     "training/test_plateau.py",

@@ -5,10 +5,20 @@ and on nothing else. So a resumed run decides as an unbroken one does, and all p
 decide alike.
 """
 
+import dataclasses
+import json
 import logging
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
 
 from pellucid.core.errors import DivergedError
+from pellucid.core.files import write_errors
+from pellucid.model.seq2seq import SequenceModel
+from pellucid.text.batching import Indices
 from pellucid.training.checkpoint import (
     broken_tensors,
     checkpoints_of,
@@ -17,9 +27,10 @@ from pellucid.training.checkpoint import (
     remove_newer,
     save_checkpoint,
 )
+from pellucid.training.data import TrainingData
 from pellucid.training.distributed import whole_model
+from pellucid.training.journal import end_last_line
 from pellucid.training.run import Run
-from pellucid.training.spikes import Drawn, describe_spike, write_spike
 from pellucid.training.step import StepReport
 
 MOST_SKIPPED_IN_A_ROW = 10
@@ -31,7 +42,24 @@ RATE_PER_ROLLBACK = 0.5
 _NEVER_TURNED_BACK = ("seconds", "skipped_steps", "spikes")
 """Counts of what really happened; a rollback keeps them."""
 
+SPIKES_FILE = "spikes.jsonl"
+_SUSPECTS = 5
+"""Pairs of a spike that are written out as text."""
+_MOST_MEASURED = 500
+"""Pairs of a batch that are measured one by one, at some milliseconds each."""
+
 _log = logging.getLogger("pellucid")
+
+
+@dataclasses.dataclass(frozen=True)
+class Drawn:
+    """One batch of an update, as a position in the order of the data."""
+
+    epoch: int
+    position: int
+    """Its number within the epoch, from 0."""
+    indices: Indices
+    """The pairs, as positions in ``TrainingData.rows``."""
 
 
 def may_apply(run: Run, report: StepReport) -> bool:
@@ -145,11 +173,82 @@ def _record_spike(run: Run, report: StepReport, drawn: list[Drawn]) -> None:
     model = whole_model(run.model, run.process_group)  # collective, so outside of ``record``
 
     def record() -> None:
-        contents = describe_spike(model, run.data, drawn)
-        write_spike(run.folder.path, {**figures, **contents})
+        contents = _describe_spike(model, run.data, drawn)
+        _write_spike(run.folder.path, {**figures, **contents})
         run.journal.write("spike", {**figures, "suspects": contents["suspects"][:1]})
 
     run.process_group.world.by_first(record)
+
+
+def _describe_spike(
+    model: SequenceModel, data: TrainingData, drawn: Sequence[Drawn]
+) -> dict[str, Any]:
+    """The batches behind a spike, and the pairs in them with the largest cross-entropy.
+
+    ``pair`` numbers a pair in the token store, from 0; ``lines`` are the first and last line of the
+    training files (all files through, from 1) where it can stand, the same if none was dropped.
+    """
+    batches = [
+        {"epoch": each.epoch, "position": each.position, "pairs": data.rows[each.indices].tolist()}
+        for each in drawn
+    ]
+
+    # Each pair is measured by itself: the batch's gradient does not say whose it was.
+    ranked = sorted(
+        (
+            (_cross_entropy(model, data, index, each.epoch), int(row))
+            for each in drawn
+            for index, row in zip(
+                each.indices[:_MOST_MEASURED].tolist(),
+                data.rows[each.indices[:_MOST_MEASURED]],
+                strict=True,
+            )
+        ),
+        reverse=True,
+    )
+
+    suspects = [
+        {
+            "pair": row,
+            "lines": _lines(data, row),
+            "nats_per_token": nats,
+            **_text(data, row),
+        }
+        for nats, row in ranked[:_SUSPECTS]
+    ]
+    return {"batches": batches, "suspects": suspects}
+
+
+def _write_spike(run: Path, entry: Mapping[str, Any]) -> None:
+    """Append a line to ``spikes.jsonl``. Raises WriteError."""
+    path = run / SPIKES_FILE
+    with write_errors(path):
+        end_last_line(path)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+
+
+def _cross_entropy(model: SequenceModel, data: TrainingData, index: int, epoch: int) -> float:
+    """Nats per target token of one pair, without dropout, so that no random number is used."""
+    batch = data.batch(np.array([index]), epoch).to(next(model.parameters()).device)
+    model.eval()  # the next update calls train() again
+    with torch.no_grad():
+        sums = model.loss(batch.source, batch.target_input, batch.labels, 0.0)
+    return sums.negative_log_likelihood.item() / max(1, sums.token_count)
+
+
+def _lines(data: TrainingData, row: int) -> list[int] | None:
+    if data.store.folder is None:
+        return None
+    return [row + 1, row + 1 + data.store.report.empty + data.store.report.too_long]
+
+
+def _text(data: TrainingData, row: int) -> dict[str, str]:
+    source, target = data.store.pair(row)
+    return {
+        "source": data.source_tokenizer.decode(source.tolist()),
+        "target": data.target_tokenizer.decode(target.tolist()),
+    }
 
 
 def _last_good(run: Run) -> Path | None:

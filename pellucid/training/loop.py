@@ -13,13 +13,12 @@ from pellucid.text.batching import Batch
 from pellucid.training.card import model_card
 from pellucid.training.checkpoint import remove_old, save_checkpoint
 from pellucid.training.distributed import whole_model
-from pellucid.training.failures import go_back, may_apply, note_update, why_to_go_back
+from pellucid.training.failures import Drawn, go_back, may_apply, note_update, why_to_go_back
 from pellucid.training.folder import remove_worse
 from pellucid.training.run import Progress
 from pellucid.training.run import Run as Run
-from pellucid.training.spikes import Drawn
 from pellucid.training.step import (
-    NoiseMeter,
+    GradientNoiseMeter,
     StepReport,
     apply_gradient,
     find_gradient,
@@ -245,7 +244,7 @@ class _Meter:
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
         self._last_tick = time.perf_counter()
-        self._noise = NoiseMeter()
+        self._noise = GradientNoiseMeter()
         self.restart()
 
     def restart(self) -> None:

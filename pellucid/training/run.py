@@ -17,7 +17,7 @@ from pellucid.training.folder import RunFolder
 from pellucid.training.journal import Journal
 from pellucid.training.objective import Objective
 from pellucid.training.precision import LossScale, Precision
-from pellucid.training.spikes import SpikeWatch
+from pellucid.training.step import SpikeWatch
 
 
 @dataclasses.dataclass

@@ -2,13 +2,14 @@
 
 ``find_gradient`` accumulates the gradients of one or several batches, sums them over the processes
 and clips them; ``apply_gradient`` lets the optimizer use them; ``learning_rate`` is the schedule.
-``NoiseMeter`` estimates the gradient noise scale, ``parameter_norm`` and ``update_norm`` the sizes
-that the journal records.
+``GradientNoiseMeter`` estimates the gradient noise scale, ``SpikeWatch`` knows which gradient norms
+are usual, and ``parameter_norm`` and ``update_norm`` are sizes that the journal records.
 """
 
+import collections
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, assert_never
 
 import torch
@@ -57,7 +58,7 @@ def true_square(seen: TwoBatchSizes) -> float:
     return (large * seen.large_square - small * seen.small_square) / (large - small)
 
 
-def noise_trace(seen: TwoBatchSizes) -> float:
+def gradient_noise_trace(seen: TwoBatchSizes) -> float:
     """The trace of the covariance of one token's gradient, estimated without bias.
 
         tr Σ ≈ (|G_small|² - |G_large|²) / (1 / B_small - 1 / B_large)
@@ -81,7 +82,7 @@ def gradient_noise_scale(trace: float, square: float) -> float | None:
     return trace / square if trace > 0.0 and square > 0.0 else None
 
 
-class NoiseMeter:
+class GradientNoiseMeter:
     """Sums both estimates over many updates.
 
     The ratio of the sums is steadier than the ratio of any one update (McCandlish et al., 2018,
@@ -95,7 +96,7 @@ class NoiseMeter:
     def add(self, seen: TwoBatchSizes | None) -> None:
         """Count the estimates of one update, if it had two batch sizes."""
         if seen is not None and 0 < seen.small_tokens < seen.large_tokens:
-            self._trace += noise_trace(seen)
+            self._trace += gradient_noise_trace(seen)
             self._square += true_square(seen)
 
     def scale(self) -> float | None:
@@ -176,6 +177,60 @@ def _adam_direction(state: dict[str, Tensor], group: dict[str, Any]) -> Tensor:
 def _gradient(parameter: Tensor) -> Tensor:
     assert parameter.grad is not None
     return parameter.grad
+
+
+WINDOW = 128
+"""Updates whose gradient norms are kept."""
+FEWEST = 32
+"""With fewer norms nothing counts as a spike: the first norms of a run fall fast."""
+DEVIATIONS = 6.0
+"""A spike is this many standard deviations above the mean of the logarithms (reliability N3)."""
+LEAST_DEVIATION = math.log(2.0) / DEVIATIONS
+"""Where norms hardly vary, a norm below twice the usual one is not a spike."""
+
+
+class SpikeWatch:
+    """The logarithms of recent gradient norms, and the limit above which a norm is a spike.
+
+    A spike enters the window with the value of the limit. So it does not hide the next one, and
+    if the level has risen for good, the limit follows before long.
+    """
+
+    def __init__(self) -> None:
+        self._logarithms: collections.deque[float] = collections.deque(maxlen=WINDOW)
+
+    @property
+    def usual(self) -> float:
+        """The geometric mean of the norms in the window; 0 if there are none."""
+        if not self._logarithms:
+            return 0.0
+        return math.exp(math.fsum(self._logarithms) / len(self._logarithms))
+
+    @property
+    def limit(self) -> float:
+        """The largest norm that is not a spike; infinite while there are too few norms."""
+        count = len(self._logarithms)
+        if count < FEWEST:
+            return math.inf
+
+        # Logarithms, because norms vary by factors: their distribution has a long upper tail.
+        mean = math.fsum(self._logarithms) / count
+        variance = math.fsum((each - mean) ** 2 for each in self._logarithms) / count
+        return math.exp(mean + DEVIATIONS * max(LEAST_DEVIATION, math.sqrt(variance)))
+
+    def note(self, norm: float) -> None:
+        """Add a norm to the window; norms that are zero or not finite are ignored."""
+        if math.isfinite(norm) and norm > 0.0:
+            self._logarithms.append(math.log(min(norm, self.limit)))
+
+    def state(self) -> list[float]:
+        """The window, as plain numbers."""
+        return list(self._logarithms)
+
+    def restore(self, state: Iterable[float]) -> None:
+        """Go back to where ``state`` was taken."""
+        self._logarithms.clear()
+        self._logarithms.extend(state)
 
 
 @dataclasses.dataclass(frozen=True)

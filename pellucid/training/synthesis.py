@@ -1,7 +1,7 @@
 """Training text made by a model: translations by a teacher, or back-translated sources.
 
-``write_translations`` writes the file, in blocks that survive a kill; ``add_noise`` is the noise of
-back-translation.
+``write_translations`` writes the file, in blocks that survive a kill; ``add_text_noise`` is the
+noise of back-translation.
 """
 
 import dataclasses
@@ -30,7 +30,7 @@ _FARTHEST = 3
 """As in Edunov et al. (2018): shares of words left out and blanked, and how far one may move."""
 
 
-def add_noise(text: str, seed: int, number: int, blank: str) -> str:
+def add_text_noise(text: str, seed: int, number: int, blank: str) -> str:
     """``text`` with words left out, blanked and moved; the same for the same seed and number.
 
     A word is left out with probability 0.1, replaced by ``blank`` with 0.1, and moves at most three
@@ -68,7 +68,7 @@ class Finish:
     measure: str = "chrf"
     """The measure of similarity."""
     noise_seed: int | None = None
-    """Seed of ``add_noise``; None adds no noise."""
+    """Seed of ``add_text_noise``; None adds no noise."""
     blank: str = "_"
     """What replaces a blanked word."""
     tag: str = ""
@@ -159,7 +159,7 @@ def _finished(
         chosen = 0 if reference is None else nearest(texts, reference, finish.measure)
         text = texts[chosen].replace("\n", " ").replace("\r", " ")
         if finish.noise_seed is not None:
-            text = add_noise(text, finish.noise_seed, number, finish.blank)
+            text = add_text_noise(text, finish.noise_seed, number, finish.blank)
         yield f"{finish.tag} {text}" if finish.tag and text else text
 
 

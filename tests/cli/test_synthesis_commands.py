@@ -11,7 +11,7 @@ from commands import Running, pellucid, running
 
 from pellucid import phrasebook
 from pellucid.engines.load import load
-from pellucid.training.synthesis import add_noise
+from pellucid.training.synthesis import add_text_noise
 
 SEARCH = ("--beam-size", 1, "--max-length", 4)
 BLOCK = 1024
@@ -104,7 +104,7 @@ def test_back_translations_are_drawn_spoiled_and_tagged_as_asked(
     plain = made("--beam-size", 2)
     noised = made("--beam-size", 2, "--noise", "--noise-seed", 4, "--blank", "#", "--tag", "i am")
     assert noised == [
-        f"i am {add_noise(text, 4, number, '#')}" if text else ""
+        f"i am {add_text_noise(text, 4, number, '#')}" if text else ""
         for number, text in enumerate(plain)
     ]
     drawn = made("--sample", "--seed", 1)

@@ -16,7 +16,7 @@ from pellucid.core.tensors import load_tensors
 from pellucid.model.seq2seq import LossSums
 from pellucid.training.journal import read_journal
 from pellucid.training.presets import read_config
-from pellucid.training.spikes import FEWEST, WINDOW, SpikeWatch
+from pellucid.training.step import FEWEST, WINDOW, SpikeWatch
 from pellucid.training.train import train
 
 

@@ -9,7 +9,13 @@ from tiny_models import tiny_bundle
 from pellucid.core.errors import ConfigError, DataError, InputMissingError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
-from pellucid.training.synthesis import Finish, Progress, add_noise, check_tag, write_translations
+from pellucid.training.synthesis import (
+    Finish,
+    Progress,
+    add_text_noise,
+    check_tag,
+    write_translations,
+)
 
 LINES = ["a b c", "", "d e", "a", "f g h i", "  ", "a b c", "b b"]
 SEARCH = {
@@ -108,7 +114,7 @@ def test_noise_and_tag_are_put_on_what_was_said_and_on_nothing_else(source: Path
     write(tmp_path / "out", source, Finish(noise_seed=3, blank="?", tag="<bt>"))
     texts = [each.text for each in translator().translate(LINES)]
     expected = [
-        f"<bt> {add_noise(text, 3, number, '?')}" if text else ""
+        f"<bt> {add_text_noise(text, 3, number, '?')}" if text else ""
         for number, text in enumerate(texts)
     ]
     assert (tmp_path / "out").read_text().splitlines() == expected

@@ -5,11 +5,11 @@ import torch
 from torch import nn
 
 from pellucid.training.step import (
-    NoiseMeter,
+    GradientNoiseMeter,
     TwoBatchSizes,
     gradient_noise_scale,
+    gradient_noise_trace,
     joint_norm,
-    noise_trace,
     parameter_norm,
     true_square,
     update_norm,
@@ -20,7 +20,7 @@ def test_both_estimates_by_hand():
     """E|G_B|² = |G|² + tr Σ / B. With |G|² = 3 and tr Σ = 40: 13 at B = 4 and 5 at B = 20."""
     seen = TwoBatchSizes(small_square=13.0, small_tokens=4, large_square=5.0, large_tokens=20)
     assert true_square(seen) == pytest.approx(3.0)
-    assert noise_trace(seen) == pytest.approx(40.0)
+    assert gradient_noise_trace(seen) == pytest.approx(40.0)
     assert gradient_noise_scale(40.0, 3.0) == pytest.approx(40 / 3)
 
 
@@ -34,7 +34,7 @@ def test_estimates_that_chance_made_negative_say_nothing():
 
 def test_the_meter_takes_the_ratio_of_the_sums_and_begins_anew():
     """Sums of tr Σ = 40 + 20 and of |G|² = 3 + 1: 15, where the mean of the ratios is 16.67."""
-    meter = NoiseMeter()
+    meter = GradientNoiseMeter()
     meter.add(TwoBatchSizes(13.0, 4, 5.0, 20))
     meter.add(TwoBatchSizes(1.0 + 20 / 4, 4, 1.0 + 20 / 20, 20))
     assert meter.scale() == pytest.approx(15.0)
@@ -45,7 +45,7 @@ def test_the_meter_takes_the_ratio_of_the_sums_and_begins_anew():
     "seen", [None, TwoBatchSizes(1.0, 0, 1.0, 4), TwoBatchSizes(1.0, 4, 1.0, 4)]
 )
 def test_an_update_of_one_size_is_not_counted(seen: TwoBatchSizes | None):
-    meter = NoiseMeter()
+    meter = GradientNoiseMeter()
     meter.add(seen)
     assert meter.scale() is None
 
@@ -55,7 +55,7 @@ def test_the_estimates_have_no_bias():
     generator = torch.Generator().manual_seed(3)
     truth = torch.zeros(10, dtype=torch.float64)
     truth[0] = 2.0
-    meter = NoiseMeter()
+    meter = GradientNoiseMeter()
     for _ in range(4000):
         tokens = truth + 3.0 * torch.randn(16, 10, generator=generator, dtype=torch.float64)
         small, large = tokens[:4].mean(dim=0), tokens.mean(dim=0)
