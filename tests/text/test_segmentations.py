@@ -13,17 +13,13 @@ import sentencepiece
 from pellucid import phrasebook
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.corpus.rows import IdRows
-from pellucid.text.tokenizers import segmentations
-from pellucid.text.tokenizers.segmentations import (
-    DroppedMergesSampler,
-    Pieces,
-    SegmentationSampler,
-    UnigramSampler,
-)
+from pellucid.text.tokenizers.bpe_dropout import DroppedMergesSampler
+from pellucid.text.tokenizers.segmentations import Pieces, SegmentationSampler
 from pellucid.text.tokenizers.sentencepiece_tokenizer import (
     SentencePieceTokenizer,
     train_sentencepiece,
 )
+from pellucid.text.tokenizers.unigram_sampling import UnigramSampler
 
 DRAWS = 20_000
 TEXTS = [text for pair in phrasebook.split(800, 20, 7).train for text in (pair.source, pair.target)]
@@ -176,19 +172,19 @@ def test_it_draws_as_often_as_sentencepiece(alpha: float, tokenizer: SentencePie
         assert abs(ours[cut] - theirs[cut]) <= 6 * spread + 1, cut
 
 
-def test_what_is_kept_is_bounded_and_changes_nothing(
-    tokenizer: SentencePieceTokenizer, monkeypatch: pytest.MonkeyPatch
-):
+def test_what_is_kept_is_bounded_and_changes_nothing(tokenizer: SentencePieceTokenizer):
     rows = IdRows.of(tokenizer.encode_batch(TEXTS[:200]))
     seeds = np.arange(len(rows), dtype=np.uint64)
     expected = tokenizer.resegment(rows, 0.2, seeds)
-    monkeypatch.setattr(segmentations, "_MOST_KEPT", 50)
-    monkeypatch.setattr(segmentations, "_CELLS_AT_ONCE", 100)
-    fresh = SentencePieceTokenizer(tokenizer.kind, tokenizer.model)
+    sampler: SegmentationSampler
+    if tokenizer.kind == "unigram":
+        sampler = UnigramSampler(tokenizer.matching, 0.2, most_kept=50)
+    else:
+        sampler = DroppedMergesSampler(tokenizer.matching, 0.2, most_kept=50, cells_at_once=100)
     for _ in range(2):
         for index in range(0, len(rows), 10):
             some = np.arange(index, index + 10)
             few = IdRows.in_order(*rows.gather(some))
-            drawn = fresh.resegment(few, 0.2, seeds[some])
+            drawn = sampler.draw(few, seeds[some])
             assert drawn.ids.tolist() == expected.gather(some)[0].tolist()
-    assert fresh.sampler(0.2).kept_count < 1000
+    assert sampler.kept_count < 1000

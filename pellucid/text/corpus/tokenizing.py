@@ -1,25 +1,33 @@
-"""Tokenizes the chunks of a corpus, in this process or in several; results keep their order."""
+"""Tokenizes the chunks of a corpus, in this process or in several; results keep their order.
+
+The other processes are ``python -m pellucid.text.corpus.tokenizing``, whose arguments are a folder
+with the tokenizers, and the types and limits of the store as JSON. They read chunks from standard
+input, write ids to standard output, and end when their input does.
+"""
 
 import contextlib
 import itertools
 import json
 import os
 import queue
+import struct
 import subprocess
 import sys
 import tempfile
 from collections import deque
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from pellucid.core.errors import DataError, PellucidError
 from pellucid.text.corpus.chunks import Chunk, TokenizedChunk, read_chunks, tokenize_chunk
 from pellucid.text.corpus.pairs import PairFiles
 from pellucid.text.corpus.store import StoreLayout
-from pellucid.text.corpus.tokenizing_process import FAILED, receive_message, send_message
 from pellucid.text.tokenizers.interface import Tokenizer
+from pellucid.text.tokenizers.sentencepiece_tokenizer import set_thread_count
+from pellucid.text.tokenizers.tokenizer import load_tokenizer
 
 _MOST_WORKERS = 8
 """One process reads and writes for all of them; more than this number were not measured."""
@@ -27,6 +35,11 @@ _WORTH_A_PROCESS = 1 << 24
 """Bytes of text for each process; with less, starting it takes longer than it saves."""
 _AHEAD = 2
 """Chunks for each process that are waiting or being tokenized."""
+
+_COUNT = struct.Struct("<I")
+_SIZE = struct.Struct("<Q")
+_FAILED = b"failed"
+"""The first part of a message with an error instead of ids."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +128,8 @@ class _Workers:
         assert process.stdout is not None
 
         try:
-            send_message(process.stdin, chunk.to_message())
-            answer = receive_message(process.stdout)
+            _send(process.stdin, chunk.to_message())
+            answer = _receive(process.stdout)
         except OSError:
             answer = None
         self._idle.put(process)
@@ -127,7 +140,7 @@ class _Workers:
                 hint="its own message says why; data.workers=1 does without such processes",
             )
 
-        if answer[0] == FAILED:
+        if answer[0] == _FAILED:
             raise DataError(answer[1].decode(), hint=answer[2].decode())
         return TokenizedChunk.from_message(answer, self._task.layout)
 
@@ -138,7 +151,7 @@ def _start(folder: Path, task: Tokenizing) -> "subprocess.Popen[bytes]":
     arguments = json.dumps({"types": types, "max_length": task.max_length})
 
     return subprocess.Popen(  # noqa: S603  (this program, with arguments of our own)
-        [sys.executable, "-m", "pellucid.text.corpus.tokenizing_process", str(folder), arguments],
+        [sys.executable, "-m", __name__, str(folder), arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -153,3 +166,53 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
         with contextlib.suppress(OSError):
             pipe.close()
     process.wait()
+
+
+def _send(file: IO[bytes], parts: Sequence[bytes]) -> None:
+    """Write one message: the number of its parts, then each part with its size."""
+    file.write(_COUNT.pack(len(parts)))
+    for part in parts:
+        file.write(_SIZE.pack(len(part)))
+        file.write(part)
+    file.flush()
+
+
+def _receive(file: IO[bytes]) -> list[bytes] | None:
+    """Read one message; None if the other process has ended."""
+    head = file.read(_COUNT.size)
+    if len(head) < _COUNT.size:
+        return None
+
+    parts = []
+    for _ in range(_COUNT.unpack(head)[0]):
+        size = file.read(_SIZE.size)
+        if len(size) < _SIZE.size:
+            return None
+        part = file.read(_SIZE.unpack(size)[0])
+        if len(part) < _SIZE.unpack(size)[0]:
+            return None
+        parts.append(part)
+
+    return parts
+
+
+def main() -> None:
+    """Answer every chunk with its ids, or with what is wrong with it."""
+    folder, arguments = Path(sys.argv[1]), json.loads(sys.argv[2])
+    tokenizers = load_tokenizer(folder, "source"), load_tokenizer(folder, "target")
+    layout = StoreLayout(*arguments["types"])
+    set_thread_count(1)  # there is a process for every core
+
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    while message := _receive(sys.stdin.buffer):
+        chunk = Chunk.from_message(message)
+        try:
+            done = tokenize_chunk(chunk, tokenizers, layout, arguments["max_length"])
+            answer = done.to_message()
+        except DataError as error:
+            answer = _FAILED, str(error).encode(), error.hint.encode()
+        _send(answers, answer)
+
+
+if __name__ == "__main__":
+    main()

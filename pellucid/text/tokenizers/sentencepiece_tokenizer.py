@@ -25,14 +25,10 @@ from pellucid.core.files import LARGEST_TABLE, read_plain, write_file
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.corpus.rows import IdRows
+from pellucid.text.tokenizers.bpe_dropout import DroppedMergesSampler
 from pellucid.text.tokenizers.interface import SILENT_IDS, Seeds, Tokenizer, check_text
-from pellucid.text.tokenizers.segmentations import (
-    SPACE_MARK,
-    DroppedMergesSampler,
-    Pieces,
-    SegmentationSampler,
-    UnigramSampler,
-)
+from pellucid.text.tokenizers.segmentations import SPACE_MARK, Pieces, SegmentationSampler
+from pellucid.text.tokenizers.unigram_sampling import UnigramSampler
 from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS, check_id
 
 SentencePieceKind = Literal["bpe", "unigram"]
