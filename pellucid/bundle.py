@@ -13,7 +13,7 @@ import math
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, cast
 
 from typing_extensions import TypeVar
 
@@ -213,7 +213,7 @@ def load_bundle(
     differ from what was written, BundleError if the tensors are not those of the config, if the
     model was trained on plain text, or if it is not open after so many ``seconds``.
     """
-    bundle = _translating(_open(path, device, seconds, reads_model=True))
+    bundle = _translating(_open(path, device, seconds, "read"))
     bundle.model.requires_grad_(trainable).train(trainable)
     return bundle
 
@@ -224,14 +224,23 @@ def open_bundle(path: Path | str, device: str = "cpu", seconds: float = LOAD_SEC
     All files are compared with the manifest now; the tensors are compared with the config when the
     model is read.
     """
-    return _translating(_open(path, device, seconds, reads_model=False))
+    return _translating(_open(path, device, seconds, "verified"))
 
 
 def load_any_bundle(
     path: Path | str, device: str = "cpu", seconds: float = LOAD_SECONDS
 ) -> "Bundle[SequenceModel]":
     """Open a bundle of any kind as ``load_bundle`` does. Raises as it does, save for the kind."""
-    return _open(path, device, seconds, reads_model=True)
+    return _open(path, device, seconds, "read")
+
+
+def open_any_bundle(path: Path | str) -> "Bundle[SequenceModel]":
+    """Open a bundle of any kind for its settings and tokenizers.
+
+    Unlike the other files its model is neither read nor compared with the manifest before it is
+    used, as hashing it may take seconds. Otherwise raises as ``load_any_bundle`` does.
+    """
+    return _open(path, "cpu", LOAD_SECONDS, "later")
 
 
 def clear(bundle: "Bundle[SequenceModel] | Bundle | Path | str") -> "ClearModel":
@@ -250,7 +259,7 @@ def clear(bundle: "Bundle[SequenceModel] | Bundle | Path | str") -> "ClearModel"
 
 
 def _open(
-    path: Path | str, device: str, seconds: float, *, reads_model: bool
+    path: Path | str, device: str, seconds: float, model: Literal["read", "verified", "later"]
 ) -> "Bundle[SequenceModel]":
     """Open a bundle. If another process replaces it meanwhile it is read again, so the result is
     never a mixture of two bundles."""
@@ -259,10 +268,14 @@ def _open(
         folder = find_bundle(Path(path))
         before = _state_of(folder)
         try:
-            with verified_reading(folder, deadline) as manifest:
+            later = (MODEL_FILE,) if model == "later" else ()
+            with verified_reading(folder, deadline, later=later) as manifest:
                 bundle = _read(folder, manifest, device)
                 assert isinstance(bundle.held, StoredModel)
-                bundle.held.read() if reads_model else bundle.held.verify()
+                if model == "read":
+                    bundle.held.read()
+                elif model == "verified":
+                    bundle.held.verify()
             return bundle
         except (PellucidError, OSError) as error:
             # the error may come from two halves of two bundles; only an unchanged one is at fault

@@ -332,13 +332,16 @@ def verify_files(
 
 
 @contextlib.contextmanager
-def verified_reading(folder: Path, deadline: Deadline | None = None) -> Iterator[dict[str, Any]]:
+def verified_reading(
+    folder: Path, deadline: Deadline | None = None, *, later: Collection[str] = ()
+) -> Iterator[dict[str, Any]]:
     """Check a folder while it is read: whatever the block reads is what the manifest lists.
 
     Yields the manifest. Inside the block ``read_plain`` hashes the very bytes that it returns, so
     a file that is replaced between a check and its reading is noticed; files that the block has
-    not read are hashed at its end. Raises as ``verify_folder`` does, at the beginning, at the end
-    or where a file is read; BundleError after the deadline.
+    not read are hashed at its end, save those named by ``later``, of which a ``HeldFile`` checks
+    the bytes when they are read. Raises as ``verify_folder`` does, at the beginning, at the end or
+    where a file is read; BundleError after the deadline.
     """
     manifest = read_manifest(folder)
     files = manifest["files"]
@@ -346,7 +349,8 @@ def verified_reading(folder: Path, deadline: Deadline | None = None) -> Iterator
 
     digests = {folder / name: entry["sha256"] for name, entry in files.items()}
     digests[folder / MANIFEST_NAME] = hashlib.sha256(manifest_text(manifest)).hexdigest()
-    expected = _Expected(digests, unread=set(digests), deadline=deadline)
+    unread = {path for path in digests if path.name not in later}
+    expected = _Expected(digests, unread=unread, deadline=deadline)
     token = _expected.set(expected)
     try:
         yield manifest

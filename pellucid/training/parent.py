@@ -42,7 +42,7 @@ def begin_with(
     that the user set: of these, dropout, sampling and the search are taken from ``table``. Raises
     ConfigError naming every other setting of model and tokenizer that contradicts the bundle.
     """
-    own: dict[str, Config] = {"model": bundle.model.config, "tokenizer": tokenizer_config(bundle)}
+    own: dict[str, Config] = {"model": bundle.config, "tokenizer": tokenizer_config(bundle)}
     result, faults = dict(table), []
 
     for section, config in own.items():
@@ -97,7 +97,7 @@ def load_parent(config: RunConfig) -> Bundle[SequenceModel] | None:
             f" {parent_hash(bundle)}"
         )
 
-    ours, theirs = (_fixed(each) for each in (config.model, bundle.model.config))
+    ours, theirs = (_fixed(each) for each in (config.model, bundle.config))
     faults += [
         f"model.{name} is {theirs.get(name)} in the bundle, not {ours.get(name)}"
         for name in sorted(ours.keys() | theirs.keys())
@@ -152,7 +152,7 @@ def tokenizer_config(bundle: Bundle[SequenceModel]) -> TokenizerConfig:
     """The tokenizer section of the run that made the bundle, completed from its tokenizers."""
     source, target = bundle.source_tokenizer, bundle.target_tokenizer
     sizes = (source.vocabulary_size, target.vocabulary_size)
-    shared = source is target or bundle.model.config.share_embeddings  # Marian's cut differently
+    shared = source is target or bundle.config.share_embeddings  # Marian's cut differently
 
     known: dict[str, object] = {"kind": source.kind, "shared": shared}
     if target.kind != source.kind:

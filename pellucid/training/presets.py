@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from pellucid.bundle import load_any_bundle
+from pellucid.bundle import open_any_bundle
 from pellucid.core.config import apply_overrides, did_you_mean, read_toml
 from pellucid.core.config_text import commented_toml
 from pellucid.core.errors import InputMissingError
@@ -45,9 +45,9 @@ def read_config(
     if name not in preset_names():
         chosen |= {f"{section}.{key}" for section in own for key in _keys(own[section])}
     if init:
-        table = begin_with(table, load_any_bundle(init), chosen)
+        table = begin_with(table, open_any_bundle(init), chosen)
     if teacher:
-        table = taught_by(table, load_any_bundle(teacher), chosen)
+        table = taught_by(table, open_any_bundle(teacher), chosen)
     return RunConfig.parse(table, origin=name)
 
 

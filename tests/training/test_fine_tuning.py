@@ -9,7 +9,7 @@ from corpora_of_pairs import write_pairs
 from tiny_runs import SETTINGS
 
 from pellucid.bundle import find_bundle, load_bundle
-from pellucid.core.errors import ConfigError
+from pellucid.core.errors import ConfigError, CorruptError
 from pellucid.core.files import read_manifest
 from pellucid.core.tensors import load_tensors
 from pellucid.model.build import build_model
@@ -164,6 +164,20 @@ def test_another_bundle_than_the_one_named_is_refused(tiny_run: Path, tmp_path: 
         train(RunConfig.parse(table), tmp_path / "tuned")
     assert f"training.parent is {'0' * 64}, but the bundle in" in str(caught.value)
     assert "model.d_ff is 16 in the bundle, not 32" in str(caught.value)
+    assert not (tmp_path / "tuned" / "config.toml").exists()
+
+
+def test_the_parent_s_model_is_hashed_once_when_training_begins(tiny_run: Path, tmp_path: Path):
+    parent = tmp_path / "parent"
+    shutil.copytree(find_bundle(tiny_run), parent)
+    model = parent / "model.safetensors"
+    content = bytearray(model.read_bytes())
+    content[-1] ^= 1
+    model.write_bytes(content)
+
+    config = read_config("demo", steps(1), parent)
+    with pytest.raises(CorruptError, match=r"model\.safetensors should have SHA-256"):
+        train(config, tmp_path / "tuned")
     assert not (tmp_path / "tuned" / "config.toml").exists()
 
 
