@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pellucid.cli.search_options import open_translator, search_options
+from pellucid.cli.options import Choices, json_option, open_translator, search_options
 
 if TYPE_CHECKING:
     from pellucid.inspection.ablation import AblationStudy
@@ -26,11 +26,12 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Draw what BLEU loses as heat maps, as .svg, .png or .pdf.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def ablate(
     bundle: str,
     source: Path,
     reference: Path,
+    search: Choices,
     lines: int | None,
     picture: Path | None,
     as_json: bool,
@@ -58,7 +59,8 @@ def ablate(
     check_lines({"sources": sources, "references": references})
 
     study = ablate_parts(
-        open_translator(bundle, engine="torch"),  # other engines have no parts to switch off
+        # Other engines have no parts to switch off.
+        open_translator(bundle, search, engine={"engine": "torch"}),
         sources[:lines],
         references[:lines],
         done=_show_progress,

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pellucid.cli.options import json_option
+
 if TYPE_CHECKING:
     from pellucid.text.check.check import Diagnosis, Finding
 
@@ -30,7 +32,7 @@ _WIDEST_EXAMPLE = 70
     metavar="OUT",
     help="Write cleaned copies and a log of every dropped line into this new folder.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def check(
     source: Path, target: Path, test: tuple[Path, Path] | None, fix: Path | None, as_json: bool
 ) -> int:

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pellucid.cli.evaluate import language_option, metric_option, suffix_language, tokenize_option
-from pellucid.cli.search_options import engine_options, open_translator, search_options
+from pellucid.cli.options import (
+    Choices,
+    engine_options,
+    json_option,
+    open_translator,
+    search_options,
+)
 from pellucid.evaluation.metrics import COMPARED_BY, METRICS
 
 if TYPE_CHECKING:
@@ -41,12 +47,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="How many of the sentences that changed most are shown.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def compare(
     a: str,
     b: str,
     source: Path,
     reference: Path,
+    search: Choices,
+    engine: Choices,
     language: str | None,
     tokenize: Any,
     metrics: tuple[Any, ...],
@@ -75,7 +83,9 @@ def compare(
     tokenize = check_tokenizer(tokenize or tokenizer_for(language))  # before anything is translated
 
     # A generator: the second model is opened only after the first has translated.
-    translators = (open_translator(bundle, figures=False) for bundle in (a, b))
+    translators = (
+        open_translator(bundle, search, engine=engine, figures=False) for bundle in (a, b)
+    )
     baseline, system = (
         [
             each.text

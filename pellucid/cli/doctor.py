@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pellucid.cli.options import json_option
+
 if TYPE_CHECKING:
     from pellucid.inspection.doctor import Installation
     from pellucid.inspection.laws import LawResult
@@ -14,9 +16,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("bundle", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def doctor(bundle: str | None, as_json: bool) -> int:
-    """Say what is installed and hold the laws of the architecture against tiny models, and BUNDLE.
+    """Print what is installed; check the laws of the architecture on tiny models and on BUNDLE.
 
     Ends with exit code 1 if a law is broken.
 

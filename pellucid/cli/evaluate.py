@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from pellucid.cli.search_options import engine_options, open_translator, search_options
+from pellucid.cli.options import (
+    Choices,
+    engine_options,
+    json_option,
+    open_translator,
+    search_options,
+)
 from pellucid.core.files import open_replacement
 from pellucid.evaluation.metrics import METRICS, shown_metrics
 from pellucid.evaluation.tokenizers import TOKENIZERS
@@ -75,11 +81,13 @@ language_option = click.option(
     help="Write the scores of each line by itself to this file, as TSV: the line's number, its"
     " scores, source, translation and references.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def evaluate(
     bundle: str,
     source: str,
     reference: tuple[str, ...],
+    search: Choices,
+    engine: Choices,
     language: str | None,
     tokenize: Any,
     metrics: tuple[str, ...],
@@ -111,7 +119,7 @@ def evaluate(
         pronunciations = True
 
     sources, references = read_test_set(Path(source), [Path(name) for name in reference])
-    translator = open_translator(bundle)
+    translator = open_translator(bundle, search, engine=engine)
     language = language or suffix_language(reference[0] if reference else source)
     # The file is opened first: one that cannot be written must not cost a translation.
     with contextlib.ExitStack() as stack:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pellucid.cli.options import json_option
+
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
@@ -106,15 +108,15 @@ def _show_tokens(console: "Console", inspection: Inspection) -> None:
 
     capture = inspection.capture
     table = Table(box=None, pad_edge=False)
-    for header in ("says", "p", "looked at", "might have said"):
+    for header in ("token", "p", "attends to", "alternatives"):
         table.add_column(header, justify="right" if header == "p" else "left")
 
     sources = {target: capture.source_tokens[source] for source, target in inspection.alignment}
     for row, (token, confidence) in enumerate(
         zip(capture.target_tokens, capture.confidences, strict=True)
     ):
-        said = capture.sentence.target_ids[row]
-        others = [word for word in capture.predictions[row] if word.id != said][:2]
+        id_ = capture.sentence.target_ids[row]
+        others = [word for word in capture.predictions[row] if word.id != id_][:2]
         table.add_row(
             _colored(token, confidence),
             f"{confidence:.3f}",
@@ -136,15 +138,15 @@ def _show_lens(console: "Console", lens: "Lens") -> None:
         table.add_row(
             *(_colored(word.token, word.probability, f" {word.probability:.2f}") for word in best)
         )
-    console.print("\nwhat each layer of the decoder would say")
+    console.print("\nwhat each layer of the decoder would predict")
     console.print(table)
 
 
 def _show_saliency(console: "Console", saliency: "Saliency") -> None:
     sentence = saliency.sentence
-    console.print("\nwhat each token hangs on (integrated gradients, nats)")
+    console.print("\nwhat each token depends on (integrated gradients, nats)")
     for token, row in zip(sentence.target_tokens, saliency.scores.tolist(), strict=True):
-        strongest = sorted(range(len(row)), key=lambda place: -abs(row[place]))[:_SHOWN_SOURCES]
+        strongest = sorted(range(len(row)), key=lambda position: -abs(row[position]))[:_SHOWN_SOURCES]
         shares = ", ".join(f"{sentence.source_tokens[n]} {row[n]:+.2f}" for n in strongest)
         _say(console, f"  {token}: {shares}")
 
@@ -179,25 +181,17 @@ def _clean(text: str) -> str:
 
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
-_KEY = "pellucid.inspect"
-
-
-def _remember(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
-    ctx.meta.setdefault(_KEY, {})[parameter.name] = value
 
 
 def _file_option(name: str, text: str) -> Callable[[_Command], _Command]:
     """An option that names a file to write."""
-    kind = click.Path(path_type=Path)
-    return click.option(
-        name, type=kind, metavar="FILE", expose_value=False, callback=_remember, help=text
-    )
+    return click.option(name, type=click.Path(path_type=Path), metavar="FILE", help=text)
 
 
 @click.command()
 @click.argument("bundle")
 @click.argument("sentence")
-@click.option("--target", help="What the model is to say.  [default: its own translation]")
+@click.option("--target", help="The translation to inspect.  [default: the model's own]")
 @click.option(
     "--only",
     multiple=True,
@@ -207,20 +201,23 @@ def _file_option(name: str, text: str) -> Callable[[_Command], _Command]:
 @_file_option("--save", "Write the intermediates as safetensors.")
 @_file_option("--attention", "Draw heat maps of the attention, as .svg, .png or .pdf.")
 @_file_option("--report", "Write one HTML file that walks the sentence through the model.")
-@click.option("--saliency", is_flag=True, help="Which source words each target word hangs on.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option("--saliency", is_flag=True, help="Which source words each target word depends on.")
+@json_option
 def inspect(
     bundle: str,
     sentence: str,
     target: str | None,
     only: tuple[str, ...],
+    save: Path | None,
+    attention: Path | None,
+    report: Path | None,
     saliency: bool,
     as_json: bool,
 ) -> None:
     """Look inside BUNDLE, a bundle or run folder, while it translates SENTENCE.
 
-    Shows how sure the model is of each token, where it looked, and what each layer of the decoder
-    would have said.
+    Shows the probability of each token, the source token that it attends to, and what each layer of
+    the decoder would predict.
 
     \b
     Examples:
@@ -228,9 +225,6 @@ def inspect(
       pellucid inspect runs/demo "je suis étudiant" --report report.html
       pellucid inspect runs/demo "je suis étudiant" --only "decoder.layers.0.*" --json
     """
-    files: dict[str, Path | None] = click.get_current_context().meta[_KEY]
-    save, attention, report = files["save"], files["attention"], files["report"]
-
     # A wrong suffix fails before PyTorch is imported and the model is run.
     from pellucid.inspection.figures.canvas import check_picture
 

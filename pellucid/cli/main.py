@@ -1,6 +1,6 @@
 """The command ``pellucid``: the table of commands, the group that loads them, and ``main``.
 
-Each command lives in a file of its own, which is imported only when that command runs. ``main``
+The file of a command is imported only when that command runs. ``main``
 turns every error into one line on stderr and a documented exit code.
 """
 
@@ -95,7 +95,7 @@ def load_command(name: CommandName) -> click.Command:
             # `--help` and a mistyped command must not wait for it.
             from pellucid.cli.ablate import ablate as command
         case "backtranslate":
-            from pellucid.cli.backtranslate import backtranslate as command
+            from pellucid.cli.synthesis import backtranslate as command
         case "check":
             from pellucid.cli.check import check as command
         case "compare":
@@ -103,29 +103,29 @@ def load_command(name: CommandName) -> click.Command:
         case "config":
             from pellucid.cli.presets import config as command
         case "continue":
-            from pellucid.cli.continue_ import continue_ as command
+            from pellucid.cli.plain_text import continue_ as command
         case "demo":
             from pellucid.cli.demo import demo as command
         case "distill":
-            from pellucid.cli.distill import distill as command
+            from pellucid.cli.synthesis import distill as command
         case "doctor":
             from pellucid.cli.doctor import doctor as command
         case "evaluate":
             from pellucid.cli.evaluate import evaluate as command
         case "examples":
-            from pellucid.cli.examples import examples as command
+            from pellucid.cli.equations import examples as command
         case "export":
-            from pellucid.cli.export import export as command
+            from pellucid.cli.exchange import export as command
         case "figures":
-            from pellucid.cli.figures import figures as command
+            from pellucid.cli.equations import figures as command
         case "fill":
-            from pellucid.cli.fill import fill as command
+            from pellucid.cli.plain_text import fill as command
         case "import":
-            from pellucid.cli.import_ import import_ as command
+            from pellucid.cli.exchange import import_ as command
         case "inspect":
             from pellucid.cli.inspect_ import inspect as command
         case "plot":
-            from pellucid.cli.plot import plot as command
+            from pellucid.cli.runs import plot as command
         case "presets":
             from pellucid.cli.presets import presets as command
         case "runs":
@@ -191,6 +191,7 @@ class _Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command of the line; for an unknown one the error names one that resembles it."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -212,7 +213,7 @@ class _Commands(click.Group):
 @click.version_option(__version__, prog_name="pellucid")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 @click.option("-q", "--quiet", is_flag=True, help="Show warnings and errors only.")
-@click.option("-v", "--verbose", is_flag=True, help="Say which engine translates, and why.")
+@click.option("-v", "--verbose", is_flag=True, help="Print which engine translates, and why.")
 @click.pass_context
 def cli(ctx: click.Context, debug: bool, quiet: bool, verbose: bool) -> None:
     """Train, open up and ship encoder-decoder Transformers.

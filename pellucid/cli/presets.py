@@ -4,6 +4,8 @@ import textwrap
 
 import click
 
+from pellucid.cli.options import settings_option
+
 _WIDTH = 96
 
 
@@ -32,13 +34,7 @@ def presets() -> None:
 
 @click.command()
 @click.argument("preset")
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="SECTION.KEY=VALUE",
-    help="Change one setting first; may be given many times.",
-)
+@settings_option("Change one setting first; may be given many times.")
 def config(preset: str, overrides: tuple[str, ...]) -> None:
     """Print the config PRESET, or a .toml file, whole: every setting with what it means.
 

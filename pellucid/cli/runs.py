@@ -1,4 +1,4 @@
-"""``pellucid runs``: lists training runs with their progress and best scores."""
+"""``pellucid runs`` and ``pellucid plot``: training runs in a list, and their curves."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pellucid.cli.options import json_option
+
 if TYPE_CHECKING:
+    from pellucid.inspection.figures.run_curves import Horizontal
     from pellucid.training.runs import RunSummary
 
 _NAME_WIDTH = 15
@@ -16,7 +19,7 @@ _HEADINGS = ("MODEL", "SIZE", "STEP", "MINUTES", "BEST", "BUNDLE", "STATE")
 
 @click.command()
 @click.argument("folder", type=click.Path(path_type=Path), default=Path("runs"), metavar="[DIR]")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def runs(folder: Path, as_json: bool) -> None:
     """List the runs below DIR (./runs unless given), the best first.
 
@@ -95,3 +98,34 @@ def _short(count: int) -> str:
 def _step_of(bundle: str) -> str:
     digits = bundle.removeprefix("step-")
     return f"{int(digits):,}" if digits.isdecimal() else bundle
+
+
+@click.command()
+@click.argument("runs", nargs=-1, required=True, metavar="RUN...", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("curves.png"),
+    help="The picture: .png, .svg or .pdf.  [default: curves.png]",
+)
+@click.option(
+    "--x",
+    "horizontal",
+    type=click.Choice(["steps", "minutes", "tokens"]),
+    default="steps",
+    show_default=True,
+    help="What the curves are drawn over.",
+)
+def plot(runs: tuple[Path, ...], out: Path, horizontal: "Horizontal") -> None:
+    """Draw loss, BLEU, chrF, rate and gradient of each RUN (a run folder) in one picture.
+
+    \b
+    Examples:
+      pellucid plot runs/en-de
+      pellucid plot runs/en-de runs/en-de-2 --x minutes --out curves.svg
+    """
+    from pellucid.inspection.figures.run_curves import draw_runs
+
+    draw_runs(runs, out, horizontal)
+    click.echo(str(out))

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pellucid.cli.search_options import ensemble_option, length_penalty_option, open_translator
+from pellucid.cli.options import (
+    Choices,
+    ensemble_option,
+    json_lines_option,
+    length_penalty_option,
+    open_translator,
+)
 from pellucid.cli.translate import figures
 
 if TYPE_CHECKING:
@@ -22,9 +28,16 @@ _LINES_AT_A_TIME = 1024
 @click.argument("target")
 @length_penalty_option
 @ensemble_option
-@click.option("--json", "as_json", is_flag=True, help="Write one JSON object a line.")
-def score(bundle: str, source: str, target: str, as_json: bool) -> None:
-    """Say how likely BUNDLE holds each line of TARGET to be as a translation of SOURCE's.
+@json_lines_option
+def score(
+    bundle: str,
+    source: str,
+    target: str,
+    search: Choices,
+    others: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Print how likely BUNDLE holds each line of TARGET to be as a translation of SOURCE's.
 
     Each pair gives a line: summed log-probability in nats, score, perplexity, with tabs
     between. The perplexity of the whole text stands in the last line of stderr.
@@ -38,7 +51,8 @@ def score(bundle: str, source: str, target: str, as_json: bool) -> None:
 
     sources, targets = read_lines(Path(source)), read_lines(Path(target))
     check_lines({"source lines": sources, "target lines": targets})
-    translator = open_translator(bundle, engine="torch")  # no search, no engine
+    # Only torch gives probabilities of given words.
+    translator = open_translator(bundle, search, engine={"engine": "torch"}, others=others)
     log_probs: list[float] = []
     token_count = 0
 

@@ -1,66 +1,173 @@
-"""Shared by ``distill`` and ``backtranslate``: options of noise, progress, and stopping."""
+"""``pellucid distill`` and ``pellucid backtranslate``: training text that a model makes.
 
+``distill`` writes what a teacher translates (Kim and Rush, 2016), ``backtranslate`` source
+sentences for a target text, by a reverse model (Sennrich et al., 2016). Both go on after the lines
+that an earlier call has written.
+"""
+
+import logging
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
+from pellucid.cli.options import (
+    Choices,
+    engine_options,
+    open_translator,
+    sampling_options,
+    search_options,
+    single_search_options,
+    written_file_option,
+)
+
 if TYPE_CHECKING:
     from pellucid.decoding.translator import Translator
+    from pellucid.text.tokenizers.interface import Tokenizer
     from pellucid.training.synthesis import Finish, Progress
 
 _SECONDS_BETWEEN_LINES = 5.0
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-_NOISE_KEY = "pellucid.noise"
-"""The key of the noise options in ``click.Context.meta``."""
 
 
-def _remember_noise(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
-    if value is not None and value is not False:  # but 0 is a value
-        ctx.meta.setdefault(_NOISE_KEY, {})[parameter.name] = value
+@click.command()
+@click.argument("teacher")
+@click.argument("source")
+@written_file_option
+@click.option(
+    "--reference",
+    type=click.Path(path_type=Path),
+    help="Its lines: of the n best translations take the one nearest to its own.",
+)
+@click.option(
+    "--measure",
+    type=click.Choice(("chrf", "bleu")),
+    default="chrf",
+    help="How near a translation is to the reference.  [default: chrf]",
+)
+@search_options
+@engine_options
+@click.pass_obj
+def distill(
+    obj: dict[str, bool],
+    teacher: str,
+    source: str,
+    out: Path,
+    search: Choices,
+    engine: Choices,
+    reference: Path | None,
+    measure: str,
+) -> int:
+    """Write TEACHER's translation of every line of the file SOURCE, for a student to learn from.
 
+    TEACHER is a bundle or a run folder. Blank lines stay blank. If it is stopped or killed, the
+    same command goes on where it was.
 
-def noise_options(command: _Command) -> _Command:
-    """Give a command ``--noise`` and the options that go with it."""
-    for option in (
-        click.option(
-            "--blank",
-            expose_value=False,
-            callback=_remember_noise,
-            help="With --noise: what a blanked word becomes.  [default: _]",
-        ),
-        click.option(
-            "--noise-seed",
-            type=click.IntRange(0),
-            expose_value=False,
-            callback=_remember_noise,
-            help="With --noise: another seed draws other noise.  [default: 0]",
-        ),
-        click.option(
-            "--noise",
-            is_flag=True,
-            expose_value=False,
-            callback=_remember_noise,
-            help="Leave out, blank and move words of what it said.",
-        ),
-    ):
-        command = option(command)
-    return command
-
-
-def asked_noise() -> tuple[int | None, str]:
-    """The seed of the noise (None without noise), and the replacement of a blanked word.
-
-    Raises click.UsageError for options of noise without ``--noise``.
+    \b
+    Examples:
+      pellucid distill runs/en-de train.en --out distilled.de
+      pellucid distill runs/en-de train.en --out near.de --reference train.de --beam-size 8
     """
-    ctx = click.get_current_context()
-    asked: dict[str, Any] = dict(ctx.meta.get(_NOISE_KEY, {}))
-    wanted = asked.pop("noise", False)
-    if asked and not wanted:
-        raise click.UsageError("--noise-seed and --blank must go with --noise.", ctx)
-    return (asked.get("noise_seed", 0) if wanted else None), asked.get("blank", "_")
+    from pellucid.training.synthesis import Finish
+
+    translator = open_translator(teacher, search, engine=engine, figures=False)
+    settings = translator.settings
+
+    if reference is None:
+        settings = settings.having(n_best=1)
+    elif settings.n_best == 1:
+        # Only a list of hypotheses has one that is nearest to the reference.
+        settings = settings.having(n_best=settings.beam_size)
+
+    translator = translator.with_settings(settings)
+    finish = Finish(reference=reference, measure=measure)
+    return _write(translator, source, out, finish, quiet=obj["quiet"])
+
+
+@click.command()
+@click.argument("reverse_bundle")
+@click.argument("target_text")
+@written_file_option
+@single_search_options
+@sampling_options
+@click.option("--noise", is_flag=True, help="Leave out, blank and move words of the translations.")
+@click.option(
+    "--noise-seed",
+    type=click.IntRange(0),
+    help="With --noise: another seed draws other noise.  [default: 0]",
+)
+@click.option("--blank", help="With --noise: what a blanked word becomes.  [default: _]")
+@click.option("--tag", default="", help="Written before every made sentence, such as <bt>.")
+@click.option(
+    "--forward", help="The bundle that will learn from it: TAG must be made of its tokens."
+)
+@engine_options
+@click.pass_obj
+def backtranslate(
+    obj: dict[str, bool],
+    reverse_bundle: str,
+    target_text: str,
+    out: Path,
+    search: Choices,
+    engine: Choices,
+    sampling: Choices,
+    noise: bool,
+    noise_seed: int | None,
+    blank: str | None,
+    tag: str,
+    forward: str | None,
+) -> int:
+    """Write a source line for every line of the file TARGET_TEXT.
+
+    REVERSE_BUNDLE translates from the target language into the source language. By default it
+    searches with a beam; --sample draws, --noise spoils the translations. Blank lines stay blank.
+    If it is stopped or killed, the same command goes on where it was.
+
+    \b
+    Examples:
+      pellucid backtranslate runs/de-en news.de --out news.en --sample
+      pellucid backtranslate runs/de-en news.de --out news.en --noise --tag "<bt>"
+    """
+    from pellucid.training.synthesis import Finish
+
+    if not noise and (noise_seed is not None or blank is not None):
+        raise click.UsageError("--noise-seed and --blank must go with --noise.")
+
+    translator = open_translator(
+        reverse_bundle, search, sampling=sampling, engine=engine, figures=False
+    )
+    if tag:
+        _check_tag(tag, forward, translator.bundle.target_tokenizer)
+
+    settings = translator.settings.having(n_best=1)  # one source line for each target line
+    translator = translator.with_settings(settings)
+    finish = Finish(
+        noise_seed=(noise_seed or 0) if noise else None,
+        blank="_" if blank is None else blank,
+        tag=tag,
+    )
+    return _write(translator, target_text, out, finish, quiet=obj["quiet"])
+
+
+def _check_tag(tag: str, forward: str | None, own: "Tokenizer") -> None:
+    """Raise ConfigError for a tag that the forward model cannot read.
+
+    Without a forward model the tag is checked with the tokenizer of this one, and only a warning is
+    logged: the forward model may not exist yet.
+    """
+    from pellucid.bundle import load_bundle
+    from pellucid.core.errors import ConfigError
+    from pellucid.training.synthesis import check_tag
+
+    if forward is not None:
+        check_tag(tag, load_bundle(forward).source_tokenizer)
+        return
+    try:
+        check_tag(tag, own)
+    except ConfigError as error:
+        logging.getLogger("pellucid").warning(
+            "%s; the forward model's tokenizer must be trained on text that holds it", error
+        )
 
 
 class _Reporter:
@@ -78,24 +185,24 @@ class _Reporter:
         if is_first:  # lines of an earlier run do not count in the rate
             self._began = self._told = now
             if progress.lines:
-                self._tell(f"going on after {counted(progress)}")
+                self._tell(f"going on after {_counted(progress)}")
         elif now - self._told >= _SECONDS_BETWEEN_LINES:
             self._told = now
             rate = (progress.lines - progress.lines_before) / (now - self._began)
-            self._tell(f"{counted(progress)}, {rate:,.0f} lines/s")
+            self._tell(f"{_counted(progress)}, {rate:,.0f} lines/s")
 
     def _tell(self, text: str) -> None:
         if not self._quiet:
             click.echo(text, err=True)
 
 
-def counted(progress: "Progress") -> str:
+def _counted(progress: "Progress") -> str:
     """``12,288 of 29,000 lines``."""
     of = "" if progress.total is None else f" of {progress.total:,}"
     return f"{progress.lines:,}{of} lines"
 
 
-def write(
+def _write(
     translator: "Translator", source: str, out: Path, finish: "Finish", *, quiet: bool
 ) -> int:
     """Write ``out`` to its end or until a signal, and return the exit code.
@@ -114,10 +221,10 @@ def write(
     assert reporter.last is not None
     if reason is not None:
         click.echo(
-            f"{counted(reporter.last)} are done; the same command goes on after them", err=True
+            f"{_counted(reporter.last)} are done; the same command goes on after them", err=True
         )
         return EXIT_CODES[reason]
     if not quiet:
-        click.echo(f"{counted(reporter.last)} are done", err=True)
+        click.echo(f"{_counted(reporter.last)} are done", err=True)
     click.echo(str(out))
     return 0

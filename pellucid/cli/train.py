@@ -4,7 +4,6 @@ Two text files are trained with settings chosen for them (a recipe); a .toml fil
 preset is trained as it stands. What is shown while it runs is in ``display.py``.
 """
 
-import contextlib
 import json
 import logging
 import os
@@ -14,10 +13,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pellucid.cli.options import parent_option, settings_option
 from pellucid.core.files import CONFIG_FILE
 
 if TYPE_CHECKING:
-    from pellucid.cli.display import Display
     from pellucid.training.config import RunConfig
     from pellucid.training.recipe import Recipe
 
@@ -50,25 +49,14 @@ def keep_few_kernels() -> None:
     metavar="SOURCE TARGET",
     help="Text to validate on; without it some pairs are held out.",
 )
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="SECTION.KEY=VALUE",
-    help="Change one setting; may be given many times.",
-)
+@settings_option("Change one setting; may be given many times.")
 @click.option(
     "-o",
     "--out",
     type=click.Path(path_type=Path),
     help="Run folder.  [default: runs/ and the languages, or the name of CONFIG]",
 )
-@click.option(
-    "--init",
-    type=click.Path(path_type=Path),
-    metavar="BUNDLE",
-    help="Fine-tune this bundle, or the best one of this run.",
-)
+@parent_option("Fine-tune this bundle, or the best one of this run.")
 @click.option(
     "--tensorboard", is_flag=True, help="Write event files for TensorBoard into the run folder."
 )
@@ -80,7 +68,9 @@ def keep_few_kernels() -> None:
     metavar="FILE",
     help="Write the config chosen for SOURCE and TARGET to a .toml file, and train nothing.",
 )
+@click.pass_obj
 def train(
+    obj: dict[str, bool],
     texts: tuple[str, ...],
     minutes: float | None,
     valid: tuple[str, str] | None,
@@ -115,101 +105,59 @@ def train(
           --set data.target=my.de --out runs/mine
     """
     keep_few_kernels()  # before PyTorch is imported: its caches take their size once
-    from pellucid.cli.display import Display
+    from pellucid.cli.display import EXIT_CODES, Display, StopRequests, next_commands
 
     if dry_run and resume:
         raise click.UsageError("--dry-run starts from the beginning; leave --resume out")
 
-    quiet = click.get_current_context().obj["quiet"]
+    quiet = obj["quiet"]
     # Under torchrun only the first process draws. RANK is read by hand, because the module that
     # reads it properly imports PyTorch.
-    display = Display(quiet=quiet or os.environ.get("RANK", "0") != "0")
+    with Display(quiet=quiet or os.environ.get("RANK", "0") != "0") as display:
+        display.begin("loading PyTorch")  # before the import, which takes seconds
+        from pellucid.core.world import world_of_environment
+        from pellucid.training.automatic import config_of, keeping
+        from pellucid.training.train import train as train_model
 
-    with contextlib.ExitStack() as shown:
-        shown.enter_context(display)  # before PyTorch is imported, which takes seconds
-        display.begin("loading PyTorch")
-        return _train(
-            texts,
-            minutes,
-            valid,
-            overrides,
-            out,
-            init,
-            tensorboard=tensorboard,
-            resume=resume,
-            dry_run=dry_run,
-            save_config=save_config,
-            quiet=quiet,
-            display=display,
-            shown=shown,
-        )
+        world = world_of_environment()
+        if dry_run and not world.is_alone:
+            raise click.UsageError("--dry-run is for one process, not for torchrun.")
+        if tensorboard:
+            overrides = (*overrides, "training.tensorboard=true")
 
+        folder = out or default_folder(texts)
 
-def _train(
-    texts: tuple[str, ...],
-    minutes: float | None,
-    valid: tuple[str, str] | None,
-    overrides: tuple[str, ...],
-    out: Path | None,
-    init: Path | None,
-    *,
-    tensorboard: bool,
-    resume: bool,
-    dry_run: bool,
-    save_config: Path | None,
-    quiet: bool,
-    display: "Display",
-    shown: contextlib.ExitStack,
-) -> int:
-    """Train and return the exit code; closing ``shown`` removes the progress display."""
-    from pellucid.cli.display import EXIT_CODES, StopRequests, next_commands
-    from pellucid.core.world import world_of_environment
-    from pellucid.training.automatic import config_of, keeping
-    from pellucid.training.train import train as train_model
+        recipe: Recipe | None = None
+        if _are_text_files(texts) and not (resume and (folder / CONFIG_FILE).is_file()):
+            _refuse_what_has_no_recipe(init, is_alone=world.is_alone)
+            # A resumed run and a config that is only saved do not claim the folder, so it need
+            # not be free.
+            claimed = None if resume or save_config else folder
+            recipe = _choose(texts, minutes, valid, overrides, claimed, quiet=quiet)
+            config = config_of(recipe)
+        else:
+            name = texts[0]
+            if _are_text_files(texts):  # a stopped run goes on with what was chosen for it
+                # Choosing again could give other settings, because the machine is timed again.
+                name = str(folder / CONFIG_FILE)
+                overrides = (*_data_overrides(texts), *overrides)
+            config = _read(name, minutes, valid, overrides, init)
 
-    world = world_of_environment()
-    if dry_run and not world.is_alone:
-        raise click.UsageError("--dry-run is for one process, not for torchrun.")
-    if tensorboard:
-        overrides = (*overrides, "training.tensorboard=true")
+        if save_config is None and not dry_run:
+            if not world.is_first:  # the first process logs the warnings
+                logging.getLogger("pellucid").setLevel(logging.ERROR)
 
-    folder = out or default_folder(texts)
+            # torchrun passes on a signal that its processes may already have received from the
+            # terminal, so there a second one does not mean "at once".
+            stop = display.counting(config, StopRequests(heeds_second=world.is_alone))
+            listener = display.hear if recipe is None else keeping(recipe, folder, display.hear)
+            result = train_model(config, folder, resume=resume, listener=listener, should_stop=stop)
 
-    recipe: Recipe | None = None
-    if _are_text_files(texts) and not (resume and (folder / CONFIG_FILE).is_file()):
-        _refuse_what_has_no_recipe(init, is_alone=world.is_alone)
-        # A resumed run and a config that is only saved do not claim the
-        # folder, so it need not be free.
-        recipe = _choose(
-            texts, minutes, valid, overrides, None if resume or save_config else folder, quiet=quiet
-        )
-        run_config = config_of(recipe)
-    else:
-        name = texts[0]
-        if _are_text_files(texts):  # a stopped run goes on with what was chosen for it
-            # Choosing again could give other settings, because the machine is timed again.
-            name = str(folder / CONFIG_FILE)
-            overrides = (*_data_overrides(texts), *overrides)
-        run_config = _read(name, minutes, valid, overrides, init)
-
-    # Both print their own lines, which the progress display would overwrite.
-    if save_config is not None or dry_run:
-        shown.close()
+    # What follows prints its own lines, which the progress display would overwrite.
     if save_config is not None:
         return _save(recipe, save_config)
     if dry_run:
-        return show_dry_run(run_config, folder, quiet=quiet)
-
-    if not world.is_first:
-        logging.getLogger("pellucid").setLevel(logging.ERROR)  # the first process logs the warnings
-
-    # torchrun passes on a signal that its processes may already have received from the terminal, so
-    # there a second one does not mean "at once".
-    stop = display.counting(run_config, StopRequests(heeds_second=world.is_alone))
-    listener = display.hear if recipe is None else keeping(recipe, folder, display.hear)
-    result = train_model(run_config, folder, resume=resume, listener=listener, should_stop=stop)
-
-    shown.close()
+        return show_dry_run(config, folder, quiet=quiet)
 
     if result.reason in EXIT_CODES:
         if world.is_first:
@@ -220,11 +168,12 @@ def _train(
             prefix = "" if world.is_alone else "torchrun ... -m "
             click.echo(f"saved; go on with: {prefix}{shlex.join(again)}", err=True)
         return EXIT_CODES[result.reason]
+
     if world.is_first:
         click.echo(str(folder))
         if not quiet:
             click.echo("\nTry it:", err=True)
-            for command in next_commands(run_config, folder, display.sample):
+            for command in next_commands(config, folder, display.sample):
                 click.echo(f"  {command}", err=True)
     return 0
 

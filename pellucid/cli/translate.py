@@ -6,7 +6,6 @@ command itself.
 """
 
 import contextlib
-import dataclasses
 import json
 import logging
 import os
@@ -15,13 +14,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any
 
 import click
 
-from pellucid.cli.search_options import (
+from pellucid.cli.options import (
+    Choices,
     constraint_options,
     engine_options,
+    json_lines_option,
     open_translator,
     search_options,
 )
@@ -148,56 +149,8 @@ def write_together(
                 pass
 
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-_KEY = "pellucid.explain"
-
-
-@dataclasses.dataclass(frozen=True)
-class Asked:
-    """The values of ``--explain-search`` and ``--reference``."""
-
-    reference: str | None
-    """The file of references, line by line."""
-
-
-def _remember(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
-    if value:
-        ctx.meta.setdefault(_KEY, {})[parameter.name] = value
-
-
-def explain_options(command: _Command) -> _Command:
-    """Give a command ``--explain-search`` and ``--reference``."""
-    command = click.option(
-        "--reference",
-        expose_value=False,
-        callback=_remember,
-        help="With --explain-search: file of right translations, to say who missed them.",
-    )(command)
-    return click.option(
-        "--explain-search",
-        is_flag=True,
-        expose_value=False,
-        callback=_remember,
-        help="With --json: write what the search looked at instead, and why it dropped it.",
-    )(command)
-
-
-def asked_to_explain(*, as_json: bool) -> Asked | None:
-    """The explain options of the running command, None if not given. Raises click.UsageError."""
-    ctx = click.get_current_context()
-    given: dict[str, Any] = ctx.meta.get(_KEY, {})
-    if not given:
-        return None
-
-    if "explain_search" not in given:
-        raise click.UsageError("--reference must go with --explain-search.", ctx)
-    if not as_json:
-        raise click.UsageError("--explain-search must go with --json.", ctx)
-    return Asked(given.get("reference"))
-
-
 def explained_lines(
-    translator: "Translator", requests: "Iterable[str | Request]", asked: Asked
+    translator: "Translator", requests: "Iterable[str | Request]", reference_file: str | None
 ) -> Iterator[str]:
     """The search tree of each line as JSON; null for an empty line.
 
@@ -206,7 +159,7 @@ def explained_lines(
     from pellucid.decoding.explain import explain_search
     from pellucid.text.corpus.lines import iterate_lines
 
-    references = None if asked.reference is None else iterate_lines(Path(asked.reference))
+    references = None if reference_file is None else iterate_lines(Path(reference_file))
 
     number = 0
     for number, request in enumerate(requests, start=1):
@@ -256,16 +209,30 @@ _log = logging.getLogger("pellucid")
     multiple=True,
     help="A word after whose full stop a sentence goes on; may be given many times.",
 )
-@explain_options
-@click.option("--json", "as_json", is_flag=True, help="Write one JSON object a line.")
+@click.option(
+    "--explain-search",
+    is_flag=True,
+    help="With --json: write the hypotheses of the search instead, and why it dropped them.",
+)
+@click.option(
+    "--reference",
+    help="With --explain-search: file of right translations, to find out what missed them.",
+)
+@json_lines_option
 def translate(
     bundle: str,
     file: str,
     output: str,
+    search: Choices,
+    engine: Choices,
+    sampling: Choices,
+    others: tuple[str, ...],
     tab_separated: bool,
     buffer_size: int | None,
     split: bool | None,
     abbreviations: tuple[str, ...],
+    explain_search: bool,
+    reference: str | None,
     as_json: bool,
 ) -> None:
     """Translate FILE, or stdin, with BUNDLE: a bundle folder or a run folder.
@@ -284,6 +251,11 @@ def translate(
     from pellucid.text.corpus.lines import iterate_lines
     from pellucid.text.splitting import add_abbreviations
 
+    if reference is not None and not explain_search:
+        raise click.UsageError("--reference must go with --explain-search.")
+    if explain_search and not as_json:
+        raise click.UsageError("--explain-search must go with --json.")
+
     add_abbreviations(abbreviations)
     if file == "-" and sys.stdin is None:
         raise InputMissingError("cannot read standard input: it is closed")
@@ -291,25 +263,32 @@ def translate(
     if buffer_size is None and file == "-" and sys.stdin.isatty():
         buffer_size = 1
 
-    translator = open_translator(bundle, buffer_size, figures=as_json)
+    translator = open_translator(
+        bundle,
+        search,
+        sampling=sampling,
+        engine=engine,
+        others=others,
+        buffer_size=buffer_size,
+        figures=as_json,
+    )
 
     lines = iterate_lines(sys.stdin.buffer if file == "-" else Path(file))
     requests = _columns(lines) if tab_separated else lines
     if split is not None:
         translator.split = split
 
-    asked = asked_to_explain(as_json=as_json)
     doubts = _Doubts()
     render = doubts.told(_renderer(as_json=as_json, several=translator.settings.n_best > 1))
     # Only torchrun sets RANK; without it the module of process groups is not imported.
-    if "RANK" in os.environ and is_one_of_several(file, explains=asked is not None):
+    if "RANK" in os.environ and is_one_of_several(file, explains=explain_search):
         write_together(translator, requests, render, lambda: opened(output))
         doubts.end()
         return
 
     with opened(output) as out:
-        if asked is not None:
-            for line in explained_lines(translator, requests, asked):
+        if explain_search:
+            for line in explained_lines(translator, requests, reference):
                 out.write(line.encode())
             return
 
@@ -340,6 +319,7 @@ class _Doubts:
         """``render``, which also logs a warning for a doubtful translation."""
 
         def warn_and_render(number: int, translation: "Translation") -> bytes:
+            """Render a translation; log a warning first if it is doubtful."""
             doubt = translation.warning
             if doubt is not None:
                 self._count += 1

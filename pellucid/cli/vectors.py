@@ -5,10 +5,12 @@ from pathlib import Path
 
 import click
 
+from pellucid.cli.options import json_lines_option, settings_option
+
 
 @click.group()
 def vectors() -> None:
-    """Learn word vectors (Word2Vec) and look at them.
+    """Train word vectors (Word2Vec) and use them.
 
     \b
     Examples:
@@ -21,13 +23,7 @@ def vectors() -> None:
 @vectors.command()
 @click.argument("text", nargs=-1, required=True)
 @click.option("-o", "--out", type=click.Path(path_type=Path), required=True, help="Run folder.")
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="SECTION.KEY=VALUE",
-    help="Change one setting of the preset skipgram; may be given many times.",
-)
+@settings_option("Change one setting of the preset skipgram; may be given many times.")
 @click.pass_context
 def train(ctx: click.Context, text: tuple[str, ...], out: Path, overrides: tuple[str, ...]) -> int:
     """Learn vectors from TEXT files, one passage a line, by skip-gram."""
@@ -42,7 +38,7 @@ def train(ctx: click.Context, text: tuple[str, ...], out: Path, overrides: tuple
 @click.argument("source")
 @click.argument("words", nargs=-1, required=True)
 @click.option("-n", "--count", type=click.IntRange(1), default=10, help="How many neighbors.")
-@click.option("--json", "as_json", is_flag=True, help="Write one JSON object a line.")
+@json_lines_option
 def nearest(source: str, words: tuple[str, ...], count: int, as_json: bool) -> None:
     """The words nearest to each of WORDS, with the cosines of the angles between them.
 

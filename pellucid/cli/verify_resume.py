@@ -7,31 +7,22 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pellucid.cli.options import json_option, parent_option, settings_option
+
 if TYPE_CHECKING:
     from pellucid.training.resume_check import ResumeProof
 
 
 @click.command("verify-resume")
 @click.argument("config")
-@click.option(
-    "--set",
-    "overrides",
-    multiple=True,
-    metavar="SECTION.KEY=VALUE",
-    help="Change one setting of the config; may be given many times.",
-)
-@click.option(
-    "--init",
-    type=click.Path(path_type=Path),
-    metavar="BUNDLE",
-    help="Fine-tune this bundle or run, as train --init does.",
-)
+@settings_option("Change one setting of the config; may be given many times.")
+@parent_option("Fine-tune this bundle or run, as train --init does.")
 @click.option("--steps", default=40, show_default=True, type=click.IntRange(min=8), help="Updates.")
 @click.option(
     "--kills", default=4, show_default=True, type=click.IntRange(min=1), help="How often to kill."
 )
 @click.option("--seed", default=0, show_default=True, help="From it come the moments of the kills.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@json_option
 def verify_resume(
     config: str,
     overrides: tuple[str, ...],

@@ -17,12 +17,12 @@ def test_inspect_shows_confidence_lens_and_heads(tiny_run: Path):
     assert result.code == 0
     lines = result.out.splitlines()
     assert lines[:2] == [f"source  {SENTENCE}", "target  the cat sleeps"]
-    assert lines[3].split() == ["says", "p", "looked", "at", "might", "have", "said"]
+    assert lines[3].split() == ["token", "p", "attends", "to", "alternatives"]
     assert [line.split()[0] for line in lines[4:8]] == ["the", "cat", "sleeps", "</s>"]
     capture = inspect(tiny_run, SENTENCE, "the cat sleeps", only=("logits",))
     shown = [float(line.split()[1]) for line in lines[4:8]]
     assert shown == [round(p, 3) for p in capture.confidences]
-    assert "what each layer of the decoder would say" in lines
+    assert "what each layer of the decoder would predict" in lines
     assert "heads that align best" in result.out
     assert "\x1b" not in result.out  # colors are for terminals
 

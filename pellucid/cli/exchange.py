@@ -1,4 +1,4 @@
-"""``pellucid export``: converts a bundle for another program."""
+"""``pellucid import`` and ``pellucid export``: models of other programs, read and written."""
 
 from pathlib import Path
 from typing import get_args
@@ -6,6 +6,35 @@ from typing import get_args
 import click
 
 from pellucid.interop.ctranslate2 import Quantization
+
+_bundle = click.argument("bundle")
+_new_folder = click.argument("out", type=click.Path(path_type=Path))
+
+
+@click.group(name="import")
+def import_() -> None:
+    """Make a bundle of another program's model.
+
+    \b
+    Example:
+      pellucid import huggingface opus-mt-en-de runs/opus-en-de
+    """
+
+
+@import_.command("huggingface")
+@click.argument("folder", type=click.Path(path_type=Path))
+@_new_folder
+def import_huggingface(folder: Path, out: Path) -> None:
+    """Read a Marian or OPUS-MT model from FOLDER and write it as a bundle to the new folder OUT.
+
+    Nothing is downloaded, and nothing in FOLDER is run. The bundle is held to Marian's own
+    definition on a few sentences before it is written.
+    """
+    from pellucid.interop.huggingface.import_folder import import_huggingface as read_and_write
+
+    bundle = read_and_write(folder, out)
+    parameters = sum(each.numel() for each in bundle.model.parameters())
+    click.echo(f"wrote {out}: {parameters:,} parameters, self-check passed", err=True)
 
 
 @click.group()
@@ -20,21 +49,21 @@ def export() -> None:
     """
 
 
-@export.command()
-@click.argument("bundle")
-@click.argument("out", type=click.Path(path_type=Path))
-def huggingface(bundle: str, out: Path) -> None:
+@export.command("huggingface")
+@_bundle
+@_new_folder
+def export_huggingface(bundle: str, out: Path) -> None:
     """Write BUNDLE to the new folder OUT for transformers (MarianMTModel, MarianTokenizer)."""
     from pellucid.bundle import load_bundle
-    from pellucid.interop.huggingface.export_folder import export_huggingface
+    from pellucid.interop.huggingface.export_folder import export_huggingface as write
 
-    export_huggingface(load_bundle(bundle), out)
+    write(load_bundle(bundle), out)
     click.echo(f"wrote {out}", err=True)
 
 
 @export.command()
-@click.argument("bundle")
-@click.argument("out", type=click.Path(path_type=Path))
+@_bundle
+@_new_folder
 @click.option(
     "--quantization",
     type=click.Choice(get_args(Quantization)),
@@ -52,8 +81,8 @@ def ctranslate2(bundle: str, out: Path, quantization: Quantization) -> None:
 
 
 @export.command()
-@click.argument("bundle")
-@click.argument("out", type=click.Path(path_type=Path))
+@_bundle
+@_new_folder
 def onnx(bundle: str, out: Path) -> None:
     """Write BUNDLE to the new folder OUT as ONNX graphs (needs pellucid[onnx])."""
     from pellucid.bundle import load_bundle

@@ -1,0 +1,310 @@
+"""The options that several commands share: of searches, engines, samples, settings and output.
+
+Most are options of a search, and there are many. They are collected by group: a command with
+``@search_options`` has one argument ``search``, a table of the settings that were given, by name.
+Groups are ``search``, ``sampling`` and ``engine``. ``open_translator`` takes these tables.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
+
+import click
+
+from pellucid.engines.names import ComputeType, Device, EngineName
+
+if TYPE_CHECKING:
+    from pellucid.decoding.config import DecodingConfig
+    from pellucid.decoding.translator import Translator
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_Keep = Callable[[click.Context, click.Parameter, Any], None]
+Choices = Mapping[str, Any]
+"""The options of a group that were given, by the names of the settings that they change."""
+_NONE: Choices = MappingProxyType({})
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+json_lines_option = click.option(
+    "--json", "as_json", is_flag=True, help="Write one JSON object a line."
+)
+written_file_option = click.option(
+    "-o", "--out", type=click.Path(path_type=Path), required=True, help="File to write."
+)
+
+
+def settings_option(help_text: str) -> Callable[[_Command], _Command]:
+    """The option ``--set``, which may be given many times."""
+    return click.option(
+        "--set", "overrides", multiple=True, metavar="SECTION.KEY=VALUE", help=help_text
+    )
+
+
+def parent_option(help_text: str) -> Callable[[_Command], _Command]:
+    """The option ``--init``, which names a bundle to fine-tune."""
+    return click.option("--init", type=click.Path(path_type=Path), metavar="BUNDLE", help=help_text)
+
+
+def _kept_in(group: str) -> _Keep:
+    """A callback that keeps the value of an option in the argument ``group`` of its command.
+
+    click calls it for every option, given or not, so there always is a table.
+    """
+
+    def keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> None:
+        chosen = ctx.params.setdefault(group, {})
+        if value is not None and value is not False and value != ():  # but 0 is a value
+            chosen[parameter.name] = value
+
+    return keep
+
+
+_keep_search, _keep_sampling, _keep_engine = map(_kept_in, ("search", "sampling", "engine"))
+
+
+def _turned_off(setting: str) -> _Keep:
+    """A callback for a flag that turns off a setting which is on by default."""
+
+    def turn_off(ctx: click.Context, _parameter: click.Parameter, value: bool) -> None:
+        chosen = ctx.params.setdefault("search", {})
+        if value:
+            chosen[setting] = False
+
+    return turn_off
+
+
+def _option(
+    name: str, kind: Any, text: str, keep: _Keep = _keep_search
+) -> Callable[[_Command], _Command]:
+    return click.option(name, type=kind, expose_value=False, callback=keep, help=text)
+
+
+def _flag(name: str, text: str, keep: _Keep = _keep_search) -> Callable[[_Command], _Command]:
+    return click.option(name, is_flag=True, expose_value=False, callback=keep, help=text)
+
+
+def _several(name: str, setting: str, text: str) -> Callable[[_Command], _Command]:
+    return click.option(
+        name, setting, multiple=True, expose_value=False, callback=_keep_search, help=text
+    )
+
+
+def _all_of(options: Sequence[Any]) -> Callable[[_Command], _Command]:
+    """A decorator that gives a command these options, in the order of its ``--help``."""
+
+    def decorate(command: _Command) -> _Command:
+        for option in reversed(options):  # the last decorator is the first in the help
+            command = option(command)
+        return command
+
+    return decorate
+
+
+_beam_size_option = click.option(
+    "-b",
+    "--beam-size",
+    "--beam",
+    "--num-beams",
+    type=int,
+    expose_value=False,
+    callback=_keep_search,
+    help="Hypotheses followed at a time; 1 is greedy search.",
+)
+_n_best_option = click.option(
+    "-n",
+    "--n-best",
+    type=int,
+    expose_value=False,
+    callback=_keep_search,
+    help="Translations kept for each sentence.",
+)
+_max_length_option = click.option(
+    "--max-length",
+    "--max-new-tokens",
+    type=int,
+    expose_value=False,
+    callback=_keep_search,
+    help="Longest translation, in tokens.",
+)
+_patience_option = _option(
+    "--patience",
+    float,
+    "The search ends after beam size times this many finished hypotheses; inf: no limit.",
+)
+length_penalty_option = _option(
+    "--length-penalty", float, "Exponent of the length penalty; 0 is none."
+)
+
+search_options = _all_of(
+    [
+        _beam_size_option,
+        _n_best_option,
+        _max_length_option,
+        _patience_option,
+        length_penalty_option,
+    ]
+)
+continuation_options = _all_of(
+    [_beam_size_option, _n_best_option, _patience_option, length_penalty_option]
+)
+"""Without the length, which ``continue`` counts in its own way."""
+single_search_options = _all_of(
+    [_beam_size_option, _max_length_option, _patience_option, length_penalty_option]
+)
+"""Without ``--n-best``, for a command that writes one translation per line."""
+
+engine_options = _all_of(
+    [
+        _option(
+            "--engine",
+            click.Choice(get_args(EngineName)),
+            "Who searches; auto is the fastest that can do what is asked.  [default: auto]",
+            _keep_engine,
+        ),
+        _option(
+            "--compute-type",
+            click.Choice(get_args(ComputeType)),
+            "float32, int8 or auto (the faster of the two here) for ctranslate2; float32 or"
+            " bfloat16 for torch.  [default: float32]",
+            _keep_engine,
+        ),
+        _option(
+            "--device",
+            click.Choice(get_args(Device)),
+            "Where to compute.  [default: auto]",
+            _keep_engine,
+        ),
+    ]
+)
+
+ensemble_option = click.option(
+    "--with",
+    "others",
+    multiple=True,
+    help="Another BUNDLE to ask as well (ensemble); may be given many times.",
+)
+
+_SAMPLING = [
+    _flag("--sample", "Draw at random.", _keep_sampling),
+    _option("--temperature", float, "With --sample: below 1 the likely gains.", _keep_sampling),
+    _option("--top-k", int, "With --sample: only the k likeliest tokens.", _keep_sampling),
+    _option(
+        "--top-p", float, "With --sample: only the fewest that hold this share.", _keep_sampling
+    ),
+    _option("--epsilon", float, "With --sample: only tokens at least this likely.", _keep_sampling),
+    _option(
+        "--seed", int, "With --sample: the same seed draws the same translations.", _keep_sampling
+    ),
+]
+sampling_options = _all_of(_SAMPLING)
+
+constraint_options = _all_of(
+    [
+        _option("--min-length", int, "Shortest translation, in tokens."),
+        _option("--coverage-penalty", float, "How much a source token without attention costs."),
+        _option("--no-repeat-ngram", int, "Never generate so many tokens in a row twice."),
+        _option("--prefix", str, "What every translation begins with."),
+        _several("--must", "must", "A word or phrase that must appear; may be given many times."),
+        _several("--ban", "banned", "A word or phrase that must not; may be given many times."),
+        _option("--diverse-groups", int, "Parts of the beam that avoid one another's tokens."),
+        _option("--diversity-strength", float, "How much they avoid them, in nats."),
+        *_SAMPLING,
+        _flag("--mbr", "Of beam-size candidates take the one most like all of them, by chrF."),
+        _flag("--align", "Print which word comes from which, as 0-0 1-2."),
+        _option(
+            "--align-layer", int, "The decoder layer that aligns.  [default: the last but one]"
+        ),
+        _option("--align-head", int, "The head that aligns.  [default: the mean of all]"),
+        _flag("--replace-unknown", "Put the aligned source word for an unknown one."),
+        ensemble_option,
+        _flag(
+            "--no-cache",
+            "Compute the whole prefix again at every step; slow.",
+            _turned_off("use_cache"),
+        ),
+        _flag(
+            "--no-mask-at-inference",
+            "With --no-cache or --repredict: let earlier words attend to later ones"
+            " (docs/ERRATA.md, ER-36).",
+            _turned_off("mask_at_inference"),
+        ),
+        _flag("--repredict", "With --beam-size 1: predict all words again at every step."),
+    ]
+)
+
+
+def open_translator(
+    bundle: str,
+    search: Choices,
+    *,
+    sampling: Choices = _NONE,
+    engine: Choices = _NONE,
+    others: Sequence[str] = (),
+    buffer_size: int | None = None,
+    figures: bool = True,
+) -> "Translator":
+    """The translator of ``bundle`` with the settings that the options give.
+
+    Without ``figures`` the log-probabilities of tokens are not computed. With ``others`` it is an
+    ensemble, which only torch can search.
+
+    Raises ConfigError for a value out of range, click.UsageError for options that exclude one
+    another, and what opening the bundles raises.
+    """
+    from pellucid.engines.load import load
+
+    changes = _changes(search, sampling)
+    if not figures:
+        changes["token_log_probs"] = False
+    if buffer_size is not None:
+        changes["stream_lines"] = buffer_size
+
+    if others:
+        able = {  # the values that an ensemble supports
+            "engine": ("auto", "torch"),
+            "compute_type": ("auto", "float32"),
+            "device": ("auto", "cpu"),
+        }
+        names = [
+            f"--{name.replace('_', '-')} {value}"
+            for name, value in engine.items()
+            if value not in able[name]
+        ]
+        if names:
+            raise click.UsageError(f"--with cannot be used with {' and '.join(names)}.")
+
+        from pellucid.decoding.ensemble import load_ensemble
+
+        translator = load_ensemble([bundle, *others])
+    else:
+        translator = load(
+            bundle,
+            engine.get("engine", "auto"),
+            engine.get("device", "auto"),
+            engine.get("compute_type", "float32"),
+        )
+    return translator.with_settings(translator.settings.changed(changes))
+
+
+def changed_settings(
+    settings: "DecodingConfig", search: Choices, sampling: Choices
+) -> "DecodingConfig":
+    """``settings`` changed by the options that were given.
+
+    Raises ConfigError for a value out of its range.
+    """
+    return settings.changed(_changes(search, sampling))
+
+
+def _changes(search: Choices, sampling: Choices) -> dict[str, Any]:
+    """The decoding settings that the options give.
+
+    Raises click.UsageError for options of sampling without ``--sample``.
+    """
+    settings = {name: value for name, value in sampling.items() if name != "sample"}
+    if "sample" in sampling:
+        return {**search, "sampling": settings}
+    if settings:
+        names = ", ".join(f"--{name.replace('_', '-')}" for name in settings)
+        raise click.UsageError(f"{names} must go with --sample.")
+    return dict(search)
