@@ -146,7 +146,9 @@ def _show_saliency(console: "Console", saliency: "Saliency") -> None:
     sentence = saliency.sentence
     console.print("\nwhat each token depends on (integrated gradients, nats)")
     for token, row in zip(sentence.target_tokens, saliency.scores.tolist(), strict=True):
-        strongest = sorted(range(len(row)), key=lambda position: -abs(row[position]))[:_SHOWN_SOURCES]
+        strongest = sorted(range(len(row)), key=lambda position: -abs(row[position]))[
+            :_SHOWN_SOURCES
+        ]
         shares = ", ".join(f"{sentence.source_tokens[n]} {row[n]:+.2f}" for n in strongest)
         _say(console, f"  {token}: {shares}")
 
