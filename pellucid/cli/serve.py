@@ -22,13 +22,13 @@ import click
 
 from pellucid.core.errors import ConfigError, InputMissingError, MissingExtraError
 from pellucid.engines.names import ComputeType, EngineName
-from pellucid.serve import SHARED_FIGURES
 from pellucid.serve.limits import Limits
-from pellucid.serve.starting import answer_while_starting
+from pellucid.serve.server import SHARED_FIGURES
+from pellucid.serve.server.starting import answer_while_starting
 
 if TYPE_CHECKING:
+    from pellucid.serve.http.serving import Serving
     from pellucid.serve.models import ModelPlace
-    from pellucid.serve.process import ServerPlan
 
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -164,22 +164,24 @@ def serve(ctx: click.Context, bundles: tuple[str, ...]) -> None:
     with _shared_figures(options["workers"]):
         try:
             # Imports prometheus_client, which reads the variable that `_shared_figures` sets.
-            import pellucid.serve.supervisor as supervisor
+            from pellucid.serve.server.process import ServerPlan
+            from pellucid.serve.server.supervisor import run_workers
         except ModuleNotFoundError as error:
             raise MissingExtraError(str(error.name), "serve", "pellucid serve") from None
 
-        plan = _plan(bundles, options, keys)
+        serving = _serving(bundles, options, keys)
         _log_in_lines(quiet=ctx.find_root().obj["quiet"])
 
         def announce() -> None:
-            for place in plan.places:
+            for place in serving.places:
                 click.echo(f"serving {place.name} ({place.path})", err=True)
             guarded = "with an API key" if keys else "without an API key"
             seconds = time.monotonic() - begun
             click.echo(f"ready after {seconds:.1f} s {guarded}; stop with Ctrl-C", err=True)
             click.echo(_url_of(listener))
 
-        supervisor.run_workers(plan, listener, announce, starting)
+        plan = ServerPlan(serving.open, limits, options["workers"])
+        run_workers(plan, listener, announce, starting)
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
@@ -187,13 +189,13 @@ def _leave(_number: int, _frame: FrameType | None) -> None:
     sys.exit(0)
 
 
-def _plan(bundles: tuple[str, ...], options: dict[str, Any], keys: list[str]) -> "ServerPlan":
-    """The settings of the workers. Raises ConfigError, and InputMissingError for a bundle."""
-    from pellucid.serve.http.auth import KeyRing
-    from pellucid.serve.http.guard import Policy
-    from pellucid.serve.process import ServerPlan
+def _serving(bundles: tuple[str, ...], options: dict[str, Any], keys: list[str]) -> "Serving":
+    """The models and how to serve them. Raises ConfigError, and InputMissingError for a bundle."""
+    from pellucid.serve.http.serving import Serving
+    from pellucid.serve.server.auth import KeyRing
+    from pellucid.serve.server.guard import Policy
 
-    return ServerPlan(
+    return Serving(
         places=_places(bundles, options),
         limits=given_limits(options),
         policy=Policy(
@@ -203,7 +205,6 @@ def _plan(bundles: tuple[str, ...], options: dict[str, Any], keys: list[str]) ->
             log_text=options["log_text"],
         ),
         batch_wait_seconds=options["batch_wait_ms"] / 1000,
-        workers=options["workers"],
         threads=options["threads"],
     )
 

@@ -1,5 +1,6 @@
-"""Translation over HTTP: ``service`` knows nothing of HTTP, which ``http`` handles."""
+"""Translation over HTTP, in three rooms and a front door.
 
-SHARED_FIGURES = "PROMETHEUS_MULTIPROC_DIR"
-"""The environment variable with the folder where prometheus_client adds up the metrics of several
-processes. It must be set before that package is imported."""
+``server`` is a web server that needs no proxy before it; it knows nothing of translation. ``http``
+holds the routes, ``page`` the files of the web page. The files beside this one are the service
+itself: models, queues and batches, without a word of HTTP.
+"""

@@ -13,8 +13,13 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Translation
 from pellucid.decoding.search.beam import WatchedStep
-from pellucid.serve.faults import EngineError, OverloadedError, ServiceError, UnavailableError
 from pellucid.serve.metrics import Metrics
+from pellucid.serve.server.errors import (
+    OverloadedError,
+    ServiceError,
+    UnavailableError,
+    place_of,
+)
 
 _LOG = logging.getLogger("pellucid.serve")
 
@@ -26,6 +31,10 @@ _SHORT, _LONG, _LONE = range(3)
 kind, only the kinds before it may run. This bounds how deeply batches nest, and so the memory."""
 _TICK_SECONDS = 1.0
 """Seconds after which an idle thread shows that it is alive, for ``/readyz``."""
+
+
+class EngineError(ServiceError):
+    """The model failed on this text, or computed NaN or infinity."""
 
 
 class Translates(Protocol):
@@ -347,15 +356,3 @@ def _go_together(batch: Batch, ticket: Ticket, slowest: int) -> bool:
 
 def _beam_size(ticket: Ticket) -> int:
     return ticket.settings.beam_size if isinstance(ticket.settings, DecodingConfig) else 1
-
-
-def place_of(error: BaseException) -> str:
-    """The class of an error and the line that raised it, without its message.
-
-    The message may contain the text of a user, which must not reach the log.
-    """
-    place, trace = "", error.__traceback__
-    while trace is not None:
-        place = f"{trace.tb_frame.f_code.co_filename.rpartition('pellucid/')[2]}:{trace.tb_lineno}"
-        trace = trace.tb_next
-    return f"{type(error).__name__} at {place}" if place else type(error).__name__

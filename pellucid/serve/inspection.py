@@ -14,11 +14,10 @@ from pellucid.inspection.report.content import BUDGET, report_content
 from pellucid.inspection.report.page import render_page
 from pellucid.inspection.report.views import look_around
 from pellucid.inspection.sentence import open_model, read_sentence
-from pellucid.serve.faults import InvalidError, UnknownPlaceError
 from pellucid.serve.limits import Limits
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import InspectRequest, WalkRequest
-from pellucid.serve.strict_json import Fault
+from pellucid.serve.server.errors import Fault, InvalidError, NotFoundError
 
 _DIGITS = 6
 """Significant digits of a number in an answer; float32 holds about 7."""
@@ -31,7 +30,7 @@ def look_inside(
 ) -> str:
     """The intermediates that a request names, as JSON.
 
-    Raises UnknownPlaceError if a name matches nothing, InvalidError if a side is too long or the
+    Raises NotFoundError if a name matches nothing, InvalidError if a side is too long or the
     answer would have too many values, and what the watcher raises.
     """
     _check_tokens(model, request, limits)
@@ -42,7 +41,7 @@ def look_inside(
         sentence = read_sentence(inside, request.text, request.target)
         capture = capture_of(inside, sentence, request.only)
     except ConfigError as error:
-        raise UnknownPlaceError(str(error)) from None
+        raise NotFoundError("Unknown place", str(error)) from None
     except DataError as error:
         raise InvalidError([Fault("text", str(error), "")]) from None
 

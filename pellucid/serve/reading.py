@@ -3,10 +3,9 @@
 import asyncio
 import dataclasses
 
-from pellucid.serve.faults import InvalidError
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TranslateRequest
-from pellucid.serve.strict_json import Fault
+from pellucid.serve.server.errors import Fault, InvalidError
 from pellucid.text.splitting import Sentence, split_sentences
 
 _CHEAP_CHARS = 2000

@@ -11,7 +11,8 @@ from pydantic import Field
 
 from pellucid.decoding.result import OTHER_WAY_SHARE
 from pellucid.serve.limits import Limits
-from pellucid.serve.strict_json import Fault, shown
+from pellucid.serve.server.errors import Fault
+from pellucid.serve.server.strict_json import shown
 
 _LONGEST_NAME = 200
 """Characters. The longest name of an intermediate has about 60."""
@@ -238,21 +239,6 @@ class ModelsResponse(_Message):
     """All models; the first is used where a request names none."""
 
     models: list[ModelEntry]
-
-
-class Problem(_Message):
-    """What went wrong (RFC 9457)."""
-
-    type: Literal["about:blank"] = "about:blank"
-    title: str
-    status: int
-    detail: str
-    request_id: str
-    """Stands in the server's log as well."""
-    errors: list[dict[str, str]] | None = None
-    """Each field that was wrong: field, message, value."""
-    error: str | None = None
-    """The detail once more, where clients of LibreTranslate look for it."""
 
 
 def faults_of_translate(request: TranslateRequest, limits: Limits) -> list[Fault]:

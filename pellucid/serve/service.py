@@ -14,14 +14,6 @@ from pellucid.decoding.result import Alternative as DecodedAlternative
 from pellucid.decoding.translator import Translator
 from pellucid.serve.answers import answer_sentence, answer_text, confidences_of
 from pellucid.serve.batching import Batcher, Job, LoneWork, Outcome, Ticket
-from pellucid.serve.faults import (
-    DeadlineError,
-    InvalidError,
-    ServiceError,
-    UnavailableError,
-    UnknownModelError,
-    UnknownPlaceError,
-)
 from pellucid.serve.inspection import look_inside, walk_through
 from pellucid.serve.limits import Limits
 from pellucid.serve.metrics import Metrics
@@ -42,7 +34,15 @@ from pellucid.serve.schema import (
     faults_of_translate,
     faults_of_walk,
 )
-from pellucid.serve.strict_json import Fault, shown
+from pellucid.serve.server.errors import (
+    DeadlineError,
+    Fault,
+    InvalidError,
+    NotFoundError,
+    ServiceError,
+    UnavailableError,
+)
+from pellucid.serve.server.strict_json import shown
 
 _Found = TypeVar("_Found")
 _ALTERNATIVES = 5
@@ -155,7 +155,7 @@ class Service:
     async def alternatives(self, request: AlternativesRequest) -> AlternativesResponse:
         """The likeliest next tokens after a prefix, each with the best translation through it.
 
-        Raises as ``translate`` does, and UnknownPlaceError for a prefix with a token that the model
+        Raises as ``translate`` does, and NotFoundError for a prefix with a token that the model
         does not know. A blank text has no alternatives.
         """
         faults = faults_of_alternatives(request, self.limits)
@@ -183,7 +183,7 @@ class Service:
             try:
                 return translator.alternatives(request.text, request.prefix, count, watcher)
             except DataError as error:  # the prefix holds a token outside the vocabulary
-                raise UnknownPlaceError(str(error)) from None
+                raise NotFoundError("Unknown place", str(error)) from None
 
         source_ids = model.source_ids([request.text])[0] if request.text.strip() else []
         most = longest_prefix(model.bundle, settings, min(len(source_ids), limit))
@@ -237,6 +237,15 @@ class Service:
             served.batcher, lambda watcher: walk_through(model, request, limits, watcher)
         )
 
+    def drain(self) -> None:
+        """Refuse new requests from now on; those accepted before are answered."""
+        self.is_draining = True
+
+    @property
+    def max_running(self) -> int:
+        """Requests in progress that one model's queue and one batch can hold."""
+        return self.limits.max_queue + self.limits.max_batch_sentences
+
     def require_open(self) -> None:
         """Raise UnavailableError if the server is stopping. Called once, when a request arrives.
 
@@ -246,13 +255,15 @@ class Service:
             raise UnavailableError("the server is stopping")
 
     def find(self, name: str | None) -> Served:
-        """The model of this name, or the default. Raises UnknownModelError, UnavailableError."""
+        """The model of this name, or the default. Raises NotFoundError, UnavailableError."""
         if not self.is_ready:
             raise UnavailableError("the server is starting")
         if name is None:
             return next(iter(self._served.values()))
         if name not in self._served:
-            raise UnknownModelError(f"there is no model {shown(name)}; GET /v1/models lists them")
+            raise NotFoundError(
+                "Unknown model", f"there is no model {shown(name)}; GET /v1/models lists them"
+            )
         return self._served[name]
 
     async def _read(

@@ -16,10 +16,10 @@ from served_models import make_service
 from starlette.testclient import TestClient
 
 from pellucid.serve.http.app import make_app
-from pellucid.serve.http.auth import KeyRing
 from pellucid.serve.http.docs import docs_page
-from pellucid.serve.http.guard import Policy
 from pellucid.serve.limits import Limits
+from pellucid.serve.server.auth import KeyRing
+from pellucid.serve.server.guard import Policy
 
 COUNTS_TOKENS = {"/v1/inspect", "/v1/translate"}
 """Routes that may refuse a text for its tokens, which no schema can tell of."""

@@ -9,9 +9,9 @@ import pytest
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Translation
-from pellucid.serve.batching import Batcher, Job, LoneWork, Outcome, Ticket
-from pellucid.serve.faults import EngineError, OverloadedError, UnavailableError
+from pellucid.serve.batching import Batcher, EngineError, Job, LoneWork, Outcome, Ticket
 from pellucid.serve.metrics import Metrics
+from pellucid.serve.server.errors import OverloadedError, UnavailableError
 
 GREEDY = DecodingConfig(beam_size=1)
 WIDE = DecodingConfig(beam_size=4)

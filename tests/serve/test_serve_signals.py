@@ -240,6 +240,6 @@ def test_limits_that_are_none_are_refused(bundle: Path):
     result = pellucid("serve", bundle, "--max-queue", "0", "--max-request-seconds", "inf")
     assert result.code == 78
     assert result.error_line == (
-        "error: limits: max_queue must be finite and above 0, got 0;"
-        " max_request_seconds must be finite and above 0, got inf"
+        "error: limits: max_request_seconds must be finite and above 0, got inf;"
+        " max_queue must be finite and above 0, got 0"
     )

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pellucid.serve.strict_json import MalformedError, RefusedError, depth_of, parse_strictly, shown
+from pellucid.serve.server.errors import InvalidError
+from pellucid.serve.server.strict_json import MalformedError, depth_of, parse_strictly, shown
 
 VALUES = st.recursive(
     st.none()
@@ -23,7 +24,7 @@ VALUES = st.recursive(
 
 
 def faults(body: bytes) -> list[tuple[str, str]]:
-    with pytest.raises(RefusedError) as caught:
+    with pytest.raises(InvalidError) as caught:
         parse_strictly(body, 32, 10_000)
     return [(each.field, each.message) for each in caught.value.faults]
 

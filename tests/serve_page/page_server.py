@@ -16,11 +16,11 @@ from pellucid.bundle import Bundle, save_bundle
 from pellucid.model.build import build_model
 from pellucid.model.config import ModelConfig
 from pellucid.serve.http.app import make_app
-from pellucid.serve.http.auth import KeyRing
-from pellucid.serve.http.guard import Policy
 from pellucid.serve.limits import Limits
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.models import ModelPlace, open_model
+from pellucid.serve.server.auth import KeyRing
+from pellucid.serve.server.guard import Policy
 from pellucid.serve.service import Service
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizers.tokenizer import train_tokenizer

@@ -1,22 +1,35 @@
-"""The ASGI application: guard, routes, page and the OpenAPI document."""
+"""The ASGI application: guard, routes, page, error handlers and the OpenAPI document."""
 
-from collections.abc import Iterable
+import dataclasses
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
+from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp
 
 import pellucid
+from pellucid.serve.http import libretranslate
 from pellucid.serve.http.docs import complete, make_docs_route
-from pellucid.serve.http.errors import add_handlers
-from pellucid.serve.http.guard import OPEN_PATHS, Guard, Policy
-from pellucid.serve.http.libretranslate import make_libretranslate_routes
 from pellucid.serve.http.page import make_page_routes, read_page
 from pellucid.serve.http.routes import make_routes
 from pellucid.serve.limits import Limits
-from pellucid.serve.schema import Problem
+from pellucid.serve.server.errors import (
+    Fault,
+    InvalidError,
+    Problem,
+    ServiceError,
+    problem_response,
+    service_problem,
+)
+from pellucid.serve.server.guard import Guard, Policy
+from pellucid.serve.server.problems import TITLES
+from pellucid.serve.server.strict_json import shown
 from pellucid.serve.service import Service
 
 _DESCRIPTION = (
@@ -42,7 +55,13 @@ def make_app(service: Service, policy: Policy) -> ASGIApp:
         )
 
     # The guard is outermost, so that nothing of FastAPI runs for a request that it refuses.
-    return Guard(app, service, with_open_paths(policy, files))
+    own_policy = dataclasses.replace(
+        policy,
+        open_paths=policy.open_paths.union(files),
+        form_paths=libretranslate.PATHS,
+        body_key_paths=libretranslate.KEY_IN_BODY,
+    )
+    return Guard(app, service, own_policy)
 
 
 def make_routed_app(service: Service) -> FastAPI:
@@ -57,25 +76,14 @@ def make_routed_app(service: Service) -> FastAPI:
         redirect_slashes=False,
     )
     app.include_router(make_routes(service))
-    app.include_router(make_libretranslate_routes(service))
-    add_handlers(app)
+    app.include_router(libretranslate.make_libretranslate_routes(service))
+    _add_handlers(app)
 
     # Written once: FastAPI would write it at the first request, and without the limits.
     document = complete(_document(app, service.limits))
     app.openapi = lambda: document  # type: ignore[method-assign]  # as FastAPI's manual has it
 
     return app
-
-
-def with_open_paths(policy: Policy, paths: Iterable[str]) -> Policy:
-    """The policy with the page's files added to the open paths."""
-    return Policy(
-        keys=policy.keys,
-        hosts=policy.hosts,
-        origins=policy.origins,
-        open_paths=OPEN_PATHS | frozenset(paths),
-        log_text=policy.log_text,
-    )
 
 
 def _document(app: FastAPI, limits: Limits) -> dict[str, Any]:
@@ -132,3 +140,49 @@ def _bound(schema: dict[str, Any], bounds: dict[str, int]) -> None:
     for inner in [*schema.get("anyOf", []), schema.get("items", {})]:
         if inner:
             _bound(inner, bounds)
+
+
+def _add_handlers(app: FastAPI) -> None:
+    """Register handlers that answer errors of routes with problems."""
+    app.add_exception_handler(ServiceError, _on_service_error)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(HTTPException, _on_http_error)
+    app.add_exception_handler(Exception, _on_defect)
+
+
+async def _on_service_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ServiceError)
+    return service_problem(request.scope, error)
+
+
+async def _on_invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    # A value that fits no member of a union gives a fault for each member: one per field is enough.
+    faults: dict[str, Fault] = {}
+    for each in error.errors():
+        fault = _fault_of(each)
+        faults.setdefault(fault.field, fault)
+    return service_problem(request.scope, InvalidError(list(faults.values())))
+
+
+def _fault_of(error: Mapping[str, Any]) -> Fault:
+    """A fault of pydantic; members of a union in its location are not part of the field's name."""
+    kinds = {"str", "list[str]", "body", "query"}
+    place = ".".join(str(part) for part in error["loc"] if part not in kinds) or "body"
+    message = str(error["msg"])
+    value = shown(error.get("input"))
+    if error["type"] == "extra_forbidden":
+        return Fault(place, "is not a field", value)
+    return Fault(place, f"{message[:1].lower()}{message[1:]}, got {value}", value)
+
+
+async def _on_http_error(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    # Our own words: starlette's detail may repeat what the client sent.
+    details = {404: "there is nothing at this address", 405: "this method is not for this address"}
+    detail = details.get(error.status_code, TITLES.get(error.status_code, "Error"))
+    return problem_response(request.scope, error.status_code, detail, headers=error.headers)
+
+
+async def _on_defect(request: Request, _error: Exception) -> Response:
+    return problem_response(request.scope, 500, "something went wrong; the log knows this request")

@@ -9,17 +9,20 @@ import pydantic
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
-from pellucid.serve.faults import InvalidError, UnknownModelError
 from pellucid.serve.html_text import HtmlText, read_html
-from pellucid.serve.http.body import while_connected
 from pellucid.serve.http.routes import documented
 from pellucid.serve.limits import Limits
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TextAnswer, TranslateRequest, faults_of_translate
+from pellucid.serve.server.body import while_connected
+from pellucid.serve.server.errors import Fault, InvalidError, NotFoundError
+from pellucid.serve.server.strict_json import shown
 from pellucid.serve.service import Service
-from pellucid.serve.strict_json import Fault, shown
 from pellucid.text.languages import UNKNOWN, language_name
 
+PATHS = frozenset(("/translate", "/detect", "/languages", "/health", "/frontend/settings"))
+KEY_IN_BODY = frozenset(("/translate", "/detect", "/languages"))
+"""Paths where LibreTranslate's clients send the key in the body, even of a GET."""
 _AUTO = "auto"
 
 
@@ -126,15 +129,16 @@ def make_libretranslate_routes(service: Service) -> APIRouter:
 
 
 def choose_model(service: Service, source: str, target: str) -> LoadedModel:
-    """The first model for a pair of languages. Raises UnknownModelError, UnavailableError."""
+    """The first model for a pair of languages. Raises NotFoundError, UnavailableError."""
     service.find(None)
     models = service.loaded()
     for model in models:
         if model.target_language == target and source in (_AUTO, model.source_language):
             return model
     known = ", ".join(f"{m.source_language}-{m.target_language}" for m in models)
-    raise UnknownModelError(
-        f"no model translates from {shown(source)} to {shown(target)}; there are: {known}"
+    raise NotFoundError(
+        "Unknown model",
+        f"no model translates from {shown(source)} to {shown(target)}; there are: {known}",
     )
 
 

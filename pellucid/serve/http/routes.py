@@ -7,24 +7,22 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from pellucid.serve.faults import ServiceError
-from pellucid.serve.http.body import while_connected
-from pellucid.serve.http.errors import CONTENT_TYPE as PROBLEM
-from pellucid.serve.http.errors import request_id_of
 from pellucid.serve.limits import Limits
-from pellucid.serve.metrics import CONTENT_TYPE as METRICS
 from pellucid.serve.schema import (
     AlternativesRequest,
     AlternativesResponse,
     InspectRequest,
     InspectResponse,
     ModelsResponse,
-    Problem,
     SentenceAnswer,
     TranslateRequest,
     TranslateResponse,
     WalkRequest,
 )
+from pellucid.serve.server.body import while_connected
+from pellucid.serve.server.errors import Problem, ServiceError, request_id_of
+from pellucid.serve.server.metrics import CONTENT_TYPE as METRICS
+from pellucid.serve.server.problems import CONTENT_TYPE as PROBLEM
 from pellucid.serve.service import Service
 
 NDJSON = "application/x-ndjson"

@@ -16,9 +16,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from pellucid.serve.http.errors import TITLES
-from pellucid.serve.limits import Limits
-from pellucid.serve.plain_answers import problem_bytes
+from pellucid.serve.server.limits import ServerLimits
+from pellucid.serve.server.problems import TITLES, problem_bytes
 
 _SLICE = 4096
 """Bytes given to the parser at a time until a request's head is complete: a chunked request is
@@ -30,7 +29,7 @@ _PROBE_SECONDS = 0.25
 class DeadlineProtocol(H11Protocol):
     """One connection, with deadlines for receiving requests and for sending answers."""
 
-    limits: Limits
+    limits: ServerLimits
     """Set on the subclass that ``protocol_with`` makes."""
 
     def __init__(
@@ -210,7 +209,7 @@ class DeadlineProtocol(H11Protocol):
         cycle = self.cycle
         in_answer = cycle is not None and cycle.response_started and not cycle.response_complete
         if not in_answer and not self.transport.is_closing():
-            self.transport.write(problem_bytes(status, TITLES[status], detail))
+            self.transport.write(problem_bytes(status, detail))
 
         # Wakes the application if it waits for the body.
         if cycle is not None:
@@ -234,6 +233,6 @@ class DeadlineProtocol(H11Protocol):
         self._reading = self._probing = None
 
 
-def protocol_with(limits: Limits) -> type[DeadlineProtocol]:
+def protocol_with(limits: ServerLimits) -> type[DeadlineProtocol]:
     """A protocol class with these limits; uvicorn creates an instance for each connection."""
     return type("LimitedProtocol", (DeadlineProtocol,), {"limits": limits})

@@ -9,6 +9,8 @@ import reprlib
 from collections.abc import Iterator
 from typing import Any
 
+from pellucid.serve.server.errors import Fault, InvalidError
+
 _LONGEST_NUMBER = 40
 """Characters. A double needs at most 25; converting longer numbers takes quadratic time."""
 _EXACT = 2**53
@@ -23,29 +25,12 @@ _SHOWN = 40
 _SHORT_REPR = reprlib.Repr()
 _SHORT_REPR.maxstring = _SHORT_REPR.maxother = 4 * _SHOWN
 """Never formats a whole value, which may have a megabyte."""
-_LONGEST_FIELD = 100
-"""Characters of a field's name in a fault, because clients choose the names."""
-
-
-@dataclasses.dataclass(frozen=True)
-class Fault:
-    """A fault of a request: the field, what must hold, and what was given."""
-
-    field: str
-    message: str
-    value: str
+_LONGEST_PLACE = 200
+"""Characters of a field's path while faults are looked for, because clients choose the names."""
 
 
 class MalformedError(Exception):
     """The bytes are not JSON by RFC 8259, or are nested too deeply."""
-
-
-class RefusedError(Exception):
-    """Valid JSON with a value that no field can take."""
-
-    def __init__(self, faults: list[Fault]) -> None:
-        super().__init__(faults)
-        self.faults = faults
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +45,7 @@ def parse_strictly(body: bytes, max_depth: int, max_values: int) -> Any:
     """Parse ``body``.
 
     Raises MalformedError if it is not UTF-8 or not JSON, deeper than ``max_depth``, or has more
-    than ``max_values`` values, each of which takes time to check; RefusedError, naming the fields,
+    than ``max_values`` values, each of which takes time to check; InvalidError, naming the fields,
     for duplicate keys, NaN, infinity, numbers beyond a double and lone surrogates.
     """
     try:
@@ -93,7 +78,7 @@ def parse_strictly(body: bytes, max_depth: int, max_values: int) -> Any:
 
     faults = list(_faults_of(value, ""))
     if faults:
-        raise RefusedError(faults)
+        raise InvalidError(faults)
     return value
 
 
@@ -105,12 +90,6 @@ def depth_of(text: str) -> int:
 def shown(value: object) -> str:
     """A value as error messages show it: short, on one line, in ASCII."""
     return _cut(_in_ascii(_SHORT_REPR.repr(value)), _SHOWN)
-
-
-def bounded(fault: Fault) -> Fault:
-    """The same fault with a short and printable field name."""
-    printable = ascii(fault.field[:_LONGEST_FIELD])[1:-1]
-    return dataclasses.replace(fault, field=_cut(printable, _LONGEST_FIELD))
 
 
 def _depth_of(bare: str) -> int:
@@ -152,7 +131,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _faults_of(value: object, place: str) -> Iterator[Fault]:
-    place = place[: 2 * _LONGEST_FIELD]  # else each of thousands of faults repeats a long name
+    place = place[:_LONGEST_PLACE]  # else each of thousands of faults repeats a long name
     match value:
         case _Wrong():
             yield Fault(place or "body", value.message, shown(value.value))

@@ -5,15 +5,15 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from pellucid.serve.http.errors import RefusedError
-from pellucid.serve.limits import Limits
+from pellucid.serve.server.errors import RefusedError
+from pellucid.serve.server.limits import ServerLimits
 
 _HOST = re.compile(r"^(?:\[([0-9a-f:.]+)\]|([a-z0-9](?:[a-z0-9._-]{0,252})))(?::(\d{1,5}))?$")
 _SAFE_METHODS = frozenset(("GET", "HEAD", "OPTIONS"))
 LOCAL_NAMES = frozenset(("localhost",))
 
 
-def header_table(scope: Mapping[str, Any], limits: Limits) -> dict[str, str]:
+def header_table(scope: Mapping[str, Any], limits: ServerLimits) -> dict[str, str]:
     """The headers by name, the first of equal ones. Raises RefusedError if they are too large."""
     headers = scope["headers"]
     size = sum(len(name) + len(value) + 4 for name, value in headers)
@@ -30,7 +30,7 @@ def header_table(scope: Mapping[str, Any], limits: Limits) -> dict[str, str]:
     return found
 
 
-def check_target(scope: Mapping[str, Any], limits: Limits) -> None:
+def check_target(scope: Mapping[str, Any], limits: ServerLimits) -> None:
     """Raise RefusedError if the request target is too long."""
     size = len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
     if size > limits.max_url_bytes:
@@ -76,7 +76,7 @@ def check_origin(
         raise RefusedError(403, "requests from pages of other origins are refused")
 
 
-def check_framing(headers: Mapping[str, str], limits: Limits) -> None:
+def check_framing(headers: Mapping[str, str], limits: ServerLimits) -> None:
     """Raise RefusedError for a body that is too large, encoded, or of unknown length.
 
     Without chunked bodies a proxy in front and this server cannot disagree about which of two

@@ -1,4 +1,4 @@
-"""One worker process: it loads its models, serves requests, reloads on SIGHUP and shuts down."""
+"""One worker process: it opens its application, serves it, reloads on SIGHUP and shuts down."""
 
 import asyncio
 import contextlib
@@ -10,21 +10,15 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-import torch
 import uvicorn
+from starlette.types import ASGIApp
 
-from pellucid.core.errors import PellucidError
-from pellucid.serve import SHARED_FIGURES
-from pellucid.serve.http.app import make_app
-from pellucid.serve.http.guard import Policy
-from pellucid.serve.limits import Limits
-from pellucid.serve.metrics import Metrics
-from pellucid.serve.models import ModelPlace, open_model
-from pellucid.serve.protocol import protocol_with
-from pellucid.serve.service import Service
-from pellucid.serve.starting import Starting
+from pellucid.serve.server import SHARED_FIGURES
+from pellucid.serve.server.limits import ServerLimits
+from pellucid.serve.server.protocol import protocol_with
+from pellucid.serve.server.starting import Starting
 
 _LOG = logging.getLogger("pellucid.serve")
 
@@ -41,21 +35,31 @@ _TURN_SECONDS = 0.02
 _LAST_TURNS = 50
 """Pauses granted to requests that are cut off when the grace period is over."""
 _SWITCH_SECONDS = 0.001
-"""How long the thread that translates may block the one that answers; Python's default is 0.005."""
+"""How long a thread that computes may block the one that answers; Python's default is 0.005."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Application:
+    """What a worker serves. Everything but ``asgi`` is called by the worker itself."""
+
+    asgi: ASGIApp
+    reload: Callable[[], None]
+    """Called in a thread of its own on SIGHUP, never twice at a time."""
+    drain: Callable[[], None]
+    """Called when the worker has to stop: running requests end, new ones are refused."""
+    stop: Callable[[float], bool]
+    """Called with seconds to wait, after the last request; returns whether all threads ended."""
 
 
 @dataclasses.dataclass(frozen=True)
 class ServerPlan:
     """The settings of a worker process."""
 
-    places: Sequence[ModelPlace]
-    limits: Limits
-    policy: Policy
-    batch_wait_seconds: float = 0.005
+    open: Callable[[], Application]
+    """Called in each worker process before it answers; may take as long as it needs."""
+    limits: ServerLimits
     workers: int = 1
     """The number of processes that share the socket."""
-    threads: int | None = None
-    """Threads of one torch operation; None leaves the number to torch."""
 
 
 def run_worker(
@@ -69,28 +73,23 @@ def run_worker(
     """Answer requests until SIGTERM or SIGINT; call ``ready`` once connections are accepted.
 
     ``starting`` answers until then. The first signal lets accepted requests finish, a second one
-    ends the process. SIGHUP loads the models again. ``lifeline`` is the read end of a pipe that
+    ends the process. SIGHUP reloads the application. ``lifeline`` is the read end of a pipe that
     the supervisor holds open: when it closes, the process accepts no more connections and ends as
-    on SIGTERM. Raises what loading the models raised.
+    on SIGTERM. Raises what opening the application raised.
     """
-    if plan.threads is not None:
-        torch.set_num_threads(plan.threads)
     sys.setswitchinterval(_SWITCH_SECONDS)
     watched = None if lifeline is None else _Lifeline(lifeline)
 
-    service = Service(plan.limits, Metrics(), batch_wait_seconds=plan.batch_wait_seconds)
-    for place in plan.places:
-        service.put(open_model(place))
-    service.is_ready = True
-    asyncio.run(_Worker(plan, listener, service, ready).serve(starting, watched))
+    application = plan.open()
+    asyncio.run(_Worker(plan, listener, application, ready).serve(starting, watched))
 
     if watched is not None and watched.is_cut and SHARED_FIGURES in os.environ:
         # The supervisor made this folder and has been killed, so it cannot remove it.
         shutil.rmtree(os.environ[SHARED_FIGURES], ignore_errors=True)
-    if not service.stop(0.0):
-        # A thread is still inside torch, for no client. An interpreter that shuts down beneath it
-        # would abort, so skip the shutdown.
-        _LOG.warning("leaving in the middle of a pass through a model")
+    if not application.stop(0.0):
+        # A thread is still inside compiled code, for no client. An interpreter that shuts down
+        # beneath it would abort, so skip the shutdown.
+        _LOG.warning("leaving while a thread still computes")
         logging.shutdown()
         os._exit(0)
 
@@ -129,18 +128,18 @@ class _Worker:
         self,
         plan: ServerPlan,
         listener: socket.socket,
-        service: Service,
+        application: Application,
         ready: Callable[[], None],
     ) -> None:
         self._plan = plan
         self._listener = listener
-        self._service = service
+        self._application = application
         self._ready = ready
         self._stopping = asyncio.Event()
         self._reloading = threading.Lock()  # two reloads at once would need the memory of both
 
         config = uvicorn.Config(
-            make_app(self._service, plan.policy),
+            application.asgi,
             http=protocol_with(plan.limits),
             ws="none",
             lifespan="off",  # start and end are handled here
@@ -195,7 +194,7 @@ class _Worker:
             os._exit(128 + number)
 
         _LOG.info("stopping: running requests end, new ones are refused")
-        self._service.is_draining = True
+        self._application.drain()
         self._stopping.set()
 
     def _on_abandoned(self) -> None:
@@ -211,14 +210,8 @@ class _Worker:
         threading.Thread(target=self._reload, name="pellucid-loader", daemon=True).start()
 
     def _reload(self) -> None:
-        """Load all models again, on SIGHUP; one that cannot be read leaves the old one in place."""
         with self._reloading:
-            for place in self._plan.places:
-                try:
-                    self._service.put(open_model(place))
-                    _LOG.info("read %s again", place.name)
-                except PellucidError as error:
-                    _LOG.error("kept the old %s: %s", place.name, error)
+            self._application.reload()
 
     async def _tick(self, starting: Starting | None) -> None:
         """Update the Date header, as uvicorn's own loop does once a second."""
@@ -264,4 +257,4 @@ class _Worker:
 
         for task in list(state.tasks):
             task.cancel()
-        self._service.stop(1.0)
+        self._application.stop(1.0)

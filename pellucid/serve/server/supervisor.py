@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from prometheus_client.multiprocess import mark_process_dead
 
-from pellucid.serve.process import ServerPlan, run_worker
-from pellucid.serve.starting import Starting
+from pellucid.serve.server.process import ServerPlan, run_worker
+from pellucid.serve.server.starting import Starting
 
 _LOG = logging.getLogger("pellucid.serve")
 

@@ -1,4 +1,4 @@
-"""ASGI middleware in front of all routes: checks the key, host, origin, size and form of a request.
+"""ASGI middleware before all routes: checks load, key, host, origin, size and form of requests.
 
 It also answers every error with a problem document (RFC 9457), adds the security headers, and
 writes the log line and the metrics of each request.
@@ -10,14 +10,12 @@ import dataclasses
 import logging
 import secrets
 import time
-from typing import Any
+from typing import Any, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from pellucid.serve.batching import place_of
-from pellucid.serve.faults import OverloadedError, ServiceError
-from pellucid.serve.http.auth import KeyRing, key_in_query, key_of, keys_in_body
-from pellucid.serve.http.body import (
+from pellucid.serve.server.auth import KeyRing, key_in_query, key_of, keys_in_body
+from pellucid.serve.server.body import (
     NOTHING,
     ClientLeftError,
     parse_body,
@@ -25,28 +23,28 @@ from pellucid.serve.http.body import (
     replay,
     set_json,
 )
-from pellucid.serve.http.checks import (
+from pellucid.serve.server.checks import (
     check_framing,
     check_host,
     check_origin,
     check_target,
     header_table,
 )
-from pellucid.serve.http.errors import (
-    LIBRETRANSLATE_PATHS,
+from pellucid.serve.server.errors import (
+    FORM_PATH,
+    OverloadedError,
     RefusedError,
+    ServiceError,
+    place_of,
     problem_response,
     service_problem,
 )
-from pellucid.serve.service import Service
+from pellucid.serve.server.limits import ServerLimits
+from pellucid.serve.server.metrics import RequestMetrics
 
 _LOG = logging.getLogger("pellucid.serve")
 _TEXT_LOG = logging.getLogger("pellucid.serve.text")
 
-OPEN_PATHS = frozenset(("/", "/livez", "/readyz"))
-"""Paths that need no key: the page, which contains no data, and the two probes."""
-_KEY_IN_BODY = frozenset(("/translate", "/detect", "/languages"))
-"""Paths where LibreTranslate's clients send the key in the body, even of a GET."""
 _BODY_METHODS = frozenset(("POST", "PUT", "PATCH", "DELETE"))
 _CLIENT_LEFT = 499
 """nginx's status for a client that closed the connection; only the log and the metrics show it."""
@@ -71,15 +69,44 @@ class Policy:
     """Accepted ``Host`` names besides localhost; ``*`` accepts any."""
     origins: frozenset[str] = frozenset()
     """Other origins whose pages may send requests (CORS)."""
-    open_paths: frozenset[str] = OPEN_PATHS
+    open_paths: frozenset[str] = frozenset(("/livez", "/readyz"))
+    """Paths that need no key, because they hold no data."""
+    form_paths: frozenset[str] = frozenset()
+    """Paths that take forms as well as JSON, in the body or the query string, with the key among
+    the fields of the query."""
+    body_key_paths: frozenset[str] = frozenset()
+    """Paths where the key may be a field of the body, even of a GET."""
     log_text: bool = False
     """Whether the text of users may be logged."""
+
+
+class Guarded(Protocol):
+    """What the guard needs to know of the service behind it."""
+
+    @property
+    def limits(self) -> ServerLimits:
+        """What a request may have at most."""
+        ...
+
+    @property
+    def metrics(self) -> RequestMetrics:
+        """Where each request is counted."""
+        ...
+
+    @property
+    def max_running(self) -> int:
+        """Requests that may be in progress at a time; one more is answered with 429."""
+        ...
+
+    def require_open(self) -> None:
+        """Raise UnavailableError if the service takes no new requests."""
+        ...
 
 
 class Guard:
     """Checks a request and passes it to the app; answers errors, and logs every outcome."""
 
-    def __init__(self, app: ASGIApp, service: Service, policy: Policy) -> None:
+    def __init__(self, app: ASGIApp, service: Guarded, policy: Policy) -> None:
         self._app = app
         self._service = service
         self._limits = service.limits
@@ -98,6 +125,7 @@ class Guard:
 
         state = scope.setdefault("state", {})
         state["request_id"] = secrets.token_hex(8)
+        state[FORM_PATH] = scope["path"] in self._policy.form_paths
         begun = time.monotonic()
         answered: list[int] = []
 
@@ -114,7 +142,6 @@ class Guard:
         except ClientLeftError:
             answered.append(_CLIENT_LEFT)
         except RefusedError as error:
-            state["reason"] = str(error.status)
             answer = problem_response(scope, error.status, error.detail, headers=error.headers)
             await answer(scope, receive, send_noted)
         except ServiceError as error:
@@ -150,10 +177,10 @@ class Guard:
             return
 
         key = key_of(headers)
-        if key is None and path in LIBRETRANSLATE_PATHS:
+        if key is None and path in policy.form_paths:
             key = key_in_query(scope["query_string"])
 
-        in_body = bool(policy.keys) and key is None and path in _KEY_IN_BODY
+        in_body = bool(policy.keys) and key is None and path in policy.body_key_paths
         if not in_body:
             self._check_key(path, key)
         check_origin(method, host, headers, policy.origins)
@@ -175,7 +202,7 @@ class Guard:
             # A stranger's body must not be parsed, so the raw bytes are searched for a key first.
             self._check_key(path, None)
 
-        query = scope["query_string"] if path in LIBRETRANSLATE_PATHS else None
+        query = scope["query_string"] if path in policy.form_paths else None
         if reads and (body or "content-type" in headers or query):
             value = parse_body(body, headers, limits, form_query=query)
         if in_body:
@@ -209,14 +236,13 @@ class Guard:
         return body
 
     def _check_load(self) -> None:
-        """Raise OverloadedError if more requests run than a model's queue and one batch can hold.
+        """Raise OverloadedError if more requests run than the service can hold.
 
-        The queue of the model is the exact bound, but a request reaches it only after it has been
-        read, parsed and tokenized. Under overload that work alone would fill the event loop, and a
-        refusal would take as long as an answer.
+        The queue of the service is the exact bound, but a request reaches it only after it has been
+        read and parsed. Under overload that work alone would fill the event loop, and a refusal
+        would take as long as an answer.
         """
-        limits = self._limits
-        if self._running > limits.max_queue + limits.max_batch_sentences:
+        if self._running > self._service.max_running:
             raise OverloadedError(f"{self._running - 1} requests are in progress; try again later")
 
     def _check_key(self, path: str, key: str | None) -> None:

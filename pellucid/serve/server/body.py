@@ -15,12 +15,10 @@ from urllib.parse import parse_qsl
 from starlette.types import Message as Event
 from starlette.types import Receive
 
-from pellucid.serve.faults import InvalidError
-from pellucid.serve.http.checks import media_type_of
-from pellucid.serve.http.errors import RefusedError
-from pellucid.serve.limits import Limits
-from pellucid.serve.strict_json import Fault, MalformedError, parse_strictly
-from pellucid.serve.strict_json import RefusedError as RefusedJsonError
+from pellucid.serve.server.checks import media_type_of
+from pellucid.serve.server.errors import Fault, InvalidError, RefusedError
+from pellucid.serve.server.limits import ServerLimits
+from pellucid.serve.server.strict_json import MalformedError, parse_strictly
 
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
@@ -40,7 +38,7 @@ class ClientLeftError(Exception):
     """The client closed the connection before the answer was ready."""
 
 
-async def read_body(receive: Receive, limits: Limits) -> bytes:
+async def read_body(receive: Receive, limits: ServerLimits) -> bytes:
     """The whole body. Raises RefusedError if it grows too large, ClientLeftError."""
     body = bytearray()
     while True:
@@ -60,7 +58,7 @@ async def read_body(receive: Receive, limits: Limits) -> bytes:
 
 
 def parse_body(
-    body: bytes, headers: Mapping[str, str], limits: Limits, *, form_query: bytes | None
+    body: bytes, headers: Mapping[str, str], limits: ServerLimits, *, form_query: bytes | None
 ) -> Any:
     """Parse the body. Raises RefusedError, and InvalidError with the names of wrong fields.
 
@@ -73,8 +71,6 @@ def parse_body(
             return parse_strictly(body, limits.max_json_depth, limits.max_json_values)
         except MalformedError as error:
             raise RefusedError(400, str(error)) from None
-        except RefusedJsonError as error:
-            raise InvalidError(error.faults) from None
 
     if form_query is not None:
         if kind == FORM or not (kind or body):

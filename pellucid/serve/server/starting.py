@@ -3,7 +3,7 @@
 Importing torch and loading models takes seconds, on a busy machine most of a minute, and holds
 Python's global lock for long stretches, so a thread could not answer meanwhile. Instead a process
 is forked before anything heavy is imported. It shares the listening socket and accepts connections
-until the server does. This module may import nothing beyond the standard library and
+until the server does. This module may import nothing beyond the standard library and ``problems``.
 """
 
 import contextlib
@@ -16,9 +16,9 @@ import socket
 import time
 from typing import NoReturn
 
-from pellucid.serve.plain_answers import problem_bytes
+from pellucid.serve.server.problems import problem_bytes
 
-_TITLE, _DETAIL, _RETRY_AFTER = "Unavailable", "the server is starting", 2
+_DETAIL, _RETRY_AFTER = "the server is starting", 2
 _LARGEST_READ = 1 << 16
 _NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 """Errors of ``accept`` that mean too many open files, or no memory for another connection."""
@@ -200,7 +200,7 @@ class _Doorkeeper:
         answer (RFC 9112, section 9.6).
         """
         has_body = not connection.head.startswith(b"HEAD ")
-        answer = problem_bytes(503, _TITLE, _DETAIL, retry_after=_RETRY_AFTER, has_body=has_body)
+        answer = problem_bytes(503, _DETAIL, retry_after=_RETRY_AFTER, has_body=has_body)
 
         connection.is_answered = True
         connection.head.clear()

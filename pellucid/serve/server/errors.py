@@ -1,0 +1,185 @@
+"""Every failure of a request, and its answer: problem JSON (RFC 9457) with a request id.
+
+No answer holds the message of an exception that is not one of these, a path or a version.
+"""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import pydantic
+from starlette.responses import Response
+
+from pellucid.core.errors import PellucidError
+from pellucid.serve.server.problems import CONTENT_TYPE, TITLES
+
+FORM_PATH = "takes_forms"
+"""A key in the ``state`` of a request: whether its path takes forms, as LibreTranslate's do."""
+
+_LONGEST_DETAIL = 4000
+"""Characters: enough for twenty faults. A longer detail repeats a long value of the request."""
+_MOST_FAULTS = 20
+"""The most faults of one request that are listed; the others are counted."""
+_LONGEST_FIELD = 100
+"""Characters of a field's name in a fault, because clients choose the names."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Fault:
+    """A fault of a request: the field, what must hold, and what was given."""
+
+    field: str
+    message: str
+    value: str
+
+
+class Problem(pydantic.BaseModel):
+    """What went wrong (RFC 9457)."""
+
+    model_config = pydantic.ConfigDict(
+        frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True
+    )
+
+    type: Literal["about:blank"] = "about:blank"
+    title: str
+    status: int
+    detail: str
+    request_id: str
+    """Stands in the server's log as well."""
+    errors: list[dict[str, str]] | None = None
+    """Each field that was wrong: field, message, value."""
+    error: str | None = None
+    """The detail once more, where clients of LibreTranslate look for it."""
+
+
+class RefusedError(Exception):
+    """A request that is refused before it reaches the application."""
+
+    def __init__(
+        self, status: int, detail: str, *, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.headers = dict(headers or {})
+
+
+class ServiceError(PellucidError):
+    """A request that failed; its message may be shown to the client."""
+
+    status = 500
+    title = "Internal error"
+    retry_after: int | None = None
+    """Seconds after which the client should try again."""
+
+
+class InvalidError(ServiceError):
+    """The request is well formed, but its values are invalid."""
+
+    status = 422
+    title = "Invalid request"
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        self.faults = [_bounded(each) for each in faults[:_MOST_FAULTS]]
+        listed = [f"{each.field} {each.message}" for each in self.faults]
+        if len(faults) > len(listed):
+            listed.append(f"and {len(faults) - len(listed)} more faults")
+        super().__init__("; ".join(listed))
+
+
+class NotFoundError(ServiceError):
+    """The request names something that is not there; ``title`` says what kind of thing."""
+
+    status = 404
+
+    def __init__(self, title: str, message: str) -> None:
+        self.title = title
+        super().__init__(message)
+
+
+class OverloadedError(ServiceError):
+    """Too many requests wait already."""
+
+    status = 429
+    title = "Too many requests"
+    retry_after = 1
+
+
+class UnavailableError(ServiceError):
+    """The server is starting, or stopping."""
+
+    status = 503
+    title = "Unavailable"
+    retry_after = 2
+
+
+class DeadlineError(ServiceError):
+    """The answer was not ready in time; the work on it has been stopped."""
+
+    status = 504
+    title = "Out of time"
+
+
+def problem_response(
+    scope: Mapping[str, Any],
+    status: int,
+    detail: str,
+    *,
+    faults: Sequence[Fault] = (),
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """The answer to a request that failed."""
+    if len(detail) > _LONGEST_DETAIL:
+        detail = f"{detail[:_LONGEST_DETAIL]}..."
+
+    problem = Problem(
+        title=TITLES.get(status, "Error"),
+        status=status,
+        detail=detail,
+        request_id=request_id_of(scope),
+        errors=[
+            {"field": each.field, "message": each.message, "value": each.value} for each in faults
+        ]
+        or None,
+        # LibreTranslate's clients show this field.
+        error=detail if scope.get("state", {}).get(FORM_PATH) else None,
+    )
+
+    return Response(
+        problem.model_dump_json(exclude_none=True),
+        status_code=status,
+        headers=dict(headers or {}),
+        media_type=CONTENT_TYPE,
+    )
+
+
+def service_problem(scope: Mapping[str, Any], error: ServiceError) -> Response:
+    """The answer for an error of the service."""
+    headers = {} if error.retry_after is None else {"retry-after": str(error.retry_after)}
+    faults = error.faults if isinstance(error, InvalidError) else ()
+    return problem_response(scope, error.status, str(error), faults=faults, headers=headers)
+
+
+def request_id_of(scope: Mapping[str, Any]) -> str:
+    """The id of this request in the log."""
+    return str(scope.get("state", {}).get("request_id", "-"))
+
+
+def place_of(error: BaseException) -> str:
+    """The class of an error and the line that raised it, without its message.
+
+    The message may contain the text of a user, which must not reach the log.
+    """
+    place, trace = "", error.__traceback__
+    while trace is not None:
+        place = f"{trace.tb_frame.f_code.co_filename.rpartition('pellucid/')[2]}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return f"{type(error).__name__} at {place}" if place else type(error).__name__
+
+
+def _bounded(fault: Fault) -> Fault:
+    """The same fault with a short and printable field name."""
+    printable = ascii(fault.field[:_LONGEST_FIELD])[1:-1]
+    if len(printable) > _LONGEST_FIELD:
+        printable = f"{printable[:_LONGEST_FIELD]}..."
+    return dataclasses.replace(fault, field=printable)
