@@ -58,7 +58,7 @@ def examples(names: tuple[str, ...]) -> None:
       pellucid examples
       pellucid examples masked-softmax teacher-forcing
     """
-    from pellucid.inspection.examples.page import check_name, list_examples, print_example
+    from pellucid.inspection.examples.names import check_name, list_examples
 
     wanted = [check_name(name) for name in names]
     if not wanted:
@@ -66,6 +66,7 @@ def examples(names: tuple[str, ...]) -> None:
         click.echo("\nShow one with: pellucid examples NAME", err=True)
         return
 
+    from pellucid.inspection.examples.page import print_example
     from pellucid.inspection.examples.work import work_out
 
     click.echo("\n\n".join(print_example(work_out(name)) for name in wanted))

@@ -11,19 +11,14 @@ import pytest
 from commands import pellucid
 
 from pellucid.core.errors import ConfigError
-from pellucid.inspection.examples.page import (
+from pellucid.inspection.examples.names import (
     EXAMPLE_NAMES,
     LINES,
-    WIDTH,
-    Cell,
-    Example,
     ExampleName,
-    Table,
     check_name,
     list_examples,
-    print_example,
-    table,
 )
+from pellucid.inspection.examples.page import WIDTH, Cell, Example, Table, print_example, table
 from pellucid.inspection.examples.work import work_out
 
 ROOT = Path(__file__).parents[2]

@@ -1,80 +1,14 @@
-"""The names of the worked examples, what one consists of, and how it is printed.
-
-Imports no torch, so that a list of the examples is fast.
-"""
+"""What a worked example consists of, and how it is printed."""
 
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
-from pellucid.core.config import did_you_mean
-from pellucid.core.errors import ConfigError
+import torch
+from torch import Tensor
 
-ExampleName = Literal[
-    "tokenization",
-    "subwords",
-    "bert-tokenizer",
-    "vocabulary",
-    "skip-gram",
-    "embedding",
-    "positional-encoding",
-    "wavelengths",
-    "softmax",
-    "softmax-scale",
-    "softmax-jacobian",
-    "attention",
-    "why-divide",
-    "two-words",
-    "nine-words",
-    "exp-cosine",
-    "masked-softmax",
-    "masked-attention",
-    "parameters",
-    "layer-norm",
-    "feed-forward",
-    "right-shift",
-    "teacher-forcing",
-    "cross-entropy",
-    "learning-rate",
-    "inference",
-    "re-predicting",
-    "beam-search",
-]
-EXAMPLE_NAMES: tuple[ExampleName, ...] = get_args(ExampleName)
-
-LINES: dict[ExampleName, str] = {
-    "tokenization": "one sentence split in four ways",
-    "subwords": "a rare word in known pieces",
-    "bert-tokenizer": "longest match first, and a vocabulary that cannot be",
-    "vocabulary": "tokens to ids, and what becomes UNK",
-    "skip-gram": "the pairs that word vectors learn from",
-    "embedding": "one-hot rows times a matrix, times √d_model",
-    "positional-encoding": "sines and cosines of the first positions",
-    "wavelengths": "how long the waves of the encoding are",
-    "softmax": "(1, 0, 0), (10, 0, 0) and (a, a, a)",
-    "softmax-scale": "(1, 2) and ten times (1, 2)",
-    "softmax-jacobian": "how large gradients saturate away, and 1/√dₖ",
-    "attention": "two queries, three keys: scores, weights, output",
-    "why-divide": "the variance of q · k is dₖ",
-    "two-words": "attention in columns, one head, two words",
-    "nine-words": "the quick brown fox and what it attends to",
-    "exp-cosine": "where exp cos θ is larger than |cos θ|",
-    "masked-softmax": "a 4 × 4 example whose printed result is wrong",
-    "masked-attention": "no query attends to a later key",
-    "parameters": "head sizes and parameters of the base model",
-    "layer-norm": "(1, 2, 3, 4) normalized in three ways",
-    "feed-forward": "one row through ReLU and two matrices",
-    "right-shift": "what the decoder reads and what it must predict",
-    "teacher-forcing": "the table of “I live in Paris”",
-    "cross-entropy": "the loss of two words, and smoothed labels",
-    "learning-rate": "the schedule of the paper at eight steps",
-    "inference": "the table of predictions that are fed back",
-    "re-predicting": "“he” becomes “i am a good student”",
-    "beam-search": "greedy search finds .24 where .36 can be found",
-}
-"""The examples in the order of the paper, each with a line."""
+from pellucid.inspection.examples.names import LINES, ExampleName
 
 WIDTH = 80
 """Columns of a terminal that an example fits into."""
@@ -106,23 +40,6 @@ class Example:
     tables: tuple[Table, ...]
     note: str = ""
     """What the numbers show, and where the text is wrong."""
-
-
-def check_name(name: str) -> ExampleName:
-    """``name`` itself. Raises ConfigError if there is no such example."""
-    for known in EXAMPLE_NAMES:
-        if known == name:
-            return known
-    meant = did_you_mean(name, EXAMPLE_NAMES, " ({})")
-    raise ConfigError(
-        f"there is no example {name!r}{meant}", hint="pellucid examples lists all of them"
-    )
-
-
-def list_examples() -> str:
-    """All names, each with its description."""
-    width = max(map(len, EXAMPLE_NAMES))
-    return "\n".join(f"{name:{width}}  {LINES[name]}" for name in EXAMPLE_NAMES)
 
 
 def print_example(example: Example) -> str:
@@ -191,13 +108,25 @@ def _text(cell: Cell, form: str) -> str:
 
 def table(
     title: str,
-    rows: Sequence[Sequence[Cell]],
+    rows: Sequence[Sequence[Cell]] | Tensor,
     columns: Sequence[str] = (),
     *,
     labels: Sequence[str] = (),
     digits: int = 4,
 ) -> Table:
     """A step: rows of numbers, with a word before each row if there are ``labels``."""
-    labelled = [(label, *row) for label, row in zip(labels, rows, strict=True)] if labels else rows
+    cells: Sequence[Sequence[Cell]] = rows.tolist() if isinstance(rows, Tensor) else rows
+    if labels:
+        cells = [(label, *row) for label, row in zip(labels, cells, strict=True)]
     heads = ("", *columns) if labels and columns else tuple(columns)
-    return Table(title, tuple(tuple(row) for row in labelled), heads, digits)
+    return Table(title, tuple(tuple(row) for row in cells), heads, digits)
+
+
+def matrix(*rows: Sequence[float]) -> Tensor:
+    """Rows of numbers in float64."""
+    return torch.tensor(rows, dtype=torch.float64)
+
+
+def numbered(count: int, name: str) -> list[str]:
+    """Labels such as ``key 0``, ``key 1``, ..."""
+    return [f"{name} {index}" for index in range(count)]

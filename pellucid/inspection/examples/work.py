@@ -2,68 +2,69 @@
 
 from typing import assert_never
 
-from pellucid.inspection.examples import numbers, words
-from pellucid.inspection.examples.page import Example, ExampleName
+from pellucid.inspection.examples import attention, blocks, inputs, training_and_decoding
+from pellucid.inspection.examples.names import ExampleName
+from pellucid.inspection.examples.page import Example
 
 
 def work_out(name: ExampleName) -> Example:
     """Compute the example called ``name``."""
     match name:
         case "tokenization":
-            return words.tokenization()
+            return inputs.tokenization()
         case "subwords":
-            return words.subwords()
+            return inputs.subwords()
         case "bert-tokenizer":
-            return words.bert_tokenizer()
+            return inputs.bert_tokenizer()
         case "vocabulary":
-            return words.vocabulary()
+            return inputs.vocabulary()
         case "skip-gram":
-            return words.skip_gram()
+            return inputs.skip_gram()
         case "embedding":
-            return numbers.embedding()
+            return inputs.embedding()
         case "positional-encoding":
-            return numbers.positional_encoding()
+            return inputs.positional_encoding()
         case "wavelengths":
-            return numbers.wavelengths()
+            return inputs.wavelengths()
         case "softmax":
-            return numbers.softmax_examples()
+            return attention.softmax_examples()
         case "softmax-scale":
-            return numbers.softmax_scale()
+            return attention.softmax_scale()
         case "softmax-jacobian":
-            return numbers.softmax_jacobian_example()
+            return attention.softmax_jacobian_example()
         case "attention":
-            return numbers.attention_example()
+            return attention.attention_example()
         case "why-divide":
-            return numbers.why_divide()
+            return attention.why_divide()
         case "two-words":
-            return numbers.two_words()
+            return attention.two_words()
         case "nine-words":
-            return numbers.nine_words()
+            return attention.nine_words()
         case "exp-cosine":
-            return numbers.exp_cosine_example()
+            return attention.exp_cosine_example()
         case "masked-softmax":
-            return numbers.masked_softmax_example()
+            return attention.masked_softmax_example()
         case "masked-attention":
-            return numbers.masked_attention_example()
+            return attention.masked_attention_example()
         case "parameters":
-            return numbers.parameters()
+            return blocks.parameters()
         case "layer-norm":
-            return numbers.layer_norm_example()
+            return blocks.layer_norm_example()
         case "feed-forward":
-            return numbers.feed_forward_example()
+            return blocks.feed_forward_example()
         case "right-shift":
-            return words.right_shift()
+            return training_and_decoding.right_shift()
         case "teacher-forcing":
-            return words.teacher_forcing()
+            return training_and_decoding.teacher_forcing()
         case "cross-entropy":
-            return numbers.cross_entropy_example()
+            return training_and_decoding.cross_entropy_example()
         case "learning-rate":
-            return numbers.learning_rate()
+            return training_and_decoding.learning_rate()
         case "inference":
-            return words.inference()
+            return training_and_decoding.inference()
         case "re-predicting":
-            return words.re_predicting()
+            return training_and_decoding.re_predicting()
         case "beam-search":
-            return words.beam_search()
+            return training_and_decoding.beam_search()
         case _:
             assert_never(name)

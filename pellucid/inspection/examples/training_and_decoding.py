@@ -1,4 +1,4 @@
-"""Worked examples with words: tokens, decoder inputs, tables of training and decoding."""
+"""Worked examples of training and decoding: what the decoder reads, losses, searches."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -6,164 +6,32 @@ from collections.abc import Callable, Sequence
 import torch
 
 from pellucid.core.special import SPECIAL_COUNT, START_ID, STOP_ID
-from pellucid.equations.embedding import shift_right
-from pellucid.equations.losses import sequence_log_prob
-from pellucid.equations.transformer import beam, greedy, logits
-from pellucid.equations.weights import EmbeddingWeights, Settings, Transformer
-from pellucid.equations.word2vec import skipgram_pairs
-from pellucid.inspection.examples.page import Example, Table, table
-from pellucid.text.tokenizers.vocabulary import Vocabulary
-from pellucid.text.tokenizers.word_tokenizers import (
-    split_characters,
-    split_punctuation,
-    split_rules,
-    split_words,
+from pellucid.equations.embedding import (
+    shift_right,
 )
-from pellucid.text.tokenizers.wordpiece import longest_match
+from pellucid.equations.losses import (
+    cross_entropy,
+    distribution_cross_entropy,
+    entropy,
+    kl_divergence,
+    negative_log_likelihood,
+    sequence_log_prob,
+    smooth_labels,
+)
+from pellucid.equations.schedules import transformer_learning_rate
+from pellucid.equations.transformer import beam, greedy, logits
+from pellucid.equations.weights import (
+    EmbeddingWeights,
+    Settings,
+    Transformer,
+)
+from pellucid.inspection.examples.page import Cell, Example, Table, matrix, table
+from pellucid.text.tokenizers.vocabulary import Vocabulary
 
 START, STOP = "<start>", "<stop>"
 
 
-# --- From text to ids
-
-
-def tokenization() -> Example:
-    """Agarwal's sentence, split at spaces, at marks, by a rule and into characters."""
-    text = "Isn't this project amazing?"
-    splits: tuple[tuple[str, Callable[[str], list[str]]], ...] = (
-        ("spaces (EQ-04)", split_words),
-        ("spaces and marks (EQ-05)", split_punctuation),
-        ("rule for n't (EQ-06)", split_rules),
-    )
-    rows = [(label, len(split(text)), " | ".join(split(text))) for label, split in splits]
-    characters = [
-        ("with spaces", len(split_characters(text)), len(set(split_characters(text)))),
-        ("without", len(split_characters(text, keep_spaces=False)), len(set(text) - {" "})),
-    ]
-
-    return Example(
-        "tokenization",
-        "Agarwal, §2.1",
-        "EQ-01, EQ-04, EQ-05, EQ-06, EQ-08",
-        f"A text is split into tokens before anything else. The sentence is: {text}",
-        ("tokenize : text → list of tokens",),
-        (
-            table("Words, by the first three rules:", rows, ("split at", "count", "tokens")),
-            table(
-                "Characters; the text does not say whether spaces count:",
-                characters,
-                ("", "tokens", "different"),
-            ),
-        ),
-    )
-
-
-def subwords() -> Example:
-    """``tokenization`` in two pieces, and a word that no piece fits."""
-    letters = [chr(code) for code in range(ord("a"), ord("z") + 1)]
-    vocabulary = Vocabulary.of(["token", "ization", *letters])
-    rows = [
-        (word, " | ".join(_pieces(word, vocabulary, continuation="")))
-        for word in ("tokenization", "token", "zqx")
-    ]
-
-    return Example(
-        "subwords",
-        "Agarwal, §2.1",
-        "EQ-09",
-        "Rare words should be decomposed into meaningful pieces, and frequent words stay whole."
-        " If all characters are in the vocabulary, every word can be spelled.",
-        ("longest known piece first, again and again",),
-        (table("Vocabulary: token, ization and the letters a to z.", rows, ("word", "pieces")),),
-    )
-
-
-def bert_tokenizer() -> Example:
-    """Agarwal's BERT example: right for a toy vocabulary, impossible for BERT's (ER-07)."""
-    text = "This is not nonsense."
-    known = ["this", "is", "not", "non", "##sense", "."]
-    rows = []
-    for label, tokens in (("as printed", known), ("and nonsense", [*known, "nonsense"])):
-        vocabulary = Vocabulary.of(tokens)
-        words = split_punctuation(text.lower())
-        pieces = [piece for word in words for piece in _pieces(word, vocabulary)]
-        rows.append((label, " | ".join(pieces)))
-
-    return Example(
-        "bert-tokenizer",
-        "Agarwal, §2.1, an example of bert-base-uncased",
-        "EQ-10, ER-07",
-        f"The tokenizer of BERT turns “{text}” into this | is | not | non | ##sense | .",
-        ("lower case; longest known piece first; ## marks a piece that continues", "a word"),
-        (table("The same text with two vocabularies:", rows, ("vocabulary", "pieces")),),
-        note="The printed pieces need a vocabulary without nonsense. BERT's vocabulary has the"
-        " word nonsense and has no ##sense, so that BERT gives the second line.",
-    )
-
-
-def vocabulary() -> Example:
-    """A restricted vocabulary: the frequent tokens keep their ids, all others become UNK."""
-    corpus = ["a", "dog", "sees", "a", "cat", "and", "a", "dog"]
-    built = Vocabulary.build([corpus], SPECIAL_COUNT + 2)
-    text = ["a", "dog", "sees", "a", "bird"]
-    ids = built.encode(text)
-
-    return Example(
-        "vocabulary",
-        "Agarwal, §2.1, Def. 2.2; the sentences are ours",
-        "EQ-02, EQ-03, EQ-07, EQ-12",
-        "The vocabulary is the set of all tokens in use. It can be restricted to the most frequent"
-        f" ones: all others are UNK. The corpus is: {' '.join(corpus)}",
-        ("id(t) = its number in the table, or id(UNK) if t is not in the table",),
-        (
-            table(
-                "The two most frequent tokens after the four special ones:",
-                [(token, built.encode([token])[0]) for token in built.tokens[SPECIAL_COUNT:]],
-                ("token", "id"),
-            ),
-            table(
-                "A sentence, encoded and decoded:",
-                [
-                    ("words", *text),
-                    ("ids", *map(str, ids)),
-                    ("decoded", *built.decode(ids)),
-                ],
-            ),
-        ),
-    )
-
-
-def skip_gram() -> Example:
-    """The pairs of center and context of five words."""
-    words = ["the", "quick", "brown", "fox", "jumps"]
-    pairs = skipgram_pairs(words, window=2)
-    rows = [
-        (center, ", ".join(context for word, context in pairs if word == center))
-        for center in words
-    ]
-
-    return Example(
-        "skip-gram",
-        "Agarwal, §2.2 and Figure 1, after McCormick (2016); the window is ours",
-        "EQ-17",
-        "Word2Vec trains a network of one hidden layer to predict the words around a word.",
-        ("(wₜ, wₜ₊ⱼ),   0 < |j| ≤ 2",),
-        (
-            table(
-                f"A window of 2 makes {len(pairs)} pairs of five words:",
-                rows,
-                ("center", "contexts"),
-            ),
-        ),
-    )
-
-
-def _pieces(word: str, vocabulary: Vocabulary, continuation: str = "##") -> list[str]:
-    longest = max(map(len, vocabulary.tokens))
-    return longest_match(word, vocabulary, longest, continuation)
-
-
-# --- What the decoder reads, in training and in use
+# --- Training
 
 
 def right_shift() -> Example:
@@ -233,6 +101,89 @@ def teacher_forcing() -> Example:
         " The last label is the stop token. The report ends its table with dots; the words"
         " “à Paris” are ours.",
     )
+
+
+def cross_entropy_example() -> Example:
+    """The loss of a sentence of two words, and one smoothed label."""
+    probabilities = matrix((0.5, 0.3, 0.2), (0.25, 0.25, 0.5))
+    labels = torch.tensor([0, 1])
+    losses = negative_log_likelihood(probabilities.log(), labels)
+
+    [prediction] = matrix((0.1, 0.7, 0.1, 0.1))
+    label = torch.tensor(1)
+    targets: list[tuple[Cell, ...]] = []
+    for smoothing in (0.0, 0.1):
+        target = smooth_labels(label, 4, smoothing, torch.float64)
+        targets.append(
+            (
+                f"{smoothing:g}",
+                " ".join(f"{each:.3f}" for each in target.tolist()),
+                distribution_cross_entropy(target, prediction.log()).item(),
+                entropy(target).item(),
+                kl_divergence(target, prediction.log()).item(),
+            )
+        )
+    return Example(
+        "cross-entropy",
+        "Single Page, Training Phase; Lee, Before Transformers; the numbers are ours",
+        "EQ-117, EQ-118, EQ-119, EQ-120, ER-47, ER-48, ER-73",
+        "The loss of a sentence is the sum of the cross-entropies of its words. Label smoothing"
+        " mixes the true word with the uniform distribution; KL divergence may take the place of"
+        " cross-entropy.",
+        (
+            "L = -Σₜ log p(yₜ),   q = (1 - ε) y + ε / V",
+            "cross-entropy(q, p) = -Σ q log p = entropy(q) + KL(q ‖ p)",
+        ),
+        (
+            table(
+                "The model gives the right words .5 and .25:",
+                [
+                    ("word 0", losses[0].item()),
+                    ("word 1", losses[1].item()),
+                    ("sum", cross_entropy(probabilities.log(), labels).item()),
+                    ("mean", cross_entropy(probabilities.log(), labels, "mean").item()),
+                    ("exp(-sum) = P(sentence)", losses.sum().neg().exp().item()),
+                ],
+                digits=6,
+            ),
+            table(
+                "V = 4, label 1, predicted (.1, .7, .1, .1):",
+                targets,
+                ("ε", "target q", "cross-entropy", "entropy", "KL"),
+                digits=6,
+            ),
+        ),
+        note="Both losses have the same gradient, as the entropy of the target is constant. With"
+        " ε = .1 the label keeps 1 - ε + ε/V = .925.",
+    )
+
+
+def learning_rate() -> Example:
+    """The paper's schedule for d_model = 512 and 4,000 steps of warm-up."""
+    steps = (1, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 100_000)
+    rows = [(step, transformer_learning_rate(step, 512, 4_000)) for step in steps]
+    return Example(
+        "learning-rate",
+        "the paper, §5.3, eq. (3); none of the five texts has it",
+        "no EQ number",
+        "The rate rises in a straight line for 4,000 steps and then falls with the root of the"
+        " step.",
+        ("rate = d_model^(-1/2) · min(step^(-1/2), step · warmup^(-3/2))",),
+        (
+            table("d_model = 512, warm-up 4,000:", rows, ("step", "rate"), digits=2),
+            table(
+                "The peak, (d_model · warmup)^(-1/2), and four times as many steps later:",
+                [
+                    ("peak", transformer_learning_rate(4_000, 512, 4_000)),
+                    ("half", transformer_learning_rate(16_000, 512, 4_000)),
+                ],
+                digits=2,
+            ),
+        ),
+    )
+
+
+# --- Decoding
 
 
 def inference() -> Example:
