@@ -19,6 +19,14 @@ from pellucid.cli.main import cli
 from pellucid.core.errors import ConfigError, MissingExtraError, WriteError
 from pellucid.equations.notation.jacobian import jacobian_statistics
 from pellucid.equations.positions import sinusoidal_positions
+from pellucid.inspection.figures.attention_equations import (
+    KEY_SIZES,
+    SATURATED,
+    SIZES,
+    sample_dot_products,
+    sample_jacobians,
+    sample_statistics,
+)
 from pellucid.inspection.figures.canvas import (
     THEME_NAMES,
     ThemeName,
@@ -28,17 +36,11 @@ from pellucid.inspection.figures.canvas import (
 )
 from pellucid.inspection.figures.equations import (
     FIGURE_NAMES,
-    KEY_SIZES,
     LEGEND,
-    SATURATED,
-    SIZES,
     FigureName,
     draw_equations,
     draw_figure,
     figure_names,
-    sample_dot_products,
-    sample_jacobians,
-    sample_statistics,
 )
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures" / "equations"
