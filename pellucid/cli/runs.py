@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 _NAME_WIDTH = 15
 """The width that the other columns leave of 80; a longer name gets its own line."""
+_LARGEST = 1e9
+"""Figures from here on are damaged, or would be too wide for their column."""
 _HEADINGS = ("MODEL", "SIZE", "STEP", "MINUTES", "BEST", "BUNDLE", "STATE")
 
 
@@ -32,7 +34,8 @@ def runs(folder: Path, as_json: bool) -> None:
 
     summaries = by_score([summarize(run) for run in find_runs(folder)])
     if as_json:
-        click.echo(json.dumps({"runs": [each.to_dict() for each in summaries]}, ensure_ascii=False))
+        table = {"runs": [each.to_dict() for each in summaries]}
+        click.echo(_as_text(json.dumps(table, ensure_ascii=False)))
         return
 
     if not summaries:
@@ -43,7 +46,7 @@ def runs(folder: Path, as_json: bool) -> None:
         click.echo(line)
     for summary in summaries:
         for fault in summary.faults:
-            click.echo(f"{summary.path}: {fault}", err=True)
+            click.echo(_as_text(f"{summary.path}: {fault}"), err=True)
 
 
 def _table(summaries: "list[RunSummary]", folder: Path) -> list[str]:
@@ -66,24 +69,33 @@ def _table(summaries: "list[RunSummary]", folder: Path) -> list[str]:
 
 
 def _name(path: Path, folder: Path) -> str:
-    return str(path) if path == folder else str(path.relative_to(folder))
+    return _as_text(str(path) if path == folder else str(path.relative_to(folder)))
+
+
+def _as_text(name: str) -> str:
+    """The bytes of a file's name that are not UTF-8 as escapes, which JSON has too."""
+    return name.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _cells(summary: "RunSummary") -> tuple[str, ...]:
     best = ""
     if summary.figure is not None and summary.best is not None:
         name = {"bleu": "BLEU", "chrf": "chrF"}.get(summary.figure, summary.figure)
-        best = f"{name} {summary.best:.{3 if summary.figure == 'loss' else 2}f}"
+        best = f"{name} {_decimal(summary.best, 3 if summary.figure == 'loss' else 2)}"
     ended = summary.reason if summary.state in ("finished", "stopped") else None
     return (
         summary.kind or "",
         "" if summary.parameters is None else _short(summary.parameters),
         f"{summary.step:,}",
-        f"{summary.minutes:,.1f}",
+        _decimal(summary.minutes, 1),
         best,
         "" if summary.bundle is None else _step_of(summary.bundle),
         ended or summary.state,
     )
+
+
+def _decimal(value: float, digits: int) -> str:
+    return f"{value:,.{digits}f}" if abs(value) < _LARGEST else f"{value:.3g}"
 
 
 def _short(count: int) -> str:

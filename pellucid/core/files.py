@@ -101,16 +101,32 @@ def is_pointer(path: Path) -> bool:
         return False
 
 
-def read_plain(path: Path, most: int | None = None) -> bytes:
-    """The bytes of a plain file; pipes and devices are refused, as reading them may never end.
+def open_plain(path: Path) -> BinaryIO:
+    """Open a plain file to be read; pipes and devices are refused, as reading them may never end.
 
-    Raises OSError if it cannot be read, is not a plain file, or has more than ``most`` bytes, and
-    CorruptError if it is not what ``verified_reading`` expects.
+    Raises OSError if it cannot be opened, is not a plain file, or is a large file mostly of holes.
     """
-    # A folder passes: read_bytes raises the usual IsADirectoryError for it.
+    _refuse_endless(path)
+    return path.open("rb")
+
+
+def _refuse_endless(path: Path) -> os.stat_result:
+    # A folder passes: opening it raises the usual IsADirectoryError.
     about = path.stat()
     if not stat.S_ISREG(about.st_mode) and not stat.S_ISDIR(about.st_mode):
         raise OSError(errno.EINVAL, "it is not a plain file", str(path))
+    if stat.S_ISREG(about.st_mode) and is_sparse(path):
+        raise OSError(errno.EINVAL, f"its {about.st_size:,} bytes are mostly holes", str(path))
+    return about
+
+
+def read_plain(path: Path, most: int | None = None) -> bytes:
+    """The bytes of a plain file.
+
+    Raises OSError as ``open_plain`` does and for more than ``most`` bytes, CorruptError if it is
+    not what ``verified_reading`` expects.
+    """
+    about = _refuse_endless(path)
     if most is not None and about.st_size > most:
         raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", str(path))
 

@@ -4,19 +4,25 @@ import dataclasses
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from pellucid.core.errors import InputMissingError
+from pellucid.core.errors import InputMissingError, OutputExistsError
 from pellucid.core.files import JOURNAL_FILE as JOURNAL_FILE
-from pellucid.core.files import write_errors
+from pellucid.core.files import open_plain, write_errors
 
 Event = dict[str, Any]
 """``event`` is its kind; the other keys are figures, whose units are in the docs."""
 
 Listener = Callable[[Event], None]
 """Is called with every event when it happens; a command shows them to its user."""
+
+_LONGEST_LINE = 1 << 20
+"""Bytes. An event has some hundreds, one with the sentences behind a spike some thousands; of JSON
+from elsewhere every byte can take twenty of memory."""
+_LAST_STEP = 1 << 53
+"""No run makes more updates; up to here a float holds every whole number."""
 
 
 class Journal:
@@ -29,6 +35,7 @@ class Journal:
         self._path = path
         self._listener = listener
         if path is not None:
+            _refuse_link(path)
             end_last_line(path)
 
     def write(self, event: str, figures: Mapping[str, Any]) -> None:
@@ -55,15 +62,36 @@ def end_last_line(path: Path) -> None:
             file.write(b"\n")
 
 
+def _refuse_link(path: Path) -> None:
+    """Whoever made the folder chose what its journal is: a link to a file of the user, perhaps."""
+    if path.is_symlink() or (path.exists() and not path.is_file()):
+        raise OutputExistsError(
+            f"{path} must be a plain file of the run, is a link or something else",
+            hint="choose another --out, or remove it",
+        )
+
+
 def read_journal(path: Path) -> list[Event]:
-    """All events of a journal; lines that a killed process left unfinished are dropped."""
-    events = []
-    for line in path.read_bytes().split(b"\n"):
-        try:
-            events.append(json.loads(line))
-        except ValueError:
-            continue
-    return events
+    """All events of a journal; lines that a killed process left unfinished are dropped.
+
+    Raises InputMissingError.
+    """
+    return [event for line in _lines(path) if (event := _event(line)) is not None]
+
+
+def _lines(path: Path) -> Iterator[bytes]:
+    """The lines of a journal; one that is longer than any event is cut, and so is no event."""
+    try:
+        with open_plain(path) as file:
+            while line := file.readline(_LONGEST_LINE):
+                rest = line
+                while len(rest) == _LONGEST_LINE and not rest.endswith(b"\n"):
+                    rest = file.readline(_LONGEST_LINE)
+                yield line if rest is line else b"?"
+    except OSError as error:
+        raise InputMissingError(
+            f"cannot read {path}: {error.strerror}", hint="name the folder of a run"
+        ) from error
 
 
 LIMITS = ("max_steps", "max_epochs", "max_minutes", "patience")
@@ -96,7 +124,7 @@ class History:
 
     def _add(self, event: Event) -> None:
         step = number(event, "step")
-        if step is None:
+        if step is None or not 0 <= step <= _LAST_STEP:
             return
         match event["event"]:
             case "start":
@@ -115,18 +143,10 @@ class History:
 
 def read_history(run: Path) -> History:
     """The history of a run folder. Raises InputMissingError if it has no journal to read."""
-    path = run / JOURNAL_FILE
-    try:
-        lines = path.read_bytes().split(b"\n")
-    except OSError as error:
-        raise InputMissingError(
-            f"cannot read {path}: {error.strerror}", hint="name the folder of a run"
-        ) from error
-
     # ``cut_short`` is the number of the latest line that is not an event. A killed process leaves
     # one behind, and then a start follows; anywhere else it is damage.
     history, cut_short = History(), 0
-    for place, line in enumerate(lines, start=1):
+    for place, line in enumerate(_lines(run / JOURNAL_FILE), start=1):
         event = _event(line)
         if event is None:
             cut_short = place if line.strip() else cut_short
@@ -143,9 +163,12 @@ def number(event: Event, key: str) -> float | None:
     """The figure ``key`` of an event; None if there is none or it is not a finite number."""
     value = event.get(key)
     # bool is a subclass of int.
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return value
+    try:
+        return value if math.isfinite(value) else None
+    except OverflowError:  # a whole number that no float holds
+        return None
 
 
 def _drop(events: list[Event], *, beyond: float) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pellucid.core.config import read_toml
-from pellucid.core.errors import ConfigError, CorruptError, InputMissingError
+from pellucid.core.errors import ConfigError, CorruptError, InputMissingError, list_faults
 from pellucid.core.files import (
     BOARD_FOLDER,
     BUNDLES_FOLDER,
@@ -19,12 +19,15 @@ from pellucid.core.files import (
     TOKENIZER_FOLDER,
     read_manifest,
 )
+from pellucid.core.limits import shown
 from pellucid.core.locks import lock_holder
 from pellucid.training.journal import LIMITS, History, number, read_history
 
 State = Literal["running", "finished", "stopped", "damaged"]
 FIGURES = ("bleu", "chrf", "loss")
 """Validation figures by which runs are ordered; for the loss, lower is better."""
+_LONGEST_WORD = 80
+"""Characters of a name or reason that a table has room for."""
 _INSIDE_A_RUN = {
     CHECKPOINTS_FOLDER,
     BUNDLES_FOLDER,
@@ -158,7 +161,7 @@ def _newest_bundle(run: Path, faults: list[str]) -> str | None:
         if not wrong:
             return folder.name
         if folder.exists():
-            faults.append(f"{folder} is damaged: {', '.join(wrong)}")
+            faults.append(f"{folder} is damaged: {list_faults(wrong)}")
     return None
 
 
@@ -172,7 +175,13 @@ def _size(path: Path) -> int:
 def _setting(table: dict[str, Any], section: str, key: str) -> str | None:
     part = table.get(section)
     value = part.get(key) if isinstance(part, dict) else None
-    return value if isinstance(value, str) else None
+    return _one_line(value) if isinstance(value, str) else None
+
+
+def _one_line(value: object) -> str:
+    """A word from a file, as it is; anything longer, or that a terminal may obey, as a literal."""
+    is_word = isinstance(value, str) and value.isprintable() and len(value) <= _LONGEST_WORD
+    return str(value) if is_word else shown(value)
 
 
 def _figure(table: dict[str, Any], history: History) -> str | None:
@@ -199,7 +208,7 @@ def _best(history: History, figure: str | None) -> tuple[float | None, int | Non
 
 
 def _state(run: Path, history: History, faults: list[str]) -> tuple[State, str | None]:
-    reason = None if history.end is None else str(history.end.get("reason"))
+    reason = None if history.end is None else _one_line(history.end.get("reason"))
     if lock_holder(run / LOCK_FILE) is not None:
         return "running", None
     if faults:

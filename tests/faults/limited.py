@@ -4,6 +4,7 @@ import dataclasses
 import json
 import os
 import resource
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +14,8 @@ from pellucid.core.errors import PellucidError
 
 MOST_SECONDS = 5
 MOST_BYTES = 256 << 20
+_MOST_WAITING = 60
+"""Seconds by the clock: a pipe whose writer never comes takes no processor time."""
 _BACKSTOP_BYTES = 2 << 30
 """Of address space on top: more than any case may use, and far from filling the machine."""
 
@@ -57,6 +60,8 @@ def run_limited(case: Callable[[], object]) -> Outcome:
 def _measure(case: Callable[[], object]) -> dict[str, object]:
     torch.set_num_threads(1)  # a fork has none of its parent's threads
     resource.setrlimit(resource.RLIMIT_CPU, (4 * MOST_SECONDS, 4 * MOST_SECONDS))
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)  # not what a parent's test runner does then
+    signal.alarm(_MOST_WAITING)
     space = _bytes_of("VmSize") + _BACKSTOP_BYTES
     resource.setrlimit(resource.RLIMIT_AS, (space, space))
     Path("/proc/self/clear_refs").write_text("5")  # the highest mark begins here

@@ -23,6 +23,9 @@ _HORIZONTAL_LABELS = {
 _COLUMNS, _PANEL_WIDTH, _PANEL_HEIGHT, _LEGEND_LINE = 3, 3.6, 2.5, 0.2
 _MEDIAN_SHARE = 20
 """A running median covers one part in so many of the curve."""
+_LARGEST = 1e38
+"""Training computes in float32, which holds no larger numbers; those of a damaged journal have no
+place on an axis."""
 _COLORS, _STYLES = 10, ("-", "--", ":", "-.")
 
 
@@ -154,16 +157,16 @@ def _curve(
     events: list[Event], key: str, history: History, horizontal: Horizontal
 ) -> tuple[Any, Any]:
     """The horizontal and vertical values of ``key``, for the events that have it."""
-    having = [event for event in events if number(event, key) is not None]
+    having = [event for event in events if _drawn(event, key) is not None]
     y = np.array([event[key] for event in having], dtype=float)
     steps = np.array([event["step"] for event in having], dtype=float)
     match horizontal:
         case "steps":
             return steps, y
         case "minutes":
-            return np.array([number(event, "seconds") or 0.0 for event in having]) / 60.0, y
+            return np.array([_drawn(event, "seconds") or 0.0 for event in having]) / 60.0, y
         case "tokens":
-            counted = [each for each in history.train if number(each, "target_tokens") is not None]
+            counted = [each for each in history.train if _drawn(each, "target_tokens") is not None]
             if not counted:
                 return steps, y
 
@@ -171,6 +174,11 @@ def _curve(
             known = [each["step"] for each in counted]
             tokens = [each["target_tokens"] / 1e6 for each in counted]
             return np.interp(steps, known, tokens), y
+
+
+def _drawn(event: Event, key: str) -> float | None:
+    value = number(event, key)
+    return None if value is None or abs(value) > _LARGEST else value
 
 
 def _running_median(values: Any) -> Any:
@@ -184,7 +192,7 @@ def _running_median(values: Any) -> Any:
 def _has(history: History, panel: Panel) -> bool:
     kept = ((history.train, panel.train), (history.validations, panel.validation))
     return any(
-        key is not None and any(number(event, key) is not None for event in events)
+        key is not None and any(_drawn(event, key) is not None for event in events)
         for events, key in kept
     )
 
@@ -205,6 +213,8 @@ def _sample(place: int) -> Any:
 
 def _label(name: str, history: History) -> str:
     """The run and its best validation score: BLEU, or the loss without translations."""
+    # Dollars enclose formulas, and bytes that are not UTF-8 have no place in a picture.
+    name = name.encode("utf-8", "backslashreplace").decode("utf-8").replace("$", r"\$")
     for key, title, best in (("bleu", "BLEU", max), ("loss", "loss", min)):
         values = [value for each in history.validations if (value := number(each, key)) is not None]
         if values:

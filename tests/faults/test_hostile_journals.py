@@ -1,0 +1,150 @@
+"""S: whatever a journal holds, listing, drawing and going on with its run stay within bounds."""
+
+import json
+import os
+from pathlib import Path
+
+import click.testing
+import pytest
+from structures import (
+    ABSURD,
+    ODD_FILES,
+    check_bounded,
+    cut_and_flipped,
+    dumped,
+    huge_values,
+    is_refused,
+    spoilt_tables,
+)
+
+from pellucid.cli.runs import runs
+from pellucid.core.errors import PellucidError
+from pellucid.inspection.figures.run_curves import draw_runs
+from pellucid.training.journal import Journal, read_history, read_journal
+from pellucid.training.runs import summarize
+
+EVENTS = [
+    {"event": "start", "step": 0, "parameters": 1234, "device": "cpu", "pairs": 10},
+    *(
+        {
+            "event": "train",
+            "step": step,
+            "epoch": 0,
+            "seconds": step / 4,
+            "loss": 5.0 - step / 9,
+            "negative_log_likelihood": 4.0 - step / 9,
+            "learning_rate": 0.01,
+            "gradient_norm": 1.5,
+            "gradient_noise_scale": None,
+            "target_tokens": 100 * step,
+            "tokens_per_second": 400.0,
+        }
+        for step in range(1, 6)
+    ),
+    {"event": "validation", "step": 5, "seconds": 1.5, "loss": 3.9, "bleu": 12.5, "chrf": 30.0},
+    {"event": "end", "reason": "max_steps", "step": 5, "seconds": 2.0},
+]
+CONFIG = b'[model]\nkind = "transformer"\n[training]\nbest_by = "bleu"\n'
+
+
+def lines_of(events: list[dict[str, object]]) -> bytes:
+    return b"".join(dumped(event) + b"\n" for event in events)
+
+
+def run_with(folder: Path, journal: bytes) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "config.toml").write_bytes(CONFIG)
+    (folder / "journal.jsonl").write_bytes(journal)
+    return folder
+
+
+def listed(folder: Path) -> str:
+    """What ``pellucid runs`` prints, as a table and as JSON."""
+    printed = ""
+    for options in ([], ["--json"]):
+        result = click.testing.CliRunner().invoke(runs, [str(folder), *options])
+        if result.exception is not None:
+            raise result.exception
+        printed = result.output + printed
+    return printed
+
+
+def read_all(run: Path) -> None:
+    """Everything that reads a journal, but pictures."""
+    listed(run)
+    read_history(run)
+    read_journal(run / "journal.jsonl")
+    Journal(run / "journal.jsonl").write("saved", {"step": 6})
+
+
+def test_every_cut_and_changed_byte_of_a_journal_is_answered(tmp_path: Path):
+    for content in cut_and_flipped(lines_of(EVENTS), 100):
+        run = run_with(tmp_path / "run", content)
+        assert not is_refused(lambda run=run: summarize(run))
+        read_journal(run / "journal.jsonl")
+
+
+def test_journals_of_another_structure_are_answered(tmp_path: Path):
+    for events in spoilt_tables(EVENTS, 300):
+        run = run_with(tmp_path / "run", lines_of(events))
+        assert not is_refused(lambda run=run: summarize(run))
+        read_journal(run / "journal.jsonl")
+
+
+def test_what_runs_prints_of_a_spoilt_journal_is_short_and_plain(tmp_path: Path):
+    """No line is wider than a terminal's, none holds what a terminal would obey."""
+    for value in ABSURD:
+        for key, place in (("reason", -1), ("step", -1), ("seconds", -2), ("bleu", -2)):
+            events = json.loads(json.dumps(EVENTS))
+            events[place][key] = value
+            printed = listed(run_with(tmp_path / "run", lines_of(events)))
+            assert "\x1b" not in printed
+            assert max(map(len, printed.splitlines())) < 400
+
+
+@pytest.mark.parametrize("name", huge_values(b"", b""))
+def test_a_huge_line_of_a_journal_takes_little_time_and_memory(name: str, tmp_path: Path):
+    huge = huge_values(b'{"event": "train", "step": 6, "loss": ', b"}\n")[name]
+    run = run_with(tmp_path / "run", lines_of(EVENTS[:-1]) + huge + lines_of(EVENTS[-1:]))
+    outcome = check_bounded(lambda: read_all(run))
+    assert outcome.error == ""
+    assert summarize(run).step == 5
+
+
+@pytest.mark.parametrize("name", ODD_FILES)
+def test_a_journal_that_is_no_plain_file_is_refused(name: str, tmp_path: Path):
+    run = run_with(tmp_path / "run", b"")
+    (run / "journal.jsonl").unlink()
+    ODD_FILES[name](run / "journal.jsonl")
+    assert check_bounded(lambda: read_history(run)).is_ours
+    assert check_bounded(lambda: read_journal(run / "journal.jsonl")).is_ours
+    assert check_bounded(lambda: listed(run)).error == ""
+    assert check_bounded(lambda: draw_runs([run], tmp_path / "a.svg")).is_ours
+
+
+def test_a_journal_that_is_a_link_is_not_written_through(tmp_path: Path):
+    """Else resuming a stranger's run would write into any file of the user's."""
+    precious = tmp_path / "precious"
+    precious.write_bytes(b"one line without an end")
+    run = run_with(tmp_path / "run", b"")
+    (run / "journal.jsonl").unlink()
+    (run / "journal.jsonl").symlink_to(precious)
+    with pytest.raises(PellucidError, match="must be a plain file of the run, is a link"):
+        Journal(run / "journal.jsonl")
+    assert precious.read_bytes() == b"one line without an end"
+
+
+def test_runs_with_names_that_are_not_text_are_listed(tmp_path: Path):
+    run_with(Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe")), lines_of(EVENTS))
+    assert "max_steps" in listed(tmp_path)
+
+
+@pytest.mark.parametrize("value", [1e308, -1e308])
+def test_curves_of_absurd_figures_and_names_are_drawn(value: float, tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    events = json.loads(json.dumps(EVENTS))
+    for event in events[2:-1:2]:
+        event |= {key: value for key in event if key not in ("event", "step")}
+    name = os.fsdecode(b"/a$\\frac$\xff")
+    run = run_with(Path(f"{tmp_path}{name}"), lines_of(events))
+    draw_runs([run], tmp_path / "a.svg", "tokens")
