@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from pellucid.core.errors import CorruptError, InputMissingError
-from pellucid.core.files import POINTER, POINTER_HINT, is_pointer, read_plain
+from pellucid.core.files import POINTER, POINTER_HINT, is_pointer, open_plain, read_plain
 
 Shape = tuple[int, ...]
 _METADATA = "__metadata__"
@@ -35,10 +35,14 @@ _DTYPES = {
     "BOOL": torch.bool,
 }
 """The dtypes of models here, by their names in safetensors."""
-_LONGEST_HEADER = 100_000_000
-"""Bytes; the limit of safetensors itself."""
+LONGEST_HEADER = 1 << 24
+"""Bytes. A tensor takes about a hundred, the description of a capture a few millions. safetensors
+itself allows six times as many, of which a stranger can make gigabytes."""
 _MOST_TENSORS = 100_000
 """The most tensors in one file; each takes a kilobyte of memory, even an empty one."""
+_MOST_VALUES = 1_000_000
+"""The most commas and brackets in a header, which has about eight for each tensor. So many values
+take a hundred megabytes at most."""
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
@@ -83,11 +87,9 @@ def parse_tensors(content: bytes, path: Path) -> dict[str, Tensor]:
     if content.startswith(POINTER):
         raise CorruptError(f"{path} is a pointer of git-lfs, not the file", hint=POINTER_HINT)
 
-    # Counted in the header's text, before it is parsed: the file may come from a stranger.
-    count = content.count(b'"data_offsets"', 0, int.from_bytes(content[:8], "little") + 8)
-    if count > _MOST_TENSORS:
-        raise CorruptError(f"{path} must hold at most {_MOST_TENSORS:,} tensors, holds {count:,}")
     try:
+        size = int.from_bytes(content[:8], "little")
+        _check_header(size, content[8 : 8 + min(size, LONGEST_HEADER)], path)
         return safetensors.torch.load(content)
     except (safetensors.SafetensorError, ValueError, KeyError, OverflowError) as error:
         raise CorruptError(f"{path} is not a readable safetensors file: {error}") from error
@@ -199,11 +201,26 @@ def read_shapes(path: Path) -> dict[str, Shape]:
 
 
 def _header(path: Path) -> dict[str, Any]:
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         size = int.from_bytes(file.read(8), "little")
-        if size > _LONGEST_HEADER:
-            raise ValueError(f"a header of {size:,} bytes")
-        return dict(json.loads(file.read(size)))
+        text = file.read(min(size, LONGEST_HEADER))
+    _check_header(size, text, path)
+    return dict(json.loads(text))
+
+
+def _check_header(size: int, text: bytes, path: Path) -> None:
+    """Raise ValueError or CorruptError for a header that would take much memory to parse.
+
+    The file may come from a stranger, so this is counted in the text.
+    """
+    if size > LONGEST_HEADER:
+        raise ValueError(f"a header of {size:,} bytes")
+
+    braces = text.count(b"{")  # one of each tensor, and those of the header and the metadata
+    if braces > _MOST_TENSORS + 2:
+        raise CorruptError(f"{path} must hold at most {_MOST_TENSORS:,} tensors, holds {braces:,}")
+    if braces + text.count(b"[") + text.count(b",") > _MOST_VALUES:
+        raise ValueError(f"a header of more than {_MOST_VALUES:,} values")
 
 
 @contextlib.contextmanager

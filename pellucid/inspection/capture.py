@@ -6,6 +6,7 @@ safetensors file, whose header holds everything but the tensors as JSON.
 
 import dataclasses
 import html
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from torch import Tensor
 from pellucid.core.config import did_you_mean
 from pellucid.core.errors import ConfigError, CorruptError
 from pellucid.core.files import write_file
-from pellucid.core.tensors import load_tensors, read_metadata
+from pellucid.core.limits import shown
+from pellucid.core.tensors import LONGEST_HEADER, load_tensors, read_metadata
 from pellucid.inspection.entries import Entry, locate, select
 from pellucid.inspection.notebook import html_table
 from pellucid.inspection.parts import Part, parts_of
@@ -38,6 +40,11 @@ from pellucid.text.tokenizers.interface import Tokenizer
 
 _KEY = "pellucid.capture"
 _VERSION = 1
+_LONGEST_PLACE = 60
+"""Characters of a name that a message repeats."""
+_MOST_VALUES = 100_000
+"""Of a header without its entries. A target of a thousand tokens has forty thousand; each wrong one
+would be a fault of a kilobyte."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +61,7 @@ class CaptureHeader:
 
 
 _HEADER = pydantic.TypeAdapter(CaptureHeader)
+_PART = pydantic.TypeAdapter(Part)
 
 
 def make_entry(name: str, tensor: Tensor, part: Part, sentence: Sentence) -> Entry:
@@ -65,7 +73,7 @@ def make_entry(name: str, tensor: Tensor, part: Part, sentence: Sentence) -> Ent
 def write_capture(path: Path, header: CaptureHeader, entries: Mapping[str, Entry]) -> None:
     """Write tensors and header; a head whose tensor of all heads is captured too is not repeated.
 
-    Raises WriteError.
+    Raises WriteError, ConfigError for more entries than a file can describe.
     """
     tensors = {
         name: entry.tensor.contiguous().clone()
@@ -74,6 +82,12 @@ def write_capture(path: Path, header: CaptureHeader, entries: Mapping[str, Entry
     }
 
     metadata = {_KEY: _HEADER.dump_json(header).decode()}
+    if 2 * len(metadata[_KEY]) > LONGEST_HEADER:  # as a text inside JSON it gets longer
+        raise ConfigError(
+            f"the {len(entries):,} entries of a capture must be described in"
+            f" {LONGEST_HEADER // 2:,} bytes, take {len(metadata[_KEY]):,}",
+            hint='capture fewer of them, such as only=("*.cross_attention.weights",)',
+        )
     write_file(path, safetensors.torch.save(tensors, metadata))
 
 
@@ -87,32 +101,71 @@ def read_capture(path: Path) -> tuple[CaptureHeader, dict[str, Entry]]:
     if text is None:
         raise CorruptError(f"{path} is a safetensors file, but not a capture")
 
-    try:
-        header = _HEADER.validate_json(text)
-    except pydantic.ValidationError as error:
-        fault = error.errors()[0]
-        place = ".".join(map(str, fault["loc"]))
-        raise CorruptError(f"{path} is not a readable capture: {place}: {fault['msg']}") from error
-
+    header = _parse(text, path)
     if header.version != _VERSION:
         raise CorruptError(f"{path} must be a capture of version {_VERSION}, got {header.version}")
     entries = {}
     for name, part in header.entries.items():
         tensor = _tensor(name, tensors)
-        if tensor is None or tensor.dim() != len(part.axes):
-            raise CorruptError(f"{path} is not a readable capture: no tensor fits {name}")
+        if tensor is None or not _fits(tensor, part, header.sentence):
+            raise CorruptError(f"{path} is not a readable capture: no tensor fits {shown(name)}")
         entries[name] = make_entry(name, tensor, part, header.sentence)
 
     return header, entries
+
+
+def _parse(text: str, path: Path) -> CaptureHeader:
+    """The header from its JSON. Raises CorruptError naming the first fault."""
+    try:
+        table = json.loads(text)
+        described = table.pop("entries")
+        if _count_values(table) > _MOST_VALUES:
+            raise CorruptError(f"{path} is not a readable capture: its sentence is too long")
+
+        header = _HEADER.validate_python({**table, "entries": {}})
+        # One by one, because all faults of all entries at once could fill the memory.
+        entries = {str(name): _PART.validate_python(part) for name, part in described.items()}
+    except pydantic.ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
+        place = ".".join(str(part)[:_LONGEST_PLACE] for part in fault["loc"])
+        raise CorruptError(f"{path} is not a readable capture: {place}: {fault['msg']}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise CorruptError(f"{path} is not a readable capture: {shown(repr(error))}") from error
+
+    return dataclasses.replace(header, entries=entries)
+
+
+def _count_values(table: Any) -> int:
+    waiting, count = [table], 0
+    while waiting:
+        value = waiting.pop()
+        inner = value.values() if isinstance(value, dict) else value
+        if isinstance(value, dict | list):
+            count += len(value)
+            waiting += inner
+    return count
+
+
+def _fits(tensor: Tensor, part: Part, sentence: Sentence) -> bool:
+    """Whether the tensor has these axes, and each axis as many positions as it has words."""
+    if tensor.dim() != len(part.axes):
+        return False
+    words = [sentence.words(axis) for axis in part.axes]
+    return all(
+        each is None or len(each) == size for each, size in zip(words, tensor.shape, strict=True)
+    )
 
 
 def _tensor(name: str, tensors: Mapping[str, Tensor]) -> Tensor | None:
     """The stored tensor of that name, or the head cut out of the tensor of all heads."""
     if name in tensors:
         return tensors[name]
-    stack_name, head = locate(name)
+    try:
+        stack_name, head = locate(name)
+    except ValueError:  # a head whose number is none
+        return None
     stack = tensors.get(stack_name)
-    if stack is None or head is None or head >= len(stack):
+    if stack is None or head is None or not stack.dim() or not 0 <= head < len(stack):
         return None
     return stack[head]
 
