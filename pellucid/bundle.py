@@ -8,6 +8,7 @@ manifest.json        size and SHA-256 of each file, fingerprint of each tensor
 """
 
 import dataclasses
+import json
 import logging
 import math
 import threading
@@ -50,6 +51,8 @@ MODEL_FILE = "model.safetensors"
 CARD_FILE = "README.md"
 _MOST_ATTEMPTS = 10
 """How often reading is tried again while another process replaces the bundle."""
+_LONGEST_HEADER = 100_000_000
+"""Bytes; safetensors itself refuses a longer one."""
 _TOKENIZER_NAMES = ("shared", "source", "target")
 
 _log = logging.getLogger("pellucid")
@@ -108,6 +111,17 @@ class StoredModel(Generic[ModelT_co]):
                     call()
             return cast("ModelT_co", self._model)
 
+    def parameter_count(self) -> int:
+        """The number of parameters; from the header of the file if the model is not read yet.
+
+        Raises CorruptError if the file has no such header.
+        """
+        with self._lock:
+            if self._model is not None:
+                return sum(parameter.numel() for parameter in self._model.parameters())
+            assert self._file is not None
+            return _count_in_header(self._file)
+
     def verify(self) -> None:
         """Compare the file with the manifest, without keeping its content. Raises CorruptError."""
         if self._file is not None:
@@ -159,6 +173,13 @@ class Bundle(Generic[ModelT_co]):
         if isinstance(self.held, StoredModel) and not self.held.is_read:
             return self.held.device
         return next(self.model.parameters()).device.type
+
+    @property
+    def parameter_count(self) -> int:
+        """The number of parameters; counting them does not read the model."""
+        if isinstance(self.held, StoredModel):
+            return self.held.parameter_count()
+        return sum(parameter.numel() for parameter in self.model.parameters())
 
     def when_read(self, call: Callable[[], None]) -> None:
         """Call ``call`` once the model is in memory; at once if it already is."""
@@ -332,6 +353,19 @@ def _read(folder: Path, manifest: dict[str, Any], device: str) -> "Bundle[Sequen
     )
 
     return Bundle(stored, source, target, settings, manifest, folder)
+
+
+def _count_in_header(file: HeldFile) -> int:
+    """The numbers in all tensors of a safetensors file, which begins with the size of a JSON."""
+    size = int.from_bytes(file.start(8), "little")
+    try:
+        if size > _LONGEST_HEADER:
+            raise ValueError(f"a header of {size:,} bytes")
+        header = json.loads(file.start(8 + size)[8:])
+        shapes = [each["shape"] for name, each in header.items() if name != "__metadata__"]
+        return sum(math.prod(map(int, shape)) for shape in shapes)
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise CorruptError(f"{file.path} is not a safetensors file: {error}") from None
 
 
 def save_tokenizers(folder: Path, source: Tokenizer, target: Tokenizer) -> None:

@@ -6,13 +6,12 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pellucid.core.errors import CancelledError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Translation
-from pellucid.decoding.search.beam import WatchedStep
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.server.errors import (
     OverloadedError,
@@ -20,6 +19,9 @@ from pellucid.serve.server.errors import (
     UnavailableError,
     place_of,
 )
+
+if TYPE_CHECKING:
+    from pellucid.decoding.search.beam import WatchedStep
 
 _LOG = logging.getLogger("pellucid.serve")
 
@@ -333,7 +335,7 @@ class _Watch:
             # of the time stays its own.
             self._own_turn_until = time.monotonic() + taken
 
-    def saw_step(self, step: WatchedStep) -> None:
+    def saw_step(self, step: "WatchedStep") -> None:
         """Never called, because ``wants_steps`` is false."""
 
 

@@ -1,4 +1,7 @@
-"""Inspections for clients: a bounded part of a capture as JSON, and walks through the model."""
+"""What needs the model itself: alternatives, a bounded part of a capture as JSON, and walks.
+
+Importing this file imports torch, so ``service`` imports it when a request first needs it.
+"""
 
 import json
 import math
@@ -6,7 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 from pellucid.core.errors import ConfigError, DataError
+from pellucid.decoding.alternatives import longest_prefix
 from pellucid.decoding.engine import SearchWatcher
+from pellucid.decoding.result import Alternative
+from pellucid.decoding.translator import Translator
 from pellucid.inspection.capture import Capture, capture_of
 from pellucid.inspection.entries import select
 from pellucid.inspection.parts import parts_of
@@ -16,13 +22,51 @@ from pellucid.inspection.report.views import look_around
 from pellucid.inspection.sentence import open_model, read_sentence
 from pellucid.serve.limits import Limits
 from pellucid.serve.models import LoadedModel
-from pellucid.serve.schema import InspectRequest, WalkRequest
+from pellucid.serve.schema import AlternativesRequest, InspectRequest, WalkRequest
 from pellucid.serve.server.errors import Fault, InvalidError, NotFoundError
 
 _DIGITS = 6
 """Significant digits of a number in an answer; float32 holds about 7."""
 _WALK_BYTES = 1_500_000
 """Bytes of the matrices of a walk on the page, which is downloaded; a file may be larger."""
+
+
+def find_alternatives(
+    model: LoadedModel,
+    request: AlternativesRequest,
+    count: int,
+    limits: Limits,
+    watcher: SearchWatcher,
+) -> list[Alternative]:
+    """The likeliest next tokens after a prefix; none for a blank text.
+
+    Raises InvalidError for a prefix that is too long for the text, NotFoundError for one with a
+    token that the model does not have, and what the watcher raises.
+    """
+    limit = model.source_limit(limits.max_inspect_tokens)
+    settings = model.settings.model_copy(
+        update={
+            **model.bounded_lengths(model.settings.max_length, limits.max_new_tokens),
+            "max_source_tokens": limit,
+            "align": model.has_attention,
+        }
+    )
+
+    source_ids = model.source_ids([request.text])[0] if request.text.strip() else []
+    most = longest_prefix(model.bundle, settings, min(len(source_ids), limit))
+    if len(request.prefix) > most:
+        got = len(request.prefix)
+        rule = f"must have at most {most} tokens for this text, got {got}"
+        raise InvalidError([Fault("prefix", rule, str(got))])
+    if not source_ids:
+        return []
+
+    # With the settings of this request, and with PyTorch, whatever engine translates elsewhere.
+    translator = Translator(model.bundle, settings)
+    try:
+        return translator.alternatives(request.text, request.prefix, count, watcher)
+    except DataError as error:  # the prefix holds a token outside the vocabulary
+        raise NotFoundError("Unknown place", str(error)) from None
 
 
 def look_inside(

@@ -1,11 +1,15 @@
-"""The models that are served: how they are named, loaded and described to clients."""
+"""The models that are served: how they are named, loaded and described to clients.
+
+Nothing here imports torch: with the engine CTranslate2 a server needs it only for the requests that
+need the model itself, and ``LoadedModel.open`` reads it for the first of them.
+"""
 
 import dataclasses
 import itertools
 from collections.abc import Callable
 from pathlib import Path
 
-from pellucid.bundle import Bundle
+from pellucid.bundle import Bundle, StoredModel
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Translation
@@ -29,15 +33,41 @@ class ModelPlace:
 
 
 class LoadedModel:
-    """A model in memory: tokenizes text, and translates sentences with equal search settings."""
+    """A model that is served: tokenizes text, translates sentences with equal search settings.
+
+    With the engine CTranslate2 only the converted copy is in memory at first. The bundle's own file
+    stays open, so whatever happens to its folder, ``open`` reads the model that was loaded.
+    """
 
     def __init__(self, place: ModelPlace, translator: Translator, bundle: Bundle) -> None:
         self.place = place
         self.translator = translator
         self.bundle = bundle
         self.settings = translator.settings
+        self.parameter_count = bundle.parameter_count
         languages = place.languages or languages_of(bundle.settings, place.name)
         self.source_language, self.target_language = languages
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the model itself is in memory, and torch with it."""
+        held = self.bundle.held
+        return not isinstance(held, StoredModel) or held.is_read
+
+    def open(self) -> None:
+        """Import torch and read the model: seconds, the first time. Safe to call from any thread.
+
+        Raises as ``StoredModel.read`` does, and what importing torch raises.
+        """
+        import pellucid.serve.inspection  # noqa: F401  # its imports take as long as torch's
+
+        self.bundle.model  # noqa: B018  # read on first access
+
+    def needs_open(self, settings: DecodingConfig) -> bool:
+        """Whether translating with these settings needs the model itself, beside the engine."""
+        # An alignment comes from the attention of the model, whichever engine has searched.
+        looks = settings.align or settings.replace_unknown or settings.coverage_penalty != 0
+        return looks or self.translator.engine.signature(settings).startswith("torch")
 
     @property
     def has_attention(self) -> bool:
@@ -54,6 +84,14 @@ class LoadedModel:
         """The most tokens of a translation, without the stop."""
         most = self.bundle.max_length
         return limits_tokens if most is None else min(limits_tokens, most - 1)
+
+    def bounded_lengths(self, asked: int | None, limits_tokens: int) -> dict[str, int | None]:
+        """The length settings of a search, within the limits and the positions of the model."""
+        most = self.target_limit(limits_tokens)
+        return {
+            "max_length": None if asked is None else min(asked, most),
+            "max_length_extra": min(self.settings.max_length_extra, most),
+        }
 
     def source_ids(self, texts: list[str]) -> list[list[int]]:
         """The ids of each sentence, without the stop."""
@@ -77,7 +115,7 @@ class LoadedModel:
             source_language=self.source_language,
             target_language=self.target_language,
             kind=bundle.settings.get("model", {}).get("kind", "transformer"),
-            parameter_count=sum(parameter.numel() for parameter in bundle.model.parameters()),
+            parameter_count=self.parameter_count,
             source_vocabulary_size=bundle.source_tokenizer.vocabulary_size,
             target_vocabulary_size=bundle.target_tokenizer.vocabulary_size,
             max_source_tokens=self.source_limit(max_source_tokens),
@@ -93,7 +131,6 @@ def open_model(place: ModelPlace) -> LoadedModel:
     """Read a bundle. Raises what ``pellucid.load`` raises."""
     bundle, settings, engine = load_parts(place.path, place.engine, compute_type=place.compute_type)
     model = LoadedModel(place, Translator(bundle, settings, engine), bundle)
-    bundle.model  # noqa: B018  # loads the weights now: the first inspection must not wait
     # The first pass is slow, as kernels are chosen and memory is allocated: not for a client.
     model.translate(["a"], model.settings.having(beam_size=1, max_length=1))
     return model

@@ -1,20 +1,17 @@
 """The service behind HTTP: requests in, answers out, or a ServiceError. Knows nothing of HTTP."""
 
 import asyncio
+import logging
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, TypeVar, cast
 
-from pellucid.core.errors import DataError
-from pellucid.decoding.alternatives import longest_prefix
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Alternative as DecodedAlternative
-from pellucid.decoding.translator import Translator
 from pellucid.serve.answers import answer_sentence, answer_text, confidences_of
-from pellucid.serve.batching import Batcher, Job, LoneWork, Outcome, Ticket
-from pellucid.serve.inspection import look_inside, walk_through
+from pellucid.serve.batching import Batcher, EngineError, Job, LoneWork, Outcome, Ticket
 from pellucid.serve.limits import Limits
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.models import LoadedModel
@@ -36,13 +33,14 @@ from pellucid.serve.schema import (
 )
 from pellucid.serve.server.errors import (
     DeadlineError,
-    Fault,
     InvalidError,
     NotFoundError,
     ServiceError,
     UnavailableError,
 )
 from pellucid.serve.server.strict_json import shown
+
+_LOG = logging.getLogger("pellucid.serve")
 
 _Found = TypeVar("_Found")
 _ALTERNATIVES = 5
@@ -72,6 +70,9 @@ class Service:
         self._batch_wait_seconds = batch_wait_seconds
         self._served: dict[str, Served] = {}
         self._lock = threading.Lock()  # a reload calls `put` from a thread of its own
+        self._openings: dict[LoadedModel, asyncio.Future[bool]] = {}
+        """The models that are being read, or wait for another one to be read."""
+        self._opens = asyncio.Lock()
 
     def put(self, model: LoadedModel) -> None:
         """Serve a model, replacing one of the same name. May be called from any thread.
@@ -163,36 +164,15 @@ class Service:
             raise InvalidError(faults)
 
         served = self.find(request.model)
-        model = served.model
-
-        limit = model.source_limit(self.limits.max_inspect_tokens)
-        settings = model.settings.model_copy(
-            update={
-                **_bounded_lengths(model, model.settings.max_length, self.limits),
-                "max_source_tokens": limit,
-                "align": model.has_attention,
-            }
-        )
-
-        # With the settings of this request, and with PyTorch, whatever engine translates elsewhere.
-        translator = Translator(model.bundle, settings)
-
-        count = request.count or min(_ALTERNATIVES, self.limits.max_n_best)
+        model, limits = served.model, self.limits
+        count = request.count or min(_ALTERNATIVES, limits.max_n_best)
 
         def work(watcher: SearchWatcher) -> list[DecodedAlternative]:
-            try:
-                return translator.alternatives(request.text, request.prefix, count, watcher)
-            except DataError as error:  # the prefix holds a token outside the vocabulary
-                raise NotFoundError("Unknown place", str(error)) from None
+            from pellucid.serve.inspection import find_alternatives
 
-        source_ids = model.source_ids([request.text])[0] if request.text.strip() else []
-        most = longest_prefix(model.bundle, settings, min(len(source_ids), limit))
-        if len(request.prefix) > most:
-            got = len(request.prefix)
-            rule = f"must have at most {most} tokens for this text, got {got}"
-            raise InvalidError([Fault("prefix", rule, str(got))])
+            return find_alternatives(model, request, count, limits, watcher)
 
-        found = [] if not source_ids else await self._alone(served.batcher, work)
+        found = await self._alone(served, work)
         return AlternativesResponse(
             model=model.place.name,
             source_tokens=list(found[0].translation.source_tokens) if found else [],
@@ -218,11 +198,14 @@ class Service:
             raise InvalidError(faults)
 
         served = self.find(request.model)
-        model = served.model
-        limits = self.limits
-        return await self._alone(
-            served.batcher, lambda watcher: look_inside(model, request, limits, watcher)
-        )
+        model, limits = served.model, self.limits
+
+        def work(watcher: SearchWatcher) -> str:
+            from pellucid.serve.inspection import look_inside
+
+            return look_inside(model, request, limits, watcher)
+
+        return await self._alone(served, work)
 
     async def walk(self, request: WalkRequest) -> str:
         """A walk through the model, as JSON or HTML. Raises as ``translate`` does."""
@@ -231,11 +214,14 @@ class Service:
             raise InvalidError(faults)
 
         served = self.find(request.model)
-        model = served.model
-        limits = self.limits
-        return await self._alone(
-            served.batcher, lambda watcher: walk_through(model, request, limits, watcher)
-        )
+        model, limits = served.model, self.limits
+
+        def work(watcher: SearchWatcher) -> str:
+            from pellucid.serve.inspection import walk_through
+
+            return walk_through(model, request, limits, watcher)
+
+        return await self._alone(served, work)
 
     def drain(self) -> None:
         """Refuse new requests from now on; those accepted before are answered."""
@@ -293,21 +279,68 @@ class Service:
                 yield index, answer_sentence(sentence, None, request)
 
         if jobs:
+            deadline = time.monotonic() + self.limits.max_request_seconds
             settings = search_settings(served.model, request, self.limits)
-            async for index, translation in self._work(served.batcher, jobs, settings):
+            if served.model.needs_open(settings):
+                await self._open(served.model, deadline)
+            async for index, translation in self._work(served.batcher, jobs, settings, deadline):
                 yield index, answer_sentence(sentences[index], translation, request)
 
-    async def _alone(self, batcher: Batcher, work: Callable[[SearchWatcher], _Found]) -> _Found:
-        """Run ``work`` on the batcher's thread, which alone may use the model."""
-        async for _, found in self._work(batcher, [Job(0, "", 0)], work):
+    async def _alone(self, served: Served, work: Callable[[SearchWatcher], _Found]) -> _Found:
+        """Run ``work``, which needs the model itself, on the batcher's thread."""
+        deadline = time.monotonic() + self.limits.max_request_seconds
+        await self._open(served.model, deadline)
+        async for _, found in self._work(served.batcher, [Job(0, "", 0)], work, deadline):
             return cast(_Found, found)
         raise AssertionError("one job has one outcome")
+
+    async def _open(self, model: LoadedModel, deadline: float) -> None:
+        """Wait until the model itself is in memory; the first request that needs it has it read.
+
+        Meanwhile the batcher translates on with its engine. A request that leaves, or whose
+        deadline passes, does not end the reading, which others may wait for.
+        Raises DeadlineError, and EngineError if the model cannot be read.
+        """
+        if model.is_open:
+            return
+        opening = self._openings.get(model)
+        if opening is None:
+            opening = asyncio.ensure_future(self._open_alone(model))
+            self._openings[model] = opening
+            opening.add_done_callback(lambda _: self._openings.pop(model))
+
+        try:
+            async with asyncio.timeout(max(deadline - time.monotonic(), 0)):
+                is_open = await asyncio.shield(opening)
+        except TimeoutError:
+            raise self._late() from None
+        if not is_open:
+            raise EngineError("the model could not be read; the log says why")
+
+    async def _open_alone(self, model: LoadedModel) -> bool:
+        """Read a model, and return whether that succeeded."""
+        # One at a time: reading needs the memory of a model twice.
+        async with self._opens:
+            begun = time.monotonic()
+            try:
+                await asyncio.to_thread(model.open)
+            except Exception as error:  # also MemoryError: the server goes on without this model
+                _LOG.error("could not read %s: %s", model.place.name, error)
+                return False
+            _LOG.info("read %s for torch in %.1f s", model.place.name, time.monotonic() - begun)
+            return True
+
+    def _late(self) -> DeadlineError:
+        return DeadlineError(
+            f"the answer was not ready within {self.limits.max_request_seconds:g} seconds"
+        )
 
     async def _work(
         self,
         batcher: Batcher,
         jobs: Sequence[Job],
         settings: DecodingConfig | LoneWork,
+        deadline: float,
     ) -> AsyncIterator[tuple[int, Any]]:
         """Submit jobs to the batcher and yield index and outcome of each, as they arrive."""
         loop = asyncio.get_running_loop()
@@ -319,8 +352,7 @@ class Service:
             if not loop.is_closed():
                 loop.call_soon_threadsafe(arrived.put_nowait, outcomes)
 
-        seconds = self.limits.max_request_seconds
-        ticket = Ticket(jobs, settings, time.monotonic() + seconds, deliver)
+        ticket = Ticket(jobs, settings, deadline, deliver)
         batcher.submit(ticket)
 
         left = len(jobs)
@@ -334,8 +366,7 @@ class Service:
                     yield index, outcome
                 left -= len(outcomes)
         except TimeoutError:
-            late = f"the answer was not ready within {seconds:g} seconds"
-            raise DeadlineError(late) from None
+            raise self._late() from None
         finally:
             # Also if this task is cancelled: the model must not go on with unwanted work.
             if left:
@@ -349,6 +380,7 @@ def search_settings(
     own = model.settings
     wanted = max(request.n_best or 1, request.alternatives + 1)  # the best one is no alternative
     beam_size = max(request.beam_size or own.beam_size, wanted)
+    max_length = request.max_new_tokens or own.max_length
 
     return own.model_copy(
         update={
@@ -359,17 +391,8 @@ def search_settings(
             else request.length_penalty,
             # Without them CTranslate2 need not read its translations again; shares need them.
             "token_log_probs": own.token_log_probs or wanted > 1 or request.confidences,
-            **_bounded_lengths(model, request.max_new_tokens or own.max_length, limits),
+            **model.bounded_lengths(max_length, limits.max_new_tokens),
             "max_source_tokens": model.source_limit(limits.max_source_tokens),
             "align": request.alignment and model.has_attention,
         }
     )
-
-
-def _bounded_lengths(model: LoadedModel, asked: int | None, limits: Limits) -> dict[str, Any]:
-    """The length settings of a search, within the limits and the positions of the model."""
-    most = model.target_limit(limits.max_new_tokens)
-    return {
-        "max_length": None if asked is None else min(asked, most),
-        "max_length_extra": min(model.settings.max_length_extra, most),
-    }

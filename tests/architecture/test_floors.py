@@ -40,6 +40,8 @@ WORKS_WITHOUT_TORCH = {
         "engines/cache.py",
         "engines/ctranslate2_engine.py",
         "engines/load.py",
+        "serve/models.py",
+        "serve/service.py",
     )
 }
 """What a sentence passes on its way through CTranslate2 (tests/engines/test_without_torch.py):

@@ -2,9 +2,9 @@
 
 import dataclasses
 import logging
+import os
+import sys
 from collections.abc import Sequence
-
-import torch
 
 from pellucid.core.errors import PellucidError
 from pellucid.serve.http.app import make_app
@@ -32,7 +32,10 @@ class Serving:
     def open(self) -> Application:
         """Load the models. Raises what loading them raised."""
         if self.threads is not None:
-            torch.set_num_threads(self.threads)
+            # Read by CTranslate2's engine now, and by torch when it is imported.
+            os.environ["OMP_NUM_THREADS"] = str(self.threads)
+            if "torch" in sys.modules:
+                sys.modules["torch"].set_num_threads(self.threads)
 
         service = Service(self.limits, Metrics(), batch_wait_seconds=self.batch_wait_seconds)
         for place in self.places:
