@@ -28,7 +28,7 @@ from pellucid.core.special import STOP_ID
 from pellucid.engines.cache import CACHE_FOLDER
 from pellucid.engines.load import load
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import TransformerConfig
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.corpus.lines import read_lines
 from pellucid.text.tokenizers.tokenizer import Tokenizer, train_tokenizer
@@ -146,7 +146,7 @@ def _parse_options() -> argparse.Namespace:
 
 def _save(sizes: dict[str, Any], tokenizer: Tokenizer, folder: Path) -> Path:
     """A bundle of random weights that stops after ``TOKENS``, converted for CTranslate2."""
-    config = ModelConfig(
+    config = TransformerConfig(
         **sizes,
         norm="pre",
         positions="learned",

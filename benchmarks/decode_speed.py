@@ -29,7 +29,7 @@ from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.interop.ctranslate2.export import export_ctranslate2
 from pellucid.interop.huggingface.export_folder import export_huggingface
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.corpus.lines import read_lines
 from pellucid.text.tokenizers.tokenizer import train_tokenizers
@@ -100,7 +100,7 @@ def _prepare(size: str, options: argparse.Namespace) -> None:
         training = [read_lines(options.data / f"train.{each}") for each in options.languages]
         both, _ = train_tokenizers(*training, TokenizerConfig(vocabulary_size=8000))
         table = SIZES[size] | {"norm_eps": 1e-5, "attention_bias": True, "output_bias": True}
-        config = ModelConfig.parse(table)
+        config = parse_model_config(table)
         vocabulary_size = both.vocabulary_size
         model = build_model(config, vocabulary_size, vocabulary_size, seed=1).eval()
         for name, parameter in model.named_parameters():

@@ -32,7 +32,7 @@ from pellucid.decoding.translator import Translator
 from pellucid.engines.cache import converted
 from pellucid.engines.load import load
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import TransformerConfig
 from pellucid.text.corpus.lines import read_lines
 
 RESULTS = Path(__file__).parent / "results"
@@ -99,7 +99,7 @@ def _bare(argument: str) -> str:
 
 def _base_bundle(tiny: Bundle, folder: Path) -> Bundle:
     """Random weights that stop after ``BASE_TOKENS``: its position outweighs all else there."""
-    config = ModelConfig(
+    config = TransformerConfig(
         norm="pre", positions="learned", max_positions=256, tie_output=False, output_bias=True
     )
     size = tiny.source_tokenizer.vocabulary_size

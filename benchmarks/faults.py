@@ -26,7 +26,7 @@ from checkpoint_mutations import Tally, mutate_all
 
 from pellucid.core.errors import CorruptError
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.stored import model_tensors
 from pellucid.training.averaging import Average
 from pellucid.training.checkpoint import newest_intact, save_checkpoint
@@ -66,7 +66,7 @@ def poison(folder: Path, count: int) -> tuple[int, int]:
     """Of ``count`` checkpoints with a number that is not finite: how many refused, how many not."""
     sizes = {"d_model": 4, "d_ff": 4, "heads": 1, "encoder_layers": 1, "decoder_layers": 1}
     config = TrainingConfig(max_steps=1, average_decay=0.9)
-    model = build_model(ModelConfig.parse(sizes), 5, 5)
+    model = build_model(parse_model_config(sizes), 5, 5)
     optimizer = build_optimizer(model, config)
     average = Average(config, model_tensors(model))
     for parameter in model.parameters():

@@ -115,7 +115,8 @@ def _measure(task: str) -> float:
         sizes = draw.integers(5, 25, count)
         return [draw.integers(8, _VOCABULARY, size=int(size)) for size in sizes]
 
-    settings = _find("pellucid.model.config:ModelConfig")(
+    configs = "pellucid.model.config:TransformerConfig", "pellucid.model.config:ModelConfig"
+    settings = _find(*configs)(
         d_model=128, d_ff=256, heads=4, encoder_layers=4, decoder_layers=4, norm="pre"
     )
     build = _find("pellucid.model.build:build_model")

@@ -30,7 +30,7 @@ from retention_stories import stories, tell
 from pellucid.core.errors import WriteError
 from pellucid.core.files import verify_folder
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.stored import model_tensors
 from pellucid.training.averaging import Average
 from pellucid.training.checkpoint import newest_intact, save_checkpoint
@@ -65,7 +65,7 @@ def main() -> None:
 def fill_again_and_again(disk: Path, sizes: int) -> Iterator[str]:
     """Save with room for 0, 4 kB, 8 kB and so on. Raises AssertionError if anything is lost."""
     config = TrainingConfig(max_steps=1, average_decay=0.9)
-    model = build_model(ModelConfig.parse(SIZES), 100, 100)
+    model = build_model(parse_model_config(SIZES), 100, 100)
     optimizer, average = build_optimizer(model, config), Average(config, model_tensors(model))
     for parameter in model.parameters():
         parameter.grad = torch.ones_like(parameter)

@@ -9,7 +9,7 @@ import torch
 from pellucid.core.special import PAD_ID
 from pellucid.model import transformer as transformer_module
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.seq2seq import LossSums
 from pellucid.text.batching import collate
 from pellucid.text.corpus.store import TokenStore
@@ -35,7 +35,7 @@ def pellucid_updater(
         max_steps=1, label_smoothing=task["label_smoothing"], clip_norm=task["clip_norm"]
     )
     size = task["vocabulary_size"]
-    model = build_model(ModelConfig.parse(task["model"]), size, size, seed=1)
+    model = build_model(parse_model_config(task["model"]), size, size, seed=1)
     if system == "pellucid-compile":
         for layer in (*model.encoder.layers, *model.decoder.layers):
             layer.compile(dynamic=True)

@@ -39,7 +39,7 @@ from pellucid.core.files import (
     write_folder,
 )
 from pellucid.core.limits import LOAD_SECONDS, Deadline
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import ModelConfig, parse_model_config
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.tokenizer import load_tokenizer
 
@@ -311,11 +311,9 @@ def _open(
 
 def _translating(bundle: "Bundle[SequenceModel]") -> Bundle:
     if not bundle.config.translates:
-        kind = bundle.config.kind
-        command = {"encoder": "fill", "decoder": "continue", "skipgram": "vectors"}[kind]
         raise BundleError(
-            f"{bundle.path} holds a model of kind {kind}, which does not translate",
-            hint=f"use it with pellucid {command}",
+            f"{bundle.path} holds a model of kind {bundle.config.kind}, which does not translate",
+            hint=f"use it with pellucid {bundle.config.command}",
         )
     return cast("Bundle", bundle)
 
@@ -347,7 +345,7 @@ def _read(folder: Path, manifest: dict[str, Any], device: str) -> "Bundle[Sequen
 
     stored = StoredModel(
         HeldFile(folder / MODEL_FILE, manifest["files"][MODEL_FILE]["sha256"]),
-        ModelConfig.parse(settings.get("model", {}), f"{folder / CONFIG_FILE}: model"),
+        parse_model_config(settings.get("model", {}), f"{folder / CONFIG_FILE}: model"),
         (source.vocabulary_size, target.vocabulary_size),
         device,
     )

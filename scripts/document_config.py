@@ -5,13 +5,14 @@ python scripts/document_config.py --check   fail if the page is not what would b
 """
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from document_equations import link_numbers
 from pydantic.fields import FieldInfo
 
-from pellucid.core.config import Config, apply_overrides, read_toml
+from pellucid.core.config import Config, apply_overrides, configs_in, fields_of, read_toml
 from pellucid.core.config_text import setting_type
 from pellucid.core.errors import ConfigError
 from pellucid.decoding.config import SamplingConfig
@@ -68,6 +69,11 @@ Single Page, Bayesuvius, the Transformers report and Lee are the texts of [sourc
 `EQ` and `ER` numbers lead to equations of these five texts and to errors in them.
 """
 
+MODEL = """\
+The sizes and switches of a model. `kind` says which system is built; a setting that only other
+kinds have is refused. The defaults are those of Vaswani et al. (2017), §3 and Table 3, row
+"base"."""
+
 LIMITED: dict[str, Any] = {"training": {"max_steps": 1000}}
 UNLIMITED: dict[str, Any] = {"training": {}}
 REFUSED: list[tuple[dict[str, Any], list[str]]] = [
@@ -97,10 +103,8 @@ def document() -> str:
     """The whole page."""
     parts = [INTRODUCTION]
     for name, field in RunConfig.model_fields.items():
-        section = field.annotation
-        assert isinstance(section, type)
-        assert issubclass(section, Config)
-        parts.append(_section(name, section))
+        configs = configs_in(field.annotation)
+        parts.append(_section(name, configs[0]) if len(configs) == 1 else _union(name, configs))
     parts += [_section("decoding.sampling", SamplingConfig), _refusals(), _presets()]
     return "\n".join(parts)
 
@@ -110,6 +114,23 @@ def _section(name: str, config: type[Config]) -> str:
     lines += ["| setting | type | default | meaning |", "|---|---|---|---|"]
     for key, field in config.model_fields.items():
         cells = (f"`{key}`", setting_type(field), _default(field), _clean(field.description or ""))
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def _union(name: str, configs: Sequence[type[Config]]) -> str:
+    """A section of several kinds: each setting once, with the kinds that have it."""
+    lines = [f"## [{name}]", "", MODEL, ""]
+    lines += ["| setting | kinds | type | default | meaning |", "|---|---|---|---|---|"]
+    for key, field in fields_of(configs).items():
+        owners = [each.model_fields["kind"].default for each in configs if key in each.model_fields]
+        cells = (
+            f"`{key}`",
+            "all" if len(owners) == len(configs) else ", ".join(owners),
+            setting_type(field),
+            _default(field),
+            _clean(field.description or ""),
+        )
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
@@ -157,8 +178,7 @@ def _presets() -> str:
         lines.append(f"- `{name}`: {comment.removeprefix('# ')}")
     lines += ["", f"| setting | {' | '.join(tables)} |", f"|---|{'---|' * len(tables)}"]
     for section, config in RunConfig.model_fields.items():
-        assert isinstance(config.annotation, type)
-        for key in config.annotation.model_fields:
+        for key in fields_of(configs_in(config.annotation)):
             values = [table.get(section, {}).get(key) for table in tables.values()]
             if any(value is not None for value in values):
                 cells = ("" if value is None else f"`{_value(value)}`" for value in values)

@@ -616,11 +616,11 @@ def _footer(entry: Entry, found: dict[int, Evidence]) -> Iterator[str]:
 def parts_by_name() -> list[tuple[str, set[int]]]:
     """What a capture shows, from the table of parts, and the numbers of each; layers as ``*``."""
     from pellucid.inspection.parts import parts_of
-    from pellucid.model.config import ModelConfig
+    from pellucid.model.config import parse_model_config
 
     found: dict[str, set[int]] = {}
     for settings in ({}, {"kind": "rnn-attention"}):
-        for name, part in parts_of(ModelConfig.parse(settings)).items():
+        for name, part in parts_of(parse_model_config(settings)).items():
             if ".heads." not in name:  # each head again
                 general = re.sub(r"\.\d+\.", ".*.", name)
                 found.setdefault(general, set()).update(part.equations)

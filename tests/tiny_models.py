@@ -9,7 +9,7 @@ from pellucid.bundle import Bundle
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.equations.choices import Activation, NormKind, PositionKind
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig, known_settings
+from pellucid.model.config import KINDS, TransformerConfig, own_settings, parse_model_config
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.text.tokenizers.vocabulary import Vocabulary
 from pellucid.text.tokenizers.word_tokenizers import WordTokenizer
@@ -47,7 +47,7 @@ VARIANTS = {
 
 _DEFAULTS = {"activation": Activation, "norm_kind": NormKind, "positions": PositionKind}
 for _name, _choices in _DEFAULTS.items():
-    _default = ModelConfig.model_fields[_name].default
+    _default = TransformerConfig.model_fields[_name].default
     _held = {variant.get(_name, _default) for variant in VARIANTS.values()}
     for _choice in get_args(_choices):
         if _choice not in _held:  # a choice that was added is held to every law without a word here
@@ -81,8 +81,8 @@ EVERY_KIND = [*VARIANTS, *RECURRENT]
 
 def tiny_model(variant: str = "paper", seed: int = 0, **settings: object) -> Seq2Seq:
     chosen = {**VARIANTS, **RECURRENT}[variant]
-    sizes = known_settings(str(chosen.get("kind", "transformer")), TINY)
-    config = ModelConfig.parse({**sizes, **chosen, **settings})
+    sizes = own_settings(KINDS[str(chosen.get("kind", "transformer"))], TINY)
+    config = parse_model_config({**sizes, **chosen, **settings})
     model = build_model(config, VOCABULARY, VOCABULARY, seed=seed).double()
     generator = torch.Generator().manual_seed(seed + 1)
     with torch.no_grad():

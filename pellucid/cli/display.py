@@ -222,25 +222,33 @@ def next_commands(config: "RunConfig", run: Path, sample: str) -> list[str]:
 
     ``sample`` is a source sentence. The suggested test files are those of the validation.
     """
+    from pellucid.model.config import (
+        DecoderConfig,
+        EncoderConfig,
+        SkipGramConfig,
+        TransformerConfig,
+        TranslatorSettings,
+    )
+
     folder = shlex.quote(str(run))
-    match config.model.kind:
-        case "transformer" | "rnn" | "rnn-attention":
+    match config.model:
+        case TranslatorSettings():
             sentence = _quoted(sample or "...")
             files = [*config.data.valid_source, *config.data.valid_target]
             commands = [f"echo {sentence} | pellucid translate {folder}"]
             if len(files) == 2:
                 commands.append(f"pellucid evaluate {folder} {shlex.join(files)}")
-            if config.model.kind == "transformer":
+            if isinstance(config.model, TransformerConfig):
                 commands.append(f"pellucid inspect {folder} {sentence} --report report.html")
             return [*commands, f"pellucid serve {folder}"]
-        case "encoder":
+        case EncoderConfig():
             return [f'pellucid fill {folder} "the [MASK] is black"']
-        case "decoder":
+        case DecoderConfig():
             return [f'pellucid continue {folder} "the"']
-        case "skipgram":
+        case SkipGramConfig():
             return [f"pellucid vectors nearest {folder} WORD"]
         case _:
-            assert_never(config.model.kind)
+            assert_never(config.model)
 
 
 def _quoted(sentence: str) -> str:

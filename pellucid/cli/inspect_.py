@@ -58,7 +58,7 @@ def look_inside(opened: "Opened", capture: "Capture", *, with_saliency: bool) ->
     sentence = capture.sentence
     alignment: tuple[tuple[int, int], ...] = ()
     heads: list[HeadRank] = []
-    if capture.config.kind != "rnn":
+    if capture.config.cross_attentions:
         pair = (sentence.source_ids[:-1], sentence.target_ids[:-1])  # without the stops
         with torch.no_grad(), at_rest(opened.model):
             [seen] = looks(opened.model, [pair], None, None)
@@ -263,7 +263,7 @@ def _draw(opened: "Opened", sentence: "Sentence", only: tuple[str, ...], path: P
     from pellucid.inspection.capture import capture_of
     from pellucid.inspection.figures.attention import draw_attention
 
-    default = () if opened.model.config.kind == "rnn" else (CROSS_ATTENTION,)
+    default = (CROSS_ATTENTION,) if opened.model.config.cross_attentions else ()
     draw_attention(capture_of(opened, sentence, only or default), path)
     click.echo(f"picture: {path}", err=True)
 

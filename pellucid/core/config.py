@@ -3,12 +3,13 @@
 import difflib
 import tomllib
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 import pydantic
 import tomli_w
+from pydantic.fields import FieldInfo
 
 from pellucid.core.errors import MOST_FAULTS, ConfigError, InputMissingError, list_faults
 from pellucid.core.files import read_plain
@@ -23,6 +24,9 @@ _MOST_GUESSES = 3
 """A longer list of names is not read."""
 _ALIKE = 0.6
 """How similar two names must be; ``difflib.get_close_matches`` has this value too."""
+
+
+_Parsed = TypeVar("_Parsed")
 
 
 class Config(pydantic.BaseModel):
@@ -54,17 +58,36 @@ class Config(pydantic.BaseModel):
 
         Raises ConfigError naming the faults with their paths and the nearest valid names.
         """
-        fault = table_fault(table)
-        if fault:
-            raise ConfigError(f"{origin} must have {fault}", hint=_NOT_OURS)
-        try:
-            return cls.model_validate(dict(table) if isinstance(table, Mapping) else table)
-        except pydantic.ValidationError as error:
-            raise ConfigError(f"{origin}: {_describe_all(cls, error)}") from None
+        return _parse(cls.model_validate, (cls,), table, origin)
 
     def to_table(self) -> dict[str, Any]:
         """Plain values, as TOML can hold them; settings that are None are left out."""
         return self.model_dump(mode="json", exclude_none=True)
+
+
+def parse_union(
+    union: pydantic.TypeAdapter[_Parsed],
+    members: Sequence[type[Config]],
+    table: Mapping[str, Any],
+    origin: str,
+) -> _Parsed:
+    """Build the one of several configs that ``table`` names, as ``Config.parse`` builds one."""
+    return _parse(union.validate_python, members, table, origin)
+
+
+def _parse(
+    validate: Callable[[Any], _Parsed],
+    configs: Sequence[type[Config]],
+    table: Mapping[str, Any],
+    origin: str,
+) -> _Parsed:
+    fault = table_fault(table)
+    if fault:
+        raise ConfigError(f"{origin} must have {fault}", hint=_NOT_OURS)
+    try:
+        return validate(dict(table) if isinstance(table, Mapping) else table)
+    except pydantic.ValidationError as error:
+        raise ConfigError(f"{origin}: {_describe_all(configs, error)}") from None
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -160,21 +183,26 @@ def _parse_value(text: str) -> Any:
         return text
 
 
-def _describe_all(config: type[Config], error: pydantic.ValidationError) -> str:
+def _describe_all(configs: Sequence[type[Config]], error: pydantic.ValidationError) -> str:
     """The faults as the end of a sentence: the first of them, and how many more there are."""
     faults = error.errors(include_url=False)
-    described = [_describe(config, fault) for fault in faults[:MOST_FAULTS]]
+    described = [_describe(configs, fault) for fault in faults[:MOST_FAULTS]]
     return list_faults(described, len(faults))
 
 
-def _describe(config: type[Config], fault: Any) -> str:
+def _describe(configs: Sequence[type[Config]], fault: Any) -> str:
     """One fault as ``path: what must hold, got value``."""
-    location = [str(part)[:_LONGEST_NAME] for part in fault["loc"]]
+    location = _without_kinds(configs, fault["loc"])
     path = ".".join(location) or "config"
     if fault["type"] == "extra_forbidden":
-        return f"{path} is not a setting; {_guess(config, location)}"
+        return f"{path} is not a setting; {_guess(configs, location)}"
     if fault["type"] == "missing":
         return f"{path} is required"
+    if fault["type"] == "union_tag_invalid":
+        name = fault["ctx"]["discriminator"].strip("'")
+        allowed = " or ".join(fault["ctx"]["expected_tags"].rsplit(", ", 1))
+        got = shown(fault["input"][name])
+        return f"{'.'.join([*location, name])}: input should be {allowed}, got {got}"
     if fault["type"] == "value_error":
         message = str(fault["ctx"]["error"])
         return f"{path}: {message}" if location else message
@@ -182,19 +210,38 @@ def _describe(config: type[Config], fault: Any) -> str:
     return f"{path}: {message}, got {shown(fault['input'])}"
 
 
-def _guess(config: type[Config], location: list[str]) -> str:
+def _without_kinds(configs: Sequence[type[Config]], parts: Iterable[Any]) -> list[str]:
+    """The location of a fault by names of settings alone.
+
+    Where a section is one of several configs, pydantic puts the kind of the one behind its name.
+    """
+    location: list[str] = []
+    is_kind = len(configs) > 1
+    for part in parts:
+        if is_kind:
+            is_kind = False
+            continue
+        location.append(str(part)[:_LONGEST_NAME])
+        configs = _nested(configs, part)
+        is_kind = len(configs) > 1
+    return location
+
+
+def _guess(configs: Sequence[type[Config]], location: list[str]) -> str:
     """Which setting an unknown one may stand for: at most three are named."""
     name = location[-1].lower().replace("-", "_")
-    known = _fields_at(config, location[:-1])
+    known = _fields_at(configs, location[:-1])
     elsewhere = {
         f"{section}.{key}": key
+        for config in configs
         for section in config.model_fields
-        for key in sorted(_fields_at(config, [section]))
+        for key in sorted(_fields_at(configs, [section]))
     }
+    other_names = [path for config in configs for path in config.other_names.get(name, ())]
     near = _nearest(name, elsewhere.values())
     guesses = (
         [path for path, key in elsewhere.items() if key == name],
-        config.other_names.get(name, ()),
+        other_names,
         _nearest(name, sorted(known)),
         [path for path, key in elsewhere.items() if key in near],
     )
@@ -215,19 +262,57 @@ def _nearest(name: str, names: Iterable[str]) -> list[str]:
     return [each for ratio, each in close[:_MOST_GUESSES] if ratio < close[0][0] + 0.1]
 
 
-def _fields_at(config: type[Config], location: Iterable[str]) -> set[str]:
+def _fields_at(configs: Sequence[type[Config]], location: Iterable[str]) -> set[str]:
     for part in location:
-        field = config.model_fields.get(part)
-        nested = config_in(field.annotation) if field else None
-        if nested is None:
-            return set()
-        config = nested
-    return set(config.model_fields)
+        configs = _nested(configs, part)
+    return {name for config in configs for name in config.model_fields}
 
 
-def config_in(annotation: Any) -> type[Config] | None:
-    """The config that an annotation such as ``SamplingConfig | None`` names, if any."""
-    for candidate in (annotation, *typing.get_args(annotation)):
-        if isinstance(candidate, type) and issubclass(candidate, Config):
-            return candidate
-    return None
+def _nested(configs: Sequence[type[Config]], name: Any) -> tuple[type[Config], ...]:
+    """The configs that the setting ``name`` of one of ``configs`` may hold."""
+    for config in configs:
+        if name in config.model_fields:
+            return configs_in(config.model_fields[name].annotation)
+    return ()
+
+
+def fields_of(configs: Sequence[type[Config]]) -> dict[str, FieldInfo]:
+    """The settings of one config, or of a union of kinds: each once, and the kind with all of them.
+
+    A setting that several kinds have is the same in all; only the name of the kind differs.
+    """
+    found: dict[str, list[FieldInfo]] = {}
+    for config in configs:
+        for name, field in config.model_fields.items():
+            found.setdefault(name, []).append(field)
+
+    return {
+        name: fields[0]
+        if all(each.annotation == fields[0].annotation for each in fields)
+        else _kind_field(fields)
+        for name, fields in found.items()
+    }
+
+
+def _kind_field(fields: Sequence[FieldInfo]) -> FieldInfo:
+    """The field that names the kind: any of the names, with what each of them means."""
+    names = [field.default for field in fields]
+    meanings = "; ".join(
+        f"``{field.default}``: {(field.description or '').strip().removesuffix('.')}"
+        for field in fields
+    )
+    return FieldInfo(
+        annotation=typing.cast(Any, Literal[tuple(names)]),
+        default=names[0],
+        description=f"{meanings}.",
+    )
+
+
+def configs_in(annotation: Any) -> tuple[type[Config], ...]:
+    """The configs that an annotation names: one for ``SamplingConfig | None``, several for a union
+    of kinds, none for a number."""
+    return tuple(
+        each
+        for each in (annotation, *typing.get_args(annotation))
+        if isinstance(each, type) and issubclass(each, Config)
+    )

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import tomli_w
 from pydantic.fields import FieldInfo
 
-from pellucid.core.config import Config, config_in
+from pellucid.core.config import Config, configs_in, fields_of
 
 _WIDTH = 98
 _BOUNDS = {"ge": "≥", "gt": ">", "le": "≤", "lt": "<"}
@@ -32,22 +32,23 @@ def commented_toml(
     """
     lines: list[str] = []
     for section, field in config.model_fields.items():
-        kind = config_in(field.annotation)
-        assert kind is not None, "a config that is written down consists of sections"
+        configs = configs_in(field.annotation)
+        assert configs, "a config that is written down consists of sections"
+        settings = fields_of(configs)
         own = table.get(section, {})
         lines += ["", *_comment(_joined(field.description)), f"[{section}]"]
 
-        for name, inner in kind.model_fields.items():
-            if config_in(inner.annotation) is None and not left_out(section, name):
+        for name, inner in settings.items():
+            if not configs_in(inner.annotation) and not left_out(section, name):
                 lines += _setting(name, inner, own)
         if remarks and section in remarks:
             lines += ["", *_comment(remarks[section])]
 
         # In TOML a table inside a section must follow all of the section's own settings.
-        for name, inner in kind.model_fields.items():
-            nested = config_in(inner.annotation)
-            if nested is not None and not left_out(section, name):
-                lines += _nested(f"{section}.{name}", inner, nested, own.get(name))
+        for name, inner in settings.items():
+            nested = configs_in(inner.annotation)
+            if nested and not left_out(section, name):
+                lines += _nested(f"{section}.{name}", inner, nested[0], own.get(name))
     return "\n".join(lines).lstrip("\n") + "\n"
 
 
@@ -128,6 +129,6 @@ def _type_words(annotation: Any) -> str:
         return f"list of {_type_words(arguments[0])}s"
     if origin is tuple:
         return f"list of {len(arguments)} {_type_words(arguments[0])}s"
-    if config_in(annotation) is not None:
+    if configs_in(annotation):
         return "table"
     raise TypeError(f"no words for the type {annotation!r}")

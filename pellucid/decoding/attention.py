@@ -2,7 +2,6 @@
 
 import dataclasses
 from collections.abc import Sequence
-from typing import assert_never
 
 import torch
 from jaxtyping import Float
@@ -88,32 +87,22 @@ def _watch(
 
 
 def _weights_name(model: Seq2Seq, layer: int | None) -> str:
-    config = model.config
-    match config.kind:
-        case "transformer":
-            count = config.decoder_layers
-            if layer is not None and layer >= count:
-                raise ConfigError(
-                    f"align_layer must be below {count}, the decoder layers of this model,"
-                    f" got {layer}"
-                )
-            number = max(0, count - 2) if layer is None else layer
-            return f"decoder.layers.{number}.cross_attention.weights"
-        case "rnn-attention":
-            if layer:
-                raise ConfigError(
-                    f"align_layer must be 0 for this model, which attends once, got {layer}"
-                )
-            return "decoder.cross_attention.weights"
-        case "rnn":
-            raise ConfigError(
-                "aligning, coverage_penalty and replace_unknown need a model with attention;"
-                " this one is an rnn without it"
-            )
-        case "encoder" | "decoder" | "skipgram":
-            raise ConfigError(f"a model of kind {config.kind} has no source to align with")
-        case _:
-            assert_never(config.kind)
+    attentions = model.config.cross_attentions
+    count = len(attentions)
+    if not attentions:
+        raise ConfigError(
+            "aligning, coverage_penalty and replace_unknown need a model with attention;"
+            f" this one is an {model.config.kind} without it"
+        )
+
+    if layer is not None and layer >= count:
+        raise ConfigError(
+            f"align_layer must be 0 for this model, which attends once, got {layer}"
+            if count == 1
+            else f"align_layer must be below {count}, the decoder layers of this model, got {layer}"
+        )
+    number = max(0, count - 2) if layer is None else layer
+    return f"{attentions[number]}.weights"
 
 
 Links = tuple[tuple[int, int], ...]

@@ -15,7 +15,7 @@ from pellucid.evaluation.metrics import bleu, check_lines
 from pellucid.evaluation.signature import origin_signature
 from pellucid.inspection.sentence import Openable, Opened, open_model
 from pellucid.model.attention import MultiHeadAttention
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import RnnAttentionConfig, TransformerConfig, TranslatorConfig
 from pellucid.model.recurrent import RecurrentSeq2Seq
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.transformer import Transformer
@@ -95,14 +95,14 @@ def ablate(
     )
 
 
-def ablation_parts(config: ModelConfig) -> list[str]:
+def ablation_parts(config: TranslatorConfig) -> list[str]:
     """Every head, then every layer that can be switched off; a plain rnn has none.
 
     In a recurrent model only attention can be switched off: each layer needs its neighbors' states.
     """
-    if config.kind == "rnn-attention":
-        return ["decoder.cross_attention"]
-    if config.kind != "transformer":
+    if isinstance(config, RnnAttentionConfig):
+        return list(config.cross_attentions)
+    if not isinstance(config, TransformerConfig):
         return []
 
     encoder = [f"encoder.layers.{index}" for index in range(config.encoder_layers)]
@@ -174,7 +174,7 @@ def _measure(
     return bleu(hypotheses, references).score, -math.fsum(log_probs) / len(log_probs)
 
 
-def _require_parts(parts: Sequence[str], config: ModelConfig) -> None:
+def _require_parts(parts: Sequence[str], config: TranslatorConfig) -> None:
     known = ablation_parts(config)
     unknown = [part for part in parts if part not in known]
     if unknown:

@@ -34,7 +34,7 @@ from pellucid.inspection.sentence import (
     read_sentence,
     run,
 )
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import TranslatorConfig, TranslatorSettings, parse_model_config
 from pellucid.model.trace import Trace
 from pellucid.text.tokenizers.interface import Tokenizer
 
@@ -179,7 +179,7 @@ class Capture:
     """One forward pass: a name, named axes, equations and a tensor for each intermediate."""
 
     sentence: Sentence
-    config: ModelConfig
+    config: TranslatorConfig
     """The sizes and switches of the model."""
     entries: Mapping[str, Entry]
     """The captured intermediates, in the order of computation."""
@@ -261,9 +261,13 @@ class Capture:
         Raises InputMissingError if it cannot be read, CorruptError if it is not a capture.
         """
         header, entries = read_capture(Path(path))
+        config = parse_model_config(header.model, f"{path}: model")
+        if not isinstance(config, TranslatorSettings):
+            raise CorruptError(f"{path} is of a model of kind {config.kind}, which has no captures")
+
         return cls(
             sentence=header.sentence,
-            config=ModelConfig.parse(header.model, f"{path}: model"),
+            config=config,
             entries=entries,
             confidences=header.confidences,
             predictions=header.predictions,

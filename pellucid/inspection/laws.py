@@ -28,7 +28,7 @@ from pellucid.equations.weights import TextModel, Transformer
 from pellucid.inspection.sentence import at_rest
 from pellucid.model.build import build_model
 from pellucid.model.clear import clear_model
-from pellucid.model.config import ModelConfig, known_settings
+from pellucid.model.config import KINDS, own_settings, parse_model_config
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.trace import Trace
 
@@ -70,7 +70,7 @@ def tiny_models() -> dict[str, Seq2Seq]:
     """A small random model of each kind, by the name of its kind."""
     models = {}
     for name, kind in _TINY_KINDS.items():
-        config = ModelConfig.parse({**known_settings(kind, _TINY), "kind": kind})
+        config = parse_model_config({**own_settings(KINDS[kind], _TINY), "kind": kind})
         models[name] = build_model(config, _TINY_VOCABULARY, _TINY_VOCABULARY, seed=1).eval()
     return models
 

@@ -16,7 +16,7 @@ from pellucid.inspection.sentence import (
     read_sentence,
     run,
 )
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import RnnAttentionConfig, TransformerConfig, TranslatorConfig
 from pellucid.model.trace import Trace
 
 
@@ -75,8 +75,8 @@ def lens_of(opened: Opened, sentence: Sentence, count: int) -> Lens:
     return Lens(sentence, tuple(layers))
 
 
-def _states(config: ModelConfig) -> list[str]:
-    part = "output" if config.kind == "transformer" else "hidden"
+def _states(config: TranslatorConfig) -> list[str]:
+    part = "output" if isinstance(config, TransformerConfig) else "hidden"
     names = [f"decoder.layers.{index}.{part}" for index in range(config.decoder_layers)]
     # With attention, the output layer reads the attentional state, not the last recurrent layer.
-    return [*names, "decoder.output"] if config.kind == "rnn-attention" else names
+    return [*names, "decoder.output"] if isinstance(config, RnnAttentionConfig) else names

@@ -7,8 +7,14 @@ forward pass by its full name, in the order of computation.
 
 import dataclasses
 from collections.abc import Collection, Iterator
+from typing import assert_never
 
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import (
+    RnnAttentionConfig,
+    RnnConfig,
+    TransformerConfig,
+    TranslatorConfig,
+)
 
 POSITIONS, KEYS = "positions", "attended positions"
 """Placeholders for the axes of tokens: source, target or target input, depending on the place."""
@@ -424,14 +430,14 @@ def _joined(first: Part, second: Part) -> Part:
     )
 
 
-def end_of_stack(config: ModelConfig, *places: str) -> Part:
+def end_of_stack(config: TransformerConfig, *places: str) -> Part:
     """The output of the encoder or decoder; a pre-norm stack ends with one more norm."""
     choices = choices_of(config, *places)
     end = part("stack.output", choices)
     return _joined(end, part("norm", choices - {"norm=pre"})) if config.norm == "pre" else end
 
 
-def choices_of(config: ModelConfig, *places: str) -> frozenset[str]:
+def choices_of(config: TranslatorConfig, *places: str) -> frozenset[str]:
     """The choices of a config as ``TABLE`` writes them, and ``places``.
 
     Positions act only inside self-attention, so cross-attention does not have that choice.
@@ -444,20 +450,27 @@ def choices_of(config: ModelConfig, *places: str) -> frozenset[str]:
     return frozenset((*settings, *places))
 
 
-def embedding_choices(side: str, config: ModelConfig) -> frozenset[str]:
+def embedding_choices(side: str, config: TranslatorConfig) -> frozenset[str]:
     """The choices for the embedding of a side: only the decoder has a start symbol."""
     others = {"start_symbol=zero"} if side == "encoder" else set()
     return choices_of(config, side) - others
 
 
-def parts_of(config: ModelConfig) -> dict[str, Part]:
+def parts_of(config: TranslatorConfig) -> dict[str, Part]:
     """Every intermediate of a model with this config by its full name, in the order of computation.
 
     Each head has its own names: ``….heads.3.weights`` is row 3 of ``….weights``.
     """
     found: dict[str, Part] = {}
-    rows = _transformer(config) if config.kind == "transformer" else _recurrent(config)
-    head_count = config.heads if config.kind == "transformer" else 1
+    head_count = 1
+    rows: Iterator[_Named]
+    match config:
+        case TransformerConfig():
+            rows, head_count = _transformer(config), config.heads
+        case RnnConfig() | RnnAttentionConfig():
+            rows = _recurrent(config)
+        case _:
+            assert_never(config)
 
     for name, each in rows:
         found[name] = each
@@ -481,7 +494,7 @@ def _at(each: Part, positions: str, keys: str = "") -> Part:
     return dataclasses.replace(each, axes=tuple(named.get(axis, axis) for axis in each.axes))
 
 
-def _transformer(config: ModelConfig) -> Iterator[_Named]:
+def _transformer(config: TransformerConfig) -> Iterator[_Named]:
     yield from _embedding("encoder", config)
     for index in range(config.encoder_layers):
         block = f"encoder.layers.{index}"
@@ -503,8 +516,8 @@ def _transformer(config: ModelConfig) -> Iterator[_Named]:
     yield from _distribution()
 
 
-def _recurrent(config: ModelConfig) -> Iterator[_Named]:
-    has_attention = config.kind == "rnn-attention"
+def _recurrent(config: RnnConfig | RnnAttentionConfig) -> Iterator[_Named]:
+    has_attention = isinstance(config, RnnAttentionConfig)
     for side, token in (("encoder", _SOURCE), ("decoder", _TARGET_INPUT)):
         yield from _embedding(side, config)
         place = "decoder" if side == "decoder" else "both ways" if has_attention else "encoder"
@@ -522,12 +535,12 @@ def _recurrent(config: ModelConfig) -> Iterator[_Named]:
     yield from _distribution()
 
 
-def _embedding(side: str, config: ModelConfig) -> Iterator[_Named]:
+def _embedding(side: str, config: TranslatorConfig) -> Iterator[_Named]:
     token = _SOURCE if side == "encoder" else _TARGET_INPUT
     choices = embedding_choices(side, config)
     yield f"{side}.lookup", _at(part("lookup", choices), token)
     yield f"{side}.embedding", _at(part("embedding", choices), token)
-    if config.kind != "transformer":
+    if not isinstance(config, TransformerConfig):
         return
     positions = part("positions", choices)
     if positions.axes:
@@ -536,7 +549,7 @@ def _embedding(side: str, config: ModelConfig) -> Iterator[_Named]:
 
 
 def _attention(
-    prefix: str, query: str, key: str, config: ModelConfig, *places: str
+    prefix: str, query: str, key: str, config: TransformerConfig, *places: str
 ) -> Iterator[_Named]:
     choices = choices_of(config, *places)
     if config.norm == "pre":
@@ -548,7 +561,7 @@ def _attention(
     yield from _around(prefix, query, choices, config)
 
 
-def _feed_forward(prefix: str, token: str, config: ModelConfig) -> Iterator[_Named]:
+def _feed_forward(prefix: str, token: str, config: TransformerConfig) -> Iterator[_Named]:
     choices = choices_of(config)
     if config.norm == "pre":
         yield f"{prefix}.norm", _at(part("norm", choices), token)
@@ -559,7 +572,7 @@ def _feed_forward(prefix: str, token: str, config: ModelConfig) -> Iterator[_Nam
 
 
 def _around(
-    prefix: str, token: str, choices: Collection[str], config: ModelConfig
+    prefix: str, token: str, choices: Collection[str], config: TransformerConfig
 ) -> Iterator[_Named]:
     yield f"{prefix}.residual", _at(part("residual", choices), token)
     if config.norm == "post":

@@ -17,7 +17,12 @@ from pellucid.inspection.sentence import (
     read_sentence,
     run,
 )
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import (
+    RnnAttentionConfig,
+    RnnConfig,
+    TransformerConfig,
+    TranslatorConfig,
+)
 from pellucid.model.trace import UNWATCHED, Edit, Trace
 
 
@@ -145,7 +150,7 @@ def _one_after_another(steps: Sequence[Edit]) -> Edit:
     return edit
 
 
-def _require_way_on(names: Sequence[str], config: ModelConfig) -> None:
+def _require_way_on(names: Sequence[str], config: TranslatorConfig) -> None:
     """Raise ConfigError for intermediates that no later one uses, or inside a fused kernel."""
     faults = [name for name in names if not _goes_on(name, config)]
     if faults:
@@ -157,17 +162,17 @@ def _require_way_on(names: Sequence[str], config: ModelConfig) -> None:
         )
 
 
-def _goes_on(name: str, config: ModelConfig) -> bool:
+def _goes_on(name: str, config: TranslatorConfig) -> bool:
     """Whether the rest of the pass is computed from the traced tensor of this name."""
     if name == "probabilities":
         return False
-    match config.kind:
-        case "transformer" | "encoder" | "decoder" | "skipgram":
+    match config:
+        case TransformerConfig():
             return True
-        case "rnn":  # the decoder reads the encoder's last state alone, which no name holds
+        case RnnConfig():  # the decoder reads the encoder's last state alone, which no name holds
             inside = name.startswith("encoder.layers") or name == "encoder.output"
             return not inside and not name.startswith("decoder.layers")
-        case "rnn-attention":
+        case RnnAttentionConfig():
             return not name.startswith(("decoder.layers", "decoder.cross_attention"))
         case _:
-            assert_never(config.kind)
+            assert_never(config)

@@ -8,6 +8,7 @@ from torch import Tensor
 from pellucid.core.errors import ConfigError
 from pellucid.inspection.capture import Capture, inspect
 from pellucid.inspection.sentence import Openable, Sentence
+from pellucid.model.config import TransformerConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +45,7 @@ def rollout_of(capture: Capture) -> Rollout:
 
     Raises ConfigError for a model that is not a Transformer.
     """
-    if capture.config.kind != "transformer":
+    if not isinstance(capture.config, TransformerConfig):
         raise ConfigError(
             f"attention rollout needs a Transformer, got model.kind={capture.config.kind}",
             hint="its one attention can be looked at as it is: decoder.cross_attention.weights",

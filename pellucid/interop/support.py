@@ -6,7 +6,7 @@ This module does not import torch: a model that was converted once translates wi
 from pathlib import Path
 
 from pellucid.core.errors import OutputExistsError
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import ModelConfig, TransformerConfig
 
 SENTENCES = (
     "Hello, world!",
@@ -35,29 +35,31 @@ def refuse_to_overwrite(out: Path) -> None:
         )
 
 
-def uneven_faults(config: ModelConfig) -> list[str]:
-    """Faults of a model that is no Transformer, or whose heads do not split d_model evenly."""
-    faults = []
-    if config.kind != "transformer":
-        faults.append(f"it knows Transformers only, not kind={config.kind}")
+def other_kind(config: ModelConfig) -> str:
+    """The fault of a model that is no Transformer."""
+    return f"it knows Transformers only, not kind={config.kind}"
+
+
+def uneven_faults(config: TransformerConfig) -> list[str]:
+    """Faults of a model whose heads do not split d_model evenly, as they do elsewhere."""
     width = config.d_model / config.heads
-    if (config.key_size, config.value_size) != (width, width):
-        faults.append(
-            f"its heads have the width d_model / heads = {width:g}, not d_k={config.key_size} and"
-            f" d_v={config.value_size}"
-        )
-    return faults
+    if (config.key_size, config.value_size) == (width, width):
+        return []
+    return [
+        f"its heads have the width d_model / heads = {width:g}, not d_k={config.key_size} and"
+        f" d_v={config.value_size}"
+    ]
 
 
 def foreign_switches(config: ModelConfig) -> list[str]:
     """A fault for each switch of a Transformer that only Pellucid has."""
-    if config.kind != "transformer":
+    if not isinstance(config, TransformerConfig):
         return []
     chosen = {name: getattr(config, name) for name in _OURS_ALONE}
     faults = [
         f"it has no {name}={value}"
         for name, value in chosen.items()
-        if value != ModelConfig.model_fields[name].default
+        if value != TransformerConfig.model_fields[name].default
     ]
     if config.activation not in _ACTIVATIONS:
         faults.append(f"it has no activation={config.activation}")

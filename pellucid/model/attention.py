@@ -22,7 +22,7 @@ from pellucid.equations.relative import (
     relative_values,
     rotary_positions,
 )
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import BlockSettings
 from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.model.layers import linear
 from pellucid.model.trace import UNWATCHED, Trace
@@ -36,7 +36,7 @@ class AttentionPositions(nn.Module):
     a layer share the tables of distances, as in Shaw et al.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: BlockSettings) -> None:
         super().__init__()
         self.kind = config.positions
         # distances from -clip to clip; Shaw et al., §3.2
@@ -125,7 +125,7 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(
         self,
-        config: ModelConfig,
+        config: BlockSettings,
         source: DropoutSource,
         positions: AttentionPositions | None = None,
     ) -> None:
@@ -290,7 +290,7 @@ class TwoStageProjection(nn.Module):
     (ER-22).
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: BlockSettings) -> None:
         super().__init__()
         sizes = {"query": config.key_size, "key": config.key_size, "value": config.value_size}
         self.shared = nn.ParameterDict(

@@ -8,7 +8,17 @@ from torch import Tensor, nn
 
 from pellucid.core.errors import ConfigError
 from pellucid.model.attention import AttentionPositions, MultiHeadAttention, TwoStageProjection
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import (
+    DecoderConfig,
+    EncoderConfig,
+    ModelConfig,
+    NetworkSettings,
+    RnnAttentionConfig,
+    RnnConfig,
+    SkipGramConfig,
+    TransformerConfig,
+    TranslatorSettings,
+)
 from pellucid.model.embedding import Embedding, Positions
 from pellucid.model.recurrent import RecurrentSeq2Seq
 from pellucid.model.recurrent_parts import RecurrentAttention, TokenEmbedding
@@ -71,7 +81,8 @@ def initialize(model: SequenceModel, seed: int) -> None:
 
     # a tied output is the matrix of an embedding, which was drawn above
     weight, bias = getattr(model, "output_weight", None), getattr(model, "output_bias", None)
-    if weight is not None and not model.config.tie_output:
+    is_tied = isinstance(model.config, NetworkSettings) and model.config.tie_output
+    if weight is not None and not is_tied:
         nn.init.xavier_uniform_(weight, generator=generator)
     if bias is not None:
         nn.init.zeros_(bias)
@@ -163,23 +174,24 @@ def _construct(
     config: ModelConfig, source_vocabulary_size: int, target_vocabulary_size: int
 ) -> SequenceModel:
     sizes = source_vocabulary_size, target_vocabulary_size
-    if config.translates and config.share_embeddings and sizes[0] != sizes[1]:
+    has_one_matrix = isinstance(config, TranslatorSettings) and config.share_embeddings
+    if has_one_matrix and sizes[0] != sizes[1]:
         raise ConfigError(
             "model.share_embeddings needs one vocabulary for both sides, got"
             f" {source_vocabulary_size} source and {target_vocabulary_size} target tokens",
             hint="set tokenizer.shared=true or model.share_embeddings=false",
         )
 
-    match config.kind:
-        case "transformer":
+    match config:
+        case TransformerConfig():
             return Transformer(config, *sizes)
-        case "rnn" | "rnn-attention":
+        case RnnConfig() | RnnAttentionConfig():
             return RecurrentSeq2Seq(config, *sizes)
-        case "encoder":
+        case EncoderConfig():
             return EncoderOnly(config, target_vocabulary_size)
-        case "decoder":
+        case DecoderConfig():
             return DecoderOnly(config, target_vocabulary_size)
-        case "skipgram":
+        case SkipGramConfig():
             return SkipGram(config, target_vocabulary_size)
         case _:
-            assert_never(config.kind)
+            assert_never(config)

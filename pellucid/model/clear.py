@@ -31,7 +31,15 @@ from pellucid.equations.weights import (
 )
 from pellucid.equations.weights import Transformer as ClearTransformer
 from pellucid.model.attention import MultiHeadAttention
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import (
+    BlockSettings,
+    DecoderConfig,
+    EncoderConfig,
+    RnnAttentionConfig,
+    RnnConfig,
+    SkipGramConfig,
+    TransformerConfig,
+)
 from pellucid.model.dropout import DropoutSource
 from pellucid.model.embedding import Embedding
 from pellucid.model.layers import FeedForward, Norm
@@ -66,20 +74,20 @@ def clear_model(model: SequenceModel) -> ClearModel:
 
     Raises ConfigError for word vectors, whose page is ``pellucid.equations.word2vec``.
     """
-    match model.config.kind:
-        case "transformer":
+    match model.config:
+        case TransformerConfig():
             return clear_transformer(model)
-        case "encoder" | "decoder":
+        case EncoderConfig() | DecoderConfig():
             return clear_text_model(model)
-        case "rnn" | "rnn-attention":
+        case RnnConfig() | RnnAttentionConfig():
             return clear_recurrent(model)
-        case "skipgram":
+        case SkipGramConfig():
             raise ConfigError(
                 "word vectors are two matrices, model.w_in and model.w_out, which the functions of"
                 " pellucid.equations.word2vec take as they are"
             )
         case _:
-            assert_never(model.config.kind)
+            assert_never(model.config)
 
 
 def clear_transformer(model: SequenceModel) -> ClearTransformer:
@@ -113,9 +121,10 @@ def clear_text_model(model: SequenceModel) -> TextModel:
     """
     match model:
         case EncoderOnly():
+            config: BlockSettings = model.config
             layers, last_norm = model.encoder.layers, model.encoder.last_norm
         case DecoderOnly():
-            layers, last_norm = model.layers, model.last_norm
+            config, layers, last_norm = model.config, model.layers, model.last_norm
         case _:
             raise ConfigError(
                 "the page of models of plain text is for model.kind=encoder and decoder, got"
@@ -126,7 +135,7 @@ def clear_text_model(model: SequenceModel) -> TextModel:
         settings=_settings(model),
         embedding=_embedding(model.embedding),
         blocks=[_block(cast(EncoderLayer, layer)) for layer in layers],
-        last_norm=_last_norm(model.config, last_norm),
+        last_norm=_last_norm(config, last_norm),
         w_s=model.output_weight.T,
         b_s=model.output_bias,
     )
@@ -164,9 +173,9 @@ def clear_recurrent(model: SequenceModel) -> RecurrentTranslator:
         b_s=model.output_bias,
         cell=config.cell,
         scale_embeddings=config.scale_embeddings,
-        input_feeding=attention is not None and config.input_feeding,
-        feed_summary=config.feed_summary,
-        reverse_source=config.reverse_source,
+        input_feeding=model.decoder.input_feeding,
+        feed_summary=model.decoder.feed_summary,
+        reverse_source=model.encoder.reverse_source,
         dropout=config.dropout,
         training=_training(model),
     )
@@ -193,9 +202,10 @@ def _training(model: SequenceModel) -> Dropout:
 
 
 def _settings(model: SequenceModel) -> Settings:
-    """The fields of ``Settings``, which the config has under the same names."""
-    names = [field.name for field in dataclasses.fields(Settings) if field.name != "training"]
-    chosen = {name: getattr(model.config, name) for name in names}
+    """The fields of ``Settings`` that the config has, under the same names."""
+    names = [field.name for field in dataclasses.fields(Settings)]
+    settings = type(model.config).model_fields
+    chosen = {name: getattr(model.config, name) for name in names if name in settings}
     return Settings(**chosen, training=_training(model))
 
 
@@ -279,6 +289,6 @@ def _norm(norm: Norm) -> NormWeights:
     return NormWeights(norm.gain, norm.bias)
 
 
-def _last_norm(config: ModelConfig, norm: object) -> NormWeights | None:
+def _last_norm(config: BlockSettings, norm: object) -> NormWeights | None:
     # with post-norm the module is an identity
     return _norm(norm) if config.norm == "pre" and isinstance(norm, Norm) else None

@@ -9,13 +9,14 @@ from torch.nn import functional
 
 from pellucid.core.errors import ShapeError
 from pellucid.core.special import PAD_ID, START_ID
+from pellucid.equations.choices import StartSymbol
 from pellucid.equations.positions import (
     encode_positions,
     learned_positions,
     network_embedding,
     sinusoidal_positions,
 )
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import BlockSettings
 from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.model.layers import stream_dtype
 from pellucid.model.trace import UNWATCHED, Trace
@@ -34,7 +35,7 @@ class Positions(nn.Module):
 
     sinusoids: Tensor
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: BlockSettings) -> None:
         super().__init__()
         self.kind = config.positions
         self.first = config.start_position
@@ -103,7 +104,13 @@ class Embedding(nn.Module):
     """
 
     def __init__(
-        self, config: ModelConfig, vocabulary_size: int, positions: Positions, source: DropoutSource
+        self,
+        config: BlockSettings,
+        vocabulary_size: int,
+        positions: Positions,
+        source: DropoutSource,
+        *,
+        start_symbol: StartSymbol = "token",
     ) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocabulary_size, config.d_model))
@@ -114,7 +121,7 @@ class Embedding(nn.Module):
         self.w_x = nn.Parameter(torch.empty(config.d_model, hidden)) if is_network else None
         self.w_zx = nn.Parameter(torch.empty(hidden, config.d_model)) if is_network else None
 
-        self.starts_from_zero = config.start_symbol == "zero"
+        self.starts_from_zero = start_symbol == "zero"
         self.positions = positions
         self.dropout = Dropout(config.dropout, source)
 

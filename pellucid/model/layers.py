@@ -13,7 +13,7 @@ from pellucid.equations.feed_forward import activate
 from pellucid.equations.fused import fused_layer_norm
 from pellucid.equations.normalization import normalize
 from pellucid.equations.residual import add_and_norm, norm_and_add
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import BlockSettings
 from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.model.trace import UNWATCHED, Trace
 
@@ -79,7 +79,7 @@ class FeedForward(nn.Module):
     EQ: 100, 101.  Source: Vaswani et al. (2017), §3.3, eq. (2).
     """
 
-    def __init__(self, config: ModelConfig, source: DropoutSource) -> None:
+    def __init__(self, config: BlockSettings, source: DropoutSource) -> None:
         super().__init__()
         self.inner = nn.Linear(config.d_model, config.d_ff)
         self.outer = nn.Linear(config.d_ff, config.d_model)
@@ -115,7 +115,7 @@ class Norm(nn.Module):
     ``l2_centered``, which learn nothing; Zhang and Sennrich (2019) for ``rms``, which has no bias.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: BlockSettings) -> None:
         super().__init__()
         self.kind = config.norm_kind
         has_gain = config.norm_affine and self.kind in ("layer", "rms")
@@ -142,7 +142,7 @@ class AddAndNorm(nn.Module):
     EQ: 95, 96.  Source: Vaswani et al. (2017), §3.1 and §5.4 (post); Xiong et al. (2020) (pre).
     """
 
-    def __init__(self, config: ModelConfig, source: DropoutSource) -> None:
+    def __init__(self, config: BlockSettings, source: DropoutSource) -> None:
         super().__init__()
         self.placement = config.norm
         self.norm = Norm(config)

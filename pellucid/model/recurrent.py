@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pellucid.core.special import PAD_ID
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import RnnAttentionConfig, RnnConfig
 from pellucid.model.dropout import DropoutSource
 from pellucid.model.recurrent_parts import (
     AttendedMemory,
@@ -35,8 +35,13 @@ class RecurrentSeq2Seq(Seq2Seq):
     Each decoder layer starts from the final state of the encoder layer of the same number.
     """
 
+    config: RnnConfig | RnnAttentionConfig
+
     def __init__(
-        self, config: ModelConfig, source_vocabulary_size: int, target_vocabulary_size: int
+        self,
+        config: RnnConfig | RnnAttentionConfig,
+        source_vocabulary_size: int,
+        target_vocabulary_size: int,
     ) -> None:
         super().__init__()
         self.config = config
@@ -120,7 +125,7 @@ class RecurrentSeq2Seq(Seq2Seq):
         return RecurrentState(
             # layer by layer: the decoder has as many as the encoder
             layers=memory.last,
-            fed=summary if self.config.feed_summary else torch.zeros_like(summary),
+            fed=summary if self.decoder.feed_summary else torch.zeros_like(summary),
             memory=(
                 AttendedMemory(memory.states, memory.states, memory.may_attend)
                 if attention is None

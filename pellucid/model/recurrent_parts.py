@@ -16,7 +16,12 @@ from pellucid.equations.attention import dot_products
 from pellucid.equations.choices import Cell
 from pellucid.equations.masks import masked_softmax
 from pellucid.equations.recurrent import reverse_sequences
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import (
+    NetworkSettings,
+    RecurrentSettings,
+    RnnAttentionConfig,
+    RnnConfig,
+)
 from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.model.seq2seq import Memory
 from pellucid.model.trace import UNWATCHED, Trace
@@ -69,7 +74,7 @@ class RecurrentAttention(nn.Module):
     Law: tests/laws/test_recurrent_equals_clear.py.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: RnnAttentionConfig) -> None:
         super().__init__()
         width = config.d_model
         self.scoring = config.attention
@@ -247,7 +252,9 @@ class TokenEmbedding(nn.Module):
     EQ: 14, 15.  Source: Sutskever et al. (2014), §3.4; the scale is that of the Transformer.
     """
 
-    def __init__(self, config: ModelConfig, vocabulary_size: int, source: DropoutSource) -> None:
+    def __init__(
+        self, config: NetworkSettings, vocabulary_size: int, source: DropoutSource
+    ) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(vocabulary_size, config.d_model))
         self.scale = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
@@ -270,19 +277,19 @@ class RecurrentEncoder(nn.Module):
     In every case hidden state i belongs to word i.
     """
 
-    def __init__(self, config: ModelConfig, source: DropoutSource) -> None:
+    def __init__(self, config: RecurrentSettings, source: DropoutSource) -> None:
         super().__init__()
         self.layers = nn.ModuleList(
             RecurrentLayer(
                 config.cell,
                 config.d_model,
                 config.d_model,
-                bidirectional=config.kind == "rnn-attention",
+                bidirectional=isinstance(config, RnnAttentionConfig),
             )
             for _ in range(config.encoder_layers)
         )
         self.dropout = Dropout(config.dropout, source)
-        self.reverse_source = config.reverse_source
+        self.reverse_source = isinstance(config, RnnConfig) and config.reverse_source
 
     def forward(
         self,
@@ -315,13 +322,13 @@ class RecurrentDecoder(nn.Module):
     with ``feed_summary`` the last state of the encoder enters beside every word.
     """
 
-    def __init__(self, config: ModelConfig, source: DropoutSource) -> None:
+    def __init__(self, config: RecurrentSettings, source: DropoutSource) -> None:
         super().__init__()
         self.cross_attention = (
-            RecurrentAttention(config) if config.kind == "rnn-attention" else None
+            RecurrentAttention(config) if isinstance(config, RnnAttentionConfig) else None
         )
-        self.input_feeding = self.cross_attention is not None and config.input_feeding
-        self.feed_summary = config.feed_summary
+        self.input_feeding = isinstance(config, RnnAttentionConfig) and config.input_feeding
+        self.feed_summary = isinstance(config, RnnConfig) and config.feed_summary
 
         is_fed = self.input_feeding or self.feed_summary
         first_size = 2 * config.d_model if is_fed else config.d_model

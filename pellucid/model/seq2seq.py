@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from pellucid.core.special import PAD_ID
 from pellucid.equations.fused import fused_linear_cross_entropy
 from pellucid.equations.softmax import softmax
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import ModelConfig, TranslatorConfig
 from pellucid.model.dropout import DropoutSource
 from pellucid.model.trace import UNWATCHED, Trace
 
@@ -110,6 +110,8 @@ class PredictsTokens(Protocol):
 
 class Seq2Seq(SequenceModel):
     """A model that reads one sequence of ids and writes another."""
+
+    config: TranslatorConfig
 
     @abstractmethod
     def encode(self, source: Int[Tensor, "sentence source"], trace: Trace = UNWATCHED) -> Memory:

@@ -10,7 +10,7 @@ from torch.nn import functional
 from pellucid.core.special import PAD_ID, STOP_ID
 from pellucid.equations.fused import fused_linear_cross_entropy
 from pellucid.equations.word2vec import keep_probability, noise_distribution
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import SkipGramConfig
 from pellucid.model.dropout import DropoutSource
 from pellucid.model.seq2seq import LossSums, SequenceModel
 
@@ -30,7 +30,9 @@ class SkipGram(SequenceModel):
     many drawn for each pair; in evaluation that expectation is computed, over the whole vocabulary.
     """
 
-    def __init__(self, config: ModelConfig, vocabulary_size: int) -> None:
+    config: SkipGramConfig
+
+    def __init__(self, config: SkipGramConfig, vocabulary_size: int) -> None:
         super().__init__()
         self.config = config
         self.source_vocabulary_size = self.target_vocabulary_size = vocabulary_size

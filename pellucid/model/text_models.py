@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from pellucid.core.special import MASK_ID, PAD_ID, SPECIAL_COUNT, STOP_ID
 from pellucid.model.attention import MultiHeadAttention, mask_for_heads
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import DecoderConfig, EncoderConfig
 from pellucid.model.dropout import DropoutSource, LayerDrop
 from pellucid.model.embedding import Embedding, Positions
 from pellucid.model.layers import Norm
@@ -28,7 +28,9 @@ class EncoderOnly(SequenceModel):
     EQ: 137.  Source: Lee, Conclusion; Devlin et al. (2019), §3.1, for the objective.
     """
 
-    def __init__(self, config: ModelConfig, vocabulary_size: int) -> None:
+    config: EncoderConfig
+
+    def __init__(self, config: EncoderConfig, vocabulary_size: int) -> None:
         super().__init__()
         self.config = config
         self.source_vocabulary_size = self.target_vocabulary_size = vocabulary_size
@@ -137,14 +139,22 @@ class DecoderOnly(SequenceModel):
     attend to (ER-70).  Searches take it like a translator; it reads no source.
     """
 
-    def __init__(self, config: ModelConfig, vocabulary_size: int) -> None:
+    config: DecoderConfig
+
+    def __init__(self, config: DecoderConfig, vocabulary_size: int) -> None:
         super().__init__()
         self.config = config
         self.source_vocabulary_size = self.target_vocabulary_size = vocabulary_size
         self.dropout_source = DropoutSource()
 
         positions = Positions(config)
-        self.embedding = Embedding(config, vocabulary_size, positions, self.dropout_source)
+        self.embedding = Embedding(
+            config,
+            vocabulary_size,
+            positions,
+            self.dropout_source,
+            start_symbol=config.start_symbol,
+        )
 
         self.layers = nn.ModuleList(
             EncoderLayer(config, self.dropout_source) for _ in range(config.decoder_layers)

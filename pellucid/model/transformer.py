@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from pellucid.core.special import PAD_ID
 from pellucid.model.attention import AttentionPositions, MultiHeadAttention, mask_for_heads
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import BlockSettings, EncoderConfig, TransformerConfig
 from pellucid.model.dropout import DropoutSource, LayerDrop
 from pellucid.model.embedding import Embedding, Positions
 from pellucid.model.layers import AddAndNorm, FeedForward, Norm
@@ -33,7 +33,7 @@ class EncoderLayer(nn.Module):
     EQ: 104.  Source: Vaswani et al. (2017), §3.1 and Figure 1, left.
     """
 
-    def __init__(self, config: ModelConfig, source: DropoutSource) -> None:
+    def __init__(self, config: BlockSettings, source: DropoutSource) -> None:
         super().__init__()
         self.self_attention = MultiHeadAttention(config, source, AttentionPositions(config))
         self.self_attention_norm = AddAndNorm(config, source)
@@ -77,7 +77,7 @@ class Encoder(nn.Module):
     EQ: 105.  Source: Vaswani et al. (2017), §3.1.
     """
 
-    def __init__(self, config: ModelConfig, source: DropoutSource) -> None:
+    def __init__(self, config: TransformerConfig | EncoderConfig, source: DropoutSource) -> None:
         super().__init__()
         self.layers = nn.ModuleList(
             EncoderLayer(config, source) for _ in range(config.encoder_layers)
@@ -106,7 +106,7 @@ class DecoderLayer(nn.Module):
     EQ: 108, 109.  Source: Vaswani et al. (2017), §3.1 and Figure 1, right.
     """
 
-    def __init__(self, config: ModelConfig, source: DropoutSource) -> None:
+    def __init__(self, config: BlockSettings, source: DropoutSource) -> None:
         super().__init__()
         self.self_attention = MultiHeadAttention(config, source, AttentionPositions(config))
         self.self_attention_norm = AddAndNorm(config, source)
@@ -226,7 +226,7 @@ class Decoder(nn.Module):
     EQ: 90, 110.  Source: Vaswani et al. (2017), §3.1.
     """
 
-    def __init__(self, config: ModelConfig, source: DropoutSource) -> None:
+    def __init__(self, config: TransformerConfig, source: DropoutSource) -> None:
         super().__init__()
         self.layers = nn.ModuleList(
             DecoderLayer(config, source) for _ in range(config.decoder_layers)
@@ -286,8 +286,10 @@ class Transformer(Seq2Seq):
     EQ: 105, 110, 112, 115.  Source: Vaswani et al. (2017), Figure 1.
     """
 
+    config: TransformerConfig
+
     def __init__(
-        self, config: ModelConfig, source_vocabulary_size: int, target_vocabulary_size: int
+        self, config: TransformerConfig, source_vocabulary_size: int, target_vocabulary_size: int
     ) -> None:
         super().__init__()
         self.config = config
@@ -296,14 +298,12 @@ class Transformer(Seq2Seq):
         self.dropout_source = DropoutSource()
 
         positions = Positions(config)
-        self.target_embedding = Embedding(
-            config, target_vocabulary_size, positions, self.dropout_source
-        )
+        self.target_embedding = self._embedding(target_vocabulary_size, positions)
         # one matrix for both sides, if they share a vocabulary (Vaswani et al., 2017, §3.4)
         self.source_embedding = (
             self.target_embedding
             if config.share_embeddings
-            else Embedding(config, source_vocabulary_size, positions, self.dropout_source)
+            else self._embedding(source_vocabulary_size, positions)
         )
 
         self.encoder = Encoder(config, self.dropout_source)
@@ -316,6 +316,15 @@ class Transformer(Seq2Seq):
         )
         self.output_bias = (
             nn.Parameter(torch.zeros(target_vocabulary_size)) if config.output_bias else None
+        )
+
+    def _embedding(self, vocabulary_size: int, positions: Positions) -> Embedding:
+        return Embedding(
+            self.config,
+            vocabulary_size,
+            positions,
+            self.dropout_source,
+            start_symbol=self.config.start_symbol,
         )
 
     def encode(self, source: Int[Tensor, "sentence source"], trace: Trace = UNWATCHED) -> Memory:

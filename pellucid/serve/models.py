@@ -16,6 +16,7 @@ from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
 from pellucid.engines.load import load_parts
 from pellucid.engines.names import ComputeType, EngineName
+from pellucid.model.config import TranslatorSettings
 from pellucid.serve.schema import ModelEntry
 from pellucid.text.languages import languages_of
 
@@ -72,7 +73,8 @@ class LoadedModel:
     @property
     def has_attention(self) -> bool:
         """Whether target tokens can be aligned with source tokens."""
-        return self.bundle.config.kind != "rnn"
+        config = self.bundle.config
+        return isinstance(config, TranslatorSettings) and bool(config.cross_attentions)
 
     def source_limit(self, limits_tokens: int) -> int:
         """The most tokens of a sentence that are read, without the stop."""

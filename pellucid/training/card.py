@@ -5,7 +5,13 @@ from typing import assert_never
 
 from pellucid import __version__
 from pellucid.evaluation.metrics import METRICS
-from pellucid.model.config import Kind
+from pellucid.model.config import (
+    DecoderConfig,
+    EncoderConfig,
+    ModelConfig,
+    SkipGramConfig,
+    TranslatorSettings,
+)
 from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData
 from pellucid.training.run import Progress
@@ -45,15 +51,15 @@ Trained for {progress.step:,} updates ({progress.target_tokens:,} target tokens,
 
 | figure | value | signature |
 |---|---|---|
-{_scores(model.kind, validation, f"beam {training.validate_beam_size}")}
+{_scores(model, validation, f"beam {training.validate_beam_size}")}
 
 ## Use
 
-{_use(model.kind)}
+{_use(model)}
 """
 
 
-def _scores(kind: Kind, validation: Validation, search: str) -> str:
+def _scores(model: ModelConfig, validation: Validation, search: str) -> str:
     rows = []
     scores = validation.translations
     if scores is not None:
@@ -62,8 +68,9 @@ def _scores(kind: Kind, validation: Validation, search: str) -> str:
             f" | {_cell(each.signature)}, {search} |"
             for name, each in scores.items()
         ]
-    what = "cross-entropy" if kind != "skipgram" else "loss"
-    unit = "nats a token" if kind != "skipgram" else "nats a pair of neighbors"
+    of_pairs = isinstance(model, SkipGramConfig)
+    what = "loss" if of_pairs else "cross-entropy"
+    unit = "nats a pair of neighbors" if of_pairs else "nats a token"
     return "\n".join([*rows, f"| {what} | {validation.loss:.4f} {unit} | validation text |"])
 
 
@@ -72,16 +79,16 @@ def _cell(signature: str) -> str:
     return signature.replace("|", "\\|")
 
 
-def _use(kind: Kind) -> str:
+def _use(model: ModelConfig) -> str:
     folder = "path/to/this/folder"
-    match kind:
-        case "encoder":
+    match model:
+        case EncoderConfig():
             return f'`pellucid fill {folder} "one [MASK] text"`.'
-        case "decoder":
+        case DecoderConfig():
             return f'`pellucid continue {folder} "the beginning of a text"`.'
-        case "skipgram":
+        case SkipGramConfig():
             return f"`pellucid vectors nearest {folder} WORD`."
-        case "transformer" | "rnn" | "rnn-attention":
+        case TranslatorSettings():
             return f"""```python
 import pellucid
 
@@ -92,7 +99,7 @@ print(translation.text)
 
 or `echo "..." | pellucid translate {folder}`."""
         case _:
-            assert_never(kind)
+            assert_never(model)
 
 
 def _origin(config: RunConfig) -> str:

@@ -8,7 +8,7 @@ from pydantic import Field, field_validator, model_validator
 from pellucid.core.config import Config
 from pellucid.decoding.config import DecodingConfig
 from pellucid.equations.choices import Schedule
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import ModelSection, TransformerConfig, TranslatorSettings
 from pellucid.text.config import DataConfig, TokenizerConfig
 
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
@@ -341,7 +341,7 @@ class RunConfig(Config):
     """The corpus that Pellucid generates, used if ``data`` names no files."""
     tokenizer: TokenizerConfig = TokenizerConfig()
     """How text becomes ids."""
-    model: ModelConfig = ModelConfig()
+    model: ModelSection = TransformerConfig()
     """The architecture."""
     training: TrainingConfig
     """How the model learns: batches, learning rate, when to stop, what to save."""
@@ -375,7 +375,7 @@ class RunConfig(Config):
 
     def _objective_faults(self) -> list[str]:
         kind, wanted, faults = self.model.kind, self.training, []
-        if kind in ("encoder", "skipgram"):
+        if not self.model.predicts_tokens:
             for name in ("r_drop", "word_dropout", "teacher"):
                 if getattr(wanted, name):
                     faults.append(
@@ -384,14 +384,15 @@ class RunConfig(Config):
                     )
 
         rates = "dropout", "attention_dropout", "activation_dropout", "layer_drop"
-        random = wanted.word_dropout or any(getattr(self.model, rate) for rate in rates)
-        if wanted.r_drop and not random:
+        random = wanted.word_dropout or any(getattr(self.model, rate, 0.0) for rate in rates)
+        if wanted.r_drop and self.model.predicts_tokens and not random:
             faults.append("training.r_drop compares two passes, which are alike without dropout")
         return faults
 
     def _pair_faults(self) -> list[str]:
-        faults = []
-        if self.model.share_embeddings and not self.tokenizer.shared:
+        faults, model = [], self.model
+        is_shared = isinstance(model, TranslatorSettings) and model.share_embeddings
+        if is_shared and not self.tokenizer.shared:
             faults.append(
                 "model.share_embeddings needs tokenizer.shared=true"
                 " (or set model.share_embeddings=false)"

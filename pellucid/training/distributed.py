@@ -21,6 +21,7 @@ from pellucid.core.errors import ConfigError, PellucidError
 from pellucid.core.special import PAD_ID
 from pellucid.core.world import World, lost_is_told
 from pellucid.model.build import build_unfilled
+from pellucid.model.config import KINDS, BlockSettings
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.stored import model_tensors
 from pellucid.model.transformer import DecoderLayer, EncoderLayer
@@ -259,19 +260,17 @@ def _as_tensor(digits: str) -> torch.Tensor:
     return torch.frombuffer(bytearray.fromhex(digits), dtype=torch.uint8)
 
 
-_KINDS = ("transformer", "encoder", "decoder")
-
-
 def check_can_be_sharded(config: RunConfig) -> None:
     """Raise ConfigError if ``training.sharding`` is ``fsdp`` and the model cannot be split."""
     if config.training.sharding != "fsdp":
         return
 
     # A process that left out a block would not gather its parameters, and the others would wait.
-    if config.model.layer_drop > 0:
+    model = config.model
+    if isinstance(model, BlockSettings) and model.layer_drop > 0:
         raise ConfigError(
             "with training.sharding=fsdp every process must go through every block, so"
-            f" model.layer_drop must be 0, got {config.model.layer_drop}",
+            f" model.layer_drop must be 0, got {model.layer_drop}",
             hint="set it to 0, or use training.sharding=ddp",
         )
 
@@ -282,10 +281,11 @@ def check_can_be_sharded(config: RunConfig) -> None:
             hint="use training.precision=bf16, or training.sharding=ddp",
         )
 
-    if config.model.kind not in _KINDS:
+    if not isinstance(model, BlockSettings):
+        kinds = [name for name, each in KINDS.items() if issubclass(each, BlockSettings)]
         raise ConfigError(
-            f"training.sharding=fsdp splits models of the kinds {', '.join(_KINDS)},"
-            f" not model.kind={config.model.kind}",
+            f"training.sharding=fsdp splits models of the kinds {', '.join(kinds)},"
+            f" not model.kind={model.kind}",
             hint="use training.sharding=ddp",
         )
 

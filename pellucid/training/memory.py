@@ -6,7 +6,12 @@ import torch
 
 from pellucid.core.errors import ConfigError
 from pellucid.model.build import parameter_shapes
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import (
+    BlockSettings,
+    DecoderSettings,
+    EncoderSettings,
+    ModelConfig,
+)
 from pellucid.training.config import RunConfig, TrainingConfig
 
 _BYTES = 4
@@ -60,11 +65,19 @@ def _most_parameters(config: ModelConfig, tokens: int) -> int:
     over two inputs each, and two or three to and from ``d_ff``. A vocabulary has an embedding and
     an output matrix; positions have rows of their own.
     """
-    heads = config.heads * max(config.d_k or 0, config.d_v or 0)
-    width = max(config.d_model, heads, config.position_hidden or 0)
-    rows = 2 * tokens + 4 * config.max_positions + 1000
-    layer = 40 * width**2 + 4 * width * (config.d_ff + config.relative_clip)
-    return rows * width + layer * (config.encoder_layers + config.decoder_layers + 2)
+    width, inner, rows = config.d_model, 0, 2 * tokens + 1000
+    if isinstance(config, BlockSettings):
+        heads = config.heads * max(config.d_k or 0, config.d_v or 0)
+        width = max(width, heads, config.position_hidden or 0)
+        inner = config.d_ff + config.relative_clip
+        rows += 4 * config.max_positions
+
+    layers = 2
+    if isinstance(config, EncoderSettings):
+        layers += config.encoder_layers
+    if isinstance(config, DecoderSettings):
+        layers += config.decoder_layers
+    return rows * width + layers * (40 * width**2 + 4 * width * inner)
 
 
 def free_memory(device: str) -> int | None:

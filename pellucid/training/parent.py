@@ -14,7 +14,7 @@ import torch
 from pellucid.bundle import Bundle, load_any_bundle
 from pellucid.core.config import Config, did_you_mean
 from pellucid.core.errors import ConfigError
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import ModelConfig, TranslatorSettings
 from pellucid.model.seq2seq import PredictsTokens, SequenceModel
 from pellucid.model.stored import load_model_tensors, model_tensors
 from pellucid.text.config import TokenizerConfig
@@ -151,8 +151,10 @@ def learned_tensors(model: SequenceModel) -> dict[str, torch.Tensor]:
 def tokenizer_config(bundle: Bundle[SequenceModel]) -> TokenizerConfig:
     """The tokenizer section of the run that made the bundle, completed from its tokenizers."""
     source, target = bundle.source_tokenizer, bundle.target_tokenizer
+    model = bundle.config
     sizes = (source.vocabulary_size, target.vocabulary_size)
-    shared = source is target or bundle.config.share_embeddings  # Marian's cut differently
+    # Marian's tokenizers cut differently and share their ids
+    shared = source is target or not isinstance(model, TranslatorSettings) or model.share_embeddings
 
     known: dict[str, object] = {"kind": source.kind, "shared": shared}
     if target.kind != source.kind:

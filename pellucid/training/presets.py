@@ -10,7 +10,7 @@ from pellucid.bundle import open_any_bundle
 from pellucid.core.config import apply_overrides, did_you_mean, read_toml
 from pellucid.core.config_text import commented_toml
 from pellucid.core.errors import InputMissingError
-from pellucid.model.config import ModelConfig, known_settings
+from pellucid.model.config import kind_of, own_settings
 from pellucid.training.config import RunConfig
 from pellucid.training.parent import begin_with, section_of, taught_by
 
@@ -75,12 +75,12 @@ def config_text(name: str, overrides: Sequence[str] = ()) -> str:
         inherited = ("tokenizer",)
     else:
         RunConfig.parse(table, origin=name)
-    kind = section_of(table, "model").get("kind", ModelConfig().kind)
+    model = kind_of(section_of(table, "model"))
 
     def is_left_out(section: str, key: str) -> bool:
         if section in inherited:
             return key not in section_of(table, section)
-        return section == "model" and not known_settings(kind, {key: None})
+        return section == "model" and model is not None and key not in model.model_fields
 
     other = "Settings that only other kinds of model have are left out."
     bundles = (
@@ -113,10 +113,11 @@ def _keys(section: Any) -> list[str]:
 
 
 def _for_kind(table: dict[str, Any], overrides: Sequence[str]) -> dict[str, Any]:
-    """``table`` without settings that the kind of model named by ``overrides`` does not know."""
+    """``table`` without settings that the kind of model named by ``overrides`` does not have."""
     kinds = [each for each in overrides if each.partition("=")[0].strip() == "model.kind"]
     own = table.get("model")
     if not kinds or not isinstance(own, dict):
         return table
-    kind = str(apply_overrides({}, kinds)["model"]["kind"])
-    return {**table, "model": known_settings(kind, own)}
+    config = kind_of(apply_overrides({}, kinds)["model"])
+    # parsing says that there is no such kind
+    return table if config is None else {**table, "model": own_settings(config, own)}

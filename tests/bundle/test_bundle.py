@@ -27,7 +27,7 @@ from pellucid.core.tensors import fingerprint
 from pellucid.equations import transformer
 from pellucid.equations.weights import Transformer, count_parameters, parameter_sets
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.stored import load_model_tensors, model_tensors
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
@@ -37,7 +37,7 @@ MODEL = {"d_model": 8, "d_ff": 8, "heads": 2, "encoder_layers": 1, "decoder_laye
 
 
 def small_bundle(*, shared: bool = True, seed: int = 0) -> Bundle:
-    config = ModelConfig.parse({**MODEL, "share_embeddings": shared})
+    config = parse_model_config({**MODEL, "share_embeddings": shared})
     source = train_tokenizer(TEXT, TokenizerConfig(kind="word"))
     target = source if shared else train_tokenizer(TEXT[:1], TokenizerConfig(kind="character"))
     model = build_model(config, source.vocabulary_size, target.vocabulary_size, seed=seed)

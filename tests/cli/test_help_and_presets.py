@@ -7,6 +7,7 @@ import pytest
 from commands import pellucid
 
 from pellucid.cli.main import COMMAND_NAMES, TASKS
+from pellucid.core.config import configs_in, fields_of
 from pellucid.training.config import OTHER_NAMES, RunConfig
 from pellucid.training.presets import preset_names, read_config
 
@@ -94,7 +95,7 @@ def test_the_names_of_other_programs_lead_to_settings_and_are_none_themselves():
     fields = {
         f"{section}.{key}"
         for section, field in RunConfig.model_fields.items()
-        for key in field.annotation.model_fields
+        for key in fields_of(configs_in(field.annotation))
     }
     sampling = {"decoding.sampling.top_k", "decoding.sampling.top_p"}
     for name, paths in OTHER_NAMES.items():

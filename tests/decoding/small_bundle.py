@@ -4,7 +4,7 @@ import functools
 
 from pellucid.bundle import Bundle
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.text.config import TokenizerConfig, TokenizerKind
 from pellucid.text.tokenizers.tokenizer import Tokenizer, train_tokenizer
 
@@ -33,7 +33,7 @@ def small_bundle(
     *, seed: int = 0, positions: str = "sinusoidal", kind: TokenizerKind = "bpe"
 ) -> Bundle:
     """Two layers of width 16 in float64, so that no rounding can decide between tokens."""
-    config = ModelConfig.parse(
+    config = parse_model_config(
         {
             "d_model": 16,
             "d_ff": 32,

@@ -20,7 +20,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.translator import Translator
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.trace import Trace
 
 
@@ -72,7 +72,7 @@ def test_unknown_words_are_replaced_by_those_they_look_at():
 
 
 def rnn(kind: str) -> Bundle:
-    config = ModelConfig.parse(
+    config = parse_model_config(
         {"kind": kind, "d_model": 16, "encoder_layers": 1, "decoder_layers": 1}
     )
     size = tokenizer().vocabulary_size

@@ -11,7 +11,7 @@ from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.search.beam import beam_search
 from pellucid.decoding.search.greedy import greedy_search
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import TransformerConfig
 
 BATCH = sources([5, 6, 7], [8], [9, 10])
 WANTED = DecodingConfig(beam_size=3, n_best=2, max_length=6)
@@ -51,7 +51,7 @@ def test_the_shortest_reach_counts():
 
 
 def test_models_with_other_vocabularies_are_refused():
-    config = ModelConfig(d_model=8, d_ff=8, heads=2, encoder_layers=1, decoder_layers=1)
+    config = TransformerConfig(d_model=8, d_ff=8, heads=2, encoder_layers=1, decoder_layers=1)
     other = build_model(config, 30, 30)
     with pytest.raises(ConfigError, match=r"one target vocabulary, got sizes \[30, 20\]"):
         Ensemble([other, build_model(config, 20, 20)])

@@ -7,13 +7,13 @@ from pellucid.bundle import Bundle
 from pellucid.core.special import MASK_ID, SPECIAL_COUNT, STOP_ID
 from pellucid.decoding.plain_text import fill_masks
 from pellucid.model.build import build_any_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 
 
 def test_a_mask_gets_the_likeliest_ordinary_token_of_its_own_position():
     """Two masks in one text: the model reads MASK twice, and each is filled from its own logits."""
     words = tokenizer("word")
-    config = ModelConfig.parse(
+    config = parse_model_config(
         {"kind": "encoder", "d_model": 8, "d_ff": 12, "heads": 2, "encoder_layers": 1}
     )
     size = words.vocabulary_size

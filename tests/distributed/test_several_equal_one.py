@@ -12,7 +12,7 @@ from tiny_models import TINY, tiny_model
 from pellucid.core.special import PAD_ID
 from pellucid.core.world import joined, world_of_environment
 from pellucid.model.build import build_any_model
-from pellucid.model.config import ModelConfig, known_settings
+from pellucid.model.config import KINDS, own_settings, parse_model_config
 from pellucid.model.seq2seq import LossSums, SequenceModel
 from pellucid.model.stored import model_tensors
 from pellucid.text.batching import Batch, collate_pairs
@@ -134,7 +134,9 @@ def test_two_processes_learn_what_one_learns(sharding: str, variant: str):
 
 @pytest.mark.parametrize("kind", ["transformer", "rnn-attention", "encoder", "decoder", "skipgram"])
 def test_a_sentence_that_teaches_nothing_has_no_loss_and_no_gradient(kind: str):
-    config = ModelConfig.parse({**known_settings(kind, {**TINY, "dropout": 0.0}), "kind": kind})
+    config = parse_model_config(
+        {**own_settings(KINDS[kind], {**TINY, "dropout": 0.0}), "kind": kind}
+    )
     model = build_any_model(config, 13, 13).train()
     batch = Share(0, np.array([1]), is_blank=True).taught(collate_pairs([[8, 9]], [[8, 9]]))
     assert set(batch.labels.flatten().tolist()) == {PAD_ID}

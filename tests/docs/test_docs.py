@@ -10,7 +10,6 @@ import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import click
 import pytest
@@ -19,7 +18,7 @@ from tiny_runs import tiny_run
 import pellucid
 from pellucid.cli.main import COMMAND_NAMES, MEMORY_ERROR, cli
 from pellucid.core import errors
-from pellucid.core.config import Config, apply_overrides
+from pellucid.core.config import Config, apply_overrides, configs_in, fields_of
 from pellucid.core.errors import PellucidError
 from pellucid.training.config import RunConfig
 from pellucid.training.folder import MAY_CHANGE
@@ -85,15 +84,12 @@ def parse(arguments: list[str], *, whole: bool) -> None:
 
 
 def field_exists(path: str) -> bool:
-    config: Any = RunConfig
+    configs: tuple[type[Config], ...] = (RunConfig,)
     for part in path.split("."):
-        if not (isinstance(config, type) and issubclass(config, Config)):
+        fields = fields_of(configs)
+        if part not in fields:
             return False
-        if part not in config.model_fields:
-            return False
-        config = config.model_fields[part].annotation
-        arguments = [a for a in getattr(config, "__args__", ()) if isinstance(a, type)]
-        config = next((a for a in arguments if issubclass(a, Config)), config)
+        configs = configs_in(fields[part].annotation)
     return True
 
 
@@ -119,7 +115,7 @@ def test_the_table_of_parts_is_what_the_code_says():
 
 def test_every_setting_is_explained():
     for name, section in RunConfig.model_fields.items():
-        for key, field in section.annotation.model_fields.items():
+        for key, field in fields_of(configs_in(section.annotation)).items():
             assert field.description, f"{name}.{key} has no docstring"
 
 

@@ -10,7 +10,7 @@ import torch
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.decoding.result import Translation
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizers.tokenizer import Tokenizer, train_tokenizer
 
@@ -44,7 +44,7 @@ def random_bundle(*, seed: int = 0, stop_bias: float = 4.0, **changes: Any) -> B
         "output_bias": True,
     }
     table = changes if "kind" in changes else transformer | changes
-    config = ModelConfig.parse(table)
+    config = parse_model_config(table)
     size = tokenizer().vocabulary_size
     model = build_model(config, size, size, seed=seed)
     torch.manual_seed(seed)

@@ -4,7 +4,7 @@ import functools
 
 from pellucid.bundle import Bundle
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import TransformerConfig
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
@@ -14,7 +14,7 @@ SOURCES = ["je suis étudiant", "un petit chat dort ici", "", "il pleut", "où e
 @functools.cache
 def evaluated_bundle() -> Bundle:
     tokenizer = train_tokenizer(SOURCES, TokenizerConfig(kind="word", vocabulary_size=40))
-    config = ModelConfig(
+    config = TransformerConfig(
         d_model=16, d_ff=16, heads=2, encoder_layers=1, decoder_layers=1, tie_output=False
     )
     size = tokenizer.vocabulary_size

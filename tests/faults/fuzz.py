@@ -35,7 +35,7 @@ from pellucid.engines.load import load
 from pellucid.interop.huggingface.export_folder import export_huggingface
 from pellucid.interop.huggingface.import_folder import read_huggingface
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizers.marian import MarianTokenizer
 from pellucid.text.tokenizers.sentencepiece_tokenizer import (
@@ -151,7 +151,7 @@ def _seal_itself(file: Path) -> None:
 def tiny_bundle() -> Bundle:
     tokenizer = train_sentencepiece(CORPUS, TokenizerConfig(kind="bpe", vocabulary_size=300))
     sizes = {"d_model": 8, "d_ff": 8, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
-    config = ModelConfig.parse({**sizes, "norm_eps": 1e-5})
+    config = parse_model_config({**sizes, "norm_eps": 1e-5})
     model = build_model(config, tokenizer.vocabulary_size, tokenizer.vocabulary_size)
     settings = {"model": config.to_table(), "decoding": {"beam_size": 2}}
     return Bundle(model.eval(), tokenizer, tokenizer, settings, {})

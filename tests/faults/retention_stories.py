@@ -18,7 +18,7 @@ from pellucid.bundle import BUNDLES_FOLDER
 from pellucid.core.files import remove_leftovers, write_file, write_folder
 from pellucid.core.tensors import load_tensors
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.stored import model_tensors
 from pellucid.training.averaging import Average
 from pellucid.training.checkpoint import (
@@ -67,7 +67,7 @@ class Story:
 
     def __init__(self, run: Path, keep: int) -> None:
         self.run, self.keep = run, keep
-        self.model = build_model(ModelConfig.parse(SIZES), 5, 5)
+        self.model = build_model(parse_model_config(SIZES), 5, 5)
         self.step = 0
         self.score = 0.0
         self.whole: set[int] = set()

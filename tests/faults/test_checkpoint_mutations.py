@@ -11,7 +11,7 @@ from checkpoint_mutations import mutate_all
 
 from pellucid.core.errors import CorruptError
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.stored import model_tensors
 from pellucid.training.averaging import Average
 from pellucid.training.checkpoint import checkpoints_of, save_checkpoint
@@ -38,7 +38,7 @@ def test_of_a_thousand_numbers_that_are_not_finite_none_is_saved(tmp_path: Path)
     """N4: in a parameter, a mean of Adam or an averaged parameter, at any place."""
     sizes = {"d_model": 4, "d_ff": 4, "heads": 1, "encoder_layers": 1, "decoder_layers": 1}
     config = TrainingConfig(max_steps=1, average_decay=0.9)
-    model = build_model(ModelConfig.parse(sizes), 5, 5)
+    model = build_model(parse_model_config(sizes), 5, 5)
     optimizer = build_optimizer(model, config)
     average = Average(config, model_tensors(model))
     for parameter in model.parameters():

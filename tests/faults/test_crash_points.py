@@ -10,7 +10,7 @@ from crash_points import die_at, lose_power
 from pellucid.core.files import verify_folder
 from pellucid.core.tensors import load_tensors
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.stored import model_tensors
 from pellucid.training.averaging import Average
@@ -47,7 +47,7 @@ def test_wherever_a_save_is_cut_off_the_newest_whole_checkpoint_is_found(
     step: int, power_is_lost: bool, tmp_path: Path
 ):
     """At every single dealing with the disk; a rename whose folder was not synced is undone."""
-    model = build_model(ModelConfig.parse(TINY), 5, 5)
+    model = build_model(parse_model_config(TINY), 5, 5)
     save_and_tidy(tmp_path / "before", model, mark=1.0, step=1)
     found = []
     for event in range(MOST_EVENTS):

@@ -12,7 +12,7 @@ from pellucid.core.special import PAD_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.search.greedy import greedy_search
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
@@ -80,7 +80,7 @@ def small_bundle(
         "share_embeddings": shared,
         **changes,
     }
-    config = ModelConfig.parse(table)
+    config = parse_model_config(table)
     model = build_model(config, source.vocabulary_size, target.vocabulary_size, seed=seed)
     torch.manual_seed(seed)
     for name, parameter in model.named_parameters():

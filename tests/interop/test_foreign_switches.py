@@ -9,7 +9,7 @@ from pellucid.core.errors import BundleError
 from pellucid.interop.ctranslate2.export import export_ctranslate2
 from pellucid.interop.huggingface.export_folder import model_faults
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import TransformerConfig, parse_model_config
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
 
@@ -29,9 +29,9 @@ REASONS = [
 
 
 def test_marian_has_none_of_the_switches_of_the_five_texts():
-    faults = model_faults(ModelConfig.parse(UNUSUAL))
+    faults = model_faults(parse_model_config(UNUSUAL))
     assert faults == ["its positions are sinusoidal, not positions=alibi", *REASONS]
-    assert model_faults(ModelConfig()) == []
+    assert model_faults(TransformerConfig()) == []
 
 
 def test_nor_has_ctranslate2(tmp_path: Path):
@@ -39,7 +39,7 @@ def test_nor_has_ctranslate2(tmp_path: Path):
     tokenizer = train_tokenizer(["a b"], config)
     size = tokenizer.vocabulary_size
     sizes = {"d_model": 8, "d_ff": 8, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
-    model = build_model(ModelConfig.parse({**sizes, **UNUSUAL}), size, size)
+    model = build_model(parse_model_config({**sizes, **UNUSUAL}), size, size)
     bundle = Bundle(model, tokenizer, tokenizer, {}, {})
     with pytest.raises(BundleError) as caught:
         export_ctranslate2(bundle, tmp_path / "out")

@@ -14,7 +14,7 @@ from pellucid.interop.huggingface.export_folder import (
     export_huggingface,
     model_faults,
 )
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.training.presets import read_config
 
 PRESETS = Path(package.__file__).parent / "presets"
@@ -74,7 +74,7 @@ def test_a_preset_with_the_options_of_the_hint_goes_to_hugging_face(preset: str,
     settings = MARIAN_OPTIONS.split("--set ")[1:]
     table = read_config(preset, [each.strip() for each in settings]).model.to_table()
     plain = read_config(preset).model.to_table()
-    assert preset in ("tiny", "paper-base") or model_faults(ModelConfig.parse(plain))
+    assert preset in ("tiny", "paper-base") or model_faults(parse_model_config(plain))
     narrow = {"d_model": 16, "d_ff": 24, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
     bundle = small_bundle(**{**table, **narrow})
     export_huggingface(bundle, tmp_path / "out")
@@ -82,4 +82,4 @@ def test_a_preset_with_the_options_of_the_hint_goes_to_hugging_face(preset: str,
     texts = sentences(20)
     assert marian_greedy(model, tokenizer, texts) == our_greedy(bundle, texts)
     header = PRESETS.joinpath(f"{preset}.toml").read_text()
-    assert (MARIAN_OPTIONS in header) == bool(model_faults(ModelConfig.parse(plain)))
+    assert (MARIAN_OPTIONS in header) == bool(model_faults(parse_model_config(plain)))

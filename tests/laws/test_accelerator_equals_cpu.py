@@ -23,7 +23,7 @@ from pellucid.decoding.search.greedy import greedy_search
 from pellucid.equations.fused import for_attention, fused_attention, fused_linear_cross_entropy
 from pellucid.model.attention import mask_for_heads
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.model.layers import stream_dtype
 from pellucid.model.stored import model_tensors
@@ -99,7 +99,7 @@ def test_a_batch_that_was_sent_there_gives_the_same_update(
 def test_scores_of_both_searches_are_the_same():
     """A vocabulary of 128 words: a CPU looks for the largest in blocks of 64, CUDA does not."""
     sizes = {"d_model": 8, "d_ff": 8, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
-    config = ModelConfig.parse(sizes)
+    config = parse_model_config(sizes)
     model = build_model(config, 128, 128).double().eval()
     source = sources(4, 3, 2)
     settings = DecodingConfig.parse({"beam_size": 3, "max_length": 4, "n_best": 2})

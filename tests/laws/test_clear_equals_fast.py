@@ -18,7 +18,7 @@ from pellucid.equations import text_models, transformer
 from pellucid.equations.weights import count_parameters, parameter_sets
 from pellucid.model.build import build_any_model
 from pellucid.model.clear import clear_text_model, clear_transformer
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import Batch, label_positions
 from pellucid.training.config import TrainingConfig
@@ -36,7 +36,7 @@ def random_model(
     settings: dict[str, object], kind: str = "transformer", noise: float = 0.3
 ) -> SequenceModel:
     """A model in float64 none of whose parameters is zero or one, in training mode."""
-    config = ModelConfig.parse({"kind": kind, **settings})
+    config = parse_model_config({"kind": kind, **settings})
     model = build_any_model(config, VOCABULARY, VOCABULARY).double()
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():

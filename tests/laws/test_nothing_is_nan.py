@@ -8,7 +8,7 @@ from tiny_models import VOCABULARY, tiny_model
 
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training.config import TrainingConfig
@@ -50,7 +50,7 @@ def test_empty_sentences_and_hidden_rows_leave_only_numbers(
 
 def small_model(**changed: object) -> Seq2Seq:
     sizes = {"d_model": 8, "d_ff": 8, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
-    return build_model(ModelConfig.parse({**sizes, "dropout": 0.0, **changed}), 5, 5)
+    return build_model(parse_model_config({**sizes, "dropout": 0.0, **changed}), 5, 5)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pellucid.equations.word2vec import (
     skipgram_pairs,
 )
 from pellucid.model.build import build_any_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.skipgram import SkipGram, _neighbors
 
 VOCABULARY = 13
@@ -21,7 +21,7 @@ EXACT = {"rtol": 1e-12, "atol": 1e-12}
 
 def skipgram(negatives: int) -> SkipGram:
     """A random model in float64 that leaves no word out."""
-    config = ModelConfig.parse(
+    config = parse_model_config(
         {"kind": "skipgram", "d_model": 8, "window": 2, "negatives": negatives, "subsample": 0.0}
     )
     model = build_any_model(config, VOCABULARY, VOCABULARY).double()

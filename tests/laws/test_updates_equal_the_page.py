@@ -10,7 +10,7 @@ from pellucid.equations.attention import cached_attention
 from pellucid.equations.heads import head_size, merge_heads
 from pellucid.equations.optimizers import adam_update, clip_gradient
 from pellucid.equations.regularization import dropout
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import TransformerConfig
 from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
@@ -86,9 +86,9 @@ def test_a_head_is_as_wide_as_the_equation_says_unless_the_config_says_otherwise
     d_model: int, heads: int
 ):
     """EQ-80, ER-72."""
-    config = ModelConfig(d_model=d_model, heads=heads)
+    config = TransformerConfig(d_model=d_model, heads=heads)
     assert config.key_size == config.value_size == head_size(d_model, heads)
-    assert ModelConfig(d_model=d_model, heads=heads, d_k=5).key_size == 5
+    assert TransformerConfig(d_model=d_model, heads=heads, d_k=5).key_size == 5
 
 
 @pytest.mark.property

@@ -7,7 +7,7 @@ from torch import Tensor
 from pellucid.core.special import START_ID, STOP_ID
 from pellucid.equations.embedding import shift_right
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training.config import TrainingConfig
@@ -49,7 +49,7 @@ KINDS: dict[str, dict[str, object]] = {
 
 
 def trained(task: str, kind: str) -> Seq2Seq:
-    model = build_model(ModelConfig.parse(KINDS[kind]), VOCABULARY, VOCABULARY, seed=1)
+    model = build_model(parse_model_config(KINDS[kind]), VOCABULARY, VOCABULARY, seed=1)
     optimizer = build_optimizer(model, TRAINING)
     generator = torch.Generator().manual_seed(2)
     steps = TRAINING.max_steps or 0
@@ -105,7 +105,7 @@ def test_a_tiny_model_learns_to(kind: str, task: str, least: float):
 def test_one_sentence_is_learned_by_heart():
     """EQ-122: "je suis étudiant", its words numbered; greedy decoding says it back."""
     source, labels = [4, 5, 6], [7, 8, 9, 10]
-    model = build_model(ModelConfig.parse(MODEL), VOCABULARY, VOCABULARY, seed=1)
+    model = build_model(parse_model_config(MODEL), VOCABULARY, VOCABULARY, seed=1)
     optimizer = build_optimizer(model, TRAINING)
     batch = collate_pairs([source], [labels])
     assert torch.equal(batch.target_input, shift_right(batch.labels, START_ID))

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.seq2seq import Seq2Seq
 
 Row = list[float]
@@ -182,7 +182,7 @@ def transformer(w: Weights, source: list[int], shifted: list[int]) -> tuple[Matr
 @pytest.fixture(scope="module")
 def model() -> Seq2Seq:
     """Every number random, also the gains and biases that would start at one and zero."""
-    built = build_model(ModelConfig.parse(SETTINGS), 10, 11).double().eval().requires_grad_(False)
+    built = build_model(parse_model_config(SETTINGS), 10, 11).double().eval().requires_grad_(False)
     generator = torch.Generator().manual_seed(4)
     for parameter in built.parameters():
         parameter += 0.5 * torch.randn(parameter.shape, generator=generator)

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.dropout import Dropout, DropoutSource
 
 TINY = {"d_model": 8, "d_ff": 12, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
@@ -90,7 +90,7 @@ def test_a_dropout_prints_its_rate():
 
 
 def test_every_dropout_of_a_model_draws_from_the_one_source_that_a_checkpoint_saves():
-    model = build_model(ModelConfig.parse(TINY), 9, 9)
+    model = build_model(parse_model_config(TINY), 9, 9)
     dropouts = [module for module in model.modules() if isinstance(module, Dropout)]
     assert len(dropouts) > 5
     assert all(each.source is model.dropout_source for each in dropouts)
@@ -100,8 +100,8 @@ def test_every_dropout_of_a_model_draws_from_the_one_source_that_a_checkpoint_sa
 @pytest.mark.parametrize("name", ["dropout", "attention_dropout", "activation_dropout"])
 def test_each_kind_of_dropout_changes_training_and_not_evaluation(name: str):
     settings = {**TINY, "dropout": 0.0, name: 0.5}
-    model = build_model(ModelConfig.parse(settings), 9, 9)
-    plain = build_model(ModelConfig.parse({**TINY, "dropout": 0.0}), 9, 9)
+    model = build_model(parse_model_config(settings), 9, 9)
+    plain = build_model(parse_model_config({**TINY, "dropout": 0.0}), 9, 9)
     ids = torch.tensor([[4, 5, 6, 3]]), torch.tensor([[2, 7, 8]])
     assert torch.equal(model.eval()(*ids), plain.eval()(*ids))
     assert not torch.equal(model.train()(*ids), plain.train()(*ids))
@@ -110,7 +110,7 @@ def test_each_kind_of_dropout_changes_training_and_not_evaluation(name: str):
 def test_attention_dropout_hides_the_future_all_the_same():
     """It works in the open, where the causal mask is added by hand."""
     settings = {**TINY, "dropout": 0.0, "attention_dropout": 0.5}
-    model = build_model(ModelConfig.parse(settings), 9, 9).train()
+    model = build_model(parse_model_config(settings), 9, 9).train()
     source_ids = torch.tensor([[4, 5, 3, 0], [4, 5, 6, 3]])
     logits = []
     for last in (7, 8):

@@ -6,7 +6,7 @@ import torch
 from pellucid.core.errors import ShapeError
 from pellucid.equations.positions import sinusoidal_positions
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.embedding import Positions
 from pellucid.model.seq2seq import Seq2Seq
 
@@ -14,13 +14,13 @@ TINY = {"d_model": 8, "d_ff": 12, "heads": 2, "encoder_layers": 1, "decoder_laye
 
 
 def tiny(**settings: object) -> Seq2Seq:
-    return build_model(ModelConfig.parse({**TINY, **settings}), 9, 9).eval()
+    return build_model(parse_model_config({**TINY, **settings}), 9, 9).eval()
 
 
 @pytest.mark.parametrize(("start", "length"), [(0, 3), (5, 1), (510, 2), (511, 2), (600, 3)])
 def test_sinusoids_go_on_beyond_the_table_that_is_kept(start: int, length: int):
     """The table has 512 rows; the rows after it are computed when they are asked for."""
-    rows = Positions(ModelConfig.parse(TINY))(torch.zeros(1, length, 8), start)[0]
+    rows = Positions(parse_model_config(TINY))(torch.zeros(1, length, 8), start)[0]
     expected = sinusoidal_positions(start + length, 8)[start:]
     torch.testing.assert_close(rows, expected, rtol=1e-6, atol=1e-6)
 

@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.seq2seq import Seq2Seq
 
 WIDE = {"d_model": 64, "d_ff": 256, "heads": 4, "encoder_layers": 1, "decoder_layers": 1}
 
 
 def model(seed: int = 0, **settings: object) -> Seq2Seq:
-    return build_model(ModelConfig.parse({**WIDE, **settings}), 200, 200, seed=seed)
+    return build_model(parse_model_config({**WIDE, **settings}), 200, 200, seed=seed)
 
 
 def test_the_seed_decides_every_number_and_nothing_else_does():
@@ -28,7 +28,7 @@ def test_the_seed_decides_every_number_and_nothing_else_does():
 
 
 def test_the_seed_is_0_if_none_is_given():
-    given = build_model(ModelConfig.parse(WIDE), 200, 200)
+    given = build_model(parse_model_config(WIDE), 200, 200)
     assert torch.equal(given.source_embedding.weight, model(seed=0).source_embedding.weight)
 
 

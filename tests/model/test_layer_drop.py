@@ -6,7 +6,7 @@ from torch import nn
 
 from pellucid.core.errors import ConfigError
 from pellucid.model.build import build_any_model, build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.dropout import DropoutSource, LayerDrop
 
 SIZES = {
@@ -45,7 +45,7 @@ def test_in_evaluation_or_at_rate_zero_every_block_is_there_and_nothing_drawn(
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_a_pass_without_a_block_is_that_of_the_model_that_lacks_it(norm: str):
     """With a rate near 1 all blocks go: what is left is embedding, last norm and output."""
-    model = build_model(ModelConfig.parse({**SIZES, "norm": norm, "layer_drop": 0.999999}), 9, 9)
+    model = build_model(parse_model_config({**SIZES, "norm": norm, "layer_drop": 0.999999}), 9, 9)
     model.train()
     hidden = model.decode(model.encode(IDS[0]), IDS[1])
     expected = model.decoder.last_norm(model.target_embedding(IDS[1]))
@@ -61,8 +61,8 @@ def test_it_changes_training_and_not_evaluation_and_can_be_repeated(kind: str):
     layers = dict.fromkeys(sides.get(kind, ("encoder_layers", "decoder_layers")), 6)
     sizes = {name: size for name, size in SIZES.items() if not name.endswith("_layers")}
     settings = {**sizes, **layers, "kind": kind}
-    plain = build_any_model(ModelConfig.parse(settings), 9, 9)
-    model = build_any_model(ModelConfig.parse({**settings, "layer_drop": 0.5}), 9, 9)
+    plain = build_any_model(parse_model_config(settings), 9, 9)
+    model = build_any_model(parse_model_config({**settings, "layer_drop": 0.5}), 9, 9)
     ids = IDS if kind == "transformer" else IDS[1:]
     assert torch.equal(model.eval()(*ids), plain.eval()(*ids))
     model.train()
@@ -76,4 +76,4 @@ def test_it_changes_training_and_not_evaluation_and_can_be_repeated(kind: str):
 
 def test_a_recurrent_model_has_no_blocks_to_leave_out():
     with pytest.raises(ConfigError, match=r"layer_drop is for model\.kind=transformer"):
-        ModelConfig.parse({"kind": "rnn", "layer_drop": 0.1})
+        parse_model_config({"kind": "rnn", "layer_drop": 0.1})

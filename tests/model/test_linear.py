@@ -9,7 +9,7 @@ from pellucid.bundle import Bundle, save_bundle
 from pellucid.core.errors import ConfigError
 from pellucid.engines.load import load
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.layers import linear, narrow
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
@@ -33,7 +33,7 @@ def test_a_product_in_bfloat16_is_the_product_up_to_its_rounding(with_bias: bool
 
 
 def test_a_narrow_model_keeps_its_embeddings_and_says_nearly_the_same():
-    model = build_model(ModelConfig.parse(SMALL), 40, 40, seed=3).eval().requires_grad_(False)
+    model = build_model(parse_model_config(SMALL), 40, 40, seed=3).eval().requires_grad_(False)
     source, target = torch.tensor([[5, 6, 7, 3]]), torch.tensor([[2, 8, 9]])
     wide = model(source, target)
     narrow(model)
@@ -46,7 +46,7 @@ def test_a_narrow_model_keeps_its_embeddings_and_says_nearly_the_same():
 
 
 def test_a_recurrent_model_has_no_such_matrices():
-    config = ModelConfig.parse({"kind": "rnn", "d_model": 8})
+    config = parse_model_config({"kind": "rnn", "d_model": 8})
     with pytest.raises(ConfigError, match=r"only the matrices of a Transformer's blocks can be"):
         narrow(build_model(config, 20, 20))
 
@@ -54,7 +54,7 @@ def test_a_recurrent_model_has_no_such_matrices():
 def test_a_bundle_can_be_opened_in_bfloat16(tmp_path: Path):
     both = train_tokenizer(["a b c", "c d e"], TokenizerConfig(kind="word"))
     size = both.vocabulary_size
-    config = ModelConfig.parse(SMALL)
+    config = parse_model_config(SMALL)
     bundle = Bundle(build_model(config, size, size), both, both, {"model": config.to_table()}, {})
     save_bundle(tmp_path / "bundle", bundle, card="", details={})
     translator = load(tmp_path / "bundle", "torch", compute_type="bfloat16")

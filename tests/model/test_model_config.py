@@ -4,18 +4,18 @@ import pytest
 
 from pellucid.core.errors import ConfigError
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import TransformerConfig, parse_model_config
 
 
 def fault_of(**settings: object) -> str:
     with pytest.raises(ConfigError) as caught:
-        ModelConfig.parse(settings, origin="model")
+        parse_model_config(settings, origin="model")
     return str(caught.value)
 
 
 def test_the_defaults_are_the_paper_s_base_model():
     """Vaswani et al. (2017), Table 3, row "base"."""
-    config = ModelConfig()
+    config = TransformerConfig()
     assert (config.d_model, config.d_ff, config.heads) == (512, 2048, 8)
     assert (config.encoder_layers, config.decoder_layers) == (6, 6)
     assert (config.key_size, config.value_size) == (64, 64)
@@ -39,7 +39,7 @@ def test_a_width_that_heads_do_not_divide_is_told_with_the_nearest_that_fits(
 
 
 def test_heads_of_chosen_widths_need_not_divide_anything():
-    config = ModelConfig(d_model=10, heads=3, d_k=4, d_v=5)
+    config = TransformerConfig(d_model=10, heads=3, d_k=4, d_v=5)
     assert (config.key_size, config.value_size) == (4, 5)
 
 
@@ -72,7 +72,7 @@ def test_a_fault_is_told_with_its_name(settings: dict[str, object], fault: str):
 
 def test_a_shared_embedding_needs_one_vocabulary():
     with pytest.raises(ConfigError) as caught:
-        build_model(ModelConfig(d_model=4, heads=1, d_ff=4), 7, 9)
+        build_model(TransformerConfig(d_model=4, heads=1, d_ff=4), 7, 9)
     assert str(caught.value) == (
         "model.share_embeddings needs one vocabulary for both sides, got 7 source and 9 target"
         " tokens"

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.transformer import Transformer
 
@@ -18,7 +18,7 @@ def count(module: nn.Module) -> int:
 def base(**settings: object) -> Seq2Seq:
     """Without memory for its numbers: only shapes are counted."""
     with torch.device("meta"):
-        return Transformer(ModelConfig.parse(settings), VOCABULARY, VOCABULARY)
+        return Transformer(parse_model_config(settings), VOCABULARY, VOCABULARY)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.recurrent_parts import RecurrentLayer
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.trace import Trace
@@ -16,7 +16,7 @@ SOURCE = torch.tensor([[4, 5, 6, 7, 3]])
 
 
 def model(kind: str = "rnn-attention", **settings: object) -> Seq2Seq:
-    config = ModelConfig.parse({"kind": kind, **SIZES, **settings})
+    config = parse_model_config({"kind": kind, **SIZES, **settings})
     return build_model(config, 20, 20).eval()
 
 
@@ -111,7 +111,7 @@ def test_a_gru_starts_with_biases_of_zero():
 @pytest.mark.parametrize("attention", ["additive", "dot", "general"])
 def test_the_seed_decides_every_first_number(attention: str):
     def build(seed: int) -> Seq2Seq:
-        config = ModelConfig.parse({"kind": "rnn-attention", **SIZES, "attention": attention})
+        config = parse_model_config({"kind": "rnn-attention", **SIZES, "attention": attention})
         return build_model(config, 20, 20, seed=seed)
 
     first, second, other = build(0), build(0), build(1)

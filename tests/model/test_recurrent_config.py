@@ -4,13 +4,13 @@ import pytest
 
 from pellucid.core.errors import ConfigError
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import RnnConfig, parse_model_config
 from pellucid.training.presets import read_config
 
 
 def fault_of(**settings: object) -> str:
     with pytest.raises(ConfigError) as caught:
-        ModelConfig.parse(settings, origin="model")
+        parse_model_config(settings, origin="model")
     return str(caught.value)
 
 
@@ -43,7 +43,7 @@ def test_a_decoder_needs_as_many_layers_as_begin_beside_it_and_directions_halves
         " d_model must be even for model.kind=rnn-attention, half for each direction of the"
         " encoder, got 7"
     )
-    assert ModelConfig(kind="rnn", d_model=7).d_model == 7
+    assert RnnConfig(d_model=7).d_model == 7
 
 
 @pytest.mark.parametrize(
@@ -57,16 +57,16 @@ def test_a_decoder_needs_as_many_layers_as_begin_beside_it_and_directions_halves
 def test_what_is_written_down_is_what_the_kind_knows_and_can_be_read_back(
     settings: dict[str, object], foreign: set[str]
 ):
-    config = ModelConfig.parse(settings)
+    config = parse_model_config(settings)
     table = config.to_table()
     assert table.keys().isdisjoint(foreign)
-    assert ModelConfig.parse(table).to_table() == table
-    assert ModelConfig.parse(table) == config
+    assert parse_model_config(table).to_table() == table
+    assert parse_model_config(table) == config
 
 
 def test_a_shared_embedding_needs_one_vocabulary_for_every_kind():
     with pytest.raises(ConfigError, match="got 7 source and 9 target tokens"):
-        build_model(ModelConfig(kind="rnn", d_model=4), 7, 9)
+        build_model(RnnConfig(d_model=4), 7, 9)
 
 
 def test_another_kind_takes_from_a_preset_what_it_knows():
@@ -112,4 +112,4 @@ def test_the_preset_named_after_a_kind_is_of_that_kind(kind: str):
     ],
 )
 def test_a_model_sums_itself_up(settings: dict[str, object], summary: str):
-    assert ModelConfig.parse(settings).summary() == summary
+    assert parse_model_config(settings).summary() == summary

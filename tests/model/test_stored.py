@@ -7,13 +7,13 @@ import torch
 
 from pellucid.core.errors import BundleError
 from pellucid.model.build import build_any_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.stored import load_model_tensors, model_tensors
 
 
 def test_every_tensor_that_does_not_fit_is_named_at_once():
     """Missing, left over, of another shape, and whole numbers; no tensor is copied before that."""
-    config = ModelConfig.parse({"kind": "skipgram", "d_model": 2})
+    config = parse_model_config({"kind": "skipgram", "d_model": 2})
     model = build_any_model(config, 6, 6)
     before = {name: tensor.clone() for name, tensor in model_tensors(model).items()}
     first, *others = before

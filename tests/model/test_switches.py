@@ -19,7 +19,7 @@ from pellucid.equations.positions import (
 )
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.dropout import DropoutSource
 from pellucid.model.layers import Norm
 from pellucid.model.trace import Trace
@@ -30,7 +30,7 @@ IDS = torch.tensor([[5, 6, 7]])
 
 
 def tiny(**settings: object) -> Transformer:
-    model = build_model(ModelConfig.parse({**TINY, **settings}), 9, 9).double().eval()
+    model = build_model(parse_model_config({**TINY, **settings}), 9, 9).double().eval()
     assert isinstance(model, Transformer)
     return model
 
@@ -130,7 +130,7 @@ def test_norms_are_the_equations_of_their_names():
     x = torch.randn(3, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
 
     def norm(**settings: object) -> Norm:
-        return Norm(ModelConfig.parse({**TINY, "norm_eps": 1e-3, **settings})).double()
+        return Norm(parse_model_config({**TINY, "norm_eps": 1e-3, **settings})).double()
 
     gain = torch.arange(8, dtype=torch.float64)
     for kind, expected in {
@@ -157,7 +157,7 @@ def test_all_heads_of_the_two_stage_projection_see_one_narrow_space():
     sizes = {"d_model": 16, "heads": 4, "d_ff": 4}
 
     def rank(**settings: object) -> int:
-        config = ModelConfig.parse({**sizes, **settings})
+        config = parse_model_config({**sizes, **settings})
         model = build_model(config, 9, 9).double()
         attention = next(m for m in model.modules() if isinstance(m, MultiHeadAttention))
         queries = attention.packed_weight[:16].unflatten(0, (4, 4))  # (head, key_size, d_model)
@@ -170,7 +170,7 @@ def test_all_heads_of_the_two_stage_projection_see_one_narrow_space():
 @pytest.mark.property
 def test_unscaled_attention_is_luong_s():
     """EQ-61: softmax(Q Kᵀ) V, the weights as they are captured too."""
-    config = ModelConfig.parse({**TINY, "scale_attention": False})
+    config = parse_model_config({**TINY, "scale_attention": False})
     module = MultiHeadAttention(config, DropoutSource()).double()
     for parameter in module.parameters():
         torch.nn.init.normal_(parameter, generator=torch.Generator().manual_seed(1))
@@ -207,12 +207,12 @@ def test_unscaled_attention_is_luong_s():
 )
 def test_what_makes_no_sense_is_refused(settings: dict[str, object], fault: str):
     with pytest.raises(ConfigError) as caught:
-        ModelConfig.parse({**TINY, **settings} if "kind" not in settings else settings)
+        parse_model_config({**TINY, **settings} if "kind" not in settings else settings)
     assert fault in str(caught.value)
 
 
 def test_both_faults_of_a_config_are_told_at_once():
     with pytest.raises(ConfigError) as caught:
-        ModelConfig.parse({"projection": "two_stage", "positions": "rotary", "d_k": 3})
+        parse_model_config({"projection": "two_stage", "positions": "rotary", "d_k": 3})
     assert "d_k and d_v must be left out" in str(caught.value)
     assert "d_k must be even" in str(caught.value)

@@ -10,7 +10,7 @@ from pellucid.core.errors import ConfigError
 from pellucid.core.special import MASK_ID, PAD_ID, START_ID, STOP_ID
 from pellucid.equations.word2vec import noise_distribution, skipgram_pairs
 from pellucid.model.build import build_any_model, build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.skipgram import SkipGram
 from pellucid.model.text_models import DecoderOnly, EncoderOnly
@@ -22,7 +22,7 @@ EXACT = {"rtol": 1e-12, "atol": 1e-12}
 
 
 def tiny(kind: str, **settings: object) -> SequenceModel:
-    config = ModelConfig.parse({"kind": kind, **settings})
+    config = parse_model_config({"kind": kind, **settings})
     model = build_any_model(config, VOCABULARY, VOCABULARY).double()
     generator = torch.Generator().manual_seed(1)
     with torch.no_grad():
@@ -231,7 +231,7 @@ def test_a_word_alone_has_no_neighbors_and_costs_nothing():
 
 def test_the_paper_s_losses_at_the_start():
     """w_out = 0: every word is equally likely, log V a pair, and (1 + k) log 2 with k negatives."""
-    config = ModelConfig.parse({"kind": "skipgram", "d_model": 6, "subsample": 0.0, "window": 2})
+    config = parse_model_config({"kind": "skipgram", "d_model": 6, "subsample": 0.0, "window": 2})
     model = build_any_model(config, VOCABULARY, VOCABULARY).double()
     labels = text([4, 5, 6])
     sums = model.train().loss(labels, labels, labels, 0.0)
@@ -245,13 +245,13 @@ def test_the_paper_s_losses_at_the_start():
 @pytest.mark.parametrize("kind", ["encoder", "decoder", "skipgram"])
 def test_models_of_plain_text_do_not_translate(kind: str):
     with pytest.raises(ConfigError) as caught:
-        build_model(ModelConfig(kind=kind), 9, 9)
+        build_model(parse_model_config({"kind": kind}), 9, 9)
     assert str(caught.value) == (f"model.kind={kind} learns from plain text and does not translate")
 
 
 def test_settings_of_the_other_side_are_refused():
     with pytest.raises(ConfigError) as caught:
-        ModelConfig.parse({"kind": "skipgram", "heads": 2, "dropout": 0.1, "mask_rate": 0.2})
+        parse_model_config({"kind": "skipgram", "heads": 2, "dropout": 0.1, "mask_rate": 0.2})
     for fault in (
         "heads is for model.kind=transformer or encoder or decoder, not for skipgram",
         "dropout is for model.kind=transformer or rnn or rnn-attention or encoder or decoder, not"

@@ -3,7 +3,7 @@
 import torch
 
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.trace import UNWATCHED, Trace
 
 X = torch.ones(2)
@@ -54,7 +54,7 @@ def test_what_is_edited_is_wanted():
 def test_every_part_of_the_drawing_has_a_name():
     """Vaswani et al. (2017), Figures 1 and 2: each box and each arrow can be asked for."""
     settings = {"d_model": 8, "d_ff": 12, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
-    model = build_model(ModelConfig.parse(settings), 9, 9).eval()
+    model = build_model(parse_model_config(settings), 9, 9).eval()
     trace = Trace("*")
     model(torch.tensor([[4, 3]]), torch.tensor([[2, 5, 6]]), trace)
     attention = ["query", "key", "value", "scores", "masked_scores", "weights", "heads"]

@@ -3,8 +3,10 @@
 import pytest
 
 from pellucid.core.errors import ConfigError
-from pellucid.model.config import TEXT_KINDS
+from pellucid.model.config import KINDS
 from pellucid.training.presets import preset_names, read_config
+
+TEXT_KINDS = [name for name, each in KINDS.items() if not each.translates]
 
 FILES = ["data.source=a.en", "data.target=a.de", "data.valid_source=b.en", "data.valid_target=b.de"]
 

@@ -11,7 +11,7 @@ from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.serve.http.app import make_app
 from pellucid.serve.limits import Limits
 from pellucid.serve.metrics import Metrics
@@ -38,7 +38,7 @@ def bundle() -> Bundle:
     """Two small layers; what it says is nonsense, and always the same."""
     tokenizer = train_tokenizer(LINES, TokenizerConfig(kind="bpe", vocabulary_size=340))
     table = {"d_model": 32, "d_ff": 32, "heads": 2, "encoder_layers": 1, "decoder_layers": 2}
-    config = ModelConfig.parse({**table, "positions": "learned", "max_positions": 64})
+    config = parse_model_config({**table, "positions": "learned", "max_positions": 64})
     size = tokenizer.vocabulary_size
     model = build_model(config, size, size, seed=0).eval()
     for parameter in model.parameters():

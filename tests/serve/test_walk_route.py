@@ -13,7 +13,7 @@ from pellucid.bundle import Bundle, save_bundle
 from pellucid.core.errors import CancelledError
 from pellucid.inspection.report.page import make_report
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.serve.inspection import look_inside, walk_through
 from pellucid.serve.limits import Limits
 from pellucid.serve.schema import InspectRequest, WalkRequest
@@ -97,7 +97,7 @@ def write_larger_bundle(folder: Path) -> Path:
     """A walk over 120 tokens takes it most of a minute."""
     tokenizer = bundle().source_tokenizer
     table = {"d_model": 128, "d_ff": 512, "heads": 4, "encoder_layers": 2, "decoder_layers": 2}
-    config = ModelConfig.parse(table)
+    config = parse_model_config(table)
     made = build_model(config, tokenizer.vocabulary_size, tokenizer.vocabulary_size, seed=0)
     settings = {"model": config.to_table(), "decoding": {"max_length": 8}}
     larger = Bundle(made.eval(), tokenizer, tokenizer, settings, manifest={})

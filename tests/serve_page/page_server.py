@@ -14,7 +14,7 @@ import uvicorn
 
 from pellucid.bundle import Bundle, save_bundle
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.serve.http.app import make_app
 from pellucid.serve.limits import Limits
 from pellucid.serve.metrics import Metrics
@@ -40,7 +40,7 @@ RECURRENT = {"kind": "rnn", "d_model": 32, "encoder_layers": 1, "decoder_layers"
 def write_model(folder: Path, seed: int, table: Mapping[str, object] = _TABLE) -> Path:
     """A bundle of random weights; its tokenizer spells what it does not know in bytes."""
     tokenizer = train_tokenizer(LINES, TokenizerConfig(kind="bpe", vocabulary_size=340))
-    config = ModelConfig.parse(dict(table))
+    config = parse_model_config(dict(table))
     size = tokenizer.vocabulary_size
     model = build_model(config, size, size, seed=seed).eval()
     for parameter in model.parameters():

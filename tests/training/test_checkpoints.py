@@ -14,7 +14,7 @@ from pellucid.core.errors import BundleError, CorruptError
 from pellucid.core.files import verify_folder
 from pellucid.core.tensors import load_tensors
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.stored import model_tensors
 from pellucid.training.averaging import Average
@@ -35,7 +35,7 @@ CONFIG = TrainingConfig(max_steps=1)
 
 
 def tiny_model(**settings: object) -> Seq2Seq:
-    return build_model(ModelConfig.parse({**TINY, **settings}), 7, 7)
+    return build_model(parse_model_config({**TINY, **settings}), 7, 7)
 
 
 def save(folder: Path, model: Seq2Seq, step: int = 1) -> None:

@@ -13,7 +13,7 @@ from pellucid.core.errors import ConfigError, CorruptError
 from pellucid.core.files import read_manifest
 from pellucid.core.tensors import load_tensors
 from pellucid.model.build import build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.stored import model_tensors
 from pellucid.training.config import RunConfig
 from pellucid.training.journal import read_journal
@@ -205,6 +205,6 @@ def test_patterns_that_match_nothing_and_nothing_left_to_learn_are_refused(
 def test_a_matrix_used_twice_is_frozen_under_either_name():
     """Freezing by ``output_weight`` freezes the target embedding it is tied to."""
     sizes = {"d_model": 8, "d_ff": 8, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
-    model = build_model(ModelConfig.parse(sizes), 9, 9)
+    model = build_model(parse_model_config(sizes), 9, 9)
     assert freeze(model, ["output_weight"]) == ["output_weight"]
     assert "target_embedding.weight" not in learned_tensors(model)

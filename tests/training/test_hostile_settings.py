@@ -2,12 +2,14 @@
 
 import datetime
 import math
-from typing import Any, get_args
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
-from pellucid.core.config import Config, apply_overrides
+from pellucid.core.config import Config, apply_overrides, configs_in, fields_of
 from pellucid.core.errors import ConfigError
+from pellucid.model.config import KINDS
 from pellucid.training.config import RunConfig
 
 VALUES: tuple[Any, ...] = (
@@ -38,24 +40,23 @@ VALUES: tuple[Any, ...] = (
 BASE = {"training": {"max_steps": 1}}
 
 
-def settings_of(config: type[Config], prefix: str = "") -> list[str]:
+def settings_of(configs: Sequence[type[Config]], prefix: str = "") -> list[str]:
     names = []
-    for name, field in config.model_fields.items():
-        inner = [
-            each
-            for each in (field.annotation, *get_args(field.annotation))
-            if isinstance(each, type) and issubclass(each, Config)
-        ]
-        names += settings_of(inner[0], f"{prefix}{name}.") if inner else []
+    for name, field in fields_of(configs).items():
+        inner = configs_in(field.annotation)
+        names += settings_of(inner, f"{prefix}{name}.") if inner else []
         names.append(prefix + name)
     return names
 
 
-@pytest.mark.parametrize("name", settings_of(RunConfig))
+@pytest.mark.parametrize("name", settings_of([RunConfig]))
 def test_no_value_of_a_setting_gives_a_foreign_error(name: str):
     for value in VALUES:
         table = apply_overrides(BASE, [f"{name}=0"])
         *sections, key = name.split(".")
+        if sections == ["model"]:  # a kind that has the setting
+            kinds = [kind for kind, each in KINDS.items() if key in each.model_fields]
+            table["model"]["kind"] = kinds[0]
         target = table
         for section in sections:
             target = target[section]

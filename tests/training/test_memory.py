@@ -9,7 +9,7 @@ import torch
 
 from pellucid.core.errors import ConfigError
 from pellucid.model.build import parameter_shapes
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import ModelConfig, parse_model_config
 from pellucid.training import memory
 from pellucid.training.config import TrainingConfig
 from pellucid.training.memory import free_memory, least_memory
@@ -48,8 +48,8 @@ def test_the_estimate_at_a_glance_is_never_below_the_count():
         if config is not None:
             check_estimate(config)
     wide = {"d_model": 8, "heads": 8, "d_k": 64, "d_v": 64, "positions": "relative"}
-    check_estimate(ModelConfig.parse({**wide, "relative_clip": 500}))
-    check_estimate(ModelConfig.parse({"d_model": 8, "heads": 1, "positions": "joint"}))
+    check_estimate(parse_model_config({**wide, "relative_clip": 500}))
+    check_estimate(parse_model_config({"d_model": 8, "heads": 1, "positions": "joint"}))
 
 
 def check_estimate(config: ModelConfig) -> None:

@@ -11,7 +11,7 @@ from pellucid.core.special import PAD_ID, SPECIAL_COUNT, UNK_ID
 from pellucid.equations.losses import smoothed_cross_entropy
 from pellucid.equations.regularization import distillation_loss, r_drop_loss
 from pellucid.model.build import build_any_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.model.dropout import DropoutSource, drop_words
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import Batch, collate_pairs
@@ -87,7 +87,7 @@ def test_passes_without_dropout_agree_and_cost_what_one_does(variant: str):
 
 def test_a_model_that_continues_texts_learns_the_same_ways():
     sizes = {"kind": "decoder", "d_model": 8, "d_ff": 8, "heads": 2, "decoder_layers": 1}
-    model = build_any_model(ModelConfig.parse(sizes), VOCABULARY, VOCABULARY).double().eval()
+    model = build_any_model(parse_model_config(sizes), VOCABULARY, VOCABULARY).double().eval()
     texts = [target for _, target in PAIRS]
     batch = collate_pairs(texts, texts)
     plain = build_objective(config())(model, batch)

@@ -6,9 +6,11 @@ import pytest
 
 from pellucid.core.config import read_toml, write_toml
 from pellucid.core.errors import ConfigError, InputMissingError
-from pellucid.model.config import TEXT_KINDS
+from pellucid.model.config import KINDS
 from pellucid.training.config import RunConfig, TrainingConfig
 from pellucid.training.presets import preset_names, read_config
+
+TEXT_KINDS = [name for name, each in KINDS.items() if not each.translates]
 
 
 def fault_of(**settings: object) -> str:

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from pellucid.model.build import build_any_model, build_model
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import parse_model_config
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training import step
 from pellucid.training.config import TrainingConfig
@@ -54,7 +54,7 @@ def test_a_gradient_is_found_without_a_number(
     with torch.device("meta"):
         given = {**SIZES, **model_settings}
         settings = {key: value for key, value in given.items() if value is not None}
-        model = build_any_model(ModelConfig.parse(settings), 9, 9)
+        model = build_any_model(parse_model_config(settings), 9, 9)
     model.to("meta")
     asked: list[int] = []
 
@@ -81,7 +81,7 @@ def test_without_being_told_where_the_labels_stand_it_would_have_to_wait(
     """The test above can fail."""
     without_autocast(monkeypatch)
     with torch.device("meta"):
-        model = build_model(ModelConfig.parse(SIZES), 9, 9)
+        model = build_model(parse_model_config(SIZES), 9, 9)
     there = batch().to("meta")
     with pytest.raises(RuntimeError, match="meta"):
         model.loss(there.source, there.target_input, there.labels, 0.1)
@@ -90,7 +90,7 @@ def test_without_being_told_where_the_labels_stand_it_would_have_to_wait(
 @pytest.mark.parametrize("settings", [{}, {"r_drop": 1.0}], ids=str)
 def test_told_or_looked_up_the_loss_is_the_same(settings: dict[str, float]):
     config = TrainingConfig(max_steps=1, **settings)
-    model = build_model(ModelConfig.parse({**SIZES, "dropout": 0.0}), 9, 9)
+    model = build_model(parse_model_config({**SIZES, "dropout": 0.0}), 9, 9)
     here = batch()
     places = torch.tensor([0, 1, 5, 6, 7, 8, 9, 10, 11, 12])
     assert (here.labels.view(-1)[places] != 0).all()

@@ -13,8 +13,8 @@ from pellucid.core.errors import ConfigError
 from pellucid.inspection.ablation import AblationStudy
 from pellucid.inspection.capture import Capture
 from pellucid.inspection.figures.canvas import new_figure, print_style, save_picture
-from pellucid.inspection.parts import choices_of, name_equations, part
-from pellucid.model.config import ModelConfig
+from pellucid.inspection.parts import name_equations, parts_of
+from pellucid.model.config import TranslatorConfig
 
 MOST_PANELS = 150
 """The most heat maps in one picture; more are unreadable and take long to draw."""
@@ -39,7 +39,7 @@ def draw_attention(capture: Capture, path: Path) -> None:
     WriteError, ConfigError if the capture holds no weights or too many.
     """
     grid = _grid(capture)
-    if capture.config.kind == "rnn":
+    if not capture.config.cross_attentions:
         raise ConfigError("a picture of attention needs attention, and a plain rnn has none")
     count = sum(len(panels) for panels in grid.values())
     if not 0 < count <= MOST_PANELS:
@@ -133,11 +133,10 @@ def _readable(stem: str) -> str:
     return f"{place.replace('.layers.', ' ')}, {kind.replace('_', '-')}"
 
 
-def _formula(config: ModelConfig) -> str:
+def _formula(config: TranslatorConfig) -> str:
     """The formula of the weights, with that of the scores inserted, and its equations."""
-    prefix = "recurrent." if config.kind == "rnn-attention" else ""
-    scores = part(f"{prefix}scores", choices_of(config, "cross-attention"))
-    weights = part(f"{prefix}weights")
+    parts, place = parts_of(config), config.cross_attentions[0]
+    scores, weights = parts[f"{place}.scores"], parts[f"{place}.weights"]
     _, _, product = scores.formula.partition(" = ")
     numbers = sorted({*weights.equations, *scores.equations})
     return f"softmax({product}), {name_equations(numbers)}"

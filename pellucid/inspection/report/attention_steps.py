@@ -19,7 +19,7 @@ from pellucid.inspection.report.mathml import (
     words,
 )
 from pellucid.inspection.report.steps import HEAD, Step, Symbol, formula_of, step_of, use
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import TransformerConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +33,7 @@ class AttentionPlace:
     memory: Symbol
     """The hidden states that are attended to; for self-attention the same."""
     masked: bool
-    config: ModelConfig
+    config: TransformerConfig
 
     @property
     def is_cross(self) -> bool:

@@ -3,7 +3,7 @@
 from pellucid.inspection.parts import Part, choices_of, part
 from pellucid.inspection.report.mathml import Node, call, fraction, leaf, root, row, sub, sup, words
 from pellucid.inspection.report.steps import Step, Symbol, formula_of, step_of, use
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import TransformerConfig
 
 
 def add_step(place: str, entered: Symbol, output: Symbol, *, is_cross: bool) -> Step:
@@ -20,7 +20,7 @@ def add_step(place: str, entered: Symbol, output: Symbol, *, is_cross: bool) -> 
 
 
 def norm_step(
-    described: Part, matrix: str, parameters: str, entered: Symbol, config: ModelConfig
+    described: Part, matrix: str, parameters: str, entered: Symbol, config: TransformerConfig
 ) -> Step:
     """The norm of ``entered``, of the kind in the config."""
     result = Symbol("N", sup(entered.letter, words("norm")), "the rows normalized", matrix=matrix)
@@ -75,7 +75,7 @@ def _spread(kind: str) -> tuple[Node, str]:
     return leaf("l"), "length of the row"
 
 
-def feed_forward_steps(place: str, entered: Symbol, config: ModelConfig) -> tuple[Step, ...]:
+def feed_forward_steps(place: str, entered: Symbol, config: TransformerConfig) -> tuple[Step, ...]:
     """The two linear layers and the activation between them."""
     before = Symbol("P", leaf("P"), "before the activation", matrix=f"{place}.preactivation")
     hidden = Symbol("F", leaf("F"), "hidden units", matrix=f"{place}.hidden")
@@ -110,7 +110,7 @@ def _linear(
     )
 
 
-def _activation(before: Symbol, hidden: Symbol, config: ModelConfig) -> Step:
+def _activation(before: Symbol, hidden: Symbol, config: TransformerConfig) -> Step:
     formula: Node
     how: dict[str, object] = {"kind": config.activation, "left": "P"}
     match config.activation:

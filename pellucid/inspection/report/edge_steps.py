@@ -5,10 +5,10 @@ import math
 from pellucid.inspection.parts import choices_of, embedding_choices, part
 from pellucid.inspection.report.mathml import Node, call, fraction, leaf, root, row, sub, sup, words
 from pellucid.inspection.report.steps import Step, Symbol, formula_of, step_of, use
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import TransformerConfig, TranslatorConfig
 
 
-def embedding_steps(side: str, config: ModelConfig, vocabulary_size: int) -> tuple[Step, ...]:
+def embedding_steps(side: str, config: TranslatorConfig, vocabulary_size: int) -> tuple[Step, ...]:
     """The steps from text to the input of the first block of ``encoder`` or ``decoder``."""
     rows = Symbol("E", leaf("E"), "embedding of each token", matrix=f"{side}.lookup")
     scaled = Symbol("X", leaf("X"), "the embeddings, scaled", matrix=f"{side}.embedding")
@@ -17,7 +17,7 @@ def embedding_steps(side: str, config: ModelConfig, vocabulary_size: int) -> tup
         _look_up(rows, config, vocabulary_size),
         _scale(side, rows, scaled, config),
     ]
-    if config.kind != "transformer":
+    if not isinstance(config, TransformerConfig):
         return tuple(steps)
 
     total = Symbol("I", sup("X", "(0)"), "input of the first block", matrix=f"{side}.input")
@@ -28,7 +28,7 @@ def embedding_steps(side: str, config: ModelConfig, vocabulary_size: int) -> tup
 
 
 def output_steps(
-    entered: Symbol, config: ModelConfig, vocabulary_size: int, shown: int
+    entered: Symbol, config: TranslatorConfig, vocabulary_size: int, shown: int
 ) -> tuple[Step, ...]:
     """The steps from the decoder's output to a distribution over words, and to the prediction."""
     logits = Symbol("L", leaf("L"), f"logits, of {shown} words", matrix="logits")
@@ -86,7 +86,7 @@ def output_steps(
     )
 
 
-def _tokens(side: str, config: ModelConfig) -> Step:
+def _tokens(side: str, config: TranslatorConfig) -> Step:
     described = part("tokens", [side])
     if side == "encoder":
         return step_of(
@@ -97,7 +97,7 @@ def _tokens(side: str, config: ModelConfig) -> Step:
             (),
             {"kind": "tokens", "side": "source"},
         )
-    start = "a vector of zeros" if config.start_symbol == "zero" else "the start token"
+    start = "a vector of zeros" if _starts_from_zero(config) else "the start token"
 
     return step_of(
         described,
@@ -113,11 +113,15 @@ def _tokens(side: str, config: ModelConfig) -> Step:
     )  # fmt: skip
 
 
+def _starts_from_zero(config: TranslatorConfig) -> bool:
+    return isinstance(config, TransformerConfig) and config.start_symbol == "zero"
+
+
 def _list(letter: str) -> list[object]:
     return row(sub(letter, "1"), ",", "…", ",", sub(letter, "n"))
 
 
-def _look_up(rows: Symbol, config: ModelConfig, vocabulary_size: int) -> Step:
+def _look_up(rows: Symbol, config: TranslatorConfig, vocabulary_size: int) -> Step:
     one_hot = Symbol(
         "O", sub("X", words("one-hot")), "one-hot row of each token", value="a single 1, at its id"
     )
@@ -140,7 +144,7 @@ def _look_up(rows: Symbol, config: ModelConfig, vocabulary_size: int) -> Step:
     )
 
 
-def _scale(side: str, rows: Symbol, scaled: Symbol, config: ModelConfig) -> Step:
+def _scale(side: str, rows: Symbol, scaled: Symbol, config: TranslatorConfig) -> Step:
     factor = math.sqrt(config.d_model) if config.scale_embeddings else 1.0
     scale = Symbol(
         "d",
@@ -153,8 +157,8 @@ def _scale(side: str, rows: Symbol, scaled: Symbol, config: ModelConfig) -> Step
         scale = Symbol("d", leaf("1"), "this model does not scale its embeddings", value="1")
     inside = row(use(scale), use(rows))
     formula = formula_of(scaled, inside)
-    starts_at_zero = config.start_symbol == "zero" and side == "decoder"
-    if config.kind == "transformer" and config.embedding == "mlp":
+    starts_at_zero = _starts_from_zero(config) and side == "decoder"
+    if isinstance(config, TransformerConfig) and config.embedding == "mlp":
         formula = formula_of(scaled, call("ReLU", row(inside, sub("W", "x"))), sub("W", "zx"))
         how = {"kind": "unexplained"}
     elif starts_at_zero:
@@ -173,7 +177,7 @@ def _scale(side: str, rows: Symbol, scaled: Symbol, config: ModelConfig) -> Step
     )
 
 
-def _positions(positions: Symbol, config: ModelConfig) -> Step:
+def _positions(positions: Symbol, config: TransformerConfig) -> Step:
     described = part("positions", choices_of(config))
     if config.positions == "learned":
         formula = formula_of(positions, words("learned rows"), sub("p", "1"), ",", "…")
@@ -196,7 +200,9 @@ def _positions(positions: Symbol, config: ModelConfig) -> Step:
     )  # fmt: skip
 
 
-def _sum(side: str, scaled: Symbol, positions: Symbol, total: Symbol, config: ModelConfig) -> Step:
+def _sum(
+    side: str, scaled: Symbol, positions: Symbol, total: Symbol, config: TransformerConfig
+) -> Step:
     return step_of(
         part("input", embedding_choices(side, config)),
         "input",
@@ -207,7 +213,7 @@ def _sum(side: str, scaled: Symbol, positions: Symbol, total: Symbol, config: Mo
     )
 
 
-def _placed(side: str, scaled: Symbol, total: Symbol, config: ModelConfig) -> Step:
+def _placed(side: str, scaled: Symbol, total: Symbol, config: TransformerConfig) -> Step:
     """The step to the input of the first block for positions that are not added."""
     position = sub("e", "n")
     how: dict[str, object] = {"kind": "unexplained"}

@@ -1,28 +1,34 @@
 """The sizes and settings of a model in words, for the top of a report."""
 
+from typing import assert_never
+
 from pellucid.inspection.parts import TABLE, Part, choices_of, part
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import (
+    RnnAttentionConfig,
+    RnnConfig,
+    TransformerConfig,
+    TranslatorConfig,
+)
 
 Fact = dict[str, str]
 
 
-def model_facts(config: ModelConfig, parameter_count: int | None) -> list[Fact]:
+def model_facts(config: TranslatorConfig, parameter_count: int | None) -> list[Fact]:
     """The facts of a model: a name, a value and its meaning for each setting."""
-    facts = [_fact("Kind", _KINDS[config.kind], config.summary() + ".")]
+    facts = [_fact("Kind", config.title, config.summary() + ".")]
     if parameter_count is not None:
         facts.append(_fact("Size", f"{parameter_count:,} parameters", "All that was learned."))
-    facts += _transformer(config) if config.kind == "transformer" else _recurrent(config)
+    match config:
+        case TransformerConfig():
+            facts += _transformer(config)
+        case RnnConfig() | RnnAttentionConfig():
+            facts += _recurrent(config)
+        case _:
+            assert_never(config)
     return facts + _embeddings(config)
 
 
-_KINDS = {
-    "transformer": "Transformer (2017)",
-    "rnn": "recurrent encoder-decoder (2014)",
-    "rnn-attention": "recurrent encoder-decoder with attention (2015)",
-}
-
-
-def _transformer(config: ModelConfig) -> list[Fact]:
+def _transformer(config: TransformerConfig) -> list[Fact]:
     choices = choices_of(config)
     placement = {
         "post": "post-norm: each sum is normalized, LayerNorm(x + Sublayer(x)), as in the paper",
@@ -66,9 +72,9 @@ def _transformer(config: ModelConfig) -> list[Fact]:
     return facts
 
 
-def _recurrent(config: ModelConfig) -> list[Fact]:
+def _recurrent(config: RnnConfig | RnnAttentionConfig) -> list[Fact]:
     facts = [_fact("Cell", config.cell.upper(), _of(part("recurrent.hidden")))]
-    if config.kind == "rnn-attention":
+    if isinstance(config, RnnAttentionConfig):
         scores = part("recurrent.scores", choices_of(config))
         facts += [
             _fact("Encoder", "both ways", _of(part("recurrent.hidden", ["both ways"]))),
@@ -85,7 +91,7 @@ def _recurrent(config: ModelConfig) -> list[Fact]:
     return facts
 
 
-def _embeddings(config: ModelConfig) -> list[Fact]:
+def _embeddings(config: TranslatorConfig) -> list[Fact]:
     choices = choices_of(config)
     return [
         _fact(

@@ -3,24 +3,26 @@
 from pellucid.inspection.parts import choices_of, part
 from pellucid.inspection.report.mathml import Node, call, leaf, row, sub, sup, transposed
 from pellucid.inspection.report.steps import HEAD, Page, Step, Symbol, formula_of, step_of, use
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import RnnAttentionConfig, RnnConfig
+
+_Recurrent = RnnConfig | RnnAttentionConfig
 
 
-def recurrent_blocks(config: ModelConfig) -> tuple[list[Page], list[Page]]:
+def recurrent_blocks(config: _Recurrent) -> tuple[list[Page], list[Page]]:
     """The pages of the encoder, and those of the decoder."""
     encoder = [_layer("encoder", index, config) for index in range(config.encoder_layers)]
     decoder = [_layer("decoder", index, config) for index in range(config.decoder_layers)]
-    if config.kind == "rnn-attention":
+    if isinstance(config, RnnAttentionConfig):
         decoder.append(_attention(config))
     return encoder, decoder
 
 
-def _layer(side: str, index: int, config: ModelConfig) -> Page:
+def _layer(side: str, index: int, config: _Recurrent) -> Page:
     below = f"{side}.layers.{index - 1}.hidden" if index else f"{side}.embedding"
     entered = Symbol("X", leaf("X"), "rows that enter", matrix=below)
     hidden = Symbol("H", leaf("H"), "state after each word", matrix=f"{side}.layers.{index}.hidden")
 
-    both_ways = config.kind == "rnn-attention" and side == "encoder"
+    both_ways = isinstance(config, RnnAttentionConfig) and side == "encoder"
     cell = call(config.cell.upper(), sub(use(entered), "t"), sub("h", row("t", "−", "1")))
     formula: Node = row(sub(use(hidden), "t"), "=", cell)
 
@@ -28,7 +30,7 @@ def _layer(side: str, index: int, config: ModelConfig) -> Page:
         back = call(config.cell.upper(), sub(use(entered), "t"), sub("h", row("t", "+", "1")))
         formula = row(sub(use(hidden), "t"), "=", "[", cell, ";", back, "]")
 
-    is_fed = index == 0 and config.kind == "rnn-attention" and config.input_feeding
+    is_fed = index == 0 and isinstance(config, RnnAttentionConfig) and config.input_feeding
 
     # No arithmetic: a cell has gates inside, which no capture holds.
     step = step_of(
@@ -48,7 +50,7 @@ def _layer(side: str, index: int, config: ModelConfig) -> Page:
     return Page(f"{side}.layers.{index}", title, "The words are read one after another.", (step,))
 
 
-def _attention(config: ModelConfig) -> Page:
+def _attention(config: RnnAttentionConfig) -> Page:
     place = "decoder.cross_attention"
     heads = f"{place}.heads.{HEAD}"
     last = config.decoder_layers - 1
@@ -93,7 +95,7 @@ def _attention(config: ModelConfig) -> Page:
     return Page(place, "Decoder · Attention", about, steps, head_count=1)
 
 
-def _scores(asked: Symbol, memory: Symbol, scores: Symbol, config: ModelConfig) -> Step:
+def _scores(asked: Symbol, memory: Symbol, scores: Symbol, config: RnnAttentionConfig) -> Step:
     how: dict[str, object] = {"kind": "unexplained"}
     formula: Node
     match config.attention:

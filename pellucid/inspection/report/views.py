@@ -17,6 +17,7 @@ from pellucid.inspection.report.steps import labeler, plain_prediction
 from pellucid.inspection.rollout import Rollout, rollout_of
 from pellucid.inspection.saliency import Saliency, saliency_of
 from pellucid.inspection.sentence import STOP_MARK, Opened, Prediction
+from pellucid.model.config import TransformerConfig
 
 _LENS_WORDS = 3
 """The number of predictions of each layer and position."""
@@ -44,7 +45,7 @@ class SentenceViews:
 
 def look_around(opened: Opened, capture: Capture, *, with_search: bool) -> SentenceViews:
     """Compute every view of a captured sentence, and of its search if asked for."""
-    is_transformer = capture.config.kind == "transformer"
+    is_transformer = isinstance(capture.config, TransformerConfig)
     return SentenceViews(
         lens=lens_of(opened, capture.sentence, _LENS_WORDS),
         rollout=rollout_of(capture) if is_transformer else None,
@@ -56,7 +57,7 @@ def look_around(opened: Opened, capture: Capture, *, with_search: bool) -> Sente
 
 def _ranked(capture: Capture) -> list[HeadRank]:
     """The heads that align best; empty without attention or without target tokens."""
-    if capture.config.kind == "rnn":
+    if not capture.config.cross_attentions:
         return []
     return rank_heads([capture])[:_RANKED]
 

@@ -10,7 +10,7 @@ from pellucid.inspection.report.edge_steps import embedding_steps, output_steps
 from pellucid.inspection.report.mathml import leaf, sup, words
 from pellucid.inspection.report.recurrent_walk import recurrent_blocks
 from pellucid.inspection.report.steps import Page, Step, Symbol
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import TransformerConfig, TranslatorConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,10 +22,10 @@ class Vocabularies:
     shown: int
 
 
-def walk_through(config: ModelConfig, vocabularies: Vocabularies) -> list[Page]:
+def walk_through(config: TranslatorConfig, vocabularies: Vocabularies) -> list[Page]:
     """The pages of a model with this config, from text to predicted words."""
     pages = [_embedding("encoder", "Source: from text to rows", config, vocabularies.source)]
-    if config.kind == "transformer":
+    if isinstance(config, TransformerConfig):
         pages += _encoder(config)
         pages.append(
             _embedding("decoder", "Target: from text to rows", config, vocabularies.target)
@@ -49,7 +49,7 @@ def walk_through(config: ModelConfig, vocabularies: Vocabularies) -> list[Page]:
     return [*pages, output]
 
 
-def _embedding(side: str, title: str, config: ModelConfig, size: int) -> Page:
+def _embedding(side: str, title: str, config: TranslatorConfig, size: int) -> Page:
     where = "the first encoder block" if side == "encoder" else "the first decoder block"
     return Page(
         name=f"{side}.embedding",
@@ -59,7 +59,7 @@ def _embedding(side: str, title: str, config: ModelConfig, size: int) -> Page:
     )
 
 
-def _encoder(config: ModelConfig) -> Iterator[Page]:
+def _encoder(config: TransformerConfig) -> Iterator[Page]:
     stream = "encoder.input"  # the residual stream: the name of the last hidden states
     for index in range(config.encoder_layers):
         block = f"encoder.layers.{index}"
@@ -76,7 +76,7 @@ def _encoder(config: ModelConfig) -> Iterator[Page]:
         yield _last_norm("encoder", stream, config)
 
 
-def _decoder(config: ModelConfig) -> Iterator[Page]:
+def _decoder(config: TransformerConfig) -> Iterator[Page]:
     stream = "decoder.input"
     memory = Symbol(
         "X", sup("X", words("enc")), "what the encoder made of the source", matrix="encoder.output"
@@ -100,7 +100,9 @@ def _decoder(config: ModelConfig) -> Iterator[Page]:
         yield _last_norm("decoder", stream, config)
 
 
-def _attention_page(name: str, rows: Symbol, memory: Symbol | None, config: ModelConfig) -> Page:
+def _attention_page(
+    name: str, rows: Symbol, memory: Symbol | None, config: TransformerConfig
+) -> Page:
     enter, entered = _enter(name, rows, config)
     place = AttentionPlace(
         name=name,
@@ -128,7 +130,7 @@ def _attention_page(name: str, rows: Symbol, memory: Symbol | None, config: Mode
     return Page(name, _title(name, kind), about, steps, head_count=config.heads)
 
 
-def _feed_forward_page(name: str, rows: Symbol, config: ModelConfig) -> Page:
+def _feed_forward_page(name: str, rows: Symbol, config: TransformerConfig) -> Page:
     enter, entered = _enter(name, rows, config)
     output = Symbol("Z", leaf("Z"), "output of the sublayer", matrix=f"{name}.output")
     steps = (
@@ -143,7 +145,7 @@ def _feed_forward_page(name: str, rows: Symbol, config: ModelConfig) -> Page:
     return Page(name, _title(name, "Feed-forward"), about, steps)
 
 
-def _enter(name: str, rows: Symbol, config: ModelConfig) -> tuple[tuple[Step, ...], Symbol]:
+def _enter(name: str, rows: Symbol, config: TransformerConfig) -> tuple[tuple[Step, ...], Symbol]:
     """The norm before a sublayer, if the model is pre-norm, and the sublayer's input."""
     if config.norm == "post":
         return (), rows
@@ -152,7 +154,7 @@ def _enter(name: str, rows: Symbol, config: ModelConfig) -> tuple[tuple[Step, ..
     return (step,), step.symbols[-1]
 
 
-def _leave(name: str, config: ModelConfig) -> tuple[Step, ...]:
+def _leave(name: str, config: TransformerConfig) -> tuple[Step, ...]:
     """The norm after the residual sum, if the model is post-norm."""
     if config.norm == "pre":
         return ()
@@ -161,7 +163,7 @@ def _leave(name: str, config: ModelConfig) -> tuple[Step, ...]:
     return (norm_step(described, f"{name}.norm", f"parameters.{name}.norm", total, config),)
 
 
-def _last_norm(side: str, stream: str, config: ModelConfig) -> Page:
+def _last_norm(side: str, stream: str, config: TransformerConfig) -> Page:
     letter = leaf("X") if side == "encoder" else leaf("Y")
     key = "X" if side == "encoder" else "Y"
     rows = Symbol(key, letter, "output of the last block", matrix=stream)
@@ -170,7 +172,7 @@ def _last_norm(side: str, stream: str, config: ModelConfig) -> Page:
     return Page(f"{side}.output", f"End of the {side}", "The last norm closes the stack.", (step,))
 
 
-def _end(config: ModelConfig) -> str:
+def _end(config: TransformerConfig) -> str:
     return "residual" if config.norm == "pre" else "norm"
 
 

@@ -16,7 +16,7 @@ from pellucid.interop.ctranslate2 import Quantization
 from pellucid.interop.ctranslate2.support import POSITIONS, ctranslate2_faults, vocabulary_pieces
 from pellucid.interop.marian.vocabulary import STOP_PIECE, UNK_PIECE
 from pellucid.interop.support import refuse_to_overwrite
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import TransformerConfig
 
 
 def export_ctranslate2(bundle: Bundle, out: Path, quantization: Quantization = "float32") -> None:
@@ -36,6 +36,8 @@ def export_ctranslate2(bundle: Bundle, out: Path, quantization: Quantization = "
     faults = ctranslate2_faults(bundle)
     if faults:
         raise BundleError("CTranslate2 cannot express this model: " + "; ".join(faults))
+
+    assert isinstance(config, TransformerConfig), "other kinds are faults"
 
     # Tied parameters appear under each of their names: CTranslate2 has a slot for each.
     named = bundle.model.named_parameters(remove_duplicate=False)
@@ -63,7 +65,7 @@ def export_ctranslate2(bundle: Bundle, out: Path, quantization: Quantization = "
     write_folder(out, fill, details={"kind": "ctranslate2", "quantization": quantization})
 
 
-def _fill(specs: Any, config: ModelConfig, tensors: dict[str, Tensor]) -> Any:
+def _fill(specs: Any, config: TransformerConfig, tensors: dict[str, Tensor]) -> Any:
     """A Transformer's specification with every slot filled."""
     spec = _empty(specs, config)
 
@@ -91,7 +93,7 @@ def _fill(specs: Any, config: ModelConfig, tensors: dict[str, Tensor]) -> Any:
     return spec
 
 
-def _empty(specs: Any, config: ModelConfig) -> Any:
+def _empty(specs: Any, config: TransformerConfig) -> Any:
     """The specification before its slots are filled.
 
     ``rotary_interleave`` rotates neighboring features (0 and 1, 2 and 3, ...) and ``rotary_dim``
@@ -122,7 +124,7 @@ def _empty(specs: Any, config: ModelConfig) -> Any:
     return specs.TransformerSpec(encoder, decoder)
 
 
-def _positions(config: ModelConfig, tensors: dict[str, Tensor]) -> Tensor:
+def _positions(config: TransformerConfig, tensors: dict[str, Tensor]) -> Tensor:
     """The table that is added to embeddings, (position, d_model)."""
     if config.positions == "learned":
         return tensors["target_embedding.positions.learned"]
@@ -130,7 +132,7 @@ def _positions(config: ModelConfig, tensors: dict[str, Tensor]) -> Tensor:
     return sinusoidal_positions(POSITIONS, config.d_model)
 
 
-def _layer(layer: Any, tensors: dict[str, Tensor], name: str, config: ModelConfig) -> None:
+def _layer(layer: Any, tensors: dict[str, Tensor], name: str, config: TransformerConfig) -> None:
     # CTranslate2 stores a linear layer as PyTorch does, (output, input), so nothing is transposed.
     # Its self-attention packs Q, K and V into one layer in the order of our `w_qkv`.
     attention = layer.self_attention

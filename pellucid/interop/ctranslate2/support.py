@@ -6,8 +6,8 @@ This module does not import torch: a model that was converted once translates wi
 from pellucid.bundle import Bundle
 from pellucid.core.special import SPECIAL_COUNT
 from pellucid.interop.marian.vocabulary import special_pieces, taken_names
-from pellucid.interop.support import foreign_switches, uneven_faults
-from pellucid.model.config import ModelConfig
+from pellucid.interop.support import foreign_switches, other_kind, uneven_faults
+from pellucid.model.config import ModelConfig, TransformerConfig
 from pellucid.text.tokenizers.interface import Tokenizer
 
 POSITIONS = 2048
@@ -28,6 +28,9 @@ def ctranslate2_faults(bundle: Bundle) -> list[str]:
 
 
 def _model_faults(config: ModelConfig) -> list[str]:
+    if not isinstance(config, TransformerConfig):
+        return [other_kind(config)]
+
     faults = uneven_faults(config)
     if config.positions not in ("sinusoidal", "learned", "rotary"):
         faults.append(

@@ -36,8 +36,13 @@ from pellucid.interop.marian.vocabulary import (
     number_for_marian,
     vocabulary_faults,
 )
-from pellucid.interop.support import foreign_switches, refuse_to_overwrite, uneven_faults
-from pellucid.model.config import ModelConfig
+from pellucid.interop.support import (
+    foreign_switches,
+    other_kind,
+    refuse_to_overwrite,
+    uneven_faults,
+)
+from pellucid.model.config import ModelConfig, TransformerConfig
 from pellucid.model.seq2seq import Seq2Seq
 
 _log = logging.getLogger("pellucid")
@@ -62,6 +67,7 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
             "Marian cannot express this model: " + "; ".join(faults),
             hint=f"train with {MARIAN_OPTIONS}, or export to ctranslate2 or onnx",
         )
+    assert isinstance(config, TransformerConfig)  # of any other kind there are faults
 
     if config.norm_eps != MARIAN_NORM_EPS:
         _log.warning(
@@ -119,6 +125,9 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
 
 def model_faults(config: ModelConfig) -> list[str]:
     """Every setting of ``config`` that Marian cannot express."""
+    if not isinstance(config, TransformerConfig):
+        return [other_kind(config)]
+
     faults = uneven_faults(config)
     if config.norm != "post":
         faults.append(f"its norms stand after the residual sum, not norm={config.norm}")
@@ -146,6 +155,7 @@ def tensors_for_marian(
 ) -> dict[str, Tensor]:
     """All tensors under Marian's names; tied ones are stored once."""
     config = bundle.model.config
+    assert isinstance(config, TransformerConfig)
     named = dict(bundle.model.named_parameters(remove_duplicate=False))
     ours = {name: tensor.detach().cpu().float() for name, tensor in named.items()}
 
@@ -173,7 +183,7 @@ def tensors_for_marian(
 
 
 def _config_table(
-    config: ModelConfig, source_ids: MarianIds, target_ids: MarianIds
+    config: TransformerConfig, source_ids: MarianIds, target_ids: MarianIds
 ) -> dict[str, Any]:
     return {
         "architectures": ["MarianMTModel"],
@@ -209,7 +219,7 @@ def _config_table(
 
 
 def _tokenizer_table(
-    config: ModelConfig, source_ids: MarianIds, target_ids: MarianIds
+    config: TransformerConfig, source_ids: MarianIds, target_ids: MarianIds
 ) -> dict[str, Any]:
     return {
         "tokenizer_class": "MarianTokenizer",

@@ -36,7 +36,7 @@ from pellucid.interop.marian.tensors import (
 from pellucid.interop.marian.vocabulary import ImportedIds, number_for_us
 from pellucid.interop.support import refuse_to_overwrite
 from pellucid.model.build import build_unfilled
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import TransformerConfig
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.stored import fill_tensors, model_tensors
 from pellucid.text.tokenizers.marian import MarianTokenizer
@@ -200,7 +200,7 @@ def _read_tokenizers(
 
 
 def _build(
-    config: ModelConfig,
+    config: TransformerConfig,
     tensors: Mapping[str, Tensor],
     embeddings: MarianEmbeddings,
     sides: list[ImportedIds],
@@ -250,6 +250,7 @@ def _ours_by_row(side: ImportedIds) -> list[int]:
 
 def _card(folder: Path, bundle: Bundle, lost: Sequence[str]) -> str:
     config = bundle.model.config
+    assert isinstance(config, TransformerConfig)
     searched = f"\nNot kept of its search settings: {', '.join(lost)}.\n" if lost else ""
     return f"""# A translation model that came from Marian
 

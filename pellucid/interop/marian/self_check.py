@@ -18,6 +18,7 @@ from pellucid.core.errors import BundleError
 from pellucid.core.special import START_ID, STOP_ID
 from pellucid.interop.marian.settings import MARIAN_NORM_EPS, MarianSettings
 from pellucid.interop.support import SENTENCES
+from pellucid.model.config import TransformerConfig
 from pellucid.model.seq2seq import Seq2Seq
 
 _MOST_PIECES = 64
@@ -80,6 +81,8 @@ def _compare(
 ) -> None:
     """Raise BundleError if ``model`` and ``tensors`` differ in their logits."""
     source_table, target_table = to_marian
+    config = model.config
+    assert isinstance(config, TransformerConfig)
     for text in SENTENCES:
         source = [*bundle.source_tokenizer.encode(text)[:_MOST_PIECES], STOP_ID]
         target = [START_ID, *bundle.target_tokenizer.encode(text)[:_MOST_PIECES]]
@@ -91,7 +94,7 @@ def _compare(
                 settings,
                 [source_table[id_] for id_ in source],
                 [target_table[id_] for id_ in target],
-                model.config.norm_eps,
+                config.norm_eps,
             )
 
         difference = (ours[:, list(outputs)] - theirs).abs().max().item()

@@ -6,7 +6,7 @@ import pydantic
 from pydantic import Field
 
 from pellucid.core.config import Config
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import TransformerConfig
 
 _MOST_LAYERS = 1000
 _WIDEST = 1 << 16
@@ -48,11 +48,11 @@ class MarianSettings(Config):
     activation_function: Literal["relu", "gelu", "swish", "silu"] = "gelu"
     """The activation inside the feed-forward network; silu is swish."""
     dropout: float = 0.1
-    """As in ModelConfig."""
+    """As in TransformerConfig."""
     attention_dropout: float = 0.0
-    """As in ModelConfig."""
+    """As in TransformerConfig."""
     activation_dropout: float = 0.0
-    """As in ModelConfig."""
+    """As in TransformerConfig."""
     scale_embedding: bool = False
     """Multiply embeddings by the square root of d_model."""
     share_encoder_decoder_embeddings: bool = True
@@ -120,8 +120,8 @@ class MarianSettings(Config):
         """Rows of the decoder's embedding."""
         return self.decoder_vocab_size or self.vocab_size
 
-    def to_model_config(self) -> ModelConfig:
-        """The same model as a ModelConfig. Raises ConfigError for a dropout out of range."""
+    def to_model_config(self) -> TransformerConfig:
+        """The same model as a TransformerConfig. Raises ConfigError for a dropout out of range."""
         activation = self.activation_function
         table: dict[str, Any] = {
             "d_model": self.d_model,
@@ -143,4 +143,4 @@ class MarianSettings(Config):
             "output_bias": True,
             "attention_bias": True,
         }
-        return ModelConfig.parse(table, "config.json")
+        return TransformerConfig.parse(table, "config.json")

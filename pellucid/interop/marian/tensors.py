@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pellucid.equations.positions import sinusoidal_positions
 from pellucid.interop.marian.settings import MarianSettings
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import TransformerConfig
 
 SHARED = "model.shared.weight"
 SOURCE_EMBEDDING = "model.encoder.embed_tokens.weight"
@@ -40,7 +40,7 @@ class Slot:
     """The axis of the d_model features, which is permuted; None if there is none."""
 
 
-def layer_slots(config: ModelConfig) -> Iterator[Slot]:
+def layer_slots(config: TransformerConfig) -> Iterator[Slot]:
     """The table for all layers; ``config`` must be one that Marian can express."""
     for index in range(config.encoder_layers):
         ours, marian = f"encoder.layers.{index}.", f"model.encoder.layers.{index}."
@@ -53,7 +53,7 @@ def layer_slots(config: ModelConfig) -> Iterator[Slot]:
         yield from _feed_forward(config, ours, marian)
 
 
-def _attention(config: ModelConfig, ours: str, marian: str) -> Iterator[Slot]:
+def _attention(config: TransformerConfig, ours: str, marian: str) -> Iterator[Slot]:
     d = config.d_model
     inputs = [f"{marian}.{name}_proj" for name in ("q", "k", "v")]
 
@@ -66,7 +66,7 @@ def _attention(config: ModelConfig, ours: str, marian: str) -> Iterator[Slot]:
     yield from _norm(config, f"{ours}_norm", f"{marian}_layer_norm")
 
 
-def _feed_forward(config: ModelConfig, ours: str, marian: str) -> Iterator[Slot]:
+def _feed_forward(config: TransformerConfig, ours: str, marian: str) -> Iterator[Slot]:
     d, inner = config.d_model, config.d_ff
     yield Slot(f"{ours}feed_forward.inner.weight", (f"{marian}fc1.weight",), (inner, d), 1)
     yield Slot(f"{ours}feed_forward.inner.bias", (f"{marian}fc1.bias",), (inner,), None)
@@ -75,7 +75,7 @@ def _feed_forward(config: ModelConfig, ours: str, marian: str) -> Iterator[Slot]
     yield from _norm(config, f"{ours}feed_forward_norm", f"{marian}final_layer_norm")
 
 
-def _norm(config: ModelConfig, ours: str, marian: str) -> Iterator[Slot]:
+def _norm(config: TransformerConfig, ours: str, marian: str) -> Iterator[Slot]:
     yield Slot(f"{ours}.norm.gain", (f"{marian}.weight",), (config.d_model,), 0)
     yield Slot(f"{ours}.norm.bias", (f"{marian}.bias",), (config.d_model,), 0)
 
@@ -90,7 +90,7 @@ def features_from_marian(tensor: Tensor, axis: int) -> Tensor:
     return tensor.index_select(axis, _marian_order(tensor.shape[axis]).argsort())
 
 
-def layers_to_marian(tensors: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
+def layers_to_marian(tensors: Mapping[str, Tensor], config: TransformerConfig) -> dict[str, Tensor]:
     """The tensors of all layers under Marian's names; biases that our model lacks are zero."""
     result: dict[str, Tensor] = {}
     for slot in layer_slots(config):
@@ -103,7 +103,7 @@ def layers_to_marian(tensors: Mapping[str, Tensor], config: ModelConfig) -> dict
 
 
 def layers_from_marian(
-    tensors: Mapping[str, Tensor], config: ModelConfig
+    tensors: Mapping[str, Tensor], config: TransformerConfig
 ) -> Iterator[tuple[str, Tensor]]:
     """The tensors of all layers under our names, one at a time, to save memory."""
     for slot in layer_slots(config):
@@ -125,14 +125,14 @@ class MarianEmbeddings:
     target: Tensor
     output: Tensor
 
-    def by_name(self, config: ModelConfig) -> dict[str, Tensor]:
+    def by_name(self, config: TransformerConfig) -> dict[str, Tensor]:
         """The matrices under Marian's names; a tied output is left out."""
         names = {SOURCE_EMBEDDING: self.source, TARGET_EMBEDDING: self.target}
         return names if config.tie_output else {**names, OUTPUT_WEIGHT: self.output}
 
 
 def check_tensors(
-    tensors: MutableMapping[str, Tensor], settings: MarianSettings, config: ModelConfig
+    tensors: MutableMapping[str, Tensor], settings: MarianSettings, config: TransformerConfig
 ) -> tuple[MarianEmbeddings | None, list[str]]:
     """The embeddings, or None; and every fault, each with the name of its tensor.
 

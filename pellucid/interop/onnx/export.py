@@ -26,7 +26,7 @@ from pellucid.interop.onnx.graphs import (
     encoder_graph,
 )
 from pellucid.interop.support import SENTENCES, foreign_switches, refuse_to_overwrite
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import ModelConfig, TransformerConfig
 
 _PROGRAM = """
 import json
@@ -138,6 +138,7 @@ def export_onnx(bundle: Bundle, out: Path) -> None:
     faults = onnx_faults(config)
     if faults:
         raise BundleError("the ONNX graphs cannot express this model: " + "; ".join(faults))
+    assert isinstance(config, TransformerConfig)  # of any other kind there are faults
 
     named = bundle.model.named_parameters(remove_duplicate=False)
     tensors = {name: tensor.detach().cpu().float() for name, tensor in named}
@@ -158,7 +159,7 @@ def export_onnx(bundle: Bundle, out: Path) -> None:
 
 def onnx_faults(config: ModelConfig) -> list[str]:
     """Every setting of ``config`` that the graphs cannot express."""
-    if config.kind != "transformer":
+    if not isinstance(config, TransformerConfig):
         return [f"they are those of a Transformer, not of kind={config.kind}"]
     faults = []
     if config.positions not in ("sinusoidal", "learned", "rotary"):
@@ -168,7 +169,7 @@ def onnx_faults(config: ModelConfig) -> list[str]:
     return faults + foreign_switches(config)
 
 
-def _models(onnx: Any, config: ModelConfig, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
+def _models(onnx: Any, config: TransformerConfig, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
     """The three graphs, validated by ONNX's checker. Raises BundleError if one is too large."""
     graphs = {
         ENCODER: encoder_graph(onnx, config, tensors),
@@ -256,6 +257,7 @@ def _as_past(outputs: Mapping[str, Any]) -> dict[str, Any]:
 def _about(bundle: Bundle, models: Mapping[str, Any]) -> dict[str, Any]:
     """The content of ``onnx.json``: what a program needs to run the graphs."""
     config = bundle.model.config
+    assert isinstance(config, TransformerConfig)
     return {
         "made_by": f"pellucid {__version__}",
         "opset": OPSET,

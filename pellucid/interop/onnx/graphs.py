@@ -13,7 +13,7 @@ import numpy.typing as npt
 from torch import Tensor
 
 from pellucid.equations.positions import sinusoidal_positions
-from pellucid.model.config import ModelConfig
+from pellucid.model.config import TransformerConfig
 
 ENCODER, DECODER, STEP = "encoder_model", "decoder_model", "decoder_with_past_model"
 """The three graphs, named as Hugging Face Optimum names its files."""
@@ -88,7 +88,9 @@ class Graph:
 class Blocks:
     """The blocks of one model, written into one graph."""
 
-    def __init__(self, graph: Graph, config: ModelConfig, tensors: Mapping[str, Tensor]) -> None:
+    def __init__(
+        self, graph: Graph, config: TransformerConfig, tensors: Mapping[str, Tensor]
+    ) -> None:
         self.graph = graph
         self.config = config
         self.tensors = tensors
@@ -276,7 +278,7 @@ class Blocks:
                 return graph.add("Mul", [graph.add("Mul", [x, gate], f"{name}/twice"), half], name)
 
 
-def encoder_graph(onnx: Any, config: ModelConfig, tensors: Mapping[str, Tensor]) -> Graph:
+def encoder_graph(onnx: Any, config: TransformerConfig, tensors: Mapping[str, Tensor]) -> Graph:
     """The encoder: from ids and their mask to the hidden states that the decoder attends to."""
     graph = Graph(onnx)
     blocks = Blocks(graph, config, tensors)
@@ -297,7 +299,7 @@ def encoder_graph(onnx: Any, config: ModelConfig, tensors: Mapping[str, Tensor])
 
 
 def decoder_graph(
-    onnx: Any, config: ModelConfig, tensors: Mapping[str, Tensor], *, has_past: bool
+    onnx: Any, config: TransformerConfig, tensors: Mapping[str, Tensor], *, has_past: bool
 ) -> Graph:
     """The decoder: from a prefix to the logits after each token, and the next step's KV cache.
 
@@ -329,7 +331,7 @@ def decoder_graph(
     return graph
 
 
-def past_shapes(config: ModelConfig) -> Iterator[tuple[str, list[str | int]]]:
+def past_shapes(config: TransformerConfig) -> Iterator[tuple[str, list[str | int]]]:
     """The names and shapes of the KV cache that a step reads, layer by layer."""
     for index in range(config.decoder_layers):
         for part, length in (("decoder", "past"), ("encoder", "source")):
