@@ -160,11 +160,13 @@ def _search_rate(model: Any, sources: list[Any], task: str) -> float:
     import torch
 
     search = _find("pellucid.decoding.search.search:search", "pellucid.decoding.search:search")
-    demands = _find(
-        "pellucid.decoding.search.constraints:Demands", "pellucid.decoding.constraints:Demands"
+    constraints = _find(
+        "pellucid.decoding.search.candidates:Constraints",
+        "pellucid.decoding.search.constraints:Demands",
+        "pellucid.decoding.constraints:Demands",
     )
     none = ((),) * len(sources)
-    asked = demands(banned=(), prefixes=none, musts=none, continues_word=frozenset())
+    asked = constraints((), none, none, frozenset())
     width = 1 if task == "greedy" else 5
     settings = _find("pellucid.decoding.config:DecodingConfig")(
         beam_size=width, max_length=20, min_length=20

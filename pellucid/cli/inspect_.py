@@ -48,7 +48,7 @@ def look_inside(opened: "Opened", capture: "Capture", *, with_saliency: bool) ->
     """Compute everything that the command shows of a captured sentence."""
     import torch
 
-    from pellucid.decoding.attention import align_tokens, looks
+    from pellucid.decoding.attention import align_tokens, cross_attention
     from pellucid.inspection.capture import capture_of
     from pellucid.inspection.heads import rank_heads
     from pellucid.inspection.lens import lens_of
@@ -61,7 +61,7 @@ def look_inside(opened: "Opened", capture: "Capture", *, with_saliency: bool) ->
     if capture.config.cross_attentions:
         pair = (sentence.source_ids[:-1], sentence.target_ids[:-1])  # without the stops
         with torch.no_grad(), at_rest(opened.model):
-            [seen] = looks(opened.model, [pair], None, None)
+            [seen] = cross_attention(opened.model, [pair], None, None)
         alignment = align_tokens(seen)
         heads = rank_heads([capture_of(opened, sentence, (CROSS_ATTENTION,))])
 

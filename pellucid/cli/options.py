@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
-from pellucid.engines.names import ComputeType, Device, EngineName
+from pellucid.engines import ComputeType, Device, EngineName
 
 if TYPE_CHECKING:
     from pellucid.decoding.config import DecodingConfig
@@ -158,7 +158,7 @@ engine_options = _all_of(
         _option(
             "--engine",
             click.Choice(get_args(EngineName)),
-            "Who searches; auto is the fastest that can do what is asked.  [default: auto]",
+            "Who searches; auto is the fastest that supports the settings.  [default: auto]",
             _keep_engine,
         ),
         _option(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args
 import click
 
 from pellucid.core.errors import ConfigError, InputMissingError, MissingExtraError
-from pellucid.engines.names import ComputeType, EngineName
+from pellucid.engines import ComputeType, EngineName
 from pellucid.serve.limits import Limits
 from pellucid.serve.server import SHARED_FIGURES
 from pellucid.serve.server.starting import answer_while_starting

@@ -7,12 +7,10 @@ import torch
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID
 from pellucid.decoding.config import DecodingConfig, length_limits
-from pellucid.decoding.engine import SearchWatcher, Translatable
-from pellucid.decoding.requests import ReadLine, as_requests, read_requests
-from pellucid.decoding.result import Alternative
-from pellucid.decoding.search.batches import search_lines
-from pellucid.decoding.search.model import inference, pad_sources
-from pellucid.decoding.writing import write_translations
+from pellucid.decoding.engine import SearchWatcher
+from pellucid.decoding.requests import ReadLine, Translatable, as_requests, read_requests
+from pellucid.decoding.result import Alternative, write_translations
+from pellucid.decoding.search.search import inference, pad_sources, search_lines
 from pellucid.text.tokenizers.interface import Tokenizer
 
 
@@ -75,8 +73,10 @@ def _next_tokens(
 ) -> list[tuple[int, float]]:
     """The likeliest ids after the prefix, PAD and START left out, with their probabilities."""
     source = pad_sources([line.source_ids], bundle.model)
-    said = source.new_tensor([[START_ID, *prefix]])
-    probabilities = bundle.model.forward(source, said)[0, -1].double().softmax(dim=-1)
+    target_input = source.new_tensor([[START_ID, *prefix]])
+    # (sentence, position, vocabulary): the last position predicts the token after the prefix
+    logits = bundle.model.forward(source, target_input)[0, -1]
+    probabilities = logits.double().softmax(dim=-1)
     probabilities[[PAD_ID, START_ID]] = -torch.inf
     # stable, so that equal probabilities keep the order of the vocabulary
     ordered, ids = probabilities.sort(descending=True, stable=True)

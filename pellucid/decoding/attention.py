@@ -9,32 +9,31 @@ from torch import Tensor
 
 from pellucid.core.errors import ConfigError
 from pellucid.core.special import PAD_ID, START_ID, UNK_ID
-from pellucid.decoding.batching import token_batches
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.engine import Translatable
+from pellucid.decoding.engine import token_batches
 from pellucid.decoding.ensemble import Ensemble
-from pellucid.decoding.requests import ReadLine
+from pellucid.decoding.requests import ReadLine, Translatable
 from pellucid.decoding.result import Hypothesis, Translation
-from pellucid.decoding.search.model import inference, pad_sources
+from pellucid.decoding.search.search import inference, pad_sources
 from pellucid.equations.search import coverage_penalty
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.trace import Trace
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
 
-_LOOKED_UP_TOKENS = 2048
+_BATCH_TOKENS = 2048
 """Target tokens read at a time: their logits are held at once."""
 
-Look = Float[Tensor, "target source"]
+AttentionWeights = Float[Tensor, "target source"]
 """The attention weights of one sentence pair, both stops included; each row sums to one."""
 
 
-def looks(
+def cross_attention(
     model: Seq2Seq | Ensemble,
     pairs: Sequence[tuple[Sequence[int], Sequence[int]]],
     layer: int | None,
     head: int | None,
-) -> list[Look]:
+) -> list[AttentionWeights]:
     """The cross-attention (EQ-89) of each (source, target), ids without stops, by forced decoding.
 
     ``layer`` None is the last but one, or the only one: Garg et al. (2019), §4, find
@@ -45,21 +44,21 @@ def looks(
     members = model.members if isinstance(model, Ensemble) else (model,)
     names = [_weights_name(member, layer) for member in members]
 
-    found: dict[int, Look] = {}
+    found: dict[int, AttentionWeights] = {}
     lengths = [max(len(source), len(target)) for source, target in pairs]
-    for batch in token_batches(lengths, _LOOKED_UP_TOKENS):
+    for batch in token_batches(lengths, _BATCH_TOKENS):
         source = pad_sources([pairs[index][0] for index in batch], model)
         longest = max(len(pairs[index][1]) for index in batch) + 1
         # START and the target: the row of attention that predicts token t reads token t - 1
-        said = source.new_full((len(batch), longest), PAD_ID)
+        target_input = source.new_full((len(batch), longest), PAD_ID)
         for row, index in enumerate(batch):
             target = pairs[index][1]
-            said[row, : len(target) + 1] = said.new_tensor([START_ID, *target])
+            target_input[row, : len(target) + 1] = source.new_tensor([START_ID, *target])
 
         # (sentence, target, source), the mean of all models
         mean = torch.stack(
             [
-                _watch(each, source, said, name, head)
+                _traced(each, source, target_input, name, head)
                 for each, name in zip(members, names, strict=True)
             ]
         ).mean(dim=0)
@@ -71,11 +70,11 @@ def looks(
     return [found[index] for index in range(len(pairs))]
 
 
-def _watch(
-    model: Seq2Seq, source: Tensor, said: Tensor, name: str, head: int | None
+def _traced(
+    model: Seq2Seq, source: Tensor, target_input: Tensor, name: str, head: int | None
 ) -> Float[Tensor, "sentence target source"]:
     trace = Trace(name)
-    model(source, said, trace)
+    model(source, target_input, trace)
     weights = trace.values[name]  # (sentence, head, target, source)
     if head is None:
         return weights.mean(dim=1).double()
@@ -109,16 +108,16 @@ Links = tuple[tuple[int, int], ...]
 """(source, target) by number, from 0, in order of the target."""
 
 
-def align_tokens(look: Look) -> Links:
+def align_tokens(weights: AttentionWeights) -> Links:
     """The source token with the most attention from each target token, without both stops.
 
     Source: Bahdanau et al. (2015), §5.2.1; Marian's ``--alignment 1`` allows the stop.
     Of equal weights the first wins.
     """
-    weights = look[:-1, :-1]
-    if not weights.numel():
+    inner = weights[:-1, :-1]
+    if not inner.numel():
         return ()
-    return tuple((source, target) for target, source in enumerate(weights.argmax(dim=1).tolist()))
+    return tuple((source, target) for target, source in enumerate(inner.argmax(dim=1).tolist()))
 
 
 def align_words(links: Links, source_words: Sequence[int], target_words: Sequence[int]) -> Links:
@@ -152,28 +151,28 @@ def replace_unknown(
     Source: Luong et al. (2015), "Addressing the rare word problem", §3.3, by attention as in Jean
     et al. (2015). Punctuation around a word is not copied.
     """
-    unknown = [place for place, token in enumerate(ids) if token == UNK_ID]
+    unknown = [position for position, token in enumerate(ids) if token == UNK_ID]
     parts = text.split(SPECIAL_TOKENS[UNK_ID])
     if len(parts) != len(unknown) + 1:
         return text  # the model spelled the mark itself: which is which is lost
 
     source_of = {target: source for source, target in links}
-    found = [words[source_words[source_of[place]]] for place in unknown]
+    found = [words[source_words[source_of[position]]] for position in unknown]
     return "".join(part + bare for part, bare in zip(parts, [*map(_bare, found), ""], strict=True))
 
 
 def _bare(word: str) -> str:
     """The word without punctuation around it, unless it is all punctuation."""
-    letters = [place for place, character in enumerate(word) if character.isalnum()]
+    letters = [index for index, character in enumerate(word) if character.isalnum()]
     return word[letters[0] : letters[-1] + 1] if letters else word
 
 
-def look_at_lines(
+def attention_of_lines(
     lines: Sequence[ReadLine],
     found: Sequence[Sequence[Hypothesis]],
     bundle: Translatable,
     settings: DecodingConfig,
-) -> list[list[Look]]:
+) -> list[list[AttentionWeights]]:
     """The weights of each hypothesis of each line."""
     pairs = [
         (line.source_ids, hypothesis.ids)
@@ -181,7 +180,7 @@ def look_at_lines(
         for hypothesis in hypotheses
     ]
     with inference(bundle.model):
-        flat = iter(looks(bundle.model, pairs, settings.align_layer, settings.align_head))
+        flat = iter(cross_attention(bundle.model, pairs, settings.align_layer, settings.align_head))
     return [[next(flat) for _ in hypotheses] for hypotheses in found]
 
 
@@ -192,13 +191,13 @@ def rank_by_coverage(
     settings: DecodingConfig,
 ) -> list[list[Hypothesis]]:
     """Add the coverage penalty of the source, without its stop, to each score; best first."""
-    seen = look_at_lines(lines, found, bundle, settings)
+    attention = attention_of_lines(lines, found, bundle, settings)
 
     ranked = []
-    for hypotheses, sentence_looks in zip(found, seen, strict=True):
+    for hypotheses, of_sentence in zip(found, attention, strict=True):
         scored = []
-        for hypothesis, look in zip(hypotheses, sentence_looks, strict=True):
-            penalty = float(coverage_penalty(look[:, :-1], settings.coverage_penalty))
+        for hypothesis, weights in zip(hypotheses, of_sentence, strict=True):
+            penalty = float(coverage_penalty(weights[:, :-1], settings.coverage_penalty))
             scored.append(dataclasses.replace(hypothesis, score=hypothesis.score + penalty))
         ranked.append(sorted(scored, key=lambda hypothesis: -hypothesis.score))
 
@@ -209,12 +208,12 @@ def aligned(
     translation: Translation,
     line: ReadLine,
     hypothesis: Hypothesis,
-    look: Look,
+    weights: AttentionWeights,
     bundle: Translatable,
     settings: DecodingConfig,
 ) -> Translation:
     """``translation`` with its alignment, and with unknown words replaced by source words."""
-    links = align_tokens(look)
+    links = align_tokens(weights)
     source_words = words_of_tokens(line.source_ids, bundle.source_tokenizer)
 
     if settings.align:

@@ -20,7 +20,7 @@ _SEEDS = 1 << 63
 class SamplingConfig(Config):
     """How tokens are drawn, from the probabilities of the tokens that the limits keep."""
 
-    model_config = pydantic.ConfigDict(allow_inf_nan=True)  # the messages below say more
+    model_config = pydantic.ConfigDict(allow_inf_nan=True)  # the messages below explain more
 
     temperature: float = 1.0
     """Log-probabilities are divided by this: below 1 the likely gains, above 1 the unlikely."""
@@ -123,7 +123,7 @@ class DecodingConfig(Config):
     align_head: int | None = None
     """The head that aligns, from 0; None takes the mean of all."""
     replace_unknown: bool = False
-    """Put the aligned source word in the place of an unknown one. Luong et al. (2015),
+    """Replace each unknown word by the aligned source word. Luong et al. (2015),
     arXiv:1410.8206."""
     use_cache: bool = True
     """Keep keys and values of the words so far (EQ-130); False computes the whole prefix again at
@@ -186,7 +186,7 @@ class DecodingConfig(Config):
     def carried(cls, table: object, origin: str) -> Self:
         """The settings in a model's own ``[decoding]`` table, read from ``origin``.
 
-        A stranger may have written them, so their limits are lower than those of a caller, who can
+        Their author may not be trusted, so their limits are lower than those of a caller, who can
         exceed them by option or argument. Raises ConfigError.
         """
         settings = cls.parse(table, origin)  # type: ignore[arg-type]  # parse refuses what is no table
@@ -454,11 +454,11 @@ def contradictions(settings: DecodingConfig) -> list[str]:
             f" and diverse_groups={groups}"
         )
 
-    for name, asked in (("must", settings.must), ("diverse_groups", groups > 1)):
-        if asked and samples:
-            faults.append(f"sampling follows no beam, which {name} needs: ask for one of them")
+    for name, is_set in (("must", settings.must), ("diverse_groups", groups > 1)):
+        if is_set and samples:
+            faults.append(f"sampling follows no beam, which {name} needs: set one of them")
     if settings.must and groups > 1:
-        faults.append("must and diverse_groups divide the beam differently: ask for one of them")
+        faults.append("must and diverse_groups divide the beam differently: set one of them")
 
     if settings.mbr and beam_size == 1:
         faults.append("mbr must have beam_size above 1 to choose from, got beam_size=1")
@@ -487,9 +487,9 @@ def _seed_faults(settings: DecodingConfig) -> list[str]:
         "coverage_penalty": settings.coverage_penalty != 0,
     }
     if not settings.mask_at_inference and any(read.values()):
-        asked = " or ".join(name for name, is_asked in read.items() if is_asked)
+        names = " or ".join(name for name, is_set in read.items() if is_set)
         faults.append(
-            f"mask_at_inference=false takes no {asked}, which reads the attention of a decoder"
+            f"mask_at_inference=false takes no {names}, which reads the attention of a decoder"
             " with its mask"
         )
 
@@ -508,23 +508,26 @@ def _seed_faults(settings: DecodingConfig) -> list[str]:
     names = [name for name, is_changed in changed.items() if is_changed]
     if names:
         faults.append(
-            f"repredict says the likeliest word at every place and takes no {' or '.join(names)}"
+            f"repredict takes the likeliest token at every position, so it allows no"
+            f" {' or '.join(names)}"
         )
     return faults
 
 
 def contradicting_phrases(prefix: str, must: Sequence[str], banned: Sequence[str]) -> list[str]:
     """The phrases that are both required and banned, compared word by word, as messages."""
-    demands = [f"must: {phrase!r}" for phrase in must] + ([f"prefix: {prefix!r}"] if prefix else [])
+    required = [f"must: {phrase!r}" for phrase in must] + (
+        [f"prefix: {prefix!r}"] if prefix else []
+    )
     texts = [*must, *([prefix] if prefix else [])]
     return [
-        f"what is asked for cannot be banned, got {demand} and banned: {phrase!r}"
-        for demand, text in zip(demands, texts, strict=True)
+        f"a required phrase cannot be banned, got {shown_phrase} and banned: {phrase!r}"
+        for shown_phrase, text in zip(required, texts, strict=True)
         for phrase in banned
         if phrase.strip() and _contains(text.split(), phrase.split())
     ]
 
 
 def _contains(words: Sequence[str], phrase: Sequence[str]) -> bool:
-    places = range(len(words) - len(phrase) + 1)
-    return any(list(words[place : place + len(phrase)]) == list(phrase) for place in places)
+    starts = range(len(words) - len(phrase) + 1)
+    return any(list(words[start : start + len(phrase)]) == list(phrase) for start in starts)

@@ -1,52 +1,28 @@
-"""The interface of an engine: the part of a translator that finds hypotheses.
+"""Engines, the part of a translator that finds hypotheses: the interface, and Pellucid's own.
 
-Nothing here imports torch, as an engine may work without it.
+Nothing here imports torch until the first search with it, as an engine may work without.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.requests import ReadLine
+from pellucid.decoding.requests import ReadLine, Translatable
 from pellucid.decoding.result import Hypothesis
-from pellucid.text.tokenizers.interface import Tokenizer
 
 if TYPE_CHECKING:
-    from pellucid.decoding.ensemble import Ensemble
-    from pellucid.decoding.search.beam import WatchedStep
-    from pellucid.model.seq2seq import Seq2Seq
+    from pellucid.decoding.search.candidates import WatchedStep
 
-
-class Translatable(Protocol):
-    """A model with its tokenizers, such as a ``Bundle``."""
-
-    @property
-    def model(self) -> "Seq2Seq | Ensemble":
-        """The model; a bundle reads it on first access."""
-        ...
-
-    @property
-    def max_length(self) -> int | None:
-        """The longest sequence it can number, in tokens with the stop; None is no limit."""
-        ...
-
-    @property
-    def source_tokenizer(self) -> Tokenizer:
-        """The tokenizer of the source."""
-        ...
-
-    @property
-    def target_tokenizer(self) -> Tokenizer:
-        """The tokenizer of the target."""
-        ...
+_FEWEST_TOKENS = 256
+"""Batches are not made smaller than this for more workers, as their products would be too small."""
 
 
 class SearchWatcher(Protocol):
     """Called by a search at every step; an exception that it raises ends the search."""
 
     @property
-    def wants_steps(self) -> bool:
+    def needs_steps(self) -> bool:
         """Whether ``saw_step`` is called; if not, watching costs nothing."""
         ...
 
@@ -54,12 +30,12 @@ class SearchWatcher(Protocol):
         """Called before the model reads token number ``length``, counted from 0.
 
         Batches that are searched in parallel call it from several threads, unless
-        ``wants_steps``. Raises CancelledError to end the search.
+        ``needs_steps``. Raises CancelledError to end the search.
         """
         ...
 
     def saw_step(self, step: "WatchedStep") -> None:
-        """Called after each step if ``wants_steps``."""
+        """Called after each step if ``needs_steps``."""
         ...
 
 
@@ -100,3 +76,67 @@ class Engine(ABC):
         Raises ConfigError naming everything in ``settings`` that this engine cannot do, and what
         the ``watcher`` raises.
         """
+
+
+class TorchEngine(Engine):
+    """Searches with PyTorch, in batches of lines of like length."""
+
+    def __init__(
+        self,
+        reason: str = "it was named",
+        compute_type: Literal["float32", "bfloat16"] = "float32",
+    ) -> None:
+        """``compute_type`` is what the matrices of the model's blocks were rounded to."""
+        self._reason = reason
+        self._compute_type = compute_type
+
+    @property
+    def name(self) -> str:
+        """Always ``torch``."""
+        return "torch"
+
+    @property
+    def reason(self) -> str:
+        """Why no other engine was chosen."""
+        return self._reason
+
+    def signature(self, settings: DecodingConfig) -> str:  # noqa: ARG002  # the same for all
+        """``torch``, or ``torch/bfloat16``."""
+        is_wide = self._compute_type == "float32"
+        return self.name if is_wide else f"{self.name}/{self._compute_type}"
+
+    def follow(self, bundle: Translatable) -> None:
+        """Do nothing, as this engine computes with the model itself."""
+
+    def search(
+        self,
+        lines: Sequence[ReadLine],
+        bundle: Translatable,
+        settings: DecodingConfig,
+        watcher: SearchWatcher | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Search with Pellucid's own searches. Raises as they do."""
+        from pellucid.decoding.search.search import search_batches
+
+        return search_batches(lines, bundle, settings, watcher)
+
+
+def token_batches(
+    lengths: Sequence[int], token_budget: int, at_least: int = 1
+) -> Iterator[list[int]]:
+    """Indices, longest first, in batches of rows · (longest + stop) <= ``token_budget``.
+
+    The longest come first, so that memory runs out at once or not at all. Where that would be
+    fewer than ``at_least``, the batches are made smaller, within reason.
+    """
+    share = -(-sum(length + 1 for length in lengths) // at_least)
+    token_budget = min(token_budget, max(share, _FEWEST_TOKENS))
+
+    batch: list[int] = []
+    for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        if batch and (len(batch) + 1) * (lengths[batch[0]] + 1) > token_budget:
+            yield batch
+            batch = []
+        batch.append(index)
+    if batch:
+        yield batch

@@ -9,18 +9,16 @@ from typing import Any, Literal
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import STOP_ID
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.engine import SearchWatcher, Translatable
-from pellucid.decoding.ensemble import Ensemble
-from pellucid.decoding.requests import ReadLine, Request, as_requests, read_requests
-from pellucid.decoding.result import Hypothesis, Translation
-from pellucid.decoding.search.batches import make_demands
-from pellucid.decoding.search.constraints import Demands
-from pellucid.decoding.search.model import inference, pad_sources
-from pellucid.decoding.search.open_beam import Candidate, Node, Outlook, open_beam_search
+from pellucid.decoding.engine import SearchWatcher
+from pellucid.decoding.requests import ReadLine, Request, Translatable, as_requests, read_requests
+from pellucid.decoding.result import Hypothesis, Translation, write_hypothesis
+from pellucid.decoding.search.candidates import Constraints
+from pellucid.decoding.search.general_beam import Candidate, Expansion, Node, general_beam_search
 from pellucid.decoding.search.recompute import Recomputing
 from pellucid.decoding.search.scoring import score_ids
+from pellucid.decoding.search.search import inference, make_constraints, pad_sources
 from pellucid.decoding.translator import Translator
-from pellucid.decoding.writing import write_hypothesis
+from pellucid.model.seq2seq import Searchable
 from pellucid.text.tokenizers.interface import Tokenizer
 
 
@@ -139,11 +137,11 @@ def explain_search(
     without a word, what the watcher raises, and as ``translate``.
     """
     settings = settings or translator.settings
-    for name, is_asked in (
+    for name, is_set in (
         ("sampling", settings.sampling is not None),
         ("repredict", settings.repredict),
     ):
-        if is_asked:
+        if is_set:
             raise ConfigError(f"{name} drops nothing, so there is no search to explain")
 
     bundle = translator.bundle
@@ -153,8 +151,8 @@ def explain_search(
 
     recorder = _Recorder(bundle.target_tokenizer, settings)
     with inference(bundle.model):
-        demands = make_demands([line], bundle, settings)
-        hypotheses = _search(bundle, line, settings, demands, recorder, watcher)
+        constraints = make_constraints([line], bundle, settings)
+        hypotheses = _search(bundle, line, settings, constraints, recorder, watcher)
 
     translations = tuple(write_hypothesis(line, each, bundle) for each in hypotheses)
     verdict = None
@@ -183,18 +181,15 @@ def _search(
     bundle: Translatable,
     line: ReadLine,
     settings: DecodingConfig,
-    demands: Demands,
+    constraints: Constraints,
     recorder: "_Recorder",
     watcher: SearchWatcher | None,
 ) -> list[Hypothesis]:
     rows = pad_sources([line.source_ids], bundle.model)
+    model: Searchable[Any] = bundle.model
     if not settings.use_cache:
-        anew = Recomputing(bundle.model, mask_at_inference=settings.mask_at_inference)
-        [found] = open_beam_search(anew, rows, settings, demands, watcher, recorder)
-    elif isinstance(bundle.model, Ensemble):
-        [found] = open_beam_search(bundle.model, rows, settings, demands, watcher, recorder)
-    else:
-        [found] = open_beam_search(bundle.model, rows, settings, demands, watcher, recorder)
+        model = Recomputing(bundle.model, mask_at_inference=settings.mask_at_inference)
+    [found] = general_beam_search(model, rows, settings, constraints, watcher, recorder)
     return found
 
 
@@ -212,15 +207,15 @@ class _Recorder:
         self._numbers: dict[tuple[int, int], int] = {}
         """From (group, number in the group) to the number in the tree."""
 
-    def looked_ahead(self, sentence: int, group: int, step: Outlook) -> None:
+    def expanded(self, sentence: int, group: int, expansion: Expansion) -> None:
         """Record the likeliest tokens of the model that the rules exclude."""
         # before the rules, as the model alone would rank the tokens
-        log_probs = step.logits.double().log_softmax(dim=-1)
+        log_probs = expansion.logits.double().log_softmax(dim=-1)
         count = min(self._beam, log_probs.shape[-1])
-        for node, row, allowed in zip(step.live, log_probs, step.allowed, strict=True):
+        for node, row, allowed in zip(expansion.live, log_probs, expansion.allowed, strict=True):
             values, tokens = row.topk(count)
             for value, token in zip(values.tolist(), tokens.tolist(), strict=True):
-                reason = step.rules.why_not(sentence, node.ids, token)
+                reason = expansion.rules.why_not(sentence, node.ids, token)
                 if reason and float(allowed[token]) == float("-inf") != value:
                     self._add(group, node, token, value, "ruled out", reason)
 
@@ -320,16 +315,16 @@ def _judge(
 
 def _lost(ids: tuple[int, ...], recorder: _Recorder) -> tuple[int | None, str, bool]:
     """The first of these ids that the search did not follow, why, and whether by a rule."""
-    said = (*ids, STOP_ID)
+    sequence = (*ids, STOP_ID)
 
-    for place in range(len(said)):
-        number = recorder.number_of.get(said[: place + 1])
+    for position in range(len(sequence)):
+        number = recorder.number_of.get(sequence[: position + 1])
         if number is None:
-            return place, "not among the candidates that were looked at", False
+            return position, "not among the candidates that were considered", False
         node = recorder.nodes[number]
         if node.verdict == "left":
             # the search held all tokens up to here, and ended before the next one
-            return place + 1, node.reason, False
+            return position + 1, node.reason, False
         if node.verdict not in ("goes on", "finished"):
-            return place, node.reason, node.verdict == "ruled out"
+            return position, node.reason, node.verdict == "ruled out"
     return None, "it finished, and others that finished were better", False

@@ -9,9 +9,8 @@ from pellucid.core.errors import BundleError, ConfigError, DataError
 from pellucid.core.special import MASK_ID, SPECIAL_COUNT, STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import check_texts
-from pellucid.decoding.search.constraints import Demands
-from pellucid.decoding.search.model import inference
-from pellucid.decoding.search.search import search
+from pellucid.decoding.search.candidates import Constraints
+from pellucid.decoding.search.search import inference, search
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.text_models import DecoderOnly, EncoderOnly
 
@@ -63,11 +62,11 @@ def fill_masks(bundle: Bundle[SequenceModel], text: str, count: int = 5) -> Fill
     probabilities = logits.double().softmax(dim=-1)
 
     candidates = []
-    for place in [index for index, id_ in enumerate(ids) if id_ == MASK_ID]:
-        ordered, tokens = probabilities[place].sort(descending=True, stable=True)
+    for position in [index for index, id_ in enumerate(ids) if id_ == MASK_ID]:
+        ordered, tokens = probabilities[position].sort(descending=True, stable=True)
         best = (tokens[:count] + SPECIAL_COUNT).tolist()
         # after the pass, so each mask was predicted with all others still masked
-        ids[place] = best[0]
+        ids[position] = best[0]
         words = bundle.target_tokenizer.tokens(best)
         candidates.append(tuple(zip(words, ordered[:count].tolist(), strict=True)))
 
@@ -108,5 +107,5 @@ def continue_text(
     device = next(model.parameters()).device
     source = torch.tensor([[*prefix, STOP_ID]], device=device)
     with inference(model):
-        [found] = search(model, source, wanted, Demands(prefixes=(prefix,)))
+        [found] = search(model, source, wanted, Constraints(prefixes=(prefix,)))
     return [bundle.target_tokenizer.decode(hypothesis.ids) for hypothesis in found]

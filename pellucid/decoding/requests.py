@@ -2,23 +2,46 @@
 
 import dataclasses
 import logging
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from pellucid.core.errors import ConfigError, DataError
+from pellucid.core.limits import shown
+from pellucid.core.special import SPECIAL_COUNT, UNK_ID
 from pellucid.decoding.config import DecodingConfig, contradicting_phrases
 from pellucid.text.tokenizers.interface import Tokenizer
 
 if TYPE_CHECKING:
-    from pellucid.decoding.engine import Translatable
-from collections.abc import Iterator
-
-from pellucid.core.limits import shown
-from pellucid.core.special import SPECIAL_COUNT, UNK_ID
+    from pellucid.decoding.ensemble import Ensemble
+    from pellucid.model.seq2seq import Seq2Seq
 
 MOST_CHARACTERS = 1 << 20
 """The most characters of a text that are tokenized."""
 _LOG = logging.getLogger("pellucid")
+
+
+class Translatable(Protocol):
+    """A model with its tokenizers, such as a ``Bundle``."""
+
+    @property
+    def model(self) -> "Seq2Seq | Ensemble":
+        """The model; a bundle reads it on first access."""
+        ...
+
+    @property
+    def max_length(self) -> int | None:
+        """The longest sequence it can number, in tokens with the stop; None is no limit."""
+        ...
+
+    @property
+    def source_tokenizer(self) -> Tokenizer:
+        """The tokenizer of the source."""
+        ...
+
+    @property
+    def target_tokenizer(self) -> Tokenizer:
+        """The tokenizer of the target."""
+        ...
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,7 +64,7 @@ class ReadLine:
     """Without the stop, cut to what the model can take."""
     truncated: bool
     prefix_ids: tuple[int, ...]
-    must_ids: tuple[tuple[int, ...], ...]
+    required_ids: tuple[tuple[int, ...], ...]
 
     @property
     def is_blank(self) -> bool:
@@ -92,7 +115,7 @@ def read_sources(
     return lines_ids
 
 
-def read_demands(
+def read_constraints(
     requests: Sequence[Request], settings: DecodingConfig, tokenizer: Tokenizer
 ) -> dict[Request, tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]]:
     """The ids of each request's prefix and required phrases.
@@ -100,7 +123,7 @@ def read_demands(
     Raises ConfigError if a phrase is both required and banned or a setting excludes constraints,
     DataError for a word that the model cannot generate.
     """
-    demands = {}
+    constraints = {}
     # each request once, as lines repeat and tokenizing phrases takes time
     for request in dict.fromkeys(requests):
         if request.must and (settings.sampling is not None or settings.diverse_groups > 1):
@@ -110,8 +133,8 @@ def read_demands(
 
         if settings.repredict and (request.prefix or request.must):
             raise ConfigError(
-                "repredict says the likeliest word at every place: a line can bring it neither a"
-                " prefix nor words that must appear"
+                "repredict takes the likeliest token at every position, so a line can have neither"
+                " a prefix nor words that must appear"
             )
 
         faults = contradicting_phrases(request.prefix, request.must, settings.banned)
@@ -119,14 +142,14 @@ def read_demands(
             raise ConfigError("; ".join(faults))
 
         prefix = spell(request.prefix, "prefix", tokenizer) if request.prefix.strip() else ()
-        demands[request] = (
+        constraints[request] = (
             prefix,
             tuple(spell(phrase, "phrase of must", tokenizer) for phrase in request.must),
         )
-    return demands
+    return constraints
 
 
-def source_limit(bundle: "Translatable", settings: DecodingConfig) -> int:
+def source_limit(bundle: Translatable, settings: DecodingConfig) -> int:
     """The most tokens of a source that are read, without the stop."""
     longest = bundle.max_length
     if longest is None:
@@ -136,17 +159,17 @@ def source_limit(bundle: "Translatable", settings: DecodingConfig) -> int:
 
 def read_requests(
     requests: Sequence[Request],
-    bundle: "Translatable",
+    bundle: Translatable,
     settings: DecodingConfig,
     line_numbers: Iterable[int],
 ) -> list[ReadLine]:
-    """Each request as ids. Raises as ``read_demands`` and ``read_sources`` do."""
+    """Each request as ids. Raises as ``read_constraints`` and ``read_sources`` do."""
     limit = source_limit(bundle, settings)
     sources = [request.source for request in requests]
     sources_ids = read_sources(sources, bundle.source_tokenizer, limit, line_numbers)
-    demands = read_demands(requests, settings, bundle.target_tokenizer)
+    constraints = read_constraints(requests, settings, bundle.target_tokenizer)
     return [
-        ReadLine(request, tuple(ids[:limit]), len(ids) > limit, *demands[request])
+        ReadLine(request, tuple(ids[:limit]), len(ids) > limit, *constraints[request])
         for request, ids in zip(requests, sources_ids, strict=True)
     ]
 
@@ -163,7 +186,9 @@ def spell(phrase: str, what: str, tokenizer: Tokenizer) -> tuple[int, ...]:
     if not ids:
         raise DataError(f"each {what} must hold a word, got {phrase!r}")
     if UNK_ID in ids:
-        raise DataError(f"each {what} must be made of words that the model can say, got {phrase!r}")
+        raise DataError(
+            f"each {what} must be made of words that the model can generate, got {phrase!r}"
+        )
     return ids
 
 

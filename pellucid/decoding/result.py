@@ -1,4 +1,4 @@
-"""The results of a search: hypotheses and translations."""
+"""The results of a search: hypotheses, and the translations that are made of them."""
 
 import dataclasses
 import math
@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 
 from pellucid.core.errors import PellucidError
 from pellucid.core.special import STOP_ID
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.requests import ReadLine, Translatable
 
 OTHER_WAY_SHARE = 0.1
 """A tenth of the probability of the best. A beam always ends with as many hypotheses as it is wide;
@@ -50,7 +52,7 @@ class Translation:
     source_tokens: tuple[str, ...] = ()
     """The pieces of the source that the model read, without the stop."""
     alignment: tuple[tuple[int, int], ...] | None = None
-    """(source token, target token) by number, from 0, in order; None unless it was asked for."""
+    """(source token, target token) by number, from 0, in order; None unless ``align`` is set."""
     word_alignment: tuple[tuple[int, int], ...] | None = None
     """The same between the words of ``source`` and ``text``, as white space separates them."""
     expected_utility: float | None = None
@@ -86,7 +88,7 @@ class Translation:
     def perplexity(self) -> float:
         """exp of the mean negative log-probability of a token, the stop included; 1 if empty.
 
-        NaN where the log-probabilities were not asked for.
+        NaN where there are no log-probabilities.
         """
         if not self.token_log_probs:
             return math.nan if self.tokens else 1.0
@@ -98,8 +100,8 @@ class Translation:
 
         Each comes with its probability divided by that of this translation, at least ``share``.
         Words that differ in case or in punctuation around them are the same. Probabilities are
-        those of whole sentences, without the length penalty. None is given where the
-        log-probabilities were not asked for.
+        those of whole sentences, without the length penalty. None is given where
+        there are no log-probabilities.
         """
         if not self.token_log_probs:
             return []
@@ -182,3 +184,130 @@ def make_hypothesis(
         score=total / penalty(len(ids)),
         token_log_probs=tuple(token_log_probs),
     )
+
+
+def write_translations(
+    lines: Sequence[ReadLine],
+    found: Sequence[Sequence[Hypothesis]],
+    bundle: Translatable,
+    settings: DecodingConfig,
+) -> list[Translation]:
+    """The best translation of each line, with all its n best.
+
+    Raises ConfigError if a setting needs attention and the model has none.
+    """
+    if settings.coverage_penalty:
+        from pellucid.decoding.attention import rank_by_coverage
+
+        found = rank_by_coverage(lines, found, bundle, settings)
+    if not settings.mbr:
+        # Bayes risk is an expectation over all candidates, so with it none is dropped yet
+        found = [hypotheses[: settings.n_best] for hypotheses in found]
+
+    attention = None
+    if settings.align or settings.replace_unknown:
+        from pellucid.decoding.attention import aligned, attention_of_lines
+
+        attention = attention_of_lines(lines, found, bundle, settings)
+
+    results = []
+    for number, (line, hypotheses) in enumerate(zip(lines, found, strict=True)):
+        n_best = [write_hypothesis(line, each, bundle) for each in hypotheses]
+        if attention is not None:
+            n_best = [
+                aligned(each, line, hypothesis, weights, bundle, settings)
+                for each, hypothesis, weights in zip(
+                    n_best, hypotheses, attention[number], strict=True
+                )
+            ]
+        # last, as it ranks texts and not ids
+        if settings.mbr:
+            n_best = _rank_by_risk(n_best, hypotheses, settings)
+        results.append(dataclasses.replace(n_best[0], n_best=tuple(n_best)))
+    return results
+
+
+def write_hypothesis(line: ReadLine, hypothesis: Hypothesis, bundle: Translatable) -> Translation:
+    """One hypothesis as text."""
+    tokenizer = bundle.target_tokenizer
+    return Translation(
+        text=tokenizer.decode(hypothesis.ids),
+        score=hypothesis.score,
+        tokens=tuple(tokenizer.tokens(hypothesis.ids)),
+        token_log_probs=hypothesis.token_log_probs,
+        n_best=(),
+        source=line.request.source,
+        token_ids=hypothesis.ids,
+        source_tokens=tuple(bundle.source_tokenizer.tokens(line.source_ids)),
+        truncated=line.truncated,
+    )
+
+
+def blank_translation(line: ReadLine, settings: DecodingConfig) -> Translation:
+    """The translation of an empty line."""
+    links = () if settings.align else None
+    empty = Translation(
+        text="",
+        score=0.0,
+        tokens=(),
+        token_log_probs=(),
+        n_best=(),
+        source=line.request.source,
+        alignment=links,
+        word_alignment=links,
+    )
+    return dataclasses.replace(empty, n_best=(empty,))
+
+
+def _rank_by_risk(
+    n_best: Sequence[Translation], hypotheses: Sequence[Hypothesis], settings: DecodingConfig
+) -> list[Translation]:
+    """Sort by expected utility, highest first; ties keep the order of the search."""
+    if settings.sampling is None:
+        weights = posterior(hypotheses)
+    else:  # samples are weighted by being drawn from the distribution
+        weights = [1.0 / len(hypotheses)] * len(hypotheses)
+    utilities = expected_utilities([each.text for each in n_best], weights)
+
+    rated = [
+        dataclasses.replace(each, expected_utility=utility)
+        for each, utility in zip(n_best, utilities, strict=True)
+    ]
+    return sorted(rated, key=lambda each: -(each.expected_utility or 0.0))[: settings.n_best]
+
+
+def posterior(hypotheses: Sequence[Hypothesis]) -> list[float]:
+    """The probabilities of an n-best list, normalized to sum to one."""
+    log_probs = [math.fsum(hypothesis.token_log_probs) for hypothesis in hypotheses]
+    # subtracted first, as exp of a long sentence's log-probability underflows
+    largest = max(log_probs)
+    shares = [math.exp(log_prob - largest) for log_prob in log_probs]
+    return [share / math.fsum(shares) for share in shares]
+
+
+def expected_utilities(texts: Sequence[str], weights: Sequence[float]) -> list[float]:
+    """The mean chrF2 of each text against all of them, in percent.
+
+        u(h) = Σᵣ p(r) chrF2(h, r)
+
+    Source: Kumar and Byrne (2004), eq. (2); Eikema and Aziz (2020), §5, with samples of weight
+    1/n. chrF2 is sacrebleu's (Popović 2015).
+    """
+    # imported here, as it takes long and few translations need it
+    from sacrebleu.metrics.chrf import CHRF
+
+    metric = CHRF()
+    scores: dict[tuple[str, str], float] = {}
+    # repeated texts, which sampling often draws, are scored once
+    for hypothesis in dict.fromkeys(texts):
+        for reference in dict.fromkeys(texts):
+            score = metric.sentence_score(hypothesis, [reference]).score
+            scores[hypothesis, reference] = score
+
+    return [
+        math.fsum(
+            weight * scores[text, reference]
+            for weight, reference in zip(weights, texts, strict=True)
+        )
+        for text in texts
+    ]

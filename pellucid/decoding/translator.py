@@ -9,20 +9,19 @@ from typing import overload
 
 from pellucid.core.errors import DataError
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.engine import Engine, SearchWatcher, Translatable
+from pellucid.decoding.engine import Engine, SearchWatcher, TorchEngine
 from pellucid.decoding.requests import (
     ReadLine,
     Request,
+    Translatable,
     as_requests,
     check_texts,
     read_requests,
     read_sources,
     source_limit,
 )
-from pellucid.decoding.result import Alternative, Translation
+from pellucid.decoding.result import Alternative, Translation, blank_translation, write_translations
 from pellucid.decoding.sentences import SplitLine
-from pellucid.decoding.torch_engine import TorchEngine
-from pellucid.decoding.writing import blank_translation, write_translations
 from pellucid.text.languages import UNKNOWN
 
 _DONE_AFTERWARDS = (
@@ -280,9 +279,9 @@ def translate_lines(
 @functools.lru_cache(maxsize=64)
 def _searching(settings: DecodingConfig) -> DecodingConfig:
     """The settings for the engine, without those that are applied to its result."""
-    is_ranked_anew = settings.mbr or settings.coverage_penalty
+    is_reranked = settings.mbr or settings.coverage_penalty
     # reranking chooses among all hypotheses of the beam, not among the n best
-    count = max(settings.n_best, settings.beam_size) if is_ranked_anew else settings.n_best
+    count = max(settings.n_best, settings.beam_size) if is_reranked else settings.n_best
     later = DecodingConfig()
     changes = {name: getattr(later, name) for name in _DONE_AFTERWARDS}
     return settings.model_copy(update={"n_best": count, **changes})

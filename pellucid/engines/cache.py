@@ -60,13 +60,13 @@ def converted(bundle: Bundle, quantization: Quantization) -> Iterator[Path]:
 
     with contextlib.ExitStack() as stack:
         # without a secret nothing kept could be proven, so nothing is kept
-        for place in _places(bundle) if secret is not None else []:
+        for parent in _parents(bundle) if secret is not None else []:
             assert secret is not None
-            folder = place / f"{name}-{key}-{quantization}"
+            folder = parent / f"{name}-{key}-{quantization}"
             try:
-                stack.enter_context(locked_folder(place))
+                stack.enter_context(locked_folder(parent))
             except OSError as error:
-                _log.debug("cannot write %s: %s", place, error.strerror)
+                _log.debug("cannot write %s: %s", parent, error.strerror)
                 # a folder that cannot be written may still hold a conversion of this user
                 if not _is_ours(folder, secret):
                     continue
@@ -89,16 +89,16 @@ def converted(bundle: Bundle, quantization: Quantization) -> Iterator[Path]:
 def converted_for_now(bundle: Bundle, quantization: Quantization) -> Iterator[Path]:
     """A conversion that is removed with the block. Raises WriteError."""
     try:
-        place = tempfile.TemporaryDirectory(prefix="pellucid-", ignore_cleanup_errors=True)
+        temporary = tempfile.TemporaryDirectory(prefix="pellucid-", ignore_cleanup_errors=True)
     except OSError as error:
         raise WriteError(
             f"a converted model must be kept somewhere: {error.strerror}",
             hint="let XDG_CACHE_HOME name a folder that you may write, or take the engine torch",
         ) from error
-    with place:
+    with temporary:
         from pellucid.interop.ctranslate2.export import export_ctranslate2
 
-        folder = Path(place.name) / "model"
+        folder = Path(temporary.name) / "model"
         export_ctranslate2(bundle, folder, quantization)
         yield folder
 
@@ -173,11 +173,11 @@ def _key(bundle: Bundle) -> str:
     return hashlib.sha256(described.encode()).hexdigest()[:_KEY_LENGTH]
 
 
-def _places(bundle: Bundle) -> list[Path]:
+def _parents(bundle: Bundle) -> list[Path]:
     """The folders that may hold a conversion, the best first."""
-    places = [] if bundle.path is None else [bundle.path.resolve().parent]
+    parents = [] if bundle.path is None else [bundle.path.resolve().parent]
     own = own_folder()
-    return [place / CACHE_FOLDER for place in (*places, *([own] if own else []))]
+    return [parent / CACHE_FOLDER for parent in (*parents, *([own] if own else []))]
 
 
 _LOCK_FILE = ".lock"
@@ -187,7 +187,8 @@ _LOCK_FILE = ".lock"
 def locked_folder(folder: Path) -> Iterator[None]:
     """Make the folder and lock it, waiting for a process that holds the lock.
 
-    Raises OSError if it cannot be made, or if it is a link: a stranger may have chosen its target.
+    Raises OSError if it cannot be made, or if it is a link, whose target another user may have
+    chosen.
     """
     if folder.is_symlink():
         raise OSError(errno.ELOOP, "it is a link", str(folder))
@@ -217,9 +218,9 @@ def own_folder() -> Path | None:
 
     A relative path is ignored, as the XDG Base Directory Specification requires.
     """
-    told = Path(os.environ.get("XDG_CACHE_HOME") or "")
-    if told.is_absolute():
-        return told / "pellucid"
+    named = Path(os.environ.get("XDG_CACHE_HOME") or "")
+    if named.is_absolute():
+        return named / "pellucid"
     try:
         return Path.home() / ".cache" / "pellucid"
     except RuntimeError:  # a user without a home

@@ -11,10 +11,9 @@ from pellucid.bundle import Bundle
 from pellucid.core.config import Config
 from pellucid.core.config_text import toml_value
 from pellucid.core.errors import ConfigError
-from pellucid.decoding.batching import token_batches
 from pellucid.decoding.config import DecodingConfig, length_limits
-from pellucid.decoding.engine import Engine, SearchWatcher, Translatable
-from pellucid.decoding.requests import ReadLine
+from pellucid.decoding.engine import Engine, SearchWatcher, token_batches
+from pellucid.decoding.requests import ReadLine, Translatable
 from pellucid.decoding.result import Hypothesis
 from pellucid.engines.ctranslate2_search import EXPONENTS, Row, Search
 from pellucid.engines.workers import Workers, open_changed
@@ -96,7 +95,7 @@ def line_refusals(lines: Sequence[ReadLine]) -> list[str]:
     faults = []
     if any(line.prefix_ids for line in lines):
         faults.append("a prefix")
-    if any(line.must_ids for line in lines):
+    if any(line.required_ids for line in lines):
         faults.append("words that must appear")
     return faults
 
@@ -174,7 +173,7 @@ class Ctranslate2Engine(Engine):
     ) -> list[str]:
         """Everything in the call that it does not support, in words; empty if it supports all."""
         faults = [*setting_refusals(settings, len(self._targets)), *line_refusals(lines)]
-        if watcher is not None and watcher.wants_steps:
+        if watcher is not None and watcher.needs_steps:
             faults.append("a search that is watched step by step")
         return faults
 

@@ -55,7 +55,7 @@ class Search:
         self._pieces = pieces
         self._ids = ids
         self._settings = settings
-        self._wants_log_probs = settings.token_log_probs or settings.coverage_penalty > 0
+        self._needs_log_probs = settings.token_log_probs or settings.coverage_penalty > 0
 
         exponent = EXPONENTS[settings.length_penalty_kind]
         self._exponent = exponent * settings.length_penalty or 1e-6  # 0 would change when it ends
@@ -69,7 +69,7 @@ class Search:
             ]
 
         heard: list[list[float]] = [[] for _ in rows]
-        if not self._wants_log_probs:
+        if not self._needs_log_probs:
             results = self._translate(rows)
             return lambda: [
                 [self._read_greedy(row, each.result(), [])]
@@ -127,7 +127,7 @@ class Search:
         ]
 
     def _needs_scoring(self, each: _Found) -> bool:
-        return each.log_probs is None and (self._wants_log_probs or each.is_cut)
+        return each.log_probs is None and (self._needs_log_probs or each.is_cut)
 
     def _unread(self, each: _Found) -> Hypothesis:
         """The hypothesis with the score of the search, whose softmax leaves out PAD and START."""

@@ -11,8 +11,8 @@ from typing import Any, Final, Self
 from pellucid.core.errors import DataError, NotFittedError, list_faults
 from pellucid.core.files import write_file
 from pellucid.decoding.translator import Translator
+from pellucid.engines import EngineName
 from pellucid.engines.load import load
-from pellucid.engines.names import EngineName
 from pellucid.evaluation.evaluate import evaluate
 from pellucid.evaluation.metrics import check_lines
 from pellucid.training.automatic import DEFAULT_MINUTES, train_files

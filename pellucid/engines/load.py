@@ -3,6 +3,7 @@
 import importlib.util
 import logging
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import assert_never, get_args
 
@@ -11,13 +12,13 @@ from pellucid.core.config import nearest_name
 from pellucid.core.errors import ConfigError, WriteError
 from pellucid.core.limits import LOAD_SECONDS
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.engine import Engine
+from pellucid.decoding.engine import Engine, SearchWatcher, TorchEngine
+from pellucid.decoding.requests import ReadLine, Translatable
+from pellucid.decoding.result import Hypothesis
 from pellucid.decoding.sentences import knows_single_sentences
-from pellucid.decoding.torch_engine import TorchEngine
 from pellucid.decoding.translator import Translator
-from pellucid.engines.auto import AutoEngine
+from pellucid.engines import ComputeType, Device, EngineName
 from pellucid.engines.ctranslate2_engine import Ctranslate2Engine
-from pellucid.engines.names import ComputeType, Device, EngineName
 from pellucid.engines.workers import onnxruntime_is_loaded, open_workers
 from pellucid.interop.ctranslate2.support import ctranslate2_faults
 from pellucid.text.languages import languages_of
@@ -26,6 +27,54 @@ _GPU_DEVICES = ("/dev/nvidiactl", "/dev/nvidia0", "/dev/kfd", "/dev/dxg")
 """The device files of GPU drivers: NVIDIA, AMD, Windows Subsystem for Linux."""
 
 _log = logging.getLogger("pellucid.engines")
+
+
+class AutoEngine(Engine):
+    """CTranslate2 for the calls that it supports, PyTorch for all others; logs each reason once."""
+
+    def __init__(self, fast: Ctranslate2Engine) -> None:
+        self._fast = fast
+        self._logged: set[str] = set()
+
+    @property
+    def name(self) -> str:
+        """The faster engine, which serves every call that it supports."""
+        return self._fast.name
+
+    @property
+    def reason(self) -> str:
+        """Why the faster engine was chosen, and how it computes."""
+        return self._fast.reason
+
+    def signature(self, settings: DecodingConfig) -> str:
+        """The signature of the engine that would serve such a call."""
+        able = not self._fast.refusals(settings) and not self._fast.is_changed()
+        return self._fast.signature(settings) if able else TorchEngine().signature(settings)
+
+    def follow(self, bundle: Translatable) -> None:
+        """From now on each search first checks whether the model was changed."""
+        self._fast.follow(bundle)
+
+    def search(
+        self,
+        lines: Sequence[ReadLine],
+        bundle: Translatable,
+        settings: DecodingConfig,
+        watcher: SearchWatcher | None = None,
+    ) -> list[list[Hypothesis]]:
+        """Search with the faster engine that supports the call, and with the model as it is."""
+        faults = self._fast.refusals(settings, lines, watcher)
+        if faults:
+            reason = f"ctranslate2 cannot do {'; '.join(faults)}"
+        elif self._fast.is_changed():
+            reason = "the model was changed after it was converted for ctranslate2"
+        else:
+            return self._fast.find(lines, settings, watcher)
+
+        if reason not in self._logged:
+            self._logged.add(reason)
+            _log.info("engine torch: %s", reason)
+        return TorchEngine(reason).search(lines, bundle, settings, watcher)
 
 
 def load(
@@ -46,7 +95,7 @@ def load(
 
     Raises ConfigError naming every argument that is not known, InputMissingError if there is no
     model, CorruptError if it was damaged, BundleError if its parts do not fit, it is not read in
-    time or the engine asked for cannot express it, MissingExtraError if that is not installed.
+    time or the named engine cannot express it, MissingExtraError if that is not installed.
     """
     bundle, settings, chosen = load_parts(path, engine, device, compute_type, seconds)
     language, _ = languages_of(bundle.settings, Path(path).resolve().name)
@@ -98,7 +147,7 @@ def choose_engine(
 
 def _choose(bundle: Bundle, engine: EngineName, compute_type: ComputeType) -> Engine:
     if compute_type == "bfloat16":
-        return TorchEngine("bfloat16 was asked for", compute_type)
+        return TorchEngine("compute_type is bfloat16", compute_type)
     match engine:
         case "torch":
             return TorchEngine()
@@ -109,15 +158,15 @@ def _choose(bundle: Bundle, engine: EngineName, compute_type: ComputeType) -> En
                     f"the engine ctranslate2 cannot be used: {'; '.join(faults)}",
                     hint="take the engine torch",
                 )
-            return _fast_engine(bundle, compute_type, "it was asked for")
+            return _fast_engine(bundle, compute_type, "it was named")
         case "auto":
             faults = _machine_faults(bundle) or _bundle_faults(bundle)
             if faults:
                 return TorchEngine("; ".join(faults))
             try:
-                fast = _fast_engine(bundle, compute_type, "the fastest that can do what is asked")
+                fast = _fast_engine(bundle, compute_type, "the fastest that supports the settings")
             except WriteError as error:
-                # no place to write a converted model is no reason to fail: torch needs none
+                # without a folder for the converted model torch still works
                 return TorchEngine(f"the model cannot be converted for ctranslate2: {error}")
             return AutoEngine(fast)
         case _:

@@ -33,7 +33,7 @@ class ModelWatch:
 
     def __init__(self, model: nn.Module) -> None:
         self._model = model
-        self._first = _look_at(model)
+        self._first = _state_of(model)
 
     def begun_again(self) -> "ModelWatch":
         """A watch that compares with the current state of the model."""
@@ -45,10 +45,10 @@ class ModelWatch:
 
     def is_changed(self) -> bool:
         """Whether anything differs: a number of a parameter, a module, a hook."""
-        return _look_at(self._model) != self._first
+        return _state_of(self._model) != self._first
 
 
-def _look_at(model: nn.Module) -> _Seen:
+def _state_of(model: nn.Module) -> _Seen:
     parameters = tuple(
         (name, each.dtype, tuple(each.shape), _checksum(each))
         for name, each in model.named_parameters()

@@ -10,8 +10,8 @@ from typing import Any
 from pellucid.bundle import Bundle
 from pellucid.core.errors import MissingExtraError
 from pellucid.core.special import SPECIAL_COUNT
+from pellucid.engines import ComputeType
 from pellucid.engines.cache import Convert, converted, converted_for_now
-from pellucid.engines.names import ComputeType
 from pellucid.interop.ctranslate2.support import vocabulary_pieces
 
 _TRIAL_LINES = 16
@@ -54,9 +54,9 @@ def thread_count() -> int:
     if torch is not None and hasattr(torch, "get_num_threads"):  # else it is being imported
         return int(torch.get_num_threads())
     # OpenMP allows a list, with a number for each level of nesting
-    asked = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    if asked.isdecimal() and int(asked) > 0:
-        return int(asked)
+    named = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if named.isdecimal() and int(named) > 0:
+        return int(named)
     return _physical_cores()
 
 

@@ -17,8 +17,8 @@ from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.engine import SearchWatcher, Translatable
-from pellucid.decoding.requests import source_limit
+from pellucid.decoding.engine import SearchWatcher
+from pellucid.decoding.requests import Translatable, source_limit
 from pellucid.decoding.translator import Translator
 from pellucid.model.recurrent import RecurrentSeq2Seq
 from pellucid.model.seq2seq import Seq2Seq

@@ -2,7 +2,7 @@
 
 import dataclasses
 from abc import ABC, abstractmethod
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -13,6 +13,9 @@ from pellucid.equations.softmax import softmax
 from pellucid.model.config import ModelConfig, TranslatorConfig
 from pellucid.model.dropout import DropoutSource
 from pellucid.model.trace import UNWATCHED, Trace
+
+MemoryT = TypeVar("MemoryT")
+"""What ``encode`` returns; a search only hands it back to the model."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,6 +138,34 @@ class Seq2Seq(SequenceModel):
         self, ids: Int[Tensor, "sentence beam"], state: State
     ) -> tuple[Float[Tensor, "sentence beam vocabulary"], State]:
         """Feed one token to each hypothesis; return the logits of the next and the new state."""
+
+
+class Searchable(Protocol[MemoryT]):
+    """A model that can be searched: any ``Seq2Seq``, or an ensemble of them."""
+
+    @property
+    def target_vocabulary_size(self) -> int:
+        """The number of tokens that it chooses from."""
+        ...
+
+    @property
+    def max_length(self) -> int | None:
+        """The longest sequence it can number, in tokens with the stop; None is no limit."""
+        ...
+
+    def encode(self, source: Int[Tensor, "sentence source"]) -> MemoryT:
+        """Read source ids, each row ending in STOP and filled up with PAD."""
+        ...
+
+    def start(self, memory: MemoryT) -> State:
+        """The state before the first target token, with one beam for each sentence."""
+        ...
+
+    def step(
+        self, ids: Int[Tensor, "sentence beam"], state: State
+    ) -> tuple[Float[Tensor, "sentence beam vocabulary"], State]:
+        """Feed one token to each hypothesis; return the logits of the next and the new state."""
+        ...
 
 
 def keep_distribution(

@@ -21,7 +21,7 @@ from pellucid.serve.server.errors import (
 )
 
 if TYPE_CHECKING:
-    from pellucid.decoding.search.beam import WatchedStep
+    from pellucid.decoding.search.candidates import WatchedStep
 
 _LOG = logging.getLogger("pellucid.serve")
 
@@ -312,7 +312,7 @@ class Batcher:
 class _Watch:
     """Watches the search of a batch: cancels it, and lets shorter work run between its steps."""
 
-    wants_steps = False
+    needs_steps = False
 
     def __init__(
         self, batch: Batch, tick: Callable[[], None], let_quicker_pass: Callable[[int], float]
@@ -336,7 +336,7 @@ class _Watch:
             self._own_turn_until = time.monotonic() + taken
 
     def saw_step(self, step: "WatchedStep") -> None:
-        """Never called, because ``wants_steps`` is false."""
+        """Never called, because ``needs_steps`` is false."""
 
 
 def _kind_of(ticket: Ticket, job: Job) -> int:

@@ -14,8 +14,8 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
+from pellucid.engines import ComputeType, EngineName
 from pellucid.engines.load import load_parts
-from pellucid.engines.names import ComputeType, EngineName
 from pellucid.model.config import TranslatorSettings
 from pellucid.serve.schema import ModelEntry
 from pellucid.text.languages import languages_of

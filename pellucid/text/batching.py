@@ -1,7 +1,7 @@
 """Batches with a limit of padded tokens: which pairs go together, in which order, as tensors.
 
 ``BatchSampler`` plans the batches of training, as row numbers; the ``collate`` functions make
-padded tensors of them. Batches of a search know no target lengths: see ``decoding.batching``.
+padded tensors of them. Batches of a search know no target lengths: see ``decoding.engine``.
 """
 
 from collections.abc import Iterator, Sequence

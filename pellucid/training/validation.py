@@ -9,8 +9,8 @@ import torch
 from pellucid.bundle import Bundle
 from pellucid.core.errors import DivergedError
 from pellucid.core.special import SPECIAL_COUNT
-from pellucid.decoding.batching import token_batches
 from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.engine import token_batches
 from pellucid.decoding.plain_text import MASK, continue_text, fill_masks
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import METRICS, VALIDATED, Output, Score

@@ -34,9 +34,9 @@ WORKS_WITHOUT_TORCH = {
     PACKAGE / name
     for name in (
         "bundle.py",
-        "decoding/torch_engine.py",
+        "decoding/engine.py",
+        "decoding/result.py",
         "decoding/translator.py",
-        "decoding/writing.py",
         "engines/cache.py",
         "engines/ctranslate2_engine.py",
         "engines/load.py",

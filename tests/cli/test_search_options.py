@@ -114,8 +114,8 @@ def test_what_cannot_be_asked_together_is_refused(tiny_run: Path):
     )
     assert both.code == 78
     assert both.error_line == (
-        "error: decoding: sampling follows no beam, which must needs: ask for one of them;"
-        " what is asked for cannot be banned, got must: 'chat' and banned: 'chat'"
+        "error: decoding: sampling follows no beam, which must needs: set one of them;"
+        " a required phrase cannot be banned, got must: 'chat' and banned: 'chat'"
     )
     unmasked = pellucid(
         "translate", tiny_run, "--no-mask-at-inference", "--align", "--min-length", 9,

@@ -63,7 +63,7 @@ def test_the_engine_is_named_to_those_who_ask_if_it_was_not_chosen(tiny_run: Pat
     narrow = ("--compute-type", "bfloat16")
     result = pellucid("-v", "translate", tiny_run, *narrow, stdin=b"le chat\n")
     assert result.code == 0
-    assert "INFO: engine torch: bfloat16 was asked for" in result.err
+    assert "INFO: engine torch: compute_type is bfloat16" in result.err
 
 
 def test_json_lines_hold_every_figure(tiny_run: Path):

@@ -12,7 +12,7 @@ from pellucid.core.special import START_ID, STOP_ID, UNK_ID
 from pellucid.decoding.attention import (
     align_tokens,
     align_words,
-    looks,
+    cross_attention,
     replace_unknown,
     words_of_tokens,
 )
@@ -89,11 +89,11 @@ def test_the_layer_and_head_asked_for_are_those_that_look():
         weights = trace.values[f"decoder.layers.{layer}.cross_attention.weights"][0]
         pairs = [(source[:1], target), (source, target), (source, [])]
         for head, expected in ((None, weights.mean(dim=0)), (1, weights[1])):
-            found = looks(model, pairs, layer, head)
+            found = cross_attention(model, pairs, layer, head)
             torch.testing.assert_close(found[1], expected)
             assert [tuple(each.shape) for each in found] == [(3, 2), (3, 5), (1, 5)]
-    [default] = looks(model, [(source, target)], None, None)
-    [last_but_one] = looks(model, [(source, target)], 0, None)
+    [default] = cross_attention(model, [(source, target)], None, None)
+    [last_but_one] = cross_attention(model, [(source, target)], 0, None)
     torch.testing.assert_close(default, last_but_one)
 
 
@@ -101,14 +101,15 @@ def test_the_layer_and_head_asked_for_are_those_that_look():
 def test_an_ensemble_looks_where_its_models_look_on_average():
     one, other = small_bundle(seed=1).model, small_bundle(seed=2).model
     pair = [([5, 6, 7], [8, 9])]
-    [together] = looks(Ensemble([one, other]), pair, None, None)
-    [first], [second] = looks(one, pair, None, None), looks(other, pair, None, None)
+    [together] = cross_attention(Ensemble([one, other]), pair, None, None)
+    [first] = cross_attention(one, pair, None, None)
+    [second] = cross_attention(other, pair, None, None)
     torch.testing.assert_close(together, (first + second) / 2)
 
 
 @torch.inference_mode()
 def test_a_recurrent_model_with_attention_aligns_too():
-    [look] = looks(rnn("rnn-attention").model, [([5, 6, 7], [8, 9])], None, 0)
+    [look] = cross_attention(rnn("rnn-attention").model, [([5, 6, 7], [8, 9])], None, 0)
     assert look.shape == (3, 4)
     torch.testing.assert_close(look.sum(dim=1), torch.ones(3, dtype=torch.float64))
 
@@ -174,7 +175,7 @@ def test_coverage_adds_what_wu_et_al_say_to_every_score():
     for translation in after:
         target_ids = [known.index(token) for token in translation.tokens]
         with torch.inference_mode():
-            [look] = looks(bundle.model, [(source_ids, target_ids)], None, None)
+            [look] = cross_attention(bundle.model, [(source_ids, target_ids)], None, None)
         sums = [min(1.0, float(look[:, place].sum())) for place in range(len(source_ids))]
         expected = before[translation.tokens].score + 0.7 * sum(map(math.log, sums))
         assert translation.score == pytest.approx(expected, rel=1e-6)

@@ -6,9 +6,8 @@ import pytest
 from sacrebleu.metrics.chrf import CHRF
 from small_bundle import SENTENCES, small_bundle
 
-from pellucid.decoding.bayes_risk import expected_utilities, posterior
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.result import Hypothesis
+from pellucid.decoding.result import Hypothesis, expected_utilities, posterior
 from pellucid.decoding.translator import Translator
 
 

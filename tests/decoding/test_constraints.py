@@ -9,19 +9,21 @@ from pellucid.core.special import STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.result import Hypothesis
 from pellucid.decoding.search.beam import beam_search
-from pellucid.decoding.search.constraints import NO_DEMANDS, Demands, make_rules
+from pellucid.decoding.search.candidates import NO_CONSTRAINTS, Constraints, make_rules
 from pellucid.decoding.search.greedy import greedy_search
 
 SEEDS = range(8)
 
 
-def both(model, source, wanted: dict, demands: Demands = NO_DEMANDS) -> list[list[Hypothesis]]:
+def both(
+    model, source, wanted: dict, constraints: Constraints = NO_CONSTRAINTS
+) -> list[list[Hypothesis]]:
     """What beam search, as wide as the language, and greedy search find."""
     beams = DecodingConfig.parse({"beam_size": 130, "patience": math.inf, **wanted})
     greedy = DecodingConfig.parse(wanted)
     return [
-        [best for best, *_ in beam_search(model, source, beams, demands)],
-        greedy_search(model, source, greedy, demands),
+        [best for best, *_ in beam_search(model, source, beams, constraints)],
+        greedy_search(model, source, greedy, constraints),
     ]
 
 
@@ -79,7 +81,10 @@ def test_a_repeat_is_seen_however_far_back_it_lies():
 def test_banned_words_and_phrases_do_not_appear(seed, sequence):
     model = TableModel(random_language(seed))
     wide, [greedy] = both(
-        model, sources([A]), {"max_length": 4, "min_length": 2}, Demands(banned=(sequence, (C,)))
+        model,
+        sources([A]),
+        {"max_length": 4, "min_length": 2},
+        Constraints(banned=(sequence, (C,))),
     )
     allowed = best_that(
         lambda ids: len(ids) >= 2 and not contains(ids, sequence) and C not in ids, seed, 4
@@ -92,31 +97,31 @@ def test_banned_words_and_phrases_do_not_appear(seed, sequence):
 def test_a_translation_begins_as_it_is_told_to(seed):
     """Each sentence has its own beginning; its log-probabilities are the model's own."""
     language = random_language(seed)
-    demands = Demands(prefixes=((C, C), (), (B,)))
+    constraints = Constraints(prefixes=((C, C), (), (B,)))
     source = sources([A], [A], [A])
-    wide, greedy = both(TableModel(language), source, {"max_length": 4}, demands)
-    for found, prefix in zip(wide, demands.prefixes, strict=True):
+    wide, greedy = both(TableModel(language), source, {"max_length": 4}, constraints)
+    for found, prefix in zip(wide, constraints.prefixes, strict=True):
         assert found.ids == best_that(lambda ids, p=prefix: ids[: len(p)] == p, seed, 4)
-    assert [h.ids[: len(p)] for h, p in zip(greedy, demands.prefixes, strict=True)] == list(
-        demands.prefixes
+    assert [h.ids[: len(p)] for h, p in zip(greedy, constraints.prefixes, strict=True)] == list(
+        constraints.prefixes
     )
     first = math.log(language((A, STOP_ID), ())[C])
     assert greedy[0].token_log_probs[0] == wide[0].token_log_probs[0] == pytest.approx(first)
 
 
 def test_what_is_forced_goes_before_what_is_barred():
-    demands = Demands(banned=((B,),), prefixes=((B,),))
+    constraints = Constraints(banned=((B,),), prefixes=((B,),))
     wanted = {"max_length": 2, "min_length": 2, "no_repeat_ngram": 1}
-    wide, [greedy] = both(TableModel(random_language(0)), sources([A]), wanted, demands)
+    wide, [greedy] = both(TableModel(random_language(0)), sources([A]), wanted, constraints)
     for found in (wide[0], greedy):
         assert found.ids[0] == B
         assert found.ids[1] in (A, C)
 
 
 def test_a_forced_word_that_cannot_be_is_said_all_the_same():
-    demands = Demands(prefixes=((C,),))
+    constraints = Constraints(prefixes=((C,),))
     model = TableModel(lambda source, prefix: {A: 0.5, STOP_ID: 0.5})
-    wide, greedy = both(model, sources([A]), {"max_length": 2, "length_penalty": 0.0}, demands)
+    wide, greedy = both(model, sources([A]), {"max_length": 2, "length_penalty": 0.0}, constraints)
     for found in (wide[0], greedy[0]):
         assert found.ids[0] == C
         assert found.token_log_probs[0] == pytest.approx(-1e30)
@@ -128,7 +133,7 @@ def test_a_beginning_that_is_too_long_is_refused():
             TableModel(random_language(0)),
             sources([A]),
             DecodingConfig(max_length=1),
-            Demands(prefixes=((A, B),)),
+            Constraints(prefixes=((A, B),)),
         )
 
 
@@ -147,7 +152,9 @@ def test_bfloat16_logits_are_summed_in_float32():
 def test_a_free_stop_is_free_and_a_forced_prefix_is_not():
     """B costs log 0.4 and then A log 0.05; only the stop that the length forces costs nothing."""
     settings = DecodingConfig.parse({"max_length": 2, "forced_stop": "free"})
-    [found] = greedy_search(TableModel(toy), sources([A]), settings, Demands(prefixes=((B, A),)))
+    [found] = greedy_search(
+        TableModel(toy), sources([A]), settings, Constraints(prefixes=((B, A),))
+    )
     assert found.ids == (B, A)
     assert found.token_log_probs == pytest.approx([math.log(0.4), math.log(0.05), 0.0])
 
@@ -155,7 +162,7 @@ def test_a_free_stop_is_free_and_a_forced_prefix_is_not():
 def test_a_repetition_is_named_as_the_reason():
     """A B A B would say "A B" twice; A B B would not."""
     settings = DecodingConfig.parse({"no_repeat_ngram": 2, "max_length": 9})
-    rules = make_rules(sources([A]), TableModel(toy), settings, NO_DEMANDS)
-    reason = "it would say the same tokens in a row twice (no_repeat_ngram)"
+    rules = make_rules(sources([A]), TableModel(toy), settings, NO_CONSTRAINTS)
+    reason = "it would repeat an n-gram (no_repeat_ngram)"
     assert rules.why_not(0, (A, B, A), B) == reason
     assert rules.why_not(0, (A, B), B) == ""

@@ -81,9 +81,9 @@ def test_the_beam_is_never_wider_than_asked_and_only_the_best_go_on():
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"banned": "first"}, "it would say what is banned"),
-        ({"prefix": "quoi"}, "the prefix asks for another token"),
-        ({"no_repeat_ngram": 1}, "it would say the same tokens in a row twice (no_repeat_ngram)"),
+        ({"banned": "first"}, "it would complete a banned phrase"),
+        ({"prefix": "quoi"}, "the prefix has another token here"),
+        ({"no_repeat_ngram": 1}, "it would repeat an n-gram (no_repeat_ngram)"),
         ({"max_length": 1}, "the longest translation allowed is reached"),
         ({"min_length": 5}, "the translation would be shorter than min_length"),
         ({"must": ("chat",)}, "a stop before every word that must appear"),
@@ -138,7 +138,7 @@ def test_the_model_is_to_blame_for_what_it_does_not_like():
     assert blame.translation.text == bad
     assert blame.translation.score < found.score
     assert blame.lost_at < 3
-    assert blame.lost_because == "not among the candidates that were looked at"
+    assert blame.lost_because == "not among the candidates that were considered"
     assert explain_search(small, SOURCE, found.text).reference.verdict == "found"
 
 
@@ -147,7 +147,7 @@ def test_nobody_is_to_blame_for_what_was_forbidden():
     small = translator(banned=free.tokens[:1])
     blame = explain_search(small, SOURCE, free.text).reference
     assert (blame.verdict, blame.lost_at) == ("ruled out", 0)
-    assert blame.lost_because == "it would say what is banned"
+    assert blame.lost_because == "it would complete a banned phrase"
 
 
 def test_a_tree_is_plain_json():

@@ -12,8 +12,7 @@ from pellucid.core.special import START_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.explain import explain_search
 from pellucid.decoding.requests import Request
-from pellucid.decoding.search.beam import WatchedStep
-from pellucid.decoding.search.constraints import NO_DEMANDS
+from pellucid.decoding.search.candidates import NO_CONSTRAINTS, WatchedStep
 from pellucid.decoding.search.recompute import Recomputing
 from pellucid.decoding.search.search import search
 from pellucid.decoding.translator import Translator
@@ -26,7 +25,7 @@ def found(seed: int, **settings: object) -> list[list[int]]:
     """What random model number ``seed`` says to three sources."""
     wanted = DecodingConfig.parse({"beam_size": 1, "max_length": 7, **settings})
     with torch.inference_mode():
-        hypotheses = search(tiny_model(seed=seed), sources(5, 3, 4), wanted, NO_DEMANDS)
+        hypotheses = search(tiny_model(seed=seed), sources(5, 3, 4), wanted, NO_CONSTRAINTS)
     return [best[0].ids for best in hypotheses]
 
 
@@ -76,7 +75,7 @@ def test_re_predicted_words_carry_the_log_probabilities_of_the_last_pass():
     wanted = DecodingConfig(beam_size=1, max_length=5, repredict=True, mask_at_inference=False)
     source = sources(5)
     with torch.inference_mode():
-        [[only]] = search(model, source, wanted, NO_DEMANDS)
+        [[only]] = search(model, source, wanted, NO_CONSTRAINTS)
         memory = model.encode(source)
         prefix = torch.tensor([[[START_ID, *only.ids]]])
         anew = Recomputing(model, mask_at_inference=False).logits(memory, prefix[:, :, :-1])
@@ -96,7 +95,8 @@ def test_re_predicted_words_carry_the_log_probabilities_of_the_last_pass():
         (
             {"mask_at_inference": False, "repredict": True, "align": True, "beam_size": 2},
             "mask_at_inference=false takes no align, which reads the attention of a decoder with"
-            " its mask; repredict says the likeliest word at every place and takes no beam_size",
+            " its mask; repredict takes the likeliest token at every position, so it allows no"
+            " beam_size",
         ),
         (
             {
@@ -109,8 +109,8 @@ def test_re_predicted_words_carry_the_log_probabilities_of_the_last_pass():
         ),
         (
             {"repredict": True, "beam_size": 4, "min_length": 2, "prefix": "a"},
-            "repredict says the likeliest word at every place and takes no beam_size or min_length"
-            " or prefix",
+            "repredict takes the likeliest token at every position, so it allows no beam_size or"
+            " min_length or prefix",
         ),
     ],
 )
@@ -124,7 +124,7 @@ def test_what_makes_no_sense_is_refused_with_the_reason(settings: dict[str, obje
 def test_a_line_cannot_ask_more_of_re_predicting_than_the_settings_can(demand: dict):
     translator = Translator(small_bundle(), DecodingConfig(beam_size=1, repredict=True))
     assert translator.translate("un chat").tokens
-    with pytest.raises(ConfigError, match="a line can bring it neither a prefix nor words that"):
+    with pytest.raises(ConfigError, match="a line can have neither a prefix nor words that"):
         translator.translate([Request("un chat", **demand)])
 
 
@@ -137,7 +137,7 @@ def test_re_predicting_has_no_tree():
 def test_re_predicting_can_be_ended_and_not_watched_step_by_step():
     @dataclasses.dataclass
     class Impatient:
-        wants_steps: bool = False
+        needs_steps: bool = False
         lengths: list[int] = dataclasses.field(default_factory=list)
 
         def before_step(self, length: int) -> None:
@@ -151,17 +151,17 @@ def test_re_predicting_can_be_ended_and_not_watched_step_by_step():
     wanted = DecodingConfig(beam_size=1, max_length=5, repredict=True, mask_at_inference=False)
     impatient = Impatient()
     with pytest.raises(CancelledError, match="enough"):
-        search(tiny_model(seed=3), sources(5), wanted, NO_DEMANDS, impatient)
+        search(tiny_model(seed=3), sources(5), wanted, NO_CONSTRAINTS, impatient)
     assert impatient.lengths == [0, 1, 2]
     with pytest.raises(ConfigError, match="cannot be watched step by step"):
-        search(tiny_model(), sources(5), wanted, NO_DEMANDS, Impatient(wants_steps=True))
+        search(tiny_model(), sources(5), wanted, NO_CONSTRAINTS, Impatient(needs_steps=True))
 
 
 @pytest.mark.parametrize("settings", [{"use_cache": False}, {"repredict": True}])
 def test_a_recurrent_model_has_no_mask_to_leave_off(settings: dict[str, object]):
     wanted = DecodingConfig.parse({"beam_size": 1, **settings})
     with pytest.raises(ConfigError) as caught:
-        search(tiny_model("additive"), sources(3), wanted, NO_DEMANDS)
+        search(tiny_model("additive"), sources(3), wanted, NO_CONSTRAINTS)
     assert str(caught.value) == (
         "use_cache=false and repredict need a single model of kind transformer: no other has a"
         " mask that could be left off"

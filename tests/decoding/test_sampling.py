@@ -9,7 +9,7 @@ from table_models import A, B, C, TableModel, random_language, sources, toy
 from pellucid.core.errors import ConfigError
 from pellucid.core.special import STOP_ID
 from pellucid.decoding.config import DecodingConfig, SamplingConfig
-from pellucid.decoding.search.constraints import NO_DEMANDS, Demands
+from pellucid.decoding.search.candidates import NO_CONSTRAINTS, Constraints
 from pellucid.decoding.search.greedy import draw_tokens, greedy_search, sample
 from pellucid.decoding.translator import Translator
 
@@ -66,7 +66,7 @@ def test_samples_come_as_often_as_they_are_likely():
     """4,000 sentences of EQ-127's model; within four standard deviations of p."""
     count = 4000
     wanted = DecodingConfig(beam_size=count, n_best=count, length_penalty=0.0)
-    [found] = sample(TableModel(toy), sources([A]), wanted, SamplingConfig(), NO_DEMANDS)
+    [found] = sample(TableModel(toy), sources([A]), wanted, SamplingConfig(), NO_CONSTRAINTS)
     often = collections.Counter(hypothesis.ids for hypothesis in found)
     exact = {(A,): 0.24, (A, A): 0.18, (A, B): 0.18, (B,): 0.36, (B, A): 0.02, (B, B): 0.02}
     assert set(often) == set(exact)
@@ -81,7 +81,7 @@ def test_a_cold_sample_is_greedy_search():
     model = TableModel(random_language(3))
     batch = sources(*[[4 + n] for n in range(10)])
     wanted = DecodingConfig(n_best=2, max_length=5)
-    cold = sample(model, batch, wanted, SamplingConfig(temperature=1e-9), NO_DEMANDS)
+    cold = sample(model, batch, wanted, SamplingConfig(temperature=1e-9), NO_CONSTRAINTS)
     assert cold == [[best, best] for best in greedy_search(model, batch, wanted)]
 
 
@@ -91,7 +91,7 @@ def test_seed_and_sentence_decide_and_neighbors_do_not():
     wanted = DecodingConfig(n_best=3, max_length=6)
 
     def drawn(batch, seed):
-        return sample(model, batch, wanted, SamplingConfig(seed=seed), NO_DEMANDS)
+        return sample(model, batch, wanted, SamplingConfig(seed=seed), NO_CONSTRAINTS)
 
     together = drawn(sources(*rows), seed=1)
     assert [drawn(sources(row), seed=1)[0] for row in rows] == together
@@ -102,15 +102,17 @@ def test_seed_and_sentence_decide_and_neighbors_do_not():
 def test_each_sentence_has_its_own_random_numbers():
     """EQ-127's model takes no notice of the source, so only the numbers can differ."""
     wanted = DecodingConfig(beam_size=50, n_best=50)
-    first, second = sample(TableModel(toy), sources([A], [B]), wanted, SamplingConfig(), NO_DEMANDS)
+    first, second = sample(
+        TableModel(toy), sources([A], [B]), wanted, SamplingConfig(), NO_CONSTRAINTS
+    )
     assert [h.ids for h in first] != [h.ids for h in second]
 
 
 def test_samples_obey_prefixes_and_bans():
-    demands = Demands(banned=((C,),), prefixes=((B,), ()))
+    constraints = Constraints(banned=((C,),), prefixes=((B,), ()))
     wanted = DecodingConfig(beam_size=20, n_best=20, max_length=4)
     model = TableModel(random_language(5))
-    first, second = sample(model, sources([A], [B]), wanted, SamplingConfig(), demands)
+    first, second = sample(model, sources([A], [B]), wanted, SamplingConfig(), constraints)
     assert {h.ids[0] for h in first} == {B}
     assert len({h.ids[:1] for h in second}) > 1
     assert not any(C in h.ids for h in (*first, *second))

@@ -9,8 +9,8 @@ from pellucid.core.special import STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request, _spellings, continuing_ids, spell_banned
 from pellucid.decoding.search.beam import beam_search
-from pellucid.decoding.search.constraints import Demands
-from pellucid.decoding.search.open_beam import open_beam_search
+from pellucid.decoding.search.candidates import Constraints
+from pellucid.decoding.search.general_beam import general_beam_search
 from pellucid.decoding.translator import Translator
 
 SETTINGS = DecodingConfig(beam_size=3, max_length=8)
@@ -41,7 +41,7 @@ def test_all_phrases_together_have_at_most_100_000_spellings(phrases: int, each:
     assert len(spell_banned(banned, tokenizer("bpe"))) == each
 
 
-@pytest.mark.parametrize("search", [beam_search, open_beam_search])
+@pytest.mark.parametrize("search", [beam_search, general_beam_search])
 def test_no_search_finds_a_way_around_a_ban(search):
     """A model that says « chat » in four ways, and « un » if it cannot say that."""
     cut = tokenizer("bpe")
@@ -55,7 +55,7 @@ def test_no_search_finds_a_way_around_a_ban(search):
     wanted = DecodingConfig(beam_size=20, n_best=20, max_length=6)
     [free] = search(model, sources([5]), wanted)
     assert [cut.decode(hypothesis.ids) for hypothesis in free].count("chat") == 4
-    [held] = search(model, sources([5]), wanted, Demands(banned=spell_banned(["chat"], cut)))
+    [held] = search(model, sources([5]), wanted, Constraints(banned=spell_banned(["chat"], cut)))
     assert not [h for h in held if cut.decode(h.ids) == "chat" and h.score > -1e20]
     assert cut.decode(held[0].ids) == "un"
 
@@ -80,13 +80,13 @@ def test_tokens_that_go_on_with_a_word_are_known():
     ("request_", "changes", "error", "message"),
     [
         (Request("un", must=("  ",)), {}, DataError, "each phrase of must must hold a word"),
-        (Request("un", must=("xyz",)), {}, DataError, "made of words that the model can say"),
+        (Request("un", must=("xyz",)), {}, DataError, "made of words that the model can generate"),
         (Request("un", must=("le",)), {"sampling": {}}, ConfigError, "must needs a beam of its"),
         (
             Request("un", must=("le petit",)),
             {"banned": ("petit",)},
             ConfigError,
-            "what is asked for cannot be banned, got must: 'le petit' and banned: 'petit'",
+            "a required phrase cannot be banned, got must: 'le petit' and banned: 'petit'",
         ),
         (
             Request("un", prefix="le chat"),

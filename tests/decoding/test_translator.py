@@ -10,10 +10,10 @@ from small_bundle import SENTENCES, small_bundle, tokenizer
 
 from pellucid.core.errors import ConfigError, DataError, PellucidError
 from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.engine import TorchEngine
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
-from pellucid.decoding.search.model import inference
-from pellucid.decoding.torch_engine import TorchEngine
+from pellucid.decoding.search.search import inference
 from pellucid.decoding.translator import Translator
 
 SETTINGS = DecodingConfig(beam_size=3, max_length=8)
@@ -270,7 +270,7 @@ def test_a_request_brings_a_beginning_of_its_own():
         assert scored.token_log_probs == pytest.approx(own.token_log_probs, abs=1e-10)
     word = Translator(small_bundle(kind="word"), SETTINGS)
     with pytest.raises(
-        DataError, match="each prefix must be made of words that the model can say, got 'xyz'"
+        DataError, match="each prefix must be made of words that the model can generate, got 'xyz'"
     ):
         word.translate(Request("un", prefix="xyz"))
 

@@ -9,8 +9,8 @@ from table_models import A, B, TableModel, random_language, sources, toy
 from pellucid.core.errors import CancelledError
 from pellucid.core.special import STOP_ID
 from pellucid.decoding.config import DecodingConfig, SamplingConfig
-from pellucid.decoding.search.beam import WatchedStep, beam_search
-from pellucid.decoding.search.constraints import NO_DEMANDS
+from pellucid.decoding.search.beam import beam_search
+from pellucid.decoding.search.candidates import NO_CONSTRAINTS, WatchedStep
 from pellucid.decoding.search.greedy import greedy_search, sample
 
 
@@ -19,7 +19,7 @@ class Watcher:
     """Keeps what it is told; has enough after ``patience`` steps."""
 
     patience: int = 1000
-    wants_steps: bool = True
+    needs_steps: bool = True
     lengths: list[int] = dataclasses.field(default_factory=list)
     steps: list[WatchedStep] = dataclasses.field(default_factory=list)
 
@@ -36,8 +36,8 @@ def settings(**changes) -> DecodingConfig:
     return DecodingConfig.parse({"length_penalty": 0.0, "max_length": 6, **changes})
 
 
-def draw(model, source, wanted, demands, watcher):
-    return sample(model, source, wanted, SamplingConfig(seed=1), demands, watcher)
+def draw(model, source, wanted, constraints, watcher):
+    return sample(model, source, wanted, SamplingConfig(seed=1), constraints, watcher)
 
 
 @pytest.mark.parametrize("search", [greedy_search, beam_search, draw])
@@ -45,7 +45,7 @@ def test_a_search_can_be_ended_before_any_step(search):
     model = TableModel(toy)
     watcher = Watcher(patience=1)
     with pytest.raises(CancelledError, match="enough") as error:
-        search(model, sources([A]), settings(), NO_DEMANDS, watcher)
+        search(model, sources([A]), settings(), NO_CONSTRAINTS, watcher)
     assert error.value.exit_code == 130
     assert model.rows_asked == [1]  # the second step was never made
     assert watcher.lengths == [0, 1]
@@ -56,13 +56,13 @@ def test_a_search_can_be_ended_before_any_step(search):
 def test_watching_changes_nothing_and_unwanted_steps_are_not_told(search):
     batch = sources(*[[4 + n] for n in range(8)])
     found = []
-    for watcher in (None, Watcher(), Watcher(wants_steps=False)):
+    for watcher in (None, Watcher(), Watcher(needs_steps=False)):
         model = TableModel(random_language(3))
-        found.append(search(model, batch, settings(n_best=2), NO_DEMANDS, watcher))
+        found.append(search(model, batch, settings(n_best=2), NO_CONSTRAINTS, watcher))
         if watcher is not None:
             assert len(watcher.lengths) == len(model.rows_asked)
             assert watcher.lengths == list(range(len(model.rows_asked)))
-            assert len(watcher.steps) == (len(watcher.lengths) if watcher.wants_steps else 0)
+            assert len(watcher.steps) == (len(watcher.lengths) if watcher.needs_steps else 0)
     assert found[0] == found[1] == found[2]
 
 
@@ -70,7 +70,7 @@ def test_watching_changes_nothing_and_unwanted_steps_are_not_told(search):
 def test_what_two_beams_consider_finish_and_keep_in_the_toy_language():
     """EQ-127: after A .6, B .4 come (B, stop) .36, (A, stop) .24, (A, A) and (A, B) .18."""
     watcher = Watcher()
-    beam_search(TableModel(toy), sources([A]), settings(beam_size=2), NO_DEMANDS, watcher)
+    beam_search(TableModel(toy), sources([A]), settings(beam_size=2), NO_CONSTRAINTS, watcher)
     first, second = watcher.steps
     assert first.candidates.id[0, :2].tolist() == [A, B]
     assert first.goes_on[0].tolist() == [True, True, False, False]
@@ -92,7 +92,7 @@ def test_the_rows_of_the_steps_lead_back_to_every_finished_hypothesis():
     batch = sources(*[[4 + n] for n in range(6)])
     watcher = Watcher()
     wanted = settings(beam_size=3, n_best=3)
-    found = beam_search(TableModel(random_language(2)), batch, wanted, NO_DEMANDS, watcher)
+    found = beam_search(TableModel(random_language(2)), batch, wanted, NO_CONSTRAINTS, watcher)
     words: dict[tuple[int, int], tuple[int, ...]] = {(s, 0): () for s in range(6)}
     finished: list[set[tuple[int, ...]]] = [set() for _ in range(6)]
     for step in watcher.steps:
@@ -115,7 +115,7 @@ def test_the_rows_of_the_steps_lead_back_to_every_finished_hypothesis():
 
 def test_greedy_search_tells_the_token_it_chose():
     watcher = Watcher()
-    greedy_search(TableModel(toy), sources([A]), settings(), NO_DEMANDS, watcher)
+    greedy_search(TableModel(toy), sources([A]), settings(), NO_CONSTRAINTS, watcher)
     assert [step.candidates.id.tolist() for step in watcher.steps] == [[[A]], [[STOP_ID]]]
     assert watcher.steps[1].candidates.total.exp().item() == pytest.approx(0.24)
     assert [step.done for step in watcher.steps] == [(False,), (True,)]

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from small_bundle import SENTENCES, small_bundle
 
-from pellucid.decoding.batching import token_batches
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.search import batches
-from pellucid.decoding.search.batches import run_tasks, worker_count
+from pellucid.decoding.engine import token_batches
+from pellucid.decoding.search import search
+from pellucid.decoding.search.search import run_tasks, worker_count
 from pellucid.decoding.translator import Translator
 
 
@@ -51,7 +51,7 @@ def test_workers_share_out_the_threads_and_leave_the_callers_alone():
 
 _COUNT_THREADS = """
 import os, torch
-from pellucid.decoding.search.batches import run_tasks
+from pellucid.decoding.search.search import run_tasks
 
 torch.set_num_threads(2)
 torch.relu(torch.randn(1 << 22))
@@ -99,7 +99,7 @@ def test_a_translation_does_not_depend_on_the_workers(beam_size, monkeypatch):
     translator, lines = Translator(small_bundle(), settings), SENTENCES
     found = []
     for count in (1, 3):
-        monkeypatch.setattr(batches, "worker_count", lambda count=count: count)
+        monkeypatch.setattr(search, "worker_count", lambda count=count: count)
         found.append(translator.translate(lines))
     for alone, together in zip(*found, strict=True):
         assert (alone.text, alone.tokens) == (together.text, together.tokens)

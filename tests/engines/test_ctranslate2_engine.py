@@ -15,7 +15,7 @@ from pellucid.core.special import PAD_ID, START_ID
 from pellucid.decoding.config import DecodingConfig, SamplingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
-from pellucid.decoding.search.beam import WatchedStep
+from pellucid.decoding.search.candidates import WatchedStep
 from pellucid.decoding.search.scoring import score_ids
 from pellucid.decoding.translator import Translator
 from pellucid.engines.ctranslate2_engine import Ctranslate2Engine
@@ -266,8 +266,10 @@ def test_auto_turns_to_torch_for_what_the_other_cannot_do_and_says_so_once(
     caplog.set_level(logging.INFO, "pellucid")
     auto = load(bundle_folder, device="cpu")
     assert auto.engine.name == "ctranslate2"
-    assert auto.engine.reason.startswith("the fastest that can do what is asked; float32, 1 worker")
-    assert "engine ctranslate2: the fastest that can do what is asked" in caplog.text
+    assert auto.engine.reason.startswith(
+        "the fastest that supports the settings; float32, 1 worker"
+    )
+    assert "engine ctranslate2: the fastest that supports the settings" in caplog.text
     settings = auto.settings.changed({"banned": ["chat"], "sampling": SamplingConfig().to_table()})
     for _ in range(2):
         found = auto.translate(LINES[:20], settings)
@@ -279,8 +281,8 @@ def test_auto_turns_to_torch_for_what_the_other_cannot_do_and_says_so_once(
 class Impatient:
     """Has enough at its third look."""
 
-    def __init__(self, *, wants_steps: bool = False) -> None:
-        self.wants_steps = wants_steps
+    def __init__(self, *, needs_steps: bool = False) -> None:
+        self.needs_steps = needs_steps
         self.looks = 0
 
     def before_step(self, length: int) -> None:
@@ -298,7 +300,7 @@ def test_who_watches_can_end_the_search_between_two_batches(fast):
         fast.translate(LINES[:40], settings, watcher=Impatient())
     assert len(fast.translate(LINES[:40], settings)) == 40
     with pytest.raises(ConfigError, match="cannot do a search that is watched step by step"):
-        fast.translate(LINES[0], watcher=Impatient(wants_steps=True))
+        fast.translate(LINES[0], watcher=Impatient(needs_steps=True))
 
 
 def test_int8_answers_and_says_so(tmp_path: Path):

@@ -98,7 +98,7 @@ def test_in_bfloat16_it_is_torch_that_searches_and_the_signature_says_so(
     bundle_folder: Path, tmp_path: Path
 ):
     narrow = load(bundle_folder, device="cpu", compute_type="bfloat16")
-    assert (narrow.engine.name, narrow.engine.reason) == ("torch", "bfloat16 was asked for")
+    assert (narrow.engine.name, narrow.engine.reason) == ("torch", "compute_type is bfloat16")
     assert narrow.engine.signature(narrow.settings) == "torch/bfloat16"
     found = {each.dtype for each in narrow.bundle.model.parameters()}
     assert found == {torch.float32, torch.bfloat16}

@@ -56,7 +56,7 @@ def test_gradient_times_input_is_the_slope_along_each_word():
 class Watcher:
     """Ends the work at its ``last`` call."""
 
-    wants_steps = False
+    needs_steps = False
 
     def __init__(self, last: int) -> None:
         self.last = last

@@ -6,7 +6,7 @@ from tiny_models import VOCABULARY, sources, targets, tiny_model
 
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.search.constraints import NO_DEMANDS
+from pellucid.decoding.search.candidates import NO_CONSTRAINTS
 from pellucid.decoding.search.scoring import score_targets
 from pellucid.decoding.search.search import search
 from pellucid.equations import transformer
@@ -39,8 +39,10 @@ def test_searches_say_what_the_page_of_equations_says(variant: str):
         page = clear_transformer(model)
         again = DecodingConfig(beam_size=1, max_length=7, repredict=True, mask_at_inference=False)
         with torch.inference_mode():
-            greedy = search(model, source, DecodingConfig(beam_size=1, max_length=7), NO_DEMANDS)
-            repredicted = search(model, source, again, NO_DEMANDS)
+            greedy = search(
+                model, source, DecodingConfig(beam_size=1, max_length=7), NO_CONSTRAINTS
+            )
+            repredicted = search(model, source, again, NO_CONSTRAINTS)
             expected = transformer.greedy(page, source, 7).tolist()
             rows = [source[[row], : (source[row] != PAD_ID).sum()] for row in range(3)]
             expected_again = [transformer.repredict(page, row, 7) for row in rows]
@@ -59,7 +61,7 @@ def test_a_beam_finds_what_the_page_of_equations_finds(beam_size: int, alpha: fl
         model = tiny_model(seed=seed)
         page = clear_transformer(model)
         with torch.inference_mode():
-            found = search(model, source, settings, NO_DEMANDS)
+            found = search(model, source, settings, NO_CONSTRAINTS)
             for row, [best, *_] in zip(source, found, strict=True):
                 sentence = row[None, : (row != PAD_ID).sum()]
                 words, score = transformer.beam(page, sentence, beam_size, alpha, 4)

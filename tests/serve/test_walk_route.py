@@ -59,7 +59,7 @@ def test_what_is_too_much_is_refused(body, field, message):
 class Watcher:
     """Ends the work at its ``last`` call."""
 
-    wants_steps = False
+    needs_steps = False
 
     def __init__(self, last: int) -> None:
         self.last = last

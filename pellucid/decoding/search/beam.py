@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from pellucid.core.errors import PellucidError
@@ -16,10 +16,16 @@ from pellucid.core.special import START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Hypothesis, Penalty, make_hypothesis
-from pellucid.decoding.search.candidates import best_continuations
-from pellucid.decoding.search.constraints import NO_DEMANDS, Demands, Rules, make_rules
-from pellucid.decoding.search.model import MemoryT, Searchable
-from pellucid.model.seq2seq import State
+from pellucid.decoding.search.candidates import (
+    NO_CONSTRAINTS,
+    Candidates,
+    Constraints,
+    Rules,
+    WatchedStep,
+    best_continuations,
+    make_rules,
+)
+from pellucid.model.seq2seq import MemoryT, Searchable, State
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,7 +117,7 @@ class Finished:
 
     def finishes(self, index: int) -> list[Finish]:
         """The hypotheses of one sentence as plain values, best first."""
-        places = zip(
+        rows = zip(
             self.score[index].tolist(),
             self.step[index].tolist(),
             self.row[index].tolist(),
@@ -120,9 +126,7 @@ class Finished:
         )
 
         return [
-            Finish(step, row, log_prob)
-            for score, step, row, log_prob in places
-            if score != -math.inf
+            Finish(step, row, log_prob) for score, step, row, log_prob in rows if score != -math.inf
         ]
 
 
@@ -138,53 +142,11 @@ class SearchState:
     finished: Finished
 
 
-@dataclasses.dataclass(frozen=True)
-class Candidates:
-    """The best continuations of a sentence's live hypotheses, best first.
-
-    There are twice as many as beams: at most one continuation of each hypothesis is a stop, so
-    ``beam_size`` candidates continue even if every beam stops at this step.
-    """
-
-    total: Float[Tensor, "sentence candidate"]
-    """Summed log-probability; -inf where there is no candidate."""
-    id: Int[Tensor, "sentence candidate"]
-    log_prob: Float[Tensor, "sentence candidate"]
-    """log p(id | prefix, source)."""
-    row: Int[Tensor, "sentence candidate"]
-    """The live row it continues, ``sentence · beam_count + beam``."""
-
-
-@dataclasses.dataclass(frozen=True)
-class WatchedStep:
-    """What one step of a search considered, finished and kept.
-
-    A row is ``sentence · beam_count + beam``, where ``sentence`` counts the sentences that are
-    still in the search. At the next step only those that are not ``done`` are left, and the k-th
-    candidate of a sentence that ``goes_on`` is its beam k.
-    """
-
-    length: int
-    """How many tokens every hypothesis had before this step."""
-    sentences: tuple[int, ...]
-    """The index in the input of each sentence of the tensors below."""
-    beam_count: int
-    """How many hypotheses each sentence had before this step."""
-    candidates: Candidates
-    """Continuations, best first; in greedy search and sampling the one that was chosen."""
-    finishes: Bool[Tensor, "sentence candidate"]
-    """The candidates that stop here and are finished hypotheses."""
-    goes_on: Bool[Tensor, "sentence candidate"]
-    """The candidates that are the live hypotheses of the next step, if the sentence is not done."""
-    done: tuple[bool, ...]
-    """Whether the search of each sentence ends: nothing better can come, or enough finished."""
-
-
 def beam_search(
     model: Searchable[MemoryT],
     source: Int[Tensor, "sentence source"],
     settings: DecodingConfig,
-    demands: Demands = NO_DEMANDS,
+    constraints: Constraints = NO_CONSTRAINTS,
     watcher: SearchWatcher | None = None,
 ) -> list[list[Hypothesis]]:
     """Follow the ``beam_size`` likeliest prefixes; the ``n_best`` finished ones, best first.
@@ -203,7 +165,7 @@ def beam_search(
 
     Raises PellucidError if the model gives no finite number or rules out every continuation.
     """
-    rules = make_rules(source, model, settings, demands)
+    rules = make_rules(source, model, settings, constraints)
     history = History()
     finishes: list[list[Finish]] = [[] for _ in rules.limits]
     search = _begin(model, source, settings)
@@ -212,12 +174,12 @@ def beam_search(
         if watcher is not None:
             watcher.before_step(search.live.ids.shape[-1])
 
-        candidates, model_state = _look_ahead(model, search, settings, rules)
+        candidates, model_state = _expand(model, search, settings, rules)
         finished = _finish(search, candidates, settings)
         live, rows, log_probs = _go_on(search, candidates, settings)
 
         done = _done(search, live, finished, settings, rules)
-        if watcher is not None and watcher.wants_steps:
+        if watcher is not None and watcher.needs_steps:
             watcher.saw_step(_watched(search, candidates, settings, done))
 
         for index, sentence in enumerate(search.sentences):
@@ -246,7 +208,7 @@ def _begin(
 ) -> SearchState:
     """One live hypothesis without a token, and no finished ones."""
     count = source.shape[0]
-    # (sentence, kept): empty places for finished hypotheses, with the score -inf
+    # (sentence, kept): no finished hypotheses yet, which the score -inf marks
     empty = source.new_zeros((count, _kept_count(settings)))
     scores = torch.full(empty.shape, -torch.inf, device=source.device)
 
@@ -262,7 +224,7 @@ def _begin(
     )
 
 
-def _look_ahead(
+def _expand(
     model: Searchable[MemoryT], search: SearchState, settings: DecodingConfig, rules: Rules
 ) -> tuple[Candidates, State]:
     """Run the model on the last tokens, and select the best continuations."""
@@ -277,15 +239,15 @@ def _look_ahead(
     log_probs = rules.log_probs(logits, live.ids, search.sentences)
     vocabulary_size = log_probs.shape[-1]
 
-    # a place is ``beam · vocabulary + id``, so it divides into the two
-    total, place = best_continuations(log_probs, live.log_prob, 2 * settings.beam_size)
-    first_rows = torch.arange(sentence_count, device=place.device)[:, None] * beam_count
+    # an index is ``beam · vocabulary + id``, so it divides into the two
+    total, index = best_continuations(log_probs, live.log_prob, 2 * settings.beam_size)
+    first_rows = torch.arange(sentence_count, device=index.device)[:, None] * beam_count
 
     candidates = Candidates(
         total=total,
-        id=place % vocabulary_size,
-        log_prob=log_probs.flatten(1).gather(1, place),
-        row=first_rows + place // vocabulary_size,
+        id=index % vocabulary_size,
+        log_prob=log_probs.flatten(1).gather(1, index),
+        row=first_rows + index // vocabulary_size,
     )
     return candidates, model_state
 
@@ -367,9 +329,9 @@ def _read(
     """Follow the tree back from each finish."""
     if not finishes:
         raise PellucidError(
-            "no translation is possible: the model gives NaN, or it and what is asked of the"
-            " translation rule out every token",
-            hint="look for NaN in its weights, or ask for less",
+            "no translation is possible: the model gives NaN, or it and the constraints rule out"
+            " every token",
+            hint="look for NaN in its weights, or drop a constraint",
         )
     return [history.read(finish, settings.penalty) for finish in finishes]
 
@@ -379,7 +341,7 @@ def _watched(
 ) -> WatchedStep:
     """The step that was just taken, as a watcher gets it."""
     is_stop, is_possible = candidates.id == STOP_ID, candidates.total != -torch.inf
-    places = torch.arange(is_stop.shape[1], device=is_stop.device)
+    ranks = torch.arange(is_stop.shape[1], device=is_stop.device)
     others = is_possible & ~is_stop
 
     return WatchedStep(
@@ -387,7 +349,7 @@ def _watched(
         sentences=search.sentences,
         beam_count=search.live.ids.shape[1],
         candidates=candidates,
-        finishes=is_possible & is_stop & (places < settings.beam_size),
+        finishes=is_possible & is_stop & (ranks < settings.beam_size),
         # the first ``beam_size`` candidates that are no stop, as ``_go_on`` takes them
         goes_on=others & (others.cumsum(dim=1) <= settings.beam_size),
         done=tuple(done),

@@ -12,10 +12,15 @@ from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig, SamplingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Hypothesis, make_hypothesis
-from pellucid.decoding.search.beam import Candidates, WatchedStep
-from pellucid.decoding.search.candidates import first_largest
-from pellucid.decoding.search.constraints import NO_DEMANDS, Demands, make_rules
-from pellucid.decoding.search.model import MemoryT, Searchable
+from pellucid.decoding.search.candidates import (
+    NO_CONSTRAINTS,
+    Candidates,
+    Constraints,
+    WatchedStep,
+    first_largest,
+    make_rules,
+)
+from pellucid.model.seq2seq import MemoryT, Searchable
 
 Choice = Callable[
     [Float[Tensor, "sentence beam vocabulary"], Sequence[int], int], Int[Tensor, "sentence beam"]
@@ -27,7 +32,7 @@ def greedy_search(
     model: Searchable[MemoryT],
     source: Int[Tensor, "sentence source"],
     settings: DecodingConfig,
-    demands: Demands = NO_DEMANDS,
+    constraints: Constraints = NO_CONSTRAINTS,
     watcher: SearchWatcher | None = None,
 ) -> list[Hypothesis]:
     """Append the likeliest token until it is STOP, which is forced at the maximum length.
@@ -45,14 +50,14 @@ def greedy_search(
     ) -> Int[Tensor, "sentence beam"]:
         return first_largest(log_probs)
 
-    return follow(model, source, settings, demands, likeliest, watcher)
+    return follow(model, source, settings, constraints, likeliest, watcher)
 
 
 def follow(
     model: Searchable[MemoryT],
     source: Int[Tensor, "sentence source"],
     settings: DecodingConfig,
-    demands: Demands,
+    constraints: Constraints,
     choose: Choice,
     watcher: SearchWatcher | None = None,
 ) -> list[Hypothesis]:
@@ -61,13 +66,13 @@ def follow(
     A sentence that has stopped leaves the batch. Raises PellucidError if a chosen token has no
     finite log-probability.
     """
-    rules = make_rules(source, model, settings, demands)
-    said: list[list[int]] = [[] for _ in rules.limits]
-    log_probs_said: list[list[float]] = [[] for _ in rules.limits]
-    sentences = list(range(len(said)))
+    rules = make_rules(source, model, settings, constraints)
+    generated: list[list[int]] = [[] for _ in rules.limits]
+    generated_log_probs: list[list[float]] = [[] for _ in rules.limits]
+    sentences = list(range(len(generated)))
     state = model.start(model.encode(source))
-    ids = source.new_empty((len(said), 1, 0))
-    last = source.new_full((len(said), 1), START_ID)
+    ids = source.new_empty((len(generated), 1, 0))
+    last = source.new_full((len(generated), 1), START_ID)
 
     while True:
         if watcher is not None:
@@ -78,10 +83,10 @@ def follow(
         last = choose(log_probs, sentences, ids.shape[-1])
         # (sentence, 1)
         values = log_probs.gather(-1, last[:, :, None])[:, :, 0]
-        kept = _record(sentences, last, values, said, log_probs_said)
+        kept = _record(sentences, last, values, generated, generated_log_probs)
 
-        if watcher is not None and watcher.wants_steps:
-            watcher.saw_step(_watched(sentences, last, values, log_probs_said))
+        if watcher is not None and watcher.needs_steps:
+            watcher.saw_step(_watched(sentences, last, values, generated_log_probs))
         if not kept:
             break
 
@@ -93,8 +98,8 @@ def follow(
         ids = torch.cat([ids, last[:, :, None]], dim=-1)
 
     return [
-        make_hypothesis(words, log_probs, settings.penalty)
-        for words, log_probs in zip(said, log_probs_said, strict=True)
+        make_hypothesis(tokens, log_probs, settings.penalty)
+        for tokens, log_probs in zip(generated, generated_log_probs, strict=True)
     ]
 
 
@@ -102,14 +107,14 @@ def _record(
     sentences: Sequence[int],
     chosen: Int[Tensor, "sentence 1"],
     log_probs: Float[Tensor, "sentence 1"],
-    said: list[list[int]],
-    log_probs_said: list[list[float]],
+    generated: list[list[int]],
+    generated_log_probs: list[list[float]],
 ) -> list[int]:
     """Record one token for each sentence; return the rows that continue."""
     tokens, values = chosen[:, 0].tolist(), log_probs[:, 0].tolist()
     for sentence, token, value in zip(sentences, tokens, values, strict=True):
-        said[sentence].append(token)
-        log_probs_said[sentence].append(value)
+        generated[sentence].append(token)
+        generated_log_probs[sentence].append(value)
 
     return [row for row, token in enumerate(tokens) if token != STOP_ID]
 
@@ -118,15 +123,15 @@ def _watched(
     sentences: Sequence[int],
     chosen: Int[Tensor, "sentence 1"],
     log_probs: Float[Tensor, "sentence 1"],
-    log_probs_said: Sequence[Sequence[float]],
+    generated_log_probs: Sequence[Sequence[float]],
 ) -> WatchedStep:
     """A step in which one token was considered for each sentence."""
     is_stop = chosen == STOP_ID
     # summed like the score of a translation, in ``make_hypothesis``
-    totals = [[math.fsum(log_probs_said[sentence])] for sentence in sentences]
+    totals = [[math.fsum(generated_log_probs[sentence])] for sentence in sentences]
 
     return WatchedStep(
-        length=len(log_probs_said[sentences[0]]) - 1,
+        length=len(generated_log_probs[sentences[0]]) - 1,
         sentences=tuple(sentences),
         beam_count=1,
         candidates=Candidates(
@@ -146,7 +151,7 @@ def sample(
     source: Int[Tensor, "sentence source"],
     settings: DecodingConfig,
     sampling: SamplingConfig,
-    demands: Demands,
+    constraints: Constraints,
     watcher: SearchWatcher | None = None,
 ) -> list[list[Hypothesis]]:
     """Draw ``n_best`` translations of each sentence, best first.
@@ -171,7 +176,9 @@ def sample(
         model,
         source.repeat_interleave(count, dim=0),
         settings,
-        Demands(demands.banned, tuple(p for p in demands.prefixes for _ in range(count))),
+        Constraints(
+            constraints.banned, tuple(p for p in constraints.prefixes for _ in range(count))
+        ),
         draw,
         watcher,
     )
@@ -205,11 +212,11 @@ def draw_tokens(
 
     # ``chance`` is scaled by the sum of what is left, which spares normalizing the shares
     ends = shares.masked_fill(is_cut, 0.0).cumsum(dim=-1)
-    place = (ends <= chance[..., None] * ends[..., -1:]).sum(dim=-1, keepdim=True)
+    index = (ends <= chance[..., None] * ends[..., -1:]).sum(dim=-1, keepdim=True)
 
     # a chance that rounding moved to the very end belongs to the last share
     last = (~is_cut & (shares > 0)).sum(dim=-1, keepdim=True) - 1
-    return order.gather(-1, place.minimum(last.clamp(min=0)))[..., 0]
+    return order.gather(-1, index.minimum(last.clamp(min=0)))[..., 0]
 
 
 class _Draws:

@@ -16,7 +16,7 @@ from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Hypothesis, make_hypothesis
-from pellucid.decoding.search.constraints import NO_DEMANDS, make_rules
+from pellucid.decoding.search.candidates import NO_CONSTRAINTS, make_rules
 from pellucid.equations.search import most_likely
 from pellucid.model.seq2seq import Memory, State
 from pellucid.model.transformer import Transformer
@@ -121,22 +121,22 @@ def repredict_search(
     settings: DecodingConfig,
     watcher: SearchWatcher | None = None,
 ) -> list[Hypothesis]:
-    """Predict every word again at every step, until one of them is STOP.
+    """Predict every token again at every step, until one of them is STOP.
 
         w⁽ᵏ⁾ = argmax decoder(START, w⁽ᵏ⁻¹⁾),   one word longer than w⁽ᵏ⁻¹⁾
 
     EQ: 124.  Source: Single Page, Concrete Example; ER-37.
     With the mask this is greedy search, since no position attends to later ones; without it,
     earlier words may change. Log-probabilities are those of the last pass. Raises PellucidError if
-    one is not finite, ConfigError for a watcher that wants the steps, and as the watcher does.
+    one is not finite, ConfigError for a watcher that needs the steps, and as the watcher does.
     """
-    if watcher is not None and watcher.wants_steps:
+    if watcher is not None and watcher.needs_steps:
         raise ConfigError(
-            "repredict says all words anew at every step, so no step continues another: it cannot"
-            " be watched step by step"
+            "repredict predicts all tokens again at every step, so no step continues another: it"
+            " cannot be watched step by step"
         )
 
-    rules = make_rules(source, model, settings, NO_DEMANDS)
+    rules = make_rules(source, model, settings, NO_CONSTRAINTS)
     memory = model.encode(source)
     return [
         _repredict(model, _one_of(memory, row), limit, settings, watcher)
@@ -163,14 +163,14 @@ def _repredict(
         log_probs = model.logits(memory, prefix)[0, 0].log_softmax(dim=-1)  # (position, vocabulary)
         allowed = log_probs.clone()
         allowed[:, [PAD_ID, START_ID]] = -torch.inf
-        said = most_likely(allowed)
-        if len(said) > limit:  # as in every search, STOP is forced then, and counts
-            said[-1] = STOP_ID
+        tokens = most_likely(allowed)
+        if len(tokens) > limit:  # as in every search, STOP is forced then, and counts
+            tokens[-1] = STOP_ID
 
         # argmax of zeros and ones is the first STOP; without one it is 0, which the test excludes
-        length = int((said == STOP_ID).long().argmax()) + 1
-        if said[length - 1] == STOP_ID:
-            values = log_probs.gather(-1, said[:, None])[:length, 0]
-            return make_hypothesis(said[:length].tolist(), values.tolist(), settings.penalty)
+        length = int((tokens == STOP_ID).long().argmax()) + 1
+        if tokens[length - 1] == STOP_ID:
+            values = log_probs.gather(-1, tokens[:, None])[:length, 0]
+            return make_hypothesis(tokens[:length].tolist(), values.tolist(), settings.penalty)
 
-        prefix = torch.cat([prefix[:, :, :1], said[None, None]], dim=-1)
+        prefix = torch.cat([prefix[:, :, :1], tokens[None, None]], dim=-1)

@@ -1,40 +1,207 @@
-"""The one place that chooses a search by the settings."""
+"""Searches all lines of a call: in batches of similar length, on threads, by the chosen search."""
 
+import contextlib
+import functools
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from typing import Any, TypeVar
+
+import torch
 from jaxtyping import Int
-from torch import Tensor
+from torch import Tensor, nn
 
+from pellucid.core.special import PAD_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.engine import SearchWatcher
+from pellucid.decoding.engine import SearchWatcher, token_batches
+from pellucid.decoding.requests import ReadLine, Translatable, continuing_ids, spell_banned
 from pellucid.decoding.result import Hypothesis
 from pellucid.decoding.search.beam import beam_search
-from pellucid.decoding.search.constraints import Demands
+from pellucid.decoding.search.candidates import Constraints
+from pellucid.decoding.search.general_beam import general_beam_search
 from pellucid.decoding.search.greedy import greedy_search, sample
-from pellucid.decoding.search.model import MemoryT, Searchable
-from pellucid.decoding.search.open_beam import open_beam_search
 from pellucid.decoding.search.recompute import Recomputing, repredict_search
+from pellucid.model.seq2seq import MemoryT, Searchable
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+
+_MOST_WORKERS = 8
+"""The global interpreter lock limits how many threads pay; more than 8 were not measured."""
+
+
+def search_batches(
+    lines: Sequence[ReadLine],
+    bundle: Translatable,
+    settings: DecodingConfig,
+    watcher: SearchWatcher | None = None,
+) -> list[list[Hypothesis]]:
+    """The hypotheses of each line, best first, in the order of the lines; none is blank.
+
+    The longest lines go first, a batch on each thread that PyTorch may use. A watcher that needs
+    the steps gets those of one batch after the other. Raises as the searches do.
+    """
+    needs_steps = watcher is not None and watcher.needs_steps
+    workers = worker_count() if is_on_cpu(bundle.model) and not needs_steps else 1
+
+    # memory grows with the hypotheses of a sentence, so a batch has fewer sentences
+    width = max(settings.beam_size, settings.n_best)
+    lengths = [len(line.source_ids) for line in lines]
+    batches = token_batches(lengths, settings.batch_tokens // width, at_least=workers)
+
+    def search_batch(batch: Sequence[int]) -> list[list[Hypothesis]]:
+        with torch.inference_mode():  # the mode belongs to a thread, so every worker enters it
+            return search_lines([lines[index] for index in batch], bundle, settings, watcher)
+
+    results: dict[int, list[Hypothesis]] = {}
+    with inference(bundle.model):
+        for batch, found in run_tasks(search_batch, list(batches), workers):
+            results.update(zip(batch, found, strict=True))
+
+    return [results[index] for index in range(len(lines))]
+
+
+def search_lines(
+    lines: Sequence[ReadLine],
+    bundle: Translatable,
+    settings: DecodingConfig,
+    watcher: SearchWatcher | None = None,
+) -> list[list[Hypothesis]]:
+    """The hypotheses of each line, best first."""
+    source = pad_sources([line.source_ids for line in lines], bundle.model)
+    constraints = make_constraints(lines, bundle, settings)
+    # each kind of model has a memory of its own, which a search only hands back to it
+    model: Searchable[Any] = bundle.model
+    return search(model, source, settings, constraints, watcher)
+
+
+def make_constraints(
+    lines: Sequence[ReadLine], bundle: Translatable, settings: DecodingConfig
+) -> Constraints:
+    """The constraints on the translations of these lines, in ids."""
+    tokenizer = bundle.target_tokenizer
+    has_phrases = any(line.required_ids for line in lines)
+    return Constraints(
+        banned=spell_banned(settings.banned, tokenizer),
+        prefixes=tuple(line.prefix_ids for line in lines),
+        required=tuple(line.required_ids for line in lines),
+        continues_word=continuing_ids(tokenizer) if has_phrases else frozenset(),
+    )
 
 
 def search(
     model: Searchable[MemoryT],
     source: Int[Tensor, "sentence source"],
     settings: DecodingConfig,
-    demands: Demands,
+    constraints: Constraints,
     watcher: SearchWatcher | None = None,
 ) -> list[list[Hypothesis]]:
     """The hypotheses of each sentence, best first. Raises as the searches and the watcher do."""
     if settings.repredict:
-        anew = Recomputing(model, mask_at_inference=settings.mask_at_inference)
-        return [[only] for only in repredict_search(anew, source, settings, watcher)]
+        recomputing = Recomputing(model, mask_at_inference=settings.mask_at_inference)
+        return [[only] for only in repredict_search(recomputing, source, settings, watcher)]
 
     if not settings.use_cache:
         slow = Recomputing(model, mask_at_inference=settings.mask_at_inference)
         cached_settings = settings.changed({"use_cache": True, "mask_at_inference": True})
-        return search(slow, source, cached_settings, demands, watcher)
+        return search(slow, source, cached_settings, constraints, watcher)
 
     if settings.sampling is not None:
-        return sample(model, source, settings, settings.sampling, demands, watcher)
-    if settings.diverse_groups > 1 or any(demands.musts):
-        return open_beam_search(model, source, settings, demands, watcher)
+        return sample(model, source, settings, settings.sampling, constraints, watcher)
+    if settings.diverse_groups > 1 or any(constraints.required):
+        return general_beam_search(model, source, settings, constraints, watcher)
     if settings.beam_size == 1:  # the same result, faster
-        return [[best] for best in greedy_search(model, source, settings, demands, watcher)]
-    return beam_search(model, source, settings, demands, watcher)
+        return [[best] for best in greedy_search(model, source, settings, constraints, watcher)]
+    return beam_search(model, source, settings, constraints, watcher)
+
+
+def pad_sources(
+    sources: Sequence[Sequence[int]], model: nn.Module
+) -> Int[Tensor, "sentence source"]:
+    """Each source with its STOP, padded to the longest, on the device of the model."""
+    longest = max(len(ids) for ids in sources) + 1
+    rows = [[*ids, STOP_ID] + [PAD_ID] * (longest - 1 - len(ids)) for ids in sources]
+    return torch.tensor(rows, device=_device(model))
+
+
+def is_on_cpu(model: nn.Module) -> bool:
+    """Whether the model computes on the CPU."""
+    return _device(model).type == "cpu"
+
+
+def _device(model: nn.Module) -> torch.device:
+    parameter = next(model.parameters(), None)
+    return torch.device("cpu") if parameter is None else parameter.device
+
+
+@contextlib.contextmanager
+def inference(model: nn.Module) -> Iterator[None]:
+    """Disable gradients and dropout inside; modules in training mode return to it afterwards."""
+    # module by module, as ``model.train()`` would also set those that were in evaluation mode
+    training = [module for module in model.modules() if module.training]
+    for module in training:
+        module.training = False
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        for module in training:
+            module.training = True
+
+
+def worker_count() -> int:
+    """How many batches are searched at a time: one for each thread that PyTorch may use.
+
+    A step of a search is many small products. With one thread for each batch no thread waits for
+    another; two threads on one batch wait for each other after every product.
+    """
+    return min(torch.get_num_threads(), _MOST_WORKERS)
+
+
+def run_tasks(
+    function: Callable[[Task], Result], tasks: Sequence[Task], workers: int
+) -> Iterator[tuple[Task, Result]]:
+    """Yield each task with its result, in the order in which they finish.
+
+    One worker, or one task, runs on the thread of the caller. An error of a task is raised here,
+    and tasks that have not started are canceled.
+    """
+    if min(workers, len(tasks)) < 2:
+        for task in tasks:
+            yield task, function(task)
+        return
+
+    pool = _pool(os.getpid(), workers, max(1, torch.get_num_threads() // workers))
+    futures: dict[Future[Result], Task] = {pool.submit(function, task): task for task in tasks}
+    try:
+        for future in as_completed(futures):
+            yield futures[future], future.result()
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+@functools.lru_cache(maxsize=8)
+def _pool(_process: int, workers: int, threads_each: int) -> ThreadPoolExecutor:
+    """A pool of threads that is kept, as new threads would have to set up their kernels again.
+
+    Threads do not survive a fork, so each process has its own pool.
+    """
+    before = torch.get_num_threads()
+    # no thread can take a second ``begin`` before all have run theirs
+    are_ready = threading.Barrier(workers + 1)
+
+    def begin() -> None:
+        torch.get_num_threads()  # or PyTorch would set the number at the first product
+        torch.set_num_threads(threads_each)
+        are_ready.wait()
+
+    pool = ThreadPoolExecutor(workers, thread_name_prefix="pellucid-search")
+    for _ in range(workers):
+        pool.submit(begin)
+    are_ready.wait()
+
+    # the number holds for the thread that sets it, but is also the default of later threads
+    torch.set_num_threads(before)
+    return pool

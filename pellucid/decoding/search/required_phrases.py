@@ -12,7 +12,7 @@ from typing import Literal
 
 from pellucid.core.errors import ConfigError
 from pellucid.core.special import STOP_ID
-from pellucid.decoding.search.constraints import Demands
+from pellucid.decoding.search.candidates import Constraints
 
 Verdict = Literal["goes on", "finished", "pruned", "ruled out"]
 """The verdict on a candidate."""
@@ -21,7 +21,7 @@ _MOST_ORDERED = 5
 
 
 @dataclasses.dataclass(frozen=True)
-class Must:
+class RequiredPhrases:
     """The phrases that one translation must contain, in ids."""
 
     phrases: tuple[tuple[int, ...], ...]
@@ -68,10 +68,10 @@ class Must:
     def helpful(self, ids: tuple[int, ...]) -> set[int]:
         """The tokens that begin or continue a missing phrase."""
         return {
-            phrase[place]
+            phrase[position]
             for phrase in self.phrases
             if not self._holds(ids, phrase)
-            for place in {0, _begun(ids, phrase)}
+            for position in {0, _begun(ids, phrase)}
         }
 
     def _holds(self, ids: tuple[int, ...], phrase: tuple[int, ...]) -> bool:
@@ -85,64 +85,64 @@ class Must:
         return False
 
 
-def make_musts(demands: Demands, limits: Sequence[int]) -> list[Must | None]:
+def make_required(constraints: Constraints, limits: Sequence[int]) -> list[RequiredPhrases | None]:
     """The required phrases of each sentence, or None. Raises ConfigError if they cannot fit."""
-    musts: list[Must | None] = []
+    required: list[RequiredPhrases | None] = []
     for number, limit in enumerate(limits):
-        phrases = demands.musts[number] if demands.musts else ()
-        must = Must(phrases, demands.continues_word) if phrases else None
-        prefix = demands.prefixes[number] if demands.prefixes else ()
+        phrases = constraints.required[number] if constraints.required else ()
+        own = RequiredPhrases(phrases, constraints.continues_word) if phrases else None
+        prefix = constraints.prefixes[number] if constraints.prefixes else ()
         # the prefix may already hold some of them
-        if must is not None and len(prefix) + must.left(prefix) > limit:
+        if own is not None and len(prefix) + own.left(prefix) > limit:
             raise ConfigError(
                 f"the words that must appear must fit into max_length={limit} tokens, got"
-                f" {must.left(prefix)}" + (f" after a prefix of {len(prefix)}" if prefix else "")
+                f" {own.left(prefix)}" + (f" after a prefix of {len(prefix)}" if prefix else "")
             )
-        musts.append(must)
+        required.append(own)
 
-    return musts
+    return required
 
 
-def share_out(
-    continuations: Sequence[tuple[int, ...]], size: int, must: Must, limit: int
+def divide_beam(
+    continuations: Sequence[tuple[int, ...]], size: int, required: RequiredPhrases, limit: int
 ) -> list[tuple[Verdict, str]]:
     """The verdict on each continuation, best first: the beam is divided among the banks.
 
-    Places that a bank leaves free go to the best of all others. A stop finishes only a hypothesis
-    that holds every phrase, and only among the ``size`` best that do.
+    The share that a bank does not need goes to the best of all others. A stop finishes only a
+    hypothesis that holds every phrase, and only among the ``size`` best that do.
     """
-    left = [must.left(_without_stop(ids)) for ids in continuations]
+    left = [required.left(_without_stop(ids)) for ids in continuations]
     verdicts: list[tuple[Verdict, str]] = [
         ("pruned", "not among the best of those that hold as many of the words that must appear")
     ] * len(continuations)
 
     banks: dict[int, list[int]] = {}
     complete = 0
-    for place, ids in enumerate(continuations):
+    for rank, ids in enumerate(continuations):
         if ids[-1] == STOP_ID:
-            complete += left[place] == 0
-            if left[place]:
-                verdicts[place] = ("ruled out", "a stop before every word that must appear")
+            complete += left[rank] == 0
+            if left[rank]:
+                verdicts[rank] = ("ruled out", "a stop before every word that must appear")
             elif complete <= size:
-                verdicts[place] = ("finished", "")
+                verdicts[rank] = ("finished", "")
             else:
-                verdicts[place] = ("pruned", "a stop, and not among the best")
-        elif left[place] > limit - len(ids):
-            verdicts[place] = ("ruled out", "the words that must appear would no longer fit")
+                verdicts[rank] = ("pruned", "a stop, and not among the best")
+        elif left[rank] > limit - len(ids):
+            verdicts[rank] = ("ruled out", "the words that must appear would no longer fit")
         else:
-            complete += left[place] == 0
-            banks.setdefault(left[place], []).append(place)
+            complete += left[rank] == 0
+            banks.setdefault(left[rank], []).append(rank)
 
     # one bank for each number of required tokens, 0 included
-    share = size // (must.token_count + 1)
-    chosen = {place for members in banks.values() for place in members[:share]}
-    rest = sorted(place for members in banks.values() for place in members[share:])
-    # with less than one place for each bank, hypotheses that need the fewest tokens go first
+    share = size // (required.token_count + 1)
+    chosen = {rank for members in banks.values() for rank in members[:share]}
+    rest = sorted(rank for members in banks.values() for rank in members[share:])
+    # with less than one hypothesis for each bank, hypotheses that need the fewest tokens go first
     if not share:
-        rest.sort(key=lambda place: (left[place], place))
+        rest.sort(key=lambda rank: (left[rank], rank))
     chosen |= set(rest[: size - len(chosen)])
-    for place in chosen:
-        verdicts[place] = ("goes on", "")
+    for rank in chosen:
+        verdicts[rank] = ("goes on", "")
 
     return verdicts
 
@@ -152,12 +152,12 @@ def _without_stop(ids: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _find(ids: tuple[int, ...], phrase: tuple[int, ...]) -> bool:
-    places = range(len(ids) - len(phrase) + 1)
-    return any(ids[place : place + len(phrase)] == phrase for place in places)
+    starts = range(len(ids) - len(phrase) + 1)
+    return any(ids[start : start + len(phrase)] == phrase for start in starts)
 
 
 def _begun(ids: tuple[int, ...], phrase: tuple[int, ...]) -> int:
-    """How many tokens at the end of ``ids`` begin the phrase."""
+    """How many tokens at the end of ``ids`` begin the phrase, which is not complete there."""
     longest = min(len(ids), len(phrase) - 1)
     for count in range(longest, 0, -1):
         if ids[-count:] == phrase[:count]:

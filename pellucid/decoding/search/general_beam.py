@@ -19,10 +19,20 @@ from pellucid.core.special import START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Hypothesis, make_hypothesis
-from pellucid.decoding.search.candidates import best_candidates
-from pellucid.decoding.search.constraints import NO_DEMANDS, Demands, Rules, make_rules
-from pellucid.decoding.search.model import MemoryT, Searchable
-from pellucid.decoding.search.must import Must, Verdict, make_musts, share_out
+from pellucid.decoding.search.candidates import (
+    NO_CONSTRAINTS,
+    Constraints,
+    Rules,
+    best_candidates,
+    make_rules,
+)
+from pellucid.decoding.search.required_phrases import (
+    RequiredPhrases,
+    Verdict,
+    divide_beam,
+    make_required,
+)
+from pellucid.model.seq2seq import MemoryT, Searchable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,33 +95,35 @@ class Group:
 
         bound = max(node.total for node in self.live) / settings.bound_penalty(length + 1, limit)
         if self.finished[-1][0] >= bound:
-            return "nothing that began so could still be better than what had finished"
+            return "no continuation could still score more than what had finished"
         return ""
 
 
 def advance(
     group: Group,
     log_probs: Float[Tensor, "beam vocabulary"],
-    said: Float[Tensor, " vocabulary"],
+    chosen_counts: Float[Tensor, " vocabulary"],
     settings: DecodingConfig,
-    must: Must | None,
+    required: RequiredPhrases | None,
     limit: int,
 ) -> list[Candidate]:
     """Choose among the best continuations of the group's hypotheses; best first, with verdicts.
 
-    ``said`` counts the tokens that the groups before chose at this step.
+    ``log_probs`` has a row for each row of the sentence in the model's state; ``chosen_counts``
+    counts the tokens that the groups before chose at this step. ``limit`` is in tokens, without
+    the stop. The group is updated in place.
     """
     own = log_probs[[node.row for node in group.live]]
     totals = own + own.new_tensor([node.total for node in group.live])[:, None]
 
     # Hamming diversity: the penalty ranks candidates, and never enters their scores
-    ranked = totals - settings.diversity_strength * said if group.number else totals
-    nodes = _candidates(group, own, totals, ranked, must)
+    ranked = totals - settings.diversity_strength * chosen_counts if group.number else totals
+    nodes = _candidates(group, own, totals, ranked, required)
 
-    if must is None:
+    if required is None:
         verdicts = _by_rank(nodes, group.size)
     else:
-        verdicts = share_out([node.ids for node in nodes], group.size, must, limit)
+        verdicts = divide_beam([node.ids for node in nodes], group.size, required, limit)
 
     candidates = []
     for node, (verdict, reason) in zip(nodes, verdicts, strict=True):
@@ -134,33 +146,33 @@ def _candidates(
     own: Float[Tensor, "live vocabulary"],
     totals: Float[Tensor, "live vocabulary"],
     ranked: Float[Tensor, "live vocabulary"],
-    must: Must | None,
+    required: RequiredPhrases | None,
 ) -> list[Node]:
     """The best continuations; with required phrases also those that begin or continue one."""
     vocabulary_size = own.shape[-1]
     # twice the size, as in ``beam_search``: enough go on even if every hypothesis stops
-    values, places = best_candidates(ranked.flatten()[None], 2 * group.size)
+    # an index counts ``live · vocabulary + id``
+    values, indices = best_candidates(ranked.flatten()[None], 2 * group.size)
     order = {
-        place: value
-        for value, place in zip(values[0].tolist(), places[0].tolist(), strict=True)
+        index: value
+        for value, index in zip(values[0].tolist(), indices[0].tolist(), strict=True)
         if value != -torch.inf
     }
 
-    if must is not None:
+    if required is not None:
         for row, node in enumerate(group.live):
             # the best token of each hypothesis as well (Post and Vilar, 2018, §3)
             best = int(ranked[row].argmax())
-            for token in (best, *must.helpful(node.ids)):
-                place = row * vocabulary_size + token
+            for token in (best, *required.helpful(node.ids)):
                 value = float(ranked[row, token])
                 if value != -torch.inf:
-                    order.setdefault(place, value)
+                    order.setdefault(row * vocabulary_size + token, value)
 
     # best first; ``sorted`` is stable, so equal values keep the order of ``best_candidates``
     nodes = []
-    for place in sorted(order, key=lambda place: -order[place]):
-        parent, token = group.live[place // vocabulary_size], place % vocabulary_size
-        row = place // vocabulary_size
+    for index in sorted(order, key=lambda index: -order[index]):
+        row, token = divmod(index, vocabulary_size)
+        parent = group.live[row]
         nodes.append(
             Node(
                 number=group.next_number,
@@ -203,7 +215,7 @@ class Listener(Protocol):
         """The candidates of one group at one step with their verdicts, best first."""
         ...
 
-    def looked_ahead(self, sentence: int, group: int, step: "Outlook") -> None:
+    def expanded(self, sentence: int, group: int, expansion: "Expansion") -> None:
         """The logits of the model for every continuation, and what the rules allow."""
         ...
 
@@ -213,7 +225,7 @@ class Listener(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class Outlook:
+class Expansion:
     """The possible continuations of the live nodes of one group."""
 
     live: Sequence[Node]
@@ -230,18 +242,18 @@ class _Sentence:
 
     index: int
     groups: list[Group]
-    must: Must | None
+    required: RequiredPhrases | None
 
     @property
     def live(self) -> list[Node]:
         return [node for group in self.groups for node in group.live]
 
 
-def open_beam_search(
+def general_beam_search(
     model: Searchable[MemoryT],
     source: Int[Tensor, "sentence source"],
     settings: DecodingConfig,
-    demands: Demands = NO_DEMANDS,
+    constraints: Constraints = NO_CONSTRAINTS,
     watcher: SearchWatcher | None = None,
     listener: Listener | None = None,
 ) -> list[list[Hypothesis]]:
@@ -252,11 +264,11 @@ def open_beam_search(
     scores are without that cost. Vijayakumar et al. (2018), algorithm 1, Hamming diversity.
 
     Raises as ``beam_search``, and ConfigError if the words that must appear do not fit.
-    Law: tests/decoding/test_open_beam.py, equal to ``beam_search``.
+    Law: tests/decoding/test_general_beam.py, equal to ``beam_search``.
     """
-    rules = make_rules(source, model, settings, demands)
-    musts = make_musts(demands, rules.limits)
-    active = [_begin(index, settings, musts[index]) for index in range(len(rules.limits))]
+    rules = make_rules(source, model, settings, constraints)
+    required = make_required(constraints, rules.limits)
+    active = [_begin(index, settings, required[index]) for index in range(len(rules.limits))]
     found: list[list[Hypothesis]] = [[] for _ in active]
     state = model.start(model.encode(source))
     length = 0
@@ -274,7 +286,7 @@ def open_beam_search(
 
         for row, sentence in enumerate(active):
             if listener is not None:
-                _tell(listener, sentence, logits[row], allowed[row], rules)
+                _report_expansions(listener, sentence, logits[row], allowed[row], rules)
             _choose(sentence, allowed[row], settings, rules, listener)
 
         going = [row for row, sentence in enumerate(active) if sentence.live]
@@ -291,11 +303,11 @@ def open_beam_search(
     return found
 
 
-def _begin(index: int, settings: DecodingConfig, must: Must | None) -> _Sentence:
+def _begin(index: int, settings: DecodingConfig, required: RequiredPhrases | None) -> _Sentence:
     size = settings.beam_size // settings.diverse_groups
     root = Node(number=0, ids=(), log_probs=(), total=0.0, row=0, parent_row=0)
     groups = [Group(number, size, [root]) for number in range(settings.diverse_groups)]
-    return _Sentence(index, groups, must)
+    return _Sentence(index, groups, required)
 
 
 def _table(
@@ -323,14 +335,14 @@ def _parents(going: Sequence[_Sentence], rows: Sequence[int], beam_count: int) -
     return table
 
 
-def _tell(
+def _report_expansions(
     listener: Listener, sentence: _Sentence, logits: Tensor, allowed: Tensor, rules: Rules
 ) -> None:
     for group in sentence.groups:
         if group.live:
             rows = [node.row for node in group.live]
-            outlook = Outlook(group.live, logits[rows], allowed[rows], rules)
-            listener.looked_ahead(sentence.index, group.number, outlook)
+            expansion = Expansion(group.live, logits[rows], allowed[rows], rules)
+            listener.expanded(sentence.index, group.number, expansion)
 
 
 def _choose(
@@ -342,7 +354,7 @@ def _choose(
 ) -> None:
     """Run one step of every group that is not done."""
     limit = rules.limits[sentence.index]
-    said = log_probs.new_zeros(log_probs.shape[-1])
+    chosen_counts = log_probs.new_zeros(log_probs.shape[-1])
     next_row = 0
     for group in sentence.groups:
         if not group.live:
@@ -350,15 +362,15 @@ def _choose(
         # ``advance`` replaces the list
         before = group.live
 
-        candidates = advance(group, log_probs, said, settings, sentence.must, limit)
+        candidates = advance(group, log_probs, chosen_counts, settings, sentence.required, limit)
         # later groups pay for these tokens
         for candidate in candidates:
             if candidate.verdict in ("goes on", "finished"):
-                said[candidate.node.ids[-1]] += 1
+                chosen_counts[candidate.node.ids[-1]] += 1
 
         # the rows of a sentence are those of its groups, one group after the other
         group.live = [
-            dataclasses.replace(node, row=next_row + place) for place, node in enumerate(group.live)
+            dataclasses.replace(node, row=next_row + beam) for beam, node in enumerate(group.live)
         ]
 
         reason = group.reason_to_leave(settings, limit, len(before[0].ids))
@@ -382,9 +394,9 @@ def _read(sentence: _Sentence, settings: DecodingConfig) -> list[Hypothesis]:
 
     if not found:
         raise PellucidError(
-            "no translation is possible: the model gives NaN, or it and what is asked of the"
-            " translation rule out every token",
-            hint="look for NaN in its weights, or ask for less",
+            "no translation is possible: the model gives NaN, or it and the constraints rule out"
+            " every token",
+            hint="look for NaN in its weights, or drop a constraint",
         )
 
     # two groups may find the same translation

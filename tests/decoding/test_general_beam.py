@@ -21,9 +21,9 @@ from pellucid.core.special import STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.search.beam import beam_search
-from pellucid.decoding.search.constraints import Demands
+from pellucid.decoding.search.candidates import Constraints
+from pellucid.decoding.search.general_beam import general_beam_search
 from pellucid.decoding.search.greedy import greedy_search
-from pellucid.decoding.search.open_beam import open_beam_search
 from pellucid.decoding.translator import Translator
 
 BATCH = sources(*[[token, *range(4, 4 + token % 3)] for token in range(4, 20)])
@@ -53,9 +53,9 @@ def test_the_open_search_is_beam_search(changes, dtype):
     """The same ids, log-probabilities and scores for a batch of sixteen, whatever is asked."""
     model = TableModel(random_language(3), dtype=dtype)
     wanted = settings(**{"max_length": 6, **changes})
-    demands = Demands(banned=((B, B),), prefixes=((), (C,)) * 8)
-    expected = beam_search(model, BATCH, wanted, demands)
-    assert open_beam_search(model, BATCH, wanted, demands) == expected
+    constraints = Constraints(banned=((B, B),), prefixes=((), (C,)) * 8)
+    expected = beam_search(model, BATCH, wanted, constraints)
+    assert general_beam_search(model, BATCH, wanted, constraints) == expected
     assert len({tuple(h.ids for h in found) for found in expected}) > 5
 
 
@@ -65,7 +65,7 @@ def test_the_open_search_is_beam_search_on_a_real_model():
     wanted = settings(beam_size=5, n_best=3, max_length=8)
     batch = sources([5, 6, 7], [8], [9, 10, 11, 12, 13])
     for open_found, found in zip(
-        open_beam_search(model, batch, wanted), beam_search(model, batch, wanted), strict=True
+        general_beam_search(model, batch, wanted), beam_search(model, batch, wanted), strict=True
     ):
         assert [h.ids for h in open_found] == [h.ids for h in found]
         assert [h.score for h in open_found] == pytest.approx([h.score for h in found])
@@ -76,7 +76,7 @@ def test_groups_say_in_turn_what_those_before_them_did_not():
     wanted = settings(beam_size=2, diverse_groups=2, n_best=2, length_penalty=0.0)
     for strength, ids in ((0.3, [(A,)]), (0.5, [(B,), (A,)])):
         model = TableModel(toy)
-        [found] = open_beam_search(
+        [found] = general_beam_search(
             model, sources([A]), wanted.changed({"diversity_strength": strength})
         )
         expected = ids if strength > math.log(1.5) else [(A,)]
@@ -93,7 +93,7 @@ def test_the_first_group_is_a_beam_of_its_own_size(seed):
     grouped = settings(beam_size=6, diverse_groups=3, n_best=2, max_length=5)
     alone = beam_search(model, BATCH, settings(beam_size=2, n_best=2, max_length=5))
     for strength in (0.0, 1.0):
-        found = open_beam_search(
+        found = general_beam_search(
             model, BATCH, grouped.changed({"diversity_strength": strength, "n_best": 6})
         )
         for mine, first in zip(found, alone, strict=True):
@@ -110,16 +110,16 @@ def test_a_strong_cost_makes_the_groups_begin_differently():
     wanted = settings(
         beam_size=3, diverse_groups=3, n_best=3, diversity_strength=50.0, max_length=5, min_length=1
     )
-    for found in open_beam_search(model, BATCH, wanted):
+    for found in general_beam_search(model, BATCH, wanted):
         assert {h.ids[0] for h in found} == {A, B, C}
 
 
 def test_groups_do_not_change_their_neighbors():
     model = TableModel(random_language(2))
     wanted = settings(beam_size=4, diverse_groups=2, n_best=4, max_length=5)
-    together = open_beam_search(model, BATCH, wanted)
+    together = general_beam_search(model, BATCH, wanted)
     for row, found in zip(BATCH, together, strict=True):
-        assert open_beam_search(model, row[None, row > 0], wanted) == [found]
+        assert general_beam_search(model, row[None, row > 0], wanted) == [found]
 
 
 def contains(ids: tuple[int, ...], phrase: tuple[int, ...]) -> bool:
@@ -134,7 +134,7 @@ PHRASES = [((B,),), ((A, B),), ((B,), (C, C)), ((A, B), (B, A)), ((C, A, B),)]
 def test_a_wide_beam_finds_the_best_sentence_that_holds_every_word(seed, phrases):
     model = TableModel(random_language(seed))
     wanted = settings(beam_size=400, max_length=5, patience=math.inf)
-    [[found]] = open_beam_search(model, sources([A]), wanted, Demands(musts=(phrases,)))
+    [[found]] = general_beam_search(model, sources([A]), wanted, Constraints(required=(phrases,)))
     ranked = every_sentence(random_language(seed), (A, STOP_ID), 5, alpha=0.6)
     fits = [ids for _, ids in ranked if all(contains(ids, phrase) for phrase in phrases)]
     assert found.ids == fits[0]
@@ -143,17 +143,17 @@ def test_a_wide_beam_finds_the_best_sentence_that_holds_every_word(seed, phrases
 @pytest.mark.parametrize("beam_size", [1, 2, 3, 8])
 @pytest.mark.parametrize("phrases", PHRASES, ids=str)
 def test_no_beam_is_too_narrow_to_say_what_must_be_said(beam_size, phrases):
-    """Even where there is room for nothing else; each sentence has demands of its own."""
+    """Even where there is room for nothing else; each sentence has constraints of its own."""
     model = TableModel(random_language(9))
     room = sum(map(len, phrases))
-    demands = Demands(musts=(phrases, ()) * 8)
+    constraints = Constraints(required=(phrases, ()) * 8)
     for longest in (room, 8):
         wanted = settings(beam_size=beam_size, n_best=beam_size, max_length=longest)
-        found = open_beam_search(model, BATCH, wanted, demands)
-        free = open_beam_search(model, BATCH, wanted)
+        found = general_beam_search(model, BATCH, wanted, constraints)
+        free = general_beam_search(model, BATCH, wanted)
         for row, hypotheses in enumerate(found):
             for hypothesis in hypotheses:
-                assert all(contains(hypothesis.ids, p) for p in demands.musts[row])
+                assert all(contains(hypothesis.ids, p) for p in constraints.required[row])
             if row % 2:
                 assert hypotheses == free[row]
 
@@ -161,9 +161,9 @@ def test_no_beam_is_too_narrow_to_say_what_must_be_said(beam_size, phrases):
 def test_a_word_must_end_where_it_ends():
     """C goes on with the word before it: « B C » does not hold the word B, « C B » does."""
     model = TableModel(lambda source, prefix: {A: 0.1, B: 0.3, C: 0.5, STOP_ID: 0.1})
-    demands = Demands(musts=(((B,),),), continues_word=frozenset({C}))
-    [found] = open_beam_search(
-        model, sources([A]), settings(beam_size=60, n_best=20, max_length=3), demands
+    constraints = Constraints(required=(((B,),),), continues_word=frozenset({C}))
+    [found] = general_beam_search(
+        model, sources([A]), settings(beam_size=60, n_best=20, max_length=3), constraints
     )
     assert len(found) == 20
     for hypothesis in found:
@@ -173,28 +173,30 @@ def test_a_word_must_end_where_it_ends():
 
 def test_a_beginning_counts_towards_what_must_be_said():
     model = TableModel(random_language(0))
-    demands = Demands(prefixes=((A, B),), musts=(((B, C), (A,)),))
-    [[found]] = open_beam_search(model, sources([A]), settings(max_length=3), demands)
+    constraints = Constraints(prefixes=((A, B),), required=(((B, C), (A,)),))
+    [[found]] = general_beam_search(model, sources([A]), settings(max_length=3), constraints)
     assert found.ids == (A, B, C)
     with pytest.raises(
         ConfigError, match="must fit into max_length=2 tokens, got 1 after a prefix of 2"
     ):
-        open_beam_search(model, sources([A]), settings(max_length=2), demands)
+        general_beam_search(model, sources([A]), settings(max_length=2), constraints)
     with pytest.raises(ConfigError, match=r"must fit into max_length=2 tokens, got 3$"):
-        open_beam_search(
-            model, sources([A]), settings(max_length=2), Demands(musts=(((A, B, C),),))
+        general_beam_search(
+            model, sources([A]), settings(max_length=2), Constraints(required=(((A, B, C),),))
         )
 
 
 def test_what_cannot_be_said_is_told():
     model = TableModel(lambda source, prefix: {A: 0.5, STOP_ID: 0.5})
     with pytest.raises(PellucidError, match="rule out every token"):
-        open_beam_search(model, sources([A]), settings(max_length=3), Demands(musts=(((B,),),)))
+        general_beam_search(
+            model, sources([A]), settings(max_length=3), Constraints(required=(((B,),),))
+        )
 
 
 def test_a_watcher_may_end_it():
     class Impatient:
-        wants_steps = False
+        needs_steps = False
 
         def before_step(self, length: int) -> None:
             if length == 2:
@@ -205,7 +207,9 @@ def test_a_watcher_may_end_it():
 
     model = TableModel(random_language(0))
     with pytest.raises(CancelledError, match="enough"):
-        open_beam_search(model, BATCH, settings(max_length=5, min_length=5), Demands(), Impatient())
+        general_beam_search(
+            model, BATCH, settings(max_length=5, min_length=5), Constraints(), Impatient()
+        )
     small = Translator(small_bundle(), settings(beam_size=2, max_length=5, min_length=5))
     for asked in (small.settings, settings(beam_size=2, must=("chat",), min_length=5)):
         with pytest.raises(CancelledError, match="enough"):
@@ -231,7 +235,7 @@ def test_greedy_beams_and_the_open_search_are_chosen_by_what_is_asked(monkeypatc
     for name, search in (
         ("greedy_search", greedy_search),
         ("beam_search", beam_search),
-        ("open_beam_search", open_beam_search),
+        ("general_beam_search", general_beam_search),
     ):
 
         def noted(*arguments, name=name, search=search):
@@ -244,7 +248,7 @@ def test_greedy_beams_and_the_open_search_are_chosen_by_what_is_asked(monkeypatc
     small.translate("un")
     small.translate("un", small.settings.changed({"diverse_groups": 2}))
     small.translate(Request("un", must=("chat",)), small.settings.changed({"max_length": 12}))
-    assert calls == ["greedy_search", "beam_search", "open_beam_search", "open_beam_search"]
+    assert calls == ["greedy_search", "beam_search", "general_beam_search", "general_beam_search"]
 
 
 def test_a_listener_can_follow_every_candidate_back_to_the_root():
@@ -257,15 +261,15 @@ def test_a_listener_can_follow_every_candidate_back_to_the_root():
             assert all(each.node.parent in known for each in candidates)
             numbers.extend((each.node.number, each.node.parent) for each in candidates)
 
-        def looked_ahead(self, sentence, group, step):
-            assert [node.number for node in step.live if not node.ids] in ([], [0])
+        def expanded(self, sentence, group, expansion):
+            assert [node.number for node in expansion.live if not node.ids] in ([], [0])
 
         def left(self, sentence, group, live, reason):
             assert {node.number for node in live} <= {number for number, _ in numbers}
 
     model = TableModel(random_language(6))
     wanted = settings(beam_size=3, min_length=4, max_length=4)
-    open_beam_search(model, sources([A]), wanted, listener=Parents())
+    general_beam_search(model, sources([A]), wanted, listener=Parents())
     assert [number for number, _ in numbers] == list(range(1, len(numbers) + 1))
     assert {parent for _, parent in numbers[:3]} == {0}
     assert len({parent for _, parent in numbers}) > 3
@@ -276,5 +280,5 @@ def test_what_two_groups_find_is_told_once():
     settings = DecodingConfig.parse(
         {"beam_size": 4, "n_best": 4, "diverse_groups": 2, "diversity_strength": 1e-9}
     )
-    [found] = open_beam_search(TableModel(toy), sources([A]), settings)
+    [found] = general_beam_search(TableModel(toy), sources([A]), settings)
     assert len({each.ids for each in found}) == len(found) >= 2
