@@ -24,6 +24,7 @@ def dot_product_attention(
     Raises: ShapeError if the three, or the mask, do not fit together.
     Differs: ``attention`` divides the scores by √dₖ (ER-67).
     """
+    # (*batch, query, key), whose rows sum to one, times (*batch, key, value_size)
     return _weighted(masked_softmax(dot_products(query, key), may_attend), value)
 
 
@@ -41,6 +42,8 @@ def general_scores(
     Raises: ShapeError if query, key and w do not fit together.
     """
     require_same_size("query_size", ("query", query, -1), ("w", w, -2))
+    # (*batch, query, query_size) → (*batch, query, key_size): the map brings the query into the
+    # space of the keys, which may have another width
     return dot_products(query @ w, key)
 
 
@@ -81,6 +84,8 @@ def additive_scores(
     require_same_size("key_size", ("keys", keys, -1), ("w_key", w_key, -2))
     projected_query = (query @ w_query).unsqueeze(-2)  # (*batch, query, 1, hidden)
     projected_keys = (keys @ w_key).unsqueeze(-3)  # (*batch, 1, key, hidden)
+    # every query beside every key: (*batch, query, key, hidden) → (*batch, query, key). This is why
+    # additive attention takes more memory than dot products of the same width.
     return torch.tanh(projected_query + projected_keys) @ v
 
 
@@ -117,6 +122,7 @@ def attentional_state(
     EQ: 136.  Source: Luong et al. (2015), §3, eq. (5).
     Symbols: context = cₜ, hidden = hₜ, w_c = W_c, result = h̃ₜ.
     """
+    # context first, as in Luong et al.: the order decides which rows of W_c belong to which
     return torch.tanh(torch.cat((context, hidden), dim=-1) @ w_c)
 
 

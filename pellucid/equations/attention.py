@@ -23,6 +23,7 @@ def dot_products(
     """
     require_same_size("key_size", ("query", query, -1), ("key", key, -1))
     require_same_batch("query", query, "key", key)
+    # (*batch, query, key_size) @ (*batch, key_size, key) → (*batch, query, key)
     return query @ key.transpose(-2, -1)
 
 
@@ -37,6 +38,8 @@ def attention_scores(
     Symbols: query = Q, key = K, key_size = dₖ.
     Raises: ShapeError if queries and keys differ in width or in their batch axes.
     """
+    # a sum of dₖ products of independent numbers of variance 1 has the variance dₖ; divided by its
+    # root it is 1 again, and the softmax does not saturate (§3.2.1, footnote 4)
     return dot_products(query, key) / math.sqrt(key.shape[-1])
 
 
@@ -57,6 +60,7 @@ def attention_weights(
     A query that may attend to nothing has no distribution: its weights are all zero (not NaN,
     not uniform), as in PyTorch's fused kernel.
     """
+    # over the keys, the last axis: each query shares out one unit of attention
     return masked_softmax(attention_scores(query, key), may_attend)
 
 
@@ -76,6 +80,7 @@ def attention(
     """
     require_same_size("number of keys", ("key", key, -2), ("value", value, -2))
     require_same_batch("query", query, "value", value)
+    # (*batch, query, key) @ (*batch, key, value_size) → (*batch, query, value_size)
     return attention_weights(query, key, may_attend) @ value
 
 
@@ -100,6 +105,7 @@ def cached_attention(
     (aₖ, all keys, all values). No mask is needed: nothing later is there yet.
     Raises: ShapeError if queries and keys, or keys and values, do not fit together.
     """
+    # along the positions: before + 1 keys, the newest last
     keys = torch.cat((kept_keys, key), dim=-2)
     values = torch.cat((kept_values, value), dim=-2)
     return attention(query, keys, values), keys, values

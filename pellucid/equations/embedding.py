@@ -19,6 +19,7 @@ def one_hot(
     EQ: 13.  Source: Single Page, Training Phase; Bayesuvius, (7).
     Symbols: vocabulary_size = V; the result is in ``dtype`` (torch's default if not given).
     """
+    # (*batch, 1) against (vocabulary): each id is compared with every column
     columns = torch.arange(vocabulary_size, device=ids.device)
     return (ids.unsqueeze(-1) == columns).to(dtype or torch.get_default_dtype())
 
@@ -33,6 +34,7 @@ def embed(
     EQ: 14, 18.  Source: Single Page, Training Phase.
     Symbols: weight = W_Embedding.
     """
+    # (*batch) → (*batch, d_model). The gradient reaches only the rows that were read.
     return weight[ids]
 
 
@@ -46,6 +48,7 @@ def embed_one_hot(
     EQ: 14.  Source: Single Page, Training Phase.
     Symbols: x = X_onehot (a zero row is the Single Page's start symbol y₀), weight = W_Embedding.
     """
+    # (*batch, vocabulary) @ (vocabulary, d_model) → (*batch, d_model)
     return x @ weight
 
 
@@ -59,6 +62,9 @@ def scaled_embedding(
     EQ: 15, 107.  Source: Single Page, Training Phase; Vaswani et al. (2017), §3.4.
     Symbols: weight = W_Embedding. Of the five sources only the Single Page has the factor (ER-50).
     """
+    # a tied matrix is initialized with a deviation of about 1/√d_model, as the output layer needs
+    # it; the factor brings its rows to the size of the sinusoids, whose entries lie between -1 and
+    # 1
     return math.sqrt(weight.shape[-1]) * embed(ids, weight)
 
 
@@ -72,6 +78,7 @@ def shift_right(
     EQ: 106.  Source: Single Page, Training Phase; Vaswani et al. (2017), §3.1.
     Symbols: labels = Y_output, start_id = y₀, result = Y'_output.
     """
+    # row i of the input then holds word i - 1, so row i may attend to itself (ER-40)
     start = torch.full_like(labels[..., :1], start_id)
     return torch.cat((start, labels[..., :-1]), dim=-1)
 
@@ -87,6 +94,7 @@ def shift_right_zero(
     ``shift_right_3d``. See ER-44 for the two kinds of start.
     Symbols: embedded = the rows of the embedded labels.
     """
+    # after the embedding: the zero vector is the row of no word
     start = torch.zeros_like(embedded[..., :1, :])
     return torch.cat((start, embedded[..., :-1, :]), dim=-2)
 
@@ -105,5 +113,6 @@ def output_logits(
     Raises: ShapeError if states and weights differ in width.
     """
     require_same_size("d_model", ("states", states, -1), ("w_s", w_s, -2))
+    # (*batch, d_model) @ (d_model, vocabulary) → (*batch, vocabulary)
     logits = states @ w_s
     return logits if b_s is None else logits + b_s

@@ -31,6 +31,7 @@ def gelu(x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     Symbols: x = x.
     Differs: BERT's original code and GPT-2 approximate Φ with tanh.
     """
+    # Φ(x) = (1 + erf(x / √2)) / 2
     return x * (1 + torch.erf(x / math.sqrt(2))) / 2
 
 
@@ -77,4 +78,6 @@ def feed_forward(
     Symbols: x = x, w_1 = W₁, b_1 = b₁, w_2 = W₂, b_2 = b₂; activation = max(0, ·).
     Differs: Bayesuvius, (20), mixes positions and repeats b₁; both are misprints (ER-32).
     """
+    # (*batch, d_model) → (*batch, d_ff) → (*batch, d_model); the product runs over the last axis
+    # alone, so no position sees another
     return activation(x @ w_1 + b_1) @ w_2 + b_2

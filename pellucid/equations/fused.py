@@ -199,8 +199,22 @@ def fused_linear_cross_entropy(
     return apply_loss(_LinearCrossEntropy, hidden, weight, bias, labels, smoothing)
 
 
+class GradientsInForward(torch.autograd.Function):
+    """A loss whose ``forward`` saves its gradients with respect to hidden states, weight and bias.
+
+    Its three other arguments have no gradient, and neither has the second result.
+    """
+
+    @staticmethod
+    def backward(ctx, loss_gradient, _):  # type: ignore[no-untyped-def]
+        """The saved gradients, times the gradient that reaches the loss."""
+        hidden, weight, bias = ctx.saved_tensors
+        scaled_bias = None if bias is None else bias * loss_gradient
+        return hidden * loss_gradient, weight * loss_gradient, scaled_bias, None, None, None
+
+
 def apply_loss(
-    function: type[torch.autograd.Function], hidden: Tensor, weight: Tensor, *others: object
+    function: type[GradientsInForward], hidden: Tensor, weight: Tensor, *others: object
 ) -> tuple[Tensor, Tensor]:
     """Apply a loss of the last linear map that casts its matrix products itself.
 
@@ -220,7 +234,7 @@ def apply_loss(
     return loss, negative_log_likelihood
 
 
-class _LinearCrossEntropy(torch.autograd.Function):
+class _LinearCrossEntropy(GradientsInForward):
     """Computes its gradients in the forward pass, while a chunk of probabilities is in memory.
 
     Matrix products and probabilities are in ``dtype``, everything else in the dtype of ``hidden``.
@@ -267,12 +281,6 @@ class _LinearCrossEntropy(torch.autograd.Function):
         loss = (1.0 - smoothing) * likelihood + smoothing * uniform
         ctx.mark_non_differentiable(likelihood)
         return loss, likelihood
-
-    @staticmethod
-    def backward(ctx, loss_gradient, _):  # type: ignore[no-untyped-def]
-        hidden, weight, bias = ctx.saved_tensors
-        scaled_bias = None if bias is None else bias * loss_gradient
-        return hidden * loss_gradient, weight * loss_gradient, scaled_bias, None, None, None
 
 
 def rounded_up(rows: Tensor, dtype: torch.dtype) -> Tensor:

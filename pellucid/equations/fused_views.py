@@ -7,7 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from pellucid.equations.fused import apply_loss, rounded_up
+from pellucid.equations.fused import GradientsInForward, apply_loss, rounded_up
 
 _CHUNK_ROWS = 1024
 """Rows of logits held at once, for all passes together, as in ``fused``."""
@@ -63,7 +63,7 @@ def fused_linear_loss_of_views(
     return apply_loss(_LossOfViews, hidden, weight, bias, labels, terms)
 
 
-class _LossOfViews(torch.autograd.Function):
+class _LossOfViews(GradientsInForward):
     """Computes its gradients in the forward pass, while a chunk of logits is in memory.
 
     Matrix products are in ``dtype``, everything else in the dtype of ``hidden``.
@@ -111,12 +111,6 @@ class _LossOfViews(torch.autograd.Function):
             ctx.save_for_backward(to_hidden, to_weight, to_bias)
         ctx.mark_non_differentiable(likelihood)
         return loss, likelihood
-
-    @staticmethod
-    def backward(ctx, loss_gradient, _):  # type: ignore[no-untyped-def]
-        hidden, weight, bias = ctx.saved_tensors
-        scaled_bias = None if bias is None else bias * loss_gradient
-        return hidden * loss_gradient, weight * loss_gradient, scaled_bias, None, None, None
 
 
 class _Chunk:

@@ -55,6 +55,7 @@ def split_heads(
             f"the width (axis -1) must be a multiple of heads={heads}, got shape {tuple(x.shape)}"
         )
     pieces = x.reshape(*x.shape[:-1], heads, width // heads)  # (*batch, length, heads, size)
+    # (*batch, heads, length, size): the heads become a batch axis, so that one product serves all
     return pieces.transpose(-3, -2)
 
 
@@ -70,6 +71,7 @@ def merge_heads(
     Differs: the Transformers report draws the heads on top of each other, which no W_O can
     multiply (ER-21).
     """
+    # (*batch, heads, length, size) → (*batch, length, heads, size) → (*batch, length, heads · size)
     return x.transpose(-3, -2).flatten(-2)
 
 
@@ -100,6 +102,8 @@ def multi_head_attention(
     """
     require_projections(("query", query, w_q), ("key", key, w_k), ("value", value, w_v))
 
+    # the inputs get an axis of heads, (*batch, 1, length, d_model), which broadcasts against the
+    # matrices, (heads, d_model, size)
     each_head = head(
         _plus(query.unsqueeze(-3) @ w_q, biases.b_q),  # (*batch, heads, query, key_size)
         _plus(key.unsqueeze(-3) @ w_k, biases.b_k),
@@ -125,6 +129,7 @@ def two_stage_weights(
     Differs: the paper's heads project straight from d_model columns. Here all heads share one
     space of ``size`` dimensions: their joint rank is at most ``size``, not heads · size (ER-22).
     """
+    # (d_model, size) @ (heads, size, size) → (heads, d_model, size)
     return shared @ per_head
 
 

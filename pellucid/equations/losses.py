@@ -31,6 +31,7 @@ def negative_log_likelihood(
             "labels must have one id for each row of logits (all its axes but the last),"
             f" got shapes {tuple(labels.shape)} and {tuple(logits.shape)}"
         )
+    # one number out of each row: (*batch, vocabulary) at (*batch, 1) → (*batch)
     return -log_softmax(logits).gather(-1, labels.long().unsqueeze(-1)).squeeze(-1)
 
 
@@ -71,6 +72,7 @@ def smooth_labels(
     ``smooth_labels_excluding_padding`` (Annotated Transformer, JoeyNMT) bear the same name there.
     """
     require_smoothing(smoothing)
+    # the true word has its part of the shared ε, too: 1 - ε + ε/K, and the row sums to one
     return (1 - smoothing) * one_hot(labels, vocabulary_size, dtype) + smoothing / vocabulary_size
 
 
@@ -138,6 +140,8 @@ def kl_divergence(
     Raises: ShapeError if the two differ in the size of the vocabulary.
     Differs: torch.nn.functional.kl_div takes log p first and averages over all entries.
     """
+    # the entropy of the target does not depend on the model: KL divergence and cross-entropy have
+    # the same gradient
     return distribution_cross_entropy(target, logits) - entropy(target)
 
 

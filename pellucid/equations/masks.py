@@ -23,6 +23,7 @@ def causal_mask(
     The diagonal is allowed: row i of the shifted input holds word i - 1 (ER-40). With an offset
     the last query still sees every key ("bottom right", ER-41).
     """
+    # (length, 1) against (length + offset): every query beside every key
     queries = torch.arange(length, device=device).unsqueeze(-1)
     keys = torch.arange(length + offset, device=device)
     return keys <= queries + offset
@@ -58,10 +59,12 @@ def masked_softmax(
         return softmax(scores)
     require_fits("may_attend", may_attend, "the scores", scores)
 
+    # (*batch, query, 1), for example a sentence of padding alone
     sees_nothing = ~may_attend.any(dim=-1, keepdim=True)
     masked = scores.masked_fill(~may_attend, -math.inf)
 
     # such rows become finite before the softmax: NaN that is only masked afterwards stays in the
     # graph, where anomaly detection and second derivatives find it
     weights = softmax(masked.masked_fill(sees_nothing, 0.0))
+    # exp(-∞) is 0 already; this line is for the rows that were filled above
     return weights.masked_fill(~may_attend, 0.0)

@@ -25,6 +25,8 @@ def layer_norm(
     None of the five sources has an ε (ER-49). Without it a row of equal numbers is 0/0 = NaN.
     Differs: the Annotated Transformer divides by k - 1 and adds ε outside the root.
     """
+    # over the features of one row, (*batch, 1): other words and sentences have no part in it, so
+    # training and evaluation compute the same
     centered = x - x.mean(dim=-1, keepdim=True)
     variance = centered.square().mean(dim=-1, keepdim=True)
     # ε under the root: a row of equal numbers becomes 0, and its gradient is finite
@@ -43,6 +45,8 @@ def rms_norm(
     EQ: none.  Source: Zhang and Sennrich (2019), eq. (4).
     Symbols: x = a, gain = g, size = k, eps = ε.
     """
+    # (*batch, 1); no mean is subtracted and no bias added: what helps is the scale, not the
+    # centering (§1)
     mean_square = x.square().mean(dim=-1, keepdim=True)
     return _gain_and_bias(x / (mean_square + eps).sqrt(), gain, None)
 
@@ -68,6 +72,7 @@ def l2_centered_norm(
     EQ: 93, 98.  Source: Bayesuvius, Skip Connection, with its optional X - ⟨X⟩ (ER-33).
     Symbols: x = a = A + B, μ = ⟨a⟩, eps = ε (not in Bayesuvius).
     """
+    # the length is √k times the deviation, hence the factor between this and LayerNorm
     return l2_norm(x - x.mean(dim=-1, keepdim=True), eps)
 
 

@@ -35,6 +35,8 @@ def adam_update(
     # Both means begin at zero; the divisions undo what that takes from them in the first steps.
     unbiased_mean = mean / (1 - beta_1**step)
     unbiased_square = square / (1 - beta_2**step)
+    # The decay acts on the parameter itself and not through the gradient, which Adam would divide
+    # by √v (Loshchilov and Hutter, 2019).
     decayed = (1 - rate * weight_decay) * parameter
     return decayed - rate * unbiased_mean / (unbiased_square.sqrt() + eps), mean, square
 
@@ -52,4 +54,5 @@ def clip_gradient(
     """
     if longest == 0 or norm <= longest:
         return gradient
+    # one factor for all parameters: their common direction stays
     return gradient * (longest / norm)

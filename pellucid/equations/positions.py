@@ -38,7 +38,10 @@ def sinusoidal_positions(
     even = features - features % 2  # 2i, for both members of a pair
     # float64: in float32 an angle of some thousand radians is off in the fourth decimal
     positions = torch.arange(start, start + length, dtype=torch.float64)
+
+    # (length, 1) / (d_model) → (length, d_model); both features of a pair have the same angle
     angles = positions.unsqueeze(-1) / BASE ** (even.double() / d_model)
+    # sines at even features, cosines at odd ones, side by side
     encoding = torch.where(features == even, angles.sin(), angles.cos())
     return encoding.to(device=device, dtype=dtype or torch.get_default_dtype())
 
@@ -86,6 +89,7 @@ def one_hot_positions(
     """
     length = x.shape[-2]
     size = start + length if max_length is None else max_length
+    # row n is the one-hot vector of position n; every sentence of the batch gets the same rows
     basis = torch.eye(size, dtype=x.dtype, device=x.device)
     rows = _rows("one-hot", basis, length, start).expand(*x.shape[:-1], size)
     return torch.cat((x, rows), dim=-1)
@@ -106,6 +110,7 @@ def joint_positions(
     Symbols: x = X, w_x = W_x, w_e = W_e, w_z = W_z, hidden = k, max_length = m.
     Raises: ShapeError if the sequence is longer than W_e has rows.
     """
+    # eₙ W_e is row n of W_e; (*batch, length, hidden) + (length, hidden)
     return relu(x @ w_x + _rows("joint", w_e, x.shape[-2], start)) @ w_z
 
 
@@ -126,6 +131,8 @@ def summed_positions(
     Raises: ShapeError if the sequence is longer than W_e has rows.
     """
     rows = _rows("summed", w_e, x.shape[-2], start)
+    # two networks that meet only in the sum: a word and its position cannot interact before the
+    # first block, as they can in ``joint_positions``
     return network_embedding(x, w_x, w_zx) + relu(rows) @ w_ze
 
 
@@ -172,6 +179,7 @@ def encode_positions(
             word = weights["w_x"], weights["w_zx"]
             position = weights["w_e"], weights["w_ze"]
             return summed_positions(x, *word, *position, start)
+        # these act inside attention (``relative.py``), on queries, keys and scores
         case "relative" | "rotary" | "alibi" | "none":
             return x
         case _:

@@ -57,10 +57,12 @@ def gru_cell(
     Symbols: x = x, hidden = h, result = h'; as torch.nn.GRUCell.
     Differs: Cho et al. apply the reset gate before W_hh; torch and this do so after it.
     """
+    # (*batch, 3 · hidden), in PyTorch's order: reset, update, new
     reset_x, update_x, new_x = linear(x, w_ih, b_ih).chunk(3, dim=-1)
     reset_h, update_h, new_h = linear(hidden, w_hh, b_hh).chunk(3, dim=-1)
     update = (update_x + update_h).sigmoid()
     new = (new_x + (reset_x + reset_h).sigmoid() * new_h).tanh()
+    # a mean of the old and the new state: an update gate near 1 keeps the state for many words
     return (1 - update) * new + update * hidden
 
 
@@ -77,6 +79,8 @@ def unroll(
     Symbols: step = RNN, inputs = x₀ … xₙ, state = h₀; results = (o₀ … oₙ, hₙ₊₁).
     """
     outputs = []
+    # one after the other: step t needs the state of step t - 1, which is what the Transformer did
+    # away with
     for x in inputs.unbind(dim=-2):
         output, state = step(x, state)
         outputs.append(output)
@@ -162,6 +166,7 @@ def concatenate_directions(
     Raises: ShapeError if the two are not equally long.
     """
     require_same_size("length", ("forward", forward, -2), ("backward", backward, -2))
+    # (*batch, time, hidden) twice → (*batch, time, 2 · hidden)
     return torch.cat((forward, backward), dim=-1)
 
 

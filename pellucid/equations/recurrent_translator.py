@@ -103,6 +103,7 @@ def encode(
     """
     # at least 1, as in the fast program, whose kernel takes no empty sequences
     lengths = padding_mask(source, PAD_ID).sum(dim=1).clamp(min=1)
+    # (sentence, source); padding stands only at the end of a sentence
     is_word = torch.arange(source.shape[1]) < lengths[:, None]
     sentences = torch.arange(len(source))
     x = _embed(model, source, model.source_embedding)
@@ -126,6 +127,7 @@ def encode(
 
         ends.append(tuple(last))
 
+        # a cell goes on over padding; what it gives there must not reach the next layer
         outputs = outputs.masked_fill(~is_word.unsqueeze(-1), 0.0)
         outputs = reverse_sequences(outputs, lengths - 1) if model.reverse_source else outputs
         x = model.training.drop(outputs, model.dropout)

@@ -23,6 +23,7 @@ def dropout(
     """
     if not 0 <= rate < 1:
         raise ConfigError(f"rate must be at least 0 and below 1, got {rate}")
+    # divided in training, so that evaluation needs no factor
     return x * is_kept / (1 - rate)
 
 
@@ -39,6 +40,7 @@ def symmetric_divergence(
     """
     require_same_size("vocabulary", ("first", first, -1), ("second", second, -1))
     p, q = log_softmax(first), log_softmax(second)
+    # (*batch, vocabulary) → (*batch); from logarithms, because p itself may underflow
     return ((p.exp() - q.exp()) * (p - q)).sum(dim=-1)
 
 
@@ -63,6 +65,7 @@ def r_drop_loss(
         raise ConfigError(f"alpha must not be negative, got {alpha}")
     right = [smoothed(each, labels, smoothing, reduction) for each in (first, second)]
     divergence = reduce_losses(symmetric_divergence(first, second), reduction)
+    # the paper's α/2 times J/2 is α/4 for both directions; its sum of two losses is a mean here
     return (right[0] + right[1]) / 2 + alpha / 4 * divergence
 
 
@@ -86,4 +89,5 @@ def distillation_loss(
     if not temperature > 0:
         raise ConfigError(f"temperature must be above 0, got {temperature}")
     require_same_size("vocabulary", ("logits", logits, -1), ("teacher", teacher, -1))
+    # the teacher's softened distribution is the target: no gradient is needed through it
     return temperature**2 * kl_divergence(softmax(teacher / temperature), logits / temperature)

@@ -29,6 +29,8 @@ def relative_distances(
     """
     queries = torch.arange(offset, offset + query_length, device=device).unsqueeze(-1)
     keys = torch.arange(key_length, device=device)
+    # from -k … k to the rows 0 … 2k; all longer distances share the outermost rows (§3.2: beyond k
+    # the exact distance does not help)
     return (keys - queries).clamp(-clip, clip) + clip
 
 
@@ -67,6 +69,8 @@ def relative_scores(
     """
     positions = _distance_rows(key_table, query, key, offset)  # (query, key, key_size)
     require_same_size("key_size", ("query", query, -1), ("key_table", key_table, -1))
+    # each query with the vectors of its own distances: (*batch, query, 1, key_size) @ (query,
+    # key_size, key) → (*batch, query, 1, key)
     relative = (query.unsqueeze(-2) @ positions.transpose(-2, -1)).squeeze(-2)
     return attention_scores(query, key) + relative / math.sqrt(key.shape[-1])
 
@@ -108,6 +112,7 @@ def relative_values(
     """
     require_same_size("number of keys", ("weights", weights, -1), ("value", value, -2))
     positions = _distance_rows(value_table, weights, value, offset)  # (query, key, value_size)
+    # (*batch, query, 1, key) @ (query, key, value_size) → (*batch, query, 1, value_size)
     return weights @ value + (weights.unsqueeze(-2) @ positions).squeeze(-2)
 
 
@@ -133,6 +138,7 @@ def rotary_positions(
         )
 
     waves = sinusoidal_positions(length, size, start, x.dtype, x.device)
+    # the sinusoid holds sin nθᵢ at feature 2i and cos nθᵢ beside it: (length, size / 2) each
     sines, cosines = waves[:, ::2], waves[:, 1::2]
     # (*batch, length, size / 2)
     even, odd = x[..., ::2], x[..., 1::2]
@@ -151,8 +157,10 @@ def alibi_slopes(heads: int) -> list[float]:
     the slopes of the next lower power, then every other one of the next higher.
     Symbols: heads = H.
     """
+    # the largest power of two that is not above the number of heads
     lower = 2 ** (heads.bit_length() - 1)
     slopes = [2.0 ** (-8 * (head + 1) / lower) for head in range(lower)]
+    # of twice as many heads, every other slope: they lie between those above, and are taken in turn
     between = [2.0 ** (-4 * (head + 1) / lower) for head in range(0, 2 * lower, 2)]
     return slopes + between[: heads - lower]
 

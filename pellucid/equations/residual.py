@@ -19,6 +19,7 @@ def residual(
     Symbols: x = X_in (for cross attention the queries' side: Agarwal, Remark 6.4),
     sublayer_output = X_out.
     """
+    # the gradient reaches x unchanged, however many blocks follow
     return x + sublayer_output
 
 
@@ -35,6 +36,7 @@ def add_and_norm(
     Symbols: x = x, sublayer_output = Sublayer(x), norm = LayerNorm(·; g, b).
     Differs: Agarwal, (5.4), closes its parenthesis too late (ER-08).
     """
+    # the norm stands in the residual stream: every row that a block hands on is normalized
     return norm(residual(x, sublayer_output))
 
 
@@ -50,4 +52,5 @@ def norm_and_add(
     EQ: none.  Source: Xiong et al. (2020), Table 1; the five sources are all post-norm.
     Symbols: x = x, sublayer = Sublayer, norm = LayerNorm(·; g, b).
     """
+    # the residual stream itself is never normalized, so the stack needs a norm at its end
     return residual(x, sublayer(norm(x)))

@@ -17,6 +17,7 @@ def transformer_learning_rate(step: int, d_model: int, warmup_steps: int) -> flo
     Raises: ConfigError if the step is less than 1.
     """
     _require_step(step)
+    # the two meet at step = warmup_steps, where both are warmup_steps^(-1/2)
     return float(d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5))
 
 
@@ -30,6 +31,7 @@ def inverse_root_learning_rate(step: int, peak: Number, warmup_steps: int) -> fl
     Raises: ConfigError if the step is less than 1.
     """
     _require_step(step)
+    # without warm-up, as if it were one step
     warmup = max(1, warmup_steps)
     return float(peak * min(step / warmup, math.sqrt(warmup / step)))
 
@@ -46,6 +48,7 @@ def linear_learning_rate(step: int, peak: Number, warmup_steps: int, progress: N
     the run, so that a run which ends by the clock needs not know how long its warm-up takes. With
     a warm-up of a fifth of the run the highest rate is 0.8 · peak.
     """
+    # a run that overshoots its share has the rate 0, not a negative one
     return peak * min(_warm(step, warmup_steps), max(0.0, 1.0 - progress))
 
 
@@ -60,6 +63,7 @@ def cosine_learning_rate(step: int, peak: Number, warmup_steps: int, progress: N
     Differs: as ``linear_learning_rate``, it falls from the beginning of the run; with a warm-up of
     a fifth of the run the highest rate is 0.905 · peak.
     """
+    # 1 at the start and 0 at the end; clipped, as the cosine would rise again
     fall = (1 + math.cos(math.pi * min(1.0, progress))) / 2
     return peak * min(_warm(step, warmup_steps), fall)
 

@@ -15,6 +15,7 @@ def most_likely(scores: Float[Tensor, "*batch vocabulary"]) -> Int[Tensor, "*bat
     EQ: 114, 125.  Source: Transformers report, §1.6; Lee, Before Transformers.
     Symbols: scores = probabilities p, their logarithms, or logits: the answer is the same.
     """
+    # of equal scores argmax takes the first, so the answer does not depend on the batch
     return scores.argmax(dim=-1)
 
 
@@ -30,6 +31,8 @@ def coverage_penalty(
 
     A source word without any attention gives -inf.
     """
+    # (*batch, target, source) → (*batch, source): the attention that each source word got in all.
+    # More than 1 is no merit.
     return beta * weights.sum(dim=-2).clamp(max=1.0).log().sum(dim=-1)
 
 
@@ -43,4 +46,5 @@ def sequence_score(
     EQ: 127.  Source: Wu et al. (2016), eq. (14), without coverage; Lee has α = 0 (ER-74).
     Symbols: log_prob = log P(Y | X), length = |Y| (the stop token counted), alpha = α.
     """
+    # log-probabilities are negative: a longer sentence is divided by more and ranks higher
     return log_prob / length_penalty(length.to(log_prob.dtype), alpha)

@@ -25,6 +25,7 @@ def require_same_size(axis_name: str, first: NamedAxis, second: NamedAxis) -> No
 
 def require_same_batch(first_name: str, first: Tensor, second_name: str, second: Tensor) -> None:
     """Raise ShapeError unless the axes before the last two can stand side by side."""
+    # from the right, as broadcasting aligns axes; missing ones on the left fit anything
     pairs = zip(reversed(first.shape[:-2]), reversed(second.shape[:-2]), strict=False)
     if not all(left == right or 1 in (left, right) for left, right in pairs):
         raise ShapeError(
@@ -36,6 +37,7 @@ def require_same_batch(first_name: str, first: Tensor, second_name: str, second:
 def require_fits(name: str, tensor: Tensor, whole_name: str, whole: Tensor) -> None:
     """Raise ShapeError unless ``tensor`` can be repeated to the shape of ``whole``."""
     pairs = list(zip(reversed(tensor.shape), reversed(whole.shape), strict=False))
+    # negative axes, counted from the right as the pairs are
     faulty = [-1 - place for place, (part, full) in enumerate(pairs) if part not in (1, full)]
     if faulty or tensor.dim() > whole.dim():
         axis = faulty[0] if faulty else -1 - whole.dim()

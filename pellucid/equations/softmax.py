@@ -31,5 +31,6 @@ def log_softmax(x: Float[Tensor, "*shape"], dim: int = -1) -> Float[Tensor, "*sh
     EQ: 113, 118.  Source: Single Page, Training Phase; the logarithm of Bayesuvius, (22).
     Symbols: x = x, result = log P.
     """
+    # the largest entry becomes 0: the sum of exponentials is at least 1, and its logarithm exact
     shifted = x - x.amax(dim, keepdim=True).detach()
     return shifted - shifted.exp().sum(dim, keepdim=True).log()

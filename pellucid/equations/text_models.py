@@ -38,6 +38,7 @@ def fill_loss(
     EQ: 118, 137.  Source: Devlin et al. (2019), §3.1.
     Symbols: ids = the text with the chosen words hidden or replaced, labels = the text itself.
     """
+    # labels that are PAD do not count, so all but the chosen positions leave the loss
     taught = labels.masked_fill(~chosen, PAD_ID)
     return smoothed_cross_entropy(fill_logits(model, ids), taught, smoothing, "sum", PAD_ID)
 
@@ -49,6 +50,8 @@ def continue_logits(model: TextModel, ids: Ids) -> Logits:
 
     EQ: 138.  Source: Lee, Conclusion; Radford et al. (2018), §3.1. The first id is START.
     """
+    # (1, length, length), the same for every text; padding comes after all words, so no word
+    # attends to it
     return _run_blocks(model, ids, causal_mask(ids.shape[1]).unsqueeze(0))
 
 
@@ -57,6 +60,7 @@ def continue_loss(model: TextModel, labels: Ids, smoothing: Number) -> Float[Ten
 
     EQ: 106, 118, 138.  Source: Radford et al. (2018), eq. (1).
     """
+    # one pass gives the loss of every next word, because the causal mask hides the words to come
     z = continue_logits(model, shift_right(labels, START_ID))
     return smoothed_cross_entropy(z, labels, smoothing, "sum", PAD_ID)
 

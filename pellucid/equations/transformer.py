@@ -416,6 +416,6 @@ def repredict(model: Transformer, source: Int[Tensor, "1 source"], max_length: i
         if len(words) > max_length:
             words[-1] = STOP_ID
 
-        said = words.tolist()
-        if STOP_ID in said:
-            return said[: said.index(STOP_ID) + 1]
+        predicted = words.tolist()
+        if STOP_ID in predicted:
+            return predicted[: predicted.index(STOP_ID) + 1]

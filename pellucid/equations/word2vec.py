@@ -42,6 +42,7 @@ def skipgram_logits(
     EQ: 17.  Source: Mikolov et al. (2013b), §2, eq. (2); Agarwal, §2.2 and Fig. 1.
     Symbols: center = x as ids, w_in = W_in (the word vectors), w_out = W_out.
     """
+    # (*batch, size) @ (size, vocabulary) → (*batch, vocabulary)
     return w_in[center] @ w_out
 
 
@@ -101,6 +102,7 @@ def noise_distribution(
     EQ: 17.  Source: Mikolov et al. (2013b), §2.2.
     Symbols: counts = how often each word occurs, power = 3/4.
     """
+    # the exponent 3/4 was found by trial (§2.2): rare words are drawn more often than they occur
     raised = counts**power
     return raised / raised.sum()
 
@@ -117,4 +119,5 @@ def keep_probability(
     Differs: eq. (5) of the paper keeps √(t/f) only.
     """
     ratio = threshold * counts.sum() / counts
+    # t/f above about 0.38 makes the sum exceed 1: rare words are always kept
     return (ratio.sqrt() + ratio).clamp(max=1.0)

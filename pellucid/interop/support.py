@@ -42,6 +42,7 @@ def other_kind(config: ModelConfig) -> str:
 
 def uneven_faults(config: TransformerConfig) -> list[str]:
     """Faults of a model whose heads do not split d_model evenly, as they do elsewhere."""
+    # Other programs have no setting for the width of a head: they split d_model evenly.
     width = config.d_model / config.heads
     if (config.key_size, config.value_size) == (width, width):
         return []

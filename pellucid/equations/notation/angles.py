@@ -34,6 +34,7 @@ def angle(
     Symbols: query = the rows qᵢ, key = the rows kⱼ.
     Raises: ShapeError if the two differ in width.
     """
+    # rounding may bring the cosine of parallel rows to 1.0000000000000002, whose arc cosine is NaN
     return cosine(query, key).clamp(-1, 1).acos()
 
 
@@ -89,6 +90,7 @@ def dot_product_variance(
     EQ: 60.  Source: Vaswani et al. (2017), §3.2.1, footnote 4; Lee.
     Symbols: query = draws of q, key = draws of k, one per row, size = dₖ. Population variance.
     """
+    # (*draw, size) → (*draw): one product for each draw, then the variance over all of them
     return (query * key).sum(dim=-1).var(correction=0)
 
 
@@ -96,4 +98,5 @@ def _lengths(query: Tensor, key: Tensor) -> Tensor:
     """|qᵢ| |kⱼ| for each query and each key."""
     query_lengths = query.square().sum(dim=-1).sqrt()
     key_lengths = key.square().sum(dim=-1).sqrt()
+    # (*batch, query, 1) · (*batch, 1, key) → (*batch, query, key)
     return query_lengths.unsqueeze(-1) * key_lengths.unsqueeze(-2)

@@ -65,6 +65,7 @@ def matrix_product(
     Raises: ShapeError if the inner sizes differ.
     """
     require_same_size("inner size", ("left", left, -1), ("right", right, -2))
+    # T^{α,β} at (rows, inner, 1) times S^{β,γ} at (1, inner, columns), summed over β
     return (left.unsqueeze(-1) * right.unsqueeze(-3)).sum(dim=-2)
 
 
@@ -121,6 +122,7 @@ def project_columns(
     Raises: ShapeError if weights and embeddings differ in width.
     """
     require_same_size("d_model", ("w", w, -1), ("e", e, -2))
+    # (heads, size, d_model) @ (*batch, 1, d_model, length) → (*batch, heads, size, length)
     return w @ e.unsqueeze(-3)
 
 
@@ -136,6 +138,7 @@ def scores_columns(
     Raises: ShapeError if queries and keys differ in width.
     """
     require_same_size("size", ("query", query, -2), ("key", key, -2))
+    # Kᵀ Q and not Q Kᵀ: (*batch, key, size) @ (*batch, size, query) → (*batch, key, query)
     return key.transpose(-2, -1) @ query / math.sqrt(key.shape[-2])
 
 
@@ -150,6 +153,7 @@ def weights_columns(
     Symbols: query = Q^ν, key = K^ν, result = P; α = key, α' = query.
     Raises: ShapeError if queries and keys differ in width.
     """
+    # over the keys, which are the first axis here
     return softmax(scores_columns(query, key), dim=-2)
 
 
@@ -167,6 +171,7 @@ def attention_columns(
     Raises: ShapeError if the three do not fit together.
     """
     require_same_size("number of keys", ("key", key, -1), ("value", value, -1))
+    # (*batch, value_size, key) @ (*batch, key, query) → (*batch, value_size, query)
     return value @ weights_columns(query, key)
 
 
@@ -180,6 +185,7 @@ def merge_heads_columns(
     EQ: 33, 68.  Source: Bayesuvius, (1), (15). Bayesuvius has no W^O after it (ER-28).
     Symbols: heads = n_h, size = d.
     """
+    # features are the axis beside the heads already, so nothing is transposed
     return x.flatten(-3, -2)
 
 
@@ -197,4 +203,5 @@ def feed_forward_columns(
     EQ: 103.  Source: Bayesuvius, (21), with d_model and d_ff for ℓ and d, and b₂ for b₁ (ER-32).
     Symbols: x = x, w_1 = W₁, b_1 = b₁, w_2 = W₂, b_2 = b₂.
     """
+    # biases are columns, (d_ff, 1), and broadcast over the positions
     return w_2 @ relu(w_1 @ x + b_1.unsqueeze(-1)) + b_2.unsqueeze(-1)

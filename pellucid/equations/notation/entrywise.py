@@ -29,6 +29,7 @@ def attention_normalizer(
 
     As printed, without subtracting a maximum: infinite when a score passes 709 in float64.
     """
+    # (key, key_size) @ (key_size) → (key), then one number
     return (keys @ query / math.sqrt(query.shape[-1])).exp().sum()
 
 
@@ -59,6 +60,7 @@ def attention_vector(
     Symbols: query = qᵢ, keys = the rows kⱼ, values = the rows vⱼ.
     """
     exponentials = (keys @ query / math.sqrt(query.shape[-1])).exp()
+    # (key) @ (key, value_size) → (value_size)
     return exponentials @ values / attention_normalizer(query, keys)
 
 
@@ -134,6 +136,7 @@ def head_contributions(
     require_same_size(
         "heads * value_size", ("the heads", merge_heads(each_head), -1), ("w_o", w_o, -2)
     )
+    # W^O cut into one block of rows for each head: (heads, value_size, d_model)
     blocks = w_o.reshape(each_head.shape[-3], each_head.shape[-1], -1)
     return each_head @ blocks  # (*batch, heads, query, d_model)
 
@@ -146,6 +149,7 @@ def joint_rank(weights: Float[Tensor, "heads d_model size"]) -> int:
     EQ: 87.  Source: derived; settles ER-22.
     Symbols: weights[i] = Wᵢ.
     """
+    # (heads, d_model, size) → (d_model, heads · size): all columns side by side
     return int(torch.linalg.matrix_rank(merge_heads(weights)).item())
 
 
@@ -197,4 +201,5 @@ def attend(
     Symbols: states = H, rows hₜ; query = h⁽ᵉ⁾; result = c.
     Raises: ShapeError if the query is not as wide as the states.
     """
+    # one query: (*batch, 1, size)
     return dot_product_attention(query.unsqueeze(-2), states, states).squeeze(-2)

@@ -34,6 +34,7 @@ def softmax_jacobian(
     Symbols: s = s, scale = C, entry [i, j] = ∂pᵢ/∂sⱼ.
     """
     p = scaled_softmax(s, scale)
+    # (*batch, size, 1) · (*batch, 1, size): the outer product of p with itself
     return (torch.diag_embed(p) - p.unsqueeze(-1) * p.unsqueeze(-2)) / scale
 
 
@@ -47,6 +48,7 @@ def numeric_jacobian(
     EQ: 46.  Source: Lee, Scaled Dot-Product Attention (definition of the Jacobian).
     Symbols: function = p, s = s, step = h.
     """
+    # row j moves sⱼ alone; central differences have an error of h², one-sided ones of h
     steps = step * torch.eye(s.shape[0], dtype=s.dtype, device=s.device)
     columns = [(function(s + move) - function(s - move)) / (2 * step) for move in steps]
     return torch.stack(columns, dim=-1)

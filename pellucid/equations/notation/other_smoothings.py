@@ -49,4 +49,5 @@ def smooth_labels_excluding_padding(
     y = one_hot(labels, vocabulary_size, dtype)
     padding = one_hot(torch.full_like(labels, pad_id), vocabulary_size, dtype)
     smoothed = (1 - smoothing) * y + smoothing * (1 - y - padding) / (vocabulary_size - 2)
+    # a label that is padding teaches nothing: its whole row is zero
     return smoothed.masked_fill((labels == pad_id).unsqueeze(-1), 0.0)

@@ -59,6 +59,7 @@ def position_shift(
     angles = distance / BASE ** (torch.arange(0, d_model, 2).double() / d_model)
     sines, cosines = angles.sin(), angles.cos()
     shift = torch.zeros(d_model, d_model, dtype=torch.float64)
+    # each pair (sin nθ, cos nθ) is turned by kθ: a block of 2 × 2 on the diagonal for each pair
     shift[::2, ::2], shift[::2, 1::2] = cosines.diag(), -sines.diag()
     shift[1::2, ::2], shift[1::2, 1::2] = sines.diag(), cosines.diag()
     return shift.to(dtype or torch.get_default_dtype())
@@ -77,6 +78,7 @@ def is_permutation_equivariant(
     EQ: 20.  Source: Agarwal, §6.3, made precise (ER-59).
     Symbols: function = f, x = X, order = Π as row numbers, tolerance = largest difference.
     """
+    # permuted before and permuted after: equal if the function does not know the order
     difference = function(x[..., order, :]) - function(x)[..., order, :]
     return bool(difference.abs().max() <= tolerance)
 

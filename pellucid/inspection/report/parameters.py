@@ -40,22 +40,17 @@ def output_parameters(model: Seq2Seq, ids: list[int]) -> dict[str, Matrix]:
 
 
 def _of_transformer(model: Transformer) -> Named:
-    for index, layer in enumerate(model.encoder.layers):
-        assert isinstance(layer, EncoderLayer)
-        place = f"encoder.layers.{index}"
-        yield from _attention(f"{place}.self_attention", layer.self_attention)
-        yield from _norm(f"{place}.self_attention.norm", layer.self_attention_norm.norm)
-        yield from _feed_forward(f"{place}.feed_forward", layer.feed_forward)
-        yield from _norm(f"{place}.feed_forward.norm", layer.feed_forward_norm.norm)
-    for index, block in enumerate(model.decoder.layers):
-        assert isinstance(block, DecoderLayer)
-        place = f"decoder.layers.{index}"
-        yield from _attention(f"{place}.self_attention", block.self_attention)
-        yield from _norm(f"{place}.self_attention.norm", block.self_attention_norm.norm)
-        yield from _attention(f"{place}.cross_attention", block.cross_attention)
-        yield from _norm(f"{place}.cross_attention.norm", block.cross_attention_norm.norm)
-        yield from _feed_forward(f"{place}.feed_forward", block.feed_forward)
-        yield from _norm(f"{place}.feed_forward.norm", block.feed_forward_norm.norm)
+    for side, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
+        for index, layer in enumerate(stack.layers):
+            assert isinstance(layer, EncoderLayer | DecoderLayer)
+            place = f"{side}.layers.{index}"
+            yield from _attention(f"{place}.self_attention", layer.self_attention)
+            yield from _norm(f"{place}.self_attention.norm", layer.self_attention_norm.norm)
+            if isinstance(layer, DecoderLayer):
+                yield from _attention(f"{place}.cross_attention", layer.cross_attention)
+                yield from _norm(f"{place}.cross_attention.norm", layer.cross_attention_norm.norm)
+            yield from _feed_forward(f"{place}.feed_forward", layer.feed_forward)
+            yield from _norm(f"{place}.feed_forward.norm", layer.feed_forward_norm.norm)
 
     yield from _norm("encoder.norm", model.encoder.last_norm)
     yield from _norm("decoder.norm", model.decoder.last_norm)

@@ -120,11 +120,11 @@ def _attention_page(
     )
     kind = "Cross-attention" if memory else "Self-attention"
     about = (
-        "Each target position looks at the source and takes from it what it needs."
+        "Each target position attends to the source: it takes a weighted mean of its values."
         if memory
-        else "Each target position looks at itself and at what was said before it."
+        else "Each target position attends to itself and to the positions before it."
         if place.masked
-        else "Each source word looks at all the others and takes from them what it needs."
+        else "Each source position attends to all source positions, itself included."
     )
 
     return Page(name, _title(name, kind), about, steps, head_count=config.heads)

@@ -41,6 +41,7 @@ def export_ctranslate2(bundle: Bundle, out: Path, quantization: Quantization = "
 
     # Tied parameters appear under each of their names: CTranslate2 has a slot for each.
     named = bundle.model.named_parameters(remove_duplicate=False)
+    # float32 first, whatever the bundle stores: CTranslate2 quantizes from there.
     tensors = {name: tensor.detach().cpu().float() for name, tensor in named}
     spec = _fill(ctranslate2.specs, config, tensors)
 
@@ -55,6 +56,7 @@ def export_ctranslate2(bundle: Bundle, out: Path, quantization: Quantization = "
     spec.config.layer_norm_epsilon = config.norm_eps
 
     # Quantization comes last, because it replaces the weights in place.
+    # Raises for a slot that was left empty, before a file is written.
     spec.validate()
     spec.optimize(quantization=quantization)
 
@@ -82,6 +84,7 @@ def _fill(specs: Any, config: TransformerConfig, tensors: dict[str, Tensor]) -> 
         name = "source" if ours == "encoder" else "target"
         embeddings.weight = _own(tensors[f"{name}_embedding.weight"])
 
+        # A post-norm stack ends with the norm of its last block and has no slot for another.
         if config.norm == "pre":
             _norm(side.layer_norm, tensors, f"{ours}.last_norm")
         for index, layer in enumerate(side.layer):

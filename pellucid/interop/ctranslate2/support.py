@@ -22,6 +22,7 @@ def ctranslate2_faults(bundle: Bundle) -> list[str]:
         ("source", bundle.source_tokenizer),
         ("target", bundle.target_tokenizer),
     ):
+        # CTranslate2 looks tokens up by their piece, so two ids of one piece cannot be told apart.
         taken = taken_names(vocabulary_pieces(tokenizer)[SPECIAL_COUNT:])
         faults += [f"the {side} vocabulary has an ordinary piece {each!r}" for each in taken]
     return faults

@@ -116,8 +116,11 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
         for name, content in files.items():
             text = json.dumps(content, ensure_ascii=False, indent=2)
             (folder / name).write_text(text, encoding="utf-8")
+        # The sentencepiece models as they were trained; vocab.json says which id each piece has.
         (folder / "source.spm").write_bytes(source.model)
         (folder / "target.spm").write_bytes(target.model)
+        # safetensors alone: transformers reads it first, and a pickle would be one more thing to
+        # trust.
         save_tensors(folder / "model.safetensors", tensors)
 
     write_folder(out, fill, details={"kind": "huggingface"})
@@ -159,6 +162,7 @@ def tensors_for_marian(
     named = dict(bundle.model.named_parameters(remove_duplicate=False))
     ours = {name: tensor.detach().cpu().float() for name, tensor in named.items()}
 
+    # Everything below is about the embeddings, whose rows are ids; layers know no ids.
     result = layers_to_marian(ours, config)
     # Rows in the order of Marian's ids, columns in the order of its features.
     source, target, output = (
@@ -212,6 +216,7 @@ def _config_table(
         "pad_token_id": target_ids.pad,
         "eos_token_id": target_ids.stop,
         "bos_token_id": None,
+        # MarianConfig's default is 0; search settings belong to generation_config.json.
         "forced_eos_token_id": None,
         "decoder_start_token_id": target_ids.start,
         "torch_dtype": "float32",

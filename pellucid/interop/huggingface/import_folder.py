@@ -89,6 +89,7 @@ def _read(folder: Path) -> tuple[Bundle, list[str]]:
 
     # All faults of vocabularies and tensors are collected before the error is raised.
     sides, faults = _read_vocabularies(folder, settings)
+    # Nothing is in memory yet: a safetensors file is read tensor by tensor below.
     tensors = _read_tensors(folder)
     embeddings, tensor_faults = check_tensors(tensors, settings, config)
     faults += tensor_faults
@@ -98,6 +99,7 @@ def _read(folder: Path) -> tuple[Bundle, list[str]]:
         # transformers forbids the padding and renormalizes the rest; a bias of -100 on the padding
         # gives the same probabilities.
         bias = tensors[OUTPUT_BIAS].float().clone()
+        # (1, vocabulary), as Marian stores it.
         bias[:, settings.pad_token_id] += _COPY_BIAS
         tensors[OUTPUT_BIAS] = bias
 
@@ -163,6 +165,7 @@ def _read_vocabularies(
             faults.append("a shared embedding needs the same special ids on both sides")
 
         # One embedding has one numbering; only the target's has the right START.
+        # Source text never holds a START, so the encoder does not notice.
         sides[0] = sides[1]
     return sides, faults
 
@@ -196,6 +199,7 @@ def _read_tokenizers(
         tokenizers.append(MarianTokenizer(model, side.vocabulary, str(folder / name)))
 
     source, target = tokenizers
+    # One object, so that the bundle stores a joint tokenizer once.
     return (source, source) if source.fingerprint == target.fingerprint else (source, target)
 
 
@@ -225,6 +229,7 @@ def _build(
         ("target_embedding.weight", embeddings.target, target_rows),
         ("output_weight", embeddings.output, target_rows),
     ):
+        # Shared and tied matrices are one parameter, under the first of their names.
         if name not in slots:  # tied to an earlier one
             continue
 
@@ -239,6 +244,7 @@ def _build(
     for name, tensor in layers_from_marian(Converted(tensors, torch.float32), config):
         fill_tensors({name: slots.pop(name)}, {name: tensor}, folder)
     assert not slots, "every parameter has its place in the layout"
+    # As ``load_bundle`` returns it: nobody trains by mistake what was opened to translate.
     return model.eval().requires_grad_(False)
 
 

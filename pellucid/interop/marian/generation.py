@@ -105,6 +105,7 @@ def read_generation(
     ``config.json``. Raises BundleError for an invalid value.
     """
     table = config if generation is None else generation
+    # transformers writes null for a setting that is left to its default.
     given = {name: value for name, value in table.items() if value is not None}
     try:
         settings = GenerationSettings.parse(given, "generation_config.json")
@@ -173,6 +174,7 @@ def decoding_table(
     elif generation.max_length is not None:
         table["max_length"] = generation.max_length - 2
     if "max_length" in table:
+        # The model numbers no more positions, and one of them is for the stop.
         table["max_length"] = min(table["max_length"], settings.max_position_embeddings - 1)
 
     shortest = generation.min_new_tokens
@@ -213,6 +215,7 @@ def _banned_phrases(
             continue
 
         # Our config has phrases as text, so the text must be tokenized into the same ids again.
+        # An id beyond the vocabulary has none of ours.
         known = [ours[id_] for id_ in words if id_ in ours]
         text = tokenizer.decode(known)
         if len(known) == len(words) and text.strip() and tokenizer.encode(text) == known:
@@ -236,13 +239,16 @@ def generation_table(
         "decoder_start_token_id": ids.start,
         "eos_token_id": ids.stop,
         "pad_token_id": ids.pad,
+        # So that a translation at its longest ends with the stop, as ours does.
         "forced_eos_token_id": ids.stop,
+        # Our search never generates them; transformers has to be told.
         "bad_words_ids": [[id_] for id_ in sorted({ids.pad, ids.start})],
         "num_beams": settings.beam_size,
         "max_length": longest if settings.max_length is None else settings.max_length + 2,
     }
 
     if settings.min_length:
+        # theirs counts the start
         table["min_length"] = settings.min_length + 1
     if settings.no_repeat_ngram:
         table["no_repeat_ngram_size"] = settings.no_repeat_ngram

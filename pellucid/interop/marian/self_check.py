@@ -67,6 +67,7 @@ def prove_equal(
         # Again in float64, so that rounding is not taken for an error. Only after a failure,
         # because the copy takes twice the memory of the model.
         model = copy.deepcopy(bundle.model).double()
+        # Tensor by tensor, so that only our own model is held twice.
         wide = Converted(tensors, torch.float64)
         _compare(bundle, model, wide, settings, tables, outputs)
 
@@ -125,6 +126,7 @@ def marian_logits(
     assert source_table is not None
     assert target_table is not None
 
+    # No batch axis and no padding: one sentence at a time needs no mask in the encoder.
     memory = _embed(source_table, source, settings)  # (source, d_model)
     for index in range(settings.encoder_layers):
         name = f"model.encoder.layers.{index}"
@@ -132,6 +134,7 @@ def marian_logits(
         memory = _feed(tensors, name, memory, settings, norm_eps)
 
     x = _embed(target_table, target, settings)  # (target, d_model)
+    # (query, key), true above the diagonal: what comes later.
     future = torch.ones(len(target), len(target), dtype=torch.bool).triu(1)
     for index in range(settings.decoder_layers):
         name = f"model.decoder.layers.{index}"
@@ -139,12 +142,14 @@ def marian_logits(
         x = _attend(tensors, f"{name}.encoder_attn", x, memory, settings, norm_eps)
         x = _feed(tensors, name, x, settings, norm_eps)
 
+    # (vocabulary, d_model)
     output = target_table if settings.tie_word_embeddings else tensors["lm_head.weight"]
     return x @ output.T + tensors["final_logits_bias"]
 
 
 def _embed(table: Tensor, ids: Sequence[int], settings: MarianSettings) -> Tensor:
     d = settings.d_model
+    # float64, as our sinusoids: the comparison must not find their rounding
     exponents = torch.arange(0, d, 2).double() / d
     angles = torch.arange(len(ids)).double()[:, None] / 10000.0**exponents
 
@@ -169,12 +174,14 @@ def _attend(
     key = _split(_linear(tensors, f"{name}.k_proj", memory), heads)
     value = _split(_linear(tensors, f"{name}.v_proj", memory), heads)
 
+    # (head, query, key)
     scores = query @ key.transpose(-1, -2) / math.sqrt(query.shape[-1])
     if hidden is not None:  # (query, key), true where attention is forbidden
         scores = scores.masked_fill(hidden, -math.inf)
     # (head, token, width) to (token, d_model)
     merged = (scores.softmax(-1) @ value).transpose(0, _HEAD_AXIS).flatten(1)
     output = _linear(tensors, f"{name}.out_proj", merged)
+    # post-norm, Marian's only kind here
     return _norm(tensors, f"{name}_layer_norm", x + output, norm_eps)
 
 

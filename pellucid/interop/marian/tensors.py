@@ -98,6 +98,7 @@ def layers_to_marian(tensors: Mapping[str, Tensor], config: TransformerConfig) -
         tensor = tensors.get(slot.ours, zeros)
         if slot.model_axis is not None:
             tensor = features_to_marian(tensor, slot.model_axis)
+        # (3 · d_model, d_model) → three matrices, q, k and v: our packed order is Marian's.
         result.update(zip(slot.marian, tensor.chunk(len(slot.marian)), strict=True))
     return result
 
@@ -107,6 +108,7 @@ def layers_from_marian(
 ) -> Iterator[tuple[str, Tensor]]:
     """The tensors of all layers under our names, one at a time, to save memory."""
     for slot in layer_slots(config):
+        # along the rows, which are the outputs of a projection
         tensor = torch.cat([tensors[name] for name in slot.marian])
         if slot.model_axis is not None:
             tensor = features_from_marian(tensor, slot.model_axis)
@@ -114,6 +116,7 @@ def layers_from_marian(
 
 
 def _marian_order(d_model: int) -> Tensor:
+    # The paper's sinusoid has sines at even and cosines at odd features.
     return torch.cat([torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)])
 
 
@@ -139,6 +142,7 @@ def check_tensors(
     A missing ``final_logits_bias`` is zero, and is added to ``tensors``.
     """
     size, target_size = settings.vocab_size, settings.target_size
+    # A ChainMap writes to its first mapping: the file stays as it is.
     tensors.setdefault(OUTPUT_BIAS, torch.zeros(1, target_size))
 
     shapes: dict[str, tuple[int, ...]] = {
@@ -187,6 +191,7 @@ def check_tensors(
 
 def _position_faults(name: str, tensors: Mapping[str, Tensor], d_model: int) -> list[str]:
     table = tensors[name]
+    # Some files store the sinusoids, others leave them out.
     if table.dim() != 2 or table.shape[1] != d_model:
         return [f"{name} should be (places, {d_model}), is {tuple(table.shape)}"]
 

@@ -56,6 +56,7 @@ def _ordinary_pieces(tokenizer: SubwordTokenizer) -> tuple[str, ...]:
 
 
 def _as_marian_orders(pieces: tuple[str, ...]) -> MarianIds:
+    # Our ids begin with pad, unk, start and stop; the pieces follow in their own order.
     ordinary = range(SPECIAL_COUNT, SPECIAL_COUNT + len(pieces))
     pad = len(pieces) + 2  # after the stop, unk and the pieces
     return MarianIds(
@@ -71,6 +72,7 @@ def _as_marian_orders(pieces: tuple[str, ...]) -> MarianIds:
 
 
 def _as_we_order(pieces: tuple[str, ...]) -> MarianIds:
+    # Inputs and outputs alike: our ids are Marian's, and the tables map each to itself.
     ids = tuple(range(SPECIAL_COUNT + len(pieces)))
     return MarianIds((*special_pieces(pieces), *pieces), ids, ids, PAD_ID, START_ID, STOP_ID)
 
@@ -129,6 +131,7 @@ def number_for_us(
     if faults:
         return None, faults
 
+    # Checked above: every id from 0 on occurs once.
     pieces = {id_: piece for piece, id_ in table.items()}
     pad = settings.pad_token_id if target else table[PAD_PIECE]
     stop = settings.eos_token_id if target else table[STOP_PIECE]
@@ -140,6 +143,7 @@ def number_for_us(
         return None, [f"pad, unk and stop must differ in {name}, are {pad}, {unk} and {stop}"]
 
     start_is_copy = pieces[start] not in _START_PIECES
+    # A start that copies an ordinary piece leaves that piece in the list.
     taken = {pad, unk, stop} if start_is_copy else {pad, unk, stop, start}
     rest = [id_ for id_ in range(size) if id_ not in taken]
 

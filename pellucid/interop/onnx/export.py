@@ -97,9 +97,9 @@ keys and values of the prefix and becomes `past_key_values.N.decoder.*` of the n
 `present.N.encoder.*`, those of the source, come from the first decoder alone and stay the same.
 
 `onnx.json` lists every input and output with its shape, the special ids, and the longest sequence.
-A source ends with the stop. Padding and start are never said: rule them out, as below.
+A source ends with the stop. Padding and start are never generated: rule them out, as below.
 
-A greedy search, which says what `pellucid translate --beam-size 1` says:
+A greedy search, which gives what `pellucid translate --beam-size 1` gives:
 
 ```python
 {program}
@@ -171,6 +171,8 @@ def onnx_faults(config: ModelConfig) -> list[str]:
 
 def _models(onnx: Any, config: TransformerConfig, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
     """The three graphs, validated by ONNX's checker. Raises BundleError if one is too large."""
+    # A decoder without and one with a cache, because an ONNX input cannot be left out: the first
+    # step has no keys and values yet.
     graphs = {
         ENCODER: encoder_graph(onnx, config, tensors),
         DECODER: decoder_graph(onnx, config, tensors, has_past=False),
@@ -181,6 +183,7 @@ def _models(onnx: Any, config: TransformerConfig, tensors: Mapping[str, Tensor])
         for name, graph in graphs.items()
     }
 
+    # Checked here, because a larger message would fail inside protobuf.
     large = [name for name, model in models.items() if model.ByteSize() > _LARGEST_FILE]
     if large:
         raise BundleError(f"one ONNX file holds at most 2 GB, too little for {', '.join(large)}")
@@ -198,6 +201,7 @@ def _prove(bundle: Bundle, evaluators: Mapping[str, Any]) -> None:
         with torch.inference_mode():
             device = next(bundle.model.parameters()).device
             rows = (torch.tensor([ids], device=device) for ids in (source, target))
+            # In float32, as the graphs compute.
             ours = bundle.model(*rows)[0].float().cpu().numpy()  # (target, vocabulary)
 
         whole, steps = _both_ways(evaluators, source, target)
@@ -220,10 +224,12 @@ def _both_ways(
     """The logits (target, vocabulary) computed at once, and with the KV cache step by step."""
     mask = np.ones((1, len(source)), dtype=np.int64)
     feed = {"input_ids": np.array([source], dtype=np.int64), "attention_mask": mask}
+    # (1, source, d_model)
     [memory] = evaluators[ENCODER].run(None, feed)
 
     feed = {"encoder_hidden_states": memory, "encoder_attention_mask": mask}
     ids = np.array([target], dtype=np.int64)
+    # Teacher forcing: one row of logits for each token of the target.
     whole = _run(evaluators[DECODER], {**feed, "input_ids": ids})["logits"][0]
 
     # The decoder without a cache reads two tokens first, so that the cache it returns is longer
@@ -231,9 +237,10 @@ def _both_ways(
     begin = min(2, len(target))
     outputs = _run(evaluators[DECODER], {**feed, "input_ids": ids[:, :begin]})
     rows, past = [outputs["logits"][0]], _as_past(outputs)
-    for place in range(begin, len(target)):
-        token = ids[:, place : place + 1]
+    for position in range(begin, len(target)):
+        token = ids[:, position : position + 1]
         inputs = {"input_ids": token, "encoder_attention_mask": mask, **past}
+        # One token in, one row of logits out: (1, 1, vocabulary).
         outputs = _run(evaluators[STEP], inputs)
         rows.append(outputs["logits"][0])
         # A step returns its own keys and values, those of the source stay.
@@ -262,8 +269,10 @@ def _about(bundle: Bundle, models: Mapping[str, Any]) -> dict[str, Any]:
         "made_by": f"pellucid {__version__}",
         "opset": OPSET,
         "special_ids": {"pad": PAD_ID, "unk": UNK_ID, "start": START_ID, "stop": STOP_ID},
+        # The name is that of the first exports; programs read it.
         "never_said": [PAD_ID, START_ID],
         "decoder_layers": config.decoder_layers,
+        # A learned table ends where training ended it; the other tables end where the graph's does.
         "longest": config.max_positions if config.positions == "learned" else SINUSOIDS,
         "graphs": {
             f"{name}.onnx": {

@@ -43,6 +43,7 @@ class Graph:
 
     def output(self, value: str, name: str, shape: Shape) -> None:
         """Declare an output: ``value`` under the name ``name``."""
+        # Identity renames: the value keeps our name inside the graph, the output gets Optimum's.
         self._nodes.append(self._onnx.helper.make_node("Identity", [value], [name], name=name))
         self._outputs.append(self._declare(name, shape, ids=False))
 
@@ -118,6 +119,7 @@ class Blocks:
         if self.config.positions == "learned":
             table = self._stored("target_embedding.positions.learned")  # shared by both sides
         else:
+            # (SINUSOIDS, d_model), computed in float64 and rounded once.
             rows = sinusoidal_positions(SINUSOIDS, self.config.d_model).float()
             table = graph.constant("sinusoids", rows)
 
@@ -133,6 +135,7 @@ class Blocks:
             return x
         graph, size = self.graph, self.config.key_size
 
+        # The same waves as for sinusoidal positions, but of the width of one head.
         waves = sinusoidal_positions(SINUSOIDS, size).float().numpy()
 
         # R has a quarter turn in each diagonal block: one product instead
@@ -162,6 +165,7 @@ class Blocks:
     def mask(self, attention_mask: str) -> str:
         """The source positions that may be attended to, as (batch, 1, 1, source)."""
         kinds = {"to": 9}  # TensorProto.BOOL
+        # Ids and masks are int64 at the door, as in transformers; Where takes booleans.
         is_real = self.graph.add("Cast", [attention_mask], "mask/is_real", kinds)
         return self.graph.add("Unsqueeze", [is_real, self.graph.integers(1, 2)], "mask/may_attend")
 
@@ -173,6 +177,7 @@ class Blocks:
         zero, one = (graph.constant(f"number_{n}", np.array(n, dtype=np.int64)) for n in (0, 1))
 
         places = graph.add("Range", [zero, scalar, one], "causal/places")
+        # (length, 1) against (length): key ≤ query.
         queries = graph.add("Unsqueeze", [places, graph.integers(1)], "causal/queries")
         return graph.add("LessOrEqual", [places, queries], "causal/may_attend")
 
@@ -182,6 +187,7 @@ class Blocks:
         widths = {"query": config.key_size, "key": config.key_size, "value": config.value_size}
 
         # `w_qkv` stacks the rows of all heads' queries, then keys, then values.
+        # Queries and keys have the same width, so the values begin after two such blocks.
         first = list(widths).index(part) * config.heads * config.key_size
         rows = slice(first, first + config.heads * widths[part])
 
@@ -201,6 +207,7 @@ class Blocks:
         """softmax(Q Kᵀ / √dₖ) V of every head, concatenated and projected."""
         config, graph = self.config, self.graph
 
+        # (batch, head, feature, key)
         turned = graph.add("Transpose", [key], f"{name}/key_turned", {"perm": [0, 1, 3, 2]})
         scores = graph.add("MatMul", [query, turned], f"{name}/products")
         root = np.array(1.0 / math.sqrt(config.key_size), dtype=np.float32)
@@ -213,6 +220,7 @@ class Blocks:
         weights = graph.add("Softmax", [scores], f"{name}/weights", {"axis": -1})
         heads = graph.add("MatMul", [weights, value], f"{name}/heads")
 
+        # (batch, token, head, feature), so that the heads of a token lie side by side.
         heads = graph.add("Transpose", [heads], f"{name}/heads_in_row", {"perm": [0, 2, 1, 3]})
         shape = graph.integers(0, 0, config.heads * config.value_size)  # (batch, token, all heads)
         merged = graph.add("Reshape", [heads, shape], f"{name}/merged")
@@ -255,6 +263,7 @@ class Blocks:
         return self.graph.constant(name, self.tensors[name])
 
     def _linear(self, x: str, weight: str, bias: str, name: str) -> str:
+        # MatMul computes x W, PyTorch stores Wᵀ.
         stored = self.graph.constant(weight, self.tensors[weight].T)
         x = self.graph.add("MatMul", [x, stored], f"{name}_product")
         if bias not in self.tensors:
@@ -284,11 +293,13 @@ def encoder_graph(onnx: Any, config: TransformerConfig, tensors: Mapping[str, Te
     blocks = Blocks(graph, config, tensors)
     ids = graph.input("input_ids", ["batch", "source"], ids=True)
     mask = blocks.mask(graph.input("attention_mask", ["batch", "source"], ids=True))
+    # A graph is a file of its own: tensors that two graphs need are stored in both.
     side = "target" if config.share_embeddings else "source"  # a shared one is stored once
     x = blocks.embed(side, ids, None)
 
     for index in range(config.encoder_layers):
         name = f"encoder.layers.{index}"
+        # The encoder runs once for a sentence; its keys and values are not kept.
         x = _attend_self(blocks, name, x, mask)[0]
         x = _feed(blocks, name, x)
 
@@ -315,6 +326,7 @@ def decoder_graph(
         past = {name: graph.input(name, shape) for name, shape in past_shapes(config)}
         # The cache is (batch, head, past, size): its length is the position of the new token.
         start = blocks.axis_size("past_key_values.0.decoder.key", 2, "past/length")
+        # The keys and values of the source come from the cache, so the memory is no input.
         causal, memory = None, ""  # a single token attends to all of the past
     else:
         past, start, causal = {}, None, blocks.causal_mask(ids)
@@ -349,6 +361,7 @@ def _decoder_layer(
 ) -> str:
     memory, mask, causal = looks_at
     name = f"decoder.layers.{index}"
+    # Returned with the logits, as the cache that the next step reads.
     x, key, value = _attend_self(blocks, name, x, causal, index if past else None)
     _give_back(blocks, index, "decoder", (key, value), "past + 1" if past else "length")
 
@@ -358,6 +371,7 @@ def _decoder_layer(
     # The keys and values of the source never change: only the first decoder
     # computes and returns them.
     if past:
+        # Inputs of the graph, named as in Optimum's exports.
         key, value = (f"past_key_values.{index}.encoder.{kind}" for kind in ("key", "value"))
     else:
         key, value = (blocks.project(memory, cross, kind) for kind in ("key", "value"))
@@ -403,4 +417,5 @@ def _give_back(blocks: Blocks, index: int, part: str, pair: tuple[str, str], len
         ("key", "value"), pair, (config.key_size, config.value_size), strict=True
     ):
         name = f"present.{index}.{part}.{kind}"
+        # An axis with a name instead of a number may have any size.
         blocks.graph.output(value, name, ["batch", config.heads, length, width])
