@@ -50,6 +50,8 @@ class TokenizerConfig(Config):
     @pydantic.model_validator(mode="after")
     def _check_combinations(self) -> Self:
         faults = []
+
+        # Every fault is collected before any is raised, so that a file is put right in one go.
         kinds = {self.kind, self.target_kind or self.kind}
         subword_kinds = kinds.intersection(SENTENCEPIECE_KINDS)
         got = " and ".join(sorted(kinds))
@@ -59,6 +61,8 @@ class TokenizerConfig(Config):
         if self.target_kind == "marian":
             faults.append("target_kind must be a kind that can be trained, got marian")
 
+        # With byte fallback a smaller vocabulary could not spell every text, and sentencepiece
+        # would fail with a message that names none of our settings.
         if subword_kinds and self.vocabulary_size < SMALLEST_BYTE_VOCABULARY:
             faults.append(
                 f"vocabulary_size must be at least {SMALLEST_BYTE_VOCABULARY} for"
@@ -139,10 +143,13 @@ class DataConfig(Config):
         for prefix in ("", "valid_"):
             sources: tuple[str, ...] = getattr(self, f"{prefix}source")
             targets: tuple[str, ...] = getattr(self, f"{prefix}target")
+
+            # A TSV or JSONL file is a corpus by itself; plain files come in pairs.
             both = self.holds_both_sides(sources)
             if both and targets:
                 faults.append(f"{prefix}target must be left out, {sources[0]} holds both sides")
             elif not targets and any(map(_is_csv, sources)):
+                # It would be read as plain text, and a missing target reported as the fault.
                 faults.append(
                     f"{prefix}source must be text, TSV or JSONL, got {sources[0]}: save it with"
                     " tabs between the columns, as .tsv"
@@ -186,6 +193,8 @@ def file_format(name: str, given: PairFormat = "auto") -> PairFormat:
     """The format of a file: ``given``, or by its suffix if that is ``auto``."""
     if given != "auto":
         return given
+
+    # train.tsv.gz is TSV: packing does not change what a file holds.
     stem = name.removesuffix(".gz")
     if stem.endswith(".tsv"):
         return "tsv"

@@ -59,11 +59,16 @@ class Shuffle:
         return numbers.astype(np.int64)
 
     def _moved(self, numbers: _Words, turn: _Words) -> _Words:
+        # Nearly a square: the rectangle has at most a few more cells than numbers, so that hardly
+        # any number walks twice.
         width = math.isqrt(self.count - 1) + 1
         sizes = np.uint64(-(-self.count // width)), np.uint64(width)
         halves = list(np.divmod(numbers, sizes[1]))
 
         for number, key in enumerate(self.keys):
+            # Even rounds move the left half, odd rounds the right one. A round can be undone,
+            # whatever the hash is, so that every round is a permutation and so are all of them
+            # together.
             side = number % 2
             moved_by = mixed(halves[1 - side], np.uint64(key), turn)
             halves[side] = (halves[side] + moved_by % sizes[side]) % sizes[side]
@@ -78,6 +83,8 @@ def mixed(words: _Words, key: np.uint64, turn: _Words | np.uint64 = _NO_TURN) ->
     Source: SplitMix64's finalizer, Steele et al. (2014).
     """
     with np.errstate(over="ignore"):  # arithmetic modulo 2^64 is meant
+        # The shifts and multipliers are those of the reference: each is a bijection of 64 bits, and
+        # together they let every bit of the input change about half of the bits of the result.
         result: _Words = (words ^ key) + turn * _WEYL
         result = (result ^ (result >> np.uint64(30))) * _MIXERS[0]
         result = (result ^ (result >> np.uint64(27))) * _MIXERS[1]
@@ -133,6 +140,8 @@ class Mixture:
 
     def at(self, epoch: int, places: Indices) -> Indices:
         """The pair numbers at these positions of an epoch, from 0; not in random order."""
+        # In an epoch the draws of the first corpus come first; ``BatchSampler`` shuffles their
+        # positions.
         ends = np.cumsum(self.draws)
         corpora = np.searchsorted(ends, places, side="right")
         numbers = np.empty_like(places)

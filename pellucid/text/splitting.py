@@ -52,6 +52,7 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
 
     pieces: list[str] = []
     for line in lines:
+        # A piece that ends with a known abbreviation is continued by the next one.
         goes_on = False
         for piece in sentencex.segment(language, line):
             if goes_on:
@@ -71,6 +72,8 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
             else:
                 before += piece
         else:
+            # Every character is kept in exactly one of the three parts, so that what is joined
+            # again differs from the text in its words only.
             lead = before + piece[: len(piece) - len(piece.lstrip())]
             tail = piece[len(piece.rstrip()) :]
             inside = start + len(piece) - len(piece.lstrip())
@@ -78,6 +81,7 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
             before = ""
         start += len(piece)
 
+    # A text of nothing but white space: one sentence that holds it.
     return found or [Sentence(before=text, text="", after="", start=len(text))]
 
 

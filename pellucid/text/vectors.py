@@ -36,10 +36,12 @@ class WordVectors:
         if word not in place:
             raise DataError(f"there is no vector for {word!r}", hint=did_you_mean(word, self.words))
 
+        # A word that was never seen may have a vector of zeros: its cosine is 0, not NaN.
         lengths = np.linalg.norm(self.matrix, axis=1)
         unit = self.matrix / np.where(lengths > 0, lengths, 1.0)[:, None]
         cosines = unit @ unit[place[word]]
 
+        # Stable, so that equal cosines stay in the order of the vocabulary.
         order = np.argsort(-cosines, kind="stable")
         kept = [index for index in order.tolist() if index != place[word]][:count]
         return [(self.words[index], float(cosines[index])) for index in kept]
@@ -77,6 +79,7 @@ def read_vectors(path: Path) -> WordVectors:
         count, size = map(int, header)
         words, rows = _read_rows(path, lines, size)
 
+    # A file that was cut short still parses; only its first line tells that vectors are missing.
     if len(words) != count or size < 1:
         raise DataError(f"{path} promises {count} vectors of size {size}, holds {len(words)}")
     return WordVectors(tuple(words), np.array(rows, dtype=np.float32).reshape(count, size))
@@ -88,16 +91,19 @@ def _read_rows(
     words: list[str] = []
     rows: list[list[float]] = []
     for number, line in enumerate(lines, start=2):
+        # Split at spaces alone: words may contain other white space, such as U+00A0.
         parts = line.rstrip().split(" ")
         try:
             row = [float(part) for part in parts[1:]]
         except ValueError:
+            # No number at all: reported with the line like a row of the wrong length.
             row = []
         if len(row) != size or not all(map(math.isfinite, row)):
             raise DataError(f"{path}, line {number}: a line must be a word and {size} numbers")
         words.append(parts[0])
         rows.append(row)
 
+    # Which of two vectors would be meant cannot be known.
     repeated = len(words) - len(set(words))
     if repeated:
         raise DataError(f"{path} holds {repeated} words twice")

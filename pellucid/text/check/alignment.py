@@ -58,9 +58,12 @@ class Likeness:
         Before the target row ``parting`` the slip is 0.
         """
         shared = min(source.line_count, target.line_count)
+
+        # Evenly spread: the beginning of a corpus is often of another kind than its end.
         rows = np.arange(0, shared, shared // _SAMPLE + 1)
         partners = (rows + slip * (rows >= parting)) % source.line_count
 
+        # log(1 + length), because lines may be empty.
         logs = np.log1p(source.lengths[partners]), np.log1p(target.lengths[rows])
         centers = float(np.median(logs[0])), float(np.median(logs[1]))
         deviations = float(logs[0].std()) + 1e-3, float(logs[1].std()) + 1e-3  # never zero
@@ -70,6 +73,8 @@ class Likeness:
         codes = zip(_codes(source, partners), _codes(target, rows), strict=True)
         tables = [_table(one, other) for one, other in codes]
 
+        # A negative correlation would come from misaligned or unrelated text, and would reward long
+        # lines beside short ones.
         correlation = min(max(correlation, 0.0), _LARGEST_CORRELATION)
         return cls(source, target, centers, deviations, correlation, tables)
 
@@ -84,6 +89,8 @@ class Likeness:
         one follows.
         """
         rows = np.arange(start, stop)
+
+        # The sources of all slips at once, normalized and looked up a single time.
         around = np.arange(start + slip - reach, stop + slip + reach) % self.source.line_count
         return Window(
             self,
@@ -119,6 +126,8 @@ class Window:
     def of(self, slip: int) -> Scores:
         """The score of each target row with the source row ``slip`` later, at most ``reach``."""
         there = slice(self.reach + slip, self.reach + slip + len(self.target_lengths))
+
+        # A slip is another slice of the same arrays, so that trying it costs additions only.
         scores = self._of_lengths(self.source_lengths[there])
 
         codes = zip(self.source_codes, self.target_codes, strict=True)
@@ -129,6 +138,9 @@ class Window:
     def _of_lengths(self, x: Scores) -> Scores:
         """log p(x, y) / (p(x) p(y)) of the bivariate normal distribution."""
         y, r = self.target_lengths, self.scores.correlation
+
+        # With x and y in standard deviations this is
+        #     (r x y - r² (x² + y²) / 2) / (1 - r²) - ln(1 - r²) / 2
         rest = 1 - r * r
         scores = x * y
         scores *= np.float32(r / rest)
@@ -149,10 +161,12 @@ def _codes(side: SideScan, rows: Rows) -> list[npt.NDArray[np.uint8]]:
 
 def _table(source: npt.NDArray[np.uint8], target: npt.NDArray[np.uint8]) -> npt.NDArray[np.float32]:
     """The score of each pair of codes of one trait, in nats, smaller where few were seen."""
+    # Each pair of codes is one cell of a table of 16 by 16, counted in one pass.
     cells = source.astype(np.int64) * _CODES + target
     joint = np.bincount(cells, minlength=_CODES * _CODES).reshape(_CODES, _CODES)
     by_chance = joint.sum(1, keepdims=True) * joint.sum(0, keepdims=True) / len(cells)
 
+    # A pair of codes that is rare and expected to be rare says little, whatever its quotient is.
     trust = np.maximum(joint, by_chance) / (np.maximum(joint, by_chance) + _DOUBT)
     table: npt.NDArray[np.float32] = (
         trust * np.log((joint + 0.5) / (by_chance + 0.5))  # half a pair more: no log of zero
@@ -228,6 +242,9 @@ def _learn(source: SideScan, target: SideScan, slips: Iterable[int]) -> Likeness
     """Scores learned at that one of ``slips`` at which both sides resemble each other most."""
     shared = min(source.line_count, target.line_count)
     sample = min(shared, _TRIAL)
+
+    # Each slip is scored by what was learned at that slip: only at the right one do traits agree,
+    # which makes its tables sharp.
     learned = {slip: Likeness.learn(source, target, slip) for slip in slips}
     best = max(learned, key=lambda slip: float(learned[slip].of(slip, 0, sample).sum()))
     return learned[best]
@@ -240,6 +257,8 @@ def _parting(scores: Likeness, surplus: int, shared: int) -> int:
     parting = 0
     for start in range(0, shared, _BLOCK):
         stop = min(shared, start + _BLOCK)
+
+        # Before the parting slip 0 is right and the sum rises; behind it the sum falls.
         gain = scores.of(0, start, stop) - scores.of(surplus, start, stop)
         totals = total + np.cumsum(gain, dtype=np.float64)
         row = int(np.argmax(totals))
@@ -258,6 +277,8 @@ def _slipped_stretch(scores: Likeness, start: int, stop: int) -> Misalignment | 
     window = scores.window(start, stop, reach=_LARGEST_SLIP)
     in_place = window.of(0)
     slips = [slip for slip in range(-_LARGEST_SLIP, _LARGEST_SLIP + 1) if slip]
+
+    # Tuples compare by their first entry, the height of the gain.
     height, first, last, slip = max(
         (*_largest_sum(window.of(slip) - in_place), slip) for slip in slips
     )
@@ -278,6 +299,8 @@ def _largest_sum(gain: Scores) -> tuple[float, int, int]:
     This is the maximum subarray problem (Kadane's algorithm), with cumulative sums.
     """
     totals = np.concatenate(([0.0], np.cumsum(gain, dtype=np.float64)))
+
+    # The largest sum that ends at each row: the total minus the lowest total before it.
     rises = totals - np.minimum.accumulate(totals)
 
     last = int(np.argmax(rises))

@@ -34,6 +34,7 @@ def overlapping_rows(training: Path, test: Path) -> npt.NDArray[np.int64]:
 
     Raises InputMissingError if a file cannot be read, DataError if it is damaged gzip.
     """
+    # The test file is the small one: its hashes are kept, those of the training file pass by.
     wanted = np.concatenate([np.empty(0, np.int64), *_hashes(test)])
     found = [block[np.isin(block, wanted)] for block in _hashes(training)]
     known = np.concatenate([np.empty(0, np.int64), *found])
@@ -45,6 +46,8 @@ def _hashes(path: Path) -> Iterator[npt.NDArray[np.int64]]:
     """The hashes of a file's lines, a block at a time."""
     with contextlib.closing(iterate_blocks(path)) as blocks:
         for block in blocks:
+            # Bytes and not characters: deleting and lower-casing a megabyte takes milliseconds, and
+            # letters beyond ASCII are compared as they are.
             lines = block.translate(None, _IGNORED).lower().split(b"\n")
             if block.endswith(b"\n"):
                 lines.pop()
@@ -75,6 +78,9 @@ def repeated_pairs(source: _Hashes, target: _Hashes) -> RowSet:
                 mixed = source[start:stop] * _MIXER + target[start:stop]
             here = np.flatnonzero((mixed & (part_count - 1)) == part)
             rows.append(here + start)
+
+            # Rows come in rising order, so that ``repeated_rows`` calls the later of two equal
+            # pairs repeated.
             hashes.append(mixed[here])
         found.add(np.concatenate(rows)[repeated_rows(np.concatenate(hashes))])
 
@@ -210,9 +216,12 @@ def examine(
     if the temporary folder is full.
     """
     with ThreadPoolExecutor(1) as beside:
+        # A thread is enough: NumPy, hashing and gzip let go of the interpreter lock for most of the
+        # time.
         other = beside.submit(scan, target, most_pairs)
         sides = scan(source, most_pairs), other.result()
 
+    # Blocks were read whole, so that the sides may have stopped at different rows.
     if most_pairs is not None:
         fewest = min(most_pairs, *(side.line_count for side in sides))
         sides = sides[0].cut(fewest), sides[1].cut(fewest)
@@ -290,10 +299,14 @@ def _pair_findings(source: SideScan, target: SideScan, empty: Finding) -> list[F
 
     for start in range(0, shared, _BLOCK):
         rows = np.arange(start, min(shared, start + _BLOCK))
+
+        # Two blank lines are equal, and their ratio is anything: only full pairs are judged.
         full = ~empty.rows.mask(start, start + len(rows))
         is_copy = source.hashes[rows] == target.hashes[rows]
         copies.add(rows[is_copy & full])
 
+        # Relative to the usual ratio of the two languages: Chinese needs far fewer characters than
+        # English.
         is_far = np.abs(_log_ratio(source, target, rows) - usual) > np.log(_LARGEST_RATIO)
         far.add(rows[is_far & full])
         full_repeats.add(rows[repeats.mask(start, start + len(rows)) & full])
@@ -306,6 +319,7 @@ def _pair_findings(source: SideScan, target: SideScan, empty: Finding) -> list[F
 
 
 def _log_ratio(source: SideScan, target: SideScan, rows: _Rows) -> npt.NDArray[np.float32]:
+    # The logarithm treats twice as long and half as long alike.
     ratio = np.log(source.lengths[rows].astype(np.float32) + _PADDING)
     ratio -= np.log(target.lengths[rows].astype(np.float32) + _PADDING)
     return ratio
@@ -314,6 +328,8 @@ def _log_ratio(source: SideScan, target: SideScan, rows: _Rows) -> npt.NDArray[n
 def _usual_ratio(source: SideScan, target: SideScan, empty: Finding) -> float:
     """The median log ratio over all full pairs, or over a million spread over the corpus."""
     shared = min(source.line_count, target.line_count)
+
+    # A median of a million is as good as one of all; every n-th row spreads them over the file.
     every = -(-shared // _BLOCK) or 1
     full = [
         np.flatnonzero(~empty.rows.mask(start, min(shared, start + _BLOCK)))[::every] + start
@@ -325,6 +341,7 @@ def _usual_ratio(source: SideScan, target: SideScan, empty: Finding) -> float:
 
 def _with_examples(findings: Sequence[Finding], source: Path, target: Path) -> list[Finding]:
     """The findings with the text of the first few pairs, for which the files are read again."""
+    # All findings together, so that each file is read once.
     shown = [finding.rows.first(_EXAMPLES).tolist() for finding in findings]
     wanted = {row for rows in shown for row in rows}
     sources, targets = fetch_lines(source, wanted), fetch_lines(target, wanted)

@@ -57,6 +57,7 @@ def repair(diagnosis: Diagnosis, source: Path, target: Path, folder: Path) -> Re
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise OutputExistsError(f"{folder} already holds something", hint="name a new folder")
 
+    # The copies are plain text, whatever the originals are.
     names = [path.name.removesuffix(".gz") for path in (source, target)]
     if names[0] == names[1]:
         names = [f"source-{names[0]}", f"target-{names[1]}"]
@@ -70,6 +71,7 @@ def repair(diagnosis: Diagnosis, source: Path, target: Path, folder: Path) -> Re
             contextlib.closing(iterate_raw_lines(source)) as sources,
             contextlib.closing(iterate_raw_lines(target)) as targets,
         ):
+            # Read as bytes: an invalid line must reach the log as it is.
             reasons = _reasons(diagnosis)
             for row, (source_line, target_line) in enumerate(zip(sources, targets, strict=True)):
                 # A line of nothing but marks is blank only now.
@@ -82,6 +84,7 @@ def repair(diagnosis: Diagnosis, source: Path, target: Path, folder: Path) -> Re
                     good_sources.write(mended[0] + b"\n")
                     good_targets.write(mended[1] + b"\n")
 
+        # Raised inside ``write_folder``, so that no empty corpus is left behind.
         if not counts["kept"]:
             raise DataError(f"no pair of {source} and {target} is good enough to keep")
 
@@ -98,6 +101,7 @@ def repair(diagnosis: Diagnosis, source: Path, target: Path, folder: Path) -> Re
 def _reasons(diagnosis: Diagnosis) -> Iterator[list[Kind]]:
     """For each row in order the reasons to drop it; an empty list if there are none."""
     for start in itertools.count(0, _BLOCK):
+        # A mask for each kind and block: asking ten sets for every single row would take minutes.
         masks = [diagnosis.findings[kind].rows.mask(start, start + _BLOCK) for kind in DROPPING]
         is_bad = np.logical_or.reduce(masks).tolist()
         for place, bad in enumerate(is_bad):

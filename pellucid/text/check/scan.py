@@ -40,6 +40,7 @@ class Column(Generic[Number]):
         self._parts.append(numbers)
         self._count += len(numbers)
 
+        # Above the limit each block goes to the file at once; below it no file is ever opened.
         if self._count > _IN_MEMORY:
             with write_errors(Path(tempfile.gettempdir())):
                 if self._file is None:
@@ -55,6 +56,8 @@ class Column(Generic[Number]):
 
         with write_errors(Path(tempfile.gettempdir())):
             self._file.flush()
+
+        # Mapped: the kernel keeps of it what fits into memory, and drops the rest under pressure.
         numbers: npt.NDArray[Number] = np.memmap(self._file, self._type, "r")
         return numbers
 
@@ -90,6 +93,7 @@ def find_marks(text: bytes) -> dict[Mark, list[int]]:
     """The positions of each kind of mark in ``text``, in bytes; absent kinds are left out."""
     found: dict[Mark, list[int]] = {}
     for place in _suspicious_places(np.frombuffer(text, np.uint8)):
+        # The tables only say where a mark may begin; the expression decides, and says which.
         match = _ANY.match(text, place)
         if match is not None:
             assert match.lastindex is not None
@@ -111,6 +115,7 @@ def _suspicious_places(text: npt.NDArray[np.uint8]) -> list[int]:
     Table lookups read a megabyte in the time that the expression takes for ten lines.
     """
     leads = np.flatnonzero(_LEADS[text])
+
     following = np.append(text, (0, 0))  # the last character may be cut
     leads = leads[_SECONDS[_LEADS[text[leads]], following[leads + 1]]]
 
@@ -126,12 +131,16 @@ def _mark_tables() -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
     Row 0 is for bytes that begin no mark, row 1 for those that any byte may follow.
     """
     leads = np.zeros(256, dtype=np.uint8)
+
+    # C0 controls and DEL; the others begin private use areas of three and four bytes and planes
+    # beyond U+100000.
     leads[[*range(0x20), 0x7F, 0xEE, 0xF3, 0xF4]] = 1
     leads[[ord("\t"), ord("\n")]] = 0
 
     seconds = np.zeros((6, 256), dtype=np.bool_)
     seconds[1] = True
 
+    # The lead bytes of UTF-8 with the second bytes of the characters in ``_PATTERNS``.
     following = {
         0xC2: [*range(0x80, 0xA0), 0xAD],
         0xC3: [0x82, 0x83, 0xA2],
@@ -254,6 +263,7 @@ def scan(path: Path, most_lines: int | None = None) -> SideScan:
 
         blocks = opened.enter_context(contextlib.closing(iterate_blocks(path)))
         for block in blocks:
+            # A mark at the very beginning is legal; inside a line it is the fault ``unusual``.
             if row == 0 and block.startswith(BYTE_ORDER_MARK):
                 has_mark = True
 
@@ -264,6 +274,7 @@ def scan(path: Path, most_lines: int | None = None) -> SideScan:
             hashes.append(part.hashes)
             traits.append(part.traits)
             row += len(part.lengths)
+
             if most_lines is not None and row >= most_lines:
                 break
 
@@ -296,6 +307,9 @@ def _scan_block(block: bytes) -> _BlockScan:
 
     ends = np.flatnonzero(bytes_ == _NEWLINE)
     starts = np.concatenate((np.zeros(1, np.int64), ends[:-1] + 1))
+
+    # Python's lines are needed for hashes and for the rare checks by line; all else is counted on
+    # the array.
     lines = text.split(b"\n")
     lines.pop()
     lengths = _character_counts(bytes_, starts)
@@ -315,11 +329,14 @@ def _scan_block(block: bytes) -> _BlockScan:
 
 def _character_counts(text: _Bytes, starts: _Rows) -> npt.NDArray[np.int32]:
     begins_character = (text & 0xC0) != 0x80  # all but UTF-8's continuation bytes
+
+    # ``reduceat`` sums from each start to the next one, which is line by line.
     counts = np.add.reduceat(begins_character.view(np.uint8), starts, dtype=np.int32)
     return np.subtract(counts, 1, dtype=np.int32)  # the line's end
 
 
 def _traits(text: _Bytes, starts: _Rows, ends: _Rows) -> npt.NDArray[np.uint16]:
+    # One look-up and one sum for four counts: they lie side by side in a number of 64 bits.
     counts = np.add.reduceat(_COUNTED[text], starts)
     count = {
         shift: (counts >> shift & np.uint64((1 << _FIELD) - 1)).astype(np.uint16)
@@ -336,6 +353,7 @@ def _traits(text: _Bytes, starts: _Rows, ends: _Rows) -> npt.NDArray[np.uint16]:
         "commas": count[_COMMAS],
     }
 
+    # A count that does not fit into its bits stays at the largest value, on both sides alike.
     packed = np.zeros(len(starts), dtype=np.uint16)
     for name, (first_bit, bits) in TRAITS.items():
         packed |= np.minimum(values[name], (1 << bits) - 1).astype(np.uint16) << first_bit
@@ -350,6 +368,7 @@ def _blank_rows(lines: Sequence[bytes], first_bytes: _Bytes) -> _Rows:
 
 
 def _invalid_rows(text: bytes, lines: Sequence[bytes]) -> _Rows:
+    # Nearly every block is valid as a whole, and decoding it takes a millisecond.
     if _is_utf8(text):
         return np.empty(0, np.int64)
 

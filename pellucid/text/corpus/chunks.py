@@ -53,6 +53,7 @@ class Chunk:
 
     def to_message(self) -> tuple[bytes, ...]:
         """The parts of a message for ``from_message``."""
+        # No pickle: what comes through a pipe is data, and cannot run code.
         head = [self.part, self.layout, self.names, self.first]
         return json.dumps(head).encode(), self.source, self.target
 
@@ -64,6 +65,8 @@ class Chunk:
 
     def pairs(self) -> list[tuple[str, str]]:
         """The pairs, blank ones too. Raises DataError for lines that are not pairs."""
+        # Lines are decoded by the process that tokenizes, so that the one that reads keeps up with
+        # several.
         lines = decode_block(self.source, self.names[0], self.first)
         match self.layout:
             case "plain":
@@ -96,6 +99,8 @@ class TokenizedChunk:
     def to_message(self) -> tuple[bytes, ...]:
         """The parts of a message for ``from_message``."""
         head = [self.part, self.empty, len(self.is_kept)]
+
+        # One bit for each pair read; the ids are sent in the type that they have on the disk.
         arrays = (array.tobytes() for side in self.sides for array in side)
         return json.dumps(head).encode(), np.packbits(self.is_kept).tobytes(), *arrays
 
@@ -123,6 +128,7 @@ def read_chunks(files: PairFiles) -> Iterator[Chunk]:
     Raises as ``iterate_pairs`` does, but does not check the text, which tokenizing does.
     """
     for part, source in enumerate(files.sources):
+        # Each file by its own suffix: a corpus may mix TSV and JSONL.
         layout = _layout(files, source)
         target = files.targets[part] if layout == "plain" else source
         is_empty = True
@@ -139,6 +145,7 @@ def read_chunks(files: PairFiles) -> Iterator[Chunk]:
                     is_empty = False
                     yield Chunk(part, layout, (str(source), ""), first, b"".join(lines), b"")
 
+        # Most likely a download that failed, so it is an error and not a corpus of nothing.
         if is_empty:
             raise DataError(f"{source} is empty", hint="a corpus needs at least one sentence pair")
 
@@ -152,6 +159,8 @@ def tokenize_chunk(
     """
     pairs = chunk.pairs()
     is_kept = np.array([not is_blank_pair(*pair) for pair in pairs], dtype=np.bool_)
+
+    # Blank pairs are counted apart from long ones: the warnings differ.
     empty = len(pairs) - int(is_kept.sum())
     full = list(itertools.compress(pairs, is_kept.tolist())) if empty else pairs
 
@@ -166,12 +175,14 @@ def tokenize_chunk(
         for side, tokenizer in enumerate(tokenizers)
     ]
 
+    # A text can have no tokens although it is not blank: one of control characters, for example.
     lengths = [np.fromiter(map(len, side), np.int64, len(side)) for side in rows]
     fits = (np.minimum(*lengths) > 0) & (np.maximum(*lengths) <= max_length)
     is_kept[is_kept] = fits  # over all pairs, not only those that are not blank
 
     sides = []
     for side, id_type in zip(range(2), (layout.source_type, layout.target_type), strict=True):
+        # Straight into the type of the store: Python's integers take far more memory.
         kept = itertools.chain.from_iterable(itertools.compress(rows[side], fits.tolist()))
         counts = lengths[side][fits]
         ids: Ids = np.fromiter(kept, id_type, int(counts.sum()))
@@ -194,11 +205,13 @@ def _beside(
     names = str(paths[0]), str(paths[1])
     partner_lines = raw_lines(target_file, names[1])
     for first, lines in _numbered(raw_lines(source_file, names[0])):
+        # By number and not by size, so that both sides of a chunk are the same pairs.
         partners = list(itertools.islice(partner_lines, len(lines)))
         if len(partners) != len(lines):
             raise count_mismatch(*paths)
         yield Chunk(part, "plain", names, first, b"".join(lines), b"".join(partners))
 
+    # The target file must have ended as well.
     if next(partner_lines, None) is not None:
         raise count_mismatch(*paths)
 
@@ -211,6 +224,8 @@ def _numbered(lines: Iterator[bytes]) -> Iterator[tuple[int, list[bytes]]]:
     for line in lines:
         chunk.append(line)
         size += len(line)
+
+        # Whole lines: a chunk can be decoded and split without its neighbors.
         if size >= CHUNK:
             yield first, chunk
             first, size, chunk = first + len(chunk), 0, []

@@ -85,6 +85,7 @@ def sample_pairs(pairs: Iterable[tuple[str, str]], most: int = SAMPLED_PAIRS) ->
             continue
         if total % stride == 0:
             kept.append(pair)
+
             if len(kept) == 2 * most:  # keep the even ones, and half as many from here on
                 kept, stride = kept[::2], 2 * stride
         total += 1
@@ -96,6 +97,8 @@ def sample_pairs(pairs: Iterable[tuple[str, str]], most: int = SAMPLED_PAIRS) ->
 
 def corpus_facts(sample: PairSample) -> CorpusFacts:
     """The facts of the corpus that ``sample`` was drawn from."""
+    # Letters of both sides tell whether the languages share a script, and so whether they can share
+    # a vocabulary.
     source_letters, target_letters = _letters(sample.sources), _letters(sample.targets)
 
     # How often each source occurs, and with how many different targets.
@@ -117,6 +120,7 @@ def corpus_facts(sample: PairSample) -> CorpusFacts:
 
 
 def _side_facts(lines: Sequence[str], letters: Counter[str]) -> SideFacts:
+    # White space is the only rule that needs no knowledge of the language.
     split = [line.split() for line in lines]
     counts = Counter(word for words in split for word in words)
     word_count = max(1, counts.total())
@@ -142,6 +146,7 @@ def _letters(lines: Sequence[str]) -> Counter[str]:
     """How often each character occurs, white space left out."""
     counts: Counter[str] = Counter()
     for line in lines:
+        # A string is an iterable of its characters: ``update`` counts them in C.
         counts.update(line)
     return Counter({letter: n for letter, n in counts.items() if not letter.isspace()})
 

@@ -85,6 +85,8 @@ def open_lines(source: Path) -> Iterator[BinaryIO]:
 
 def _open(path: Path) -> BinaryIO:
     if path.suffix == _GZIP_SUFFIX:
+        # Not checked for foreign formats: what is inside is known only line by line, see
+        # ``decode_lines``.
         return gzip.open(path, "rb")  # type: ignore[return-value]  # a BinaryIO in all but name
 
     # A pipe cannot be rewound, so only what is seekable is checked.
@@ -93,6 +95,9 @@ def _open(path: Path) -> BinaryIO:
         if file.seekable():
             _refuse_foreign(file.read(_LONGEST_SIGN), str(path))
             file.seek(0)
+
+            # Compressed bytes are rarely UTF-8, so reading would fail, but with a message about an
+            # encoding.
             if path.stat().st_size and file.peek(2)[:2] == _GZIP_SIGN:
                 raise DataError(
                     f"{path} is gzip data", hint="give its name the ending .gz, and it is unpacked"
@@ -124,6 +129,8 @@ def raw_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[bytes]:
                 f"{name}, line {number}: a line must have at most {_LONGEST_LINE:,} bytes",
                 hint="one sentence or paragraph a line; only a line feed ends a line",
             )
+
+        # A pipe has no size to compare with; of gzip both sizes are known.
         if number % _LOOK_EVERY == 0 and isinstance(file, gzip.GzipFile):
             _refuse_bomb(file, name)
 
@@ -146,14 +153,18 @@ def decode_block(block: bytes, name: str, first: int) -> list[str]:
 
     Gives what ``decode_lines`` gives, faster, and raises as ``iterate_lines`` does.
     """
+    # NUL is valid UTF-8, so that decoding the block as a whole would notice nothing.
     if first == 1 and block[:_LONGEST_SIGN].count(0):
         return list(decode_lines(io.BytesIO(block), name, first))  # perhaps UTF-16
     try:
+        # One call for the whole block; only a block that fails is decoded line by line.
         text = (block.removeprefix(BYTE_ORDER_MARK) if first == 1 else block).decode("utf-8")
     except UnicodeDecodeError:
         return list(decode_lines(io.BytesIO(block), name, first))  # raises, and says where
 
     lines = text.split("\n")
+
+    # ``split`` gives an empty string behind the last line feed, which is not a line.
     if not lines[-1] and block.endswith(b"\n"):
         lines.pop()
         ended = len(lines)
@@ -174,17 +185,22 @@ def decode_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[str]:
     """
     for number, raw in enumerate(raw_lines(file, name, first), start=first):
         line = raw
+
+        # Only where a file begins: the same bytes inside a text are text.
         if number == 1:
             _refuse_foreign(raw, name)
             if _MOST_NULS * raw.count(0) > len(raw):
                 raise DataError(f"{name} must be plain text in UTF-8, is UTF-16", hint=_UTF_16)
             line = line.removeprefix(BYTE_ORDER_MARK)
+
+        # ``splitlines`` would also cut at a carriage return inside a line.
         if line.endswith(b"\n"):
             line = line[:-1].removesuffix(b"\r")
 
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
+            # Counted from the beginning of the file's line, where an editor counts too.
             skipped = len(BYTE_ORDER_MARK) if number == 1 and raw[:3] == BYTE_ORDER_MARK else 0
             raise DataError(
                 f"{name}, line {number}, byte {error.start + skipped + 1}:"
@@ -227,12 +243,14 @@ def iterate_raw_lines(path: Path) -> Generator[bytes, None, None]:
 
 def fetch_lines(path: Path, rows: Iterable[int]) -> dict[int, bytes]:
     """The lines at these rows, from 0. Raises as ``iterate_blocks`` does."""
+    # In rising order each block is asked for the rows that it holds, and the file is read once.
     wanted = sorted(set(rows))
     found: dict[int, bytes] = {}
     first = 0  # row of the block's first line
 
     with contextlib.closing(iterate_blocks(path)) as blocks:
         for block in blocks:
+            # Nothing beyond the last row is read, which may save most of the file.
             if len(found) == len(wanted):
                 break
             count = block.count(b"\n") + (not block.endswith(b"\n"))

@@ -87,6 +87,7 @@ def iterate_pairs(files: PairFiles) -> Pairs:
     Raises InputMissingError for a file that cannot be read, and DataError for one that is empty,
     is not UTF-8, has a line that is not a pair, or has another number of lines than its partner.
     """
+    # A file of both sides has no target: the shorter tuple is filled up with None.
     for source, target in itertools.zip_longest(files.sources, files.targets):
         pairs = _iterate_file(files, source, target)
         is_empty = True
@@ -129,6 +130,7 @@ def _iterate_plain(source: Path, target: Path) -> Pairs:
         contextlib.closing(iterate_lines(source)) as source_lines,
         contextlib.closing(iterate_lines(target)) as target_lines,
     ):
+        # Not ``zip``: it would end silently with the shorter file.
         for source_line in source_lines:
             target_line = next(target_lines, None)
             if target_line is None:
@@ -148,6 +150,8 @@ def _iterate_columns(path: Path, parse: Callable[[str, str, int], tuple[str, str
 def count_mismatch(source: Path, target: Path) -> DataError:
     """The error for files of different line counts; both are read again to find where they part."""
     sides = scan(source), scan(target)
+
+    # Worth reading both files again: one missing line among millions is hard to find by hand.
     found = find_misalignment(*sides)
     assert found is not None, "files of different line counts part somewhere"
     line = found.line
@@ -169,6 +173,7 @@ def parse_tsv(line: str, name: str, number: int) -> tuple[str, str]:
 
     Raises DataError for any other number of columns.
     """
+    # A blank line is a blank pair, to be counted and dropped like one of two plain files.
     columns = line.split("\t") if line.strip() else ["", ""]
     if len(columns) != 2:
         raise DataError(
@@ -177,6 +182,8 @@ def parse_tsv(line: str, name: str, number: int) -> tuple[str, str]:
             hint="keep two columns, for example: cut -f1,2" if len(columns) > 2 else "",
         )
 
+    # Learned as a pair, a header would do little harm, but it shows that the file was not meant as
+    # it is.
     if number == 1 and {column.strip().lower() for column in columns} in _HEADERS:
         raise DataError(
             f"{name}, line 1: a file must begin with its first pair, and this line names the"
@@ -202,6 +209,8 @@ def _texts_of(table: Any) -> tuple[object, object]:
     """
     if not isinstance(table, dict):
         return None, None
+
+    # JSON keeps the order of its keys, and so do the files that the datasets library writes.
     by_language = table.get("translation")
     if isinstance(by_language, dict) and len(by_language) == 2 and "source" not in table:
         source, target = by_language.values()

@@ -71,6 +71,7 @@ class IdRows:
     @classmethod
     def of(cls, rows: Sequence[Sequence[int]]) -> Self:
         """Copy rows that are lists in memory."""
+        # With their counts known beforehand both arrays are allocated once.
         lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
         count = int(lengths.sum())
         ids = np.fromiter((id_ for row in rows for id_ in row), dtype=np.int64, count=count)
@@ -79,6 +80,7 @@ class IdRows:
     @classmethod
     def in_order(cls, ids: Ids, lengths: Ids) -> Self:
         """Rows that follow one another in ``ids``."""
+        # An exclusive sum: where each row begins, not where it ends.
         return cls(ids, lengths, (np.cumsum(lengths) - lengths)[::STRIDE])
 
     def __len__(self) -> int:
@@ -105,21 +107,18 @@ class IdRows:
         lengths = self.lengths[rows].astype(np.int64)
 
         if isinstance(self.ids, FileIds):
+            # A read for each row: the rows of a batch lie anywhere in a file of gigabytes.
             begins = self._begins_of(rows).tolist()
             read = map(self.ids.read, begins, lengths.tolist())
             return np.concatenate([np.empty(0, np.int64), *read], dtype=np.int64), lengths
 
-        # One index array for all rows at once: 0, 1, 2, ... over the result, moved for each row
-        # by the difference between where it begins here and where it begins there.
-        ends = np.cumsum(lengths)
-        places = np.arange(ends[-1] if len(ends) else 0)
-        places += np.repeat(self._begins_of(rows) - (ends - lengths), lengths)
-        return self.ids[places].astype(np.int64), lengths
+        return self.ids[positions_of(self._begins_of(rows), lengths)].astype(np.int64), lengths
 
     def fit_together(self) -> bool:
         """Whether no row is empty and each begins where the one before ends, up to the last id."""
         end = 0
         for start in range(0, len(self), _BLOCK):
+            # int64, because sums of 16-bit lengths would wrap around.
             lengths = self.lengths[start : start + _BLOCK].astype(np.int64)
             begins = self.begins[start // STRIDE : (start + _BLOCK) // STRIDE]
             expected = end + (np.cumsum(lengths) - lengths)[::STRIDE]
@@ -134,9 +133,22 @@ class IdRows:
         groups = rows // STRIDE
         near = (groups * STRIDE)[:, None] + np.arange(STRIDE)  # (row, neighbor)
         before = near < rows[:, None]
+
+        # The last group may be short: its missing neighbors are clipped into range, and ``before``
+        # masks them out.
         lengths = self.lengths[np.minimum(near, len(self) - 1)]
         begins: Indices = self.begins[groups] + (lengths * before).sum(axis=1, dtype=np.int64)
         return begins
+
+
+def positions_of(begins: Indices, lengths: Indices) -> Indices:
+    """The positions of several rows, one row after the other: b, b + 1, ... for each begin b."""
+    # One index array for all rows at once: 0, 1, 2, ... over the result, moved for each row by the
+    # difference between where it begins there and where it begins here.
+    ends = np.cumsum(lengths)
+    positions = np.arange(ends[-1] if len(ends) else 0)
+    positions += np.repeat(begins - (ends - lengths), lengths)
+    return positions
 
 
 _UNPACKED_ROWS = 1 << 20
@@ -162,6 +174,7 @@ class RowSet:
         """The rows that any of them has."""
         made = cls()
         for each in sets:
+            # The sets end at different bytes: whatever is beyond the end of one is not in it.
             made._reach(len(each._bits))
             made._bits[: len(each._bits)] |= each._bits
         return made
@@ -191,9 +204,12 @@ class RowSet:
 
     def mask(self, start: int, stop: int) -> npt.NDArray[np.bool_]:
         """For each row from ``start`` to before ``stop`` whether it belongs to the set."""
+        # Whole bytes, from the one that holds ``start`` to the one that holds ``stop - 1``; the
+        # bits before ``start`` are cut off below.
         bits = self._bits[start // _BITS : -(-stop // _BITS)]
         unpacked = np.unpackbits(bits, bitorder="little").astype(np.bool_)
 
+        # Rows beyond the last byte were never added, so the rest of the mask stays False.
         mask = np.zeros(stop - start, dtype=np.bool_)
         known = unpacked[start % _BITS :][: stop - start]
         mask[: len(known)] = known
@@ -254,6 +270,9 @@ class Selection:
     def sizes_of(self, parts: tuple[int, ...]) -> list[int]:
         """How many rows are left of each part of the store."""
         ends = np.cumsum(parts)
+
+        # To the right, so that the first row of a part counts for this part and not for the one
+        # before.
         left_out = np.searchsorted(ends, self.left_out, side="right")
         sizes: list[int] = (parts - np.bincount(left_out, minlength=len(parts))).tolist()
         return sizes

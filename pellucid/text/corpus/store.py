@@ -48,6 +48,7 @@ class Verification:
         self.raise_if_damaged()
 
     def _compare(self) -> None:
+        # An exception in a thread would be lost: damage is noted, and raised by whoever asks.
         for path, expected in self._expected.items():
             try:
                 digest = sha256_of(path)
@@ -125,6 +126,8 @@ class TokenStore:
         waits for that. Raises InputMissingError if there is no store, CorruptError naming the file
         that differs.
         """
+        # Lengths and begins are always hashed: they decide which bytes of the ids are read as which
+        # sentence.
         files = read_manifest(folder)["files"]
         ids = [f"{side}.ids" for side in _SIDES]
         is_large = sum(files[name]["size"] for name in ids if name in files) > _VERIFIED_AT_ONCE
@@ -137,6 +140,7 @@ class TokenStore:
             for side, id_type in zip(_SIDES, types, strict=True)
         )
 
+        # Training begins meanwhile; nothing learned is saved before ``confirm`` returns.
         later = {folder / name: files[name]["sha256"] for name in ids}
         verification = Verification(later) if is_large else None
         return cls(source, target, report, layout.parts, folder, verification)
@@ -198,6 +202,8 @@ def describe_store(layout: StoreLayout, report: StoreReport) -> bytes:
 
 def _read_description(path: Path) -> tuple[StoreLayout, StoreReport]:
     try:
+        # The manifest vouches for the bytes but not for who wrote them, so that types and sums are
+        # checked too.
         about = json.loads(path.read_bytes())
         report = about.pop("report")
         report.pop("slipped", None)  # in stores that were made before the alignment check
@@ -226,6 +232,7 @@ def _open_rows(folder: Path, name: str, id_type: str, layout: StoreLayout, count
     except OSError as error:
         raise CorruptError(f"cannot read {error.filename}: {error.strerror}") from error
 
+    # Else a wrong length would shift every sentence behind it by some tokens, without any error.
     if len(rows) != count or not rows.fit_together():
         raise CorruptError(f"{folder / name}.lengths does not fit {name}.ids and {STORE_NAME}")
     return rows
@@ -233,6 +240,8 @@ def _open_rows(folder: Path, name: str, id_type: str, layout: StoreLayout, count
 
 def _read_numbers(path: Path, data_type: str) -> Any:
     _check_size(path, data_type)
+
+    # Into memory: planning batches looks at every length in every epoch.
     return np.fromfile(path, dtype=data_type)
 
 

@@ -59,6 +59,9 @@ def build_store(
     Raises as ``iterate_pairs`` does, DataError if no pair is left, WriteError.
     """
     recipe = _Recipe(files, tokenizers, max_length, workers)
+
+    # The bytes decide, not names or times: the cache may be shared by runs and copied between
+    # machines.
     fingerprint = recipe.fingerprint(KnownFiles(cache))
     folder = cache / f"store-{_FORMAT}-{fingerprint[:32]}"
 
@@ -69,6 +72,7 @@ def build_store(
         write_folder(folder, recipe.fill, details={"fingerprint": fingerprint})
         store = TokenStore.open(folder)
     except CorruptError as error:
+        # A cache can be made again from the text, so damage costs time and not the run.
         _log.warning("%s; tokenizing again", error)
         write_folder(folder, recipe.fill, details={"fingerprint": fingerprint})
         store = TokenStore.open(folder)
@@ -102,6 +106,7 @@ class _Recipe:
         except OSError as error:
             raise InputMissingError(f"cannot read {error.filename}: {error.strerror}") from error
 
+        # Whatever changes a token or drops a pair must be in here, and nothing else.
         recipe: dict[str, object] = {
             "version": _RECIPE_VERSION,
             "sources": sources,
@@ -117,6 +122,8 @@ class _Recipe:
 
     def fill(self, folder: Path) -> None:
         """Tokenize everything into ``folder``, chunk by chunk."""
+        # The smallest types that hold every id and every length: half the memory for most
+        # vocabularies.
         types = [_type_for(tokenizer.vocabulary_size - 1) for tokenizer in self.tokenizers]
         layout = StoreLayout(types[0], types[1], _type_for(self.max_length + 1))
         tokenizing = Tokenizing(self.files, self.tokenizers, layout, self.max_length)
@@ -134,6 +141,7 @@ class _Recipe:
                     writer.append(ids, lengths)
                 tally.add(chunk)
 
+        # Raised inside ``write_folder``, which then leaves nothing behind.
         if not tally.kept:
             raise DataError(
                 f"none of the {tally.read} pairs in {self.files.sources[0]} can be used:"
@@ -145,6 +153,7 @@ class _Recipe:
             tally.read, tally.kept, tally.empty, tally.read - tally.empty - tally.kept
         )
 
+        # Only now it is known how many pairs of each file were kept.
         layout = dataclasses.replace(layout, parts=tuple(tally.parts))
         write_file(folder / STORE_NAME, describe_store(layout, report))
 
@@ -163,6 +172,7 @@ class _Tally:
         return sum(self.parts)
 
     def add(self, chunk: TokenizedChunk) -> None:
+        # A chunk need not end at a round number, so a line is logged where one is passed.
         if self.read // _TELL_EVERY != (self.read + len(chunk.is_kept)) // _TELL_EVERY:
             millions = (self.read + len(chunk.is_kept)) // _TELL_EVERY
             begin_phase(f"tokenizing the text: {millions} million pairs")
@@ -176,6 +186,7 @@ class _RowWriter:
     """Appends rows of ids to the three files of one side of a store."""
 
     def __init__(self, folder: Path, name: str) -> None:
+        # "x": the folder is new, so that a file of this name can only be a mistake.
         self._ids = (folder / f"{name}.ids").open("xb")
         self._lengths = (folder / f"{name}.lengths").open("xb")
         self._begins = (folder / f"{name}.begins").open("xb")

@@ -82,6 +82,8 @@ class DroppedMergesSampler(SegmentationSampler):
         self._merge_counts.extend(self._characters.lengths(numbers) - lengths)
 
     def _drawn(self, numbers: Indices, keys: Keys) -> tuple[Indices, Indices]:
+        # With p = 0.1 most words have no drop at all: their usual segmentation is looked up, and
+        # only the others are merged again.
         made = self._made_before_drop(keys)
         dropping = np.flatnonzero(made < self._merge_counts.values[numbers])
 
@@ -106,6 +108,8 @@ class DroppedMergesSampler(SegmentationSampler):
 
         # The distribution function inverted: one random number for each word.
         chance = _fractions(mixed(keys, NO_KEY, np.uint64(1)))
+
+        # Negated, because ``searchsorted`` wants rising values.
         return np.searchsorted(-falling, -chance)
 
     def _merged(
@@ -118,6 +122,7 @@ class DroppedMergesSampler(SegmentationSampler):
         rows, order = Rows(), np.empty(len(numbers), np.int64)
         done = 0
 
+        # The table of a group is as wide as its longest word.
         for chosen in _of_like_length(self._characters.lengths(numbers), self._cells_at_once):
             characters, lengths = self._characters.gather(numbers[chosen])
             merged = self._merges.apply(
@@ -178,6 +183,8 @@ class _Merges:
         The merge with the number ``first_drops`` of a word is dropped, none before it, and each
         after it with the given probability.
         """
+        # Positions down, words across: the minimum over positions, which every round takes, then
+        # runs along whole rows of memory.
         shape = int(lengths.max()), len(lengths)  # (position, word)
         words = np.repeat(np.arange(len(lengths)), lengths)
         places = np.arange(len(symbols)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -213,6 +220,9 @@ class _Merges:
             chance = _fractions(mixed(keys[active], NO_KEY, np.uint64(number + 2)))
             is_dropped = (first_drops[active] < number) & (chance < probability)
             is_dropped |= first_drops[active] == number
+
+            # The number of a merge, taken apart: rank, position of the left symbol, resulting
+            # symbol.
             left = best[active] // self._symbol_count % _MOST_PLACES
             merges[left[is_dropped], active[is_dropped]] = _NO_MERGE
 
@@ -248,6 +258,8 @@ class _Merges:
         """
         pairs = left << 32 | right  # negative if there is no symbol
         found = np.searchsorted(self._pairs, pairs)
+
+        # In int64: 2^24 positions and 2^16 symbols leave 2^23 ranks.
         order = (self._ranks[found] * _MOST_PLACES + places) * self._symbol_count
         return np.where(self._pairs[found] == pairs, order + self._results[found], _NO_MERGE)
 
@@ -259,6 +271,8 @@ def _of_like_length(lengths: Indices, cells_at_once: int) -> Iterator[Indices]:
     start = 0
     while start < len(order):
         widest = 2 * max(8, int(ordered[start]))
+
+        # Words of up to twice the shortest one's length, so that at most half of a table is empty.
         end = int(np.searchsorted(ordered, widest, side="right"))
         end = min(end, start + max(1, cells_at_once // widest))
         yield order[start:end]

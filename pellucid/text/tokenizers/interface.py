@@ -92,6 +92,7 @@ def check_text(text: str) -> None:
         return
 
     try:
+        # The cheapest test for a surrogate is an encoder in C, which also says where it is.
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise DataError(
@@ -106,6 +107,8 @@ def check_fingerprint(tokenizer: Tokenizer, expected: str) -> None:
 
     EQ: 11.  The message names both fingerprints.
     """
+    # Ids are only row numbers of the embeddings: with another table a model runs without an error
+    # and translates into nonsense.
     if tokenizer.fingerprint != expected:
         raise BundleError(
             f"the model needs the tokenizer {expected[:16]}, got the {tokenizer.kind} tokenizer"

@@ -40,6 +40,7 @@ class MarianTokenizer(VocabularyTokenizer):
         self._model = model
         self._processor = sentencepiece.SentencePieceProcessor()
         try:
+            # sentencepiece raises four kinds of exceptions, depending on which bytes are wrong.
             self._processor.LoadFromSerializedProto(model)
             self._processor.encode("a", out_type=str)  # a model may load and still not encode
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
@@ -58,6 +59,7 @@ class MarianTokenizer(VocabularyTokenizer):
     @property
     def fingerprint(self) -> str:
         """SHA-256 over the table and the model, in hexadecimal."""
+        # Both decide the ids: the model cuts, the table numbers.
         digest = hashlib.sha256(self._file.content)
         digest.update(self._model)
         return digest.hexdigest()
@@ -93,6 +95,8 @@ class MarianTokenizer(VocabularyTokenizer):
         write_file(_model_path(folder, name), self._model)
 
     def _join(self, pieces: list[str]) -> str:
+        # Pieces that sentencepiece does not know, such as language codes, keep their marks of
+        # spaces.
         text: str = self._processor.decode_pieces(pieces)
         return text.replace(_SPACE_MARK, " ").strip()
 

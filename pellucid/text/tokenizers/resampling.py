@@ -31,6 +31,7 @@ class _Drawn:
     ids: IdRows
 
     def has(self, epoch: int, rows: Indices) -> bool:
+        # A row beyond the last one is found at the end, which is no position.
         places = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
         return self.epoch == epoch and bool((self.rows[places] == rows).all())
 
@@ -51,6 +52,7 @@ class Resampling:
 
     def lengths(self, rows: Indices, epoch: int) -> Indices:
         """How many ids these rows have in an epoch."""
+        # With shares, a row may occur several times in a block; it is drawn once.
         sought = np.unique(rows)
         self._planned = planned = _Drawn(epoch, sought, self.draw(sought, epoch))
         return planned.ids.lengths[np.searchsorted(sought, rows)].astype(np.int64)
@@ -58,6 +60,8 @@ class Resampling:
     def gather(self, rows: Indices, epoch: int) -> tuple[Indices, Indices]:
         """The ids of these rows in an epoch, one after the other, and the length of each row."""
         planned = self._planned
+
+        # Not there after a resume, or for a batch of another block: drawing again gives the same.
         if planned is not None and planned.has(epoch, rows):
             return planned.ids.gather(np.searchsorted(planned.rows, rows))
         return self.draw(rows, epoch).gather(np.arange(len(rows)))
@@ -78,6 +82,8 @@ class Resampling:
         return IdRows.in_order(*both.gather(np.arange(len(rows)) + too_long * len(rows)))
 
     def _seeds(self, rows: Indices, epoch: int) -> npt.NDArray[np.uint64]:
+        # A key for the epoch, and from it a seed for each row by its number in the store: the same
+        # whatever batch the row is in.
         [key] = np.random.SeedSequence([self.seed, epoch]).generate_state(1, np.uint64)
         return mixed(rows.astype(np.uint64), key)
 

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pellucid.core.errors import DataError
-from pellucid.text.corpus.rows import IdRows, Ids, Indices
+from pellucid.text.corpus.rows import IdRows, Ids, Indices, positions_of
 from pellucid.text.shuffling import mixed
 
 Keys = npt.NDArray[np.uint64]
@@ -61,6 +61,7 @@ class Pieces:
     @functools.cached_property
     def begin_words(self) -> npt.NDArray[np.bool_]:
         """Which ids begin a word, that is a part of a text whose ends no piece crosses."""
+        # An imported model may have pieces of several words: then a text is one word.
         crosses = any(SPACE_MARK in piece[1:] for piece in self.scores)
         begins = [not crosses and token.startswith(SPACE_MARK) for token in self.tokens]
         return np.array(begins, np.bool_)
@@ -73,6 +74,8 @@ class Pieces:
         """The text of these ids, with the marks of spaces."""
         parts = []
         for is_spelled, group in itertools.groupby(ids, self._bytes_of.__contains__):
+            # Bytes of one or several characters; what is no UTF-8 becomes U+FFFD, which is a
+            # character too.
             if is_spelled:
                 spelled = bytes(self._bytes_of[id_] for id_ in group).decode(errors="replace")
                 parts.append(spelled.replace(SPACE_MARK, _WRITTEN_MARK))
@@ -112,6 +115,8 @@ class SegmentationSampler(ABC):
         # All words of all texts at once: where each begins, and each text's first word.
         ends = np.cumsum(lengths)
         begins_word = self._pieces.begin_words[ids]
+
+        # The first piece of a text begins a word even without a mark; empty texts have none.
         begins_word[(ends - lengths)[lengths > 0]] = True
         begins = np.flatnonzero(begins_word)
         first_words = np.searchsorted(begins, np.append(ends - lengths, len(ids)))  # (text + 1)
@@ -138,6 +143,8 @@ class SegmentationSampler(ABC):
 
         known = self._numbers
         new = [word for word in dict.fromkeys(words) if word not in known]
+
+        # Numbered before they are learned, in the order in which ``_learn`` gets them.
         known.update(zip(new, itertools.count(len(known)), strict=False))
         self._learn([self._pieces.text(np.frombuffer(word, np.int32).tolist()) for word in new])
         return np.fromiter(map(known.__getitem__, words), np.int64, len(words))
@@ -162,6 +169,7 @@ class SegmentationSampler(ABC):
 
 def sums(values: Indices, counts: Indices) -> Indices:
     """The sums of consecutive groups of values; ``counts`` are their sizes."""
+    # ``reduceat`` would be shorter, but gives an element instead of 0 for an empty group.
     ends = np.concatenate(([0], np.cumsum(values)))
     return np.diff(ends[np.concatenate(([0], np.cumsum(counts)))])
 
@@ -184,6 +192,8 @@ class Column:
     def extend(self, values: Sequence[int] | Indices) -> None:
         """Add values at the end."""
         count = self._count + len(values)
+
+        # Doubling: n appended values are copied n times in all.
         if count > len(self._store):
             larger = np.empty(2 * count, self._store.dtype)
             larger[: self._count] = self.values
@@ -224,7 +234,4 @@ class Rows:
     def gather(self, rows: Indices) -> tuple[Indices, Indices]:
         """These rows one after the other, and the length of each."""
         lengths = self.lengths(rows)
-        ends = np.cumsum(lengths)
-        places = np.arange(ends[-1] if len(ends) else 0)
-        places += np.repeat(self._begins.values[rows] - (ends - lengths), lengths)
-        return self._flat.values[places], lengths
+        return self._flat.values[positions_of(self._begins.values[rows], lengths)], lengths

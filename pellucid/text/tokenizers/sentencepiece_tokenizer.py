@@ -67,6 +67,7 @@ class SentencePieceTokenizer(Tokenizer):
         self._model = model
         self._processor = sentencepiece.SentencePieceProcessor()
         try:
+            # sentencepiece raises four kinds of exceptions, depending on which bytes are wrong.
             self._processor.LoadFromSerializedProto(model)
             self._pieces = _read_pieces(self._processor)
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
@@ -74,6 +75,8 @@ class SentencePieceTokenizer(Tokenizer):
 
         _check_special_ids(self._processor, origin)
         self._mark_ids = [self._processor.piece_to_id(f"<0x{b:02X}>") for b in SPACE_MARK.encode()]
+
+        # The ids that a NUL and the space before it take, to be cut off again.
         self._bare_count = len(self._processor.encode(_BARE_PREFIX))
         self._sampler: tuple[float, SegmentationSampler] | None = None
 
@@ -108,6 +111,8 @@ class SentencePieceTokenizer(Tokenizer):
         ids = self._encode_plain(plain)
         if len(plain) == len(texts):
             return ids
+
+        # Text with U+2581 is rare, so that the other texts go through sentencepiece in one call.
         rest = iter(ids)
         return [self._encode_marked(text) if SPACE_MARK in text else next(rest) for text in texts]
 
@@ -121,6 +126,8 @@ class SentencePieceTokenizer(Tokenizer):
         Bytes that do not form a character become U+FFFD. Raises DataError for an unknown id.
         """
         size = len(self._pieces)
+
+        # Checked here, so that the error names the ids that there are.
         kept = [check_id(id_, size) for id_ in map(int, ids) if id_ not in SILENT_IDS]
         text: str = self._processor.decode(kept)
         return text
@@ -181,6 +188,8 @@ class SentencePieceTokenizer(Tokenizer):
 
     def sampler(self, alpha: float) -> SegmentationSampler:
         """The sampler for ``alpha``; the last one is kept with the words it has learned."""
+        # Replaced in one step, so that threads with different values disturb each other's speed
+        # only.
         known = self._sampler
         if known is not None and known[0] == alpha:
             return known[1]
@@ -215,10 +224,13 @@ def train_sentencepiece(texts: Iterable[str], config: TokenizerConfig) -> Senten
     corpus = _Corpus(texts)
     model = io.BytesIO()
     try:
+        # Seeding and training together: another thread's training would draw from the same
+        # generator.
         with _random_generator:
             sentencepiece.set_random_generator_seed(_RANDOM_SEED)
             _train(corpus, config, model)
     except RuntimeError as error:
+        # The error of the text itself, and not of sentencepiece.
         if corpus.failure is not None:
             raise corpus.failure from None
         raise _training_error(error, corpus, config) from error
@@ -262,6 +274,9 @@ def load_sentencepiece(folder: Path, name: str) -> SentencePieceTokenizer:
 
     if kind not in ("bpe", "unigram"):
         raise CorruptError(f"{about_path} is damaged: kind must be bpe or unigram, got {kind!r}")
+
+    # Checked before sentencepiece parses it: its parser is in C++ and was not made for hostile
+    # bytes.
     actual = hashlib.sha256(model).hexdigest()
     if actual != digest:
         raise CorruptError(f"{path} should have SHA-256 {digest}, has {actual}")
@@ -325,6 +340,7 @@ def _training_error(
     if corpus.line_count == 0:
         return DataError("a vocabulary must be learned from text, got none but blank lines")
 
+    # The number that is needed stands only in the text of the error.
     too_small = re.search(r"smaller than required_chars\. \d+ vs (\d+)", str(error))
     if too_small:
         return ConfigError(
@@ -341,6 +357,8 @@ def _read_pieces(processor: sentencepiece.SentencePieceProcessor) -> list[str]:
 
 
 def _check_special_ids(processor: sentencepiece.SentencePieceProcessor, origin: str) -> None:
+    # The model may come from elsewhere: with other ids every batch would be wrong, without an
+    # error.
     got = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
     if got != (PAD_ID, UNK_ID, START_ID, STOP_ID):
         raise BundleError(

@@ -60,12 +60,15 @@ def load_tokenizer(folder: Path, name: str) -> Tokenizer:
 
     EQ: 11.  Raises BundleError if there is none, CorruptError if its files are damaged.
     """
+    # The kind is read off the files and not from a setting, which could contradict them.
     if (folder / f"{name}.spm").exists():
         return load_sentencepiece(folder, name)
     path = folder / f"{name}.vocab.json"
     if not path.exists():
         raise BundleError(f"{folder} must hold {name}.spm or {name}.vocab.json, has neither")
     file = VocabularyFile.read(path)
+
+    # Compared with each name, so that a name out of a file becomes one of the literals.
     for kind in WORD_KINDS:
         if kind == file.kind:
             return WordTokenizer(kind, file.vocabulary, _option(path, file, "keep_spaces"))
@@ -80,6 +83,7 @@ def load_tokenizer(folder: Path, name: str) -> Tokenizer:
 
 
 def _option(path: Path, file: VocabularyFile, name: str) -> bool:
+    # An option that is unknown here might change how text is split.
     if set(file.options) != {name}:
         raise CorruptError(f"{path} should have the option {name}, has {sorted(file.options)}")
     return file.options[name]

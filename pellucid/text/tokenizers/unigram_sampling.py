@@ -106,6 +106,9 @@ class UnigramSampler(SegmentationSampler):
 
         for start in range(len(word)):
             is_known = False
+
+            # Only lengths that some piece has; in rising order, so that the first one too long ends
+            # the loop.
             for length in self._lengths:
                 if start + length > len(word):
                     break
@@ -128,6 +131,9 @@ class UnigramSampler(SegmentationSampler):
         """Backward sampling of all words at once; each step draws one piece of every word."""
         first_edges, bounds = self._first_edges.values, self._bounds.values
         nodes_before, edge_rows = self._nodes_before.values, self._edge_rows.values
+
+        # Every word starts at its end and takes one piece in each round, so that the number of
+        # rounds is the number of pieces of the longest word.
         nodes = self._last_nodes.values[numbers]
         active = np.arange(len(numbers))
         drawn: list[tuple[Indices, Indices]] = []  # words, and the row of the piece of each
@@ -142,6 +148,7 @@ class UnigramSampler(SegmentationSampler):
                 beyond = beyond[chance[beyond] >= bounds[edges[beyond]]]
             drawn.append((active, edge_rows[edges]))
 
+            # -1: the beginning of the word is reached.
             nodes = nodes_before[edges]
             goes_on = nodes >= 0
             active, nodes, keys = active[goes_on], nodes[goes_on], keys[goes_on]
@@ -156,5 +163,6 @@ class UnigramSampler(SegmentationSampler):
         for step, (there, pieces) in enumerate(drawn):
             rows[ends[there] - 1 - step] = pieces
 
+        # A piece is one id, or several where a character is spelled in bytes.
         ids, lengths = self._rows.gather(rows)
         return ids, sums(lengths, piece_counts)

@@ -41,6 +41,8 @@ class Vocabulary:
                 f"a vocabulary must begin with {', '.join(SPECIAL_TOKENS)},"
                 f" got {', '.join(map(repr, self.tokens[:SPECIAL_COUNT]))}"
             )
+
+        # A token that occurs twice would have two ids, of which ``encode`` uses the last only.
         ordinary = self.tokens[SPECIAL_COUNT:]
         if len(self._ids) != len(ordinary):
             [(token, count)] = Counter(ordinary).most_common(1)
@@ -64,6 +66,7 @@ class Vocabulary:
 
     @functools.cached_property
     def _ids(self) -> dict[str, int]:
+        # Without the special tokens: no text can spell one.
         return {token: id_ for id_, token in enumerate(self.tokens) if id_ >= SPECIAL_COUNT}
 
     @property
@@ -81,6 +84,7 @@ class Vocabulary:
 
     def encode(self, tokens: Iterable[str]) -> list[int]:
         """The id of each token; UNK for a token that is not in the table."""
+        # Bound once: this is the inner loop of tokenizing.
         find = self._ids.get
         return [find(token, UNK_ID) for token in tokens]
 
@@ -142,6 +146,7 @@ class VocabularyFile:
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise CorruptError(f"{path} is damaged: {error!r}") from error
 
+        # JSON from a stranger may have any type anywhere.
         well_formed = (
             version == _VERSION
             and isinstance(kind, str)
@@ -154,6 +159,7 @@ class VocabularyFile:
             raise CorruptError(f"{path} is damaged or of an unknown version")
 
         try:
+            # All at once: JSON can escape lone surrogates, which no text can contain.
             check_text("".join(tokens))
             return cls(kind, options, Vocabulary.of(tokens))
         except DataError as error:

@@ -119,6 +119,8 @@ def train_words(texts: Iterable[str], config: TokenizerConfig) -> WordTokenizer:
     if config.kind not in WORD_KINDS:
         raise ConfigError(f"kind must be one of those split by a rule, got {config.kind}")
     split = _splitter(config.kind, config.keep_spaces)
+
+    # A generator: the texts are read once and never held in memory.
     vocabulary = Vocabulary.build(_split_all(texts, split), config.vocabulary_size)
     if not vocabulary.has_ordinary_tokens:
         raise DataError("a vocabulary must be learned from text, got none but blank lines")

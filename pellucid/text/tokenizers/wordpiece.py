@@ -45,6 +45,8 @@ def longest_match(
 
     while start < len(word):
         prefix = continuation if start else ""
+
+        # From the longest candidate to the shortest: the first that is known is the longest.
         for end in range(min(len(word), start + longest), start, -1):
             if prefix + word[start:end] in vocabulary:
                 pieces.append(prefix + word[start:end])
@@ -73,10 +75,13 @@ def learn_pieces(word_counts: Mapping[str, int], size: int) -> list[str]:
         for piece in word:
             frequency[piece] += count
 
+    # A dict as an ordered set: two merges may give the same piece.
     pieces = dict.fromkeys(sorted(frequency, key=lambda piece: (-frequency[piece], piece)))
     pairs = _PairCounts(words, counts)
     while len(pieces) < size:
         best = pairs.most_frequent()
+
+        # Every word is one piece: a small corpus has fewer pieces than were wanted.
         if best is None:
             break
         pieces[pairs.merge(best)] = None
@@ -104,6 +109,9 @@ class _PairCounts:
         """The pair to merge next, or None if every word is one piece."""
         while self._heap:
             negative_count, pair = self._heap[0]
+
+            # The heap keeps outdated counts, as its entries cannot be changed; whether one is
+            # outdated shows when it comes to the top.
             if self._counts[pair] == -negative_count > 0:
                 return pair
             heappop(self._heap)  # outdated: the true count was pushed when it changed
@@ -115,11 +123,15 @@ class _PairCounts:
 
         # The words' pairs are counted down before the merge and up after it.
         changed: set[Pair] = set()
+
+        # A copy, because merging changes the set; sorted, because the order of a set of numbers is
+        # no promise.
         for index in sorted(self._where[pair]):
             changed |= self._add(index, sign=-1)
             self._words[index] = _merge_in(self._words[index], pair, merged)
             changed |= self._add(index, sign=1)
 
+        # Pushed once for each pair, whatever the number of words that it changed in.
         for other in changed:
             if self._counts[other] > 0:
                 heappush(self._heap, (-self._counts[other], other))
@@ -160,6 +172,8 @@ class WordPieceTokenizer(VocabularyTokenizer):
     def __init__(self, vocabulary: Vocabulary, lowercase: bool = False) -> None:
         super().__init__(VocabularyFile("wordpiece", {"lowercase": lowercase}, vocabulary))
         self._lowercase = lowercase
+
+        # No candidate longer than the longest token needs to be looked up.
         longest = max((len(token) for token in vocabulary.tokens[SPECIAL_COUNT:]), default=0)
         self._longest = min(longest, _LONGEST_PIECE)
 
@@ -191,6 +205,7 @@ class WordPieceTokenizer(VocabularyTokenizer):
             if id_ in SILENT_IDS:
                 continue
             [piece] = self._vocabulary.decode([id_])
+
             if words and piece.startswith(CONTINUATION) and piece != CONTINUATION:
                 words[-1] += piece.removeprefix(CONTINUATION)
             else:
@@ -215,6 +230,8 @@ def train_wordpiece(texts: Iterable[str], config: TokenizerConfig) -> WordPieceT
     counts: Counter[str] = Counter()
     for text in texts:
         check_text(text)
+
+        # Words and their counts are all that learning needs; the text itself is not kept.
         counts.update(split_punctuation(text.lower() if config.lowercase else text))
     if not counts:
         raise DataError("a vocabulary must be learned from text, got none but blank lines")
