@@ -133,6 +133,7 @@ def apply_overrides(table: Mapping[str, Any], overrides: Iterable[str]) -> dict[
             )
         target = result
         for key in keys[:-1]:
+            # A section that is not there yet is made, as in TOML.
             target = target.setdefault(key, {})
             if not isinstance(target, dict):
                 raise ConfigError(
@@ -239,6 +240,9 @@ def _guess(configs: Sequence[type[Config]], location: list[str]) -> str:
     }
     other_names = [path for config in configs for path in config.other_names.get(name, ())]
     near = _nearest(name, elsewhere.values())
+
+    # The surest guess first: the very name in another section, the name that another program uses,
+    # a misspelling here, a misspelling elsewhere.
     guesses = (
         [path for path, key in elsewhere.items() if key == name],
         other_names,
@@ -259,6 +263,8 @@ def _nearest(name: str, names: Iterable[str]) -> list[str]:
     """The most similar names, the best first, without those that are much less similar than it."""
     likeness = {each: difflib.SequenceMatcher(None, each, name).ratio() for each in names}
     close = sorted((-ratio, each) for each, ratio in likeness.items() if ratio >= _ALIKE)
+
+    # Ratios are negative here, so that the best sorts first.
     return [each for ratio, each in close[:_MOST_GUESSES] if ratio < close[0][0] + 0.1]
 
 

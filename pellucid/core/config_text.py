@@ -67,12 +67,16 @@ def _setting(name: str, field: FieldInfo, table: Mapping[str, Any]) -> list[str]
     """Its meaning as a comment, and below that the line that sets it."""
     value = table.get(name, field.default)
     about, note = _joined(field.description), setting_type(field)
+
+    # A name without a value is no TOML, so it stands as a comment to be completed.
     if value in (None, ()):
         line = f"# {name} ="
     else:
         line = f"{name} = {toml_value(value)}"
         if field.default not in (None, ()) and value != field.default:
             note += f"; default {toml_value(field.default)}"
+
+    # The type goes behind the value where both fit on a line.
     noted = f"{line}  # {note}"
     if len(noted) <= _WIDTH:
         return ["", *_comment(about), noted]
@@ -110,6 +114,7 @@ def toml_value(value: Any) -> str:
 
 
 def _number(value: float) -> str:
+    # 2^63 is read faster than nineteen digits.
     is_power = isinstance(value, int) and value > 1_000_000 and value.bit_count() == 1
     return f"2^{int(value).bit_length() - 1}" if is_power else f"{value:,}"
 
@@ -121,6 +126,7 @@ def _type_words(annotation: Any) -> str:
     if origin is Literal:
         return ", ".join(f"`{each}`" for each in arguments)
     if origin in (types.UnionType, typing.Union):
+        # Of ``X | None`` only X is told: leaving the setting out says None.
         [inner] = [each for each in arguments if each is not type(None)]
         return _type_words(inner)
     if origin is typing.Annotated:

@@ -128,6 +128,8 @@ def list_faults(faults: Sequence[str], count: int | None = None) -> str:
     ``count`` is how many there are, where ``faults`` are only the first of them.
     """
     listed, length = 0, 0
+
+    # At least one fault is listed, however long it is.
     for fault in faults[:MOST_FAULTS]:
         length += len(fault)
         if listed and length > _LONGEST_LIST:
@@ -141,4 +143,6 @@ def _shortened(message: str) -> str:
     """The message itself; of one that is far too long, the beginning and the end."""
     if len(message) <= _LONGEST_MESSAGE:
         return message
+
+    # The beginning says what must hold; the end often has what was got.
     return f"{message[: _LONGEST_MESSAGE * 3 // 4]} [...] {message[-_LONGEST_MESSAGE // 5 :]}"

@@ -166,6 +166,7 @@ class HeldFile:
     def read(self) -> bytes:
         """Its bytes. Raises InputMissingError, CorruptError if they are not those expected, and
         BundleError after the deadline of ``verified_reading``."""
+        # Joined only if there are several: joining copies the whole file once more.
         parts = list(self._parts(_READ_AT_ONCE))
         content = parts[0] if len(parts) == 1 else b"".join(parts)
         self._check(hashlib.sha256(content).hexdigest())
@@ -262,6 +263,8 @@ def write_folder(path: Path, fill: Callable[[Path], None], *, details: dict[str,
         try:
             temporary.mkdir()
             fill(temporary)
+
+            # The manifest comes last of the files: a folder without one is never taken for whole.
             _write_manifest(temporary, details)
             _replace_folder(temporary, path)
         except BaseException:
@@ -374,6 +377,8 @@ def verified_reading(
     verify_files(folder, files, hashed=())
 
     digests = {folder / name: entry["sha256"] for name, entry in files.items()}
+
+    # The manifest itself too: it may be exchanged between its reading and the end of the block.
     digests[folder / MANIFEST_NAME] = hashlib.sha256(manifest_text(manifest)).hexdigest()
     unread = {path for path in digests if path.name not in later}
     expected = _Expected(digests, unread=unread, deadline=deadline)
@@ -428,6 +433,7 @@ def write_errors(path: Path) -> Iterator[None]:
 
 def _write_manifest(folder: Path, details: dict[str, Any]) -> None:
     """Sync and hash the files of ``folder``, and list them in its manifest."""
+    # Sorted, so that equal files give equal manifests.
     names = sorted(path.name for path in folder.iterdir())
     _sync_files(folder / name for name in names)
 

@@ -43,9 +43,11 @@ class GrowingFile:
                 f"{self.path} is already there", hint="choose another --out, or remove it"
             )
         with write_errors(self._partial):
+            # Appending, so that nothing is lost if another process turns out to be at work in it.
             self._file: BinaryIO = self._partial.open("ab")
 
         try:
+            # Locked before the state is read: another process may still be moving its end.
             self._lock()
             self._find_place()
             with write_errors(self._partial):
@@ -63,6 +65,7 @@ class GrowingFile:
         traceback: TracebackType | None,
     ) -> None:
         """Close the file; if it is still empty, remove it."""
+        # Removed while the lock is held, before another process can find it.
         if self._size == 0 and self._partial.exists() and not self.path.exists():
             self._partial.unlink()
             self._state.unlink(missing_ok=True)
@@ -84,6 +87,8 @@ class GrowingFile:
         """Rename the complete file to ``path``. Raises WriteError."""
         with write_errors(self.path):
             os.fsync(self._file.fileno())
+
+            # A rename and no copy: the file is whole from the first moment that it has its name.
             self._partial.rename(self.path)
             sync_folder(self.path.parent)
             self._state.unlink(missing_ok=True)
@@ -97,6 +102,7 @@ class GrowingFile:
 
     def _find_place(self) -> None:
         """Read from the state how much of the partial file is valid."""
+        # From the open file, not from its name, which may mean another file by now.
         size = os.fstat(self._file.fileno()).st_size
         if not self._state.exists():
             if size:
@@ -116,6 +122,7 @@ class GrowingFile:
                 f"{self._state} is damaged: {error!r}", hint=f"remove it and {self._partial}"
             ) from error
 
+        # Synced bytes are gone: the disk lied, or somebody cut the file.
         if size < certain:
             raise CorruptError(
                 f"{self._partial} should have {certain} bytes or more, has {size}",

@@ -64,6 +64,7 @@ def toml_fault(text: str) -> str:
     if values > _MOST_VALUES:
         return f"lists of at most {_MOST_VALUES:,} values in all, has {values:,}"
 
+    # A dotted key nests without any bracket.
     deepest = max(piece.count(".") for piece in _BETWEEN_KEYS.split(bare))
     depth = 0
     for bracket in _BRACKETS.finditer(bare):
@@ -74,6 +75,8 @@ def toml_fault(text: str) -> str:
 
 def table_fault(table: object) -> str:
     """What is too large about the values a config is made of; empty if nothing is."""
+    # A stack of its own: recursion would end with a RecursionError at the depth that is to be
+    # refused.
     waiting: list[tuple[object, int]] = [(table, 0)]
     keys = values = characters = 0
     while waiting:
@@ -116,6 +119,7 @@ def shown(value: Any) -> str:
 
 def _outside_strings(text: str) -> Iterator[str]:
     """The text without comments, with an ``s`` for each string; up to one that does not end."""
+    # Strings and comments may contain brackets and dots that mean nothing.
     position = 0
     while begin := _STRING_BEGINS.search(text, position):
         yield text[position : begin.start()]

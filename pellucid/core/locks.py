@@ -32,8 +32,10 @@ def take_lock(path: Path) -> int:
     with write_errors(path):  # a link made since is still not followed
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
     try:
+        # Looked at through the descriptor, so that the file cannot be exchanged in between.
         _refuse_foreign(descriptor, path)
         try:
+            # Without waiting: a training run takes hours, and the user should know at once.
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise locked_error(path, _holder(descriptor)) from None
@@ -55,6 +57,7 @@ def lock_holder(path: Path) -> str | None:
     except OSError:
         return None
     try:
+        # A shared lock, so that two processes that only look do not take each other for the holder.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return _holder(descriptor)
@@ -81,6 +84,8 @@ def _first_bytes(descriptor: int) -> bytes:
 
 def _refuse_foreign(descriptor: int, path: Path) -> None:
     about = os.fstat(descriptor)
+
+    # A second hard link might be a file of the user, who would not want it to be written to.
     is_own_file = stat.S_ISREG(about.st_mode) and about.st_nlink == 1
     if not is_own_file or (about.st_size and not _HOLDER.match(_first_bytes(descriptor))):
         raise _foreign(path)

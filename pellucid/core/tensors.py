@@ -124,6 +124,7 @@ class TensorFile(Mapping[str, Tensor]):
             with path.open("rb") as file:
                 self._begin = 8 + int.from_bytes(file.read(8), "little")
 
+            # Sorted by where they begin: gaps could hide bytes, overlaps could multiply memory.
             end = 0
             for name, entry in sorted(self._entries.items(), key=lambda each: each[1].begin):
                 if entry.begin != end:
@@ -136,15 +137,21 @@ class TensorFile(Mapping[str, Tensor]):
     def __getitem__(self, name: str) -> Tensor:
         """Raises KeyError, and as the constructor does."""
         entry = self._entries[name]
+
+        # A bytearray, as PyTorch warns of tensors over memory that cannot be written to.
         content = bytearray(entry.size)
         with _reading(self._path), self._path.open("rb", buffering=0) as file:
             file.seek(self._begin + entry.begin)
             place = 0
+
+            # A read may give less than was asked for.
             while place < entry.size:
                 count = file.readinto(memoryview(content)[place:])
                 if not count:
                     raise ValueError(f"it ends within {name}")
                 place += count
+
+        # ``frombuffer`` refuses an empty buffer.
         if not content:
             return torch.empty(entry.shape, dtype=entry.dtype)
         return torch.frombuffer(content, dtype=entry.dtype).view(entry.shape)
@@ -172,9 +179,13 @@ class _Entry:
         begin, end = table["data_offsets"]
         if table["dtype"] not in _DTYPES:
             raise ValueError(f"unknown type {str(table['dtype'])[:20]}")
+
+        # ``type`` and not ``isinstance``: True is an int in Python.
         if not all(type(each) is int and each >= 0 for each in (*shape, begin, end)):
             raise ValueError("shapes and offsets must be whole numbers, at least 0")
         dtype = _DTYPES[table["dtype"]]
+
+        # Python's integers do not overflow, however large a forged shape is.
         size = math.prod(shape) * dtype.itemsize
         if end - begin != size:
             raise ValueError(f"{size:,} bytes of a tensor in {end - begin:,}")
@@ -243,5 +254,6 @@ def _as_os_error(error: safetensors.SafetensorError) -> OSError:
 
 def fingerprint(tensor: Tensor) -> str:
     """The first 16 hexadecimal digits of the SHA-256 of a tensor's bytes."""
+    # As bytes, because NumPy has no bfloat16.
     flat = tensor.detach().cpu().contiguous().view(-1).view(torch.uint8)
     return hashlib.sha256(flat.numpy().tobytes()).hexdigest()[:16]

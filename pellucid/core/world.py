@@ -37,10 +37,13 @@ def meet(store: Store, rank: int, size: int, timeout: datetime.timedelta) -> Sto
 
 def _invite(store: Store, size: int, deadline: float) -> str:
     """The first process: announce the meeting's name until all others have accepted it."""
+    # Random, because a store may outlive a run, and what an earlier one left must not be taken for
+    # an answer.
     name = secrets.token_hex(16)
     missing = list(range(1, size))
     heard: list[str] = []
     while missing:
+        # Read again and again: a process that starts late writes its word late.
         words = [_read(store, f"word of {rank}") for rank in range(1, size)]
         if words != heard:
             heard = words
@@ -149,6 +152,8 @@ class World:
         except Exception as error:  # sent to the others first, then raised
             failure = error
 
+        # Nobody returns before all have reported: else one would wait in the next exchange for a
+        # process that has ended.
         gathered = self.gather(b"" if failure is None else b"failed")
         if failure is not None:
             raise failure
@@ -220,6 +225,8 @@ def joined(world: World, device: str = "cpu") -> Iterator[World]:
     if world.is_alone:
         yield world
         return
+
+    # NCCL sums on GPUs and knows nothing else; numbers, names and errors go through gloo.
     backend = "gloo" if device == "cpu" else "cpu:gloo,cuda:nccl"
 
     try:
@@ -236,10 +243,12 @@ def joined(world: World, device: str = "cpu") -> Iterator[World]:
         try:
             yield dataclasses.replace(world, talk=talk)
         except RuntimeError as error:
+            # gloo raises a bare RuntimeError, which only its text tells from one of the model.
             if isinstance(error, dist.DistError) or "gloo" in str(error):
                 raise _lost(error) from error
             raise
     finally:
+        # Also after an error, or a later run in this process could not connect.
         if dist.is_initialized():
             dist.destroy_process_group()
 
