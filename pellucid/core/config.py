@@ -87,6 +87,7 @@ def _parse(
     try:
         return validate(dict(table) if isinstance(table, Mapping) else table)
     except pydantic.ValidationError as error:
+        # ``from None``: the reader needs the sentence, not pydantic's own report below it.
         raise ConfigError(f"{origin}: {_describe_all(configs, error)}") from None
 
 

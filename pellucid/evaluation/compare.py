@@ -117,8 +117,11 @@ def _changes(
     for line, (one, other, reference) in enumerate(
         zip(baseline, system, references, strict=True), start=1
     ):
+        # chrF and not BLEU: for a single sentence BLEU is mostly zero or steps.
         if one != other:
             before = metric.sentence_score(one, [reference]).score
             after = metric.sentence_score(other, [reference]).score
             changes.append(Change(line, reference, one, other, after - before))
+
+    # Stable: of equal changes the earlier line comes first.
     return sorted(changes, key=lambda change: -abs(change.difference))

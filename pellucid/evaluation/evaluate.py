@@ -81,11 +81,16 @@ def evaluate(
     check_lines({"sources": sources, "references": references})
     alternatives = accepted(references)
     pronunciations = are_single_words(sources) if pronunciations is None else pronunciations
+
+    # Whatever could be wrong with the scoring is found now, not after an hour of searching.
     language_code(language)
     tokenize = check_tokenizer(tokenizer_for(language) if tokenize is None else tokenize)
     settings = translator.settings.having(beam_size=beam_size).best_alone()
 
     began = time.perf_counter()
+
+    # Log-probabilities cost time and change no score; sentences are not split, as a line has one
+    # reference.
     text_only = settings.model_copy(update={"token_log_probs": False})
     translations = translator.translate(list(sources), text_only, split=False)
     seconds = time.perf_counter() - began
@@ -100,6 +105,8 @@ def evaluate(
     origin = origin_signature(settings, manifest, sources, map("\t".join, alternatives), engine)
 
     by_sentence = None
+
+    # The signature of all lines and not of one: they were made together.
     if per_sentence:
         lines = {name: METRICS[name].sentence_scores(output) for name in scores}
         by_sentence = {

@@ -299,6 +299,8 @@ class _Sacrebleu:
     def score(self, output: Output) -> Score:
         """Of all lines together."""
         metric = self.make(output.tokenize, False)
+
+        # sacrebleu takes columns: the first reference of every line, then the second of every line.
         result = metric.corpus_score(
             self._read(output.hypotheses, output),
             self._columns(output),  # type: ignore[arg-type]  # None is allowed
@@ -333,6 +335,8 @@ class _Sacrebleu:
         compute: Callable[[list[Any]], Any] = metric._compute_score_from_stats
 
         def score(total: list[float]) -> float:
+            # A score is a function of summed counts, so that a resampled test set needs one sum and
+            # no text.
             return float(compute(total).score)
 
         return Statistics(rows, score, self._signature(metric, output))
@@ -354,6 +358,8 @@ class _Sacrebleu:
         if self.lc_tok:
             import sacremoses
 
+            # sacrebleu saw tokenized text and would sign that; whoever repeats the score needs what
+            # came before.
             signature.update("case", "lc")
             signature.update("tok", f"moses-{language_code(output.language)}")
             signature.update("lang", "assumed" if output.language is None else None)
@@ -417,6 +423,7 @@ def _wer(output: Output) -> Score | None:
         return None
     counted = references_signature(output.alternatives)
     if output.pronunciations:
+        # A word is a line here, so that a single wrong phone makes the word wrong.
         wrong = line_error_rate(output.hypotheses, output.alternatives)
         return Score(wrong, f"{counted}|word:line")
     return Score(100.0 * edits / words, f"{counted}|case:mixed|tok:none|word:token")
@@ -525,6 +532,8 @@ def nearest(texts: Sequence[str], reference: str, name: str) -> int:
     """
     scores = sentence_scores(name, texts, [reference] * len(texts)).scores
     sign = 1 if metric_of(name).higher_is_better else -1
+
+    # A text that nothing can be counted of is never the nearest, unless all are such.
     known = [float("-inf") if score is None else sign * score for score in scores]
     return max(range(len(texts)), key=known.__getitem__)
 

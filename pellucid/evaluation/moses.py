@@ -44,6 +44,8 @@ def language_code(language: str | None) -> str:
     """
     if language is None:
         return DEFAULT_LANGUAGE
+
+    # The region goes: Moses has no rules for regions.
     match = _CODE.fullmatch(language.lower())
     if match is None:
         raise ConfigError(

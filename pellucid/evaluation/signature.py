@@ -48,6 +48,7 @@ def search_signature(settings: DecodingConfig) -> str:
 
     Settings that are not numbers appear as their hash, so that no text can break the line.
     """
+    # What is as by default is not named, so that a new setting changes no signature of before.
     table, plain = settings.model_dump(), DecodingConfig().model_dump()
     silent = _WITHOUT_EFFECT if settings.sampling is not None else _WITHOUT_EFFECT | {_SAMPLES}
     shown = [
@@ -64,6 +65,8 @@ def bundle_hash(manifest: Mapping[str, Any]) -> str:
     ``unsaved`` for a model that is not on disk and so has no manifest.
     """
     files = manifest.get("files", {})
+
+    # Without the model card: it says when the model was made, and changes no translation.
     digests = {name: entry["sha256"] for name, entry in files.items() if name != _CARD}
     return _hash(json.dumps(digests, sort_keys=True)) if digests else "unsaved"
 
@@ -72,6 +75,7 @@ def lines_hash(lines: Iterable[str]) -> str:
     """Short hash of a text: how ``sha256sum`` begins on a UTF-8 file of these lines."""
     digest = hashlib.sha256()
     for line in lines:
+        # A reference may have a lone surrogate, which is no reason not to score.
         digest.update(line.encode("utf-8", errors="surrogatepass") + b"\n")
     return digest.hexdigest()[:_HASH_LENGTH]
 

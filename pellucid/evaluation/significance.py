@@ -176,6 +176,8 @@ class _Pair:
         return Comparison(
             baseline=self.score(self.baseline.sum(0)),
             system=self.score(self.system.sum(0)),
+            # The observed difference is one of the samples: so p is never 0 (Davison and Hinkley,
+            # 1997, §4.2).
             p_value=(1 + int(as_large.sum())) / (1 + len(as_large)),
             interval=interval,
             signature=f"{self.signature}|{signature}",
@@ -194,6 +196,8 @@ def _read(
     count = METRICS[name].statistics if name in METRICS else None
     if count is None:
         raise ConfigError(f"systems are compared by one of {', '.join(COMPARED_BY)}, got {name!r}")
+
+    # Scored once for each sentence; every sample then adds up rows.
     one, other = (
         count(Output(lines, references, language, tokenize)) for lines in (baseline, system)
     )

@@ -55,6 +55,7 @@ def check_tokenizer(name: str) -> TokenizerName:
     if known in _PACKAGES:
         extra, packages = _PACKAGES[known]
         for module, package in packages.items():
+            # Looked for, not imported: an import takes time and may fail in ways of its own.
             if importlib.util.find_spec(module) is None:
                 raise MissingExtraError(
                     package, extra, f"the BLEU tokenizer {known}", instead="take the tokenizer char"
@@ -78,6 +79,8 @@ def _check_sentencepiece_model(name: TokenizerName) -> None:
 
     url = str(tokenizer_spm.SPM_MODELS[name]["url"])
     folder = tokenizer_spm.SACREBLEU_DIR  # type: ignore[attr-defined]  # imported from its utils
+
+    # The place where sacreBLEU itself would put it.
     path = Path(folder, "models", Path(url).name)
     hint = f"save {url} as {path}; the environment variable SACREBLEU names the folder above models"
     if not path.is_file():

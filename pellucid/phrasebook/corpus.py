@@ -56,6 +56,8 @@ def split(train_count: int, held_out_count: int, seed: int) -> Splits:
     sizes = {"train": train_count, "valid": held_out_count, "test": held_out_count}
 
     pairs = new_pairs(_drawing(seed))
+
+    # The parts fill up at different speeds: pairs of a part that is full are thrown away.
     while any(len(parts[name]) < size for name, size in sizes.items()):
         pair = next(pairs)
         name = _part(pair)
@@ -68,6 +70,8 @@ def split(train_count: int, held_out_count: int, seed: int) -> Splits:
 def _part(pair: Pair) -> str:
     if pair.target == FAMOUS_PAIR.target:
         return "test"
+
+    # By a hash and not by drawing: the part of a sentence is the same in every list that has it.
     first_byte = hashlib.sha256(pair.target.encode()).digest()[0]
     if first_byte < _VALID_BELOW:
         return "valid"
@@ -95,6 +99,8 @@ def new_pairs(draw_pair: Callable[[], Pair]) -> Iterator[Pair]:
 
     while draws_in_vain < _PATIENCE:
         pair = draw_pair()
+
+        # A set of all pairs: even a million take less than a gigabyte.
         if pair in seen:
             draws_in_vain += 1
             continue

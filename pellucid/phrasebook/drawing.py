@@ -66,6 +66,7 @@ def _pick(draw: Draw, items: Sequence[_T]) -> _T:
 
 def _draw_existence(draw: Draw) -> Said:
     """There is something: "il y a un chat dans le jardin"."""
+    # "il y a" introduces something, so that it is never "the" or "my".
     phrase = _draw_phrase(draw, _OWNED)._replace(determiner=_INDEFINITE, owner=None)
     clause = Clause(rules.there_subject(phrase.is_plural), _FEEL, pronoun=_THERE)
 

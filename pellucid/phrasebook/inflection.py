@@ -63,6 +63,7 @@ def french_feminine(adjective: str) -> str:
 
 def french_present(infinitive: str) -> tuple[str, ...]:
     """The present tense of a verb in -er, six forms; "nous mangeons" keeps the soft g."""
+    # Before o and a an g alone would be spoken hard.
     stem = infinitive[:-2]
     soft = stem + "e" if stem.endswith("g") else stem
     return tuple((soft if end[0] == "o" else stem) + end for end in _PRESENT_ENDINGS)
@@ -72,6 +73,8 @@ def english_s(word: str) -> str:
     """The plural of a noun, the third person of a verb: cats, boxes, goes, cries."""
     if word == "have":
         return "has"
+
+    # "cries", but "plays".
     if word.endswith("y") and word[-2] not in "aeiou":
         return word[:-1] + "ies"
     return word + ("es" if word.endswith(("s", "x", "ch", "sh", "o")) else "s")

@@ -71,6 +71,7 @@ def pronoun_subject(person: int, is_feminine: bool = False) -> Subject:
     """I, you, he or she, we, you, they."""
     french, english = _FRENCH_PRONOUNS[person], _ENGLISH_PRONOUNS[person]
     if is_feminine:
+        # "il" and "ils" alike: "elle", "elles".
         french = french.replace("il", "elle")
         english = english.replace("he", "she") if person == 2 else english
     return Subject(Said([french], [english]), person, is_feminine, person >= 3)
@@ -102,6 +103,7 @@ def say_phrase(phrase: Phrase) -> Said:
         french.append(phrase.after.form(noun.is_feminine, is_plural))
         english.insert(0, phrase.after.english)
     if phrase.before:
+        # "un bel oiseau" and "un nouvel ami", but "de beaux oiseaux".
         has_liaison = inflection.begins_with_vowel(french[0]) and not is_plural
         form = phrase.before.form(noun.is_feminine, is_plural)
         is_special = has_liaison and not noun.is_feminine
@@ -113,6 +115,8 @@ def say_phrase(phrase: Phrase) -> Said:
 
     if phrase.owner:
         owner = say_phrase(phrase.owner)
+
+        # "the cats' garden", but "the children's garden".
         takes_s = not (phrase.owner.is_plural and owner.english[-1].endswith("s"))
         possessor = owner.english[-1] + ("'s" if takes_s else "'")
         french += ["de", *owner.french]
@@ -197,6 +201,7 @@ def _french_clause(clause: Clause) -> list[str]:
         finite, rest = [*pronoun, verb.present[subject.person]], []
 
     if clause.negation:
+        # Around the conjugated verb alone: "je n'ai pas mangé".
         finite = ["ne", *finite, clause.negation.french]
 
     return [*subject.said.french, *finite, *rest]
@@ -221,8 +226,12 @@ def _english_verb(clause: Clause) -> tuple[str, str]:
     base, third, past = clause.verb.english
     if clause.modal:
         helper, helper_third, _ = clause.modal.english
+
+        # Modal verbs have no "s", no "to" and no "do".
         if helper in ("can", "must"):
             return helper, base
+
+        # "want to", "have to": verbs like any other, which need "do" in questions.
         base, third = f"{helper} to {base}", f"{helper_third} to {base}"
     elif clause.tense == "future":
         return be, f"going to {base}"

@@ -45,12 +45,15 @@ def choose_config(
         raise ConfigError(f"minutes must be positive, got {minutes:g}", hint="minutes=30, say")
 
     files = _data_settings(source, target, valid)
+
+    # Read before the corpus is: a misspelled setting is told at once.
     given = by_dotted_name(apply_overrides({}, overrides))
     data = DataConfig.parse(files, origin="the text files")
 
     with contextlib.closing(iterate_pairs(training_files(data))) as pairs:
         sample = sample_pairs(pairs)
 
+    # Validation text decides how long a validation takes, and so how often there may be one.
     valid_pairs = held_out_count(sample.total)
     if valid is not None:
         valid_pairs = len(read_pairs(validation_files(data)).sources)

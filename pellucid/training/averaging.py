@@ -38,6 +38,8 @@ class Average:
         # random initial parameters would remain in the average for thousands of updates.
         decay = min(self._decay, (1.0 + self._update_count) / (10.0 + self._update_count))
         average = self._snapshots[0]
+
+        # One call for all tensors; average + (1 - decay) · (parameter - average).
         torch._foreach_lerp_(
             list(average.values()),
             [parameter.detach() for parameter in self._parameters.values()],
@@ -64,6 +66,7 @@ class Average:
             yield
             return
 
+        # A copy of all parameters: they are needed again, bit for bit, when training goes on.
         current = self._copy()
         self._fill(self._mean(snapshots))
         try:

@@ -60,6 +60,7 @@ class Board:
         """Record an event if it has figures to show. Raises WriteError if that fails."""
         step = int(number(event, "step") or 0)
 
+        # Readers drop what an earlier file has from this step on.
         if event["event"] == "start":
             self._path = self._begin_file()
             self._write(self._entry(file_version=_FORMAT))

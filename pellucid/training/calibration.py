@@ -83,6 +83,7 @@ class Bench:
 
         sources, targets, store = _fitting(sample, tokenizers, config.data.max_length)
 
+        # The beginning of a corpus is often of another kind than the rest.
         few = _evenly(len(store), _TRANSLATED_PAIRS)
         pairs = [store.pair(row) for row in few]
         self._data = TrainingData(
@@ -119,11 +120,15 @@ class Bench:
             batch = 2 * plan.batch_tokens
             plan = dataclasses.replace(plan, batch_tokens=batch, pace=self._pace(plan.size, batch))
 
+        # In proportion: a validation takes about as long for each pair.
         seconds = self._validation_seconds(plan) * valid_pairs / len(self._data.valid_sources)
         steps = float(self._overrides.get("training.max_steps", math.inf))
         plan = dataclasses.replace(plan, validation_seconds=seconds, most_updates=steps)
 
         tokenizer = self._base.choices[0]
+
+        # The run's own tokenizer will be trained on the same text, so the number of its pieces is
+        # known.
         if self._sample.is_whole:
             tokenizers = self._data.source_tokenizer, self._data.target_tokenizer
             pieces = max(each.vocabulary_size for each in tokenizers)

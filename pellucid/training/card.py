@@ -105,6 +105,9 @@ or `echo "..." | pellucid translate {folder}`."""
 def _origin(config: RunConfig) -> str:
     """Which bundles the run began with and learned from, if any."""
     training = config.training
+
+    # Folders are left out: a bundle that is passed on must tell nothing about the machine it was
+    # made on.
     taught = ""
     if training.teacher is not None:
         taught = (

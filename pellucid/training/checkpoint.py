@@ -67,6 +67,7 @@ def write_shards(
     # before the first hashes the files and renames the folder.
     staged = folder.with_name(f"{TEMPORARY_PREFIX}{folder.name}")
     try:
+        # A folder that an earlier, killed attempt left under this name is emptied first.
         world.by_first(lambda: _begin(staged))
         world.together(lambda: _fill(staged, fill))
         world.by_first(
@@ -107,6 +108,7 @@ def _cut(
     name: str, place: int, shapes: list[dict[str, Shape]], wanted: Callable[[str, int], range]
 ) -> range:
     """Which rows of a tensor are wanted from one file, counted within it; none of a scalar."""
+    # The rows that each file has of this tensor; a scalar, whose shape is (), counts none.
     counts = [each[name][0] if each.get(name) else 0 for each in shapes]
     first = sum(counts[:place])
     rows = wanted(name, sum(counts))
@@ -241,6 +243,8 @@ def load_checkpoint(
     model_part, optimizer_part, average_part = (
         read_part(folder, part, wanted) for part in ("model", "optimizer", "average")
     )
+
+    # In place, because optimizer and average hold references to these very tensors.
     fill_tensors(local_tensors(model_tensors(model)), model_part, folder)
     _restore_optimizer(model, optimizer, optimizer_part)
     average.restore(average_part)
@@ -304,6 +308,8 @@ def _optimizer_tensors(model: SequenceModel, optimizer: torch.optim.Optimizer) -
 
     for name, parameter in model_tensors(model).items():
         for key, value in optimizer.state.get(parameter, {}).items():
+            # By the parameter's name: PyTorch's own state counts parameters, and freezing one would
+            # shift all others.
             tensors[f"{name}/{key}"] = local(value)
     return tensors
 

@@ -290,6 +290,7 @@ class TrainingConfig(Config):
         if limits == (None, None, None):
             faults.append("one of max_steps, max_minutes and max_epochs must be set")
 
+        # Eq. (3) has no free factor: its peak follows from d_model and the warm-up.
         if self.schedule == "paper" and self.learning_rate is not None:
             faults.append(
                 "schedule='paper' is eq. (3) and takes no learning_rate"
@@ -299,6 +300,7 @@ class TrainingConfig(Config):
         if self.init == "":
             faults.append("init must name the bundle to begin with (--init BUNDLE)")
         elif (self.init is None) != (self.parent is None):
+            # A path alone could name another bundle tomorrow, and a hash alone opens nothing.
             faults.append(
                 "init and parent belong together, a bundle and the SHA-256 of its manifest"
                 " (read_config and --init write them down)"
@@ -384,6 +386,8 @@ class RunConfig(Config):
                     )
 
         rates = "dropout", "attention_dropout", "activation_dropout", "layer_drop"
+
+        # Without any randomness both passes are the same, and their KL divergence is zero.
         random = wanted.word_dropout or any(getattr(self.model, rate, 0.0) for rate in rates)
         if wanted.r_drop and self.model.predicts_tokens and not random:
             faults.append("training.r_drop compares two passes, which are alike without dropout")

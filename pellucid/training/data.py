@@ -84,6 +84,9 @@ class TrainingData:
         the store is damaged, as far as is known by now.
         """
         self.store.raise_if_damaged()
+
+        # Positions among the pairs that are learned from, to rows of the store: held-out pairs lie
+        # in between.
         rows = self.rows[indices]
         sides = self.drawing.resampling
 
@@ -290,6 +293,7 @@ def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> 
             if config.model.translates
             else "the English side of Pellucid's own phrasebook"
         ),
+        # The generator is deterministic, so that its arguments stand for the text.
         fingerprint=f"phrasebook-{wanted.pairs}-{wanted.held_out}-{wanted.seed}",
         drawing=Drawing.of(config, store, rows, tokenizers),
         source_language=languages_of(config.to_table(), run.name)[0],
@@ -306,6 +310,7 @@ def _tokenizers(run: Path, make: Callable[[], Tokenizers]) -> Tokenizers:
     """The run's tokenizers: verified and loaded from its folder, or made and saved there."""
     folder = run / TOKENIZER_FOLDER
     if folder.exists():
+        # A tokenizer that changed since would give other ids to the same text.
         verify_folder(folder)
         return load_tokenizers(folder)
 

@@ -73,6 +73,7 @@ class ProcessGroup:
         """
         rank, size = self.world.rank, self.world.size
 
+        # The batches that every process gets a whole one of.
         dealt = len(batches) - len(batches) % size
         mine = [Share(place, batches[place]) for place in range(rank, dealt, size)]
 
@@ -139,6 +140,8 @@ class ProcessGroup:
         Layer drop leaves out other layers in each process. A parameter that no process used keeps
         no gradient, so that the optimizer leaves it alone, as it does in a single process.
         """
+        # One byte for each parameter: all-reduce would wait for ever if the processes summed
+        # different lists.
         used = bytes(each.grad is not None for each in learned)
         used_anywhere = [any(column) for column in zip(*self.world.gather(used), strict=True)]
 
@@ -372,6 +375,7 @@ def whole_model(model: SequenceModel, process_group: ProcessGroup) -> SequenceMo
 
 def rows_of(total: int, world: World) -> range:
     """Which rows of a tensor of ``total`` rows a process holds, as torch.chunk would deal them."""
+    # Rounded up, so that the last process may hold fewer rows, or none.
     size = -(-total // world.size)
     first = min(total, world.rank * size)
     return range(first, min(total, first + size))

@@ -72,6 +72,7 @@ class Forecast:
 
 def forecast(config: TrainingConfig, measured: Measured) -> Forecast:
     """When a run by ``config`` ends, and what it will have taken by then."""
+    # Validations and checkpoints, spread over the updates between them.
     per_update = (
         measured.update_seconds
         + measured.validation_seconds / config.validate_every
@@ -111,6 +112,7 @@ def _updates(config: TrainingConfig, measured: Measured, per_update: float) -> t
     if config.max_minutes is not None:
         limits.append((math.ceil(60.0 * config.max_minutes / per_update), "max_minutes"))
 
+    # Tuples compare by their first entry, the number of updates.
     return min(limits)
 
 
@@ -188,6 +190,8 @@ def _measure(run: Run, say: Say) -> Measured:
 
 def _largest_batches(run: Run) -> list[Batch]:
     """The batch with the longest sentence and the one with the most tokens, padding included."""
+    # The sampler is set back afterwards: the updates that follow are timed on the first batches of
+    # a run.
     place = run.sampler.state()
     widest, fullest = 0, 0
     found: dict[str, npt.NDArray[np.int64]] = {}
@@ -214,6 +218,9 @@ def _typical_updates(run: Run) -> tuple[float, float]:
     for _ in range(_TIMED_UPDATES):
         began = time.perf_counter()
         batches = [run.data.batch(next(run.sampler), 0).to(_device(run)) for _ in range(accumulate)]
+
+        # Drawing the batches belongs to an update: with subword regularization it takes a good
+        # part.
         drawing = time.perf_counter() - began
         seconds, tokens = _timed_update(run, batches)
         all_seconds += drawing + seconds
@@ -266,6 +273,7 @@ def _validate(run: Run) -> tuple[float, int]:
         save_bundle(folder, bundle, card=card, details={"step": run.progress.step, "score": 0.0})
         keeping = time.perf_counter() - began
 
+    # Opened again for the errors that only reading shows.
     load_any_bundle(folder)
     share = len(few.valid_sources) / len(run.data.valid_sources)
     return validation.seconds / share + keeping, _size(folder)
@@ -298,6 +306,8 @@ def _search(run: Run, say: Say) -> None:
         return
 
     tokenizers = run.data.source_tokenizer, run.data.target_tokenizer
+
+    # The longest takes most memory and time.
     source = max(run.data.valid_sources, key=len)
 
     began = time.perf_counter()

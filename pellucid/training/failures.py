@@ -121,6 +121,7 @@ def go_back(run: Run, reason: str) -> None:
     if folder is None:
         raise _diverged(f"{reason}, up to step {step}, with no checkpoint to go back to")
 
+    # Noted before the checkpoint's own counts replace them.
     kept = {name: getattr(progress, name) for name in _NEVER_TURNED_BACK}
     factor = progress.rate_factor * RATE_PER_ROLLBACK
     overflowed = None if run.loss_scale is None else run.loss_scale.value
@@ -240,6 +241,8 @@ def _cross_entropy(model: SequenceModel, data: TrainingData, index: int, epoch: 
 def _lines(data: TrainingData, row: int) -> list[int] | None:
     if data.store.folder is None:
         return None
+
+    # Pairs may have been dropped before it, all of them or none.
     return [row + 1, row + 1 + data.store.report.empty + data.store.report.too_long]
 
 
@@ -253,6 +256,7 @@ def _text(data: TrainingData, row: int) -> dict[str, str]:
 
 def _last_good(run: Run) -> Path | None:
     """The checkpoint of the last regular save, or the next older one that is intact."""
+    # Names of steps have eight digits, so that their order as text is that of the steps.
     wanted = run.folder.checkpoint_path(run.progress.good_step)
     older = (each for each in checkpoints_of(run.folder.path) if each.name <= wanted.name)
 

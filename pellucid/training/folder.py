@@ -112,6 +112,7 @@ class RunFolder:
         traceback: TracebackType | None,
     ) -> None:
         """Release the lock; if the run failed before it saved anything, clear the folder."""
+        # Ctrl-C is no failure: what was prepared until then stays, to be resumed.
         if not self._resume and isinstance(error, Exception) and not self._holds_work():
             self._clear()
         os.close(self._lock)
@@ -212,6 +213,8 @@ def remove_worse(run: Path, keep: int) -> None:
         ranked.append((-math.inf if math.isnan(score) else score, manifest["step"], folder))
 
     ranked.sort(reverse=True)
+
+    # The latest is kept, as it may be wanted although an earlier one scored better.
     latest = max(step for _, step, _ in ranked)
     for _, step, folder in ranked[keep:]:
         if step != latest:

@@ -101,12 +101,16 @@ def _one_update(run: Run) -> tuple[StepReport, float]:
     share_done = run.share_done
     width, lowered = run.config.model.d_model, progress.rate_reductions
     rate = learning_rate(config, width, progress.step, share_done, lowered)
+
+    # A half for each rollback.
     rate *= progress.rate_factor
 
     drawn, batches = _next_batches(run)
     report = find_gradient(
         run.model, run.optimizer, batches, run.objective, config, run.precision, run.process_group
     )
+
+    # Before the decision to skip: an overflow is expected now and then, and only halves the scale.
     if run.loss_scale is not None:
         run.loss_scale.note(is_finite=report.is_finite)
 

@@ -67,6 +67,7 @@ def _most_parameters(config: ModelConfig, tokens: int) -> int:
     """
     width, inner, rows = config.d_model, 0, 2 * tokens + 1000
     if isinstance(config, BlockSettings):
+        # Set by hand, the heads together may be wider than the model.
         heads = config.heads * max(config.d_k or 0, config.d_v or 0)
         width = max(width, heads, config.position_hidden or 0)
         inner = config.d_ff + config.relative_clip
@@ -85,6 +86,7 @@ def free_memory(device: str) -> int | None:
     if device.startswith("cuda"):
         return int(torch.cuda.mem_get_info(device)[0])
 
+    # The least of all limits: in a container the machine's memory says nothing.
     known = [_free_in_system(), *(_limit_of_group(path) for path in _GROUP_LIMITS)]
     return min((each for each in known if each is not None), default=None)
 

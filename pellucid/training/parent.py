@@ -47,6 +47,8 @@ def begin_with(
 
     for section, config in own.items():
         settings = config.to_table()
+
+        # The bundle's settings, over which only free ones may be laid.
         merged = dict(settings)
         for name in sorted(chosen_names(chosen, section)):
             value = section_of(table, section).get(name)
@@ -97,6 +99,7 @@ def load_parent(config: RunConfig) -> Bundle[SequenceModel] | None:
             f" {parent_hash(bundle)}"
         )
 
+    # Dropout may be another one: it changes no parameter.
     ours, theirs = (_fixed(each) for each in (config.model, bundle.config))
     faults += [
         f"model.{name} is {theirs.get(name)} in the bundle, not {ours.get(name)}"
@@ -123,6 +126,7 @@ def freeze(model: SequenceModel, patterns: Iterable[str]) -> list[str]:
     A shared matrix has several names, and matching one of them is enough. Raises ConfigError for a
     pattern that matches nothing, or if no parameter is left to train.
     """
+    # With duplicates: a tied matrix may be named by either of its names.
     named = list(model.named_parameters(remove_duplicate=False))
 
     faults, frozen = [], []
@@ -241,6 +245,7 @@ def load_teacher(config: RunConfig) -> Bundle[SequenceModel] | None:
     if not isinstance(model, PredictsTokens) or model.config.translates != config.model.translates:
         faults.append(f"a {kind} does not predict what a {config.model.kind} does")
 
+    # The teacher reads the same batches: their longest sentence must fit into its positions.
     longest = config.data.max_length + 1
     if model.max_length is not None and longest > model.max_length:
         faults.append(
@@ -251,6 +256,8 @@ def load_teacher(config: RunConfig) -> Bundle[SequenceModel] | None:
     if faults:
         raise ConfigError(f"{wanted.teacher} cannot teach this run: " + "; ".join(faults))
 
+    # Its dropout would be noise in what is learned, and its gradients would take memory for
+    # nothing.
     model.eval().requires_grad_(False)
     return bundle
 

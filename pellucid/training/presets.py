@@ -41,6 +41,8 @@ def read_config(
     training = table.get("training")
     init = init or (training.get("init") if isinstance(training, dict) else None)
     teacher = training.get("teacher") if isinstance(training, dict) else None
+
+    # What a user wrote is held to; what a preset says gives way to the bundle.
     chosen = {each.partition("=")[0].strip() for each in overrides}
     if name not in preset_names():
         chosen |= {f"{section}.{key}" for section in own for key in _keys(own[section])}

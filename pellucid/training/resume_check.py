@@ -113,6 +113,7 @@ def verify_resume(
     draw = random.Random(seed)  # noqa: S311 - moments to kill at are no secrets
     deaths = []
     for number in range(kills):
+        # Not beyond the last update but one: a run that has ended cannot be killed.
         target = draw.randint(number * steps // kills, max(0, (number + 1) * steps // kills - 2))
         told = _told(broken)
         child = start(path, broken)
@@ -143,6 +144,8 @@ def compare_runs(unbroken: Path, broken: Path) -> list[Comparison]:
 
 def _shortened(config: RunConfig, steps: int, save_every: int, folder: Path) -> RunConfig:
     table = config.to_table()
+
+    # Limits by the clock would let the two runs end at different updates.
     training = {**table["training"], "max_steps": steps, "log_every": 1}
     for limit in ("max_minutes", "max_epochs", "patience"):
         training.pop(limit, None)

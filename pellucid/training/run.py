@@ -69,6 +69,7 @@ class Progress:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Take over ``state`` in place, because other objects hold a reference to this one."""
         for field in dataclasses.fields(self):
+            # A count that an older checkpoint lacks begins at its default.
             setattr(self, field.name, state.get(field.name, field.default))
 
     def note_score(self, score: float, *, is_regular: bool = True) -> bool:
@@ -78,6 +79,7 @@ class Progress:
         """
         self.validated_step = self.step
 
+        # Every comparison with NaN is false, so that NaN is never the best.
         is_best = score > (-math.inf if self.best_score is None else self.best_score)
         if is_best:
             self.best_score, self.best_step = score, self.step
@@ -155,6 +157,8 @@ class Run:
     @property
     def share_done(self) -> float:
         """How much of the run is done, 0 to 1."""
+        # With several blocks the number of batches is an estimate, which may make this jump a
+        # little.
         epochs = self.sampler.epoch + self.sampler.position / max(1, self.sampler.epoch_batch_count)
         return self.progress.share_done(self.config.training, epochs)
 
@@ -179,6 +183,8 @@ class Run:
         self.progress.restore(state["progress"])
         self.sampler.restore(state["sampler"])
         restore_stream(self.model, state, self.config.training.seed, self.process_group.world)
+
+        # Checkpoints from before spikes were watched have no norms.
         self.spikes.restore(state.get("gradient_norms", ()))
         self.precision = state["precision"]
         if self.loss_scale is not None:

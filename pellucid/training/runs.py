@@ -153,6 +153,8 @@ def _newest_bundle(run: Path, faults: list[str]) -> str | None:
     for folder in sorted((run / BUNDLES_FOLDER).glob("step-*"), reverse=True):
         try:
             files = read_manifest(folder)["files"]
+
+            # By size and not by hash: listing a hundred runs must not read all their models.
             wrong = [name for name in files if _size(folder / name) != files[name]["size"]]
         except (CorruptError, InputMissingError) as error:
             if folder.exists():  # a run in progress removes its older bundles
@@ -203,12 +205,16 @@ def _best(history: History, figure: str | None) -> tuple[float | None, int | Non
         for event in history.validations
         if (value := number(event, figure)) is not None
     ]
+
+    # Of equal scores the earliest: steps are negative here.
     best, step = max(scored)
     return sign * best, -step
 
 
 def _state(run: Path, history: History, faults: list[str]) -> tuple[State, str | None]:
     reason = None if history.end is None else _one_line(history.end.get("reason"))
+
+    # A run at work may leave half a line at any moment, which is no damage.
     if lock_holder(run / LOCK_FILE) is not None:
         return "running", None
     if faults:

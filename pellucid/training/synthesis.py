@@ -117,8 +117,11 @@ def write_translations(
     with GrowingFile(out, origin) as file:
         before = file.line_count
         listener(Progress(before, before, total))
+
+        # The lines that are written already are read again and passed over, which takes seconds.
         pairs = itertools.islice(_lines(source, finish.reference), before, None)
         while block := list(itertools.islice(pairs, block_size)):
+            # Asked before a block and not within: what is written ends with a whole block.
             reason = should_stop()
             if reason is not None:
                 return reason
@@ -157,6 +160,8 @@ def _finished(
     ):
         texts = [each.text for each in translation.n_best] or [translation.text]
         chosen = 0 if reference is None else nearest(texts, reference, finish.measure)
+
+        # One line for one line: a line end inside a translation would shift all that follow.
         text = texts[chosen].replace("\n", " ").replace("\r", " ")
         if finish.noise_seed is not None:
             text = add_text_noise(text, finish.noise_seed, number, finish.blank)

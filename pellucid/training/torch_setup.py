@@ -27,6 +27,8 @@ def freed_memory_is_kept() -> Iterator[None]:
         yield
         return
 
+    # Blocks above the threshold are mapped one by one and returned at once; with a high one they
+    # come from the heap, which keeps them.
     libc.mallopt(_MMAP_THRESHOLD, 1 << 30)
     libc.mallopt(_TRIM_THRESHOLD, _LARGEST)
     libc.mallopt(_TOP_PAD, _PAD)
@@ -45,6 +47,8 @@ def torch_for_training(config: RunConfig) -> Iterator[None]:
     """Set threads, seed, denormal numbers, freed memory and garbage collection for training."""
     if config.training.threads is not None:
         torch.set_num_threads(config.training.threads)
+
+    # For what draws from PyTorch's own generator; dropout has its own source.
     torch.manual_seed(config.training.seed)
     torch.set_flush_denormal(True)  # numbers below 1e-38 cost a hundred times more than others
     gc.freeze()  # the collector then skips what has been imported, which stays anyway

@@ -226,6 +226,8 @@ def _resume(run: Run) -> None:
     state = world.together(
         lambda: load_checkpoint(folder, run.model, run.optimizer, run.average, run.process_group)
     )
+
+    # Before the position in the data is restored: with other text it would mean other pairs.
     run.data.refuse_other(state.get("data", {}))
     run.restore(state)
 

@@ -71,6 +71,8 @@ def start_from_vectors(
 def _embedding_of(model: SequenceModel, side: str) -> torch.Tensor:
     if isinstance(model, SkipGram):
         return model.w_in
+
+    # Models of plain text have a single embedding for both sides.
     embedding = getattr(model, f"{side}_embedding", None) or getattr(model, "embedding")  # noqa: B009
     weight: torch.Tensor = embedding.weight
     return weight
