@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import torch
 
 from pellucid.core.errors import ConfigError, DataError
@@ -85,14 +86,11 @@ class Bench:
 
         # The beginning of a corpus is often of another kind than the rest.
         few = _evenly(len(store), _TRANSLATED_PAIRS)
-        pairs = [store.pair(row) for row in few]
         self._data = TrainingData(
             *tokenizers,
             store=store,
             rows=Selection.of_all(len(store)),
-            valid=TokenStore.from_pairs(
-                [source.tolist() for source, _ in pairs], [target.tolist() for _, target in pairs]
-            ),
+            valid=store.some(np.array(few)),
             valid_sources=[sources[row] for row in few],
             valid_references=[targets[row] for row in few],
             description="a sample",

@@ -352,10 +352,7 @@ def _fitting(store: TokenStore, max_length: int) -> TokenStore:
     if not len(kept):
         raise DataError(f"no validation pair has at most data.max_length = {max_length} tokens")
 
-    pairs = [store.pair(int(index)) for index in kept]
-    return TokenStore.from_pairs(
-        [source.tolist() for source, _ in pairs], [target.tolist() for _, target in pairs]
-    )
+    return store.some(kept)
 
 
 def held_out_count(pairs: int) -> int:

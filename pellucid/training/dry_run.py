@@ -21,7 +21,6 @@ from pellucid.core.files import write_errors
 from pellucid.decoding.translator import Translator
 from pellucid.model.seq2seq import Seq2Seq, SequenceModel
 from pellucid.text.batching import Batch
-from pellucid.text.corpus.store import TokenStore
 from pellucid.training.card import model_card
 from pellucid.training.checkpoint import load_checkpoint, save_checkpoint
 from pellucid.training.config import RunConfig, TrainingConfig
@@ -282,12 +281,9 @@ def _validate(run: Run) -> tuple[float, int]:
 def _some_validation_pairs(data: TrainingData) -> TrainingData:
     """The same data with a few of the validation pairs, spread over all lengths."""
     texts = _spread([len(text) for text in data.valid_sources])
-    pairs = [data.valid.pair(int(row)) for row in _spread(data.valid.target_lengths)]
     return dataclasses.replace(
         data,
-        valid=TokenStore.from_pairs(
-            [source.tolist() for source, _ in pairs], [target.tolist() for _, target in pairs]
-        ),
+        valid=data.valid.some(_spread(data.valid.target_lengths)),
         valid_sources=[data.valid_sources[row] for row in texts],
         valid_references=[data.valid_references[row] for row in texts],
     )

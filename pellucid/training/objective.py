@@ -5,6 +5,7 @@ the config.
 """
 
 import dataclasses
+from collections.abc import Callable
 from typing import Protocol
 
 import torch
@@ -116,6 +117,10 @@ class Views:
             share=self.teacher.share,
             temperature=self.teacher.temperature,
         )
+
+
+MakeObjective = Callable[[TrainingConfig, SequenceModel | None], Objective]
+"""Makes an objective from the settings and the teacher, as ``build_objective`` does."""
 
 
 def build_objective(config: TrainingConfig, teacher: SequenceModel | None = None) -> Objective:

@@ -36,7 +36,7 @@ from pellucid.training.folder import RunFolder
 from pellucid.training.journal import Journal, Listener
 from pellucid.training.loop import StopRequest, learn
 from pellucid.training.memory import refuse_what_cannot_fit
-from pellucid.training.objective import build_objective
+from pellucid.training.objective import MakeObjective, build_objective
 from pellucid.training.parent import (
     check_tokenizers,
     copy_parameters,
@@ -89,15 +89,17 @@ def train(
     resume: bool = False,
     listener: Listener | None = None,
     should_stop: StopRequest = _never,
+    make_objective: MakeObjective = build_objective,
 ) -> TrainingResult:
     """Train the model that ``config`` describes into the run folder ``out``.
 
     With ``resume`` an earlier run in ``out`` continues from its newest intact checkpoint, as if it
     had never stopped (law: resumed = unbroken); in an empty folder it starts from the beginning.
     ``listener`` is called with every journal event. ``should_stop`` is called after each update;
-    if it returns a reason, the run ends with a checkpoint. Under torchrun all processes train the
-    one model together (law: several processes = one), and a run that torchrun restarts resumes by
-    itself.
+    if it returns a reason, the run ends with a checkpoint. ``make_objective`` makes what is
+    minimized, if that is to be another loss than the config's. Under torchrun all processes train
+    the one model together (law: several processes = one), and a run that torchrun restarts resumes
+    by itself.
 
     Raises OutputExistsError, LockedError, ConfigError (also for other training text or a model too
     large for the memory there is), DataError, WriteError, DivergedError, MissingExtraError.
@@ -124,7 +126,8 @@ def train(
         world.together(lambda: folder.check_seen(world))
         journal = Journal(folder.journal_path, listener) if world.is_first else Journal(None)
 
-        run = set_up_run(config, folder, journal, process_group_of(config.training, world))
+        process_group = process_group_of(config.training, world)
+        run = set_up_run(config, folder, journal, process_group, make_objective)
         if resume:
             _resume(run)
         run.process_group.require_equal(run.model)
@@ -137,7 +140,11 @@ def train(
 
 
 def set_up_run(
-    config: RunConfig, folder: RunFolder, journal: Journal, process_group: ProcessGroup = ALONE
+    config: RunConfig,
+    folder: RunFolder,
+    journal: Journal,
+    process_group: ProcessGroup = ALONE,
+    make_objective: MakeObjective = build_objective,
 ) -> Run:
     """A run before its first update, with its data prepared in ``folder``."""
     device = _device(config)
@@ -175,7 +182,7 @@ def set_up_run(
     # One process measures for all: two machines may come to different results.
     precision = process_group.world.from_first(resolve_precision(config.training.precision, device))
 
-    objective = build_objective(
+    objective = make_objective(
         config.training, None if teacher is None else teacher.model.to(device)
     )
 

@@ -19,9 +19,9 @@ from pellucid.model.skipgram import SkipGram
 from pellucid.model.text_models import DecoderOnly, EncoderOnly
 from pellucid.text.batching import collate
 from pellucid.text.corpus.store import TokenStore
-from pellucid.text.vectors import WordVectors
 from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData
+from pellucid.training.vectors import bundle_vectors
 
 _MOST_NEW_TOKENS = 20
 """Of a continuation that is shown as a sample."""
@@ -113,12 +113,9 @@ def _sample(bundle: Bundle[SequenceModel], text: str) -> tuple[str, str, str]:
         return prompt, text, continue_text(bundle, prompt, settings, _MOST_NEW_TOKENS)[0]
     assert isinstance(model, SkipGram)
     ids = bundle.target_tokenizer.encode(text)
-    tokens = bundle.target_tokenizer.tokens(
-        range(SPECIAL_COUNT, bundle.target_tokenizer.vocabulary_size)
-    )
-    vectors = WordVectors(tuple(tokens), model.w_in[SPECIAL_COUNT:].detach().cpu().numpy())
+    vectors = bundle_vectors(bundle)
     asked = next((id_ for id_ in ids if id_ >= SPECIAL_COUNT), SPECIAL_COUNT)
-    word = tokens[asked - SPECIAL_COUNT]
+    word = vectors.words[asked - SPECIAL_COUNT]
 
     return word, text, ", ".join(near for near, _ in vectors.nearest(word, 3))
 

@@ -133,26 +133,20 @@ def test_a_run_in_float16_learns_and_keeps_its_scale(tmp_path: Path):
     assert scale_of(tmp_path / "run") == {"value": 2.0**16, "finite_in_a_row": 12}
 
 
-def test_an_overflow_halves_the_scale_and_is_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_an_overflow_halves_the_scale_and_is_left_out(tmp_path: Path):
     """The third batch's gradient is beyond float16 inside the model, whatever its loss."""
     fault = build_faulty(lambda model, batch, sums, call: times(sums, 1e6 if call == 2 else 1.0))
-    monkeypatch.setattr("pellucid.training.train.build_objective", fault)
-    train(config("training.accumulate=1"), tmp_path / "run")
+    train(config("training.accumulate=1"), tmp_path / "run", make_objective=fault)
     [left_out] = events(tmp_path / "run", "skipped")
     assert left_out["step"] == 3
     assert scale_of(tmp_path / "run") == {"value": 2.0**15, "finite_in_a_row": 1}
 
 
-def test_a_return_to_a_checkpoint_does_not_bring_back_a_scale_that_overflowed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_return_to_a_checkpoint_does_not_bring_back_a_scale_that_overflowed(tmp_path: Path):
     fault = build_faulty(
         lambda model, batch, sums, call: times(sums, torch.nan if 3 <= call < 13 else 1.0)
     )
-    monkeypatch.setattr("pellucid.training.train.build_objective", fault)
-    train(config("training.accumulate=1", steps=15), tmp_path / "run")
+    train(config("training.accumulate=1", steps=15), tmp_path / "run", make_objective=fault)
     assert len(events(tmp_path / "run", "rollback")) == 1
     assert scale_of(tmp_path / "run") == {"value": 2.0**6, "finite_in_a_row": 15}
 

@@ -2,7 +2,6 @@
 
 import json
 import logging
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -47,14 +46,8 @@ def config(*settings: str, steps: int = 36) -> RunConfig:
 def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that fell off the cliff once and went back; to be read."""
     run = tmp_path_factory.mktemp("rollback") / "unbroken"
-    with pytest.MonkeyPatch.context() as patch:
-        plant(patch, cliff(HEIGHT))
-        train(config(), run)
+    train(config(), run, make_objective=build_faulty(cliff(HEIGHT)))
     return run
-
-
-def plant(monkeypatch: pytest.MonkeyPatch, fault: Callable[..., LossSums]) -> None:
-    monkeypatch.setattr("pellucid.training.train.build_objective", build_faulty(fault))
 
 
 def events(run: Path, name: str) -> list[dict[str, object]]:
@@ -104,12 +97,10 @@ def test_ten_updates_in_a_row_that_are_not_finite_lead_back_to_the_last_good_che
         assert bool(tensor.isfinite().all())
 
 
-def test_after_three_returns_the_run_has_diverged_and_the_good_checkpoint_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    plant(monkeypatch, lambda model, batch, sums, call: times(sums, torch.nan if call > 3 else 1))
+def test_after_three_returns_the_run_has_diverged_and_the_good_checkpoint_stays(tmp_path: Path):
+    fault = build_faulty(lambda model, batch, sums, call: times(sums, torch.nan if call > 3 else 1))
     with pytest.raises(DivergedError) as caught:
-        train(config("training.save_every=3"), tmp_path / "run")
+        train(config("training.save_every=3"), tmp_path / "run", make_objective=fault)
     assert str(caught.value) == (
         "loss or gradient was not finite for 10 updates in a row, up to step 13, after 3 returns"
         " to a checkpoint"
@@ -128,12 +119,11 @@ def test_after_three_returns_the_run_has_diverged_and_the_good_checkpoint_stays(
 
 
 def test_whoever_resumes_with_another_rate_begins_with_that_rate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
-    with monkeypatch.context() as patch:
-        plant(patch, lambda model, batch, sums, call: times(sums, torch.nan if call > 3 else 1))
-        with pytest.raises(DivergedError):
-            train(config(), tmp_path / "run")
+    fault = build_faulty(lambda model, batch, sums, call: times(sums, torch.nan if call > 3 else 1))
+    with pytest.raises(DivergedError):
+        train(config(), tmp_path / "run", make_objective=fault)
     with caplog.at_level(logging.WARNING, "pellucid"):
         slower = config("training.learning_rate=0.001")
         result = train(slower, tmp_path / "run", resume=True)
@@ -152,9 +142,8 @@ class Killed(BaseException):
     ids=["in the streak", "before the return", "right after it", "later"],
 )
 def test_a_run_killed_around_a_return_ends_as_the_unbroken_one(
-    event: str, occurrence: int, unbroken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    event: str, occurrence: int, unbroken: Path, tmp_path: Path
 ):
-    plant(monkeypatch, cliff(HEIGHT))
     count = 0
 
     def kill(told: dict[str, object]) -> None:
@@ -164,27 +153,30 @@ def test_a_run_killed_around_a_return_ends_as_the_unbroken_one(
             raise Killed
 
     with pytest.raises(Killed):
-        train(config(), tmp_path / "killed", listener=kill)
-    train(config(), tmp_path / "killed", resume=True)
+        train(
+            config(),
+            tmp_path / "killed",
+            listener=kill,
+            make_objective=build_faulty(cliff(HEIGHT)),
+        )
+    train(config(), tmp_path / "killed", resume=True, make_objective=build_faulty(cliff(HEIGHT)))
     assert contents(tmp_path / "killed") == contents(unbroken)
 
 
 def test_a_run_stopped_in_the_middle_of_a_streak_goes_back_where_the_unbroken_one_does(
-    unbroken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    unbroken: Path, tmp_path: Path
 ):
     """The checkpoint of the stop is newer, but the run would not have made it."""
-    plant(monkeypatch, cliff(HEIGHT))
+    fault = build_faulty(cliff(HEIGHT))
     asked = iter(range(100))
     stop = lambda: "asked" if next(asked) == 29 else None  # noqa: E731
-    train(config(), tmp_path / "stopped", should_stop=stop)
+    train(config(), tmp_path / "stopped", should_stop=stop, make_objective=fault)
     assert progress_of(tmp_path / "stopped")["skipped_in_a_row"] == 4
-    train(config(), tmp_path / "stopped", resume=True)
+    train(config(), tmp_path / "stopped", resume=True, make_objective=fault)
     assert contents(tmp_path / "stopped") == contents(unbroken)
 
 
-def test_parameters_that_are_no_longer_finite_are_noticed_before_they_are_saved(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_parameters_that_are_no_longer_finite_are_noticed_before_they_are_saved(tmp_path: Path):
     """N4: something outside the gradient spoiled one number in memory."""
 
     def fault(model: object, batch: object, sums: LossSums, call: int) -> LossSums:
@@ -193,8 +185,11 @@ def test_parameters_that_are_no_longer_finite_are_noticed_before_they_are_saved(
                 model.encoder.layers[0].feed_forward.inner.bias[3] = torch.inf  # type: ignore[attr-defined]
         return sums
 
-    plant(monkeypatch, fault)
-    result = train(config("training.save_every=3", steps=12), tmp_path / "run")
+    result = train(
+        config("training.save_every=3", steps=12),
+        tmp_path / "run",
+        make_objective=build_faulty(fault),
+    )
     [back] = events(tmp_path / "run", "rollback")
     name = "encoder.layers.0.feed_forward.inner.bias"
     assert (back["step"], back["to_step"]) == (9, 6)
@@ -205,9 +200,7 @@ def test_parameters_that_are_no_longer_finite_are_noticed_before_they_are_saved(
         assert bool(load_tensors(folder / "model.safetensors")[name].isfinite().all())
 
 
-def test_a_damaged_checkpoint_is_passed_over_on_the_way_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
+def test_a_damaged_checkpoint_is_passed_over_on_the_way_back(tmp_path: Path):
     run = tmp_path / "run"
 
     def fault(model: object, batch: object, sums: LossSums, call: int) -> LossSums:
@@ -215,8 +208,9 @@ def test_a_damaged_checkpoint_is_passed_over_on_the_way_back(
             (run / "checkpoints" / "step-00000009" / "state.json").write_text("{}")
         return times(sums, torch.nan) if 9 <= call < 19 else sums
 
-    plant(monkeypatch, fault)
-    result = train(config("training.save_every=3", steps=20), run)
+    result = train(
+        config("training.save_every=3", steps=20), run, make_objective=build_faulty(fault)
+    )
     [back] = events(run, "rollback")
     assert (back["step"], back["to_step"]) == (19, 6)
     assert result.progress.step == 20

@@ -111,16 +111,15 @@ def parameters(run: Path, step: int) -> dict[str, object]:
 
 @pytest.mark.parametrize("skip", [False, True])
 def test_a_spike_is_written_down_with_its_pairs_and_left_out_if_asked(
-    skip: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    skip: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
-    monkeypatch.setattr("pellucid.training.train.build_objective", build_faulty(spoil))
     source, target = write_pairs(tmp_path)
     files = [f"data.source={source}", f"data.target={target}"]
     files += [f"data.valid_source={source}", f"data.valid_target={target}"]
     config = read_config("demo", settings(*files, f"training.skip_spikes={str(skip).lower()}"))
     run = tmp_path / "run"
     with Display(quiet=False) as display:
-        result = train(config, run, listener=display.hear)
+        result = train(config, run, listener=display.hear, make_objective=build_faulty(spoil))
     [spike] = lines(run)
     assert (spike["step"], spike["skipped"]) == (SPIKE_STEP, skip)
     assert spike["gradient_norm"] > 100 * spike["usual_norm"] > 0
@@ -146,22 +145,22 @@ def test_a_spike_is_written_down_with_its_pairs_and_left_out_if_asked(
     assert f"worst pair (line {spike['suspects'][0]['pair'] + 1}): " in told
 
 
-def test_a_resumed_run_tells_the_same_spikes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_resumed_run_tells_the_same_spikes(tmp_path: Path):
     """The window is part of the checkpoint: a young one would have let the spike pass."""
 
     def spoil_late(model: object, batch: object, sums: LossSums, call: int) -> LossSums:
         return times(sums, 1000.0) if call == SPIKE_STEP - 1 - before else sums
 
     before = 0
-    monkeypatch.setattr("pellucid.training.train.build_objective", build_faulty(spoil_late))
+    faulty = build_faulty(spoil_late)
     config = read_config("demo", settings("phrasebook.pairs=100", "training.save_every=1000"))
-    train(config, tmp_path / "unbroken")
+    train(config, tmp_path / "unbroken", make_objective=faulty)
     updates = iter(range(100))
     stop: Callable[[], str | None]
     stop = lambda: "asked" if next(updates) == SPIKE_STEP - 3 else None  # noqa: E731
-    train(config, tmp_path / "stopped", should_stop=stop)
+    train(config, tmp_path / "stopped", should_stop=stop, make_objective=faulty)
     before = SPIKE_STEP - 3
-    train(config, tmp_path / "stopped", resume=True)
+    train(config, tmp_path / "stopped", resume=True, make_objective=faulty)
     assert lines(tmp_path / "stopped") == lines(tmp_path / "unbroken")
     assert len(lines(tmp_path / "unbroken")) == 1
     assert lines(tmp_path / "unbroken")[0]["suspects"][0]["lines"] is None
