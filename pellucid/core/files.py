@@ -515,8 +515,11 @@ class KnownFiles:
     store made of them has hashes of its own.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, *, worth_knowing: int = _WORTH_KNOWING, settled: int = _SETTLED
+    ) -> None:
         self._path = folder / NAME
+        self._worth_knowing, self._settled = worth_knowing, settled
         self._known: dict[str, list[object]] = {}
 
         # A damaged or missing table costs time, nothing else: the files are hashed again.
@@ -528,7 +531,7 @@ class KnownFiles:
     def sha256_of(self, path: Path) -> str:
         """The SHA-256 of a file, like ``core.files.sha256_of``; a known file is not read."""
         before = _state_of(path)
-        if path.stat().st_size < _WORTH_KNOWING:
+        if path.stat().st_size < self._worth_knowing:
             return sha256_of(path)
 
         key = str(path.resolve())
@@ -540,7 +543,7 @@ class KnownFiles:
         # that a further change might leave its times as they are.
         began = time.time_ns()
         digest = sha256_of(path)
-        is_settled = began - max(path.stat().st_mtime_ns, path.stat().st_ctime_ns) > _SETTLED
+        is_settled = began - max(path.stat().st_mtime_ns, path.stat().st_ctime_ns) > self._settled
         if is_settled and _state_of(path) == before:
             self._known[key] = [before, digest]
             self._save()

@@ -104,15 +104,14 @@ def test_repeated_rows_by_hand():
     assert repeated_rows(np.empty(0, np.int64)).tolist() == []
 
 
-def test_repeated_pairs_are_found_in_parts_as_in_one(monkeypatch):
+def test_repeated_pairs_are_found_in_parts_as_in_one():
     random = np.random.default_rng(1)
     source, target = random.integers(0, 40, (2, 5000)) * 0x9E3779B97F4A7C1
     pairs = list(zip(source.tolist(), target.tolist(), strict=True))
     seen: set[tuple[int, int]] = set()
     expected = [row for row, pair in enumerate(pairs) if pair in seen or seen.add(pair)]
     assert repeated_pairs(source, target).tolist() == expected
-    monkeypatch.setattr("pellucid.text.check.check._TOGETHER", 512)
-    assert repeated_pairs(source, target).tolist() == expected
+    assert repeated_pairs(source, target, together=512).tolist() == expected
 
 
 def test_a_long_corpus_gives_what_a_short_one_gives(tmp_path, pairs, monkeypatch):
@@ -122,7 +121,6 @@ def test_a_long_corpus_gives_what_a_short_one_gives(tmp_path, pairs, monkeypatch
     whole = examine(*paths).to_dict()
     monkeypatch.setattr("pellucid.text.corpus.lines._BLOCK_BYTES", 300)
     monkeypatch.setattr("pellucid.text.check.scan._IN_MEMORY", 20)
-    monkeypatch.setattr("pellucid.text.check.check._TOGETHER", 16)
     monkeypatch.setattr("pellucid.text.check.check._BLOCK", 230)
     monkeypatch.setattr("pellucid.text.corpus.rows._UNPACKED_ROWS", 8)
     assert examine(*paths).to_dict() == whole

@@ -24,11 +24,11 @@ def sides(name, other):
     return [(SHARED / each).read_bytes().split(b"\n")[:-1] for each in (name, other)]
 
 
-def misalignment(folder, source, target):
+def misalignment(folder, source, target, block=1 << 18):
     paths = folder / "source", folder / "target"
     for path, lines in zip(paths, (source, target), strict=True):
         path.write_bytes(b"".join(line + b"\n" for line in lines))
-    return find_misalignment(*map(scan, paths))
+    return find_misalignment(*map(scan, paths), block=block)
 
 
 def shifted(lines, row, way):
@@ -90,12 +90,12 @@ def test_a_file_of_no_lines_parts_at_once(tmp_path, phrases):
     assert misalignment(tmp_path, [], []) is None
 
 
-def test_blocks_find_what_one_block_finds(tmp_path, phrases, monkeypatch):
+def test_blocks_find_what_one_block_finds(tmp_path, phrases):
     source, target = phrases
     files = [(source, shifted(target, 700, way)) for way in ("lost", "moved")]
     whole = [misalignment(tmp_path, *each).line for each in files]
-    monkeypatch.setattr("pellucid.text.check.alignment._BLOCK", 256)
-    assert [misalignment(tmp_path, *each).line for each in files] == pytest.approx(whole, abs=5)
+    parts = [misalignment(tmp_path, *each, block=256).line for each in files]
+    assert parts == pytest.approx(whole, abs=5)
 
 
 @NEEDS_SHARED

@@ -3,6 +3,7 @@
 import hashlib
 import logging
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -38,9 +39,8 @@ def test_what_max_length_allows_is_kept(tmp_path):
     assert rows(build(tmp_path, write_files(tmp_path), max_length=6))[1] == ([4] * 5, [5])
 
 
-def test_chunks_do_not_show(tmp_path, monkeypatch):
-    monkeypatch.setattr("pellucid.text.corpus.chunks.CHUNK", 2)
-    chunked = build(tmp_path, write_files(tmp_path))
+def test_chunks_do_not_show(tmp_path):
+    chunked = build_store(tmp_path / "cache", write_files(tmp_path), TOKENIZERS, 4, chunk_bytes=2)
     assert rows(chunked) == EXPECTED
     assert chunked.report == StoreReport(read=6, kept=2, empty=2, too_long=2)
 
@@ -105,24 +105,24 @@ def test_the_number_of_processes_and_cores_does_not_change_a_byte(tmp_path, monk
     tokenizer, texts = subwords
     sources = [*texts, "", "x " * 200]
     files = write_files(tmp_path, sources, sources[::-1])
-    monkeypatch.setattr("pellucid.text.corpus.chunks.CHUNK", 500)
     made = []
     for cores, workers in ((1, 1), (5, 1), (2, 2), (2, 3)):
         monkeypatch.setattr("os.cpu_count", lambda cores=cores: cores)
         cache = tmp_path / f"cache-{cores}-{workers}"
-        store = build_store(cache, files, (tokenizer, tokenizer), 100, workers=workers)
+        store = build_store(
+            cache, files, (tokenizer, tokenizer), 100, workers=workers, chunk_bytes=500
+        )
         made.append({path.name: path.read_bytes() for path in store.folder.iterdir()})
     assert made[0] == made[1] == made[2] == made[3]
     assert store.report == StoreReport(read=302, kept=298, empty=2, too_long=2)
     assert store.parts == (298,)
 
 
-def test_what_a_process_finds_wrong_is_said_as_if_it_were_found_here(tmp_path, monkeypatch):
-    monkeypatch.setattr("pellucid.text.corpus.chunks.CHUNK", 10)
+def test_what_a_process_finds_wrong_is_said_as_if_it_were_found_here(tmp_path):
     files = write_files(tmp_path, ["a b c"] * 20, ["x y"] * 20)
     files.targets[0].write_bytes(b"x y\n" * 12 + b"x\xff\n" + b"x y\n" * 7)
     with pytest.raises(DataError) as caught:
-        build_store(tmp_path / "cache", files, TOKENIZERS, 4, workers=2)
+        build_store(tmp_path / "cache", files, TOKENIZERS, 4, workers=2, chunk_bytes=10)
     assert str(caught.value) == (
         f"{files.targets[0]}, line 13, byte 2: not UTF-8 (0xff, invalid start byte)"
     )
@@ -176,12 +176,11 @@ class TestALargeStore:
     """Whose ids are hashed while work on them has begun."""
 
     @pytest.fixture
-    def folder(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("pellucid.text.corpus.store._VERIFIED_AT_ONCE", 1)
+    def folder(self, tmp_path):
         return build(tmp_path, write_files(tmp_path)).folder
 
     def test_is_opened_at_once_and_confirmed_later(self, folder):
-        store = TokenStore.open(folder)
+        store = TokenStore.open(folder, verified_at_once=1)
         store.confirm()
         store.raise_if_damaged()
         assert rows(store) == EXPECTED
@@ -189,7 +188,7 @@ class TestALargeStore:
     def test_with_damaged_ids_is_opened_and_then_refused(self, folder):
         path = folder / "target.ids"
         path.write_bytes(path.read_bytes()[:-1] + b"\7")
-        store = TokenStore.open(folder)
+        store = TokenStore.open(folder, verified_at_once=1)
         with pytest.raises(CorruptError) as caught:
             store.confirm()
         assert str(caught.value).startswith(f"{path} should have SHA-256 ")
@@ -205,43 +204,46 @@ class TestALargeStore:
         content[0] ^= 1
         (folder / name).write_bytes(content)
         with pytest.raises(CorruptError, match=f"{name} should have SHA-256"):
-            TokenStore.open(folder)
+            TokenStore.open(folder, verified_at_once=1)
+
+
+def known(folder: Path, settled: int = -1) -> KnownFiles:
+    """What knows small files too, and those that have just been written."""
+    return KnownFiles(folder, worth_knowing=1, settled=settled)
 
 
 class TestKnownFiles:
     """Large input files are not read again as long as nobody touched them."""
 
     @pytest.fixture
-    def path(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("pellucid.core.files._WORTH_KNOWING", 1)
-        monkeypatch.setattr("pellucid.core.files._SETTLED", -1)
+    def path(self, tmp_path):
         path = tmp_path / "corpus"
         path.write_text("text", encoding="utf-8")
         return path
 
-    def test_an_untouched_file_is_not_read_again(self, path, tmp_path, monkeypatch):
-        digest = KnownFiles(tmp_path / "cache").sha256_of(path)
+    def test_an_untouched_file_is_not_read_again(self, path, tmp_path):
+        digest = known(tmp_path / "cache").sha256_of(path)
         assert digest == hashlib.sha256(b"text").hexdigest()
-        monkeypatch.setattr("pellucid.core.files.sha256_of", None)
-        assert KnownFiles(tmp_path / "cache").sha256_of(path) == digest
+        table = tmp_path / "cache" / "inputs.json"
+        table.write_text(table.read_text().replace(digest, "as it was kept"))
+        assert known(tmp_path / "cache").sha256_of(path) == "as it was kept"
 
     def test_a_change_is_noticed_even_if_it_is_dated_back(self, path, tmp_path):
-        KnownFiles(tmp_path / "cache").sha256_of(path)
+        known(tmp_path / "cache").sha256_of(path)
         times = path.stat().st_atime_ns, path.stat().st_mtime_ns
         path.write_text("tixt", encoding="utf-8")
         os.utime(path, ns=times)
-        digest = KnownFiles(tmp_path / "cache").sha256_of(path)
+        digest = known(tmp_path / "cache").sha256_of(path)
         assert digest == hashlib.sha256(b"tixt").hexdigest()
 
-    def test_a_file_that_has_just_changed_is_not_trusted(self, path, tmp_path, monkeypatch):
-        monkeypatch.setattr("pellucid.core.files._SETTLED", 1 << 60)
-        KnownFiles(tmp_path / "cache").sha256_of(path)
+    def test_a_file_that_has_just_changed_is_not_trusted(self, path, tmp_path):
+        known(tmp_path / "cache", settled=1 << 60).sha256_of(path)
         assert not (tmp_path / "cache").exists()
 
     @pytest.mark.parametrize("content", [b"", b"[1]", b'{"a": [1]}', b'{"a": [1, 2]}', b"\xff"])
     def test_a_damaged_memory_is_no_memory(self, path, tmp_path, content):
         (tmp_path / "inputs.json").write_bytes(content)
-        assert KnownFiles(tmp_path).sha256_of(path) == hashlib.sha256(b"text").hexdigest()
+        assert known(tmp_path).sha256_of(path) == hashlib.sha256(b"text").hexdigest()
 
 
 def test_a_large_vocabulary_takes_32_bits(tmp_path):

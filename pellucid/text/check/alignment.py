@@ -200,12 +200,14 @@ class Misalignment:
     """How many lines later (earlier, if negative) the right line of the source file is."""
 
 
-def find_misalignment(source: SideScan, target: SideScan) -> Misalignment | None:
+def find_misalignment(
+    source: SideScan, target: SideScan, block: int = _BLOCK
+) -> Misalignment | None:
     """The most likely misalignment of the files, or None if they agree.
 
     Files of different line counts are always misaligned somewhere. A slip is located within a few
     dozen lines, and found if it lasts for some dozens. If lines have no traits that distinguish
-    them, nothing is found.
+    them, nothing is found. ``block`` lines are compared at a time, which bounds the memory.
     """
     surplus = source.line_count - target.line_count
     shared = min(source.line_count, target.line_count)
@@ -218,16 +220,16 @@ def find_misalignment(source: SideScan, target: SideScan) -> Misalignment | None
         parting = 0
         scores = _learn(source, target, (0, surplus))
         for _ in range(_ROUNDS):
-            parting = _parting(scores, surplus, shared)
+            parting = _parting(scores, surplus, shared, block)
             scores = Likeness.learn(source, target, surplus, parting)
         return Misalignment(parting + 1, longer, surplus)
 
     # Equal line counts: a slip of one side and a later one of the other cancel, so that a range of
     # lines in the middle is shifted.
     scores = _learn(source, target, range(-_LARGEST_SLIP, _LARGEST_SLIP + 1))
-    for start in range(0, shared, _BLOCK):
+    for start in range(0, shared, block):
         found = None
-        earlier = _slipped_stretch(scores, start, min(shared, start + _BLOCK))
+        earlier = _slipped_stretch(scores, start, min(shared, start + block))
         while earlier is not None:  # the range with the largest gain need not be the first
             found = earlier
             earlier = _slipped_stretch(scores, start, found.line - 1)
@@ -250,13 +252,13 @@ def _learn(source: SideScan, target: SideScan, slips: Iterable[int]) -> Likeness
     return learned[best]
 
 
-def _parting(scores: Likeness, surplus: int, shared: int) -> int:
+def _parting(scores: Likeness, surplus: int, shared: int, block: int) -> int:
     """The row before which slip 0 scores higher, and from which on ``surplus`` does."""
     # The sum of (score at 0 - score at surplus) over all rows before it is largest there.
     total = highest = 0.0
     parting = 0
-    for start in range(0, shared, _BLOCK):
-        stop = min(shared, start + _BLOCK)
+    for start in range(0, shared, block):
+        stop = min(shared, start + block)
 
         # Before the parting slip 0 is right and the sum rises; behind it the sum falls.
         gain = scores.of(0, start, stop) - scores.of(surplus, start, stop)

@@ -63,17 +63,17 @@ _MIXER = np.int64(0x2545F4914F6CDD1D)
 """Odd and irregular (the multiplier of xorshift64*): source and target hash must not cancel."""
 
 
-def repeated_pairs(source: _Hashes, target: _Hashes) -> RowSet:
-    """Rows whose two hashes occur together in an earlier row."""
+def repeated_pairs(source: _Hashes, target: _Hashes, together: int = _TOGETHER) -> RowSet:
+    """Rows whose two hashes occur together in an earlier row; ``together`` are sorted at a time."""
     count = len(source)
 
     # The lowest bits of the mixed hash decide the part, so that equal pairs are in the same one.
-    part_count = 1 << max(0, (count - 1).bit_length() - (_TOGETHER - 1).bit_length())
+    part_count = 1 << max(0, (count - 1).bit_length() - (together - 1).bit_length())
     found = RowSet()
     for part in range(part_count):
         rows, hashes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for start in range(0, count, _TOGETHER):
-            stop = min(count, start + _TOGETHER)
+        for start in range(0, count, together):
+            stop = min(count, start + together)
             with np.errstate(over="ignore"):
                 mixed = source[start:stop] * _MIXER + target[start:stop]
             here = np.flatnonzero((mixed & (part_count - 1)) == part)

@@ -122,8 +122,8 @@ class TokenizedChunk:
         return cls(part, empty, is_kept, (source, target))
 
 
-def read_chunks(files: PairFiles) -> Iterator[Chunk]:
-    """All lines of all files, in order.
+def read_chunks(files: PairFiles, chunk_bytes: int = CHUNK) -> Iterator[Chunk]:
+    """All lines of all files, in order, in chunks of about ``chunk_bytes`` of source text.
 
     Raises as ``iterate_pairs`` does, but does not check the text, which tokenizing does.
     """
@@ -136,12 +136,12 @@ def read_chunks(files: PairFiles) -> Iterator[Chunk]:
         with open_lines(source) as source_file:
             if layout == "plain":
                 with open_lines(target) as target_file:
-                    chunks = _beside(part, (source, target), source_file, target_file)
+                    chunks = _beside(part, (source, target), source_file, target_file, chunk_bytes)
                     for chunk in chunks:
                         is_empty = False
                         yield chunk
             else:
-                for first, lines in _numbered(raw_lines(source_file, str(source))):
+                for first, lines in _numbered(raw_lines(source_file, str(source)), chunk_bytes):
                     is_empty = False
                     yield Chunk(part, layout, (str(source), ""), first, b"".join(lines), b"")
 
@@ -199,12 +199,16 @@ def _layout(files: PairFiles, source: Path) -> _Layout:
 
 
 def _beside(
-    part: int, paths: tuple[Path, Path], source_file: BinaryIO, target_file: BinaryIO
+    part: int,
+    paths: tuple[Path, Path],
+    source_file: BinaryIO,
+    target_file: BinaryIO,
+    chunk_bytes: int,
 ) -> Iterator[Chunk]:
     """Chunks of two parallel files, each with the same lines of both."""
     names = str(paths[0]), str(paths[1])
     partner_lines = raw_lines(target_file, names[1])
-    for first, lines in _numbered(raw_lines(source_file, names[0])):
+    for first, lines in _numbered(raw_lines(source_file, names[0]), chunk_bytes):
         # By number and not by size, so that both sides of a chunk are the same pairs.
         partners = list(itertools.islice(partner_lines, len(lines)))
         if len(partners) != len(lines):
@@ -216,8 +220,8 @@ def _beside(
         raise count_mismatch(*paths)
 
 
-def _numbered(lines: Iterator[bytes]) -> Iterator[tuple[int, list[bytes]]]:
-    """Groups of lines of about ``CHUNK`` bytes, each with the number of its first line, from 1."""
+def _numbered(lines: Iterator[bytes], chunk_bytes: int) -> Iterator[tuple[int, list[bytes]]]:
+    """Groups of lines of about ``chunk_bytes``, each with the number of its first line, from 1."""
     first, size = 1, 0
     chunk: list[bytes] = []
 
@@ -226,7 +230,7 @@ def _numbered(lines: Iterator[bytes]) -> Iterator[tuple[int, list[bytes]]]:
         size += len(line)
 
         # Whole lines: a chunk can be decoded and split without its neighbors.
-        if size >= CHUNK:
+        if size >= chunk_bytes:
             yield first, chunk
             first, size, chunk = first + len(chunk), 0, []
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from pellucid.core.errors import CorruptError, DataError
 from pellucid.core.files import read_manifest, sha256_of, verify_files
-from pellucid.text.corpus.rows import FileIds, IdRows, Ids
+from pellucid.text.corpus.rows import FileIds, IdRows, Ids, Indices
 
 
 class Verification:
@@ -118,19 +118,19 @@ class TokenStore:
         return cls(IdRows.of(sources), IdRows.of(targets), report, (len(sources),))
 
     @classmethod
-    def open(cls, folder: Path) -> Self:
+    def open(cls, folder: Path, verified_at_once: int = _VERIFIED_AT_ONCE) -> Self:
         """Open a store on disk; its ids are read when they are needed.
 
         The sizes of all files are checked, and the hashes of all but the ids. The ids' hashes are
-        checked before this returns if the files are small, else in the background: ``confirm``
-        waits for that. Raises InputMissingError if there is no store, CorruptError naming the file
-        that differs.
+        checked before this returns if they have at most ``verified_at_once`` bytes, else in the
+        background: ``confirm`` waits for that. Raises InputMissingError if there is no store,
+        CorruptError naming the file that differs.
         """
         # Lengths and begins are always hashed: they decide which bytes of the ids are read as which
         # sentence.
         files = read_manifest(folder)["files"]
         ids = [f"{side}.ids" for side in _SIDES]
-        is_large = sum(files[name]["size"] for name in ids if name in files) > _VERIFIED_AT_ONCE
+        is_large = sum(files[name]["size"] for name in ids if name in files) > verified_at_once
         verify_files(folder, files, hashed=files.keys() - ids if is_large else files.keys())
 
         layout, report = _read_description(folder / STORE_NAME)
@@ -161,6 +161,14 @@ class TokenStore:
     def pair(self, index: int) -> tuple[Ids, Ids]:
         """Source and target ids of one pair, as views."""
         return self.source.row(index), self.target.row(index)
+
+    def some(self, rows: Indices) -> "TokenStore":
+        """The pairs at these rows as a store in memory."""
+        source, target = (
+            IdRows.in_order(*side.gather(rows)) for side in (self.source, self.target)
+        )
+        report = StoreReport(read=len(rows), kept=len(rows), empty=0, too_long=0)
+        return TokenStore(source, target, report, (len(rows),))
 
     def check_files(self) -> None:
         """Check that the files still have their sizes; a store in memory has no files.

@@ -15,7 +15,7 @@ from pellucid.core.errors import CorruptError, DataError, InputMissingError
 from pellucid.core.files import KnownFiles, write_file, write_folder
 from pellucid.core.phases import begin_phase
 from pellucid.text.config import file_format
-from pellucid.text.corpus.chunks import TokenizedChunk
+from pellucid.text.corpus.chunks import CHUNK, TokenizedChunk
 from pellucid.text.corpus.pairs import PairFiles
 from pellucid.text.corpus.rows import STRIDE, Ids
 from pellucid.text.corpus.store import (
@@ -47,6 +47,7 @@ def build_store(
     max_length: int,
     *,
     workers: int | None = None,
+    chunk_bytes: int = CHUNK,
 ) -> TokenStore:
     """The store of these files: opened from ``cache`` if it is there and intact, else made.
 
@@ -54,11 +55,12 @@ def build_store(
     outdated store is never found. Pairs with a blank side and pairs with more than ``max_length``
     tokens on a side are dropped, counted and reported by a logged warning. ``workers`` processes
     tokenize (by default one for each core, none for a small corpus); the bytes do not depend on
-    their number, nor the memory on the size of the corpus.
+    their number or on ``chunk_bytes``, the text that each gets at a time, nor does the memory on
+    the size of the corpus.
 
     Raises as ``iterate_pairs`` does, DataError if no pair is left, WriteError.
     """
-    recipe = _Recipe(files, tokenizers, max_length, workers)
+    recipe = _Recipe(files, tokenizers, max_length, workers, chunk_bytes)
 
     # The bytes decide, not names or times: the cache may be shared by runs and copied between
     # machines.
@@ -89,6 +91,7 @@ class _Recipe:
     tokenizers: tuple[Tokenizer, Tokenizer]
     max_length: int
     workers: int | None
+    chunk_bytes: int
 
     def fingerprint(self, known: KnownFiles) -> str:
         """SHA-256 over everything that decides the content of the store."""
@@ -126,7 +129,9 @@ class _Recipe:
         # vocabularies.
         types = [_type_for(tokenizer.vocabulary_size - 1) for tokenizer in self.tokenizers]
         layout = StoreLayout(types[0], types[1], _type_for(self.max_length + 1))
-        tokenizing = Tokenizing(self.files, self.tokenizers, layout, self.max_length)
+        tokenizing = Tokenizing(
+            self.files, self.tokenizers, layout, self.max_length, self.chunk_bytes
+        )
 
         # Chunks arrive in the order of the files, however many processes tokenize, and each is
         # written before the next is taken. Closing ends the processes if writing fails.

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import IO
 
 from pellucid.core.errors import DataError, PellucidError
-from pellucid.text.corpus.chunks import Chunk, TokenizedChunk, read_chunks, tokenize_chunk
+from pellucid.text.corpus.chunks import CHUNK, Chunk, TokenizedChunk, read_chunks, tokenize_chunk
 from pellucid.text.corpus.pairs import PairFiles
 from pellucid.text.corpus.store import StoreLayout
 from pellucid.text.tokenizers.interface import Tokenizer
@@ -50,6 +50,8 @@ class Tokenizing:
     tokenizers: tuple[Tokenizer, Tokenizer]
     layout: StoreLayout
     max_length: int
+    chunk_bytes: int = CHUNK
+    """Source text that a process tokenizes at a time."""
 
     def chunks(self, workers: int | None = None) -> Generator[TokenizedChunk, None, None]:
         """Every chunk of the files, tokenized, in order.
@@ -60,12 +62,12 @@ class Tokenizing:
         """
         count = self._useful_workers() if workers is None else workers
         if count < 2:
-            for chunk in read_chunks(self.files):
+            for chunk in read_chunks(self.files, self.chunk_bytes):
                 yield tokenize_chunk(chunk, self.tokenizers, self.layout, self.max_length)
             return
 
         with _Workers(self, count) as at_work:
-            yield from at_work.in_order(read_chunks(self.files))
+            yield from at_work.in_order(read_chunks(self.files, self.chunk_bytes))
 
     def _useful_workers(self) -> int:
         size = sum(path.stat().st_size for path in self.files.all if path.is_file())
