@@ -14,7 +14,7 @@ from typing import assert_never
 import torch
 from torch import Tensor
 
-from pellucid.core.errors import PellucidError
+from pellucid.core.errors import ConfigError, PellucidError
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.search.beam import beam_search
@@ -40,7 +40,6 @@ _FLOAT32_TOLERANCE = 1e-3
 _LENGTHS = (6, 2, 4)
 _TARGET_LENGTH = 5
 _TINY = {"d_model": 16, "d_ff": 24, "heads": 2, "encoder_layers": 2, "decoder_layers": 2}
-_TINY_KINDS = {"Transformer": "transformer", "rnn": "rnn", "rnn with attention": "rnn-attention"}
 _TINY_VOCABULARY = 31
 
 
@@ -69,9 +68,11 @@ class _Batch:
 def tiny_models() -> dict[str, Seq2Seq]:
     """A small random model of each kind, by the name of its kind."""
     models = {}
-    for name, kind in _TINY_KINDS.items():
-        config = parse_model_config({**own_settings(KINDS[kind], _TINY), "kind": kind})
-        models[name] = build_model(config, _TINY_VOCABULARY, _TINY_VOCABULARY, seed=1).eval()
+    for kind, each in KINDS.items():
+        if not each.translates:
+            continue
+        config = parse_model_config({**own_settings(each, _TINY), "kind": kind})
+        models[kind] = build_model(config, _TINY_VOCABULARY, _TINY_VOCABULARY, seed=1).eval()
     return models
 
 
@@ -95,6 +96,8 @@ def check_laws(model: Seq2Seq, subject: str) -> Iterator[LawResult]:
         "causal": (_causal, 0.0),
         "one beam = greedy": (_one_beam, 0.0),
     }
+    if not _has_page(exact):
+        laws = {law: each for law, each in laws.items() if "page" not in law}
 
     with torch.no_grad(), at_rest(exact), at_rest(model):
         for law, (difference, tolerance) in laws.items():
@@ -172,6 +175,14 @@ def _difference(got: Tensor, expected: Tensor) -> float:
     got, expected = got.double(), expected.double()
     difference = float((got - expected).abs().max() / expected.abs().max().clamp(min=1e-300))
     return math.inf if math.isnan(difference) else difference
+
+
+def _has_page(model: Seq2Seq) -> bool:
+    try:
+        clear_model(model)
+    except ConfigError:
+        return False
+    return True
 
 
 def _page(model: Seq2Seq, batch: _Batch) -> Tensor:

@@ -1,9 +1,11 @@
 """The logit lens: what each layer of the decoder would predict if it were the last."""
 
 import dataclasses
+import re
 
 import torch
 
+from pellucid.inspection.parts import parts_of
 from pellucid.inspection.sentence import (
     Openable,
     Opened,
@@ -16,8 +18,11 @@ from pellucid.inspection.sentence import (
     read_sentence,
     run,
 )
-from pellucid.model.config import RnnAttentionConfig, TransformerConfig, TranslatorConfig
+from pellucid.model.config import RnnAttentionConfig, TranslatorConfig
 from pellucid.model.trace import Trace
+
+_LAYER = re.compile(r"decoder\.layers\.\d+\.(output|hidden)")
+"""The hidden states after a layer of the decoder."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +81,7 @@ def lens_of(opened: Opened, sentence: Sentence, count: int) -> Lens:
 
 
 def _states(config: TranslatorConfig) -> list[str]:
-    part = "output" if isinstance(config, TransformerConfig) else "hidden"
-    names = [f"decoder.layers.{index}.{part}" for index in range(config.decoder_layers)]
+    layers = [name for name in parts_of(config) if _LAYER.fullmatch(name)]
     # With attention, the output layer reads the attentional state, not the last recurrent layer.
-    return [*names, "decoder.output"] if isinstance(config, RnnAttentionConfig) else names
+    ends_after_layers = isinstance(config, RnnAttentionConfig) or not layers
+    return [*layers, "decoder.output"] if ends_after_layers else layers

@@ -522,7 +522,8 @@ def _recurrent(config: RnnConfig | RnnAttentionConfig) -> Iterator[_Named]:
         yield from _embedding(side, config)
         place = "decoder" if side == "decoder" else "both ways" if has_attention else "encoder"
         rows = _SOURCE if side == "encoder" else _TARGET
-        for index in range(config.encoder_layers):
+        layers = config.encoder_layers if side == "encoder" else config.decoder_layers
+        for index in range(layers):
             yield f"{side}.layers.{index}.hidden", _at(part("recurrent.hidden", (place,)), rows)
         if side == "encoder":
             yield "encoder.output", _at(part("recurrent.stack.output", (place,)), token)

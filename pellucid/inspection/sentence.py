@@ -20,7 +20,6 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.requests import Translatable, source_limit
 from pellucid.decoding.translator import Translator
-from pellucid.model.recurrent import RecurrentSeq2Seq
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.trace import Trace
 from pellucid.model.transformer import Transformer
@@ -224,5 +223,4 @@ def read_out(model: Seq2Seq, hidden: Tensor) -> Tensor:
     """The logits of hidden states of the decoder: last norm, then the output layer."""
     if isinstance(model, Transformer):
         hidden = model.decoder.last_norm(hidden)
-    assert isinstance(model, Transformer | RecurrentSeq2Seq)
     return torch.nn.functional.linear(hidden, model.output_weight, model.output_bias)

@@ -5,7 +5,7 @@ at the model.
 """
 
 import dataclasses
-from typing import assert_never, cast
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -72,7 +72,8 @@ class DrawnDropout:
 def clear_model(model: SequenceModel) -> ClearModel:
     """``model`` as the page of equations of its kind takes it.
 
-    Raises ConfigError for word vectors, whose page is ``pellucid.equations.word2vec``.
+    Raises ConfigError for word vectors, whose page is ``pellucid.equations.word2vec``, and for a
+    kind that has no page.
     """
     match model.config:
         case TransformerConfig():
@@ -87,7 +88,7 @@ def clear_model(model: SequenceModel) -> ClearModel:
                 " pellucid.equations.word2vec take as they are"
             )
         case _:
-            assert_never(model.config)
+            raise ConfigError(f"model.kind={model.config.kind} has no page of equations")
 
 
 def clear_transformer(model: SequenceModel) -> ClearTransformer:

@@ -12,6 +12,7 @@ from tiny_models import EVERY_KIND, sources, targets, tiny_model
 
 from pellucid.inspection.entries import locate
 from pellucid.inspection.parts import TABLE, choices_of, parts_of
+from pellucid.model.config import RnnConfig
 from pellucid.model.trace import Trace
 
 
@@ -30,6 +31,17 @@ def test_every_kind_of_model_keeps_exactly_what_is_described_in_this_order(varia
         assert len(shape) == len(described[name].axes), name
         for axis, size in zip(described[name].axes, shape, strict=True):
             assert sizes.setdefault(axis, size) == size, (name, axis)
+
+
+def test_a_recurrent_decoder_has_the_layers_of_the_decoder():
+    """No config has another number on the other side today, so it is made without the check."""
+    config = RnnConfig.model_construct(encoder_layers=1, decoder_layers=2)
+    layers = [name for name in parts_of(config) if ".layers." in name]
+    assert layers == [
+        "encoder.layers.0.hidden",
+        "decoder.layers.0.hidden",
+        "decoder.layers.1.hidden",
+    ]
 
 
 def test_a_head_is_found_in_the_tensor_of_all_heads():

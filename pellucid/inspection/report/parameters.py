@@ -31,10 +31,9 @@ def parameter_matrices(model: Seq2Seq) -> dict[str, Matrix]:
 def output_parameters(model: Seq2Seq, ids: list[int]) -> dict[str, Matrix]:
     """The columns of the output layer for these words."""
     weight, bias = model.output_weight, model.output_bias
-    assert isinstance(weight, Tensor)
     columns = Axis("candidates", "vocabulary")
     found = {"parameters.output_weight": Matrix(weight[ids].T, _IN, columns)}
-    if isinstance(bias, Tensor):
+    if bias is not None:
         found["parameters.output_bias"] = Matrix(bias[ids].unsqueeze(0), _ONE, columns)
     return found
 

@@ -3,14 +3,14 @@
 import dataclasses
 from collections.abc import Iterator
 
-from pellucid.inspection.parts import choices_of, end_of_stack, part
+from pellucid.inspection.parts import choices_of, end_of_stack, part, parts_of
 from pellucid.inspection.report.attention_steps import AttentionPlace, attention_steps
 from pellucid.inspection.report.block_steps import add_step, feed_forward_steps, norm_step
 from pellucid.inspection.report.edge_steps import embedding_steps, output_steps
 from pellucid.inspection.report.mathml import leaf, sup, words
 from pellucid.inspection.report.recurrent_walk import recurrent_blocks
-from pellucid.inspection.report.steps import Page, Step, Symbol
-from pellucid.model.config import TransformerConfig, TranslatorConfig
+from pellucid.inspection.report.steps import Page, Step, Symbol, formula_of, step_of
+from pellucid.model.config import RnnAttentionConfig, RnnConfig, TransformerConfig, TranslatorConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,20 +24,14 @@ class Vocabularies:
 
 def walk_through(config: TranslatorConfig, vocabularies: Vocabularies) -> list[Page]:
     """The pages of a model with this config, from text to predicted words."""
-    pages = [_embedding("encoder", "Source: from text to rows", config, vocabularies.source)]
-    if isinstance(config, TransformerConfig):
-        pages += _encoder(config)
-        pages.append(
-            _embedding("decoder", "Target: from text to rows", config, vocabularies.target)
-        )
-        pages += _decoder(config)
-    else:
-        encoder, decoder = recurrent_blocks(config)
-        pages += encoder
-        pages.append(
-            _embedding("decoder", "Target: from text to rows", config, vocabularies.target)
-        )
-        pages += decoder
+    match config:
+        case TransformerConfig():
+            encoder, decoder = list(_encoder(config)), list(_decoder(config))
+        case RnnConfig() | RnnAttentionConfig():
+            encoder, decoder = recurrent_blocks(config)
+        case _:
+            encoder, decoder = (_described(side, config) for side in ("encoder", "decoder"))
+
     last = Symbol("Y", leaf("Y"), "the decoder's output", matrix="decoder.output")
     output = Page(
         name="output",
@@ -46,7 +40,34 @@ def walk_through(config: TranslatorConfig, vocabularies: Vocabularies) -> list[P
         steps=output_steps(last, config, vocabularies.target, vocabularies.shown),
     )
 
-    return [*pages, output]
+    source, target = vocabularies.source, vocabularies.target
+    return [
+        _embedding("encoder", "Source: from text to rows", config, source),
+        *encoder,
+        _embedding("decoder", "Target: from text to rows", config, target),
+        *decoder,
+        output,
+    ]
+
+
+def _described(side: str, config: TranslatorConfig) -> list[Page]:
+    """The page of a side of a kind without pages of its own: its parts as the table has them."""
+    steps = []
+    for name, described in parts_of(config).items():
+        place, _, last = name.rpartition(".")
+        is_inside = place.startswith(side) and name not in (f"{side}.lookup", f"{side}.embedding")
+        if not is_inside or ".heads." in name:
+            continue
+
+        result = Symbol("R", leaf("R"), "the result", matrix=name)
+        _, _, product = described.formula.partition(" = ")
+        formula = formula_of(result, words(product or "…"))
+        # no arithmetic: the page knows none for this kind
+        how = {"kind": "unexplained"}
+        steps.append(step_of(described, name, last.capitalize(), formula, (result,), how))
+
+    about = "What is computed between the embedding and the other side or the output."
+    return [Page(side, side.capitalize(), about, tuple(steps))] if steps else []
 
 
 def _embedding(side: str, title: str, config: TranslatorConfig, size: int) -> Page:
