@@ -19,6 +19,7 @@
 Each says what must hold, what was got, and (``hint``) what to do about it.
 """
 
+import re
 from collections.abc import Sequence
 
 
@@ -115,8 +116,11 @@ class ShapeError(PellucidError, ValueError):
     exit_code = 70
 
 
+_CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+"""Control characters but the line feed."""
 MOST_FAULTS = 20
 """Of one input that a message lists."""
+_MOST_LINES = 4
 _LONGEST_LIST = 1200
 _LONGEST_MESSAGE = 2000
 """Characters. A message repeats names and values of files that a stranger made."""
@@ -140,7 +144,19 @@ def list_faults(faults: Sequence[str], count: int | None = None) -> str:
 
 
 def _shortened(message: str) -> str:
-    """The message itself; of one that is far too long, the beginning and the end."""
+    """The message itself; of one that is far too long, the beginning and the end.
+
+    What a terminal might obey is escaped, and so are line ends after the first few.
+    """
+    message = _cut(message)
+    if _CONTROL.search(message):
+        message = _CONTROL.sub(lambda found: repr(found[0])[1:-1], message)
+
+    *lines, last = message.split("\n", _MOST_LINES - 1)
+    return _cut("\n".join([*lines, last.replace("\n", "\\n")]))
+
+
+def _cut(message: str) -> str:
     if len(message) <= _LONGEST_MESSAGE:
         return message
 

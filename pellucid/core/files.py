@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pellucid.core.errors import CorruptError, InputMissingError, WriteError
-from pellucid.core.limits import Deadline
+from pellucid.core.limits import Deadline, parse_json
 
 MANIFEST_NAME = "manifest.json"
 MANIFEST_VERSION = 1
@@ -499,6 +499,8 @@ def remove_folder(folder: Path) -> None:
 
 
 NAME = "inputs.json"
+_MOST_KNOWN = 200_000
+"""Values of the table, which has eight for each file."""
 _WORTH_KNOWING = 1 << 26
 """Bytes; a smaller file is hashed each time, in less than a tenth of a second."""
 _SETTLED = 2_000_000_000
@@ -523,10 +525,14 @@ class KnownFiles:
         self._known: dict[str, list[object]] = {}
 
         # A damaged or missing table costs time, nothing else: the files are hashed again.
-        with contextlib.suppress(OSError, ValueError, RecursionError):
-            table = json.loads(read_plain(self._path, LARGEST_TABLE))
+        with contextlib.suppress(OSError, ValueError):
+            table = parse_json(read_plain(self._path, LARGEST_MANIFEST), _MOST_KNOWN)
             if isinstance(table, dict):
-                self._known = {key: entry for key, entry in table.items() if len(entry) == 2}
+                self._known = {
+                    key: entry
+                    for key, entry in table.items()
+                    if isinstance(entry, list) and len(entry) == 2
+                }
 
     def sha256_of(self, path: Path) -> str:
         """The SHA-256 of a file, like ``core.files.sha256_of``; a known file is not read."""

@@ -9,7 +9,11 @@ from types import TracebackType
 from typing import Any, BinaryIO, Self
 
 from pellucid.core.errors import ConfigError, CorruptError, LockedError, OutputExistsError
-from pellucid.core.files import LARGEST_TABLE, read_plain, sync_folder, write_errors, write_file
+from pellucid.core.files import LARGEST_MANIFEST, read_plain, sync_folder, write_errors, write_file
+from pellucid.core.limits import parse_json
+
+_MOST_VALUES = 100_000
+"""Of the state; an origin holds the settings of a translator and the names of some files."""
 
 
 class GrowingFile:
@@ -114,8 +118,10 @@ class GrowingFile:
             return
 
         try:
-            state = json.loads(read_plain(self._state, LARGEST_TABLE))
-            origin, certain, lines = state["origin"], int(state["bytes"]), int(state["lines"])
+            state = parse_json(read_plain(self._state, LARGEST_MANIFEST), _MOST_VALUES)
+            origin, certain, lines = state["origin"], state["bytes"], state["lines"]
+            if not all(type(each) is int and each >= 0 for each in (certain, lines)):
+                raise ValueError("bytes and lines must be whole numbers, at least 0")
             self._refuse_other(origin)
         except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
             raise CorruptError(

@@ -6,6 +6,7 @@ if they are wrong, a million faults. So the text is measured before it is parsed
 again when a config object is created from them.
 """
 
+import json
 import re
 import reprlib
 import time
@@ -53,6 +54,20 @@ class Deadline:
                 f"the model must be open after {self._seconds:g} seconds, and was still being read",
                 hint="a slow disk needs more: load(path, seconds=...)",
             )
+
+
+def parse_json(text: bytes | str, most_values: int) -> Any:
+    """What JSON from a stranger holds; a value can take fifty times the memory of its text.
+
+    Raises ValueError if it is no JSON, has more than about so many values, or is nested too deeply.
+    """
+    marks = (b",", b"[", b"{") if isinstance(text, bytes) else (",", "[", "{")
+    if sum(text.count(mark) for mark in marks) > most_values:  # type: ignore[arg-type]
+        raise ValueError(f"it has more than {most_values:,} values")
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("its lists are nested too deeply") from None
 
 
 def toml_fault(text: str) -> str:

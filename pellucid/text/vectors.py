@@ -1,8 +1,8 @@
 """Word vectors: word2vec's text format, and nearest neighbors."""
 
+import array
 import contextlib
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,6 +15,13 @@ from pellucid.core.files import open_replacement
 from pellucid.text.corpus.lines import iterate_lines
 
 Matrix = npt.NDArray[np.float32]
+
+_LARGEST = float(np.finfo(np.float32).max)
+_LONGEST_HEADER = 40
+"""Characters of the first line."""
+_MOST_DIGITS = 18
+_LARGEST_SIZE = 1 << 16
+"""Of a vector; a model's vectors are no longer."""
 
 
 @dataclass(frozen=True)
@@ -70,41 +77,55 @@ def read_vectors(path: Path) -> WordVectors:
     Raises InputMissingError, and DataError naming the first line that is wrong.
     """
     with contextlib.closing(iterate_lines(path)) as lines:
-        header = next(lines, "").split()
-        if len(header) != 2 or not all(part.isdecimal() for part in header):
+        first = next(lines, "")
+        header = first[: _LONGEST_HEADER + 1].split()
+        if len(header) != 2 or not all(_is_count(part) for part in header):
             raise DataError(
                 f"{path}, line 1: word2vec's text format begins with the number of words and the"
                 f" size of a vector, got {' '.join(header)[:60]!r}"
             )
         count, size = map(int, header)
-        words, rows = _read_rows(path, lines, size)
+        if not 1 <= size <= _LARGEST_SIZE:
+            raise DataError(
+                f"{path}, line 1: a vector must have 1 to {_LARGEST_SIZE:,} numbers, got {size}"
+            )
+        words, numbers = _read_rows(path, lines, size)
 
     # A file that was cut short still parses; only its first line tells that vectors are missing.
-    if len(words) != count or size < 1:
+    if len(words) != count:
         raise DataError(f"{path} promises {count} vectors of size {size}, holds {len(words)}")
-    return WordVectors(tuple(words), np.array(rows, dtype=np.float32).reshape(count, size))
+    matrix = np.frombuffer(numbers, dtype=np.float32) if words else np.empty(0, dtype=np.float32)
+    return WordVectors(tuple(words), matrix.reshape(count, size))
+
+
+def _is_count(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
 
 
 def _read_rows(
     path: Path, lines: Iterable[str], size: int
-) -> tuple[list[str], Sequence[Sequence[float]]]:
+) -> "tuple[list[str], array.array[float]]":
+    """The words, and the numbers of all vectors as float32; Python's take eight times as much."""
     words: list[str] = []
-    rows: list[list[float]] = []
-    for number, line in enumerate(lines, start=2):
+    numbers = array.array("f")
+    for line_number, line in enumerate(lines, start=2):
+        line = line.rstrip()
+        row: list[float] = []
         # Split at spaces alone: words may contain other white space, such as U+00A0.
-        parts = line.rstrip().split(" ")
-        try:
-            row = [float(part) for part in parts[1:]]
-        except ValueError:
-            # No number at all: reported with the line like a row of the wrong length.
-            row = []
-        if len(row) != size or not all(map(math.isfinite, row)):
-            raise DataError(f"{path}, line {number}: a line must be a word and {size} numbers")
-        words.append(parts[0])
-        rows.append(row)
+        if line.count(" ") == size:  # counted before millions of parts are made of it
+            word, *parts = line.split(" ")
+            with contextlib.suppress(ValueError):
+                row = [float(part) for part in parts]
+
+        # A sum that is too large can be one of many numbers that are not; NaN is never less.
+        is_finite = sum(map(abs, row)) <= _LARGEST or all(abs(each) <= _LARGEST for each in row)
+        if len(row) != size or not is_finite:
+            raise DataError(f"{path}, line {line_number}: a line must be a word and {size} numbers")
+        words.append(word)
+        numbers.extend(row)
 
     # Which of two vectors would be meant cannot be known.
     repeated = len(words) - len(set(words))
     if repeated:
         raise DataError(f"{path} holds {repeated} words twice")
-    return words, rows
+    return words, numbers

@@ -13,6 +13,9 @@ from pellucid.model.skipgram import SkipGram
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.vectors import WordVectors, read_vectors
 
+_SQUARABLE = 1e15
+"""Float32 can hold a sum of squares of numbers up to here."""
+
 _log = logging.getLogger("pellucid")
 
 
@@ -54,6 +57,9 @@ def start_from_vectors(
 
     place = {word: index for index, word in enumerate(vectors.words)}
     rows = torch.from_numpy(vectors.matrix)
+    largest = max(float(rows.max()), -float(rows.min())) if len(rows) else 0.0
+    if largest > _SQUARABLE:
+        rows = rows / largest
     rows = rows * (model.config.d_model**-0.5 / rows.std().clamp(min=1e-12))  # all may be equal
 
     # A token without a vector keeps its random row.

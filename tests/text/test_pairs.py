@@ -144,7 +144,7 @@ def test_a_tsv_line_must_have_two_columns(tmp_path, line, count, hint):
     ("line", "message"),
     [
         ("{", r"not JSON \(Expecting property name"),
-        ("[" * 200_000, r"not JSON \(maximum recursion depth"),
+        ("[" * 200_000, r"not JSON \(its lists are nested too deeply"),
         ("[1]", r'an object with the texts "source" and "target", or .*, got \[1\]'),
         ('{"source": "a"}', 'the texts "source" and "target", or .*, got {"source": "a"}'),
         ('{"source": "a", "target": 3}', 'the texts "source" and "target", or .*, got '),

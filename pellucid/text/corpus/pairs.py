@@ -2,13 +2,13 @@
 
 import contextlib
 import itertools
-import json
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, assert_never
 
 from pellucid.core.errors import DataError
+from pellucid.core.limits import parse_json
 from pellucid.text.check.alignment import find_misalignment
 from pellucid.text.check.scan import scan
 from pellucid.text.config import DataConfig, PairFormat, file_format
@@ -17,6 +17,9 @@ from pellucid.text.tokenizers.interface import check_text
 
 _HEADERS = ({"source", "target"}, {"src", "tgt"}, {"src", "trg"})
 """Names of both columns, which some tools write in the first line."""
+
+_MOST_VALUES = 1_000_000
+"""Of a line of JSON; more would take a hundred megabytes."""
 
 Pairs = Generator[tuple[str, str], None, None]
 
@@ -220,8 +223,8 @@ def _texts_of(table: Any) -> tuple[object, object]:
 
 def _parse_json_pair(line: str, place: str) -> tuple[str, str]:
     try:
-        table: Any = json.loads(line)
-    except (ValueError, RecursionError) as error:
+        table: Any = parse_json(line, _MOST_VALUES)
+    except ValueError as error:
         raise DataError(f"{place}: not JSON ({error})") from None
 
     source, target = _texts_of(table)

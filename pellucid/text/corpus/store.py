@@ -16,7 +16,14 @@ from typing import Any, Self
 import numpy as np
 
 from pellucid.core.errors import CorruptError, DataError
-from pellucid.core.files import read_manifest, sha256_of, verify_files
+from pellucid.core.files import (
+    LARGEST_MANIFEST,
+    read_manifest,
+    read_plain,
+    sha256_of,
+    verify_files,
+)
+from pellucid.core.limits import parse_json
 from pellucid.text.corpus.rows import FileIds, IdRows, Ids, Indices
 
 
@@ -65,6 +72,8 @@ SMALL, LARGE = "<u2", "<u4"
 """NumPy types of ids and lengths."""
 BEGIN_TYPE = "<i8"
 _SIDES = ("source", "target")
+_MOST_VALUES = 100_000
+"""Of ``store.json``, which has one for each source file."""
 _VERIFIED_AT_ONCE = 1 << 28
 """Up to so many bytes of ids are hashed when a store is opened, in a fraction of a second."""
 
@@ -130,6 +139,12 @@ class TokenStore:
         # sentence.
         files = read_manifest(folder)["files"]
         ids = [f"{side}.ids" for side in _SIDES]
+        others = [f"{side}.{suffix}" for side in _SIDES for suffix in ("lengths", "begins")]
+        for name in (STORE_NAME, *ids, *others):
+            if name not in files:
+                raise CorruptError(
+                    f"{folder / name} cannot be trusted: the manifest does not list it"
+                )
         is_large = sum(files[name]["size"] for name in ids if name in files) > verified_at_once
         verify_files(folder, files, hashed=files.keys() - ids if is_large else files.keys())
 
@@ -212,14 +227,18 @@ def _read_description(path: Path) -> tuple[StoreLayout, StoreReport]:
     try:
         # The manifest vouches for the bytes but not for who wrote them, so that types and sums are
         # checked too.
-        about = json.loads(path.read_bytes())
+        about = parse_json(read_plain(path, LARGEST_MANIFEST), _MOST_VALUES)
         report = about.pop("report")
         report.pop("slipped", None)  # in stores that were made before the alignment check
-        layout = StoreLayout(**{**about, "parts": tuple(map(int, about["parts"]))})
+        if not all(type(each) is int for each in (*about["parts"], *report.values())):
+            raise ValueError("counts of pairs must be whole numbers")
+        layout = StoreLayout(**{**about, "parts": tuple(about["parts"])})
         types = layout.source_type, layout.target_type, layout.length_type
         if not {*types} <= {SMALL, LARGE}:
             raise ValueError(f"types must be {SMALL} or {LARGE}, got {types}")
         described = StoreReport(**report)
+        if min((*layout.parts, *asdict(described).values())) < 0:
+            raise ValueError("counts of pairs must not be negative")
         if sum(layout.parts) != described.kept:
             raise ValueError(f"parts of {sum(layout.parts)} pairs, not of {described.kept}")
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

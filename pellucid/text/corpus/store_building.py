@@ -12,7 +12,7 @@ from typing import Self
 import numpy as np
 
 from pellucid.core.errors import CorruptError, DataError, InputMissingError
-from pellucid.core.files import KnownFiles, write_file, write_folder
+from pellucid.core.files import KnownFiles, read_manifest, write_file, write_folder
 from pellucid.core.phases import begin_phase
 from pellucid.text.config import file_format
 from pellucid.text.corpus.chunks import CHUNK, TokenizedChunk
@@ -69,6 +69,8 @@ def build_store(
 
     try:
         store = TokenStore.open(folder)
+        if read_manifest(folder).get("fingerprint") != fingerprint:
+            raise CorruptError(f"{folder} was made from other text")
         _log.info("reusing the tokenized corpus in %s", folder)
     except InputMissingError:
         write_folder(folder, recipe.fill, details={"fingerprint": fingerprint})
