@@ -74,6 +74,8 @@ def ablate(
     chosen = ablation_parts(inside.model.config) if parts is None else list(parts)
     _require_parts(chosen, inside.model.config)
 
+    # Measured with the same search and the same lines as each part, so that the difference is the
+    # part's.
     whole_bleu, whole_loss = _measure(inside, inside.model, sources, references)
     done(0, len(chosen))
 
@@ -89,6 +91,7 @@ def ablate(
     return AblationStudy(
         bleu=whole_bleu,
         loss=whole_loss,
+        # The signature depends on the references and on sacreBLEU, not on what was translated.
         signature=f"{bleu(references, references).signature}|{origin}",
         sentences=len(sources),
         parts=tuple(measured),
@@ -131,6 +134,7 @@ def model_without(model: Seq2Seq, part: str) -> Seq2Seq:
         assert attention is not None
         weight = attention.w_output.detach().clone()
         weight[: weight.shape[0] // 2] = 0.0  # the first half multiplies the context
+        # A new parameter in place of the shared one: the original model keeps its own.
         attention.w_output = nn.Parameter(weight, requires_grad=False)
     elif mark:
         heads = changed.get_submodule(stem)
@@ -161,16 +165,19 @@ def _measure(
 ) -> tuple[float, float]:
     """BLEU in percent, and the mean loss per reference token in nats."""
     bundle = Bundle(model, opened.source_tokenizer, opened.target_tokenizer, {}, {})
+    # Our own search: other engines compute with a converted copy of the whole model.
     translator = Translator(bundle, opened.translator.settings)
     settings = translator.settings.best_alone()  # only the first translation is scored
     hypotheses = [each.text for each in translator.translate(list(sources), settings)]
 
+    # Teacher-forced scores of the references, with the stop of each.
     log_probs = [
         log_prob
         for scored in translator.score(sources, references)
         for log_prob in scored.token_log_probs
     ]
 
+    # fsum, so that a small difference between two parts is no rounding error.
     return bleu(hypotheses, references).score, -math.fsum(log_probs) / len(log_probs)
 
 

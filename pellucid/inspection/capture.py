@@ -75,6 +75,7 @@ def write_capture(path: Path, header: CaptureHeader, entries: Mapping[str, Entry
 
     Raises WriteError, ConfigError for more entries than a file can describe.
     """
+    # A head is a slice of its stack; safetensors would store both in full.
     tensors = {
         name: entry.tensor.contiguous().clone()
         for name, entry in entries.items()
@@ -291,10 +292,12 @@ def inspect(
 def capture_of(opened: Opened, sentence: Sentence, only: Sequence[str]) -> Capture:
     """The capture of a tokenized sentence. Raises ConfigError if a pattern matches nothing."""
     parts = parts_of(opened.model.config)
+    # The names are known from the config, without running the model.
     chosen = select(parts, only)
 
     # The model keeps all heads of an attention as one tensor; single heads are cut out afterwards.
     trace = Trace(*{locate(name)[0] for name in chosen})
+    # One forward pass with teacher forcing: every position sees the target before it.
     logits = run(opened, sentence, trace)
     confidences, predictions = _judge(logits, sentence, opened.target_tokenizer)
 
@@ -340,6 +343,7 @@ def _alone(tensor: Tensor) -> Tensor:
 def _judge(
     logits: Tensor, sentence: Sentence, tokenizer: Tokenizer
 ) -> tuple[tuple[float, ...], tuple[tuple[Prediction, ...], ...]]:
+    # In float64, so that a probability near 1 is not rounded to 1.
     probabilities = logits.softmax(-1, dtype=torch.float64).cpu()  # (target, vocabulary)
     rows = range(len(sentence.target_ids))
     confidences = tuple(probabilities[rows, list(sentence.target_ids)].tolist())

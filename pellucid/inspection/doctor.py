@@ -61,6 +61,7 @@ def examine_installation() -> Installation:
 def _requirements() -> tuple[list[str], dict[str, list[str]]]:
     """The packages that are always needed, and those of each extra."""
     try:
+        # From the metadata of the installation, so that the list is that of pyproject.toml.
         lines = importlib.metadata.requires(_PACKAGE) or []
     except importlib.metadata.PackageNotFoundError:  # run from a source tree, not installed
         return ["torch", "numpy"], {}
@@ -94,6 +95,7 @@ def _devices() -> tuple[str, ...]:
         devices.append(
             f"cuda:{index}: {properties.name}, {properties.total_memory / 2**30:.1f} GiB"
         )
+    # Apple's GPUs; torch gives no name or size for them.
     if torch.backends.mps.is_available():
         devices.append("mps")
     return tuple(devices)

@@ -56,6 +56,7 @@ class Entry:
 
     def _repr_html_(self) -> str:
         caption = f"{self.name} ({self.shape_in_words}), {self.equation_names}. {self.meaning}"
+        # A vector has one axis of words or none: padded so that the last two are rows and columns.
         words = (None, None, *self.words)
         return html_matrix(self.tensor, words[-2], words[-1], caption)
 
@@ -69,6 +70,7 @@ def select(described: Iterable[str], patterns: Iterable[str]) -> list[str]:
 
     faults = []
     for pattern in patterns:
+        # fnmatchcase and not fnmatch, which ignores case on some systems.
         if not any(fnmatch.fnmatchcase(name, pattern) for name in names):
             faults.append(f"{pattern!r}" + did_you_mean(pattern, names, " ({})"))
 

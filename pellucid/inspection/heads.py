@@ -44,7 +44,10 @@ def rank_heads(
 
     sums: dict[str, _Sums] = {}
     for number, capture in enumerate(captures):
+        # {name: (target token, source token)}
         heads = cross_attention_heads(capture)
+        # The consensus is a sum of weights, so that a head that spreads its attention has little
+        # say.
         total = torch.stack(list(heads.values())).sum(0)
         gold = None if alignments is None else _mask(alignments[number], total)
         for name, weights in heads.items():
@@ -54,6 +57,7 @@ def rank_heads(
             aligned = _strongest(others) if gold is None else gold
             sums.setdefault(name, _Sums()).add(weights, aligned)
 
+    # Without a single link the agreement is 0/0.
     ranks = [each.rank(name) for name, each in sums.items() if each.aligned_rows]
     return sorted(ranks, key=lambda rank: -rank.agreement)
 
@@ -64,6 +68,7 @@ def cross_attention_heads(capture: Capture) -> dict[str, Tensor]:
     Raises DataError if there are none.
     """
     heads = {
+        # The last row belongs to the stop, which translates no word.
         name: capture[name][:-1].double()
         for name in capture.names()
         if ".cross_attention.heads." in name and name.endswith(".weights")
@@ -87,6 +92,7 @@ class _Sums:
         has_link = aligned.any(-1)
         self._aligned += float((weights * aligned)[has_link].sum())  # (target, source)
         self.aligned_rows += int(has_link.sum())
+        # entr(0) is 0, where -w log w would be NaN.
         self._entropy += float(torch.special.entr(weights).sum())
         self._rows += len(weights)
 

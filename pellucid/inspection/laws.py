@@ -82,6 +82,7 @@ def check_laws(model: Seq2Seq, subject: str) -> Iterator[LawResult]:
     All are checked on a copy in float64. The last result compares the model in its own precision
     with that copy.
     """
+    # In float64 a difference of more than rounding is an error of the program.
     exact = copy.deepcopy(model).double()
 
     batch = _random_batch(exact)
@@ -143,6 +144,7 @@ def _random_batch(model: Seq2Seq) -> _Batch:
     device = next(model.parameters()).device
     count = len(_LENGTHS)
 
+    # Random ids: the laws hold for every sentence, also for nonsense.
     source = torch.randint(
         SPECIAL_COUNT,
         max(model.source_vocabulary_size, SPECIAL_COUNT + 1),
@@ -173,6 +175,7 @@ def _run(model: Seq2Seq, batch: _Batch) -> Tensor:
 def _difference(got: Tensor, expected: Tensor) -> float:
     """The largest difference relative to the largest expected value; infinite for NaN."""
     got, expected = got.double(), expected.double()
+    # The clamp is for logits that are all zero, such as those of an untrained output layer.
     difference = float((got - expected).abs().max() / expected.abs().max().clamp(min=1e-300))
     return math.inf if math.isnan(difference) else difference
 
@@ -187,6 +190,7 @@ def _has_page(model: Seq2Seq) -> bool:
 
 def _page(model: Seq2Seq, batch: _Batch) -> Tensor:
     """The logits as the page of equations for the model's kind computes them."""
+    # Views of the model's own parameters in the shapes of the paper, so that gradients reach them.
     weights = clear_model(model)
     match weights:
         case Transformer():
@@ -211,6 +215,7 @@ def _clear_gradients(model: Seq2Seq, batch: _Batch) -> float:
     with torch.enable_grad():
         for run in (_run, _page):
             model.dropout_source.seed(7)  # both ways draw the same masks
+            # Any function of all logits would do.
             loss = run(model, batch).log_softmax(-1)[:, :, STOP_ID].sum()
             gradients.append(torch.autograd.grad(loss, parameters, allow_unused=True))
 
@@ -236,6 +241,7 @@ def _watched(model: Seq2Seq, batch: _Batch) -> float:
 def _loss(model: Seq2Seq, batch: _Batch) -> float:
     """Compare the chunked loss, which never holds all logits, with the plain cross-entropy."""
     labels = torch.cat([batch.target[:, 1:], batch.target.new_full((3, 1), STOP_ID)], dim=1)
+    # Labels are the input shifted left, with a stop at the end.
     sums = model.loss(batch.source, batch.target, labels, 0.0)
     log_probs = _run(model, batch).log_softmax(-1).gather(-1, labels.unsqueeze(-1))
     return _difference(sums.loss, -log_probs.sum())
@@ -246,6 +252,7 @@ def _cached(model: Seq2Seq, batch: _Batch) -> float:
     steps = []
     for position in range(_TARGET_LENGTH):
         logits, state = model.step(batch.target[:, position : position + 1], state)
+        # (sentence, 1, vocabulary) → (sentence, vocabulary)
         steps.append(logits[:, 0])
     return _difference(torch.stack(steps, dim=1), _run(model, batch))
 
@@ -276,6 +283,7 @@ def _selected(model: Seq2Seq, batch: _Batch) -> float:
 
 def _batched(model: Seq2Seq, batch: _Batch) -> float:
     together = _run(model, batch)
+    # The same sentences in another order: no row may depend on its neighbors.
     backwards = model(batch.source.flip(0), batch.target.flip(0)).flip(0)
     largest = _difference(backwards, together)
 
@@ -292,6 +300,7 @@ def _causal(model: Seq2Seq, batch: _Batch) -> float:
     # Held exactly: the logits of earlier positions are computed from the same numbers.
     for position in range(1, _TARGET_LENGTH):
         changed = batch.target.clone()
+        # Another word at one position; logits before it must not notice.
         changed[:, position] = STOP_ID
         after = model(batch.source, changed)
         largest = max(largest, _difference(after[:, :position], before[:, :position]))
@@ -301,6 +310,7 @@ def _causal(model: Seq2Seq, batch: _Batch) -> float:
 def _one_beam(model: Seq2Seq, batch: _Batch) -> float:
     settings = DecodingConfig(beam_size=1, n_best=1, max_length=8)
     try:
+        # Two programs: greedy search has no hypotheses to compare, beam search has.
         greedy = greedy_search(model, batch.source, settings)
         beams = [best for [best] in beam_search(model, batch.source, settings)]
     except PellucidError:  # the model gives NaN or infinity

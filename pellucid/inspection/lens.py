@@ -64,6 +64,7 @@ def lens_of(opened: Opened, sentence: Sentence, count: int) -> Lens:
     trace = Trace(*names)
     run(opened, sentence, trace)
 
+    # One pass gives the outputs of all layers; each is then read out by itself.
     layers = []
     for name in names:
         opened.before_pass()

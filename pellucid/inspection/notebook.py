@@ -27,6 +27,7 @@ def html_matrix(
     if tensor.dim() < 2:
         tensor, rows = tensor.reshape(1, -1), None  # a vector is a matrix of one row
 
+    # A notebook stores every cell in its file, so that a whole embedding would be megabytes.
     shown = tensor[:MOST_ROWS, :MOST_COLUMNS].double()
     if shown.numel() < tensor.numel():
         note += f"; {shown.shape[0]} x {shown.shape[1]} of {tensor.shape[0]} x {tensor.shape[1]}"

@@ -73,8 +73,11 @@ def patch(
     inside = open_model(opened)
     config = inside.model.config
     chosen = select(parts_of(config), [names] if isinstance(names, str) else names)
+    # Before the passes, so that a name without effect fails at once and not with equal numbers.
     _require_way_on(chosen, config)
     sentence_a = read_sentence(inside, source_a, target)
+    # The ids and not the text of A's target: a tokenizer need not cut its own output in the same
+    # way.
     sentence_b = _with_target_of(sentence_a, read_sentence(inside, source_b, sentence_a.text))
     donor = Trace(*{locate(name)[0] for name in chosen})
     logits_a = run(inside, sentence_a, donor)
@@ -114,9 +117,11 @@ def _replacement(name: str, donor: Tensor, head: int | None, position: int | Non
     """An edit that copies ``donor``'s head and position; positions are the axis before the last."""
 
     def edit(value: Tensor) -> Tensor:
+        # An edit must not change the tensor in place: earlier modules may still hold it.
         patched = value.clone()
         # Views of the clone, so that copy_ writes into it. Heads are the axis after the batch.
         to, given = (patched, donor) if head is None else (patched[:, head], donor[:, head])
+        # The axes are (batch, [head,] position, feature), so positions are the last but one.
         if position is not None:
             rows = min(to.shape[-2], given.shape[-2])
             if not 0 <= position < rows:

@@ -68,10 +68,12 @@ def plain_lens(lens: Lens) -> list[Plain]:
 
 def _finite(tensor: Tensor) -> Any:
     values = tensor.double().tolist()
+    # Masked scores are -∞. Checked as a tensor first: most are finite, and Python's walk is slow.
     return values if bool(tensor.isfinite().all()) else _without_infinities(values)
 
 
 def _without_infinities(values: Any) -> Any:
     if isinstance(values, list):
         return [_without_infinities(each) for each in values]
+    # JSON has no infinity; ``json.dumps`` would write one that strict readers refuse.
     return values if math.isfinite(values) else None

@@ -48,18 +48,20 @@ def rollout_of(capture: Capture) -> Rollout:
     if not isinstance(capture.config, TransformerConfig):
         raise ConfigError(
             f"attention rollout needs a Transformer, got model.kind={capture.config.kind}",
-            hint="its one attention can be looked at as it is: decoder.cross_attention.weights",
+            hint="its one attention needs no rollout: capture decoder.cross_attention.weights",
         )
 
+    # Before the first layer each hidden state is its own token.
     encoder = torch.eye(len(capture.source_tokens), dtype=torch.float64)
     for index in range(capture.config.encoder_layers):
         encoder = _half(_mean(capture[f"encoder.layers.{index}.self_attention.weights"])) @ encoder
 
+    # The decoder's hidden states come from two sides: its own tokens and the source.
     own = torch.eye(len(capture.target_tokens), dtype=torch.float64)  # (target, target input)
     read = torch.zeros(len(own), len(encoder), dtype=torch.float64)  # (target, source)
     for index in range(capture.config.decoder_layers):
-        looked_back = _half(_mean(capture[f"decoder.layers.{index}.self_attention.weights"]))
-        own, read = looked_back @ own, looked_back @ read
+        self_weights = _half(_mean(capture[f"decoder.layers.{index}.self_attention.weights"]))
+        own, read = self_weights @ own, self_weights @ read
         crossed = _mean(capture[f"decoder.layers.{index}.cross_attention.weights"])
         own, read = own / 2, (read + crossed @ encoder) / 2  # the rows still sum to one
 
@@ -73,4 +75,6 @@ def _mean(weights: Tensor) -> Tensor:
 
 def _half(weights: Tensor) -> Tensor:
     """Half of the weights and half of the identity, for the residual connection."""
+    # Half and half, as in the paper; how much the residual stream really passes on is not in the
+    # weights.
     return (weights + torch.eye(len(weights), dtype=weights.dtype)) / 2

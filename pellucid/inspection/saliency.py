@@ -82,6 +82,7 @@ def saliency_of(opened: Opened, sentence: Sentence, method: Method, steps: int) 
         scores = _shares(opened, sentence, embedding, places, weights)
         opened.before_pass()
         with torch.no_grad():
+            # Both ends of the path in one pass: (2, source token, feature).
             ends = torch.tensor([1.0, 0.0]).to(embedding)[:, None, None] * embedding
             with_source, without = _log_probabilities(opened, sentence, ends)
 
@@ -90,6 +91,7 @@ def saliency_of(opened: Opened, sentence: Sentence, method: Method, steps: int) 
 
 def _embedding(opened: Opened, sentence: Sentence) -> Tensor:
     """The scaled embeddings of the source, (source token, feature)."""
+    # Before positions are added: the baseline has no words, but still has an order.
     trace = Trace(_EMBEDDING)
     with torch.no_grad():
         opened.model.encode(sentence.tensors(opened.model)[0], trace)
@@ -101,12 +103,14 @@ def _shares(
 ) -> Tensor:
     """Input times the weighted sum of gradients at ``places``, (target token, source token)."""
     target_count, source_count = len(sentence.target_ids), len(sentence.source_ids)
+    # Points are rows of a batch, so a pass over several of them is one pass over a longer text.
     at_once = max(1, _PASS_TOKENS // (source_count + target_count))
     shares = embedding.new_zeros(target_count, source_count)
     parts = zip(torch.split(places, at_once), torch.split(weights, at_once), strict=True)
 
     for some, their_weights in parts:
         points = some.to(embedding)[:, None, None] * embedding  # (point, source token, feature)
+        # The gradient is wanted at the points, not at the parameters.
         points = points.detach().requires_grad_()
         opened.before_pass()
         with torch.enable_grad():
@@ -121,7 +125,9 @@ def _shares(
             [gradient] = torch.autograd.grad(
                 log_probs[:, row].sum(), points, retain_graph=not is_last
             )
+            # The integral over α: (point) weighs (point, source token, feature).
             mean = torch.einsum("s,snd->nd", their_weights.to(gradient), gradient)
+            # A token's share is the sum over its features: (source token).
             shares[row] += (mean * embedding).sum(-1)
 
     return shares
@@ -131,6 +137,7 @@ def _log_probabilities(opened: Opened, sentence: Sentence, embeddings: Tensor) -
     """log p (point, target token) with each of ``embeddings`` (point, source token, feature)."""
     source, target_input = sentence.tensors(opened.model)
     count = len(embeddings)
+    # The model looks up its own embeddings; the edit puts the points in their place.
     trace = Trace(edits={_EMBEDDING: lambda _: embeddings})
     logits = opened.model(source.expand(count, -1), target_input.expand(count, -1), trace)
     return log_probabilities(logits, sentence)

@@ -130,8 +130,8 @@ def open_model(opened: Openable, watcher: SearchWatcher | None = None) -> Opened
     inner = translator.bundle
     if not isinstance(inner.model, Seq2Seq):
         raise ConfigError(
-            "what is looked into must be one model, got an ensemble",
-            hint="look into each of its models by itself",
+            "what is inspected must be one model, got an ensemble",
+            hint="inspect each of its models by itself",
         )
 
     return Opened(inner.model, inner.source_tokenizer, inner.target_tokenizer, translator, watcher)
@@ -142,6 +142,7 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
 
     Raises DataError if a side is not text or is longer than the model can take.
     """
+    # Without the stop, which is no token of the text; it is added below.
     source_words = opened.source_tokenizer.encode(source)
     # An inspection refuses what a translation would cut: it must show the whole sentence.
     limit = source_limit(opened.translator.bundle, opened.translator.settings)
@@ -149,9 +150,11 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
 
     if target is None:
         translation = opened.translator.translate(source, watcher=opened.watcher)
+        # The ids of the search and not those of its text: tokenizing again may give others.
         text, words = translation.text, list(translation.token_ids)
     else:
         text, words = target, opened.target_tokenizer.encode(target)
+    # Learned positions end; the decoder reads the start before the words.
     if opened.model.max_length is not None:
         _check_length("target", words, opened.model.max_length - 1)
 
@@ -160,7 +163,9 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
     return Sentence(
         source=source,
         text=text,
+        # The encoder reads the stop, as in training.
         source_ids=(*source_words, STOP_ID),
+        # Shifted right by one (EQ-106): position i reads word i - 1 and predicts word i.
         target_input_ids=(START_ID, *words),
         target_ids=(*words, STOP_ID),
         source_tokens=(*opened.source_tokenizer.tokens(source_words), STOP_MARK),
@@ -172,7 +177,7 @@ def read_sentence(opened: Opened, source: str, target: str | None) -> Sentence:
 def _check_length(side: str, words: list[int], limit: int) -> None:
     if len(words) > limit:
         raise DataError(
-            f"the {side} must have at most {limit} tokens to be looked into, got {len(words)}"
+            f"the {side} must have at most {limit} tokens to be inspected, got {len(words)}"
         )
 
 
@@ -194,6 +199,7 @@ def likeliest(
     probabilities: Tensor, tokenizer: Tokenizer, count: int
 ) -> tuple[tuple[Prediction, ...], ...]:
     """The ``count`` likeliest words for each row of (target, vocabulary), best first."""
+    # (target, count); a toy vocabulary may have fewer words.
     best, ids = probabilities.topk(min(count, probabilities.shape[-1]))
     return tuple(
         tuple(
@@ -214,13 +220,14 @@ def run(opened: Opened, sentence: Sentence, trace: Trace) -> Tensor:
 
 def log_probabilities(logits: Tensor, sentence: Sentence) -> Tensor:
     """log p of each target token in nats, from logits (..., target, vocabulary)."""
-    said = torch.tensor(sentence.target_ids, device=logits.device)
-    index = said.expand(logits.shape[:-1]).unsqueeze(-1)  # (..., target, 1)
+    labels = torch.tensor(sentence.target_ids, device=logits.device)
+    index = labels.expand(logits.shape[:-1]).unsqueeze(-1)  # (..., target, 1)
     return logits.log_softmax(-1).gather(-1, index).squeeze(-1)
 
 
 def read_out(model: Seq2Seq, hidden: Tensor) -> Tensor:
     """The logits of hidden states of the decoder: last norm, then the output layer."""
     if isinstance(model, Transformer):
+        # The identity in a post-norm model.
         hidden = model.decoder.last_norm(hidden)
     return torch.nn.functional.linear(hidden, model.output_weight, model.output_bias)

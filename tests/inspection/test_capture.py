@@ -201,7 +201,7 @@ def test_a_sentence_longer_than_the_model_takes_is_refused_on_either_side(tiny_r
     with pytest.raises(DataError) as caught:
         inspect(bundle, "le " * (limit + 1), TARGET)
     assert str(caught.value) == (
-        f"the source must have at most {limit} tokens to be looked into, got {limit + 1}"
+        f"the source must have at most {limit} tokens to be inspected, got {limit + 1}"
     )
 
 
@@ -214,4 +214,4 @@ def test_an_ensemble_has_no_single_inside(bundle: Bundle):
     )
     with pytest.raises(ConfigError) as caught:
         inspect(Translator(several, DecodingConfig()), SOURCE)
-    assert str(caught.value) == "what is looked into must be one model, got an ensemble"
+    assert str(caught.value) == "what is inspected must be one model, got an ensemble"

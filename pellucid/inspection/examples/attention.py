@@ -33,6 +33,7 @@ def softmax_examples() -> Example:
         rows.append((name, *softmax(x).tolist(), softmax(x).sum().item()))
 
     [x] = matrix((1, 0, 0))
+    # every exponential is above 0, so the norm as printed is 3
     by_count = x.exp() / torch.count_nonzero(x.exp())
     return Example(
         "softmax",
@@ -65,6 +66,7 @@ def softmax_scale() -> Example:
         (f"exp({x})", printed, math.exp(x))
         for x, printed in ((1, "2.7"), (2, "7.4"), (10, "22,046.5"), (20, "485,165,195.41"))
     ]
+    # (4.54e-5, 0.99995): rounded to the digits of the text below
     small, large = (10 * v).softmax(-1).tolist()
 
     return Example(
@@ -173,6 +175,7 @@ def why_divide() -> Example:
     """All vectors of ±1: the variance of their products, exactly."""
     rows: list[tuple[Cell, ...]] = []
     for size in (1, 2, 4):
+        # All 2^(2 size) pairs of vectors of ±1: the variance is exact, not an estimate.
         signs = torch.cartesian_prod(*[torch.tensor([-1.0, 1.0])] * (2 * size)).double()
         query, key = signs[:, :size], signs[:, size:]
         rows.append(
@@ -242,6 +245,7 @@ def nine_words() -> Example:
     """A sentence of the Transformers report with features that make its claims come out."""
     words = ["The", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog"]
     fox, dog = (1, 0, 0, 0), (0, 1, 0, 0)
+    # one row of features for each of the nine words
     x = matrix(fox, fox, fox, (1, 0, 1, 0), (1, 0, 0, 1), dog, dog, dog, (0, 1, 1, 0))
     w_q = matrix((4, 0, 2, 0), (0, 4, 2, 0), (0, 0, -2, 6), (0, 0, 4, 0))
     identity = torch.eye(4, dtype=torch.float64)
@@ -345,6 +349,7 @@ def masked_softmax_example() -> Example:
     )
     mask = causal_mask(4)
     masked = scores + additive_mask(mask, torch.float64)
+    # computed from the mask itself; the sum above is for the eye
     computed = masked_softmax(scores, mask)
     keys, queries = numbered(4, "key"), numbered(4, "query")
     both: list[tuple[Cell, ...]] = []

@@ -45,6 +45,7 @@ def parameters() -> Example:
         network(),
         norm(),
     )
+    # 37,000 words of source and target together (§5.1), embedded and read out by one matrix (§3.4)
     embedding_count = count_parameters(EmbeddingWeights(torch.empty(words, d_model)))
     blocks = layers * (count_parameters(encoder) + count_parameters(decoder))
     output_bias = count_parameters(torch.empty(words))

@@ -105,6 +105,7 @@ def bert_tokenizer() -> Example:
 def vocabulary() -> Example:
     """A restricted vocabulary: the frequent tokens keep their ids, all others become UNK."""
     corpus = ["a", "dog", "sees", "a", "cat", "and", "a", "dog"]
+    # room for two words besides pad, unk, start and stop
     built = Vocabulary.build([corpus], SPECIAL_COUNT + 2)
     text = ["a", "dog", "sees", "a", "bird"]
     ids = built.encode(text)
@@ -200,6 +201,7 @@ def embedding() -> Example:
 def positional_encoding() -> Example:
     """The first four positions for d = 4, and the literal reading of features from 1 (ER-53)."""
     encoding = sinusoidal_positions(4, 4, dtype=torch.float64)
+    # features j = 1 … 4 put into the printed formulas as they stand
     literal = [
         [
             math.sin(i / 10000 ** (j / 4)) if j % 2 == 0 else math.cos(i / 10000 ** ((j - 1) / 4))
@@ -207,6 +209,7 @@ def positional_encoding() -> Example:
         ]
         for i in range(1, 2)
     ]
+    # long enough for two pairs at the same distance
     far = sinusoidal_positions(28, 16, dtype=torch.float64)
     products: list[tuple[str, float]] = [
         (f"p{a} · p{b}", (far[a] @ far[b]).item()) for a, b in ((3, 10), (20, 27), (5, 5))

@@ -73,6 +73,7 @@ def _shift(labels: Sequence[str]) -> list[str]:
 def teacher_forcing() -> Example:
     """The training table of the Transformers report, as printed and as it must be (ER-39)."""
     source, labels = "I live in Paris", ["Je", "vis", "à", "Paris", STOP]
+    # the start, then all labels but the last (EQ-106)
     read = _shift(labels)
     printed = [
         ("I", START, "𝓛(pred1, Je)"),
@@ -111,6 +112,7 @@ def cross_entropy_example() -> Example:
 
     [prediction] = matrix((0.1, 0.7, 0.1, 0.1))
     label = torch.tensor(1)
+    # with and without smoothing, so that the entropy of the target shows: 0 without
     targets: list[tuple[Cell, ...]] = []
     for smoothing in (0.0, 0.1):
         target = smooth_labels(label, 4, smoothing, torch.float64)
@@ -217,6 +219,8 @@ def re_predicting() -> Example:
 
     def without_mask(read: Sequence[str]) -> list[str]:
         """Every row sees all that is read: “he” in the second row makes the first say “i”."""
+        # a decoder made up to do what the text tells: the first word changes once the second is
+        # there
         return ["he"] if len(read) == 1 else final[: len(read)]
 
     def with_mask(read: Sequence[str]) -> list[str]:
@@ -274,6 +278,7 @@ def beam_search() -> Example:
         return " ".join(STOP if id_ == STOP_ID else names[id_ - SPECIAL_COUNT] for id_ in ids)
 
     [by_greedy] = greedy(model, source, 2).tolist()
+    # P of a whole sentence is the product of its words, stop included
     found = [("greedy", sentence(by_greedy), _probability(model, by_greedy))]
     for width in (1, 2, 3):
         words, _ = beam(model, source, width, 0.0, 2)
@@ -281,6 +286,7 @@ def beam_search() -> Example:
 
     every: list[tuple[int, ...]] = [(STOP_ID,), (a, STOP_ID), (b, STOP_ID)]
     every += [(one, other, STOP_ID) for one in (a, b) for other in (a, b)]
+    # seven sentences in all, so the best one is known without a search
     ranked = sorted(
         ((sentence(ids), _probability(model, ids)) for ids in every), key=lambda r: -r[1]
     )

@@ -41,6 +41,7 @@ def draw_attention(capture: Capture, path: Path) -> None:
     grid = _grid(capture)
     if not capture.config.cross_attentions:
         raise ConfigError("a picture of attention needs attention, and a plain rnn has none")
+    # Checked before matplotlib is imported, which takes a while.
     count = sum(len(panels) for panels in grid.values())
     if not 0 < count <= MOST_PANELS:
         raise ConfigError(
@@ -62,6 +63,7 @@ def draw_attention(capture: Capture, path: Path) -> None:
         image: Any = None
         for row, (name, panels) in zip(axes, grid.items(), strict=True):
             row[0].set_ylabel(name)
+            # Rows differ in length if only some heads of an attention were captured.
             for axis in row[len(panels) :]:
                 axis.set_axis_off()
             for axis, panel in zip(row, panels, strict=False):
@@ -92,6 +94,7 @@ def draw_ablation(study: AblationStudy, path: Path) -> None:
         for axis, (title, (table, columns)) in zip(axes, tables.items(), strict=True):
             # A layer may be worth far more than a head: each has a scale of its own.
             largest = _largest([table] if title == _LAYERS else heads)
+            # Symmetric around 0, which is white: red is a loss, blue a gain.
             axis.imshow(table, cmap="RdBu", vmin=-largest, vmax=largest, aspect="auto")
             axis.set_title(title)
             axis.set_xticks(range(table.shape[1]), columns)
@@ -121,6 +124,7 @@ def _grid(capture: Capture) -> dict[str, list[_Panel]]:
 
     grid = {}
     for stem, panels in heads.items():
+        # Of the captured heads, which need not be all.
         mean = sum((panel.weights for panel in panels), start=0 * panels[0].weights) / len(panels)
         first = _Panel("mean of the heads", mean, panels[0].rows, panels[0].columns)
         grid[_readable(stem)] = panels if len(panels) == 1 else [first, *panels]
@@ -143,8 +147,10 @@ def _formula(config: TranslatorConfig) -> str:
 
 
 def _draw_panel(axis: Any, panel: _Panel, *, has_row_words: bool) -> Any:
+    # The same scale in every panel: heads can be compared by their color.
     image = axis.imshow(panel.weights.numpy(), cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
     axis.set_title(panel.title)
+    # A token may hold a dollar sign, which matplotlib would read as a formula.
     axis.set_xticks(range(len(panel.columns)), panel.columns, rotation=90, parse_math=False)
     words = panel.rows if has_row_words else [""] * len(panel.rows)
     axis.set_yticks(range(len(panel.rows)), words, parse_math=False)
@@ -172,6 +178,7 @@ def _tables(study: AblationStudy) -> dict[str, tuple[Any, list[str]]]:
 
     tables = {}
     for title, cells in changes.items():
+        # NaN where nothing was measured: a study may be of some parts only.
         table = np.full([max(index) + 1 for index in zip(*cells, strict=True)], np.nan)
         for place, change in cells.items():
             table[place] = change

@@ -49,6 +49,7 @@ def draw_exp_cosine(theme: Theme) -> "Figure":
 
     crossing = exp_cosine_crossing()
     first = math.degrees(math.acos(crossing))
+    # The cosine is symmetric around 180°, and so is the range.
     panel.axvspan(first, 360 - first, color=theme.green, alpha=0.16)
     panel.plot([first, 360 - first], [-crossing] * 2, "o", color=theme.text, zorder=3)
     panel.annotate(
@@ -120,6 +121,7 @@ def sample_dot_products(seed: int = 0) -> tuple[list[float], dict[str, list[floa
 
     for size in KEY_SIZES:
         query, key = torch.randn(2, SAMPLES, size, generator=generator, dtype=torch.float64)
+        # each of the pairs is one draw
         variances.append(dot_product_variance(query, key).item())
 
         # (SAMPLES / _KEYS, 1, size) against (SAMPLES / _KEYS, _KEYS, size)
@@ -147,6 +149,7 @@ def sample_jacobians(seed: int = 0) -> list[tuple[Tensor, Tensor]]:
 
     NumPy guarantees that the random numbers of ``RandomState`` never change.
     """
+    # the old generator, because Lee's code uses it
     random = np.random.RandomState(seed)
     return [jacobian_pair(torch.from_numpy(random.randn(size)), size) for size in SIZES]
 
@@ -181,12 +184,15 @@ def draw_jacobians(theme: Theme) -> "Figure":
             image = panel.imshow(
                 jacobian.numpy(),
                 cmap=theme.signed_colors(),
+                # Two slopes: negative entries are smaller than positive ones, and would look white
+                # otherwise.
                 norm=TwoSlopeNorm(vcenter=0, vmin=lowest, vmax=highest),
                 interpolation="none",
             )
             panel.set_xticks([])
             panel.set_yticks([])
             panel.set_title(f"length {size}, {label}")
+            # of this one draw, so that the caption can be checked against the picture
             statistics = jacobian_statistics(jacobian)
             panel.set_xlabel(
                 f"mean {_zero(statistics.mean)}\nSD {statistics.standard_deviation:.4f}\n"
@@ -296,6 +302,7 @@ def draw_masks(theme: Theme) -> "Figure":
     )
 
     scores = torch.tensor(EXAMPLE_SCORES, dtype=torch.float64)
+    # (query, key), as the report adds it
     masked = scores + additive_mask(causal_mask(4), dtype=torch.float64)
     weights = masked_softmax(scores, causal_mask(4))
     bars = [
@@ -337,6 +344,7 @@ def _draw_numbers(
     largest: float = 1.0,
 ) -> Any:
     """A matrix as a heat map with its numbers, −∞ as the background."""
+    # imshow leaves NaN blank
     finite = values.masked_fill(values.isinf(), math.nan)
     image = panel.imshow(
         finite.numpy(), cmap=theme.weight_colors(), vmin=0, vmax=largest, interpolation="none"

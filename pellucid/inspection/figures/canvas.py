@@ -115,6 +115,7 @@ def new_figure(width: float, height: float) -> "Figure":
         from matplotlib.figure import Figure
     except ImportError as error:
         raise _missing() from error
+    # Figure and not pyplot, which keeps figures alive and may need a display.
     return Figure(figsize=(width, height), layout="constrained")
 
 
@@ -142,6 +143,7 @@ def save_picture(figure: "Figure", path: Path) -> None:
 
     # An SVG contains the date of its creation otherwise, and would differ each time.
     metadata = {"Date": None} if path.suffix == ".svg" else None
+    # Into memory first: a disk that fills up must not leave half a picture.
     figure.savefig(
         buffer, format=path.suffix.removeprefix("."), dpi=_DOTS_PER_INCH, metadata=metadata
     )
@@ -199,6 +201,7 @@ def _compact(svg: str, title: str) -> str:
     svg = svg.replace(f"font-family: {_SVG_FONTS}; ", "").replace(
         '<style type="text/css">*{', f'<style type="text/css">*{{font-family: {_SVG_FONTS}; '
     )
+    # Matplotlib turns every label, most of them by nothing.
     svg = re.sub(r' transform="rotate\(-?0 [^)]*\)"', "", svg)
 
     # Matplotlib's ids are hashes of coordinates before rounding: number those that are

@@ -40,6 +40,7 @@ def draw_positions(theme: Theme) -> "Figure":
     encoding.set_ylabel("position n")
     figure.colorbar(image, ax=encoding, label="encoding p")
 
+    # Each row has the length √(d/2), so that a position is 1 like itself.
     products = positions @ positions.T / (D_MODEL / 2)
     image = similarity.imshow(
         products.numpy(), cmap=theme.weight_colors(), vmin=0, vmax=1, interpolation="none"
@@ -58,7 +59,9 @@ def draw_wavelengths(theme: Theme) -> "Figure":
     panels: Any = figure.subplots(1, 2)
     waves, lengths = panels
 
+    # (position, feature)
     positions = sinusoidal_positions(LENGTH, D_MODEL, dtype=torch.float64).numpy()
+    # a short, a middle and a long wave
     for pair, color in ((6, theme.blue), (16, theme.orange), (26, theme.green)):
         period = wavelength(2 * pair, D_MODEL)
         label = f"features {2 * pair}, {2 * pair + 1}: λ = {period:.1f}"

@@ -81,6 +81,7 @@ def _read(runs: Sequence[Path]) -> dict[str, History]:
         try:
             history = read_history(run)
         except InputMissingError as error:
+            # All wrong folders are named at once.
             faults.append(str(error))
             continue
         if history.train or history.validations:
@@ -106,6 +107,7 @@ def _draw(histories: dict[str, History], horizontal: Horizontal) -> "Figure":
     all_axes = list(grid.flat)
 
     for axes, panel in zip(all_axes, panels, strict=False):
+        # Runs differ in color, and from the eleventh on in the style of the line.
         for place, history in enumerate(histories.values()):
             _draw_run(axes, panel, history, horizontal, place)
         _finish(axes, panel, horizontal)
@@ -135,6 +137,7 @@ def _draw_run(
         x, y = _curve(history.validations, panel.validation, history, horizontal)
         axes.plot(x, y, marker="o", markersize=3, **style)
         if len(y):
+            # A star at the best validation by this figure.
             best = int(np.argmin(y) if panel.lowest_is_best else np.argmax(y))
             axes.plot(x[best], y[best], marker="*", markersize=10, color=style["color"])
 
@@ -147,6 +150,7 @@ def _finish(axes: Any, panel: Panel, horizontal: Horizontal) -> None:
     axes.locator_params(axis="x", nbins=6)
     axes.xaxis.set_major_formatter("{x:,.10g}")
     if panel.logarithmic:
+        # Losses and norms fall fast and then slowly; on a linear axis the second part is flat.
         axes.set_yscale("log")
         axes.yaxis.set_major_locator(_log_locator())
         axes.minorticks_off()
@@ -157,6 +161,7 @@ def _curve(
     events: list[Event], key: str, history: History, horizontal: Horizontal
 ) -> tuple[Any, Any]:
     """The horizontal and vertical values of ``key``, for the events that have it."""
+    # Older journals lack newer figures; their runs are drawn without them.
     having = [event for event in events if _drawn(event, key) is not None]
     y = np.array([event[key] for event in having], dtype=float)
     steps = np.array([event["step"] for event in having], dtype=float)
@@ -183,6 +188,7 @@ def _drawn(event: Event, key: str) -> float | None:
 
 def _running_median(values: Any) -> Any:
     """The median around each value; at the ends of a smaller neighborhood."""
+    # A median and not a mean: one spike of the gradient must not lift its surroundings.
     half = len(values) // (2 * _MEDIAN_SHARE)
     return np.array(
         [np.median(values[max(0, place - half) : place + half + 1]) for place in range(len(values))]

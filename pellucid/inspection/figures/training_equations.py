@@ -35,6 +35,7 @@ def draw_learning_rate() -> "Figure":
     styles = ("-", "--", "-.")
 
     for style, warmup in zip(styles, (2000, 4000, 8000), strict=True):
+        # in thousandths, so that the axis needs no powers of ten
         rates = [1e3 * transformer_learning_rate(step, 512, warmup) for step in steps]
         panels[0].plot(steps, rates, style, label=f"warm-up {warmup:,}")
     panels[0].set_title("d = 512")
@@ -85,6 +86,7 @@ def _draw_targets(panel: Any, theme: Theme) -> None:
     )
 
     for index, (name, target, color) in enumerate(kinds):
+        # three bars of 0.25 around each word
         centers = [word + 0.27 * (index - 1) for word in range(VOCABULARY_SIZE)]
         bars = panel.bar(centers, target.tolist(), 0.25, label=name, color=color)
         texts = [f"{value:.4f}".rstrip("0").rstrip(".") for value in target.tolist()]
@@ -103,6 +105,7 @@ def _draw_targets(panel: Any, theme: Theme) -> None:
 
 def _draw_losses(panel: Any, theme: Theme) -> None:
     probability = torch.linspace(0.3, 0.9995, 1400, dtype=torch.float64)
+    # (probability, word): the label gets its share, the rest is spread evenly
     others = ((1 - probability) / (VOCABULARY_SIZE - 1)).unsqueeze(-1).repeat(1, VOCABULARY_SIZE)
     others[:, LABEL] = probability
     for smoothing, color, style in (
@@ -117,6 +120,7 @@ def _draw_losses(panel: Any, theme: Theme) -> None:
         panel.plot(
             probability.numpy(), losses.numpy(), style, color=color, label=f"ε = {smoothing:g}"
         )
+        # With smoothing the least loss is not at certainty: the target itself is not certain.
         best = int(losses.argmin())
         if smoothing:
             panel.plot(probability[best].item(), losses[best].item(), "o", color=color)

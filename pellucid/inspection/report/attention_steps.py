@@ -65,6 +65,8 @@ def attention_steps(place: AttentionPlace) -> tuple[Step, ...]:
     key = head_symbol("K", place, "key", "keys of this head")
     value = head_symbol("V", place, "value", "values of this head")
     scores = head_symbol("S", place, "scores", "scaled scores")
+    # S with a mark and not a letter of its own: masking changes which scores count, not their
+    # values.
     masked = dataclasses.replace(
         head_symbol("M", place, "masked_scores", "masked scores"),
         letter=subsup("S", HEAD, words("masked")),
@@ -79,6 +81,7 @@ def attention_steps(place: AttentionPlace) -> tuple[Step, ...]:
         _projection(place, key, place.memory),
         _projection(place, value, place.memory),
         _scores(place, query, key, scores),
+        # Only the decoder's self-attention hides anything: one sentence has no padding.
         *([_mask(place, scores, masked)] if place.masked else []),
         _weights(place, masked if place.masked else scores, weights),
         _head(place, weights, value, head),
@@ -96,6 +99,7 @@ def _projection(place: AttentionPlace, result: Symbol, rows: Symbol) -> Step:
         matrix=f"parameters.{place.name}.heads.{HEAD}.{name}",
     )
     right: list[Node | str] = [use(rows), use(weight)]
+    # What the page needs to redo one value: row of the left times column of the right.
     symbols, how = [rows, weight], {"kind": "product", "left": rows.key, "right": weight.key}
 
     if place.config.attention_bias:
@@ -148,9 +152,12 @@ def _scores(place: AttentionPlace, query: Symbol, key: Symbol, scores: Symbol) -
     match place.distances:
         case "relative":
             how = {"kind": "unexplained"}
+            # One learned vector for each distance is a third operand, for which the page has no
+            # arithmetic.
             formula = formula_of(scores, product, "+", words("distance"))
         case "alibi":
             how = {"kind": "unexplained"}
+            # Likewise: the slope belongs to the head.
             formula = formula_of(scores, product, "−", words("slope · distance"))
 
     return step_of(
@@ -195,6 +202,7 @@ def _weights(place: AttentionPlace, scores: Symbol, weights: Symbol) -> Step:
 
 
 def _head(place: AttentionPlace, weights: Symbol, value: Symbol, head: Symbol) -> Step:
+    # Row i, column f: the weights of word i times feature f of all values.
     how = {"kind": "product", "left": "A", "right": "V"}
     if place.distances == "relative":
         how = {"kind": "unexplained"}
@@ -209,6 +217,7 @@ def _head(place: AttentionPlace, weights: Symbol, value: Symbol, head: Symbol) -
 
 
 def _mixed(place: AttentionPlace) -> Step:
+    # Heads are counted from 0, in names as in formulas.
     last = str(place.config.heads - 1)
     concatenation = Symbol(
         "C",

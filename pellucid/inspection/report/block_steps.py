@@ -40,8 +40,10 @@ def norm_step(
     gain = Symbol("g", leaf("g"), "learned gain", matrix=f"{parameters}_gain")
     bias = Symbol("b", leaf("b"), "learned bias", matrix=f"{parameters}_bias")
     has_gain = config.norm_affine and not divides_by_length
+    # RMSNorm learns a gain alone (Zhang and Sennrich, 2019).
     has_bias = config.norm_affine and config.norm_kind == "layer"
 
+    # RMSNorm and the plain length leave the mean where it is.
     over = row(use(entered), "−", use(mean)) if centers else use(entered)
     scaled = fraction(over, root(row(sup(use(spread), "2"), "+", use(small))))
     right: list[Node | str] = [use(gain), ["mo", {}, "⊙"], scaled] if has_gain else [scaled]
@@ -50,6 +52,7 @@ def norm_step(
     symbols = [entered, *([gain] if has_gain else []), *([mean] if centers else [])]
     symbols += [spread, small, *([bias] if has_bias else []), result]
 
+    # The page computes mean and spread itself, from the row it shows.
     how = {"kind": "norm", "left": entered.key, "norm": config.norm_kind, "eps": config.norm_eps}
     how |= {"gain": "g"} if has_gain else {}
     how |= {"bias": "b"} if has_bias else {}

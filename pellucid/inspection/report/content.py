@@ -63,6 +63,8 @@ def report_content(
     Large matrices are cut so that everything takes about ``budget`` bytes. Without ``model`` the
     report has no parameters, without ``views`` only the walk.
     """
+    # A vocabulary has tens of thousands of columns; the report shows the words of the target and
+    # their rivals.
     shown = _shown_words(capture)
     vocabulary_size = capture["logits"].shape[-1]
     source_size = model.source_vocabulary_size if model else vocabulary_size
@@ -83,6 +85,8 @@ def report_content(
 
     parameter_count = None
     if model is not None:
+        # A capture holds no parameters, so that a report of one has formulas without their
+        # matrices.
         learned = parameter_matrices(model) | output_parameters(model, list(shown))
         needed = set(_needed(pages))
         matrices |= {name: matrix for name, matrix in learned.items() if name in needed}
@@ -126,6 +130,7 @@ def _needed(pages: Iterable[Page]) -> list[str]:
 def _matrix(entry: Entry, shown: dict[int, str]) -> Matrix:
     rows, columns = entry.axes
     values: Tensor = entry.tensor
+    # Shares are colored from 0 to 1, everything else around 0.
     scale: Scale = "share" if entry.name.rpartition(".")[2] in _SHARES else "signed"
     if columns == "vocabulary":
         return Matrix(values[:, list(shown)], _axis(rows, 0), _axis("candidates", 1), scale)
@@ -151,8 +156,8 @@ def _axis(name: str, side: int) -> Axis:
 
 def _shown_words(capture: Capture) -> dict[int, str]:
     """The words whose logits are shown, by id: the target's, then each position's likeliest."""
-    said = zip(capture.sentence.target_ids, capture.target_tokens, strict=True)
-    shown = dict(said)
+    shown = dict(zip(capture.sentence.target_ids, capture.target_tokens, strict=True))
+    # The target's words come first, as they are the ones that every position is asked about.
     for row in capture.predictions:
         shown |= {word.id: word.token for word in row[:_SHOWN_PER_ROW] if word.id not in shown}
     return shown
@@ -180,6 +185,7 @@ def _words(capture: Capture, shown: dict[int, str]) -> dict[str, list[str]]:
         "source": label_words(capture.source_tokens),
         "reads": reads,
         "says": says,
+        # A hidden state of the decoder belongs to two words: the one read and the one predicted.
         "steps": [f"{read} ▸ {said}" for read, said in zip(reads, says, strict=True)],
         "candidates": label_words(list(shown.values())),
         "ends": ["shares summed", "gain of log p"],

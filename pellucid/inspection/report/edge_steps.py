@@ -10,6 +10,7 @@ from pellucid.model.config import TransformerConfig, TranslatorConfig
 
 def embedding_steps(side: str, config: TranslatorConfig, vocabulary_size: int) -> tuple[Step, ...]:
     """The steps from text to the input of the first block of ``encoder`` or ``decoder``."""
+    # (token, feature), from the capture: the embedding matrix itself is too large for a report.
     rows = Symbol("E", leaf("E"), "embedding of each token", matrix=f"{side}.lookup")
     scaled = Symbol("X", leaf("X"), "the embeddings, scaled", matrix=f"{side}.embedding")
     steps = [
@@ -17,10 +18,12 @@ def embedding_steps(side: str, config: TranslatorConfig, vocabulary_size: int) -
         _look_up(rows, config, vocabulary_size),
         _scale(side, rows, scaled, config),
     ]
+    # Recurrent layers read words in their order and need no positions.
     if not isinstance(config, TransformerConfig):
         return tuple(steps)
 
     total = Symbol("I", sup("X", "(0)"), "input of the first block", matrix=f"{side}.input")
+    # These two add one vector to each embedding, which the page can redo.
     if config.positions in ("sinusoidal", "learned"):
         positions = Symbol("P", leaf("P"), "a vector for each position", matrix=f"{side}.positions")
         return (*steps, _positions(positions, config), _sum(side, scaled, positions, total, config))
@@ -41,6 +44,7 @@ def output_steps(
         matrix="parameters.output_weight",
     )
     symbols, how = [entered, weight], {"kind": "product", "left": entered.key, "right": "W"}
+    # A row of the decoder's output times one column for each word.
     right = [use(entered), use(weight)]
 
     if config.output_bias:
@@ -152,6 +156,7 @@ def _scale(side: str, rows: Symbol, scaled: Symbol, config: TranslatorConfig) ->
         f"root of the width, √{config.d_model}",
         value=f"{factor:.4g}",
     )
+    # Value by value: one entry of the table times √d_model.
     how: dict[str, object] = {"kind": "scale", "left": "E", "factor": factor}
     if not config.scale_embeddings:
         scale = Symbol("d", leaf("1"), "this model does not scale its embeddings", value="1")

@@ -28,6 +28,7 @@ def model_facts(config: TranslatorConfig, parameter_count: int | None) -> list[F
 
 def _transformer(config: TransformerConfig) -> list[Fact]:
     choices = choices_of(config)
+    # With the paper's choice beside it, as a reader compares with the paper.
     placement = {
         "post": "post-norm: each sum is normalized, LayerNorm(x + Sublayer(x)), as in the paper",
         "pre": "pre-norm: each sublayer reads normalized hidden states,"

@@ -18,6 +18,7 @@ def leaf(text: str) -> Node:
     """A number, an operator or a name, by its characters."""
     if text in _OPERATORS:
         return ["mo", {}, text]
+    # Before the test for one letter: a digit is a number, which MathML sets upright.
     if text.replace(".", "").isdigit():
         return ["mn", {}, text]
     if len(text) == 1:

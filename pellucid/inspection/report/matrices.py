@@ -63,6 +63,8 @@ def encode_matrices(matrices: dict[str, Matrix], budget: int) -> tuple[dict[str,
 
     If even the last limits of ``LADDER`` are too large, they are used nevertheless.
     """
+    # All matrices share the limits: a feature that is shown in one is shown in all, and the page
+    # can redo products.
     for limits in LADDER:
         if sum(_size(matrix, limits) for matrix in matrices.values()) <= budget:
             break
@@ -71,6 +73,7 @@ def encode_matrices(matrices: dict[str, Matrix], budget: int) -> tuple[dict[str,
     first: dict[str, str] = {}
     for name, matrix in matrices.items():
         entry = _encode(matrix, limits)
+        # In a post-norm model, for example, the output of a block is its last norm.
         twin = first.setdefault(entry["data"], name)
         encoded[name] = entry if twin == name else {**entry, "data": "", "same_as": twin}
     return encoded, limits
@@ -85,6 +88,7 @@ def pack_numbers(values: Tensor) -> str:
     bits = values.detach().float().contiguous().cpu().numpy().astype("<f4").view("<u4")
     # Adding half of the byte that is dropped rounds to nearest; a carry into the exponent is right.
     rounded = (bits.astype(np.uint64) + 0x80).astype("<u4")
+    # Little-endian: the first of the four bytes is the one to drop.
     upper = rounded.reshape(-1, 1).view(np.uint8)[:, 1:]
     return base64.b64encode(np.ascontiguousarray(upper).tobytes()).decode("ascii")
 

@@ -108,6 +108,7 @@ def make_report(opened: Openable, source: str, target: str | None = None) -> str
     Raises DataError if a side is not text or too long, and what ``load_bundle`` raises.
     """
     inside = open_model(opened)
+    # Everything: the page lets its reader walk to any part.
     capture = capture_of(inside, read_sentence(inside, source, target), ("*",))
     views = look_around(inside, capture, with_search=target is None)  # a given target had no search
     return render_page(report_content(capture, inside.model, views))

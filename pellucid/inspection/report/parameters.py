@@ -32,6 +32,7 @@ def output_parameters(model: Seq2Seq, ids: list[int]) -> dict[str, Matrix]:
     """The columns of the output layer for these words."""
     weight, bias = model.output_weight, model.output_bias
     columns = Axis("candidates", "vocabulary")
+    # (words, d_model) → (d_model, words)
     found = {"parameters.output_weight": Matrix(weight[ids].T, _IN, columns)}
     if bias is not None:
         found["parameters.output_bias"] = Matrix(bias[ids].unsqueeze(0), _ONE, columns)
@@ -60,11 +61,13 @@ def _attention(place: str, attention: MultiHeadAttention) -> Named:
 
     # PyTorch stores (output, input): the rows of W^Q, W^K and W^V of all heads are stacked.
     widths = [attention.query_width, attention.query_width, attention.value_width]
+    # three tensors (heads · size, d_model)
     weights = torch.split(packed, widths)
     biases = (None, None, None) if bias is None else torch.split(bias, widths)
     axes = {"query": _KEY, "key": _KEY, "value": _VALUE}
 
     for (part, axis), weight, offset in zip(axes.items(), weights, biases, strict=True):
+        # the rows of a head lie together, the first head first
         for head, rows in enumerate(weight.chunk(attention.heads)):
             yield f"{place}.heads.{head}.{part}", Matrix(rows.T, _IN, axis)
         if offset is not None:
@@ -80,6 +83,7 @@ def _attention(place: str, attention: MultiHeadAttention) -> Named:
 
 
 def _norm(place: str, norm: nn.Module) -> Named:
+    # a post-norm stack ends with nn.Identity
     if not isinstance(norm, Norm):
         return
     if norm.gain is not None:

@@ -19,7 +19,7 @@ def recurrent_blocks(config: _Recurrent) -> tuple[list[Page], list[Page]]:
 
 def _layer(side: str, index: int, config: _Recurrent) -> Page:
     below = f"{side}.layers.{index - 1}.hidden" if index else f"{side}.embedding"
-    entered = Symbol("X", leaf("X"), "rows that enter", matrix=below)
+    entered = Symbol("X", leaf("X"), "hidden states that enter", matrix=below)
     hidden = Symbol("H", leaf("H"), "state after each word", matrix=f"{side}.layers.{index}.hidden")
 
     both_ways = isinstance(config, RnnAttentionConfig) and side == "encoder"
@@ -28,6 +28,7 @@ def _layer(side: str, index: int, config: _Recurrent) -> Page:
 
     if both_ways:
         back = call(config.cell.upper(), sub(use(entered), "t"), sub("h", row("t", "+", "1")))
+        # Both directions side by side (EQ-134).
         formula = row(sub(use(hidden), "t"), "=", "[", cell, ";", back, "]")
 
     is_fed = index == 0 and isinstance(config, RnnAttentionConfig) and config.input_feeding
@@ -90,6 +91,7 @@ def _attention(config: RnnAttentionConfig) -> Page:
             {"kind": "unexplained"},
         ),
     )
+    # One head: the attention of 2015 has no projections to split.
     about = "Before it predicts a word, the decoder attends to every state of the source."
 
     return Page(place, "Decoder · Attention", about, steps, head_count=1)

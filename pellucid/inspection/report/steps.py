@@ -71,6 +71,7 @@ def step_of(
     *explanations: str,
 ) -> Step:
     """The step that computes ``part``, with its equations and meaning, and further explanations."""
+    # The table of parts comes first, so that a report says what the docs say.
     meaning = " ".join((part.meaning, *filter(None, explanations)))
     return Step(name, title, part.equations, formula, meaning, symbols, how)
 
@@ -99,6 +100,7 @@ def label_words(tokens: Sequence[str]) -> list[str]:
 
 def labeler(tokens: Sequence[str]) -> Callable[[str], str]:
     """The function that labels a single token among these."""
+    # Word tokenizers mark no spaces: there every token is a word of its own.
     return _label if any(token.startswith(_SPACE) for token in tokens) else str
 
 
@@ -111,5 +113,6 @@ def plain_prediction(word: Prediction, label: Callable[[str], str]) -> list[str 
 def _label(token: str) -> str:
     if token.startswith(_SPACE):
         return token.removeprefix(_SPACE) or _SPACE
+    # Special tokens such as <s> and [MASK] are no pieces of words.
     is_mark = token[:1] in ("<", "[") and token[-1:] in (">", "]")
     return token if is_mark or not token[:1].isalnum() else f"-{token}"

@@ -48,6 +48,7 @@ def look_around(opened: Opened, capture: Capture, *, with_search: bool) -> Sente
     is_transformer = isinstance(capture.config, TransformerConfig)
     return SentenceViews(
         lens=lens_of(opened, capture.sentence, _LENS_WORDS),
+        # Rollout multiplies the weights of layers; a recurrent model has one attention at most.
         rollout=rollout_of(capture) if is_transformer else None,
         saliency=saliency_of(opened, capture.sentence, "integrated_gradients", _SALIENCY_STEPS),
         heads=_ranked(capture),
@@ -65,9 +66,11 @@ def _ranked(capture: Capture) -> list[HeadRank]:
 def _explain(opened: Opened, capture: Capture) -> dict[str, Any] | None:
     """The tree of the search; None for sampling and for a blank source, which have none."""
     translator, source = opened.translator, capture.sentence.source
+    # A sample draws one path, so there is no tree of rivals to show.
     if translator.settings.sampling is not None or not source.strip():
         return None
     tree = explain_search(translator, source, watcher=opened.watcher)
+    # As ``translate --explain-search`` writes it: one format for both.
     plain: dict[str, Any] = json.loads(tree.to_json())
 
     # Tokens get the labels of the other views, and the stop its mark.
@@ -84,6 +87,7 @@ def view_matrices(views: SentenceViews) -> dict[str, Matrix]:
     matrices = {
         "saliency": Matrix(views.saliency.scores, said, source),
         "saliency_ends": Matrix(
+            # (target token, 2): equal up to the error of the quadrature, so both are shown.
             torch.stack([views.saliency.scores.sum(-1), views.saliency.gains], dim=-1),
             said,
             Axis("ends", "vocabulary"),

@@ -35,16 +35,16 @@ def walk_through(config: TranslatorConfig, vocabularies: Vocabularies) -> list[P
     last = Symbol("Y", leaf("Y"), "the decoder's output", matrix="decoder.output")
     output = Page(
         name="output",
-        title="Output: from rows to words",
+        title="Output: from hidden states to words",
         meaning="Each output of the decoder becomes a distribution over the next word.",
         steps=output_steps(last, config, vocabularies.target, vocabularies.shown),
     )
 
     source, target = vocabularies.source, vocabularies.target
     return [
-        _embedding("encoder", "Source: from text to rows", config, source),
+        _embedding("encoder", "Source: from text to hidden states", config, source),
         *encoder,
-        _embedding("decoder", "Target: from text to rows", config, target),
+        _embedding("decoder", "Target: from text to hidden states", config, target),
         *decoder,
         output,
     ]
@@ -75,7 +75,7 @@ def _embedding(side: str, title: str, config: TranslatorConfig, size: int) -> Pa
     return Page(
         name=f"{side}.embedding",
         title=title,
-        meaning=f"Words become vectors that know their place, ready for {where}.",
+        meaning=f"Each word becomes a vector with its position, the input of {where}.",
         steps=embedding_steps(side, config, size),
     )
 
@@ -86,7 +86,7 @@ def _encoder(config: TransformerConfig) -> Iterator[Page]:
         block = f"encoder.layers.{index}"
         for name in ("self_attention", "feed_forward"):
             place = f"{block}.{name}"
-            rows = Symbol("X", leaf("X"), "rows that enter", matrix=stream)
+            rows = Symbol("X", leaf("X"), "hidden states that enter", matrix=stream)
             yield (
                 _attention_page(place, rows, None, config)
                 if name == "self_attention"
@@ -98,16 +98,15 @@ def _encoder(config: TransformerConfig) -> Iterator[Page]:
 
 
 def _decoder(config: TransformerConfig) -> Iterator[Page]:
+    # Each page reads what the page before it left in the residual stream.
     stream = "decoder.input"
-    memory = Symbol(
-        "X", sup("X", words("enc")), "what the encoder made of the source", matrix="encoder.output"
-    )
+    memory = Symbol("X", sup("X", words("enc")), "output of the encoder", matrix="encoder.output")
 
     for index in range(config.decoder_layers):
         block = f"decoder.layers.{index}"
         for name in ("self_attention", "cross_attention", "feed_forward"):
             place = f"{block}.{name}"
-            rows = Symbol("Y", leaf("Y"), "rows that enter", matrix=stream)
+            rows = Symbol("Y", leaf("Y"), "hidden states that enter", matrix=stream)
             yield (
                 _feed_forward_page(place, rows, config)
                 if name == "feed_forward"
@@ -168,6 +167,7 @@ def _feed_forward_page(name: str, rows: Symbol, config: TransformerConfig) -> Pa
 
 def _enter(name: str, rows: Symbol, config: TransformerConfig) -> tuple[tuple[Step, ...], Symbol]:
     """The norm before a sublayer, if the model is pre-norm, and the sublayer's input."""
+    # In a post-norm model the sublayer reads the stream itself, which the last sublayer normalized.
     if config.norm == "post":
         return (), rows
     described = part("norm", choices_of(config))
@@ -179,6 +179,7 @@ def _leave(name: str, config: TransformerConfig) -> tuple[Step, ...]:
     """The norm after the residual sum, if the model is post-norm."""
     if config.norm == "pre":
         return ()
+    # The norm's input is the sum of the step before.
     total = Symbol("R", leaf("R"), "the sum", matrix=f"{name}.residual")
     described = part("norm", choices_of(config))
     return (norm_step(described, f"{name}.norm", f"parameters.{name}.norm", total, config),)

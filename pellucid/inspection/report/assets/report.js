@@ -82,7 +82,7 @@ function viewsOf(context) {
   for (const [name, title, about, has, draw] of [
     ["lens", "Logit lens", "What each layer of the decoder would say.", report.lens, lensPage],
     ["rollout", "Rollout", "Which words each row is made of.", report.has_rollout, rolloutPage],
-    ["saliency", "Saliency", "Which source words each token hangs on.", report.lens, saliencyPage],
+    ["saliency", "Saliency", "Which source words each token depends on.", report.lens, saliencyPage],
     ["search", "Beam search", "How the sentence was found.", report.search, beamPage],
   ]) {
     if (has) views.push({ name, title, group: "At a glance", about, draw: () => draw(context) });

@@ -1,4 +1,4 @@
-// Views of the whole sentence at once: the logit lens, rollout, and what each word hangs on.
+// Views of the whole sentence at once: the logit lens, rollout, and what each word depends on.
 
 import { equationNames, make, percent } from "../ui/dom.js";
 import { heatMap } from "../ui/heatmap.js";
@@ -73,7 +73,7 @@ export function rolloutPage(context) {
   ].filter(Boolean);
 }
 
-/** Which source words the log-probability of each target token hangs on. */
+/** Which source words the log-probability of each target token depends on. */
 export function saliencyPage(context) {
   return [
     make(
@@ -83,7 +83,7 @@ export function saliencyPage(context) {
       " gain of log p that the source brings over a source of zeros (integrated gradients, Sundararajan",
       " et al. 2017).",
     ),
-    picture(context, "saliency", "what each target token hangs on"),
+    picture(context, "saliency", "what each target token depends on"),
     make(
       "p",
       { class: "about" },
