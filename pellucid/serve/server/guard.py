@@ -4,8 +4,6 @@ It also answers every error with a problem document (RFC 9457), adds the securit
 writes the log line and the metrics of each request.
 """
 
-import asyncio
-import collections
 import dataclasses
 import logging
 import secrets
@@ -41,6 +39,7 @@ from pellucid.serve.server.errors import (
 )
 from pellucid.serve.server.limits import ServerLimits
 from pellucid.serve.server.metrics import RequestMetrics
+from pellucid.serve.server.turnstile import Turnstile
 
 _LOG = logging.getLogger("pellucid.serve")
 _TEXT_LOG = logging.getLogger("pellucid.serve.text")
@@ -114,7 +113,7 @@ class Guard:
         self._metrics = service.metrics
         self._running = 0
         """Requests in progress."""
-        self._turnstile = _Turnstile()
+        self._turnstile = Turnstile(_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request; ``lifespan`` events go to the app unchanged."""
@@ -273,44 +272,6 @@ class Guard:
             status,
             1000 * seconds,
         )
-
-
-class _Turnstile:
-    """Lets a few requests per turn of the event loop go on to be parsed and tokenized.
-
-    Parsing and tokenizing never yield, and take 1.5 ms for a short sentence. If dozens of requests
-    arrive together, later ones, even a probe or one that is refused, would wait for all of them.
-    One request per turn would be too few: a turn may have to wait for Python's global lock.
-    """
-
-    def __init__(self) -> None:
-        self._waiting: collections.deque[asyncio.Future[None]] = collections.deque()
-        self._passed = 0
-        """Requests that passed in this turn; 0 if none passed for a whole turn."""
-
-    async def wait(self) -> None:
-        """Return when it is this request's turn; in the order of arrival."""
-        loop = asyncio.get_running_loop()
-        if self._passed >= _AT_ONCE or self._waiting:
-            turn: asyncio.Future[None] = loop.create_future()
-            self._waiting.append(turn)
-            await turn
-        else:
-            self._passed += 1
-            if self._passed == 1:  # the first of a turn: schedule the reset for the next one
-                loop.call_soon(self._let_next)
-
-    def _let_next(self) -> None:
-        self._passed = 0
-        while self._waiting and self._passed < _AT_ONCE:
-            turn = self._waiting.popleft()
-            if not turn.done():  # it is if its request was cancelled
-                turn.set_result(None)
-                self._passed += 1
-
-        # Scheduled only while requests pass, so that an idle server does not spin.
-        if self._passed:
-            asyncio.get_running_loop().call_soon(self._let_next)
 
 
 def _with_security(message: Message, request_id: str) -> list[tuple[bytes, bytes]]:

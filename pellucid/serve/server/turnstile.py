@@ -1,0 +1,48 @@
+"""Spreads work that arrives in a lump over several turns of the event loop.
+
+A file of its own because both ends of a request need it: the guard, where requests are read, and
+the application, where answers are written.
+"""
+
+import asyncio
+import collections
+
+
+class Turnstile:
+    """Lets a few tasks per turn of the event loop go on, in the order in which they came.
+
+    Reading a request or writing an answer never yields, and takes a millisecond or two. If dozens
+    arrive together, as the answers of a batch do, whatever comes after them, even a probe or a
+    request that is only refused, would wait for all of them. One per turn would be too few: between
+    two turns the loop may have to wait for Python's global lock.
+    """
+
+    def __init__(self, at_once: int) -> None:
+        self._at_once = at_once
+        self._waiting: collections.deque[asyncio.Future[None]] = collections.deque()
+        self._passed = 0
+        """Tasks that passed in this turn; 0 if none passed for a whole turn."""
+
+    async def wait(self) -> None:
+        """Return when it is this task's turn."""
+        loop = asyncio.get_running_loop()
+        if self._passed >= self._at_once or self._waiting:
+            turn: asyncio.Future[None] = loop.create_future()
+            self._waiting.append(turn)
+            await turn
+        else:
+            self._passed += 1
+            if self._passed == 1:  # the first of a turn: schedule the reset for the next one
+                loop.call_soon(self._let_next)
+
+    def _let_next(self) -> None:
+        self._passed = 0
+        while self._waiting and self._passed < self._at_once:
+            turn = self._waiting.popleft()
+            if not turn.done():  # it is if its task was cancelled
+                turn.set_result(None)
+                self._passed += 1
+
+        # Scheduled only while tasks pass, so that an idle server does not spin.
+        if self._passed:
+            asyncio.get_running_loop().call_soon(self._let_next)
