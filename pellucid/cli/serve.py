@@ -72,22 +72,24 @@ _OPTIONS = [
     _option(
         "--batch-wait-ms",
         5.0,
-        "An idle model's wait for what arrives together.",
+        "How long an idle model waits for more requests.",
         click.FloatRange(0, 1000),
     ),
-    _option("--engine", "auto", "What searches.", click.Choice(get_args(EngineName))),
+    _option("--engine", "auto", "The engine that searches.", click.Choice(get_args(EngineName))),
     _option(
         "--compute-type",
         "float32",
-        "In which type to compute.",
+        "The type to compute in.",
         click.Choice(get_args(ComputeType)),
     ),
-    _several("--languages", "NAME=en-de", "Languages of a model whose bundle does not tell."),
+    _several("--languages", "NAME=en-de", "Languages of a model whose bundle does not name them."),
     _option("--api-key-file", None, "File with one key, or sha256:HASH, a line."),
-    _flag("--insecure-no-auth", "Let everybody in who reaches the address."),
-    _several("--allowed-host", "NAME", "Name under which the server may be asked; * is any."),
-    _several("--cors-origin", "ORIGIN", "Origin whose pages may ask, as https://example.org."),
-    _flag("--log-text", "Note what users write."),
+    _flag("--insecure-no-auth", "Accept requests without a key from any network."),
+    _several("--allowed-host", "NAME", "Host name that requests may use; * is any."),
+    _several(
+        "--cors-origin", "ORIGIN", "Origin whose pages may send requests, as https://example.org."
+    ),
+    _flag("--log-text", "Write the text of users to the log."),
 ]
 
 
@@ -131,8 +133,8 @@ _KEY_VARIABLE = "PELLUCID_API_KEY"
 def serve(ctx: click.Context, bundles: tuple[str, ...]) -> None:
     """Answer requests over HTTP with each BUNDLE: a bundle folder or a run folder.
 
-    A page to try it stands at the printed address, its interface is described at /docs. A key
-    may stand in the environment variable PELLUCID_API_KEY as well. SIGTERM lets running requests
+    The printed address shows a page to try it, and describes its interface at /docs. The
+    environment variable PELLUCID_API_KEY may hold a key as well. SIGTERM lets running requests
     end, SIGHUP reads the models again.
 
     \b
@@ -142,12 +144,13 @@ def serve(ctx: click.Context, bundles: tuple[str, ...]) -> None:
     """
     begun = time.monotonic()
 
-    # Wrong options fail first, before the port is taken.
+    # Wrong options fail first, before the port is opened.
     options = given_options(ctx)
     keys = _read_keys(options["api_key_file"])
     _check_exposure(options["host"], has_key=bool(keys), is_open=options["insecure_no_auth"])
     limits = given_limits(options)
 
+    # The port is taken before anything heavy is imported: clients wait instead of being refused.
     listener = listen(options["host"], options["port"])
     # Until the workers install their own handlers.
     signal.signal(signal.SIGTERM, _leave)
@@ -215,6 +218,7 @@ def _shared_figures(workers: int) -> Iterator[None]:
     if workers == 1:
         yield
         return
+    # Removed when the supervisor ends; if it is killed, by the worker that notices.
     with tempfile.TemporaryDirectory(prefix="pellucid-figures-") as folder:
         os.environ[SHARED_FIGURES] = folder
         yield
@@ -242,7 +246,7 @@ def _check_exposure(host: str, *, has_key: bool, is_open: bool) -> None:
         return
     raise ConfigError(
         f"a server that others can reach needs an API key, got --host {host} without one",
-        hint="give --api-key-file FILE, or --insecure-no-auth if something before it asks for keys",
+        hint="give --api-key-file FILE, or --insecure-no-auth if a proxy before it checks keys",
     )
 
 

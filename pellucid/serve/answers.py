@@ -52,6 +52,7 @@ def answer_text(sentences: Sequence[SentenceAnswer], request: TranslateRequest) 
         alternatives = _other_ways(sentences)[: request.alternatives]
 
     return TextAnswer(
+        # The white space of the source is kept, line ends included.
         text="".join(f"{each.before}{each.text}{each.after}" for each in sentences),
         score=math.fsum(each.score for each in sentences),
         truncated=any(each.truncated for each in sentences),
@@ -98,6 +99,7 @@ def _other_ways(sentences: Sequence[SentenceAnswer]) -> list[str]:
 
     The other sentences stay the same, so the share of the changed sentence is that of the text.
     """
+    # Two changed sentences would be less likely than either alone, because shares multiply.
     pieces = [f"{each.before}{each.text}{each.after}" for each in sentences]
     found = []
     for index, each in enumerate(sentences):

@@ -140,7 +140,7 @@ class Batcher:
             self._measure_queue()
             self._changed.notify()
 
-        # Outside of the lock: `deliver` is the caller's code.
+        # Outside of the lock: `deliver` is the caller's code, which may take the lock itself.
         for ticket in waiting:
             refusal = UnavailableError("the server is stopping")
             ticket.deliver([(job.index, refusal) for job in ticket.waiting])
@@ -160,11 +160,11 @@ class Batcher:
             if self._stopping:
                 raise UnavailableError("the server is stopping")
             if len(self._queue) >= self._max_queue:
-                raise OverloadedError(f"{len(self._queue)} requests wait already; try again later")
+                raise OverloadedError(f"{len(self._queue)} requests are waiting; try again later")
 
             self._queue.append(ticket)
             self._measure_queue()
-            self._changed.notify()
+            self._changed.notify()  # one thread waits at most
 
     def leave(self, ticket: Ticket) -> None:
         """Cancel a request: waiting sentences now, running ones before their next step."""
@@ -198,6 +198,7 @@ class Batcher:
 
     def _gather(self) -> None:
         """Wait a moment for more requests, so that those that arrive together share a batch."""
+        # Waiting releases the lock, so that requests can arrive meanwhile.
         until = time.monotonic() + self._wait_seconds
         while len(self._queue) < self._max_batch and not self._stopping:
             left = until - time.monotonic()
@@ -220,6 +221,7 @@ class Batcher:
                 self._metrics.cancelled.inc(len(ticket.waiting))
                 continue
 
+            # The first sentence of a batch decides which others may join it.
             job = ticket.waiting[0]
             if not _go_together(batch, ticket, slowest):
                 passed.append(ticket)
@@ -270,7 +272,7 @@ class Batcher:
 
     def _outcomes(self, batch: Batch) -> Sequence[Outcome]:
         settings = batch[0][0].settings
-        watch = _Watch(batch, self.tick, self.let_quicker_pass)
+        watch = _Watch(batch, self.tick, self.run_shorter)
         if isinstance(settings, DecodingConfig):
             return self.translate([job.text for _, job in batch], settings, watch)
         try:
@@ -282,12 +284,13 @@ class Batcher:
         """Record that the thread is alive."""
         self._ticked = time.monotonic()
 
-    def let_quicker_pass(self, kind: int) -> float:
-        """Run one batch of the kinds before ``kind`` if any waits; return the seconds it took."""
+    def run_shorter(self, kind: int) -> float:
+        """Run one waiting batch of the kinds before ``kind``; return the seconds it took."""
         # Read without the lock, as this runs at every step: a request missed now is seen next time.
         if not self._queue:
             return 0.0
 
+        # On this thread, between two steps of the batch that is running: the model has one user.
         begun = time.monotonic()
         with self._changed:
             batch = self._fill(kind - 1)
@@ -315,22 +318,23 @@ class _Watch:
     needs_steps = False
 
     def __init__(
-        self, batch: Batch, tick: Callable[[], None], let_quicker_pass: Callable[[int], float]
+        self, batch: Batch, tick: Callable[[], None], run_shorter: Callable[[int], float]
     ) -> None:
         self._tickets = {ticket for ticket, _ in batch}
         self._kind = max(_kind_of(ticket, job) for ticket, job in batch)
         self._tick = tick
-        self._let_quicker_pass = let_quicker_pass
+        self._run_shorter = run_shorter
         self._own_turn_until = 0.0
 
     def before_step(self, length: int) -> None:  # noqa: ARG002  # the protocol's
         """Raise CancelledError if every request in the batch is over; let shorter work run."""
         self._tick()
+        # One waiting client is enough: its sentence cannot be computed without the others.
         if all(ticket.is_over() for ticket in self._tickets):
-            raise CancelledError("nobody waits for these translations any more")
+            raise CancelledError("no client waits for these translations")
 
         if self._kind > _SHORT and time.monotonic() >= self._own_turn_until:
-            taken = self._let_quicker_pass(self._kind)
+            taken = self._run_shorter(self._kind)
             # Nothing interrupts again for as long as the others took: half
             # of the time stays its own.
             self._own_turn_until = time.monotonic() + taken

@@ -85,6 +85,7 @@ class _Reader(HTMLParser):
         says_no = any(
             name == "translate" and (value or "").lower() == "no" for name, value in attrs
         )
+        # Inside a kept element every tag is counted, or an inner end tag would end it too early.
         if self._kept or tag in _KEPT or says_no:
             self._kept.append(tag)
         if tag in _KEEPS_LINES:
@@ -126,6 +127,7 @@ class _Reader(HTMLParser):
             self.open_markup += html.escape(text, quote=False) + markup
             return
 
+        # White space around the text belongs to the markup: the model would drop it.
         start = text.index(words)
         self.markup.append(self.open_markup + text[:start])
         self.texts.append(words if self._lines else _LINE_END.sub(" ", words))

@@ -66,7 +66,7 @@ def find_alternatives(
     try:
         return translator.alternatives(request.text, request.prefix, count, watcher)
     except DataError as error:  # the prefix holds a token outside the vocabulary
-        raise NotFoundError("Unknown place", str(error)) from None
+        raise NotFoundError("Unknown name", str(error)) from None
 
 
 def look_inside(
@@ -85,14 +85,14 @@ def look_inside(
         sentence = read_sentence(inside, request.text, request.target)
         capture = capture_of(inside, sentence, request.only)
     except ConfigError as error:
-        raise NotFoundError("Unknown place", str(error)) from None
+        raise NotFoundError("Unknown name", str(error)) from None
     except DataError as error:
         raise InvalidError([Fault("text", str(error), "")]) from None
 
     names = _without_twins(capture.names())
     count = sum(capture[name].numel() for name in names)
     if count > limits.max_inspect_values:
-        rule = f"must ask for at most {limits.max_inspect_values} numbers, got {count}"
+        rule = f"must select at most {limits.max_inspect_values} numbers, got {count}"
         raise InvalidError([Fault("only", rule, "")])
 
     answer = _answer(model, capture, names, inside.before_pass)
@@ -114,6 +114,7 @@ def walk_through(
     except DataError as error:
         raise InvalidError([Fault("text", str(error), "")]) from None
 
+    # Everything in one pass through the model; the views and the report read from it.
     capture = capture_of(inside, sentence, ("*",))
     views = look_around(inside, capture, with_search=request.target is None)
 
@@ -153,14 +154,14 @@ def _without_twins(names: list[str]) -> list[str]:
     """The names without single heads whose tensor of all heads is named too."""
     whole = {name.rpartition(".")[0] + ":" + name.rpartition(".")[2] for name in names}
 
-    def is_told(name: str) -> bool:
+    def is_needed(name: str) -> bool:
         stem, separator, rest = name.partition(".heads.")
         if not separator:
             return True
         part = rest.rpartition(".")[2]
         return f"{stem}:{'heads' if part == 'output' else part}" not in whole
 
-    return [name for name in names if is_told(name)]
+    return [name for name in names if is_needed(name)]
 
 
 def _answer(
@@ -168,7 +169,7 @@ def _answer(
 ) -> dict[str, Any]:
     tensors = {}
     for name in names:
-        before_tensor()
+        before_tensor()  # writing numbers takes long enough for a client to leave
         tensors[name] = _tensor(capture, name)
     return {
         "model": model.place.name,

@@ -8,16 +8,16 @@ from pellucid.serve.server.limits import ServerLimits
 
 
 class Limits(ServerLimits):
-    """What the server takes at most. ``GET /v1/limits`` returns it; options change it."""
+    """What the server accepts at most. ``GET /v1/limits`` returns it; options change it."""
 
     max_text_chars: int = 5000
     """Characters of one text."""
     max_texts: int = 64
     """Texts in one request."""
     max_source_tokens: int = 512
-    """Tokens of one sentence; what is beyond is cut, and the answer says so."""
+    """Tokens of one sentence; the rest is cut, and the answer has ``truncated``."""
     max_beam_size: int = 16
-    """Hypotheses followed at a time."""
+    """Beam size."""
     max_n_best: int = 16
     """Translations given for one text."""
     max_new_tokens: int = 1024
@@ -31,7 +31,7 @@ class Limits(ServerLimits):
     max_inspect_values: int = 500_000
     """Numbers in the answer to one inspection; as JSON, about 10 bytes each."""
     max_stuck_seconds: float = 30.0
-    """Without a step of a busy model before ``/readyz`` says 503."""
+    """Without a step of a busy model before ``/readyz`` answers 503."""
 
     @pydantic.model_validator(mode="after")
     def _check_widths(self) -> Self:

@@ -67,8 +67,10 @@ class LoadedModel:
     def needs_open(self, settings: DecodingConfig) -> bool:
         """Whether translating with these settings needs the model itself, beside the engine."""
         # An alignment comes from the attention of the model, whichever engine has searched.
-        looks = settings.align or settings.replace_unknown or settings.coverage_penalty != 0
-        return looks or self.translator.engine.signature(settings).startswith("torch")
+        reads_attention = (
+            settings.align or settings.replace_unknown or settings.coverage_penalty != 0
+        )
+        return reads_attention or self.translator.engine.signature(settings).startswith("torch")
 
     @property
     def has_attention(self) -> bool:
@@ -79,6 +81,7 @@ class LoadedModel:
     def source_limit(self, limits_tokens: int) -> int:
         """The most tokens of a sentence that are read, without the stop."""
         most = self.bundle.max_length
+        # One position of the model is for the stop token.
         limit = min(self.settings.max_source_tokens, limits_tokens)
         return limit if most is None else min(limit, most - 1)
 
@@ -87,11 +90,11 @@ class LoadedModel:
         most = self.bundle.max_length
         return limits_tokens if most is None else min(limits_tokens, most - 1)
 
-    def bounded_lengths(self, asked: int | None, limits_tokens: int) -> dict[str, int | None]:
+    def bounded_lengths(self, max_length: int | None, limits_tokens: int) -> dict[str, int | None]:
         """The length settings of a search, within the limits and the positions of the model."""
         most = self.target_limit(limits_tokens)
         return {
-            "max_length": None if asked is None else min(asked, most),
+            "max_length": None if max_length is None else min(max_length, most),
             "max_length_extra": min(self.settings.max_length_extra, most),
         }
 
@@ -149,7 +152,7 @@ def name_places(specifications: list[str]) -> list[tuple[str, Path]]:
         name, separator, rest = specification.partition("=")
         path = Path(rest if separator else specification)
         stem = name if separator else (path.resolve().name or "model")
-        # A bundle of a run is RUN/bundles/STEP: the run's name says more than the step.
+        # A bundle of a run is RUN/bundles/STEP: the run's name is more telling than the step.
         if not separator and path.resolve().parent.name == "bundles":
             stem = path.resolve().parent.parent.name
 

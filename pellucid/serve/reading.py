@@ -76,8 +76,10 @@ def _read_text(model: LoadedModel, text: str, split: bool, limit: int, whole: bo
         words = text.strip()
         start = len(text) - len(text.lstrip()) if words else len(text)
         places = [Sentence(text[:start], words, text[start + len(words) :], start)]
+    # After splitting, so that only a sentence that is too long is divided.
     if whole:
         places = [part for place in places for part in _divided(model, place, limit)]
+    # All sentences in one call, which is faster than one call for each.
     all_ids = model.source_ids([place.text for place in places])
 
     return ReadText(

@@ -37,21 +37,21 @@ class TranslateRequest(_Message):
     model: str | None = None
     """A name from ``GET /v1/models``; the first model if it is not given."""
     beam_size: int | None = Field(default=None, ge=1)
-    """Hypotheses followed at a time, at least n_best; 1 is greedy search."""
+    """Beam size, at least n_best; 1 is greedy search."""
     n_best: int | None = Field(default=None, ge=1)
-    """Translations given for each text, best first."""
+    """Number of translations of each text, best first."""
     alternatives: int = Field(default=0, ge=0)
-    """Other ways to say each text, at most; fewer where the model knows no more."""
+    """The most alternative translations of each text; there may be fewer."""
     alternatives_share: float = Field(default=OTHER_WAY_SHARE, ge=0, le=1)
-    """The least probability of another way, divided by that of the best."""
+    """The least probability of an alternative, divided by that of the best translation."""
     length_penalty: float | None = Field(default=None, ge=-10, le=10)
     """Exponent of the length penalty; 0 is none."""
     max_new_tokens: int | None = Field(default=None, ge=1)
     """The longest translation of one sentence, in tokens; the model's own limit holds as well."""
     alignment: bool = False
-    """Whether to tell which source token each target token goes back to."""
+    """Whether to return which source token each target token is aligned with."""
     confidences: bool = False
-    """Whether to tell how likely the model found each token."""
+    """Whether to return the probability of each token."""
     split: bool = True
     """Whether a text is translated sentence by sentence."""
     truncate: bool = True
@@ -69,7 +69,7 @@ class Candidate(_Message):
 
 
 class OtherWay(_Message):
-    """Another way to say a sentence: different in more than case, punctuation and spacing."""
+    """An alternative translation that differs in more than case, punctuation and spacing."""
 
     text: str
     share: float
@@ -83,16 +83,16 @@ class SentenceAnswer(_Message):
     source_start: int
     """Where it begins in the given text, in characters."""
     before: str
-    """White space taken over from the given text."""
+    """White space copied from the given text."""
     text: str
     after: str
     score: float
     truncated: bool
-    """Whether its end was not read, being beyond what the model can take."""
+    """Whether its end was cut, because it is longer than the model can read."""
     tokens: list[str]
-    """The pieces of the translation."""
+    """The tokens of the translation."""
     source_tokens: list[str]
-    """The pieces that were read."""
+    """The tokens of the source that were read."""
     confidences: list[float] | None = None
     """p(token | those before it, source), one for each of tokens."""
     alignment: list[tuple[int, int]] | None = None
@@ -102,20 +102,20 @@ class SentenceAnswer(_Message):
 
 
 class TextAnswer(_Message):
-    """One text, put together again; tokens and alignment run on through its sentences."""
+    """One text, joined from its sentences; tokens and alignment count through all of them."""
 
     text: str
     score: float
     """The sum over its sentences."""
     truncated: bool
-    """Whether the end of a sentence was not read."""
+    """Whether the end of a sentence was cut."""
     tokens: list[str]
     source_tokens: list[str]
     confidences: list[float] | None = None
     alignment: list[tuple[int, int]] | None = None
     n_best: list[Candidate] | None = None
     alternatives: list[str] | None = None
-    """Other ways to say it, likeliest first; each differs from the text in one sentence."""
+    """Alternative translations, likeliest first; each differs from the text in one sentence."""
     sentences: list[SentenceAnswer]
 
 
@@ -127,22 +127,22 @@ class TranslateResponse(_Message):
 
 
 class AlternativesRequest(_Message):
-    """What else could stand at one place of a translation."""
+    """A prefix of a translation, for which the likeliest next tokens are returned."""
 
     text: str
     """One sentence to translate."""
     prefix: list[str] = []
-    """The tokens of the translation before that place, as an answer gave them."""
+    """The first tokens of the translation, as an answer gave them."""
     count: int | None = Field(default=None, ge=1)
-    """How many tokens to give, likeliest first; five if it is not given and that many may be."""
+    """How many tokens to return, likeliest first; by default five, or the limit."""
     model: str | None = None
 
 
 class Alternative(_Message):
-    """One token that could stand there, and the likeliest translation that goes on from it."""
+    """One possible next token, and the likeliest translation that begins with the prefix and it."""
 
     token: str
-    """A piece of the target language; ``[STOP]`` ends the translation."""
+    """A token of the target vocabulary; ``[STOP]`` ends the translation."""
     probability: float
     """p(token | prefix, source)."""
     text: str
@@ -155,7 +155,7 @@ class Alternative(_Message):
 
 
 class AlternativesResponse(_Message):
-    """The likeliest tokens at one place, best first."""
+    """The likeliest next tokens, best first."""
 
     model: str
     source_tokens: list[str]
@@ -164,26 +164,26 @@ class AlternativesResponse(_Message):
 
 
 class InspectRequest(_Message):
-    """What the model computes for one sentence."""
+    """A sentence, and which intermediates of the model to return for it."""
 
     text: str
-    """One sentence to read."""
+    """One source sentence."""
     target: str | None = None
-    """What is written; the model's own translation if it is not given."""
+    """The target; the model's own translation if it is not given."""
     only: list[str] = ["*.weights"]
-    """Names of what to tell; ``*`` stands for anything. See the names in an answer."""
+    """Names of intermediates; ``*`` matches anything. An answer lists the names."""
     model: str | None = None
 
 
 class WalkRequest(_Message):
-    """A sentence to be walked through the model, formula by formula."""
+    """A sentence whose way through the model is shown, formula by formula."""
 
     text: str
-    """One sentence to read."""
+    """One source sentence."""
     target: str | None = None
-    """What is written; the model's own translation if it is not given."""
+    """The target; the model's own translation if it is not given."""
     format: Literal["json", "html"] = "json"
-    """Data for the page, or a report that is read without the server."""
+    """Data for the page, or a report in one HTML file."""
     model: str | None = None
 
 
@@ -191,13 +191,13 @@ class InspectedTensor(_Message):
     """One intermediate."""
 
     axes: list[str]
-    """What each axis counts; those that end in ``token`` have words of the sentence."""
+    """What each axis counts; the positions of axes that end in ``token`` are tokens."""
     shape: list[int]
     equations: list[int]
     """Numbers in docs/EQUATIONS.md."""
     meaning: str
     values: list[object] | float | None
-    """Lists within lists, six digits each; null where a mask has ruled something out."""
+    """Nested lists of numbers with six digits; null for a masked score."""
 
 
 class InspectResponse(_Message):
@@ -205,13 +205,13 @@ class InspectResponse(_Message):
 
     model: str
     text: str
-    """What was written."""
+    """The target."""
     source_tokens: list[str]
-    """What the encoder reads, the stop included."""
+    """The encoder's input, the stop token included."""
     target_tokens: list[str]
-    """What the decoder says at each row, the stop included."""
+    """The tokens that the decoder predicts, the stop token included."""
     target_input_tokens: list[str]
-    """What the decoder reads at each row, the start first."""
+    """The decoder's input, the start token first."""
     confidences: list[float | None]
     """p(token | those before it, source), one for each of target_tokens."""
     names: list[str]
@@ -231,12 +231,12 @@ class ModelEntry(_Message):
     target_vocabulary_size: int
     max_source_tokens: int
     beam_size: int
-    """What is used if a request names none."""
+    """The default of requests."""
     engine: str
 
 
 class ModelsResponse(_Message):
-    """All models; the first is used where a request names none."""
+    """All models; the first one is the default of requests."""
 
     models: list[ModelEntry]
 
@@ -271,19 +271,14 @@ def faults_of_alternatives(request: AlternativesRequest, limits: Limits) -> list
     return faults + _above([("count", request.count, limits.max_n_best)])
 
 
-def faults_of_walk(request: WalkRequest, limits: Limits) -> list[Fault]:
+def faults_of_inspect(request: InspectRequest | WalkRequest, limits: Limits) -> list[Fault]:
     """Every value beyond the limits; empty if there is none."""
     faults = _too_long("text", request.text, limits)
     if request.target is not None:
         faults += _too_long("target", request.target, limits)
-    return faults
+    if isinstance(request, WalkRequest):
+        return faults
 
-
-def faults_of_inspect(request: InspectRequest, limits: Limits) -> list[Fault]:
-    """Every value beyond the limits; empty if there is none."""
-    faults = _too_long("text", request.text, limits)
-    if request.target is not None:
-        faults += _too_long("target", request.target, limits)
     if len(request.only) > limits.max_texts:
         most = f"must hold at most {limits.max_texts} names"
         faults.append(_beyond("only", most, len(request.only)))

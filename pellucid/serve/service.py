@@ -29,10 +29,10 @@ from pellucid.serve.schema import (
     faults_of_alternatives,
     faults_of_inspect,
     faults_of_translate,
-    faults_of_walk,
 )
 from pellucid.serve.server.errors import (
     DeadlineError,
+    Fault,
     InvalidError,
     NotFoundError,
     ServiceError,
@@ -107,6 +107,7 @@ class Service:
 
     def stop(self, seconds: float) -> bool:
         """Stop the threads and refuse waiting requests; return whether all threads have ended."""
+        # All are stopped before any is joined, so that their last batches end side by side.
         for served in self._served.values():
             served.batcher.stop()
         have_ended = [served.batcher.join(seconds) for served in self._served.values()]
@@ -166,10 +167,7 @@ class Service:
         Raises as ``translate`` does, and NotFoundError for a prefix with a token that the model
         does not know. A blank text has no alternatives.
         """
-        faults = faults_of_alternatives(request, self.limits)
-        if faults:
-            raise InvalidError(faults)
-
+        _refuse(faults_of_alternatives(request, self.limits))
         served = self.find(request.model)
         model, limits = served.model, self.limits
         count = request.count or min(_ALTERNATIVES, limits.max_n_best)
@@ -198,35 +196,21 @@ class Service:
             ],
         )
 
-    async def inspect(self, request: InspectRequest) -> str:
-        """The model's intermediates for one sentence, as JSON. Raises as ``translate`` does."""
-        faults = faults_of_inspect(request, self.limits)
-        if faults:
-            raise InvalidError(faults)
+    async def inspect(self, request: InspectRequest | WalkRequest) -> str:
+        """The model's intermediates for one sentence, or a walk through it, as JSON or HTML.
 
+        Raises as ``translate`` does.
+        """
+        _refuse(faults_of_inspect(request, self.limits))
         served = self.find(request.model)
         model, limits = served.model, self.limits
 
         def work(watcher: SearchWatcher) -> str:
-            from pellucid.serve.inspection import look_inside
+            from pellucid.serve.inspection import look_inside, walk_through
 
+            if isinstance(request, WalkRequest):
+                return walk_through(model, request, limits, watcher)
             return look_inside(model, request, limits, watcher)
-
-        return await self._alone(served, work)
-
-    async def walk(self, request: WalkRequest) -> str:
-        """A walk through the model, as JSON or HTML. Raises as ``translate`` does."""
-        faults = faults_of_walk(request, self.limits)
-        if faults:
-            raise InvalidError(faults)
-
-        served = self.find(request.model)
-        model, limits = served.model, self.limits
-
-        def work(watcher: SearchWatcher) -> str:
-            from pellucid.serve.inspection import walk_through
-
-            return walk_through(model, request, limits, watcher)
 
         return await self._alone(served, work)
 
@@ -262,9 +246,8 @@ class Service:
     async def _read(
         self, request: TranslateRequest, *, whole: bool = False
     ) -> tuple[Served, list[ReadText]]:
-        if not whole and (faults := faults_of_translate(request, self.limits)):
-            raise InvalidError(faults)
-
+        if not whole:
+            _refuse(faults_of_translate(request, self.limits))
         served = self.find(request.model)
         limit = served.model.source_limit(self.limits.max_source_tokens)
         texts = await read_texts(served.model, request, limit, whole=whole)
@@ -312,6 +295,7 @@ class Service:
             return
         opening = self._openings.get(model)
         if opening is None:
+            # A task of its own, not of the request: the request may leave, the reading goes on.
             opening = asyncio.ensure_future(self._open_alone(model))
             self._openings[model] = opening
             opening.add_done_callback(lambda _: self._openings.pop(model))
@@ -322,7 +306,7 @@ class Service:
         except TimeoutError:
             raise self._late() from None
         if not is_open:
-            raise EngineError("the model could not be read; the log says why")
+            raise EngineError("the model could not be read; the log has the reason")
 
     async def _open_alone(self, model: LoadedModel) -> bool:
         """Read a model, and return whether that succeeded."""
@@ -367,6 +351,7 @@ class Service:
             while left:
                 async with asyncio.timeout(max(ticket.deadline - time.monotonic(), 0)):
                     outcomes = await arrived.get()
+                # Not under the deadline: the answer is there and only waits to be written.
                 await self._answers.wait()
                 for index, outcome in outcomes:
                     if isinstance(outcome, ServiceError):
@@ -404,3 +389,9 @@ def search_settings(
             "align": request.alignment and model.has_attention,
         }
     )
+
+
+def _refuse(faults: Sequence[Fault]) -> None:
+    """Raise InvalidError if there are any."""
+    if faults:
+        raise InvalidError(faults)

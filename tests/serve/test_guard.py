@@ -356,7 +356,7 @@ def test_a_body_beyond_the_limit_is_refused_while_it_is_read():
         lying = client.post(
             "/v1/translate", content=b" " * 101, headers=JSON | {"content-length": "5"}
         )
-        assert problem(lying, 413)["detail"] == "a body may have 100 bytes"
+        assert problem(lying, 413)["detail"] == "a body must have at most 100 bytes"
 
 
 def test_a_long_address_is_refused(client: TestClient):
@@ -364,13 +364,13 @@ def test_a_long_address_is_refused(client: TestClient):
     query = "x" * (8192 - len("/livez"))
     assert client.get(f"/livez?{query}").status_code == 200
     refused = problem(client.get(f"/livez?{query}x"), 414)
-    assert refused["detail"] == "an address may have 8192 bytes"
+    assert refused["detail"] == "an address must have at most 8192 bytes"
 
 
 def test_what_is_nowhere_and_what_is_not_done_there(client: TestClient):
-    assert problem(client.get("/none"), 404)["detail"] == "there is nothing at this address"
+    assert problem(client.get("/none"), 404)["detail"] == "there is no such address"
     response = client.get("/v1/translate")
-    assert problem(response, 405)["detail"] == "this method is not for this address"
+    assert problem(response, 405)["detail"] == "this method is not allowed at this address"
     assert response.headers["allow"] == "POST"
 
 

@@ -78,7 +78,7 @@ def test_a_look_inside_tells_no_more_numbers_than_it_may():
         response = client.post("/v1/inspect", json={"text": "le chat"})
         assert response.status_code == 422
         [error] = response.json()["errors"]
-        assert error["message"].startswith("must ask for at most 10 numbers, got ")
+        assert error["message"].startswith("must select at most 10 numbers, got ")
 
 
 def test_several_faults_are_told_at_once(client: TestClient):

@@ -129,7 +129,7 @@ def test_a_file_that_was_changed_in_place_fails_what_needs_it_and_nothing_else(
         for _ in range(2):
             answer = client.post("/v1/walk", json={"text": LINES[0]})
             assert answer.status_code == 500
-            assert answer.json()["detail"] == "the model could not be read; the log says why"
+            assert answer.json()["detail"] == "the model could not be read; the log has the reason"
         assert client.post("/v1/translate", json={"text": LINES[0]}).status_code == 200
     assert "model.safetensors" in caplog.text
 
@@ -173,7 +173,7 @@ def test_while_it_is_read_translations_go_on_and_it_is_read_once(
 
     async def work() -> None:
         with Reading(model):
-            walks = [asyncio.create_task(service.walk(walk)) for _ in range(3)]
+            walks = [asyncio.create_task(service.inspect(walk)) for _ in range(3)]
             answer = await service.translate(TranslateRequest(text=LINES[0]))
             assert answer.translations[0].text == translator().translate(LINES[0]).text
             assert not any(each.done() for each in walks)
@@ -192,7 +192,7 @@ def test_a_request_waits_for_it_no_longer_than_for_anything_else(model: LoadedMo
     async def work() -> None:
         late = pytest.raises(DeadlineError, match=r"not ready within 0.05 seconds$")
         with Reading(model), late:
-            await service.walk(WalkRequest(text=LINES[0]))
+            await service.inspect(WalkRequest(text=LINES[0]))
         await asyncio.to_thread(wait_until, lambda: model.is_open)
 
     run(service, work)

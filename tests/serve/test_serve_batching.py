@@ -154,7 +154,7 @@ def test_a_full_queue_refuses_one_more(make, engine: Engine):
     batcher = make(max_queue=2)
     hold(batcher, engine)
     kept = [ask(batcher, name)[0] for name in "ab"]
-    with pytest.raises(OverloadedError, match=r"^2 requests wait already; try again later$"):
+    with pytest.raises(OverloadedError, match=r"^2 requests are waiting; try again later$"):
         ask(batcher, "c")
     engine.gate.set()
     assert [client.wait(1)[0].text for client in kept] == ["A", "B"]

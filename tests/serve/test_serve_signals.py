@@ -228,7 +228,7 @@ def test_strangers_need_a_key(bundle: Path, tmp_path: Path):
     assert result.error_line == (
         "error: a server that others can reach needs an API key, got --host 0.0.0.0 without one;"
         " hint: give --api-key-file FILE,"
-        " or --insecure-no-auth if something before it asks for keys"
+        " or --insecure-no-auth if a proxy before it checks keys"
     )
     (tmp_path / "keys").write_text("# nobody yet\n")
     result = pellucid("serve", bundle, "--api-key-file", tmp_path / "keys")

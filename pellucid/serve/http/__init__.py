@@ -1,1 +1,1 @@
-"""HTTP: routes, guards before them, and what is said when something is refused."""
+"""The routes of the HTTP interface, and the ASGI application that holds them."""

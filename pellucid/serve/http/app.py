@@ -33,7 +33,7 @@ from pellucid.serve.server.strict_json import shown
 from pellucid.serve.service import Service
 
 _DESCRIPTION = (
-    "Translation, and a look inside. Errors are problem JSON; keys go into"
+    "Translation, and inspection of the model. Errors are problem JSON; keys go into"
     " `Authorization: Bearer` or `X-API-Key`."
 )
 
@@ -179,7 +179,7 @@ def _fault_of(error: Mapping[str, Any]) -> Fault:
 async def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     # Our own words: starlette's detail may repeat what the client sent.
-    details = {404: "there is nothing at this address", 405: "this method is not for this address"}
+    details = {404: "there is no such address", 405: "this method is not allowed at this address"}
     detail = details.get(error.status_code, TITLES.get(error.status_code, "Error"))
     return problem_response(request.scope, error.status_code, detail, headers=error.headers)
 

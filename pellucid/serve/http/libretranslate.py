@@ -38,16 +38,16 @@ class LibreRequest(pydantic.BaseModel):
     target: str
     """ISO 639 code."""
     format: Literal["text", "html"] = "text"
-    """With ``html`` tags stay as they are, and what stands between them is translated."""
+    """With ``html`` tags are kept, and the text between them is translated."""
     alternatives: int = pydantic.Field(default=0, ge=0)
     """Other translations given for each text."""
     api_key: str | None = None
     secret: str | None = None
-    """Sent by LibreTranslate's own page; it means nothing here."""
+    """Sent by LibreTranslate's own page; ignored."""
 
 
 class LibreDetectRequest(pydantic.BaseModel):
-    """A text whose language is asked for."""
+    """A text whose language is to be detected."""
 
     model_config = pydantic.ConfigDict(strict=True, extra="forbid", use_attribute_docstrings=True)
 
@@ -71,7 +71,7 @@ class LibreResponse(pydantic.BaseModel):
 
 
 class LibreLanguage(pydantic.BaseModel):
-    """A language that is understood, and those it can be translated into."""
+    """A source language, and the languages it can be translated into."""
 
     code: str
     name: str
@@ -109,13 +109,13 @@ def make_libretranslate_routes(service: Service) -> APIRouter:
 
     @router.get("/languages", response_model=list[LibreLanguage], responses=documented())
     async def languages() -> Response:
-        """Which languages go into which."""
+        """The pairs of languages."""
         service.find(None)
         return JSONResponse(languages_of_models(service.loaded()))
 
     @router.get("/health", responses=documented())
     async def health() -> Response:
-        """Whether translations are to be had."""
+        """Whether the models are loaded."""
         service.find(None)
         return JSONResponse({"status": "ok"})
 
@@ -150,6 +150,7 @@ def languages_of_models(models: list[LoadedModel]) -> list[dict[str, Any]]:
         into = targets.setdefault(model.source_language, [])
         if model.target_language not in into:
             into.append(model.target_language)
+    # A language that is only translated into has no targets, but clients look for its name.
     for model in models:
         targets.setdefault(model.target_language, [])
 
@@ -173,12 +174,12 @@ async def _translated(
         documents = [HtmlText(("", ""), (each,)) for each in originals]
 
     # One request with all texts of all documents, so that they share batches.
-    asked = TranslateRequest(
+    own = TranslateRequest(
         text=[text for document in documents for text in document.texts],
         model=model.place.name,
         alternatives=body.alternatives,
     )
-    answer = await service.translate(asked, whole=True)
+    answer = await service.translate(own, whole=True)
 
     answers = iter(answer.translations)
     texts, alternatives = [], []
@@ -204,10 +205,10 @@ def _others(texts: Sequence[TextAnswer]) -> list[list[str]]:
 
 def _check_limits(body: LibreRequest, limits: Limits) -> None:
     """Raise InvalidError for values beyond the limits, which apply to ``q`` as it was sent."""
-    asked = TranslateRequest(text=body.q, alternatives=body.alternatives)
+    own = TranslateRequest(text=body.q, alternatives=body.alternatives)
     faults = [
         dataclasses.replace(each, field=each.field.replace("text", "q", 1))
-        for each in faults_of_translate(asked, limits)
+        for each in faults_of_translate(own, limits)
     ]
     if faults:
         raise InvalidError(faults)

@@ -60,6 +60,7 @@ def _read_folder(folder: Path, under: str) -> dict[str, PageFile]:
         media_type = _TYPES.get(path.suffix) or mimetypes.guess_type(path.name)[0]
         if not path.is_file() or path.suffix not in _TYPES or media_type is None:
             continue
+        # In memory, so that no request opens a file and an upgrade cannot mix two versions.
         content = path.read_bytes()
         address = "/" if path.name == INDEX else f"{under}/{path.name}"
         tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'

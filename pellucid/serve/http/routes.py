@@ -69,18 +69,18 @@ def make_routes(service: Service) -> APIRouter:
         responses=documented(404, 422, 429, 504),
     )
     async def alternatives(body: AlternativesRequest, request: Request) -> Response:
-        """What else could stand after a prefix, and how the sentence would go on from it."""
+        """The likeliest next tokens after a prefix, and the best translation with each."""
         answer = await while_connected(request.receive, service.alternatives(body))
         return _json(answer.model_dump_json())
 
     @router.get("/v1/models", response_model=ModelsResponse, responses=documented())
     async def models() -> Response:
-        """The models that are served; the first is used where none is named."""
+        """The models that are served; the first one is the default."""
         return _json(service.models().model_dump_json())
 
     @router.get("/v1/limits", response_model=Limits, responses=documented())
     async def limits() -> Response:
-        """What a request may ask for at most."""
+        """The limits of requests and connections."""
         return _json(service.limits.model_dump_json())
 
     add_inspection(router, service)
@@ -95,8 +95,8 @@ def add_inspection(router: APIRouter, service: Service) -> None:
         "/v1/inspect", response_model=InspectResponse, responses=documented(404, 422, 429, 504)
     )
     async def inspect(body: InspectRequest, request: Request) -> Response:
-        """What the model computes for one sentence: attention weights, unless ``only`` names
-        something else.
+        """The model's intermediates for one sentence: attention weights, unless ``only`` names
+        others.
         """
         return _json(await while_connected(request.receive, service.inspect(body)))
 
@@ -118,7 +118,7 @@ def add_inspection(router: APIRouter, service: Service) -> None:
         """One sentence walked through the model, formula by formula: data for the page's own
         renderer, or with ``format`` ``html`` a report in one file.
         """
-        text = await while_connected(request.receive, service.walk(body))
+        text = await while_connected(request.receive, service.inspect(body))
         if body.format == "json":
             return _json(text)
         headers = {"content-disposition": 'attachment; filename="pellucid-walk.html"'}
@@ -135,9 +135,10 @@ def add_probes(router: APIRouter, service: Service) -> None:
 
     @router.get("/readyz", responses=documented())
     async def readyz() -> Response:
-        """Whether requests are taken: 503 while models are read, while the server stops, and
+        """Whether requests are accepted: 503 while models are read, while the server stops, and
         while a model has made no step for too long.
         """
+        # Stopping first: a server that stops while it starts must not be called starting.
         if service.is_draining:
             return _state("stopping", 503)
         if not service.is_ready:
@@ -162,7 +163,7 @@ def add_probes(router: APIRouter, service: Service) -> None:
 async def _stream(
     service: Service, body: TranslateRequest, request: Request
 ) -> AsyncIterator[bytes]:
-    # Runs when the first line is asked for, so an unknown model is a plain 404.
+    # Runs when the first line is requested, so an unknown model is a plain 404.
     model = service.find(body.model).model.place.name
     try:
         async for text, sentence, answer in service.stream(body):

@@ -14,7 +14,7 @@ request:
 ``protocol`` and ``process`` rely on the inside of uvicorn: on names without a promise, such as
 ``H11Protocol.cycle`` and ``Server.startup``. They were proven (tests/serve, and the attacks of
 benchmarks/serve_hostile.py and benchmarks/serve_overload.py) with uvicorn 0.54.0 and h11 0.16.0.
-Before another version is taken, run those again. The parser is always h11: httptools, which uvicorn
+Before another version is used, run those again. The parser is always h11: httptools, which uvicorn
 prefers where it is installed, is never used.
 """
 

@@ -38,8 +38,9 @@ class KeyRing:
 
     def opens(self, key: str | None) -> bool:
         """Whether this is one of the keys, in the same time for every key."""
+        # Hashes have equal lengths, so the comparison does not reveal the length of a key.
         given = hashlib.sha256((key or "").encode("utf-8", "surrogatepass")).digest()
-        # A list, not a generator: stopping at the first match would tell which key it was.
+        # A list, not a generator: the time until the first match would reveal which key it was.
         matches = [secrets.compare_digest(given, digest) for digest in self._digests]
         return key is not None and any(matches)
 

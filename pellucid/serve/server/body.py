@@ -50,7 +50,7 @@ async def read_body(receive: Receive, limits: ServerLimits) -> bytes:
         if len(body) > limits.max_body_bytes:
             raise RefusedError(
                 413,
-                f"a body may have {limits.max_body_bytes} bytes",
+                f"a body must have at most {limits.max_body_bytes} bytes",
                 headers={"connection": "close"},
             )
         if not message.get("more_body", False):
@@ -83,6 +83,7 @@ def parse_body(
 
 def replay(value: Any, receive: Receive) -> Receive:
     """An ASGI receive channel that first returns ``value`` as a JSON body, then later events."""
+    # Written again from the parsed value, so that the route reads what was checked.
     body = b"" if value is NOTHING else json.dumps(value).encode()
     waiting: list[Event] = [{"type": "http.request", "body": body, "more_body": False}]
 
@@ -107,7 +108,7 @@ def _form_fields(form: bytes) -> list[tuple[str, str]]:
             keep_blank_values=True,
             strict_parsing=bool(form),
             errors="strict",
-            max_num_fields=_MOST_FORM_FIELDS,
+            max_num_fields=_MOST_FORM_FIELDS,  # `parse_qsl` counts before it splits
         )
     except ValueError:
         raise RefusedError(400, "the body is not a form in UTF-8") from None
@@ -144,7 +145,7 @@ def _field_of(part: bytes) -> tuple[str, str]:
     if not isinstance(name, str) or encoding not in ("7bit", "8bit", "binary"):
         raise RefusedError(400, "a part of the form is malformed")
     if message.get_filename() is not None:
-        raise RefusedError(415, "files are not taken")
+        raise RefusedError(415, "files are not accepted")
 
     try:
         return name.encode("latin-1").decode(), value.decode()
@@ -172,6 +173,7 @@ _Answer = TypeVar("_Answer")
 
 async def while_connected(receive: Receive, work: Coroutine[Any, Any, _Answer]) -> _Answer:
     """The result of ``work``. If the client disconnects, cancel it and raise ClientLeftError."""
+    # Two tasks, because ASGI tells of a disconnect only to a caller that waits for it.
     working = asyncio.ensure_future(work)
     leaving = asyncio.ensure_future(_until_left(receive))
 

@@ -25,6 +25,7 @@ def header_table(scope: Mapping[str, Any], limits: ServerLimits) -> dict[str, st
             headers={"connection": "close"},
         )
     found: dict[str, str] = {}
+    # Latin-1 decodes every byte, so a header can be wrong but never fail here.
     for name, value in headers:
         found.setdefault(name.decode("latin-1"), value.decode("latin-1"))
     return found
@@ -34,18 +35,19 @@ def check_target(scope: Mapping[str, Any], limits: ServerLimits) -> None:
     """Raise RefusedError if the request target is too long."""
     size = len(scope.get("raw_path") or b"") + len(scope.get("query_string") or b"")
     if size > limits.max_url_bytes:
-        raise RefusedError(414, f"an address may have {limits.max_url_bytes} bytes")
+        raise RefusedError(414, f"an address must have at most {limits.max_url_bytes} bytes")
 
 
 def check_host(scope: Mapping[str, Any], headers: Mapping[str, str], names: Collection[str]) -> str:
     """The requested host, protected against DNS rebinding.
 
-    A page of somebody else may point its own name at this server's address; its requests then carry
-    that name. IP addresses cannot be rebound and are accepted. Raises RefusedError for names that
-    are neither local nor allowed, and unless there is exactly one Host (RFC 9112, section 3.2).
+    Another site may resolve its own name to this server's address; the requests of its pages then
+    carry that name. IP addresses cannot be rebound and are accepted. Raises RefusedError for names
+    that are neither local nor allowed, and unless there is one Host (RFC 9112, section 3.2).
     """
     if sum(name == b"host" for name, _ in scope["headers"]) != 1:
-        raise RefusedError(400, "there must be one Host header")
+        raise RefusedError(400, "a request must have exactly one Host header")
+    # Host names have no case; the names of the policy are in lower case already.
     host = headers["host"].lower()
     match = _HOST.match(host)
     if match is None:
@@ -53,7 +55,7 @@ def check_host(scope: Mapping[str, Any], headers: Mapping[str, str], names: Coll
     name = match[1] or match[2]
     if not (name in LOCAL_NAMES or name in names or "*" in names or _is_address(name)):
         raise RefusedError(
-            421, "this server does not answer for this host; see --allowed-host of pellucid serve"
+            421, "this server does not serve this host; see --allowed-host of pellucid serve"
         )
     return host
 
@@ -82,14 +84,18 @@ def check_framing(headers: Mapping[str, str], limits: ServerLimits) -> None:
     Without chunked bodies a proxy in front and this server cannot disagree about which of two
     lengths counts (request smuggling; RFC 9112, section 11.2).
     """
+    # The body is not read, so what follows on this connection could not be told from it.
     closing = {"connection": "close"}
     if "transfer-encoding" in headers:
-        raise RefusedError(411, "the body's Content-Length must be told", headers=closing)
+        raise RefusedError(411, "the body must have a Content-Length", headers=closing)
+    # h11 has compared several lengths already; `int` alone would also accept "+5" and "1_0".
     length = headers.get("content-length", "0")
     if not length.isdecimal() or len(length) > 20:  # digits of 2**64
         raise RefusedError(400, "Content-Length must be a number", headers=closing)
     if int(length) > limits.max_body_bytes:
-        raise RefusedError(413, f"a body may have {limits.max_body_bytes} bytes", headers=closing)
+        raise RefusedError(
+            413, f"a body must have at most {limits.max_body_bytes} bytes", headers=closing
+        )
     if headers.get("content-encoding", "identity").lower() != "identity":
         raise RefusedError(415, "the body must not be encoded", headers=closing)
 

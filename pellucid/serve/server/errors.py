@@ -45,11 +45,11 @@ class Problem(pydantic.BaseModel):
     status: int
     detail: str
     request_id: str
-    """Stands in the server's log as well."""
+    """Written to the server's log as well."""
     errors: list[dict[str, str]] | None = None
     """Each field that was wrong: field, message, value."""
     error: str | None = None
-    """The detail once more, where clients of LibreTranslate look for it."""
+    """The detail again, in the field that clients of LibreTranslate read."""
 
 
 class RefusedError(Exception):
@@ -88,7 +88,7 @@ class InvalidError(ServiceError):
 
 
 class NotFoundError(ServiceError):
-    """The request names something that is not there; ``title`` says what kind of thing."""
+    """The request names something that does not exist; ``title`` names its kind."""
 
     status = 404
 
@@ -98,7 +98,7 @@ class NotFoundError(ServiceError):
 
 
 class OverloadedError(ServiceError):
-    """Too many requests wait already."""
+    """Too many requests are waiting."""
 
     status = 429
     title = "Too many requests"

@@ -98,7 +98,7 @@ class Guarded(Protocol):
         ...
 
     def require_open(self) -> None:
-        """Raise UnavailableError if the service takes no new requests."""
+        """Raise UnavailableError if the service accepts no new requests."""
         ...
 
 
@@ -122,6 +122,7 @@ class Guard:
                 await self._app(scope, receive, send)
             return
 
+        # Set before anything can fail: errors name the id, and the paths of forms have `error`.
         state = scope.setdefault("state", {})
         state["request_id"] = secrets.token_hex(8)
         state[FORM_PATH] = scope["path"] in self._policy.form_paths
@@ -138,7 +139,7 @@ class Guard:
         self._metrics.inflight.inc()
         try:
             await self._handle(scope, receive, send_noted)
-        except ClientLeftError:
+        except ClientLeftError:  # no answer: nobody would read it
             answered.append(_CLIENT_LEFT)
         except RefusedError as error:
             answer = problem_response(scope, error.status, error.detail, headers=error.headers)
@@ -165,6 +166,7 @@ class Guard:
             self._service.require_open()
             self._check_load()
 
+        # Size first, then Host and key: a stranger learns nothing about what is served here.
         headers = header_table(scope, limits)
         check_target(scope, limits)
         host = check_host(scope, headers, policy.hosts)

@@ -24,7 +24,7 @@ class ServerLimits(Config):
     max_idle_seconds: float = 5.0
     """Between two requests on one connection."""
     max_grace_seconds: float = 20.0
-    """For running requests when the server is asked to stop."""
+    """For running requests when the server has to stop."""
     max_header_bytes: int = 32 << 10
     """Bytes of all headers of a request."""
     max_headers: int = 100

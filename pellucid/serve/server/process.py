@@ -27,13 +27,13 @@ BACKLOG = 2048
 _ACCEPTED_AT_ONCE = 64
 """Connections accepted in one turn of the event loop. Between two turns the loop may wait for
 Python's global lock: with one connection per turn, at hundreds per second, overload would stay in
-the backlog, where nobody answers it. asyncio takes this number from its parameter ``backlog``."""
+the backlog, unanswered. asyncio takes this number from its parameter ``backlog``."""
 _ACCEPTED_AT_ONCE_BY_EACH = 4
 """The same with several processes on one socket: the fewer, the more evenly they share the load."""
 _TURN_SECONDS = 0.02
-"""Pause between two looks at the requests that are still running, while the worker stops."""
+"""How often the worker checks, while it stops, whether requests are still running."""
 _LAST_TURNS = 50
-"""Pauses granted to requests that are cut off when the grace period is over."""
+"""Such pauses for requests to end after their connection was cut off: one second in all."""
 _SWITCH_SECONDS = 0.001
 """How long a thread that computes may block the one that answers; Python's default is 0.005."""
 
@@ -80,6 +80,7 @@ def run_worker(
     sys.setswitchinterval(_SWITCH_SECONDS)
     watched = None if lifeline is None else _Lifeline(lifeline)
 
+    # Before the event loop runs: `starting` answers meanwhile, from another process.
     application = plan.open()
     asyncio.run(_Worker(plan, listener, application, ready).serve(starting, watched))
 
@@ -199,7 +200,8 @@ class _Worker:
 
     def _on_abandoned(self) -> None:
         """The supervisor has died: free the port for the next server, then stop."""
-        _LOG.error("the supervisor is gone: stopping")
+        _LOG.error("the supervisor has died: stopping")
+        # Only this worker's copy of the socket: the port is free once all workers have closed it.
         for server in self._server.servers:
             server.close()
         if not self._stopping.is_set():
@@ -232,6 +234,7 @@ class _Worker:
         # A connection kept alive could carry new requests forever: close each after its answer.
         for connection in state.connections:
             cycle = getattr(connection, "cycle", None)
+            # A response that is complete is not reopened: its connection is closed below.
             if cycle is not None and not cycle.response_complete:
                 cycle.keep_alive = False
 
@@ -245,6 +248,7 @@ class _Worker:
         for connection in list(state.connections):
             connection.shutdown()
 
+        # One turn for answers that are complete to leave the buffers.
         await asyncio.sleep(_TURN_SECONDS)
 
         for connection in list(state.connections):
@@ -255,6 +259,7 @@ class _Worker:
                 break
             await asyncio.sleep(_TURN_SECONDS)
 
+        # Whatever is still running does not notice that its client has been cut off.
         for task in list(state.tasks):
             task.cancel()
         self._application.stop(1.0)

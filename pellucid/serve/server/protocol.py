@@ -51,6 +51,7 @@ class DeadlineProtocol(H11Protocol):
         """Start the deadline of the first request."""
         assert isinstance(transport, asyncio.Transport)
         super().connection_made(transport)
+        # uvicorn has added this connection already, so the set may be one larger than the limit.
         if len(self.connections) > self.limits.max_connections:
             self._answer_and_close(503, "too many connections are open")
             return
@@ -71,22 +72,25 @@ class DeadlineProtocol(H11Protocol):
             size = _SLICE if in_head else len(view)
             super().data_received(bytes(view[:size]))
             view = view[size:]
+            # The head is complete: a chunked body is refused before any chunk is parsed.
             if self.conn.their_state is h11.SEND_BODY and self._is_chunked():
-                self._answer_and_close(411, "the body's Content-Length must be told")
+                self._answer_and_close(411, "the body must have a Content-Length")
                 return
 
+        # The deadline starts with the first byte of a request and is not moved by later ones: a
+        # client that sends a byte every second gains nothing.
         if self._is_receiving():
             self._await_request()
         else:
             self._cancel_receipt()
 
     def eof_received(self) -> bool:  # type: ignore[override]  # asyncio's own signature
-        """Answer what the client has asked for, then close the connection.
+        """Answer the requests that have arrived, then close the connection.
 
-        TCP does not tell a client that has left from one that has only closed its sending half.
-        The system of a client that has left resets the connection when it is sent something. So a
-        client that has to wait is sent ``100 Continue``, which clients skip (RFC 9110, section
-        15.2).
+        TCP does not tell apart a client that has left and one that has only closed its sending
+        half. The system of a client that has left resets the connection when something is sent
+        to it. So a client that has to wait is sent ``100 Continue``, which clients skip
+        (RFC 9110, section 15.2).
         """
         self._has_ended = True
         self._cancel_receipt()
@@ -94,7 +98,7 @@ class DeadlineProtocol(H11Protocol):
             self._close_after_last()
             if self._probing is None:
                 self._probing = self.loop.call_later(_PROBE_SECONDS, self._probe)
-            return True
+            return True  # asyncio keeps the sending half open
         return False
 
     def _probe(self) -> None:
@@ -116,7 +120,7 @@ class DeadlineProtocol(H11Protocol):
     def _has_refused(self) -> bool:
         """Whether the client's system has reset the connection.
 
-        The socket is asked itself, because asyncio stops reading after the end of file.
+        Reads the state of the socket, because asyncio stops reading after the end of file.
         """
         own: socket.socket = self.transport.get_extra_info("socket")
         with contextlib.suppress(OSError):
@@ -144,6 +148,7 @@ class DeadlineProtocol(H11Protocol):
     def on_response_complete(self) -> None:
         """Start the deadline of the next request if part of it has arrived."""
         super().on_response_complete()
+        # uvicorn may have begun the next of several pipelined requests in that call.
         if self.transport.is_closing():
             self._await_reader()
         elif self._has_ended and self._is_answering():  # the next of several pipelined requests
@@ -162,6 +167,7 @@ class DeadlineProtocol(H11Protocol):
     def resume_writing(self) -> None:
         """Stop the deadline: the client reads again."""
         super().resume_writing()
+        # A connection that is closing keeps its deadline: its last bytes must leave in time.
         if self._reading is not None and not self.transport.is_closing():
             self._reading.cancel()
             self._reading = None
@@ -209,6 +215,7 @@ class DeadlineProtocol(H11Protocol):
         cycle = self.cycle
         in_answer = cycle is not None and cycle.response_started and not cycle.response_complete
         if not in_answer and not self.transport.is_closing():
+            # Past h11, whose state may not allow an answer in the middle of a request.
             self.transport.write(problem_bytes(status, detail))
 
         # Wakes the application if it waits for the body.
@@ -216,6 +223,7 @@ class DeadlineProtocol(H11Protocol):
             cycle.disconnected = True
             cycle.message_event.set()
 
+        # `close` waits until the buffer is empty, which a client that does not read prevents.
         self._cancel_receipt()
         self.transport.close()
         self._await_reader()

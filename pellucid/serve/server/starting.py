@@ -68,6 +68,7 @@ def answer_while_starting(
     """
     link, other_end = socket.socketpair()
 
+    # Before any thread is started: only the forking thread goes on in a child.
     pid = os.fork()
     if pid == 0:
         # The child must hold no copy of the parent's end, or it would never see the parent die.
@@ -105,6 +106,7 @@ class _Connection:
 
     socket: socket.socket
     deadline: float
+    """Of request and answer together, on ``time.monotonic``."""
     head: bytearray = dataclasses.field(default_factory=bytearray)
     is_answered: bool = False
 
@@ -164,6 +166,7 @@ class _Doorkeeper:
                     continue
                 return  # no connection is waiting, or the one that was has been reset
 
+            # The oldest one makes room: it has had its time, and honest clients are quick.
             if len(self._connections) >= self._max_connections:
                 self._close(next(iter(self._connections)))
 
@@ -216,6 +219,7 @@ class _Doorkeeper:
         connection.socket.close()
 
     def _close_overdue(self) -> None:
+        # A copy of the keys, because closing one removes it.
         now = time.monotonic()
         for connection in list(self._connections):
             if connection.deadline > now:

@@ -26,7 +26,7 @@ _SHORT_REPR = reprlib.Repr()
 _SHORT_REPR.maxstring = _SHORT_REPR.maxother = 4 * _SHOWN
 """Never formats a whole value, which may have a megabyte."""
 _LONGEST_PLACE = 200
-"""Characters of a field's path while faults are looked for, because clients choose the names."""
+"""Characters of a field's path during the search for faults, because clients choose the names."""
 
 
 class MalformedError(Exception):
@@ -59,9 +59,9 @@ def parse_strictly(body: bytes, max_depth: int, max_values: int) -> Any:
     # without strings, commas and brackets bound the number of values and the depth.
     bare = _STRING.sub("", text)
     if bare.count(",") + bare.count("[") + bare.count("{") >= max_values:
-        raise MalformedError(f"a body may hold {max_values} values")
+        raise MalformedError(f"a body must hold at most {max_values} values")
     if _depth_of(bare) > max_depth:
-        raise MalformedError(f"arrays and objects may be nested {max_depth} deep at most")
+        raise MalformedError(f"arrays and objects must be nested at most {max_depth} deep")
 
     try:
         value = json.loads(
@@ -76,6 +76,7 @@ def parse_strictly(body: bytes, max_depth: int, max_values: int) -> Any:
             f"the body is not JSON: {error.msg} at character {error.pos}"
         ) from None
 
+    # Only now, as the parser's hooks do not know in which field a value stands.
     faults = list(_faults_of(value, ""))
     if faults:
         raise InvalidError(faults)
@@ -132,6 +133,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 def _faults_of(value: object, place: str) -> Iterator[Fault]:
     place = place[:_LONGEST_PLACE]  # else each of thousands of faults repeats a long name
+    # Recursive, which is safe because the depth has been checked.
     match value:
         case _Wrong():
             yield Fault(place or "body", value.message, shown(value.value))

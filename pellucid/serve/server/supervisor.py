@@ -32,7 +32,7 @@ def run_workers(
     announce: Callable[[], None],
     starting: Starting | None = None,
 ) -> None:
-    """Answer requests until asked to stop; call ``announce`` once every worker is ready.
+    """Answer requests until a signal stops it; call ``announce`` once all workers are ready.
 
     A single worker is this process itself. Several are forked from it: it has imported everything
     but loaded no model, so a fork is fast. ``starting`` answers until the first worker does.
@@ -57,15 +57,16 @@ class _Supervisor:
         self._listener = listener
         self._announce = announce
         self._starting = starting
-        self._born: dict[int, float] = {}
+        self._started: dict[int, float] = {}
         """When each living worker was forked, by process id."""
 
         self._ready_in, self._ready_out = os.pipe()
         # The loop polls this end; it must not wait for workers that are loading their models.
         os.set_blocking(self._ready_in, False)
         self._lifeline_in, self._lifeline_out = os.pipe()
-        """Nothing is written: the kernel closes it with this process, which tells the workers."""
+        """Nothing is written. The kernel closes it when this process ends; the workers notice."""
         self._stops = 0
+        """Signals to stop that have arrived."""
         self._reload = False
         self._failure = 0
 
@@ -91,6 +92,7 @@ class _Supervisor:
         self._reload = True
 
     def _fork(self) -> None:
+        # Safe, because the supervisor starts no threads and runs no event loop.
         pid = os.fork()
         if pid == 0:
             code = _FAILED
@@ -99,8 +101,8 @@ class _Supervisor:
                 for descriptor in (self._ready_in, self._lifeline_out):
                     os.close(descriptor)
 
-                    # Until the worker's event loop handles signals: stopping kills it, and SIGHUP
-                    # needs no answer, because the models are being read right now.
+                # Until the worker's event loop handles signals: SIGTERM kills it, and SIGHUP is
+                # ignored, because the application is being opened right now.
                 for number in (signal.SIGTERM, signal.SIGINT):
                     signal.signal(number, signal.SIG_DFL)
                 signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -119,21 +121,23 @@ class _Supervisor:
             finally:
                 os._exit(code)  # not sys.exit: the cleanup of the parent is not the child's
 
-        self._born[pid] = time.monotonic()
+        self._started[pid] = time.monotonic()
 
     def _tell_ready(self) -> None:
         with contextlib.suppress(BrokenPipeError):  # the supervisor has just been killed
-            os.write(self._ready_out, b".")
+            os.write(self._ready_out, b".")  # atomic, so bytes of several workers do not mix
 
     def _watch(self) -> None:
-        asked_to_stop = passed_on = ready = 0
-        until = float("inf")
-        while self._born:
-            self._bury()
-            if not asked_to_stop:
+        is_announced = False
+        ready = signals_passed_on = 0
+        kill_at = float("inf")
+        while self._started:
+            self._replace_dead()
+            if not is_announced:
                 ready += self._count_ready()
                 if ready >= self._plan.workers:
-                    asked_to_stop = 1
+                    is_announced = True
+                    # Before the announcement, so that nobody who read it still gets a 503.
                     if self._starting is not None:
                         self._starting.stop()
                     self._announce()
@@ -144,14 +148,13 @@ class _Supervisor:
                 self._reload = False
                 self._signal_all(signal.SIGHUP)
 
-            # Each further request to stop is passed on too: a second one
-            # makes a worker leave at once.
-            if self._stops > passed_on:
-                passed_on = self._stops
+            # Each further signal is passed on too: the second one makes a worker leave at once.
+            if self._stops > signals_passed_on:
+                signals_passed_on = self._stops
                 self._signal_all(signal.SIGTERM)
-                until = time.monotonic() + self._plan.limits.max_grace_seconds + _LEEWAY_SECONDS
+                kill_at = time.monotonic() + self._plan.limits.max_grace_seconds + _LEEWAY_SECONDS
 
-            if time.monotonic() > until:
+            if time.monotonic() > kill_at:
                 self._signal_all(signal.SIGKILL)
 
             time.sleep(_TURN_SECONDS)
@@ -163,13 +166,13 @@ class _Supervisor:
         except BlockingIOError:
             return 0
 
-    def _bury(self) -> None:
+    def _replace_dead(self) -> None:
         """Collect workers that have ended; replace them unless the server is stopping."""
-        for pid in list(self._born):
+        for pid in list(self._started):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if not ended:
                 continue
-            lived = time.monotonic() - self._born.pop(pid)
+            lived = time.monotonic() - self._started.pop(pid)
 
             # Removes its live gauges from the shared metrics; its counters stay in the sums.
             mark_process_dead(pid)  # type: ignore[no-untyped-call]
@@ -189,5 +192,6 @@ class _Supervisor:
             self._fork()
 
     def _signal_all(self, number: signal.Signals) -> None:
-        for pid in self._born:
+        # Safe: a worker that has ended stays a zombie, with its id, until it is collected.
+        for pid in self._started:
             os.kill(pid, number)
