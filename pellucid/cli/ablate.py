@@ -49,6 +49,7 @@ def ablate(
     from pellucid.inspection.figures.canvas import check_picture
 
     if picture is not None:
+        # A study takes minutes: a wrong suffix must not cost it.
         check_picture(picture)
 
     from pellucid.evaluation.metrics import check_lines
@@ -56,6 +57,7 @@ def ablate(
     from pellucid.text.corpus.lines import read_lines
 
     sources, references = read_lines(source), read_lines(reference)
+    # Checked before ``--lines`` cuts both, as files of different lengths are misaligned somewhere.
     check_lines({"sources": sources, "references": references})
 
     study = ablate_parts(
@@ -78,6 +80,7 @@ def _show_progress(done: int, count: int) -> None:
     """Show progress: one line that is overwritten on a terminal, elsewhere a line per tenth."""
     import sys
 
+    # A log file has no line to overwrite.
     if sys.stderr.isatty():
         click.echo(f"\r{done} of {count} parts", err=True, nl=done == count)
     elif done == count or done % max(1, count // 10) == 0:
@@ -92,6 +95,7 @@ def _table(study: "AblationStudy") -> str:
     rows += [
         f"{part.part:{width}}  {part.bleu:6.2f}  {part.bleu - study.bleu:+6.2f}"
         f"  {part.loss:6.3f}  {part.loss - study.loss:+6.3f}"
+        # The lowest BLEU first: without that part the model lost most.
         for part in sorted(study.parts, key=lambda part: part.bleu)
     ]
     return "\n".join([*rows, f"{study.sentences:,} sentences, {study.signature}"])

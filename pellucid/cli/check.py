@@ -105,6 +105,7 @@ def _paragraph(name: str, finding: "Finding") -> list[str]:
 
 def _shown(text: str) -> str:
     """The text with control characters escaped and cut to one short line."""
+    # Cut before escaping: a line of megabytes may be what is wrong with the file.
     visible = "".join(letter if letter.isprintable() else _escape(letter) for letter in text[:200])
     if len(visible) <= _WIDEST_EXAMPLE:
         return visible

@@ -91,6 +91,8 @@ def compare(
             each.text
             for each in translator.translate(sources, translator.settings.best_alone(), split=False)
         ]
+        # ``best_alone``: a list of n best would take time and change nothing. Lines are not split,
+        # so that line n stays with reference n.
         for translator in translators
     )
 
@@ -116,11 +118,13 @@ def _report(contest: "Contest", sources: list[str]) -> str:
     width = 1 + max(map(len, contest.bootstrap))
     for name, bootstrap in contest.bootstrap.items():
         assert bootstrap.interval is not None
+        # Of the difference B - A: if it does not contain 0, the two differ at the level of 5%.
         low, high = bootstrap.interval
         shown, signed = METRICS[name].format, f"+{METRICS[name].format}"
         lines.append(
             f"{name:{width}} A {bootstrap.baseline:{shown}}  B {bootstrap.system:{shown}}"
             f"  B - A {bootstrap.difference:{signed}} (95%: {low:{signed}} to {high:{signed}})"
+            # Two tests, because they rest on different assumptions.
             f"  p {bootstrap.p_value:.4f} (bootstrap)"
             f", {contest.randomization[name].p_value:.4f} (randomization)"
         )

@@ -55,6 +55,7 @@ def demo(obj: dict[str, bool], out: Path) -> int:
         display_of_test.begin(f"translating {wanted.held_out:,} sentences it has never seen")
         # The corpus is generated again: the seed gives the same split as in training.
         held_out = phrasebook.split(wanted.pairs, wanted.held_out, wanted.seed).test
+        # The figures of the demo are those of our own search, with every extra or none installed.
         translator = load(out, "torch")
         figures = _score(translator, held_out)
     figures["training_seconds"] = round(result.progress.seconds, 1)  # of all parts of a resumed run
@@ -90,6 +91,7 @@ def _tell(translator: "Translator", pairs: "list[Pair]", figures: dict[str, Any]
     translations = translator.translate([pair.source for pair in shown])
     click.echo("\nSentences it has never seen:\n")
     for pair, translation in zip(shown, translations, strict=True):
+        # The grammar generates one translation of each sentence, so equality is a fair test.
         mark = " " if translation.text == pair.target else "x"
         click.echo(f"  {mark} {pair.source}\n      {translation.text}")
         if translation.text != pair.target:

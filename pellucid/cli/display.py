@@ -71,6 +71,7 @@ class Display:
     def __enter__(self) -> Self:
         if not self._quiet:
             logger = logging.getLogger("pellucid")
+            # Log lines go through the display: written directly, they would break the bar.
             self._former_handlers, logger.handlers = logger.handlers, [self._log]
         if self._bar is not None:
             self._bar.start()
@@ -84,6 +85,7 @@ class Display:
     ) -> None:
         if self._bar is not None:
             if not self._has_ended:
+                # A run that ended with an error leaves its message, not a bar at 40%.
                 self._bar.update(self._task, visible=False)
             self._bar.stop()
         if not self._quiet:
@@ -108,6 +110,7 @@ class Display:
 
         def asked() -> str | None:
             if self._bar is not None and self._run is not None:
+                # An event comes every few seconds; the bar should not stand still between two.
                 share = self._run.begin_update(config)
                 self._bar.update(self._task, completed=share, description="training")
             return should_stop()
@@ -146,6 +149,7 @@ class Display:
                 self._say(
                     f"step {event['step']:,}  {_clock(event['seconds'])}  {_scores(event)}{best}"
                 )
+                # One translation says more than a score while a run is young.
                 self._say(f"    {source}  ->  {hypothesis}   (reference: {reference})")
             case "skipped":
                 self._say(f"step {event['step']:,}: not finite, update left out")
@@ -160,6 +164,8 @@ class Display:
                 self._has_ended = True
                 self._say(f"stopped at step {event['step']:,}: {event['reason']}")
                 if self._bar is not None:
+                    # A run that reached its limit is complete; one that was stopped keeps its
+                    # share.
                     share = 1.0 if event["reason"] in _LIMITS else None
                     self._bar.update(self._task, completed=share, description="trained", figures="")
 
@@ -213,6 +219,7 @@ class _Run:
 
         self._done += 1
         now = self._seconds + time.perf_counter() - self._since
+        # An update reads ``accumulate`` batches.
         epochs = self._done * config.training.accumulate / max(1, self._batches_per_epoch)
         return Progress(self._done, now).share_done(config.training, epochs)
 
@@ -235,7 +242,9 @@ def next_commands(config: "RunConfig", run: Path, sample: str) -> list[str]:
         case TranslatorSettings():
             sentence = _quoted(sample or "...")
             files = [*config.data.valid_source, *config.data.valid_target]
+            # The sentence is one of the validation, in the language that the model reads.
             commands = [f"echo {sentence} | pellucid translate {folder}"]
+            # Held-out pairs are in no file, and several files are no test set.
             if len(files) == 2:
                 commands.append(f"pellucid evaluate {folder} {shlex.join(files)}")
             if isinstance(config.model, TransformerConfig):
@@ -253,6 +262,7 @@ def next_commands(config: "RunConfig", run: Path, sample: str) -> list[str]:
 
 def _quoted(sentence: str) -> str:
     """The sentence quoted for a shell, in double quotes where that is safe."""
+    # These five mean something inside double quotes.
     is_plain = not set(sentence) & set('"$`!\\')
     return f'"{sentence}"' if is_plain else shlex.quote(sentence)
 
@@ -265,6 +275,7 @@ def _spike(event: dict[str, Any]) -> str:
         f" {event['usual_norm']:.3g} is usual, {done}; see spikes.jsonl"
     )
     for suspect in event["suspects"]:
+        # Pairs of the phrasebook have no lines in a file.
         first, last = suspect["lines"] or (None, None)
         where = "" if first is None else f" (line {first:,}{'' if first == last else ' or later'})"
         line += f"\n    worst pair{where}: {suspect['source']}  ->  {suspect['target']}"
@@ -292,6 +303,7 @@ def _time_left(event: dict[str, Any]) -> str:
     share = event["share_done"]
     if share <= 0.0:
         return ""
+    # By the speed so far; ``share`` knows whichever limit of the run comes first.
     return f"{_clock(event['seconds'] * (1.0 - share) / share)} left"
 
 
@@ -309,6 +321,7 @@ class StopRequests:
     def __init__(self, *, heeds_second: bool = True) -> None:
         self._reason: str | None = None
         self._heeds_second = heeds_second
+        # A handler only takes a note: the loop ends between two updates, with a checkpoint.
         signal.signal(signal.SIGINT, self._hear)
         signal.signal(signal.SIGTERM, self._hear)
 
@@ -321,4 +334,5 @@ class StopRequests:
         if self._reason is None:
             self._reason = reason
         elif self._heeds_second:
+            # Whoever asks twice does not want to wait for the checkpoint.
             sys.exit(EXIT_CODES[reason])

@@ -31,6 +31,7 @@ def doctor(bundle: str | None, as_json: bool) -> int:
     from pellucid.inspection.doctor import examine_installation
     from pellucid.inspection.laws import check_kernels, check_laws, tiny_models
 
+    # Random weights suffice for a law, and take no download and a second each.
     models = {f"tiny {name}": model for name, model in tiny_models().items()}
     if bundle is not None:
         opened = load_bundle(bundle)
@@ -77,6 +78,7 @@ def _describe(installation: "Installation") -> str:
 
 def _line(result: "LawResult") -> str:
     sign = "holds " if result.holds else "BROKEN"
+    # 0 is no rounding: both ways made the same numbers.
     difference = "exactly" if result.difference == 0 else f"to {result.difference:.1e}"
     return f"  {sign}  {result.law:36} {difference:14} {result.seconds * 1000:6.0f} ms"
 
@@ -85,6 +87,7 @@ def _as_json(installation: "Installation", results: "list[LawResult]") -> str:
     laws = [
         {
             **dataclasses.asdict(each),
+            # JSON has no infinity.
             "difference": each.difference if math.isfinite(each.difference) else None,
         }
         for each in results

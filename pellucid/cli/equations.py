@@ -66,6 +66,7 @@ def examples(names: tuple[str, ...]) -> None:
         click.echo("\nShow one with: pellucid examples NAME", err=True)
         return
 
+    # Only here: the list of names needs no torch.
     from pellucid.inspection.examples.page import print_example
     from pellucid.inspection.examples.work import work_out
 

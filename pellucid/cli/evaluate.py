@@ -116,9 +116,11 @@ def evaluate(
         )
 
     if pronunciations is None and "per" in metrics:
+        # ``per`` counts phones, so whoever asks for it has pronunciations.
         pronunciations = True
 
     sources, references = read_test_set(Path(source), [Path(name) for name in reference])
+    # After the test set was read: a missing file fails before the model is opened.
     translator = open_translator(bundle, search, engine=engine)
     language = language or suffix_language(reference[0] if reference else source)
     # The file is opened first: one that cannot be written must not cost a translation.
@@ -140,6 +142,7 @@ def evaluate(
     if as_json:
         table = evaluation.to_dict()
         left_out = {"by_sentence", "translations"}  # as long as the test set
+        # ``--metric`` chooses figures; signatures and times stay.
         left_out |= METRICS.keys() - set(metrics) if metrics else set()
         kept = {name: value for name, value in table.items() if name not in left_out}
         click.echo(json.dumps(kept, ensure_ascii=False))
@@ -163,6 +166,7 @@ def _sentence_table(
     assert by_sentence is not None
     assert translations is not None
     names = [name for name in _shown(evaluation, metrics) if name in by_sentence]
+    # The line with most references decides the number of columns; others end in empty cells.
     width = max(map(len, references))
     yield _row(
         "line",
@@ -201,4 +205,5 @@ def _print(evaluation: "Evaluation", metrics: tuple[str, ...]) -> None:
 def suffix_language(path: str) -> str | None:
     """The language that a file name such as ``test.de`` or ``test.de.gz`` ends in, if any."""
     suffix = Path(path.removesuffix(".gz")).suffix.removeprefix(".")
+    # ``test.txt`` or ``test.2024`` names no language.
     return suffix if len(suffix) == _LANGUAGE_CODE_LENGTH and suffix.isalpha() else None

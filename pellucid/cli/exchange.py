@@ -33,6 +33,7 @@ def import_huggingface(folder: Path, out: Path) -> None:
     from pellucid.interop.huggingface.import_folder import import_huggingface as read_and_write
 
     bundle = read_and_write(folder, out)
+    # A tied matrix counts once, as ``parameters`` yields it once.
     parameters = sum(each.numel() for each in bundle.model.parameters())
     click.echo(f"wrote {out}: {parameters:,} parameters, self-check passed", err=True)
 

@@ -59,10 +59,12 @@ def look_inside(opened: "Opened", capture: "Capture", *, with_saliency: bool) ->
     alignment: tuple[tuple[int, int], ...] = ()
     heads: list[HeadRank] = []
     if capture.config.cross_attentions:
+        # As ``translate --align`` aligns, so that both print the same links.
         pair = (sentence.source_ids[:-1], sentence.target_ids[:-1])  # without the stops
         with torch.no_grad(), at_rest(opened.model):
             [seen] = cross_attention(opened.model, [pair], None, None)
         alignment = align_tokens(seen)
+        # A capture of its own: ``--only`` may have left these weights out.
         heads = rank_heads([capture_of(opened, sentence, (CROSS_ATTENTION,))])
 
     return Inspection(
@@ -116,6 +118,7 @@ def _show_tokens(console: "Console", inspection: Inspection) -> None:
         zip(capture.target_tokens, capture.confidences, strict=True)
     ):
         id_ = capture.sentence.target_ids[row]
+        # The likeliest two besides the target, which need not be the likeliest itself.
         others = [word for word in capture.predictions[row] if word.id != id_][:2]
         table.add_row(
             _colored(token, confidence),
@@ -134,6 +137,7 @@ def _show_lens(console: "Console", lens: "Lens") -> None:
     for layer in lens.layers:
         table.add_column(layer.name.removeprefix("decoder.").removesuffix(".output"))
     for row in range(len(lens.sentence.target_tokens)):
+        # One column for each layer, one row for each position.
         best = [layer.predictions[row][0] for layer in lens.layers]
         table.add_row(
             *(_colored(word.token, word.probability, f" {word.probability:.2f}") for word in best)
@@ -146,9 +150,9 @@ def _show_saliency(console: "Console", saliency: "Saliency") -> None:
     sentence = saliency.sentence
     console.print("\nwhat each token depends on (integrated gradients, nats)")
     for token, row in zip(sentence.target_tokens, saliency.scores.tolist(), strict=True):
-        strongest = sorted(range(len(row)), key=lambda position: -abs(row[position]))[
-            :_SHOWN_SOURCES
-        ]
+        # By size and not by sign: a word may speak against a prediction.
+        by_size = sorted(range(len(row)), key=lambda position: -abs(row[position]))
+        strongest = by_size[:_SHOWN_SOURCES]
         shares = ", ".join(f"{sentence.source_tokens[n]} {row[n]:+.2f}" for n in strongest)
         _say(console, f"  {token}: {shares}")
 
@@ -239,6 +243,7 @@ def inspect(
     opened = open_model(bundle)
     read = read_sentence(opened, sentence, target)
     # Without --only no intermediate is printed, so only --save needs them.
+    # A captured attention computes its weights in the open, which is slower.
     capture = capture_of(opened, read, ("*",) if save is not None and not only else only)
     inspection = look_inside(opened, capture, with_saliency=saliency)
 
@@ -255,6 +260,7 @@ def inspect(
     if report is not None:
         from pellucid.inspection.report.page import write_report
 
+        # The report captures again, with everything in it.
         write_report(opened.translator, report, sentence, target)
         click.echo(f"report: {report}", err=True)
 

@@ -172,10 +172,12 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         for task, lines in TASKS.items():
             with formatter.section(task):
+                # The same width in every section, so that the lines below one another align.
                 width = max(map(len, COMMAND_NAMES))
                 formatter.write_dl([(name.ljust(width), line) for name, line in lines.items()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        # A loop and not ``in``: the type checker then knows that the name is one of ours.
         for name in COMMAND_NAMES:
             if name == cmd_name:
                 return load_command(name)
@@ -195,6 +197,7 @@ class _Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            # Only for a mistyped name: this import takes pydantic along.
             from pellucid.core.config import did_you_mean
 
             meant = did_you_mean(args[0], COMMAND_NAMES)
@@ -264,6 +267,7 @@ def main() -> None:
             streams.end_like_a_filter()
         if debug:
             traceback.print_exc()
+        # One line, for people who read it and programs that search it.
         hint = f"; hint: {error.hint}" if error.hint else ""
         _leave(f"error: {_one_line(str(error))}{hint}", error.exit_code)
     except OSError as error:
@@ -309,6 +313,7 @@ def _one_line(text: str) -> str:
 
 def _leave(message: str, code: int) -> None:
     click.echo(message, err=True)
+    # What cannot be written now would fail again at exit, with a second message.
     streams.drop_unwritten_output()
     sys.exit(code)
 
@@ -318,6 +323,7 @@ def _set_up_logging() -> None:
 
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+    # On our own logger: the root logger belongs to whoever imports us.
     logging.getLogger("pellucid").addHandler(handler)
 
 

@@ -50,6 +50,7 @@ def fill(bundle: str, text: tuple[str, ...], count: int, as_json: bool) -> None:
             click.echo(json.dumps(entry, ensure_ascii=False))
             continue
         click.echo(filled.text)
+        # One line for each mask, in the order of the text.
         for candidates in filled.candidates:
             words = (f"{word} {probability:.1%}" for word, probability in islice(candidates, count))
             click.echo("  " + "  ".join(words))
@@ -99,6 +100,7 @@ def continue_(
     from pellucid.text.corpus.lines import iterate_lines
 
     model = load_any_bundle(bundle)
+    # The settings that the model was trained to be used with; options change single ones.
     settings = DecodingConfig.carried(model.settings.get("decoding", {}), f"{bundle}: decoding")
     settings = changed_settings(settings, search, sampling)
 

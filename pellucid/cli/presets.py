@@ -23,6 +23,7 @@ def presets() -> None:
     names = preset_names()
     indent = max(map(len, names)) + 2
     for name in names:
+        # The comment at the top of the preset's file is its description: one text for both.
         about = textwrap.wrap(" ".join(preset_comment(name)), _WIDTH - indent)
         click.echo(f"{name:<{indent}}{about[0]}")
         for line in about[1:]:
@@ -47,4 +48,5 @@ def config(preset: str, overrides: tuple[str, ...]) -> None:
     """
     from pellucid.training.presets import config_text
 
+    # The text ends with a line feed: what is printed is the file, byte for byte.
     click.echo(config_text(preset, overrides), nl=False)

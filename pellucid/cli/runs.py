@@ -32,6 +32,7 @@ def runs(folder: Path, as_json: bool) -> None:
     """
     from pellucid.training.runs import by_score, find_runs, summarize
 
+    # Damaged runs are in the list, too, with their faults below it.
     summaries = by_score([summarize(run) for run in find_runs(folder)])
     if as_json:
         table = {"runs": [each.to_dict() for each in summaries]}
@@ -50,6 +51,7 @@ def runs(folder: Path, as_json: bool) -> None:
 
 
 def _table(summaries: "list[RunSummary]", folder: Path) -> list[str]:
+    # Cells are text before their widths are known.
     names = ["RUN", *(_name(each.path, folder) for each in summaries)]
     rows = [_HEADINGS, *(_cells(each) for each in summaries)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -82,6 +84,7 @@ def _cells(summary: "RunSummary") -> tuple[str, ...]:
     if summary.figure is not None and summary.best is not None:
         name = {"bleu": "BLEU", "chrf": "chrF"}.get(summary.figure, summary.figure)
         best = f"{name} {_decimal(summary.best, 3 if summary.figure == 'loss' else 2)}"
+    # "patience" or "max_steps" says more than "finished".
     ended = summary.reason if summary.state in ("finished", "stopped") else None
     return (
         summary.kind or "",

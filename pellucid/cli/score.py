@@ -56,6 +56,7 @@ def score(
     log_probs: list[float] = []
     token_count = 0
 
+    # In portions, so that the first lines of a large file are printed early.
     for first in range(0, len(sources), _LINES_AT_A_TIME):
         chunk = slice(first, first + _LINES_AT_A_TIME)
         for number, scored in enumerate(translator.score(sources[chunk], targets[chunk]), first):
@@ -63,6 +64,7 @@ def score(
             token_count += len(scored.token_log_probs)
             click.echo(_line(number, scored, log_probs[-1], as_json=as_json))
 
+    # Of the whole text, so that long sentences weigh more than short ones.
     total = math.fsum(log_probs)
     summary = {
         "sentences": len(sources),
@@ -84,6 +86,7 @@ def _line(number: int, scored: "Translation", log_prob: float, *, as_json: bool)
     if not as_json:
         return f"{log_prob:.6f}\t{scored.score:.6f}\t{scored.perplexity:.4f}"
     entry = {"id": number, "source": scored.source, "target": scored.text, **figures(scored)}
+    # Here the target was given and stands under its own name.
     del entry["translation"]
     entry |= {"log_prob": log_prob, "perplexity": scored.perplexity}
     return json.dumps(entry, ensure_ascii=False)

@@ -66,6 +66,7 @@ def end_like_a_filter() -> NoReturn:
     drop_unwritten_output()
     if hasattr(signal, "SIGPIPE"):
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        # By the signal and not by an exit code, so that a shell sees what it sees of cat or grep.
         os.kill(os.getpid(), signal.SIGPIPE)
     sys.exit(141)
 
@@ -106,6 +107,7 @@ class _DroppingFile(_AbandonableFile):
 
 def _abandon(descriptor: int) -> None:
     """Point a descriptor at the null device."""
+    # dup2 keeps the number: Python's stream object goes on, into nothing.
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, descriptor)
     os.close(null)

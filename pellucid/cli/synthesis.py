@@ -160,6 +160,7 @@ def _check_tag(tag: str, forward: str | None, own: "Tokenizer") -> None:
     from pellucid.training.synthesis import check_tag
 
     if forward is not None:
+        # A tag of unknown characters would be UNK in every line, and teach nothing.
         check_tag(tag, load_bundle(forward).source_tokenizer)
         return
     try:
@@ -182,6 +183,7 @@ class _Reporter:
         """Take a report of the progress, and print it if enough time has passed."""
         is_first, self.last = self.last is None, progress
         now = time.monotonic()
+        # The first report comes at once and says how much an earlier call has written.
         if is_first:  # lines of an earlier run do not count in the rate
             self._began = self._told = now
             if progress.lines:
@@ -213,6 +215,7 @@ def _write(
     from pellucid.training.synthesis import write_translations
 
     reporter = _Reporter(quiet=quiet)
+    # A stop request is heard between two blocks of lines.
     stop = StopRequests()
     reason = write_translations(
         translator, Path(source), out, finish, listener=reporter, should_stop=stop
@@ -223,8 +226,10 @@ def _write(
         click.echo(
             f"{_counted(reporter.last)} are done; the same command goes on after them", err=True
         )
+        # 130 or 143, as a shell expects of a process that a signal ended.
         return EXIT_CODES[reason]
     if not quiet:
         click.echo(f"{_counted(reporter.last)} are done", err=True)
+    # stdout holds the path alone, for scripts.
     click.echo(str(out))
     return 0

@@ -136,6 +136,7 @@ def train(
             recipe = _choose(texts, minutes, valid, overrides, claimed, quiet=quiet)
             config = config_of(recipe)
         else:
+            # a config, or the name of a preset
             name = texts[0]
             if _are_text_files(texts):  # a stopped run goes on with what was chosen for it
                 # Choosing again could give other settings, because the machine is timed again.
@@ -151,6 +152,7 @@ def train(
             # terminal, so there a second one does not mean "at once".
             stop = display.counting(config, StopRequests(heeds_second=world.is_alone))
             listener = display.hear if recipe is None else keeping(recipe, folder, display.hear)
+            # With a recipe, the run folder gets recipe.toml as soon as it exists.
             result = train_model(config, folder, resume=resume, listener=listener, should_stop=stop)
 
     # What follows prints its own lines, which the progress display would overwrite.
@@ -164,6 +166,7 @@ def train(
             options = [*_set(overrides), *_files_and_minutes(minutes, valid)]
             if init is not None:
                 options += ["--init", str(init)]
+            # A command that can be copied: quoted, with the options that decide the run.
             again = ["pellucid", "train", *texts, *options, "--out", str(folder), "--resume"]
             prefix = "" if world.is_alone else "torchrun ... -m "
             click.echo(f"saved; go on with: {prefix}{shlex.join(again)}", err=True)
@@ -218,6 +221,7 @@ def _refuse_missing(texts: tuple[str, ...], missing: list[str]) -> None:
 
 def default_folder(texts: tuple[str, ...]) -> Path:
     """``runs/en-de`` for train.en and train.de, else ``runs/`` and the name of the first."""
+    # train.en.gz is English, too.
     stems = [Path(text.removesuffix(".gz")) for text in texts]
     suffixes = [stem.suffix.removeprefix(".") for stem in stems]
     if len(texts) == 2 and all(suffixes) and suffixes[0] != suffixes[1]:
@@ -261,6 +265,7 @@ def _choose(
     if not quiet:
         click.echo("counting the text, then timing some updates on this machine ...", err=True)
 
+    # A .tsv or .jsonl file holds both sides.
     target = texts[1] if len(texts) == 2 else None
     recipe = choose_config(
         texts[0],
@@ -290,9 +295,11 @@ def _read(
     named = [] if minutes is None else [f"training.max_minutes={float(minutes)}"]
     if valid is not None:
         sides = zip(("source", "target"), valid, strict=True)
+        # As TOML strings, which JSON strings are: a path may hold quotes.
         named += [f"data.valid_{side}={json.dumps(path)}" for side, path in sides]
 
     try:
+        # ``--set`` comes last and wins over ``--minutes`` and ``--valid``.
         return read_config(name, [*named, *overrides], init)
     except ConfigError as error:
         if Path(name).suffix == ".toml" or "is not valid TOML" not in str(error):
@@ -318,6 +325,7 @@ def _save(recipe: "Recipe | None", path: Path) -> int:
     if recipe is None:
         raise click.UsageError("--save-config needs two text files to choose a config for")
 
+    # A config may have been edited since: it is never overwritten.
     if path.exists():
         raise OutputExistsError(f"{path} already exists", hint="choose another --save-config")
 
@@ -344,6 +352,7 @@ def show_dry_run(config: "RunConfig", out: Path, *, quiet: bool) -> int:
         if not quiet:
             click.echo(line, err=True)
 
+    # Real updates, one validation and one checkpoint, in a folder that is removed.
     found = dry_run(config, out, say)
     sooner = ", or sooner (training.patience)" if config.training.patience else ""
     rows = {
@@ -361,6 +370,7 @@ def show_dry_run(config: "RunConfig", out: Path, *, quiet: bool) -> int:
 
 
 def _duration(seconds: float) -> str:
+    # Rounded before it is split, so that 119.6 seconds are 2 min 00 s.
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {seconds:02d} s"

@@ -63,6 +63,7 @@ def json_line(number: int, translation: "Translation") -> str:
             for each in translation.sentences
         ]
 
+    # The first of them is the translation itself, so that a program may read this list alone.
     entry["n_best"] = [figures(each) for each in translation.n_best]
     return f"{json.dumps(entry, ensure_ascii=False)}\n"
 
@@ -133,10 +134,13 @@ def write_together(
     block_size = max(1, translator.settings.stream_lines // beginning.size)
 
     def work(first: int, block: "Sequence[str | Request]") -> bytes:
+        # A block is translated as one list: batched by length, returned in order.
         found = translator.translate(list(block))
+        # Rendered here, so that every process does its share, and bytes are what is sent.
         return b"".join(render(first + index, each) for index, each in enumerate(found))
 
     with joined(beginning) as world:
+        # Each process translates its own blocks; the first one receives all of them in order.
         blocks = in_order(world, lines, block_size, work)
         if world.is_first:
             with opened() as out:
@@ -169,8 +173,10 @@ def explained_lines(
 
         source = request if isinstance(request, str) else request.source
         if not source.strip():
+            # A line of output for every line of input, also where nothing was searched.
             yield "null\n"
         else:
+            # One sentence at a time: a tree of a batch would be of no use to a reader.
             yield f"{explain_search(translator, request, reference).to_json()}\n"
 
     if references is not None and next(references, None) is not None:
@@ -295,6 +301,7 @@ def translate(
         for number, translation in enumerate(translator.translate(requests)):
             out.write(render(number, translation))
             if buffer_size is not None:
+                # ``--buffer-size`` is given by those who wait for each line, and by a terminal.
                 out.flush()
     doubts.end()
 
@@ -324,6 +331,7 @@ class _Doubts:
             if doubt is not None:
                 self._count += 1
                 if self._count <= self._SHOWN:
+                    # In tokens, as the rules for doubt count them.
                     sizes = len(translation.tokens), len(translation.source_tokens)
                     _log.warning(self._MESSAGES[doubt], number + 1, *sizes)
             return render(number, translation)
@@ -352,6 +360,7 @@ def _columns(lines: Iterable[str]) -> Iterator["Request"]:
     from pellucid.decoding.requests import Request
 
     for line in lines:
+        # An empty PREFIX column leaves the beginning free.
         source, *others = line.split("\t")
         prefix, *must = others or [""]
         yield Request(source, prefix, tuple(phrase for phrase in must if phrase.strip()))
@@ -372,5 +381,6 @@ def opened(output: str) -> Iterator[IO[bytes]]:
         with write_errors(path), path.open("wb") as out:
             yield out
     else:
+        # Written beside the file and renamed, so that an interrupted run leaves the old one.
         with open_replacement(path) as file:
             yield file

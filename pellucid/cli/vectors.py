@@ -29,7 +29,9 @@ def train(ctx: click.Context, text: tuple[str, ...], out: Path, overrides: tuple
     """Learn vectors from TEXT files, one passage a line, by skip-gram."""
     from pellucid.cli.train import train as train_command
 
+    # A list of strings is written alike in JSON and in TOML.
     named = (f"data.text={json.dumps(list(text))}", *overrides)
+    # The same command as for every other model, with the preset that learns vectors.
     code: int = ctx.invoke(train_command, texts=("skipgram",), overrides=named, out=out)
     return code
 

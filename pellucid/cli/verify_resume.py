@@ -48,6 +48,7 @@ def verify_resume(
     from pellucid.training.resume_check import verify_resume as verify
 
     run_config = read_config(config, overrides, init)
+    # Both runs and their checkpoints are removed, whatever the result.
     with tempfile.TemporaryDirectory(prefix="pellucid-") as folder:
         proof = verify(run_config, Path(folder), steps=steps, kills=kills, seed=seed)
 
@@ -61,6 +62,7 @@ def verify_resume(
 def _describe(proof: "ResumeProof") -> str:
     lines = [f"{proof.steps} updates, killed {len(proof.kills)} times by SIGKILL:"]
     for kill in proof.kills:
+        # A kill in the middle of a write is the case that a checkpoint must survive.
         where = "inside a save" if kill.inside_save else "between saves"
         left = "nothing" if kill.goes_on_from is None else f"step {kill.goes_on_from}"
         lines.append(f"  after update {max(0, kill.after_step)}, {where}; went on from {left}")

@@ -11,7 +11,7 @@ from pellucid.inspection.capture import inspect
 from pellucid.inspection.report.content import report_content
 from pellucid.inspection.report.matrices import unpack_numbers
 from pellucid.model.build import build_model
-from pellucid.model.config import TransformerConfig
+from pellucid.model.config import parse_model_config
 
 SOURCE, TARGET = "le chat dort dans le jardin", "the cat sleeps in the garden"
 
@@ -30,7 +30,7 @@ def random_bundle(like: Bundle, **switches: Any) -> Bundle:
     """A model that has learned nothing, with the tokenizers of another; gains are not all 1."""
     torch.manual_seed(0)
     sizes = BLOCKS if switches.get("kind", "transformer") == "transformer" else CELLS
-    config = TransformerConfig(**{**sizes, **switches})
+    config = parse_model_config({**sizes, **switches})
     source, target = like.source_tokenizer, like.target_tokenizer
     model = build_model(config, source.vocabulary_size, target.vocabulary_size)
     for parameter in model.parameters():
