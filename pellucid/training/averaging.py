@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 import torch
 from torch import Tensor
 
+from pellucid.core.limits import shown
 from pellucid.training.config import TrainingConfig
 
 _Parameters = Mapping[str, Tensor]
@@ -83,6 +84,30 @@ class Average:
         }
         tensors["update_count"] = torch.tensor(self._update_count)
         return tensors
+
+    def faults_of(self, tensors: Mapping[str, Tensor]) -> list[str]:
+        """What ``state`` would not have given."""
+        count = tensors.get("update_count")
+        faults = []
+        if count is None or count.numel() != 1 or count.is_floating_point():
+            faults.append("update_count must be a whole number")
+
+        snapshots: dict[str, set[str]] = {}
+        for key, tensor in tensors.items():
+            index, _, name = key.partition(".")
+            if key == "update_count":
+                continue
+            slot = self._parameters.get(name)
+            if slot is None or not (index.isascii() and index.isdecimal()):
+                faults.append(f"{shown(key)} is of no parameter")
+            elif slot.shape != tensor.shape or not tensor.is_floating_point():
+                faults.append(f"{key} should be {tuple(slot.shape)}, is {tuple(tensor.shape)}")
+            snapshots.setdefault(index, set()).add(name)
+
+        for index, names in snapshots.items():
+            missing = self._parameters.keys() - names
+            faults += [f"{shown(index)}.{name} is missing" for name in sorted(missing)]
+        return faults
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Go back to where ``state`` was taken."""

@@ -29,11 +29,13 @@ from pellucid.core.errors import BundleError, CorruptError, InputMissingError, l
 from pellucid.core.files import CHECKPOINTS_FOLDER as CHECKPOINTS_FOLDER
 from pellucid.core.files import (
     TEMPORARY_PREFIX,
+    read_plain,
     remove_folder,
     verify_folder,
     write_errors,
     write_folder,
 )
+from pellucid.core.limits import parse_json, shown
 from pellucid.core.tensors import Shape, load_tensors, read_shapes, save_tensors
 from pellucid.core.world import World
 from pellucid.model.seq2seq import SequenceModel
@@ -46,6 +48,7 @@ from pellucid.training.distributed import (
     local,
     local_tensors,
     rows_of,
+    set_generator,
     streams_of_all,
 )
 
@@ -150,6 +153,9 @@ def _move(staged: Path, whole: Path) -> None:
 
 
 _STATE_FILE = "state.json"
+_LARGEST_STATE = 1 << 24
+"""Bytes. Each of several processes adds ten thousand, the state of its generator."""
+_MOST_VALUES = 200_000
 _GENERATOR_KEY = "torch_generator"
 _CUDA_GENERATOR_KEY = "cuda_generator"
 _GENERATOR_KEYS = (_GENERATOR_KEY, _CUDA_GENERATOR_KEY)
@@ -245,11 +251,26 @@ def load_checkpoint(
     )
 
     # In place, because optimizer and average hold references to these very tensors.
+    faults = _optimizer_faults(model, optimizer_part) + average.faults_of(average_part)
+    if faults:
+        raise CorruptError(f"{folder} does not fit its model: {list_faults(faults)}")
     fill_tensors(local_tensors(model_tensors(model)), model_part, folder)
     _restore_optimizer(model, optimizer, optimizer_part)
     average.restore(average_part)
 
-    state: dict[str, Any] = json.loads((folder / _STATE_FILE).read_text(encoding="utf-8"))
+    return _read_state(folder / _STATE_FILE)
+
+
+def _read_state(path: Path) -> dict[str, Any]:
+    """The table in ``state.json``; ``Run.restore`` checks what it holds."""
+    try:
+        state = parse_json(read_plain(path, _LARGEST_STATE), _MOST_VALUES)
+    except OSError as error:
+        raise CorruptError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise CorruptError(f"{path} is damaged: {error}") from error
+    if not isinstance(state, dict):
+        raise CorruptError(f"{path} must hold a table, holds a {type(state).__name__}")
     return state
 
 
@@ -314,10 +335,38 @@ def _optimizer_tensors(model: SequenceModel, optimizer: torch.optim.Optimizer) -
     return tensors
 
 
+def _optimizer_faults(model: SequenceModel, tensors: Mapping[str, Tensor]) -> list[str]:
+    """What is missing or wrong about the tensors of ``optimizer.safetensors``."""
+    faults = [] if _GENERATOR_KEY in tensors else [f"{_GENERATOR_KEY} is missing"]
+    shapes = {name: local(each).shape for name, each in model_tensors(model).items()}
+
+    parts: dict[str, set[str]] = {}
+    for key, tensor in tensors.items():
+        name, _, part = key.rpartition("/")
+        if key in _GENERATOR_KEYS:
+            continue
+        if name not in shapes:
+            faults.append(f"{shown(key)} is of no parameter")
+        elif tensor.dim() and tensor.shape != shapes[name]:
+            faults.append(f"{key} should be {tuple(shapes[name])}, is {tuple(tensor.shape)}")
+        elif not tensor.is_floating_point():
+            faults.append(f"{key} should hold floating-point numbers, holds {tensor.dtype}")
+        parts.setdefault(name, set()).add(part)
+
+    # The optimizer keeps the same for each parameter, and would fail at its next step.
+    every = set().union(*parts.values())
+    faults += [
+        f"{name} lacks {', '.join(sorted(every - has))}"
+        for name, has in parts.items()
+        if every - has
+    ]
+    return faults
+
+
 def _restore_optimizer(
     model: SequenceModel, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]
 ) -> None:
-    torch.set_rng_state(tensors.pop(_GENERATOR_KEY))
+    set_generator(tensors.pop(_GENERATOR_KEY))
     cuda_generator = tensors.pop(_CUDA_GENERATOR_KEY, None)
     device = next(model.parameters()).device
     if cuda_generator is not None and device.type == "cuda":

@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from pellucid.core.errors import ConfigError, PellucidError
+from pellucid.core.errors import ConfigError, CorruptError, PellucidError
 from pellucid.core.special import PAD_ID
 from pellucid.core.world import World, lost_is_told
 from pellucid.model.build import build_unfilled
@@ -242,7 +242,7 @@ def restore_stream(model: SequenceModel, state: Mapping[str, Any], seed: int, wo
     if world.rank < len(streams):
         own = streams[world.rank]
         model.dropout_source.restore(own["dropout"])
-        torch.set_rng_state(_as_tensor(own["cpu"]))
+        set_generator(_as_tensor(own["cpu"]))
         if own["cuda"] and _is_on_cuda(model):
             torch.cuda.set_rng_state(_as_tensor(own["cuda"]))
     elif world.is_first:
@@ -260,7 +260,22 @@ def _is_on_cuda(model: SequenceModel) -> bool:
 
 
 def _as_tensor(digits: str) -> torch.Tensor:
-    return torch.frombuffer(bytearray.fromhex(digits), dtype=torch.uint8)
+    """The bytes of a generator's state. Raises CorruptError."""
+    try:
+        content = bytearray.fromhex(digits)
+    except ValueError:
+        content = bytearray()
+    if not content:
+        raise CorruptError("the state of a random generator must be bytes in hexadecimal")
+    return torch.frombuffer(content, dtype=torch.uint8)
+
+
+def set_generator(state: torch.Tensor) -> None:
+    """Go on with PyTorch's generator of the CPU from ``state``. Raises CorruptError."""
+    try:
+        torch.set_rng_state(state)
+    except (RuntimeError, TypeError) as error:
+        raise CorruptError(f"not a state of PyTorch's random generator: {error}") from error
 
 
 def check_can_be_sharded(config: RunConfig) -> None:

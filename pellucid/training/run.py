@@ -3,10 +3,14 @@
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Annotated, Any, NotRequired, Self
 
+import pydantic
 import torch
+from typing_extensions import TypedDict
 
+from pellucid.core.errors import CorruptError, list_faults
+from pellucid.core.limits import shown
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import BatchSampler
 from pellucid.training.averaging import Average
@@ -128,6 +132,98 @@ class Progress:
         return min(1.0, max(shares))
 
 
+_LARGEST_COUNT = 1 << 53
+"""No run counts further; up to here a float holds every whole number."""
+_Count = Annotated[int, pydantic.Field(ge=0, le=_LARGEST_COUNT)]
+_Finite = Annotated[float, pydantic.Field(allow_inf_nan=False)]
+_Logarithm = Annotated[float, pydantic.Field(ge=-750, le=710)]
+"""Of a float that is neither zero nor infinite."""
+_Word = Annotated[int, pydantic.Field(ge=0, lt=1 << 64)]
+
+
+class _DropoutState(TypedDict):
+    words: Annotated[list[_Word], pydantic.Field(min_length=4, max_length=4)]
+    has_uint32: Annotated[int, pydantic.Field(ge=0, le=1)]
+    uinteger: Annotated[int, pydantic.Field(ge=0, lt=1 << 32)]
+
+
+class _StreamState(TypedDict):
+    dropout: _DropoutState
+    cpu: str
+    cuda: str
+
+
+class _SamplerState(TypedDict):
+    epoch: _Count
+    position: _Count
+    seed: int
+    block: NotRequired[_Count]
+    block_start: NotRequired[_Count]
+
+
+class _ScaleState(TypedDict):
+    value: Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
+    finite_in_a_row: _Count
+
+
+class _RunState(TypedDict):
+    """What ``Run.state`` gives; checkpoints of earlier versions have not every part."""
+
+    progress: dict[str, Any]
+    sampler: _SamplerState
+    dropout: _DropoutState
+    precision: Precision
+    threads: Annotated[int, pydantic.Field(ge=1)]
+    step: NotRequired[_Count]
+    gradient_norms: NotRequired[list[_Logarithm]]
+    data: NotRequired[dict[str, str]]
+    pace: NotRequired[list[_Finite | None]]
+    loss_scale: NotRequired[_ScaleState | None]
+    streams: NotRequired[list[_StreamState]]
+    torch: NotRequired[str]
+
+
+_STATE = pydantic.TypeAdapter(_RunState)
+
+
+def check_state(state: Mapping[str, Any], *, needs_loss_scale: bool = False) -> None:
+    """Raise CorruptError naming every part that ``Run.state`` would not have given."""
+    faults: list[str] = []
+    try:
+        _STATE.validate_python(dict(state), strict=True)
+    except pydantic.ValidationError as error:
+        for each in error.errors(include_url=False, include_input=False, include_context=False):
+            place = ".".join(map(str, each["loc"]))
+            faults.append(f"{place}: {each['msg'][0].lower()}{each['msg'][1:]}")
+
+    progress = state.get("progress")
+    if isinstance(progress, dict):
+        faults += _progress_faults(progress)
+    if needs_loss_scale and state.get("loss_scale") is None:
+        faults.append("loss_scale is missing, which float16 needs")
+    if faults:
+        raise CorruptError(
+            f"the state of a checkpoint must be that of a run: {list_faults(faults)}"
+        )
+
+
+def _progress_faults(table: Mapping[str, Any]) -> list[str]:
+    """The wrong ones of the counts and scores in ``table``; those that it lacks have defaults."""
+    faults = []
+    for field in dataclasses.fields(Progress):
+        value = table.get(field.name, field.default)
+        if field.type is int:
+            if type(value) is not int or not 0 <= value <= _LARGEST_COUNT:
+                faults.append(
+                    f"progress.{field.name} must be a whole number, at least 0, got {shown(value)}"
+                )
+        elif value is None and field.default is None:
+            continue
+        elif type(value) not in (int, float) or not abs(value) < math.inf:
+            faults.append(f"progress.{field.name} must be a finite number, got {shown(value)}")
+    return faults
+
+
 @dataclasses.dataclass
 class Run:
     """Everything that changes during training, and where it is recorded."""
@@ -179,7 +275,15 @@ class Run:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go back to where ``state`` was taken; tensors are put back by ``load_checkpoint``."""
+        """Go back to where ``state`` was taken; tensors are put back by ``load_checkpoint``.
+
+        Raises CorruptError, and changes nothing, if it is not the state of a run, ConfigError if
+        it belongs to other training text.
+        """
+        check_state(state, needs_loss_scale=self.loss_scale is not None)
+
+        # Before the position in the data is restored: with other text it would mean other pairs.
+        self.data.refuse_other(state.get("data", {}))
         self.progress.restore(state["progress"])
         self.sampler.restore(state["sampler"])
         restore_stream(self.model, state, self.config.training.seed, self.process_group.world)

@@ -187,6 +187,8 @@ DEVIATIONS = 6.0
 """A spike is this many standard deviations above the mean of the logarithms (reliability N3)."""
 LEAST_DEVIATION = math.log(2.0) / DEVIATIONS
 """Where norms hardly vary, a norm below twice the usual one is not a spike."""
+_LARGEST_LOGARITHM = math.log(1e308)
+"""Of a number that a float can hold."""
 
 
 class SpikeWatch:
@@ -216,7 +218,8 @@ class SpikeWatch:
         # Logarithms, because norms vary by factors: their distribution has a long upper tail.
         mean = math.fsum(self._logarithms) / count
         variance = math.fsum((each - mean) ** 2 for each in self._logarithms) / count
-        return math.exp(mean + DEVIATIONS * max(LEAST_DEVIATION, math.sqrt(variance)))
+        largest = mean + DEVIATIONS * max(LEAST_DEVIATION, math.sqrt(variance))
+        return math.exp(min(largest, _LARGEST_LOGARITHM))
 
     def note(self, norm: float) -> None:
         """Add a norm to the window; norms that are zero or not finite are ignored."""

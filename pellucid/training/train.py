@@ -230,12 +230,19 @@ def _resume(run: Run) -> None:
         return
 
     folder = run.folder.path / CHECKPOINTS_FOLDER / name
-    state = world.together(
+    resume_from(run, folder)
+    _log.info("resumed from %s", folder.name)
+
+
+def resume_from(run: Run, folder: Path) -> None:
+    """Bring ``run`` to where the checkpoint in ``folder`` was written.
+
+    Raises CorruptError or BundleError if it is not a checkpoint of this run, ConfigError for other
+    training text.
+    """
+    state = run.process_group.world.together(
         lambda: load_checkpoint(folder, run.model, run.optimizer, run.average, run.process_group)
     )
-
-    # Before the position in the data is restored: with other text it would mean other pairs.
-    run.data.refuse_other(state.get("data", {}))
     run.restore(state)
 
     # What has changed since: another learning rate is a fresh start for the halvings of rollbacks,
@@ -248,8 +255,6 @@ def _resume(run: Run) -> None:
             torch.get_num_threads(),
             state["threads"],
         )
-
-    _log.info("resumed from %s", folder.name)
 
 
 def _device(config: RunConfig) -> str:
