@@ -516,13 +516,13 @@ def _seed_faults(settings: DecodingConfig) -> list[str]:
 
 def contradicting_phrases(prefix: str, must: Sequence[str], banned: Sequence[str]) -> list[str]:
     """The phrases that are both required and banned, compared word by word, as messages."""
-    required = [f"must: {phrase!r}" for phrase in must] + (
-        [f"prefix: {prefix!r}"] if prefix else []
-    )
-    texts = [*must, *([prefix] if prefix else [])]
+    required = [("must", phrase) for phrase in must]
+    if prefix:
+        required.append(("prefix", prefix))
+
     return [
-        f"a required phrase cannot be banned, got {shown_phrase} and banned: {phrase!r}"
-        for shown_phrase, text in zip(required, texts, strict=True)
+        f"a required phrase cannot be banned, got {name}: {text!r} and banned: {phrase!r}"
+        for name, text in required
         for phrase in banned
         if phrase.strip() and _contains(text.split(), phrase.split())
     ]

@@ -24,9 +24,9 @@ def skipgram_pairs(words: Sequence[Word], window: int) -> list[tuple[Word, Word]
     """
     return [
         (center, words[neighbor])
-        for place, center in enumerate(words)
-        for neighbor in range(max(0, place - window), min(len(words), place + window + 1))
-        if neighbor != place
+        for position, center in enumerate(words)
+        for neighbor in range(max(0, position - window), min(len(words), position + window + 1))
+        if neighbor != position
     ]
 
 

@@ -69,7 +69,7 @@ class Positions(nn.Module):
         Raises ShapeError if the model cannot number so many positions.
         """
         length = x.shape[1]
-        self._require_places(start + length)
+        self._require_positions(start + length)
 
         if self.kind in ("sinusoidal", "learned"):
             # a table is kept for them, and what is added is an intermediate of its own
@@ -87,11 +87,11 @@ class Positions(nn.Module):
             return sinusoidal_positions(length, width, start=start).to(self.sinusoids)
         return self.sinusoids[start : start + length]
 
-    def _require_places(self, end: int) -> None:
+    def _require_positions(self, end: int) -> None:
         if self.max_length is not None and end > self.max_length:
             name = self.kind.replace("_", "-")
             raise ShapeError(
-                f"{name} positions number {self.max_length} places, got length {end}",
+                f"{name} positions number {self.max_length} tokens, got length {end}",
                 hint="train with a larger model.max_positions or use sinusoidal positions",
             )
 

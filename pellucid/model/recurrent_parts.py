@@ -350,7 +350,7 @@ class RecurrentDecoder(nn.Module):
             return x, state  # no word was read
 
         layers, fed, attended = state.layers, state.fed, list[AttentionOutput]()
-        spoken, heard = [], []
+        outputs, heard = [], []
         if self.feed_summary:
             x = torch.cat([x, fed.unsqueeze(1).expand_as(x)], dim=-1)
 
@@ -369,9 +369,9 @@ class RecurrentDecoder(nn.Module):
                 attended.append(self.cross_attention(beside, state.memory))
                 hidden = attended[-1].output.view(hidden.shape)
 
-            said = self.dropout(hidden)
-            spoken.append(said)
-            fed = fed if self.feed_summary else said[:, -1]
+            output = self.dropout(hidden)
+            outputs.append(output)
+            fed = fed if self.feed_summary else output[:, -1]
 
         # one entry for each piece of ``x``, joined to the whole length for the trace
         for index, parts in enumerate(zip(*heard, strict=True)):
@@ -380,7 +380,7 @@ class RecurrentDecoder(nn.Module):
         if attended:
             _join(attended).keep(trace.under("cross_attention"))
 
-        output = trace.keep("output", torch.cat(spoken, dim=1))
+        output = trace.keep("output", torch.cat(outputs, dim=1))
         length = state.length + x.shape[1]
         return output, RecurrentState(layers, fed, state.memory, state.beam_count, length)
 

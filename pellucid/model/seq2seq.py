@@ -187,15 +187,15 @@ def loss_sums(
     bias: Float[Tensor, " vocabulary"] | None,
     labels: Int[Tensor, "sentence target"],
     smoothing: float,
-    real_places: Int[Tensor, " real"] | None = None,
+    non_padding: Int[Tensor, " real"] | None = None,
 ) -> LossSums:
     """The loss of ``hidden weightᵀ + bias`` against ``labels``, PAD left out (EQ-118, EQ-120).
 
-    ``real_places`` are the indices of the flattened labels that are not PAD. Without it they are
+    ``non_padding`` are the indices of the flattened labels that are not PAD. Without it they are
     computed here, which makes the host wait for an accelerator.
     """
     flat = labels.reshape(-1)
-    chosen = flat != PAD_ID if real_places is None else real_places
+    chosen = flat != PAD_ID if non_padding is None else non_padding
 
     # padding is left out before the product with the vocabulary, the largest of the model
     real_labels = flat[chosen]

@@ -132,7 +132,7 @@ def _neighbors(
     ids: Int[Tensor, "sentence length"], window: int
 ) -> Bool[Tensor, "sentence length length"]:
     """Which positions hold words at most ``window`` apart: the pairs of ``skipgram_pairs``."""
-    places = torch.arange(ids.shape[1], device=ids.device)
-    distance = (places[:, None] - places).abs()
+    positions = torch.arange(ids.shape[1], device=ids.device)
+    distance = (positions[:, None] - positions).abs()
     is_word = ids != PAD_ID
     return ((distance > 0) & (distance <= window)) & is_word[:, :, None] & is_word[:, None, :]

@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-_PLACES = 8
-"""A cache grows by room for this many tokens per beam. Of 4, 8, 16 and 32, 8 was fastest, measured
+_ROOM = 8
+"""A cache grows by this many slots per beam. Of 4, 8, 16 and 32, 8 was fastest, measured
 when beams were still copied at every step."""
 
 
@@ -62,7 +62,7 @@ class Ancestry:
         return self.first_slot + self.slots.shape[1]
 
     @property
-    def place(self) -> int:
+    def position(self) -> int:
         """The position of the newest tokens in their sentences, from 0."""
         return self.slots.shape[2] - 1
 
@@ -76,7 +76,7 @@ class Ancestry:
         return cached[sentences, self.slots].flatten(0, 1).transpose(1, 2)
 
 
-class Places:
+class FilledSlots:
     """How many slots of a cache's tensors are filled, so that states may share the tensors.
 
     A state reads only the slots that were filled when it was made. The first step from it writes
@@ -104,7 +104,7 @@ class TransformerState:
     """The state of a Transformer decoder; a row is ``sentence · beam_count + beam``."""
 
     layers: tuple[LayerCache, ...]
-    places: Places
+    filled: FilledSlots
     memory_may_attend: Bool[Tensor, "sentence source"]
     slots: Int[Tensor, "sentence beam length"]
     """The slots of the tokens of each hypothesis in the caches, in order."""
@@ -126,17 +126,17 @@ class TransformerState:
         """How many tokens have been fed so far."""
         return self.slots.shape[2]
 
-    def writable(self) -> tuple[tuple[LayerCache, ...], Places]:
+    def writable(self) -> tuple[tuple[LayerCache, ...], FilledSlots]:
         """Caches whose next slots, one for each beam, only the caller may write."""
         count = self.beam_count
-        if self.taken + count <= self.layers[0].keys.shape[1] and self.places.take(
+        if self.taken + count <= self.layers[0].keys.shape[1] and self.filled.take(
             self.taken, count
         ):
-            return self.layers, self.places
+            return self.layers, self.filled
 
-        room = self.taken + _PLACES * count
+        room = self.taken + _ROOM * count
         layers = tuple(layer.with_room(self.taken, room) for layer in self.layers)
-        return layers, Places(self.taken + count)
+        return layers, FilledSlots(self.taken + count)
 
     def ancestry(self) -> Ancestry:
         """The ancestry after one more token for every hypothesis."""
@@ -175,7 +175,7 @@ class TransformerState:
         may_attend = self.memory_may_attend[sentences]
 
         # the copied tensors are this state's own, so their free slots may be filled in place
-        return TransformerState(layers, Places(self.taken), may_attend, slots, self.taken)
+        return TransformerState(layers, FilledSlots(self.taken), may_attend, slots, self.taken)
 
 
 def _with_room(

@@ -45,16 +45,18 @@ def load_model_tensors(model: SequenceModel, tensors: Mapping[str, Tensor], orig
     fill_tensors(model_tensors(model), tensors, origin)
 
 
-def fill_tensors(slots: Mapping[str, Tensor], tensors: Mapping[str, Tensor], origin: Path) -> None:
-    """Fill each of ``slots`` with the one of ``tensors``, read from ``origin``, that has its name.
+def fill_tensors(
+    parameters: Mapping[str, Tensor], tensors: Mapping[str, Tensor], origin: Path
+) -> None:
+    """Fill each of ``parameters`` with the one of ``tensors``, read from ``origin``, that has its name.
 
     Raises BundleError as ``load_model_tensors`` does.
     """
-    _check_tensors({name: slot.shape for name, slot in slots.items()}, tensors, origin)
+    _check_tensors({name: each.shape for name, each in parameters.items()}, tensors, origin)
     with torch.no_grad():
-        for name, slot in slots.items():
+        for name, parameter in parameters.items():
             # in place, so that shared parameters stay shared and the dtype stays the model's
-            slot.copy_(tensors[name])
+            parameter.copy_(tensors[name])
 
 
 def _check_tensors(

@@ -23,7 +23,7 @@ from pellucid.model.seq2seq import (
     keep_distribution,
     loss_sums,
 )
-from pellucid.model.state import Ancestry, LayerCache, Places, TransformerState
+from pellucid.model.state import Ancestry, FilledSlots, LayerCache, TransformerState
 from pellucid.model.trace import UNWATCHED, Trace
 
 
@@ -147,7 +147,7 @@ class DecoderLayer(nn.Module):
         """Run the block for the newest token alone, and cache its key and value (EQ-130)."""
 
         def attend(rows: Tensor) -> Tensor:
-            query, key, value = self.self_attention.project_all(rows, start=ancestry.place)
+            query, key, value = self.self_attention.project_all(rows, start=ancestry.position)
             # before attention: the newest token attends to itself too
             cache.write(ancestry.first_slot, key, value)
             return self._attend_to_ancestors(query, cache, ancestry)
@@ -371,7 +371,7 @@ class Transformer(Seq2Seq):
         """The state before the first target token, with one beam for each sentence."""
         return TransformerState(
             layers=self.decoder.start(memory.states),
-            places=Places(0),
+            filled=FilledSlots(0),
             memory_may_attend=memory.may_attend,
             slots=torch.empty(
                 (memory.may_attend.shape[0], 1, 0),
@@ -397,7 +397,7 @@ class Transformer(Seq2Seq):
         mask = mask_for_heads(state.memory_may_attend)
 
         # tensors with room for these tokens, which no other state writes to
-        layers, places = state.writable()
+        layers, filled = state.writable()
         ancestry = state.ancestry()
         hidden = self.decoder.step(x, layers, ancestry, mask)
 
@@ -407,7 +407,7 @@ class Transformer(Seq2Seq):
             logits += self.output_bias  # in place: the product would first write the bias out
 
         new_state = dataclasses.replace(
-            state, layers=layers, places=places, slots=ancestry.slots, taken=ancestry.end
+            state, layers=layers, filled=filled, slots=ancestry.slots, taken=ancestry.end
         )
         return logits.view(*ids.shape, -1), new_state
 

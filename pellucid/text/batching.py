@@ -273,7 +273,7 @@ class Batch:
     """int64 (sentence, target): words, STOP, then PAD; the token to predict at each position."""
     target_token_count: int
     """Labels that are not PAD."""
-    real_places: torch.Tensor | None = None
+    non_padding: torch.Tensor | None = None
     """int64: the positions of labels that are not PAD, flattened; None on a CPU."""
 
     def to(self, device: torch.device | str) -> Self:
@@ -287,10 +287,10 @@ class Batch:
         parts = self.source, self.target_input, self.labels
         source, target_input, labels = (_sent(part, wanted) for part in parts)
 
-        places = None
+        positions = None
         if wanted.type != "cpu":
-            places = _sent(label_positions(self.labels), wanted)
-        return type(self)(source, target_input, labels, self.target_token_count, places)
+            positions = _sent(label_positions(self.labels), wanted)
+        return type(self)(source, target_input, labels, self.target_token_count, positions)
 
 
 def label_positions(labels: torch.Tensor) -> torch.Tensor:

@@ -37,11 +37,11 @@ class CrossEntropy:
         """The sums of the model's own loss."""
         # On an accelerator the batch brings the positions of its labels: finding them there would
         # make the host wait for the device.
-        if batch.real_places is None or not isinstance(model, PredictsTokens):
+        if batch.non_padding is None or not isinstance(model, PredictsTokens):
             return model.loss(batch.source, batch.target_input, batch.labels, self.smoothing)
         rows = model.output_states(batch.source, batch.target_input)
         return loss_sums(
-            rows.hidden, rows.weight, rows.bias, batch.labels, self.smoothing, batch.real_places
+            rows.hidden, rows.weight, rows.bias, batch.labels, self.smoothing, batch.non_padding
         )
 
 
@@ -90,7 +90,7 @@ class Views:
         # Only positions with a label go on to the logits: padding costs no product with the
         # vocabulary. ``real`` is a mask, or indices where the batch brings them.
         flat = batch.labels.view(-1)  # (sentence · target)
-        real = flat != PAD_ID if batch.real_places is None else batch.real_places
+        real = flat != PAD_ID if batch.non_padding is None else batch.non_padding
         labels = flat[real]
 
         # Both views go through the model as one batch: dropout draws a mask for each row by itself.

@@ -91,7 +91,7 @@ def test_a_batch_that_was_sent_there_gives_the_same_update(
         mode.is_host = False
         there = gradients(sent)
     assert len(mode.pinned) == len(mode.asynchronous) == 4
-    assert sent.real_places.tolist() == (labels.view(-1) != PAD_ID).nonzero().view(-1).tolist()
+    assert sent.non_padding.tolist() == (labels.view(-1) != PAD_ID).nonzero().view(-1).tolist()
     for ours, theirs in zip(there, here, strict=True):
         torch.testing.assert_close(ours, theirs, rtol=1e-11, atol=1e-11)
 

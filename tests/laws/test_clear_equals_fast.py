@@ -64,7 +64,7 @@ def batch_of(source: Tensor, labels: Tensor, *, on_accelerator: bool = False) ->
         target_input=transformer.shift_right(labels, 2),
         labels=labels,
         target_token_count=int((labels != PAD_ID).sum()),
-        real_places=label_positions(labels) if on_accelerator else None,
+        non_padding=label_positions(labels) if on_accelerator else None,
     )
 
 
@@ -155,8 +155,8 @@ def test_an_accelerator_gets_the_positions_of_labels_and_not_of_the_source():
     """The meta device has shapes only: 13 labels, 11 words of the source."""
     source, labels = example()
     there = batch_of(source, labels).to("meta")
-    assert there.real_places is not None
-    assert there.real_places.shape == ((labels != PAD_ID).sum().item(),)
+    assert there.non_padding is not None
+    assert there.non_padding.shape == ((labels != PAD_ID).sum().item(),)
     assert (labels != PAD_ID).sum() != (source != PAD_ID).sum()
 
 

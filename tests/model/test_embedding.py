@@ -60,7 +60,7 @@ def test_learned_positions_end_where_the_config_says():
     model.encode(torch.full((1, 4), 5))
     with pytest.raises(ShapeError) as caught:
         model.encode(torch.full((1, 5), 5))
-    assert str(caught.value) == "learned positions number 4 places, got length 5"
+    assert str(caught.value) == "learned positions number 4 tokens, got length 5"
     assert caught.value.hint == (
         "train with a larger model.max_positions or use sinusoidal positions"
     )

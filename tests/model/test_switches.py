@@ -105,7 +105,7 @@ def test_numbered_positions_end_where_the_config_says(kind: str):
     with pytest.raises(ShapeError) as caught:
         model.encode(IDS)
     assert str(caught.value) == (
-        f"{kind.replace('_', '-')} positions number 2 places, got length 3"
+        f"{kind.replace('_', '-')} positions number 2 tokens, got length 3"
     )
 
 
