@@ -96,7 +96,7 @@ REFUSED: list[tuple[dict[str, Any], list[str]]] = [
     (LIMITED, ["decoding.beam_size=0", "decoding.patience=0"]),
     (LIMITED, ["decoding.sampling.top_p=0", "decoding.sampling.temperature=0"]),
 ]
-"""Settings that cannot stand together; the page shows what is really said about each."""
+"""Settings that cannot stand together; the page shows the message of each."""
 
 
 def document() -> str:
@@ -162,7 +162,7 @@ def _refusals() -> str:
 
 
 def refusal(base: dict[str, Any], settings: list[str]) -> str:
-    """What is said about these settings."""
+    """The message about these settings."""
     try:
         RunConfig.parse(apply_overrides(base, settings))
     except ConfigError as error:

@@ -143,9 +143,9 @@ def errata_page() -> str:
             f"- Pellucid: {entry['handles']}",
             f"- Test: {_links(settled[number]) or 'none, for this is ' + entry['untested']}",
         ]
-        told = [f"[{each.title}](equations/{each.link})" for each in entries_of_erratum(number)]
-        if told:
-            lines.append(f"- In the book: {', '.join(told)}")
+        links = [f"[{each.title}](equations/{each.link})" for each in entries_of_erratum(number)]
+        if links:
+            lines.append(f"- In the book: {', '.join(links)}")
         figures = figures_of(entry)
         if figures:
             lines += ["", "| as printed | computed |", "|---|---|"]

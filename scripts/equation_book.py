@@ -254,7 +254,7 @@ def _sentence(docstring: str) -> str:
     return plain(docstring.partition("\n\n")[0])
 
 
-def said(docstring: str, keyword: str) -> str:
+def section_of(docstring: str, keyword: str) -> str:
     """What follows ``Symbols:`` or another keyword, up to the next or the end of the paragraph."""
     start = docstring.find(f"{keyword}: ")
     if start < 0:
@@ -271,7 +271,7 @@ def _symbols(places: Sequence[Place]) -> list[str]:
         return []
     arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
     names = [each.arg for each in arguments]
-    symbols, others = _read_symbols(said(places[0].docstring, "Symbols"), names)
+    symbols, others = _read_symbols(section_of(places[0].docstring, "Symbols"), names)
     rows = [
         (symbols.pop(each.arg, ""), f"`{each.arg}`", _shape(each.annotation)) for each in arguments
     ]
@@ -374,7 +374,7 @@ def _shape(annotation: ast.expr | None) -> str:
 
 
 def _differences(places: Sequence[Place]) -> list[str]:
-    found = [(place, said(place.docstring, "Differs")) for place in places]
+    found = [(place, section_of(place.docstring, "Differs")) for place in places]
     found = [(place, _capital(text)) for place, text in found if text]
     if len(found) == 1:
         return [f"**Differs.** {found[0][1]}"]
@@ -629,7 +629,7 @@ def parts_by_name() -> list[tuple[str, set[int]]]:
 
 def _source(place: Place) -> str:
     """Papers and sections, without the sentences that may follow them."""
-    return re.split(r"\. (?=[A-Z])", said(place.docstring, "Source"))[0].rstrip(".")
+    return re.split(r"\. (?=[A-Z])", section_of(place.docstring, "Source"))[0].rstrip(".")
 
 
 def _ties(entry: Entry) -> Iterator[str]:

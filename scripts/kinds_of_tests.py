@@ -303,8 +303,8 @@ def _names_an_answer(test: ast.expr, known: dict[str, ast.AST]) -> bool:
 def _has_figures(node: ast.AST) -> bool:
     """Whether it holds a list, a table or a decimal figure; tolerances do not count."""
     if isinstance(node, ast.Call):
-        told = [each.value for each in node.keywords if each.arg not in _NOT_EXPECTED]
-        return any(map(_has_figures, [*node.args, *told]))
+        given = [each.value for each in node.keywords if each.arg not in _NOT_EXPECTED]
+        return any(map(_has_figures, [*node.args, *given]))
     if isinstance(node, ast.List | ast.Tuple | ast.Dict):
         return any(isinstance(each, ast.Constant) for each in ast.walk(node))
     if isinstance(node, ast.Constant):

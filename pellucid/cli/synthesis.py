@@ -176,7 +176,7 @@ class _Reporter:
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
-        self._began = self._told = time.monotonic()
+        self._began = self._last_line = time.monotonic()
         self.last: Progress | None = None
 
     def __call__(self, progress: "Progress") -> None:
@@ -185,11 +185,11 @@ class _Reporter:
         now = time.monotonic()
         # The first report comes at once and says how much an earlier call has written.
         if is_first:  # lines of an earlier run do not count in the rate
-            self._began = self._told = now
+            self._began = self._last_line = now
             if progress.lines:
                 self._tell(f"going on after {_counted(progress)}")
-        elif now - self._told >= _SECONDS_BETWEEN_LINES:
-            self._told = now
+        elif now - self._last_line >= _SECONDS_BETWEEN_LINES:
+            self._last_line = now
             rate = (progress.lines - progress.lines_before) / (now - self._began)
             self._tell(f"{_counted(progress)}, {rate:,.0f} lines/s")
 

@@ -285,7 +285,7 @@ def translate(
         translator.split = split
 
     doubts = _Doubts()
-    render = doubts.told(_renderer(as_json=as_json, several=translator.settings.n_best > 1))
+    render = doubts.reporting(_renderer(as_json=as_json, several=translator.settings.n_best > 1))
     # Only torchrun sets RANK; without it the module of process groups is not imported.
     if "RANK" in os.environ and is_one_of_several(file, explains=explain_search):
         write_together(translator, requests, render, lambda: opened(output))
@@ -320,7 +320,7 @@ class _Doubts:
     def __init__(self) -> None:
         self._count = 0
 
-    def told(
+    def reporting(
         self, render: Callable[[int, "Translation"], bytes]
     ) -> Callable[[int, "Translation"], bytes]:
         """``render``, which also logs a warning for a doubtful translation."""

@@ -12,7 +12,7 @@ _MARK = "pellucid_phase"
 
 
 def begin_phase(name: str) -> None:
-    """Say that ``name``, such as ``tokenizing``, begins and what was said last is over."""
+    """Report that ``name``, such as ``tokenizing``, begins, and the phase before it is over."""
     _log.info(name, extra={_MARK: True})
 
 

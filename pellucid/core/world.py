@@ -119,7 +119,7 @@ class World:
             return [content]
 
         # all_gather needs equal sizes: the sizes are exchanged first, and contents are padded.
-        with lost_is_told():
+        with lost_process_is_reported():
             size = torch.tensor([len(content)])
             sizes = [torch.zeros_like(size) for _ in range(self.size)]
             dist.all_gather(sizes, size, group=self.talk)
@@ -157,7 +157,7 @@ class World:
         gathered = self.gather(b"" if failure is None else b"failed")
         if failure is not None:
             raise failure
-        failed = [rank for rank, said in enumerate(gathered) if said]
+        failed = [rank for rank, message in enumerate(gathered) if message]
         if failed:
             raise PellucidError(
                 f"process {failed[0]} of {self.size} failed", hint="its own message says why"
@@ -180,7 +180,7 @@ class World:
     def sum(self, tensor: Tensor) -> Tensor:
         """Sum ``tensor`` over all processes in place; it must be on the device of ``joined``."""
         if not self.is_alone:
-            with lost_is_told():
+            with lost_process_is_reported():
                 dist.all_reduce(tensor)
         return tensor
 
@@ -230,7 +230,7 @@ def joined(world: World, device: str = "cpu") -> Iterator[World]:
     backend = "gloo" if device == "cpu" else "cpu:gloo,cuda:nccl"
 
     try:
-        with lost_is_told():
+        with lost_process_is_reported():
             place = world.rank, world.size
             found = rendezvous("env://", *place, timeout=_LONGEST_SUM)
             store = meet(next(iter(found))[0], *place, _LONGEST_SUM)
@@ -259,7 +259,7 @@ def this_machine() -> str:
 
 
 @contextlib.contextmanager
-def lost_is_told() -> Iterator[None]:
+def lost_process_is_reported() -> Iterator[None]:
     """Turn what torch.distributed raises, where another process is gone, into PellucidError."""
     try:
         yield

@@ -8,7 +8,7 @@ import torch
 import torch.distributed as dist
 
 from pellucid.core.errors import PellucidError
-from pellucid.core.world import World, lost_is_told
+from pellucid.core.world import World, lost_process_is_reported
 
 _FAILED = -1
 
@@ -52,7 +52,7 @@ def _exchange(world: World, own: bytes, failure: Exception | None) -> Iterator[b
     # sizes go first, as a receiver must know how much it gets; -1 stands for an error
     size = torch.tensor([_FAILED if failure else len(own)])
     sizes = [torch.zeros_like(size) for _ in range(world.size)]
-    with lost_is_told():
+    with lost_process_is_reported():
         dist.all_gather(sizes, size)
 
     if failure:
@@ -66,7 +66,7 @@ def _exchange(world: World, own: bytes, failure: Exception | None) -> Iterator[b
 
     if not world.is_first:
         if own:
-            with lost_is_told():
+            with lost_process_is_reported():
                 dist.send(torch.frombuffer(bytearray(own), dtype=torch.uint8), dst=0)
         return
 
@@ -74,6 +74,6 @@ def _exchange(world: World, own: bytes, failure: Exception | None) -> Iterator[b
     for rank in range(1, world.size):
         if int(sizes[rank]):
             content = torch.empty(int(sizes[rank]), dtype=torch.uint8)
-            with lost_is_told():
+            with lost_process_is_reported():
                 dist.recv(content, src=rank)
             yield content.numpy().tobytes()

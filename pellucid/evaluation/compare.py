@@ -104,8 +104,8 @@ def compare(
     )
 
 
-def _length_ratio(said: Sequence[str], references: Sequence[str]) -> float:
-    words = [sum(len(line.split()) for line in side) for side in (said, references)]
+def _length_ratio(translations: Sequence[str], references: Sequence[str]) -> float:
+    words = [sum(len(line.split()) for line in side) for side in (translations, references)]
     return words[0] / max(1, words[1])
 
 

@@ -233,7 +233,7 @@ def line_error_rate(hypotheses: Sequence[str], references: Alternatives) -> floa
     return 100.0 * wrong / len(references)
 
 
-def edit_distance(said: Sequence[str], right: Sequence[str]) -> int:
+def edit_distance(found: Sequence[str], right: Sequence[str]) -> int:
     """The fewest insertions, deletions and replacements that turn one sequence into the other.
 
         D(i, j) = min(D(i-1, j) + 1, D(i, j-1) + 1, D(i-1, j-1) + [saidᵢ ≠ rightⱼ])
@@ -242,7 +242,7 @@ def edit_distance(said: Sequence[str], right: Sequence[str]) -> int:
     """
     above = list(range(len(right) + 1))  # one row of D is enough to compute the next
 
-    for i, word in enumerate(said, start=1):
+    for i, word in enumerate(found, start=1):
         row = [i]
         for j, other in enumerate(right, start=1):
             row.append(min(above[j] + 1, row[j - 1] + 1, above[j - 1] + (word != other)))

@@ -48,7 +48,7 @@ def load_model_tensors(model: SequenceModel, tensors: Mapping[str, Tensor], orig
 def fill_tensors(
     parameters: Mapping[str, Tensor], tensors: Mapping[str, Tensor], origin: Path
 ) -> None:
-    """Fill each of ``parameters`` with the one of ``tensors``, read from ``origin``, that has its name.
+    """Fill each of ``parameters`` with the tensor of its name, read from ``origin``.
 
     Raises BundleError as ``load_model_tensors`` does.
     """

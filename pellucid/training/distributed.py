@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from pellucid.core.errors import ConfigError, CorruptError, PellucidError
 from pellucid.core.special import PAD_ID
-from pellucid.core.world import World, lost_is_told
+from pellucid.core.world import World, lost_process_is_reported
 from pellucid.model.build import build_unfilled
 from pellucid.model.config import KINDS, BlockSettings
 from pellucid.model.seq2seq import SequenceModel
@@ -109,8 +109,8 @@ class ProcessGroup:
             return asked, seconds
 
         # One message for both; repr keeps every bit of the float.
-        told = self.world.gather(f"{seconds!r} {asked or ''}".encode())
-        clocks, reasons = zip(*(each.decode().split(" ", 1) for each in told), strict=True)
+        gathered = self.world.gather(f"{seconds!r} {asked or ''}".encode())
+        clocks, reasons = zip(*(each.decode().split(" ", 1) for each in gathered), strict=True)
         return next(filter(None, reasons), None), float(clocks[0])
 
     def require_equal(self, model: nn.Module) -> None:
@@ -125,8 +125,8 @@ class ProcessGroup:
             content = parameter.detach().cpu().contiguous().view(-1).view(torch.uint8)
             digest.update(content.numpy().tobytes())
 
-        told = self.world.gather(digest.digest())
-        other = [rank for rank, each in enumerate(told) if each != told[0]]
+        gathered = self.world.gather(digest.digest())
+        other = [rank for rank, each in enumerate(gathered) if each != gathered[0]]
         if other:
             raise PellucidError(
                 f"process {other[0]} of {self.world.size} holds other parameters than the first",
@@ -164,7 +164,7 @@ def process_group_of(config: TrainingConfig, world: World) -> ProcessGroup:
 
 def _sum_all(tensors: Sequence[Tensor]) -> None:
     """Sum tensors over all processes in place; while one bucket is summed the next is packed."""
-    with lost_is_told(), torch.no_grad():
+    with lost_process_is_reported(), torch.no_grad():
         travelling = None
         for bucket in _buckets(tensors):
             flat = torch.cat([each.reshape(-1) for each in bucket])

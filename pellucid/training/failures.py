@@ -96,8 +96,8 @@ def why_to_go_back(run: Run, *, look_inside: bool) -> str | None:
     if look_inside:
         # With a sharded model each process sees only its own part of the tensors.
         here = broken_tensors(run.model, run.optimizer, run.average)
-        told = run.process_group.world.gather_values(here)
-        broken = list(dict.fromkeys(name for each in told for name in each))
+        gathered = run.process_group.world.gather_values(here)
+        broken = list(dict.fromkeys(name for each in gathered for name in each))
         if broken:
             more = f" and {len(broken) - 1} more" if len(broken) > 1 else ""
             return f"{broken[0]}{more} are no longer finite"

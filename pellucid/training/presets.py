@@ -54,7 +54,7 @@ def read_config(
 
 
 def preset_comment(name: str) -> list[str]:
-    """What is said about a preset at the head of its file: what it is for, what it needs."""
+    """The comment at the head of a preset's file: what it is for, what it needs."""
     text = (resources.files("pellucid") / "presets" / f"{name}.toml").read_text(encoding="utf-8")
     lines = itertools.takewhile(lambda line: line.startswith("#"), text.splitlines())
     return [line.removeprefix("#").strip() for line in lines]

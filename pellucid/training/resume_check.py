@@ -115,9 +115,9 @@ def verify_resume(
     for number in range(kills):
         # Not beyond the last update but one: a run that has ended cannot be killed.
         target = draw.randint(number * steps // kills, max(0, (number + 1) * steps // kills - 2))
-        told = _told(broken)
+        size = _journal_size(broken)
         child = start(path, broken)
-        death = _kill(child, broken, told, target, inside_save=number % 2 == 1)
+        death = _kill(child, broken, size, target, inside_save=number % 2 == 1)
         if death is None:
             break  # the run ended before the kill
         deaths.append(death)
@@ -172,17 +172,17 @@ def _to_its_end(child: Child) -> None:
     if code != 0:
         raise PellucidError(
             f"the training run that is to be compared ended with exit code {code}",
-            hint="see what it said above; pellucid train with the same settings says it too",
+            hint="see its message above; pellucid train with the same settings prints it too",
         )
 
 
-def _kill(child: Child, run: Path, told: int, target: int, *, inside_save: bool) -> Kill | None:
+def _kill(child: Child, run: Path, size: int, target: int, *, inside_save: bool) -> Kill | None:
     """Kill the run at or after update ``target``; None if it ended before.
 
-    When its journal is longer than ``told`` bytes, the run has started and has removed what an
+    When its journal is longer than ``size`` bytes, the run has started and has removed what an
     earlier kill left.
     """
-    while child.poll() is None and (_told(run) == told or _last_step(run) < target):
+    while child.poll() is None and (_journal_size(run) == size or _last_step(run) < target):
         time.sleep(_PAUSE)
     while inside_save and child.poll() is None and not _is_saving(run):
         time.sleep(_SHORT_PAUSE)
@@ -199,7 +199,7 @@ def _kill(child: Child, run: Path, told: int, target: int, *, inside_save: bool)
     return Kill(_last_step(run), _is_saving(run), left)
 
 
-def _told(run: Path) -> int:
+def _journal_size(run: Path) -> int:
     """Bytes of the journal so far."""
     path = run / JOURNAL_FILE
     return path.stat().st_size if path.exists() else 0
@@ -222,11 +222,11 @@ Figures = dict[int, list[tuple[Any, ...]]]
 
 
 def _figures(journal: Sequence[Event], kind: str, keys: Sequence[str]) -> Figures:
-    told: Figures = {}
+    figures: Figures = {}
     for event in journal:
         if event["event"] == kind:
-            told.setdefault(event["step"], []).append(tuple(event.get(key) for key in keys))
-    return told
+            figures.setdefault(event["step"], []).append(tuple(event.get(key) for key in keys))
+    return figures
 
 
 def _compare_figures(what: str, unbroken: Figures, broken: Figures) -> Comparison:

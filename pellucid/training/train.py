@@ -61,7 +61,7 @@ class TrainingResult:
 
     folder: Path
     reason: str
-    """The limit that was reached, or what ``should_stop`` said."""
+    """The limit that was reached, or what ``should_stop`` returned."""
     progress: Progress
 
 

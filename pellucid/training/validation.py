@@ -100,7 +100,7 @@ def _translate(
 
 
 def _sample(bundle: Bundle[SequenceModel], text: str) -> tuple[str, str, str]:
-    """What was asked about ``text``, what would be right, and what the model says."""
+    """The question about ``text``, the right answer, and that of the model."""
     words = text.split()
     middle = len(words) // 2
     model = bundle.model

@@ -26,17 +26,30 @@ IN_NAMES = {
     "glances": "views",
     "heat": "temperature",
     "looking": "inspection",
+    "musts": "required",
     "rehearsal": "dry_run",
     "rehearse": "dry_run",
+    "said": "generated",
     "surprise": "cross_entropy",
     "team": "process_group",
+    "told": "reported",
 }
 """A word that no name may hold, and what it is called."""
+
+IN_NAMES_OF_MODELS = {"place": "position", "places": "positions"}
+"""The same where a sequence has positions; elsewhere a place may be a folder or a line."""
+MODELS = re.compile(r"pellucid/(equations|model|decoding|engines)/")
+SPEAKS = re.compile(r"pellucid/phrasebook/")
+"""Its sentences are said in two languages, so its names may hold ``said``."""
 
 IN_NAMES_WHOLE = {
     "LastRows": "OutputStates",
     "last_rows": "output_states",
     "Look": "AttentionOutput",
+    "_look_ahead": "_expand",
+    "open_beam": "general_beam",
+    "real_places": "non_padding",
+    "wants_steps": "needs_steps",
 }
 
 IN_TEXT = {
@@ -53,6 +66,19 @@ IN_TEXT = {
     r"taught share": "batch with teacher probabilities",
     r"\bancestry of places\b": "beam ancestry",
     r"\bsurpris(ed|es?)\b": "cross-entropy",
+    r"\bmusts\b": "required phrases",
+    r"\b(what is|was) asked of\b": "constraints, settings",
+    r"\bis told by\b": "is reported by",
+    r"\b(model|decoder|layer|beam)s? ((would|can|could|might|may|has to) say|says?|said)"
+    r" (it|what|a|an)\b": "generates, predicts",
+    r"\b(repredict` ?)?says (all words|them all|the likeliest)": "predicts",
+    r"\b(word|token|sequence|phrase)s? (that is |that was )?said\b": "generated",
+    r"\b(was|were|have|has|had|just|been|never|might have) said\b(?! (about|of|to)\b)": (
+        "generated, printed"
+    ),
+    r"\b(word|token|position|head|quer(y|ie)|layer|encoder|decoder|hypothes[ie]s|beam)s?"
+    r" (that )?(it |they )?look(s|ed)? at\b": "attends to",
+    r"\btokens? (was|were) looked at\b": "got attention",
 }
 """A phrase that no text may hold, and what to write."""
 
@@ -76,15 +102,19 @@ def files() -> list[Path]:
     return [ROOT / name for name in listed if not MAY.match(name) and Path(name).suffix in SUFFIXES]
 
 
-def faults_of_names(text: str) -> Iterator[str]:
-    """Each name of a Python text that holds a word of the list."""
+def faults_of_names(text: str, name: str = "") -> Iterator[str]:
+    """Each name of a Python text that holds a word of the list; ``name`` is that of its file."""
+    refused = IN_NAMES | (IN_NAMES_OF_MODELS if MODELS.match(name) else {})
+    if SPEAKS.match(name):
+        refused = {word: wanted for word, wanted in refused.items() if word != "said"}
+
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type != tokenize.NAME:
             continue
         words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", token.string).lower().split("_")
         for word in words:
-            if word in IN_NAMES and words != ["heat", "map"]:
-                yield f"{token.start[0]}: {token.string}: say {IN_NAMES[word]}"
+            if word in refused and words != ["heat", "map"]:
+                yield f"{token.start[0]}: {token.string}: say {refused[word]}"
         if token.string in IN_NAMES_WHOLE:
             yield f"{token.start[0]}: {token.string}: say {IN_NAMES_WHOLE[token.string]}"
 
@@ -109,6 +139,50 @@ def test_the_words_of_the_list_are_found():
     ]
 
 
+def test_a_position_is_no_place_where_sequences_have_positions():
+    """Elsewhere a place may be a folder; and the phrasebook's sentences are said."""
+    for name in ("pellucid/model/state.py", "pellucid/decoding/search/beam.py"):
+        assert list(faults_of_names("places = said\n", name)) == [
+            "1: places: say positions",
+            "1: said: say generated",
+        ]
+    assert list(faults_of_names("place = told\n", "pellucid/cli/serve.py")) == [
+        "1: told: say reported"
+    ]
+    assert list(faults_of_names("place = said\n", "pellucid/phrasebook/rules.py")) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "repredict says all words again",
+        "`decoding.repredict` says them all",
+        "where the model says what it was given",
+        "the words that the model can say a second time",
+        "what each layer would say it is",
+        "how much of them has been said",
+        "what it might have said instead",
+        "the probability of the word said",
+        "each head looks at the word before",
+        "the token that it looked at most",
+        "source tokens were looked at",
+        "a change is told by a warning",
+        "what is asked of the translation",
+        "the musts of a sentence",
+    ],
+)
+def test_a_phrase_of_decoding_is_found(text: str):
+    assert list(faults_of_text(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["what is said about it", "the manual says a word", "look at the log", "as is often said"],
+)
+def test_plain_english_is_left_alone(text: str):
+    assert list(faults_of_text(text)) == []
+
+
 @pytest.mark.parametrize("area", ["pellucid", "docs", "scripts", "."])
 def test_what_people_read_has_the_words_of_the_field(area: str):
     faults, count = [], 0
@@ -120,7 +194,7 @@ def test_what_people_read_has_the_words_of_the_field(area: str):
         text = path.read_text("utf-8")
         found = [*faults_of_text(text)]
         if path.suffix == ".py":
-            found += faults_of_names(text)
+            found += faults_of_names(text, str(name))
         faults += [f"{name}:{fault}" for fault in found]
     assert count
     assert faults == []

@@ -83,21 +83,21 @@ def _explain(opened: Opened, capture: Capture) -> dict[str, Any] | None:
 
 def view_matrices(views: SentenceViews) -> dict[str, Matrix]:
     """The views that are matrices, by their names in the report."""
-    source, said, read = (Axis(name, "words") for name in ("source", "says", "reads"))
+    source, written, read = (Axis(name, "words") for name in ("source", "says", "reads"))
     matrices = {
-        "saliency": Matrix(views.saliency.scores, said, source),
+        "saliency": Matrix(views.saliency.scores, written, source),
         "saliency_ends": Matrix(
             # (target token, 2): equal up to the error of the quadrature, so both are shown.
             torch.stack([views.saliency.scores.sum(-1), views.saliency.gains], dim=-1),
-            said,
+            written,
             Axis("ends", "vocabulary"),
         ),
     }
     if views.rollout is not None:
         rollout = views.rollout
         matrices["rollout.encoder"] = Matrix(rollout.encoder, source, source, "part")
-        matrices["rollout.source"] = Matrix(rollout.decoder_source, said, source, "part")
-        matrices["rollout.target"] = Matrix(rollout.decoder_target, said, read, "part")
+        matrices["rollout.source"] = Matrix(rollout.decoder_source, written, source, "part")
+        matrices["rollout.target"] = Matrix(rollout.decoder_target, written, read, "part")
 
     return matrices
 

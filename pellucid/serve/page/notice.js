@@ -57,7 +57,7 @@ function count(seconds) {
   timer = setTimeout(() => count(seconds - 1), 1000);
 }
 
-/** Take back what was said, and any attempt that was planned. */
+/** Remove the notice, and cancel an attempt that was planned. */
 export function hideNotice() {
   clearTimeout(timer);
   box.hidden = true;

@@ -156,23 +156,23 @@ class Diagnosis:
     @property
     def reasons(self) -> list[str]:
         """Why training on the corpus would fail or learn wrong pairs; empty if it would not."""
-        said = []
+        faults = []
         shared = min(self.source_lines, self.target_lines)
 
         if self.source_lines != self.target_lines:
-            said.append(f"{self.source_lines} source lines but {self.target_lines} target lines")
+            faults.append(f"{self.source_lines} source lines but {self.target_lines} target lines")
         if self.misalignment is not None:
-            said.append(f"the two sides part near line {self.misalignment.line}")
+            faults.append(f"the two sides part near line {self.misalignment.line}")
         if invalid := self.findings["invalid_utf8"].count:
-            said.append(f"{invalid} lines are not UTF-8")
+            faults.append(f"{invalid} lines are not UTF-8")
 
         usable = shared - self.findings["empty"].count
         if usable <= 0:
-            said.append("no pair has text on both sides")
+            faults.append("no pair has text on both sides")
         elif self.findings["source_equals_target"].count > _MOST_COPIES * usable:
-            said.append("source and target are the same text")
+            faults.append("source and target are the same text")
 
-        return said
+        return faults
 
     def to_dict(self) -> dict[str, Any]:
         """The diagnosis as plain values, one entry for each kind of finding."""
@@ -261,7 +261,7 @@ def warn_of_faults(source: Path, target: Path) -> None:
         )
 
     for kind, finding in diagnosis.findings.items():
-        if finding.count and kind not in _TOLD_ELSEWHERE:
+        if finding.count and kind not in _SHOWN_ELSEWHERE:
             _log.warning(
                 "%s and %s: %s in %d of %d pairs, first in line %d; see pellucid check",
                 source,
@@ -273,7 +273,13 @@ def warn_of_faults(source: Path, target: Path) -> None:
             )
 
 
-_TOLD_ELSEWHERE: tuple[Kind, ...] = ("empty", "too_long", "crlf", "byte_order_mark", "invalid_utf8")
+_SHOWN_ELSEWHERE: tuple[Kind, ...] = (
+    "empty",
+    "too_long",
+    "crlf",
+    "byte_order_mark",
+    "invalid_utf8",
+)
 """Faults that tokenizing counts itself, that are harmless, or that are an error there."""
 
 

@@ -80,7 +80,7 @@ function viewsOf(context) {
     });
   }
   for (const [name, title, about, has, draw] of [
-    ["lens", "Logit lens", "What each layer of the decoder would say.", report.lens, lensPage],
+    ["lens", "Logit lens", "The prediction of each layer of the decoder.", report.lens, lensPage],
     ["rollout", "Rollout", "Which words each row is made of.", report.has_rollout, rolloutPage],
     ["saliency", "Saliency", "Which source words each token depends on.", report.lens, saliencyPage],
     ["search", "Beam search", "How the sentence was found.", report.search, beamPage],

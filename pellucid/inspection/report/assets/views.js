@@ -4,7 +4,7 @@ import { equationNames, make, percent } from "../ui/dom.js";
 import { heatMap } from "../ui/heatmap.js";
 import { scrolling } from "./steps.js";
 
-/** What each decoder layer would say if it were the last. */
+/** The prediction of each decoder layer if it were the last. */
 export function lensPage(context) {
   const { report } = context;
   const layers = report.lens;
@@ -29,7 +29,7 @@ export function lensPage(context) {
       ` layer followed (${equationNames(report.equations.lens)}). Framed: the word of the target. Read`,
       " a row from left to right to see at which layer the prediction is decided.",
     ),
-    scrolling(table, "What each layer would say"),
+    scrolling(table, "The prediction of each layer"),
   ];
 }
 
