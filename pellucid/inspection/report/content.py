@@ -112,7 +112,7 @@ def report_content(
     taken = len(json.dumps(content)) + sum(len(name) + _ENTRY_BYTES for name in matrices)
     encoded, limits = encode_matrices(matrices, budget - taken)
 
-    return {**content, "cut": _told(limits), "matrices": encoded}
+    return {**content, "cut": _cut_notice(limits), "matrices": encoded}
 
 
 def _needed(pages: Iterable[Page]) -> list[str]:
@@ -186,7 +186,7 @@ def _words(capture: Capture, shown: dict[int, str]) -> dict[str, list[str]]:
         "reads": reads,
         "says": says,
         # A hidden state of the decoder belongs to two words: the one read and the one predicted.
-        "steps": [f"{read} ▸ {said}" for read, said in zip(reads, says, strict=True)],
+        "steps": [f"{read} ▸ {written}" for read, written in zip(reads, says, strict=True)],
         "candidates": label_words(list(shown.values())),
         "ends": ["shares summed", "gain of log p"],
     }
@@ -206,7 +206,7 @@ def _attentions(pages: Iterable[Page]) -> list[dict[str, Any]]:
     ]
 
 
-def _told(limits: Limits) -> str:
+def _cut_notice(limits: Limits) -> str:
     """A sentence about what was cut for size; empty if nothing was."""
     names = {
         "weight": "rows and columns of a learned matrix",
