@@ -19,9 +19,11 @@ FILES = {
     "A length penalty": 2,
     "A tokenizer": 2,
     "A metric": 1,
+    "A model kind": 4,
+    "An exporter": 2,
 }
 """How many files each recipe touches: as many as its heading says."""
-COUNTS = {1: "one file", 2: "two files", 3: "three files"}
+COUNTS = {1: "one file", 2: "two files", 3: "three files", 4: "four files"}
 
 TRY = r"""
 from pathlib import Path
@@ -134,6 +136,59 @@ rows = [row.split("\t") for row in Path("scores.tsv").read_text("utf-8").splitli
 assert rows[0][1].startswith("unigram_precision|nrefs:1|tok:none|search:"), rows[0]
 alone = ["" if n == 0 else "100.0000" if i < 2 else "0.0000" for i, n in enumerate(counts)]
 assert [row[1] for row in rows[1:]] == alone, rows
+
+from pellucid.bundle import load_bundle
+from pellucid.core.errors import ConfigError
+from pellucid.inspection.laws import check_laws, tiny_models
+small = tiny_models()["bag"].double()
+trace = Trace("*")
+small(sources(5), targets(1, 4), trace)
+assert list(trace.values) == list(parts_of(small.config))  # inspection has all there is
+laws = list(check_laws(small, "bag"))
+assert len(laws) == 8 and all(each.holds for each in laws), laws  # all but those of a page
+other_sizes = "model.d_ff=16", "model.heads=2"
+settings = [each for each in SETTINGS if each not in other_sizes] + ["model.kind=bag"]
+train(read_config("demo", [*settings, "training.max_steps=1"]), "bag")
+try:
+    read_config("demo", [*settings, "model.heads=2", "model.cell=gru"])
+    raise AssertionError("no other kind has them")
+except ConfigError as error:
+    assert "heads is for model.kind=transformer or encoder or decoder, not for bag" in str(error)
+    assert "cell is for model.kind=rnn or rnn-attention, not for bag" in str(error)
+kept = load_bundle(Path("bag"))  # written by the run and read again
+assert kept.config == read_config("demo", [*settings, "training.max_steps=1"]).model
+assert "bag of words of width 16." in (kept.path / "README.md").read_text("utf-8")
+sentence = "le chat dort"
+three_beams = Translator(kept, DecodingConfig(beam_size=3, n_best=2, max_length=6))
+best, second = three_beams.translate(sentence).n_best
+assert best.score > second.score and len(best.token_ids) <= 6
+
+def said(*words):
+    done = click.testing.CliRunner().invoke(cli, words)
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done.stdout
+
+options = "--json", "--only", "*", "--report", "bag.html", "--saliency"
+seen = json.loads(said("inspect", "bag", sentence, *options))
+names = "lookup", "embedding", "output"
+assert [each["name"] for each in seen["entries"]] == [
+    *(f"{side}.{name}" for side in ("encoder", "decoder") for name in names),
+    "logits",
+    "probabilities",
+], seen["entries"]
+assert "mean U" in Path("bag.html").read_text("utf-8")
+
+import numpy
+from pellucid.model.stored import model_tensors
+said("export", "numpy", "run", "archive")
+with numpy.load("archive/parameters.npz") as archive:
+    tensors = model_tensors(load_bundle(Path("run")).model)
+    assert set(archive) == set(tensors)
+    assert all(numpy.array_equal(archive[name], each) for name, each in tensors.items())
+assert Path("archive/manifest.json").is_file()
+refused = click.testing.CliRunner().invoke(cli, ["export", "numpy", "bag", "none"])
+assert "it knows Transformers only, not kind=bag" in str(refused.exception), refused.exception
+assert not Path("none").exists()
 print("trained", result)
 """
 
@@ -164,9 +219,11 @@ def apply(patch: str, folder: Path) -> set[str]:
     """Change the files below ``folder`` as ``patch`` says; their paths."""
     touched = set()
     for path, before, after in hunks(patch):
-        text = (folder / path).read_text("utf-8")
-        assert text.count(before) == 1, f"{path} must hold these lines once:\n{before}"
-        (folder / path).write_text(text.replace(before, after), "utf-8")
+        is_new = before == ""
+        assert is_new != (folder / path).exists(), f"{path} must be new if no line of it is quoted"
+        text = "" if is_new else (folder / path).read_text("utf-8")
+        assert is_new or text.count(before) == 1, f"{path} must hold these lines once:\n{before}"
+        (folder / path).write_text(after if is_new else text.replace(before, after), "utf-8")
         touched.add(path)
     return touched
 
