@@ -133,6 +133,7 @@ class StoredModel(Generic[ModelT_co]):
             if self._model is None:
                 self._waiting.append(call)
                 return
+        # outside the lock: the model is there, and a callback may take as long as it likes
         call()
 
 

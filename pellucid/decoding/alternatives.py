@@ -47,6 +47,7 @@ def find_alternatives(
             ReadLine(line.request, line.source_ids, line.truncated, (*prefix, token), ())
             for token, _ in likely
         ]
+        # each token gets its best translation, which sampling or reranking would not give
         wanted = settings.changed({"n_best": 1, "sampling": None, "mbr": False})
         found = search_lines(lines, bundle, wanted, watcher)
         written = write_translations(lines, found, bundle, wanted)

@@ -8,13 +8,13 @@ from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.core.errors import ConfigError
-from pellucid.core.special import PAD_ID, START_ID, UNK_ID
+from pellucid.core.special import UNK_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import token_batches
 from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.requests import ReadLine, Translatable
 from pellucid.decoding.result import Hypothesis, Translation
-from pellucid.decoding.search.search import inference, pad_sources
+from pellucid.decoding.search.search import inference, pad_sources, pad_targets
 from pellucid.equations.search import coverage_penalty
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.trace import Trace
@@ -48,12 +48,8 @@ def cross_attention(
     lengths = [max(len(source), len(target)) for source, target in pairs]
     for batch in token_batches(lengths, _BATCH_TOKENS):
         source = pad_sources([pairs[index][0] for index in batch], model)
-        longest = max(len(pairs[index][1]) for index in batch) + 1
-        # START and the target: the row of attention that predicts token t reads token t - 1
-        target_input = source.new_full((len(batch), longest), PAD_ID)
-        for row, index in enumerate(batch):
-            target = pairs[index][1]
-            target_input[row, : len(target) + 1] = source.new_tensor([START_ID, *target])
+        # the row of attention that predicts token t reads token t - 1, the first one START
+        target_input = pad_targets([pairs[index][1] for index in batch], source)
 
         # (sentence, target, source), the mean of all models
         mean = torch.stack(

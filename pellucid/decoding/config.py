@@ -213,11 +213,10 @@ class DecodingConfig(Config):
         Raises ConfigError as ``changed`` does.
         """
         given = beam_size, n_best, length_penalty, max_length
+        # the cache is keyed by these, so a list, which has no hash, goes around it to be refused
         if all(each is None or isinstance(each, int | float) for each in given):
             return _having(self, *given)
-        return _having.__wrapped__(
-            self, *given
-        )  # of a type that cannot be a cache key; refused there
+        return _having.__wrapped__(self, *given)
 
     def best_alone(self) -> "DecodingConfig":
         """These settings for a caller that uses only the first translation of a line.
@@ -240,6 +239,7 @@ class DecodingConfig(Config):
         if isinstance(changes.get("sampling"), Mapping):
             table["sampling"] = (own["sampling"] or {}) | dict(changes["sampling"])
 
+        # beam_size=1 by itself must not fail because the config has n_best=4; samples need no beam
         beam_size = changes.get("beam_size")
         lowers = "n_best" not in changes and table["sampling"] is None
         if lowers and isinstance(beam_size, int):
@@ -367,6 +367,7 @@ def _too_large(settings: DecodingConfig, limits: Mapping[str, float]) -> list[st
 
 
 def _too_slow(settings: DecodingConfig) -> list[str]:
+    # sampling follows n_best hypotheses, a beam search beam_size
     hypotheses = max(settings.beam_size, settings.n_best)
     longest = settings.max_length
     if longest is None:
@@ -394,6 +395,7 @@ def _not_in_range(settings: DecodingConfig) -> list[str]:
         least = -_AT_MOST["length_penalty"]
         faults.append(f"length_penalty must be at least {least}, got {settings.length_penalty:g}")
 
+    # ``not >`` refuses NaN too, which is neither above 0 nor at most 0
     if not settings.patience > 0:
         faults.append(f"patience must be above 0, got {settings.patience}")
     for name in _NOT_NEGATIVE:
@@ -425,6 +427,7 @@ def length_limits(
             )
         return [settings.max_length] * len(source_lengths)
 
+    # learned positions end somewhere, sinusoidal ones never: then memory needs a limit
     most = _MOST_TOKENS if most is None else most
     return [
         min(int(length * settings.max_length_ratio) + settings.max_length_extra, most)
@@ -487,12 +490,13 @@ def _seed_faults(settings: DecodingConfig) -> list[str]:
         "coverage_penalty": settings.coverage_penalty != 0,
     }
     if not settings.mask_at_inference and any(read.values()):
-        names = " or ".join(name for name, is_set in read.items() if is_set)
+        readers = " or ".join(name for name, is_set in read.items() if is_set)
         faults.append(
-            f"mask_at_inference=false takes no {names}, which reads the attention of a decoder"
+            f"mask_at_inference=false takes no {readers}, which reads the attention of a decoder"
             " with its mask"
         )
 
+    # predicting all tokens again keeps no hypothesis, so nothing can rank or constrain one
     if not settings.repredict:
         return faults
     changed = {

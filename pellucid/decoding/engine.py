@@ -116,6 +116,7 @@ class TorchEngine(Engine):
         watcher: SearchWatcher | None = None,
     ) -> list[list[Hypothesis]]:
         """Search with Pellucid's own searches. Raises as they do."""
+        # imported here, as it imports torch, which takes a second and 200 MB
         from pellucid.decoding.search.search import search_batches
 
         return search_batches(lines, bundle, settings, watcher)
@@ -129,11 +130,13 @@ def token_batches(
     The longest come first, so that memory runs out at once or not at all. Where that would be
     fewer than ``at_least``, the batches are made smaller, within reason.
     """
+    # rounded up, with the stop of each line
     share = -(-sum(length + 1 for length in lengths) // at_least)
     token_budget = min(token_budget, max(share, _FEWEST_TOKENS))
 
     batch: list[int] = []
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        # the first line of a batch is its longest, to which all others are padded
         if batch and (len(batch) + 1) * (lengths[batch[0]] + 1) > token_budget:
             yield batch
             batch = []

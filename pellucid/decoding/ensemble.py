@@ -60,6 +60,7 @@ class Ensemble(nn.Module):
                 f"an ensemble needs models with one target vocabulary, got sizes {sizes}"
             )
         self.models = nn.ModuleList(models)
+        # ModuleList forgets the type of its members
         self._members = tuple(models)
         self.target_vocabulary_size = sizes[0]
 
@@ -105,7 +106,9 @@ class Ensemble(nn.Module):
         steps = [
             model.step(ids, own) for model, own in zip(self._members, state.states, strict=True)
         ]
+        # not logits: a softmax ignores what is added to a whole row, and models differ in it
         log_probs = [logits.log_softmax(dim=-1) for logits, _ in steps]
+        # (model, sentence, beam, vocabulary) → the mean over models
         return torch.stack(log_probs).mean(dim=0), EnsembleState(tuple(new for _, new in steps))
 
 

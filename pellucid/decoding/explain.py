@@ -149,6 +149,7 @@ def explain_search(
     if line.is_blank:
         raise DataError("a search needs a source that holds a word, got none")
 
+    # sees logits before the rules and candidates after, so it can name the rule that excluded one
     recorder = _Recorder(bundle.target_tokenizer, settings)
     with inference(bundle.model):
         constraints = make_constraints([line], bundle, settings)
@@ -299,6 +300,7 @@ def _judge(
 
     translation = dataclasses.replace(write_hypothesis(line, scored, bundle), text=reference)
 
+    # where the search left the reference; meaningless if it was found, which returns first
     lost_at, because, is_ruled_out = _lost(ids, recorder)
     verdict: Literal["found", "ruled out", "search error", "model error"]
     if any(each.ids == ids for each in hypotheses):

@@ -105,6 +105,7 @@ def continue_text(
     prefix = tuple(bundle.target_tokenizer.encode(prompt))
     wanted = settings.changed({"max_length": len(prefix) + new_tokens})
     device = next(model.parameters()).device
+    # the model reads no source; the search takes the size of the batch and the device from it
     source = torch.tensor([[*prefix, STOP_ID]], device=device)
     with inference(model):
         [found] = search(model, source, wanted, Constraints(prefixes=(prefix,)))

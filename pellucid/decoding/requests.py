@@ -106,6 +106,7 @@ def read_sources(
     Only the first 2^20 characters of a text are tokenized: a longer text would take fifty times its
     size in memory, to be cut right after.
     """
+    # cut by characters first: the tokenizer's own memory is what must be limited
     lines_ids = tokenizer.encode_batch([source[:MOST_CHARACTERS] for source in sources])
     for number, ids in zip(line_numbers, lines_ids, strict=False):
         if len(ids) > limit:
@@ -202,12 +203,13 @@ def spell_banned(phrases: Sequence[str], tokenizer: Tokenizer) -> tuple[tuple[in
     if not all(phrase.strip() for phrase in phrases):
         raise DataError(f"each banned phrase must hold a word, got {shown(list(phrases))}")
 
-    # a dict keeps the order and drops repetitions
+    # a dict keeps the order, and drops the spellings that several phrases share
     spelled: dict[tuple[int, ...], None] = {}
     pieces = _pieces(tokenizer) if phrases and _cuts_words(tokenizer) else {}
     most = min(_MOST_SPELLINGS, _MOST_SPELLINGS_IN_ALL // max(1, len(phrases)))
     for phrase in phrases:
         ids = tuple(tokenizer.encode(phrase.strip()))
+        # banning [UNK] would ban every other unknown word as well
         if UNK_ID in ids:
             continue
         spelled[ids] = None

@@ -72,6 +72,7 @@ class Translation:
         tokens in all, and no part of the source repeats like that. Of a line that was split, the
         first sentence with a warning counts.
         """
+        # a line that was split is judged by its sentences: joined, short ones could hide a long one
         for part in self.sentences:
             if part.warning is not None:
                 return part.warning
@@ -92,6 +93,7 @@ class Translation:
         """
         if not self.token_log_probs:
             return math.nan if self.tokens else 1.0
+        # the stop counts as a token, as in training
         mean = math.fsum(self.token_log_probs) / len(self.token_log_probs)
         return math.exp(min(-mean, 709.0))  # exp(710) is beyond a double
 

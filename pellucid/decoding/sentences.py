@@ -89,6 +89,7 @@ class SplitLine:
             starts.append(len(text))
             text += part.text
 
+        # tokens of a sentence are numbered from 0, those of the line across all its sentences
         source_offsets = _offsets(len(part.source_tokens) for part in parts)
         target_offsets = _offsets(len(part.tokens) for part in parts)
         source_words = [_word_at(self.request.source, each.start) for each in self.sentences]
@@ -124,7 +125,8 @@ class SplitLine:
         between = self.sentences[number - 1].after + self.sentences[number].before
         if not left or not right:
             return between if "\n" in between else ""
-        if between.strip(" "):  # a line end, a tab
+        # a line end or a tab separates more than a space does, so it stays in every script
+        if between.strip(" "):
             return between
         return "" if _is_wide(left[-1]) or _is_wide(right[0]) else between or " "
 

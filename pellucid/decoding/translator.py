@@ -108,7 +108,9 @@ class Translator:
         max_length: int | None = None,
         split: bool | None = None,
         watcher: SearchWatcher | None = None,
-    ) -> Translation: ...
+    ) -> Translation:
+        """One text: its translation."""
+
     @overload
     def translate(  # type: ignore[overload-overlap]
         self,
@@ -121,7 +123,9 @@ class Translator:
         max_length: int | None = None,
         split: bool | None = None,
         watcher: SearchWatcher | None = None,
-    ) -> list[Translation]: ...
+    ) -> list[Translation]:
+        """A list or tuple of texts: the list of their translations."""
+
     @overload
     def translate(
         self,
@@ -134,7 +138,9 @@ class Translator:
         max_length: int | None = None,
         split: bool | None = None,
         watcher: SearchWatcher | None = None,
-    ) -> Iterator[Translation]: ...
+    ) -> Iterator[Translation]:
+        """Any other iterable: the translations one by one, as the texts come."""
+
     def translate(
         self,
         texts: str | Request | Iterable[str | Request],
@@ -168,6 +174,7 @@ class Translator:
             max_length=max_length,
         )
 
+        # resolved once for the whole call, so that a stream is split in one way
         splits = self.split if split is None else split
         task = _Task(settings, watcher, self.source_language if splits else None)
 
@@ -226,6 +233,7 @@ class Translator:
         for another token or a source without a word, ConfigError for a count below 1, and what
         the watcher raises.
         """
+        # imported here for the same reason as in ``score``
         from pellucid.decoding.alternatives import find_alternatives
 
         return find_alternatives(self._bundle, self.settings, source, prefix_tokens, count, watcher)
@@ -243,6 +251,7 @@ class Translator:
         split = [SplitLine.of(request, task.split_language) for request in wanted]
         requests = [request for line in split for request in line.requests]
 
+        # warnings name the line of the input, so all sentences of a line have its number
         numbers = [n for n, line in enumerate(split, task.next_line) for _ in line.requests]
         read = read_requests(requests, self._bundle, task.settings, numbers)
 
@@ -269,6 +278,7 @@ def translate_lines(
     watcher: SearchWatcher | None = None,
 ) -> list[Translation]:
     """One translation for each line, found by ``engine``, in the order of the lines."""
+    # a search of nothing but a stop would generate something, so blank lines skip it
     wanted = [line for line in lines if not line.is_blank]
     if wanted:
         found = engine.search(wanted, bundle, _searching(settings), watcher)
@@ -282,6 +292,7 @@ def _searching(settings: DecodingConfig) -> DecodingConfig:
     is_reranked = settings.mbr or settings.coverage_penalty
     # reranking chooses among all hypotheses of the beam, not among the n best
     count = max(settings.n_best, settings.beam_size) if is_reranked else settings.n_best
+    # replaced by the defaults, so that no engine refuses what it need not support
     later = DecodingConfig()
     changes = {name: getattr(later, name) for name in _DONE_AFTERWARDS}
     return settings.model_copy(update={"n_best": count, **changes})

@@ -57,6 +57,7 @@ class Search:
         self._settings = settings
         self._needs_log_probs = settings.token_log_probs or settings.coverage_penalty > 0
 
+        # CTranslate2 divides by lengthᵝ, which decides what its beam keeps
         exponent = EXPONENTS[settings.length_penalty_kind]
         self._exponent = exponent * settings.length_penalty or 1e-6  # 0 would change when it ends
 
@@ -91,6 +92,7 @@ class Search:
         self, rows: Sequence[Row], found: Sequence[Sequence[_Found]]
     ) -> Callable[[], list[list[Hypothesis]]]:
         """Start to score hypotheses; the function returned waits for the ``n_best``, best first."""
+        # scoring costs as much as a step for each token, so it is only for what may be returned
         kept = [self._likely_best(candidates) for candidates in found]
         unscored = [
             (row, each)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import assert_never, get_args
 
 from pellucid.bundle import Bundle, StoredModel, load_bundle, open_bundle
-from pellucid.core.config import nearest_name
+from pellucid.core.config import did_you_mean
 from pellucid.core.errors import ConfigError, WriteError
 from pellucid.core.limits import LOAD_SECONDS
 from pellucid.decoding.config import DecodingConfig
@@ -71,6 +71,7 @@ class AutoEngine(Engine):
         else:
             return self._fast.find(lines, settings, watcher)
 
+        # once for each reason: a stream would repeat it for every batch
         if reason not in self._logged:
             self._logged.add(reason)
             _log.info("engine torch: %s", reason)
@@ -98,6 +99,7 @@ def load(
     time or the named engine cannot express it, MissingExtraError if that is not installed.
     """
     bundle, settings, chosen = load_parts(path, engine, device, compute_type, seconds)
+    # only a model that was trained on single sentences needs its lines split
     language, _ = languages_of(bundle.settings, Path(path).resolve().name)
     splits = knows_single_sentences(bundle.manifest)
     return Translator(bundle, settings, chosen, split=splits, source_language=language)
@@ -114,6 +116,7 @@ def load_parts(
 
     Raises as ``load`` does.
     """
+    # before anything is read, so that all wrong arguments are named at once
     _check(path, engine, device, compute_type)
     bundle = _open(Path(path), "cuda" if _takes_gpu(device) else "cpu", seconds, engine)
     if compute_type == "bfloat16":
@@ -230,8 +233,7 @@ def _check(path: object, engine: str, device: str, compute_type: str) -> None:
         ("compute_type", compute_type, get_args(ComputeType)),
     ):
         if value not in known:
-            nearest = nearest_name(value, known) if isinstance(value, str) else None
-            hint = f"; did you mean {nearest}?" if nearest else ""
+            hint = did_you_mean(value, known, "; {}") if isinstance(value, str) else ""
             faults.append(f"{name} must be one of {', '.join(known)}, got {value!r}{hint}")
 
     if device == "cuda" and not _has_gpu():

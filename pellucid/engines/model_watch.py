@@ -58,11 +58,13 @@ def _state_of(model: nn.Module) -> _Seen:
 
 def _parts_of(model: nn.Module) -> tuple[_Part, ...]:
     return tuple(
+        # hooks change outputs without changing a number of the model
         (name, type(module), bool(module._forward_hooks or module._forward_pre_hooks))
         for name, module in model.named_modules()
     )
 
 
 def _checksum(tensor: torch.Tensor) -> int:
+    # viewed as bytes, because numpy has no bfloat16
     flat = tensor.detach().cpu().contiguous().view(-1)
     return zlib.crc32(flat.view(torch.uint8).numpy().data)

@@ -11,7 +11,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pellucid.core.errors import PellucidError
 from pellucid.core.special import START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
@@ -24,6 +23,7 @@ from pellucid.decoding.search.candidates import (
     WatchedStep,
     best_continuations,
     make_rules,
+    require_finished,
 )
 from pellucid.model.seq2seq import MemoryT, Searchable, State
 
@@ -291,6 +291,7 @@ def _go_on(
     search: SearchState, candidates: Candidates, settings: DecodingConfig
 ) -> tuple[Live, Int[Tensor, "sentence beam"], Float[Tensor, "sentence beam"]]:
     """The best candidates that do not stop, the rows that they continue, and their log p."""
+    # (sentence, candidate): at most one stop for each live hypothesis
     is_stop = candidates.id == STOP_ID
     # a stable sort moves the others to the front and keeps their order
     order = is_stop.to(torch.uint8).argsort(dim=1, stable=True)[:, : settings.beam_size]
@@ -299,6 +300,7 @@ def _go_on(
     total = candidates.total.masked_fill(is_stop, -torch.inf).gather(1, order)
     row = candidates.row.gather(1, order)
 
+    # (sentence, beam, length + 1)
     ids = torch.cat(
         [search.live.ids.flatten(0, 1)[row], candidates.id.gather(1, order)[:, :, None]], dim=-1
     )
@@ -317,6 +319,7 @@ def _done(
     bound = live.log_prob[:, 0] / live.log_prob.new_tensor(penalties)
 
     enough = settings.patience * settings.beam_size
+    # the worst that is kept, which is -inf until ``_kept_count`` have finished
     is_done = (finished.score[:, -1] >= bound) | (finished.count >= enough)
     # ``length`` counts the token of this step; at the limit it is the forced stop
     must_stop = rules.at_limit(search.sentences, length - 1)
@@ -327,12 +330,7 @@ def _read(
     history: History, finishes: Sequence[Finish], settings: DecodingConfig
 ) -> list[Hypothesis]:
     """Follow the tree back from each finish."""
-    if not finishes:
-        raise PellucidError(
-            "no translation is possible: the model gives NaN, or it and the constraints rule out"
-            " every token",
-            hint="look for NaN in its weights, or drop a constraint",
-        )
+    require_finished(finishes)
     return [history.read(finish, settings.penalty) for finish in finishes]
 
 

@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from pellucid.core.errors import ConfigError
+from pellucid.core.errors import ConfigError, PellucidError
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.model.seq2seq import MemoryT, Searchable
@@ -89,6 +89,8 @@ class Rules:
                 if token == STOP_ID and self.limits[sentences[row]] <= length:
                     values.zero_()
 
+        # first what no translation holds, then what the settings exclude; what is forced comes last
+        # and so overrides both
         log_probs[:, :, PAD_ID] = -torch.inf
         log_probs[:, :, START_ID] = -torch.inf
         if length < self.min_length:
@@ -100,6 +102,7 @@ class Rules:
 
         for row, token, values in kept:
             log_probs[row] = -torch.inf
+            # clipped: a model may rule out a forced token with -inf, and then nothing could go on
             log_probs[row, :, token] = values.clamp(min=IMPOSSIBLE_LOG_PROB)
 
         return log_probs
@@ -155,6 +158,7 @@ def make_rules(
 
     Raises ConfigError if a forced prefix is longer than its translation may be.
     """
+    # without the stop, as ``max_length_ratio`` counts tokens of text
     source_lengths = [length - 1 for length in (source != PAD_ID).sum(dim=1).tolist()]
     limits = length_limits(source_lengths, settings, model.max_length)
 
@@ -200,6 +204,7 @@ def _forbid_sequences(
     if not lengths:
         return
 
+    # one copy to the host, as long as the longest opening that can match
     recent = ids[:, :, ids.shape[-1] - lengths[-1] :].tolist()
     for row, beams in enumerate(recent):
         for beam, tokens in enumerate(beams):
@@ -207,6 +212,16 @@ def _forbid_sequences(
                 last = banned_after.get(tuple(tokens[-length:]))
                 if last is not None:
                     log_probs[row, beam, last] = -torch.inf
+
+
+def require_finished(hypotheses: Sequence[object]) -> None:
+    """Raise PellucidError if the search of a sentence has finished no hypothesis."""
+    if not hypotheses:
+        raise PellucidError(
+            "no translation is possible: the model gives NaN, or it and the constraints rule out"
+            " every token",
+            hint="look for NaN in its weights, or drop a constraint",
+        )
 
 
 @dataclasses.dataclass(frozen=True)

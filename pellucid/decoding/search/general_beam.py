@@ -14,7 +14,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from pellucid.core.errors import PellucidError
 from pellucid.core.special import START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
@@ -25,6 +24,7 @@ from pellucid.decoding.search.candidates import (
     Rules,
     best_candidates,
     make_rules,
+    require_finished,
 )
 from pellucid.decoding.search.required_phrases import (
     RequiredPhrases,
@@ -125,6 +125,7 @@ def advance(
     else:
         verdicts = divide_beam([node.ids for node in nodes], group.size, required, limit)
 
+    # the totals are without the diversity penalty, so scores can be compared between groups
     candidates = []
     for node, (verdict, reason) in zip(nodes, verdicts, strict=True):
         score = None
@@ -134,6 +135,7 @@ def advance(
             group.finished_count += 1
         candidates.append(Candidate(node, verdict, reason, score))
 
+    # stable: of equal scores the one that finished earlier stays ahead, as in ``beam_search``
     group.finished.sort(key=lambda item: -item[0])
     del group.finished[group.kept_count(settings) :]
     group.live = [each.node for each in candidates if each.verdict == "goes on"]
@@ -246,6 +248,7 @@ class _Sentence:
 
     @property
     def live(self) -> list[Node]:
+        """The live nodes of all groups, group by group."""
         return [node for group in self.groups for node in group.live]
 
 
@@ -386,18 +389,14 @@ def _choose(
 
 def _read(sentence: _Sentence, settings: DecodingConfig) -> list[Hypothesis]:
     """The best of all groups, without repetitions. Raises PellucidError if there is none."""
+    # scored again from the log-probabilities of the tokens, so that every search gives one number
     found = [
         make_hypothesis(node.ids, node.log_probs, settings.penalty)
         for group in sentence.groups
         for _, node in group.finished
     ]
 
-    if not found:
-        raise PellucidError(
-            "no translation is possible: the model gives NaN, or it and the constraints rule out"
-            " every token",
-            hint="look for NaN in its weights, or drop a constraint",
-        )
+    require_finished(found)
 
     # two groups may find the same translation
     if len(sentence.groups) > 1:

@@ -172,6 +172,7 @@ def sample(
         chance = torch.tensor(chances, dtype=torch.float64, device=log_probs.device)
         return draw_tokens(log_probs, chance[:, None], sampling)
 
+    # each draw is a row of its own: sentence 0 ``count`` times, then sentence 1, and so on
     copies = follow(
         model,
         source.repeat_interleave(count, dim=0),
@@ -199,6 +200,7 @@ def draw_tokens(
     ``top_k``, ``top_p`` and ``epsilon`` apply after the temperature. The likeliest token is always
     kept.
     """
+    # float64, as many small probabilities are summed; stable, or ties would depend on the device
     ordered, order = log_probs.double().sort(dim=-1, descending=True, stable=True)
     # the largest is subtracted first, so that no low temperature overflows
     shares = ((ordered - ordered[..., :1]) / sampling.temperature).softmax(dim=-1)

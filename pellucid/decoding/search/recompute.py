@@ -46,6 +46,7 @@ class PrefixState:
 
     def select(self, rows: Int[Tensor, "sentence beam"]) -> "PrefixState":
         """Keep these rows; the beams of a new sentence must all come from one old sentence."""
+        # all rows of a new sentence come from one old one, so the first row names it
         sentences = rows[:, 0] // self.beam_count
         memory = Memory(self.memory.states[sentences], self.memory.may_attend[sentences])
         return PrefixState(memory, self.ids.flatten(0, 1)[rows])
@@ -155,12 +156,14 @@ def _repredict(
     settings: DecodingConfig,
     watcher: SearchWatcher | None,
 ) -> Hypothesis:
+    # (sentence, beam, length): one sentence, one hypothesis
     prefix = torch.full((1, 1, 1), START_ID, device=memory.may_attend.device)
 
     while True:
         if watcher is not None:
             watcher.before_step(prefix.shape[-1] - 1)
         log_probs = model.logits(memory, prefix)[0, 0].log_softmax(dim=-1)  # (position, vocabulary)
+        # a copy, as the log-probabilities that are returned are the model's own
         allowed = log_probs.clone()
         allowed[:, [PAD_ID, START_ID]] = -torch.inf
         tokens = most_likely(allowed)
@@ -173,4 +176,5 @@ def _repredict(
             values = log_probs.gather(-1, tokens[:, None])[:length, 0]
             return make_hypothesis(tokens[:length].tolist(), values.tolist(), settings.penalty)
 
+        # START, then all the tokens just predicted: one more than at the step before
         prefix = torch.cat([prefix[:, :, :1], tokens[None, None]], dim=-1)

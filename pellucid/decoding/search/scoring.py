@@ -7,13 +7,13 @@ from jaxtyping import Int
 from torch import Tensor
 
 from pellucid.core.errors import DataError
-from pellucid.core.special import PAD_ID, START_ID, STOP_ID
+from pellucid.core.special import PAD_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import token_batches
 from pellucid.decoding.ensemble import Ensemble
 from pellucid.decoding.requests import Translatable
 from pellucid.decoding.result import Hypothesis, Penalty, make_hypothesis
-from pellucid.decoding.search.search import inference, pad_sources
+from pellucid.decoding.search.search import inference, pad_sources, pad_targets
 from pellucid.model.seq2seq import Seq2Seq
 
 SCORED_TOKENS = 2048
@@ -65,17 +65,15 @@ def score_targets(
             f" got {longest - 1}"
         )
 
+    # the decoder reads what it predicts, shifted by one; a stop is predicted and never read
+    logits = model.forward(source, pad_targets(targets, source))
     labels = source.new_full((len(targets), longest), PAD_ID)
     for row, target in enumerate(targets):
         labels[row, : len(target) + 1] = labels.new_tensor([*target, STOP_ID])
-    # START before every target: the decoder reads what it predicts, shifted by one
-    target_input = torch.cat([labels.new_full((len(targets), 1), START_ID), labels[:, :-1]], dim=1)
-    # a stop is only predicted, never read; after shorter targets it would be
-    target_input.masked_fill_(target_input == STOP_ID, PAD_ID)
-    logits = model.forward(source, target_input)
 
     # at least float32: narrower numbers cannot sum over a vocabulary
     dtype = torch.float64 if logits.dtype == torch.float64 else torch.float32
+    # (sentence, target, vocabulary) → (sentence, target), the log-probability of each label
     chosen = logits.log_softmax(dim=-1, dtype=dtype).gather(-1, labels[:, :, None])[:, :, 0]
 
     return [

@@ -12,7 +12,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from pellucid.core.special import PAD_ID, STOP_ID
+from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher, token_batches
 from pellucid.decoding.requests import ReadLine, Translatable, continuing_ids, spell_banned
@@ -102,6 +102,7 @@ def search(
         recomputing = Recomputing(model, mask_at_inference=settings.mask_at_inference)
         return [[only] for only in repredict_search(recomputing, source, settings, watcher)]
 
+    # before the choice below: without a cache each of those searches works as well
     if not settings.use_cache:
         slow = Recomputing(model, mask_at_inference=settings.mask_at_inference)
         cached_settings = settings.changed({"use_cache": True, "mask_at_inference": True})
@@ -121,8 +122,22 @@ def pad_sources(
 ) -> Int[Tensor, "sentence source"]:
     """Each source with its STOP, padded to the longest, on the device of the model."""
     longest = max(len(ids) for ids in sources) + 1
+    # on the right, so that positions count from the first token
     rows = [[*ids, STOP_ID] + [PAD_ID] * (longest - 1 - len(ids)) for ids in sources]
     return torch.tensor(rows, device=_device(model))
+
+
+def pad_targets(
+    targets: Sequence[Sequence[int]], source: Int[Tensor, "sentence source"]
+) -> Int[Tensor, "sentence target"]:
+    """START and each target, padded: what a decoder reads when the target is known (EQ-121).
+
+    Row t of the decoder's output then predicts token t of the target, and the last one the stop.
+    On the device of ``source``.
+    """
+    longest = max(len(ids) for ids in targets)
+    rows = [[START_ID, *ids] + [PAD_ID] * (longest - len(ids)) for ids in targets]
+    return source.new_tensor(rows)
 
 
 def is_on_cpu(model: nn.Module) -> bool:
@@ -178,6 +193,7 @@ def run_tasks(
         for future in as_completed(futures):
             yield futures[future], future.result()
     finally:
+        # if a task has failed or the caller is done, those that have not started are not needed
         for future in futures:
             future.cancel()
 
