@@ -13,7 +13,7 @@ from pellucid.equations.feed_forward import activate
 from pellucid.equations.fused import fused_layer_norm
 from pellucid.equations.normalization import normalize
 from pellucid.equations.residual import add_and_norm, norm_and_add
-from pellucid.model.config import BlockSettings
+from pellucid.model.config import BlockSettings, NetworkSettings
 from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.model.trace import UNWATCHED, Trace
 
@@ -37,6 +37,21 @@ def linear(
     # the bias is added after the cast back, so that it is not rounded
     product = functional.linear(x.to(weight.dtype), weight).to(x.dtype)
     return product if bias is None else product + bias
+
+
+def output_parameters(
+    config: NetworkSettings, embedding: nn.Parameter, vocabulary_size: int
+) -> tuple[nn.Parameter, nn.Parameter | None]:
+    """The matrix and the bias of the last linear map.
+
+    Source: Vaswani et al. (2017), §3.4: tied, the matrix is that of the target embedding.
+    """
+    weight = (
+        embedding
+        if config.tie_output
+        else nn.Parameter(torch.empty(vocabulary_size, config.d_model))
+    )
+    return weight, nn.Parameter(torch.zeros(vocabulary_size)) if config.output_bias else None
 
 
 def narrow(model: nn.Module) -> None:

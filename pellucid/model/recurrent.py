@@ -2,12 +2,12 @@
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from pellucid.core.special import PAD_ID
 from pellucid.model.config import RnnAttentionConfig, RnnConfig
-from pellucid.model.dropout import DropoutSource
+from pellucid.model.layers import output_parameters
 from pellucid.model.recurrent_parts import (
     AttendedMemory,
     RecurrentDecoder,
@@ -16,15 +16,7 @@ from pellucid.model.recurrent_parts import (
     RecurrentState,
     TokenEmbedding,
 )
-from pellucid.model.seq2seq import (
-    LossSums,
-    Memory,
-    OutputStates,
-    Seq2Seq,
-    State,
-    keep_distribution,
-    loss_sums,
-)
+from pellucid.model.seq2seq import Memory, Seq2Seq, State
 from pellucid.model.trace import UNWATCHED, Trace
 
 
@@ -43,11 +35,8 @@ class RecurrentSeq2Seq(Seq2Seq):
         source_vocabulary_size: int,
         target_vocabulary_size: int,
     ) -> None:
-        super().__init__()
-        self.config = config
-        self.source_vocabulary_size = source_vocabulary_size
-        self.target_vocabulary_size = target_vocabulary_size
-        self.dropout_source = DropoutSource()
+        super().__init__(config, source_vocabulary_size, target_vocabulary_size)
+
         self.target_embedding = TokenEmbedding(config, target_vocabulary_size, self.dropout_source)
         self.source_embedding = (
             self.target_embedding
@@ -57,13 +46,8 @@ class RecurrentSeq2Seq(Seq2Seq):
 
         self.encoder = RecurrentEncoder(config, self.dropout_source)
         self.decoder = RecurrentDecoder(config, self.dropout_source)
-        self.output_weight = (
-            self.target_embedding.weight
-            if config.tie_output
-            else nn.Parameter(torch.empty(target_vocabulary_size, config.d_model))
-        )
-        self.output_bias = (
-            nn.Parameter(torch.zeros(target_vocabulary_size)) if config.output_bias else None
+        self.output_weight, self.output_bias = output_parameters(
+            config, self.target_embedding.weight, target_vocabulary_size
         )
 
     def encode(
@@ -86,36 +70,19 @@ class RecurrentSeq2Seq(Seq2Seq):
 
         return RecurrentMemory(states, may_attend, last)
 
-    def forward(
+    def hidden_states(
         self,
         source: Int[Tensor, "sentence source"],
         target_input: Int[Tensor, "sentence target"],
         trace: Trace = UNWATCHED,
-    ) -> Float[Tensor, "sentence target vocabulary"]:
-        """The logits of every next token given the true prefix (EQ-121)."""
-        hidden = self._decode(source, target_input, trace)
-        logits = functional.linear(hidden, self.output_weight, self.output_bias)
-        return keep_distribution(logits, trace)
-
-    def loss(
-        self,
-        source: Int[Tensor, "sentence source"],
-        target_input: Int[Tensor, "sentence target"],
-        labels: Int[Tensor, "sentence target"],
-        smoothing: float,
-    ) -> LossSums:
-        """The loss against ``labels`` without PAD; the logits never exist all at once."""
-        hidden = self._decode(source, target_input, UNWATCHED)
-        return loss_sums(hidden, self.output_weight, self.output_bias, labels, smoothing)
-
-    def output_states(
-        self,
-        source: Int[Tensor, "sentence source"],
-        target_input: Int[Tensor, "sentence target"],
-    ) -> OutputStates:
-        """The output hidden states with the matrix and bias that turn them into logits."""
-        hidden = self._decode(source, target_input, UNWATCHED)
-        return OutputStates(hidden, self.output_weight, self.output_bias)
+    ) -> Float[Tensor, "sentence target d_model"]:
+        """The last hidden states at every position of the target."""
+        state = self.start(self.encode(source, trace))
+        inner = trace.under("decoder")
+        x = self.target_embedding(target_input, inner)
+        hidden: Tensor
+        hidden, _ = self.decoder(x, state, inner)
+        return hidden
 
     def start(self, memory: Memory) -> RecurrentState:
         """The state before the first target token, with one beam for each sentence."""
@@ -143,16 +110,3 @@ class RecurrentSeq2Seq(Seq2Seq):
         hidden, new_state = self.decoder(self.target_embedding(ids.reshape(-1, 1)), state)
         logits = functional.linear(hidden.squeeze(1), self.output_weight, self.output_bias)
         return logits.view(*ids.shape, len(self.output_weight)), new_state
-
-    def _decode(
-        self,
-        source: Int[Tensor, "sentence source"],
-        target_input: Int[Tensor, "sentence target"],
-        trace: Trace,
-    ) -> Float[Tensor, "sentence target d_model"]:
-        state = self.start(self.encode(source, trace))
-        inner = trace.under("decoder")
-        x = self.target_embedding(target_input, inner)
-        hidden: Tensor
-        hidden, _ = self.decoder(x, state, inner)
-        return hidden

@@ -6,6 +6,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn import functional
 
 from pellucid.core.special import PAD_ID
 from pellucid.equations.fused import fused_linear_cross_entropy
@@ -82,6 +83,15 @@ class SequenceModel(nn.Module, ABC):
     source_vocabulary_size: int
     target_vocabulary_size: int
 
+    def __init__(
+        self, config: ModelConfig, source_vocabulary_size: int, target_vocabulary_size: int
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.source_vocabulary_size = source_vocabulary_size
+        self.target_vocabulary_size = target_vocabulary_size
+        self.dropout_source = DropoutSource()
+
     @property
     def max_length(self) -> int | None:
         """The longest sequence it can number, in tokens with the stop; None is no limit."""
@@ -94,24 +104,56 @@ class SequenceModel(nn.Module, ABC):
         target_input: Int[Tensor, "sentence target"],
         labels: Int[Tensor, "sentence target"],
         smoothing: float,
+        non_padding: Int[Tensor, " real"] | None = None,
     ) -> LossSums:
-        """The loss of a batch. Models of plain text get the same text on both sides."""
+        """The loss of a batch. Models of plain text get the same text on both sides.
+
+        ``non_padding`` are the indices of the flattened labels that are not PAD, where the batch
+        brings them; a model that chooses its positions itself does not read them.
+        """
 
 
-@runtime_checkable
-class PredictsTokens(Protocol):
+class PredictsTokens(SequenceModel):
     """A model that predicts every next token of a known text at once, with or without a source."""
+
+    output_weight: Tensor
+    """The matrix before the last softmax, (vocabulary, d_model)."""
+    output_bias: Tensor | None
+
+    @abstractmethod
+    def hidden_states(
+        self,
+        source: Int[Tensor, "sentence source"],
+        target_input: Int[Tensor, "sentence target"],
+        trace: Trace = UNWATCHED,
+    ) -> Float[Tensor, "sentence target d_model"]:
+        """The last hidden states at every position of a known text (teacher forcing, EQ-121)."""
 
     def output_states(
         self,
         source: Int[Tensor, "sentence source"],
         target_input: Int[Tensor, "sentence target"],
     ) -> OutputStates:
-        """The factors of the logits of every next token (teacher forcing, EQ-121)."""
-        ...
+        """The factors of the logits of every next token."""
+        hidden = self.hidden_states(source, target_input)
+        return OutputStates(hidden, self.output_weight, self.output_bias)
+
+    def loss(
+        self,
+        source: Int[Tensor, "sentence source"],
+        target_input: Int[Tensor, "sentence target"],
+        labels: Int[Tensor, "sentence target"],
+        smoothing: float,
+        non_padding: Int[Tensor, " real"] | None = None,
+    ) -> LossSums:
+        """The loss against ``labels`` without PAD; the logits never exist all at once."""
+        hidden = self.hidden_states(source, target_input)
+        return loss_sums(
+            hidden, self.output_weight, self.output_bias, labels, smoothing, non_padding
+        )
 
 
-class Seq2Seq(SequenceModel):
+class Seq2Seq(PredictsTokens):
     """A model that reads one sequence of ids and writes another."""
 
     config: TranslatorConfig
@@ -123,7 +165,6 @@ class Seq2Seq(SequenceModel):
     def encode(self, source: Int[Tensor, "sentence source"], trace: Trace = UNWATCHED) -> Memory:
         """Read source ids, each row ending in STOP and filled up with PAD."""
 
-    @abstractmethod
     def forward(
         self,
         source: Int[Tensor, "sentence source"],
@@ -131,6 +172,13 @@ class Seq2Seq(SequenceModel):
         trace: Trace = UNWATCHED,
     ) -> Float[Tensor, "sentence target vocabulary"]:
         """The logits of every next token given the true prefix (teacher forcing, EQ-121)."""
+        hidden = self.hidden_states(source, target_input, trace)
+        logits = functional.linear(hidden, self.output_weight, self.output_bias)
+        logits = trace.keep("logits", logits)
+
+        if trace.wants("probabilities"):
+            trace.keep("probabilities", softmax(logits))  # EQ-113
+        return logits
 
     @abstractmethod
     def start(self, memory: Memory) -> State:
@@ -169,16 +217,6 @@ class Searchable(Protocol[MemoryT]):
     ) -> tuple[Float[Tensor, "sentence beam vocabulary"], State]:
         """Feed one token to each hypothesis; return the logits of the next and the new state."""
         ...
-
-
-def keep_distribution(
-    logits: Float[Tensor, "sentence target vocabulary"], trace: Trace
-) -> Float[Tensor, "sentence target vocabulary"]:
-    """Offer the logits and their softmax (EQ-113) to ``trace``."""
-    logits = trace.keep("logits", logits)
-    if trace.wants("probabilities"):
-        trace.keep("probabilities", softmax(logits))
-    return logits
 
 
 def loss_sums(

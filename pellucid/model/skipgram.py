@@ -11,7 +11,6 @@ from pellucid.core.special import PAD_ID, STOP_ID
 from pellucid.equations.fused import fused_linear_cross_entropy
 from pellucid.equations.word2vec import keep_probability, noise_distribution
 from pellucid.model.config import SkipGramConfig
-from pellucid.model.dropout import DropoutSource
 from pellucid.model.seq2seq import LossSums, SequenceModel
 
 _SHARED_NOISE = 256
@@ -33,10 +32,7 @@ class SkipGram(SequenceModel):
     config: SkipGramConfig
 
     def __init__(self, config: SkipGramConfig, vocabulary_size: int) -> None:
-        super().__init__()
-        self.config = config
-        self.source_vocabulary_size = self.target_vocabulary_size = vocabulary_size
-        self.dropout_source = DropoutSource()
+        super().__init__(config, vocabulary_size, vocabulary_size)
         self.w_in = nn.Parameter(torch.empty(vocabulary_size, config.d_model))
         self.w_out = nn.Parameter(torch.empty(vocabulary_size, config.d_model))
         self.counts = nn.Parameter(torch.ones(vocabulary_size), requires_grad=False)
@@ -55,6 +51,7 @@ class SkipGram(SequenceModel):
         target_input: Int[Tensor, "sentence length"],  # noqa: ARG002
         labels: Int[Tensor, "sentence length"],
         smoothing: float,
+        non_padding: Int[Tensor, " real"] | None = None,  # noqa: ARG002
     ) -> LossSums:
         """The negative log-likelihood of the neighbors, summed over (center, context), in nats."""
         ids = labels.masked_fill(labels == STOP_ID, PAD_ID)

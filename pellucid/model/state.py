@@ -101,7 +101,10 @@ class FilledSlots:
 
 @dataclasses.dataclass(frozen=True)
 class TransformerState:
-    """The state of a Transformer decoder; a row is ``sentence · beam_count + beam``."""
+    """The state of a stack of decoder blocks; a row is ``sentence · beam_count + beam``.
+
+    A model of plain text has no source: its memory has the length 0.
+    """
 
     layers: tuple[LayerCache, ...]
     filled: FilledSlots
@@ -151,6 +154,20 @@ class TransformerState:
         # (sentence, 1, beam, slot): True at the slots of each hypothesis, for all heads
         nothing = torch.zeros((*slots.shape[:2], end), dtype=torch.bool, device=slots.device)
         return Ancestry(self.taken, slots, nothing.scatter(2, slots, True)[:, None])
+
+    def after(
+        self, layers: tuple[LayerCache, ...], filled: FilledSlots, ancestry: Ancestry
+    ) -> "TransformerState":
+        """The state after a step that filled the slots of ``ancestry`` in ``layers``."""
+        return dataclasses.replace(
+            self, layers=layers, filled=filled, slots=ancestry.slots, taken=ancestry.end
+        )
+
+    def without_sentences(self) -> "TransformerState":
+        """The state after a step that no sentence took: only the length grows."""
+        newest = self.slots.new_empty(0, self.beam_count, 1)
+        slots = torch.cat([self.slots, newest], dim=-1)
+        return dataclasses.replace(self, slots=slots, taken=self.taken + self.beam_count)
 
     def select(self, rows: Int[Tensor, "sentence beam"]) -> "TransformerState":
         """Keep these rows; the beams of a new sentence must all come from one old sentence."""

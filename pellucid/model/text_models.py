@@ -1,6 +1,5 @@
 """Models of plain text: encoder blocks that fill masks, decoder blocks that continue."""
 
-import dataclasses
 from typing import cast
 
 import torch
@@ -9,12 +8,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from pellucid.core.special import MASK_ID, PAD_ID, SPECIAL_COUNT, STOP_ID
-from pellucid.model.attention import MultiHeadAttention, mask_for_heads
+from pellucid.model.attention import mask_for_heads
 from pellucid.model.config import DecoderConfig, EncoderConfig
 from pellucid.model.dropout import DropoutSource, LayerDrop
 from pellucid.model.embedding import Embedding, Positions
-from pellucid.model.layers import Norm
-from pellucid.model.seq2seq import LossSums, OutputStates, SequenceModel, State, loss_sums
+from pellucid.model.layers import Norm, output_parameters
+from pellucid.model.seq2seq import LossSums, PredictsTokens, SequenceModel, State, loss_sums
+from pellucid.model.state import FilledSlots, LayerCache, TransformerState
 from pellucid.model.trace import UNWATCHED, Trace
 from pellucid.model.transformer import Encoder, EncoderLayer
 
@@ -31,22 +31,14 @@ class EncoderOnly(SequenceModel):
     config: EncoderConfig
 
     def __init__(self, config: EncoderConfig, vocabulary_size: int) -> None:
-        super().__init__()
-        self.config = config
-        self.source_vocabulary_size = self.target_vocabulary_size = vocabulary_size
-        self.dropout_source = DropoutSource()
+        super().__init__(config, vocabulary_size, vocabulary_size)
 
         positions = Positions(config)
         self.embedding = Embedding(config, vocabulary_size, positions, self.dropout_source)
         self.encoder = Encoder(config, self.dropout_source)
 
-        self.output_weight = (
-            self.embedding.weight
-            if config.tie_output
-            else nn.Parameter(torch.empty(vocabulary_size, config.d_model))
-        )
-        self.output_bias = (
-            nn.Parameter(torch.zeros(vocabulary_size)) if config.output_bias else None
+        self.output_weight, self.output_bias = output_parameters(
+            config, self.embedding.weight, vocabulary_size
         )
 
     def forward(
@@ -63,6 +55,7 @@ class EncoderOnly(SequenceModel):
         target_input: Int[Tensor, "sentence length"],  # noqa: ARG002  # every model is asked so
         labels: Int[Tensor, "sentence length"],
         smoothing: float,
+        non_padding: Int[Tensor, " real"] | None = None,  # noqa: ARG002
     ) -> LossSums:
         """The loss of predicting a share ``mask_rate`` of the words of ``source``.
 
@@ -110,29 +103,7 @@ class EncoderOnly(SequenceModel):
         return encoded
 
 
-@dataclasses.dataclass(frozen=True)
-class DecoderState:
-    """The KV cache of every layer; a row is ``text · beam_count + beam``."""
-
-    keys: tuple[Float[Tensor, "row heads length key_size"], ...]
-    values: tuple[Float[Tensor, "row heads length value_size"], ...]
-    sentence_count: int
-    beam_count: int
-    length: int
-
-    def select(self, rows: Int[Tensor, "sentence beam"]) -> "DecoderState":
-        """Keep these rows; the beams of a new text must all come from one old text."""
-        flat = rows.flatten()
-        return DecoderState(
-            keys=tuple(key.index_select(0, flat) for key in self.keys),
-            values=tuple(value.index_select(0, flat) for value in self.values),
-            sentence_count=rows.shape[0],
-            beam_count=rows.shape[1],
-            length=self.length,
-        )
-
-
-class DecoderOnly(SequenceModel):
+class DecoderOnly(PredictsTokens):
     """A stack of masked self-attention and feed-forward blocks, without cross-attention.
 
     EQ: 138.  Source: Lee, Conclusion; two Add & Norm a block, as there is no encoder to
@@ -142,10 +113,7 @@ class DecoderOnly(SequenceModel):
     config: DecoderConfig
 
     def __init__(self, config: DecoderConfig, vocabulary_size: int) -> None:
-        super().__init__()
-        self.config = config
-        self.source_vocabulary_size = self.target_vocabulary_size = vocabulary_size
-        self.dropout_source = DropoutSource()
+        super().__init__(config, vocabulary_size, vocabulary_size)
 
         positions = Positions(config)
         self.embedding = Embedding(
@@ -162,95 +130,70 @@ class DecoderOnly(SequenceModel):
         self.layer_drop = LayerDrop(config.layer_drop, self.dropout_source)
         self.last_norm = Norm(config) if config.norm == "pre" else nn.Identity()
 
-        self.output_weight = (
-            self.embedding.weight
-            if config.tie_output
-            else nn.Parameter(torch.empty(vocabulary_size, config.d_model))
-        )
-        self.output_bias = (
-            nn.Parameter(torch.zeros(vocabulary_size)) if config.output_bias else None
+        self.output_weight, self.output_bias = output_parameters(
+            config, self.embedding.weight, vocabulary_size
         )
 
     def forward(
         self, ids: Int[Tensor, "text length"], trace: Trace = UNWATCHED
     ) -> Float[Tensor, "text length vocabulary"]:
         """The logits of every next word given the words before it, the first being START."""
-        logits = functional.linear(self._decode(ids, trace), self.output_weight, self.output_bias)
-        return trace.keep("logits", logits)
+        hidden = self.hidden_states(ids, ids, trace)
+        return trace.keep("logits", functional.linear(hidden, self.output_weight, self.output_bias))
 
-    def loss(
-        self,
-        source: Int[Tensor, "text length"],  # noqa: ARG002  # every model is asked so
-        target_input: Int[Tensor, "text length"],
-        labels: Int[Tensor, "text length"],
-        smoothing: float,
-    ) -> LossSums:
-        """The loss of predicting every next word (EQ-118, labels shifted by one)."""
-        hidden = self._decode(target_input, UNWATCHED)
-        return loss_sums(hidden, self.output_weight, self.output_bias, labels, smoothing)
-
-    def output_states(
+    def hidden_states(
         self,
         source: Int[Tensor, "text source"],  # noqa: ARG002  # every model is asked so
         target_input: Int[Tensor, "text length"],
-    ) -> OutputStates:
-        """The output hidden states with the matrix and bias that turn them into logits."""
-        hidden = self._decode(target_input, UNWATCHED)
-        return OutputStates(hidden, self.output_weight, self.output_bias)
-
-    def encode(self, source: Int[Tensor, "text source"]) -> int:
-        """The number of texts; the ids in ``source`` are not read."""
-        return source.shape[0]
-
-    def start(self, memory: int) -> DecoderState:
-        """The state before the first token of each text."""
-        config, weight = self.config, self.output_weight
-        empty_keys = weight.new_empty(memory, config.heads, 0, config.key_size)
-        empty_values = weight.new_empty(memory, config.heads, 0, config.value_size)
-        count = len(self.layers)
-        return DecoderState((empty_keys,) * count, (empty_values,) * count, memory, 1, 0)
-
-    def step(
-        self, ids: Int[Tensor, "text beam"], state: State
-    ) -> tuple[Float[Tensor, "text beam vocabulary"], DecoderState]:
-        """Feed one token to each text; return the logits of the next and the new state."""
-        assert isinstance(state, DecoderState)
-        x = self.embedding(ids.reshape(-1, 1), start=state.length)
-
-        all_keys, all_values = list[Tensor](), list[Tensor]()
-        for index, module in enumerate(self.layers):
-            layer = cast(EncoderLayer, module)
-
-            # the loop's variables are bound as defaults: a closure would see their last values
-            def attend(
-                rows: Tensor,
-                attention: MultiHeadAttention = layer.self_attention,
-                index: int = index,
-            ) -> Tensor:
-                query, key, value = attention.project_all(rows, start=state.length)
-                # (row, heads, length + 1, size)
-                all_keys.append(torch.cat([state.keys[index], key], dim=2))
-                all_values.append(torch.cat([state.values[index], value], dim=2))
-                return attention.attend(query, all_keys[index], all_values[index])
-
-            x = layer.run(x, attend)
-
-        hidden: Tensor = self.last_norm(x)
-        logits = functional.linear(hidden.squeeze(1), self.output_weight, self.output_bias)
-
-        new_state = dataclasses.replace(
-            state, keys=tuple(all_keys), values=tuple(all_values), length=state.length + 1
-        )
-        return logits.view(*ids.shape, -1), new_state
-
-    def _decode(
-        self, ids: Int[Tensor, "text length"], trace: Trace
+        trace: Trace = UNWATCHED,
     ) -> Float[Tensor, "text length d_model"]:
+        """The last hidden states at every position of the text."""
         inner = trace.under("decoder")
-        x = self.embedding(ids, trace=inner)
+        x = self.embedding(target_input, trace=inner)
 
         for index, layer in self.layer_drop.kept(self.layers):
             x = layer(x, None, inner.under(f"layers.{index}"), causal=True)
 
         hidden: Tensor = self.last_norm(x)
         return inner.keep("output", hidden)
+
+    def encode(self, source: Int[Tensor, "text source"]) -> int:
+        """The number of texts; the ids in ``source`` are not read."""
+        return source.shape[0]
+
+    def start(self, memory: int) -> TransformerState:
+        """The state before the first token of each text."""
+        config, weight = self.config, self.output_weight
+        # (text, heads, source, size) and (text, slot, heads, size): no source, and no slot yet
+        no_source = [
+            weight.new_empty(memory, config.heads, 0, size)
+            for size in (config.key_size, config.value_size)
+        ]
+        layer = LayerCache(*no_source, *(each.transpose(1, 2) for each in no_source))
+        return TransformerState(
+            layers=(layer,) * len(self.layers),
+            filled=FilledSlots(0),
+            memory_may_attend=torch.empty(memory, 0, dtype=torch.bool, device=weight.device),
+            slots=torch.empty(memory, 1, 0, dtype=torch.long, device=weight.device),
+            taken=0,
+        )
+
+    def step(
+        self, ids: Int[Tensor, "text beam"], state: State
+    ) -> tuple[Float[Tensor, "text beam vocabulary"], TransformerState]:
+        """Feed one token to each text; return the logits of the next and the new state."""
+        assert isinstance(state, TransformerState)
+        if len(ids) == 0:  # no text is left: nothing to divide among the beams
+            nothing = self.output_weight.new_zeros(*ids.shape, len(self.output_weight))
+            return nothing, state.without_sentences()
+
+        # (text · beam, 1, d_model), at the position after the tokens fed so far
+        x = self.embedding(ids.reshape(-1, 1), start=state.length)
+        layers, filled = state.writable()
+        ancestry = state.ancestry()
+        for module, cache in zip(self.layers, layers, strict=True):
+            x = cast(EncoderLayer, module).step(x, cache, ancestry)
+
+        hidden: Tensor = self.last_norm(x)
+        logits = functional.linear(hidden.squeeze(1), self.output_weight, self.output_bias)
+        return logits.view(*ids.shape, -1), state.after(layers, filled, ancestry)

@@ -1,6 +1,5 @@
 """The whole Transformer (EQ-115): layers, stacks, and the model that joins them."""
 
-import dataclasses
 from collections.abc import Callable
 
 import torch
@@ -13,16 +12,8 @@ from pellucid.model.attention import AttentionPositions, MultiHeadAttention, mas
 from pellucid.model.config import BlockSettings, EncoderConfig, TransformerConfig
 from pellucid.model.dropout import DropoutSource, LayerDrop
 from pellucid.model.embedding import Embedding, Positions
-from pellucid.model.layers import AddAndNorm, FeedForward, Norm
-from pellucid.model.seq2seq import (
-    LossSums,
-    Memory,
-    OutputStates,
-    Seq2Seq,
-    State,
-    keep_distribution,
-    loss_sums,
-)
+from pellucid.model.layers import AddAndNorm, FeedForward, Norm, output_parameters
+from pellucid.model.seq2seq import Memory, Seq2Seq, State
 from pellucid.model.state import Ancestry, FilledSlots, LayerCache, TransformerState
 from pellucid.model.trace import UNWATCHED, Trace
 
@@ -54,15 +45,25 @@ class EncoderLayer(nn.Module):
         def attend(rows: Tensor) -> Tensor:
             return self.self_attention(rows, may_attend, causal=causal, trace=inner)  # type: ignore[no-any-return]
 
-        return self.run(x, attend, trace)
+        return self._run(x, attend, trace)
 
-    def run(
+    def step(
+        self, x: Float[Tensor, "row 1 d_model"], cache: LayerCache, ancestry: Ancestry
+    ) -> Float[Tensor, "row 1 d_model"]:
+        """Run the block for the newest token alone, and cache its key and value (EQ-138)."""
+
+        def attend(rows: Tensor) -> Tensor:
+            return _attend_to_ancestors(self.self_attention, rows, cache, ancestry)
+
+        return self._run(x, attend, UNWATCHED)
+
+    def _run(
         self,
         x: Float[Tensor, "row length d_model"],
         attend: Callable[[Tensor], Tensor],
-        trace: Trace = UNWATCHED,
+        trace: Trace,
     ) -> Float[Tensor, "row length d_model"]:
-        """Run the block around any self-attention, such as one that reads a KV cache."""
+        """Run the block around its self-attention, over whole sequences or with a KV cache."""
         x = self.self_attention_norm(x, attend, trace.under("self_attention"))
 
         inner = trace.under("feed_forward")
@@ -147,10 +148,7 @@ class DecoderLayer(nn.Module):
         """Run the block for the newest token alone, and cache its key and value (EQ-130)."""
 
         def attend(rows: Tensor) -> Tensor:
-            query, key, value = self.self_attention.project_all(rows, start=ancestry.position)
-            # before attention: the newest token attends to itself too
-            cache.write(ancestry.first_slot, key, value)
-            return self._attend_to_ancestors(query, cache, ancestry)
+            return _attend_to_ancestors(self.self_attention, rows, cache, ancestry)
 
         def attend_to_memory(rows: Tensor) -> Tensor:
             # keys and values of the source were computed once, in ``Decoder.start``
@@ -159,28 +157,6 @@ class DecoderLayer(nn.Module):
             return _attend_from_beams(self.cross_attention, query, *memory, memory_may_attend)
 
         return self._run(x, attend, attend_to_memory, UNWATCHED)
-
-    def _attend_to_ancestors(
-        self,
-        query: Float[Tensor, "row heads 1 key_size"],
-        cache: LayerCache,
-        ancestry: Ancestry,
-    ) -> Float[Tensor, "row 1 d_model"]:
-        """Self-attention over the cache, of all beams of a sentence at once where order permits."""
-        attention, may_attend = self.self_attention, ancestry.may_attend
-
-        # relative positions and ALiBi go by the order of the keys, and the slots of several beams
-        # are interleaved; a single beam owns all slots, and they are in order already
-        if may_attend is not None and attention.needs_order:
-            own = ancestry.in_order(cache.keys), ancestry.in_order(cache.values)
-            return attention.attend(query, *own)
-
-        # every beam attends to all slots of its sentence, and the mask hides those of other beams:
-        # softmax does not depend on the order of keys, and rotary keys were rotated before caching
-        keys, values = cache.keys[:, : ancestry.end], cache.values[:, : ancestry.end]
-        return _attend_from_beams(
-            attention, query, keys.transpose(1, 2), values.transpose(1, 2), may_attend
-        )
 
     def _run(
         self,
@@ -197,6 +173,32 @@ class DecoderLayer(nn.Module):
         x = self.feed_forward_norm(x, lambda rows: self.feed_forward(rows, inner), inner)
 
         return trace.keep("output", x)
+
+
+def _attend_to_ancestors(
+    attention: MultiHeadAttention,
+    rows: Float[Tensor, "row 1 d_model"],
+    cache: LayerCache,
+    ancestry: Ancestry,
+) -> Float[Tensor, "row 1 d_model"]:
+    """Self-attention over the cache, of all beams of a sentence at once where order permits."""
+    query, key, value = attention.project_all(rows, start=ancestry.position)
+    # before attention: the newest token attends to itself too
+    cache.write(ancestry.first_slot, key, value)
+    may_attend = ancestry.may_attend
+
+    # relative positions and ALiBi go by the order of the keys, and the slots of several beams are
+    # interleaved; a single beam owns all slots, and they are in order already
+    if may_attend is not None and attention.needs_order:
+        own = ancestry.in_order(cache.keys), ancestry.in_order(cache.values)
+        return attention.attend(query, *own)
+
+    # every beam attends to all slots of its sentence, and the mask hides those of other beams:
+    # softmax does not depend on the order of keys, and rotary keys were rotated before caching
+    keys, values = cache.keys[:, : ancestry.end], cache.values[:, : ancestry.end]
+    return _attend_from_beams(
+        attention, query, keys.transpose(1, 2), values.transpose(1, 2), may_attend
+    )
 
 
 def _attend_from_beams(
@@ -291,11 +293,7 @@ class Transformer(Seq2Seq):
     def __init__(
         self, config: TransformerConfig, source_vocabulary_size: int, target_vocabulary_size: int
     ) -> None:
-        super().__init__()
-        self.config = config
-        self.source_vocabulary_size = source_vocabulary_size
-        self.target_vocabulary_size = target_vocabulary_size
-        self.dropout_source = DropoutSource()
+        super().__init__(config, source_vocabulary_size, target_vocabulary_size)
 
         positions = Positions(config)
         self.target_embedding = self._embedding(target_vocabulary_size, positions)
@@ -308,14 +306,8 @@ class Transformer(Seq2Seq):
 
         self.encoder = Encoder(config, self.dropout_source)
         self.decoder = Decoder(config, self.dropout_source)
-        # the matrix of the target embedding, if tied (Vaswani et al., 2017, §3.4)
-        self.output_weight = (
-            self.target_embedding.weight
-            if config.tie_output
-            else nn.Parameter(torch.empty(target_vocabulary_size, config.d_model))
-        )
-        self.output_bias = (
-            nn.Parameter(torch.zeros(target_vocabulary_size)) if config.output_bias else None
+        self.output_weight, self.output_bias = output_parameters(
+            config, self.target_embedding.weight, target_vocabulary_size
         )
 
     def _embedding(self, vocabulary_size: int, positions: Positions) -> Embedding:
@@ -336,36 +328,14 @@ class Transformer(Seq2Seq):
         states = self.encoder(x, mask_for_heads(may_attend), inner)
         return Memory(states, may_attend)
 
-    def forward(
+    def hidden_states(
         self,
         source: Int[Tensor, "sentence source"],
         target_input: Int[Tensor, "sentence target"],
         trace: Trace = UNWATCHED,
-    ) -> Float[Tensor, "sentence target vocabulary"]:
-        """The logits of every next token given the true prefix (EQ-121)."""
-        hidden = self.decode(self.encode(source, trace), target_input, trace)
-        logits = functional.linear(hidden, self.output_weight, self.output_bias)
-        return keep_distribution(logits, trace)
-
-    def loss(
-        self,
-        source: Int[Tensor, "sentence source"],
-        target_input: Int[Tensor, "sentence target"],
-        labels: Int[Tensor, "sentence target"],
-        smoothing: float,
-    ) -> LossSums:
-        """The loss against ``labels`` without PAD; the logits never exist all at once."""
-        hidden = self.decode(self.encode(source), target_input, UNWATCHED)
-        return loss_sums(hidden, self.output_weight, self.output_bias, labels, smoothing)
-
-    def output_states(
-        self,
-        source: Int[Tensor, "sentence source"],
-        target_input: Int[Tensor, "sentence target"],
-    ) -> OutputStates:
-        """The output hidden states with the matrix and bias that turn them into logits."""
-        hidden = self.decode(self.encode(source), target_input, UNWATCHED)
-        return OutputStates(hidden, self.output_weight, self.output_bias)
+    ) -> Float[Tensor, "sentence target d_model"]:
+        """The last hidden states at every position of the target."""
+        return self.decode(self.encode(source, trace), target_input, trace)
 
     def start(self, memory: Memory) -> TransformerState:
         """The state before the first target token, with one beam for each sentence."""
@@ -387,10 +357,8 @@ class Transformer(Seq2Seq):
         """Feed one token to each hypothesis; return the logits of the next and the new state."""
         assert isinstance(state, TransformerState)
         if len(ids) == 0:  # no sentence is left: nothing to divide among the beams
-            slots = torch.cat([state.slots, ids.unsqueeze(-1)], dim=-1)
-            return self.output_weight.new_zeros(*ids.shape, len(self.output_weight)), (
-                dataclasses.replace(state, slots=slots, taken=state.taken + state.beam_count)
-            )
+            nothing = self.output_weight.new_zeros(*ids.shape, len(self.output_weight))
+            return nothing, state.without_sentences()
 
         # (sentence · beam, 1, d_model), at the position after the tokens fed so far
         x = self.target_embedding(ids.reshape(-1, 1), start=state.length)
@@ -406,10 +374,7 @@ class Transformer(Seq2Seq):
         if self.output_bias is not None:
             logits += self.output_bias  # in place: the product would first write the bias out
 
-        new_state = dataclasses.replace(
-            state, layers=layers, filled=filled, slots=ancestry.slots, taken=ancestry.end
-        )
-        return logits.view(*ids.shape, -1), new_state
+        return logits.view(*ids.shape, -1), state.after(layers, filled, ancestry)
 
     def decode(
         self,

@@ -13,7 +13,7 @@ import torch
 from pellucid.core.special import PAD_ID
 from pellucid.equations.fused_views import LossTerms, TeacherRows, fused_linear_loss_of_views
 from pellucid.model.dropout import drop_words
-from pellucid.model.seq2seq import LossSums, PredictsTokens, SequenceModel, loss_sums
+from pellucid.model.seq2seq import LossSums, PredictsTokens, SequenceModel
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
 
@@ -37,11 +37,8 @@ class CrossEntropy:
         """The sums of the model's own loss."""
         # On an accelerator the batch brings the positions of its labels: finding them there would
         # make the host wait for the device.
-        if batch.non_padding is None or not isinstance(model, PredictsTokens):
-            return model.loss(batch.source, batch.target_input, batch.labels, self.smoothing)
-        rows = model.output_states(batch.source, batch.target_input)
-        return loss_sums(
-            rows.hidden, rows.weight, rows.bias, batch.labels, self.smoothing, batch.non_padding
+        return model.loss(
+            batch.source, batch.target_input, batch.labels, self.smoothing, batch.non_padding
         )
 
 
