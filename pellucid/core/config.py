@@ -127,6 +127,8 @@ def apply_overrides(table: Mapping[str, Any], overrides: Iterable[str]) -> dict[
     for override in overrides:
         path, separator, value = override.partition("=")
         keys = path.strip().split(".")
+
+        # An empty part, as in ``model..dropout``, would make a section without a name.
         if not separator or not all(keys) or len(keys) > _DEEPEST_OVERRIDE:
             raise ConfigError(
                 f"a setting must look like section.key=value, got {shown(override)}",

@@ -33,6 +33,9 @@ class PellucidError(Exception):
 
     def __init__(self, message: str, *, hint: str = "") -> None:
         super().__init__(_shortened(message))
+
+        # Apart from the message: a command prints it on a line of its own, and a server does not
+        # send it.
         self.hint = hint
 
 
@@ -139,6 +142,8 @@ def list_faults(faults: Sequence[str], count: int | None = None) -> str:
         if listed and length > _LONGEST_LIST:
             break
         listed += 1
+
+    # What is not listed is counted, so that nobody takes the list for all.
     more = (len(faults) if count is None else count) - listed
     return "; ".join(faults[:listed]) + (f"; and {more} more" if more > 0 else "")
 

@@ -98,6 +98,8 @@ def table_fault(table: object) -> str:
         value, depth = waiting.pop()
         if depth > _DEEPEST:
             return f"at most {_DEEPEST} levels, has more"
+
+        # Only containers and texts can be large.
         match value:
             case Mapping():
                 keys += len(value)

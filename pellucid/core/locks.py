@@ -27,6 +27,7 @@ def take_lock(path: Path) -> int:
     Raises LockedError naming the process that holds it, OutputExistsError if ``path`` is not a lock
     file that Pellucid made, WriteError if it cannot be opened.
     """
+    # Looked at first for the better message: O_NOFOLLOW alone would raise a bare ELOOP.
     if path.is_symlink():
         raise _foreign(path)
     with write_errors(path):  # a link made since is still not followed

@@ -136,6 +136,7 @@ class TensorFile(Mapping[str, Tensor]):
 
     def __getitem__(self, name: str) -> Tensor:
         """Raises KeyError, and as the constructor does."""
+        # A KeyError for an unknown name, as of any mapping.
         entry = self._entries[name]
 
         # A bytearray, as PyTorch warns of tensors over memory that cannot be written to.

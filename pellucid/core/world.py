@@ -45,6 +45,8 @@ def _invite(store: Store, size: int, deadline: float) -> str:
     while missing:
         # Read again and again: a process that starts late writes its word late.
         words = [_read(store, f"word of {rank}") for rank in range(1, size)]
+
+        # Written only when something changed: every process polls this key.
         if words != heard:
             heard = words
             store.set("meeting", json.dumps([name, *heard]))
@@ -124,6 +126,8 @@ class World:
             sizes = [torch.zeros_like(size) for _ in range(self.size)]
             dist.all_gather(sizes, size, group=self.talk)
             longest = max(int(each) for each in sizes)
+
+            # One byte more than the longest: ``frombuffer`` refuses an empty buffer.
             own = torch.frombuffer(bytearray(content.ljust(longest + 1)), dtype=torch.uint8)
             all_ = [torch.empty_like(own) for _ in range(self.size)]
             dist.all_gather(all_, own, group=self.talk)
@@ -233,6 +237,9 @@ def joined(world: World, device: str = "cpu") -> Iterator[World]:
         with lost_process_is_reported():
             place = world.rank, world.size
             found = rendezvous("env://", *place, timeout=_LONGEST_SUM)
+
+            # torchrun keeps its store over restarts, so that a new attempt must not read the old
+            # one's keys.
             store = meet(next(iter(found))[0], *place, _LONGEST_SUM)
             dist.init_process_group(
                 backend, store=store, rank=world.rank, world_size=world.size, timeout=_LONGEST_SUM

@@ -86,6 +86,8 @@ def compare(
     """
     check_lines({"baseline lines": baseline, "system lines": system, "references": references})
     language_code(language)
+
+    # Checked before the first metric: sacreBLEU itself would notice only when it scores.
     words = check_tokenizer(tokenizer_for(language) if tokenize is None else tokenize)
     texts = baseline, system, references
     bootstrap, randomization = {}, {}

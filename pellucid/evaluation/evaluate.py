@@ -100,6 +100,7 @@ def evaluate(
     found = {name: metric.score(output) for name, metric in METRICS.items()}
     scores = {name: score for name, score in found.items() if score is not None}
 
+    # An ensemble has no manifest: its hash is "unsaved".
     manifest = translator.bundle.manifest if isinstance(translator.bundle, Bundle) else {}
     engine = translator.engine.signature(settings)
     origin = origin_signature(settings, manifest, sources, map("\t".join, alternatives), engine)

@@ -226,6 +226,8 @@ def line_error_rate(hypotheses: Sequence[str], references: Alternatives) -> floa
     Raises DataError if counts differ or a line accepts nothing.
     """
     _check_alternatives(hypotheses, references)
+
+    # Split and compared as lists: how phones are spaced says nothing.
     wrong = sum(
         hypothesis.split() not in [alternative.split() for alternative in alternatives]
         for hypothesis, alternatives in zip(hypotheses, references, strict=True)
@@ -309,6 +311,7 @@ class _Sacrebleu:
 
     def sentence_scores(self, output: Output) -> SentenceScores:
         """Of every line by itself, as sacrebleu's ``sentence_score`` gives it."""
+        # "effective order": a sentence of three words has no 4-grams, and its BLEU would be 0.
         metric = self.make(output.tokenize, True)
 
         # One call for all lines of a side: Moses' tokenizer is slow to call for each.
@@ -468,6 +471,7 @@ class Scores:
 
 
 def _rows(table: type[Any]) -> dict[str, Metric]:
+    # The rows stand in the annotations, beside the fields that hold their scores.
     hints = get_type_hints(table, include_extras=True)
     return {name: hint.__metadata__[0] for name, hint in hints.items()}
 
@@ -531,6 +535,8 @@ def nearest(texts: Sequence[str], reference: str, name: str) -> int:
     Source: Kim and Rush (2016), §3.3, "sequence-level interpolation".
     """
     scores = sentence_scores(name, texts, [reference] * len(texts)).scores
+
+    # Turned so that the largest is the best.
     sign = 1 if metric_of(name).higher_is_better else -1
 
     # A text that nothing can be counted of is never the nearest, unless all are such.

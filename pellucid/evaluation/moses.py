@@ -67,6 +67,7 @@ def language_of(path: Path) -> str | None:
 def _normalizer(code: str) -> "MosesPunctNormalizer":
     from sacremoses import MosesPunctNormalizer
 
+    # perl_parity: without it sacremoses differs from the script in some quotes.
     return MosesPunctNormalizer(lang=code, perl_parity=True)
 
 

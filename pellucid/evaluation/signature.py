@@ -50,6 +50,8 @@ def search_signature(settings: DecodingConfig) -> str:
     """
     # What is as by default is not named, so that a new setting changes no signature of before.
     table, plain = settings.model_dump(), DecodingConfig().model_dump()
+
+    # With sampling n_best says how many are drawn, which changes the best of them.
     silent = _WITHOUT_EFFECT if settings.sampling is not None else _WITHOUT_EFFECT | {_SAMPLES}
     shown = [
         name

@@ -74,6 +74,7 @@ def _bootstrap(pair: "_Pair", samples: int, seed: int) -> Comparison:
     done = 0
 
     for rows in _parts(samples, count):
+        # With replacement: a sample of as many sentences, some of them several times (Koehn, 2004).
         for drawn in generator.choice(count, size=(rows, count), replace=True):
             # A score is a function of sums over sentences, so no text is scored again.
             one, other = pair.baseline[drawn].sum(0), pair.system[drawn].sum(0)
@@ -213,6 +214,8 @@ def _generator(samples: int, seed: int) -> np.random.Generator:
         raise ConfigError(f"samples must be at least 1, got {samples}")
     if seed < 0:
         raise ConfigError(f"seed must be at least 0, got {seed}")
+
+    # A generator of its own: global random state would make the answer depend on the caller.
     return np.random.default_rng(seed)
 
 

@@ -77,6 +77,7 @@ def _check_sentencepiece_model(name: TokenizerName) -> None:
     import sentencepiece
     from sacrebleu.tokenizers import tokenizer_spm
 
+    # The file is named as in sacreBLEU's own download.
     url = str(tokenizer_spm.SPM_MODELS[name]["url"])
     folder = tokenizer_spm.SACREBLEU_DIR  # type: ignore[attr-defined]  # imported from its utils
 

@@ -50,6 +50,7 @@ _BEFORE, _AFTER = (
 
 def draw_sentence(draw: Draw) -> Said:
     """A sentence of any kind that the grammar has."""
+    # One number decides between the kinds, so that each has exactly its share.
     kind = draw()
     if kind < 0.06:
         return _draw_existence(draw)
@@ -128,6 +129,7 @@ def _draw_action(draw: Draw) -> Said:
     verb = _pick(draw, VERBS)
     clause = Clause(_draw_doer(draw, verb), verb, _draw_tense(draw))
 
+    # Modals have present forms only.
     if clause.tense == "present" and draw() < 0.2:
         clause = clause._replace(modal=_pick(draw, MODALS))
     clause = _draw_question(draw, _draw_negation(draw, clause), (_WHY, _WHEN, _WHERE))
@@ -136,6 +138,8 @@ def _draw_action(draw: Draw) -> Said:
         clause = _draw_pronoun(draw, clause)
 
     complements: list[Said] = []
+
+    # An object pronoun takes the place of the object.
     if verb.objects and not clause.pronoun:
         phrase = _draw_phrase(draw, _OBJECTS[verb])
         phrase = rules.negated(phrase) if clause.negation else phrase
@@ -145,6 +149,8 @@ def _draw_action(draw: Draw) -> Said:
         complements.append(rules.say_place(_TO, recipient))
     elif clause.question is not _WHERE and (verb.takes & _PLACE_ROLES or draw() < 0.25):
         complements.append(_draw_place(draw, verb))
+
+    # A question for the time does not name the time.
     if clause.question is not _WHEN and draw() < 0.25:
         complements.append(_draw_time(draw, clause.tense))
 
@@ -166,6 +172,8 @@ def _draw_subject(draw: Draw, nouns: Sequence[Noun]) -> Subject:
     phrase = _draw_phrase(draw, nouns, is_plain=choice < 0.9)
     if choice < 0.61:
         second = _draw_known(draw, nouns)
+
+        # "the cat and the cat" is no sentence of a phrasebook.
         if second.noun is not phrase.noun:
             return rules.phrase_subject(phrase, second)
     return rules.phrase_subject(phrase)
@@ -183,6 +191,8 @@ def _draw_phrase(draw: Draw, nouns: Sequence[Noun], *, is_plain: bool = False) -
     noun = _pick(draw, nouns)
     if noun.is_proper:
         return Phrase(noun)
+
+    # Bread and water have no plural.
     is_plural = not noun.is_mass and draw() < 0.35
     phrase = Phrase(noun, _draw_determiner(draw), is_plural)
     if is_plain:
@@ -196,6 +206,8 @@ def _draw_phrase(draw: Draw, nouns: Sequence[Noun], *, is_plain: bool = False) -
     choice = draw()
     if choice < 0.2 and _BEFORE[noun.kind]:
         phrase = phrase._replace(before=_pick(draw, _BEFORE[noun.kind]))
+
+    # The ranges overlap: one noun in twenty has an adjective on both sides.
     if 0.15 < choice < 0.35 and _AFTER[noun.kind]:
         phrase = phrase._replace(after=_pick(draw, _AFTER[noun.kind]))
     if choice > 0.85 and phrase.determiner is _DEFINITE:
@@ -216,6 +228,8 @@ def _draw_determiner(draw: Draw) -> Determiner:
 def _draw_pronoun(draw: Draw, clause: Clause) -> Clause:
     """Give the verb an object pronoun, unless it would refer to the subject."""
     index = int(draw() * len(WORDS["object_pronouns"]))
+
+    # "i see me" would be reflexive, which French says otherwise.
     same_persons = ((0, 3), (1, 4), (0, 3), (1, 4), ())[index]
     if clause.subject.person in same_persons:
         return clause
@@ -231,6 +245,8 @@ def _draw_place(draw: Draw, verb: Verb) -> Said:
         preposition = _FROM
     if preposition is _IN or (preposition in (_TO, _FROM) and draw() < 0.2):
         return rules.say_place(preposition, Phrase(_pick(draw, NOUNS["city"])))
+
+    # A preposition with sites of its own: one sits on a chair and walks to a garden.
     sites = _SITES.get(preposition) or NOUNS["place"] + NOUNS["spot"]
     return rules.say_place(preposition, _draw_known(draw, sites))
 

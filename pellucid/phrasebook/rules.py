@@ -222,6 +222,8 @@ def _english_clause(clause: Clause) -> list[str]:
 def _english_verb(clause: Clause) -> tuple[str, str]:
     """The auxiliary, which comes before the subject in a question, and the rest of the verb."""
     person, is_past = clause.subject.person, clause.tense == "past"
+
+    # "there are": the number of what there is decides, though the person is the third.
     be = (_BE_PAST if is_past else _BE_PRESENT)[5 if clause.subject.is_plural else person]
     base, third, past = clause.verb.english
     if clause.modal:

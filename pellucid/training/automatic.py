@@ -95,6 +95,7 @@ def keeping(recipe: Recipe, out: Path, listener: Listener | None = None) -> List
     """
 
     def hear(event: dict[str, Any]) -> None:
+        # The folder has been made and locked by now.
         if event["event"] == "start":
             write_file(out / RECIPE_FILE, recipe.to_toml().encode())
         if listener is not None:

@@ -99,6 +99,8 @@ class Board:
         with write_errors(self._folder):
             self._folder.mkdir(exist_ok=True)
             count = sum(1 for _ in self._folder.glob("*tfevents*"))
+
+            # Two processes may have counted alike: "x" lets only one of them have the name.
             while True:
                 count += 1
                 path = self._folder / f"events.out.tfevents.{count:06d}"

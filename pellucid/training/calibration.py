@@ -103,6 +103,7 @@ class Bench:
 
     def recipe(self, minutes: float, valid_pairs: int) -> Recipe:
         """Choose the size of the model, then the batch, then everything else."""
+        # What the user set is not chosen, only timed.
         fixed = self._overrides.get("training.batch_tokens")
         batch = int(fixed) if fixed else self._first_batch()
         plan, why = self._largest_size(minutes, batch)
@@ -175,12 +176,15 @@ class Bench:
 
             drawing = dataclasses.replace(self._data.drawing, batch_tokens=batch_tokens)
             sampler = dataclasses.replace(self._data, drawing=drawing).sampler()
+
+            # The same batches twice: the second time every shape has been seen.
             drawn = list(itertools.islice(sampler, _TIMED_BATCHES))
 
             seconds = tokens = 0.0
             for is_timed in (False, True):  # the first time, kernels of every shape are compiled
                 for rows in drawn:
                     began = time.perf_counter()
+                    # Making the batch is part of an update's time, and of a run's.
                     batch = self._data.batch(rows, 0).to(self._device)
                     report = update(
                         model, optimizer, [batch], objective, config.training, _RATE, precision
@@ -211,6 +215,8 @@ class Bench:
             self._data.source_tokenizer.vocabulary_size,
             self._data.target_tokenizer.vocabulary_size,
         )
+
+        # Raised before anything is allocated, so that a size that is too large is passed over.
         refuse_what_cannot_fit(config, *sizes, self._device)
         return build_any_model(config.model, *sizes, seed=config.training.seed).to(self._device)
 
@@ -237,6 +243,8 @@ def _fitting(
     """The pairs that a run would learn from, as text and as ids. Raises DataError if none is."""
     source_ids = tokenizers[0].encode_batch(sample.sources)
     target_ids = tokenizers[1].encode_batch(sample.targets)
+
+    # As the store of a run drops them, so that the measured batches are those of the run.
     kept = [
         row
         for row, (source, target) in enumerate(zip(source_ids, target_ids, strict=True))

@@ -367,6 +367,8 @@ def _restore_optimizer(
     model: SequenceModel, optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor]
 ) -> None:
     set_generator(tensors.pop(_GENERATOR_KEY))
+
+    # A run may be resumed on another device, whose generator then starts from the seed.
     cuda_generator = tensors.pop(_CUDA_GENERATOR_KEY, None)
     device = next(model.parameters()).device
     if cuda_generator is not None and device.type == "cuda":

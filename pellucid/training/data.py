@@ -91,6 +91,7 @@ class TrainingData:
         sides = self.drawing.resampling
 
         if sides is None:
+            # Segmented as in the store.
             batch = collate(self.store, rows)
         else:
             source, target = sides
@@ -116,6 +117,8 @@ class TrainingData:
             )
 
         drawn_by = saved.get("drawing", _FIRST_DRAWING)
+
+        # The same position would mean other pairs.
         if drawn_by != self.drawing.name:
             raise ConfigError(
                 f"this run drew its batches in another way ({drawn_by}, now {self.drawing.name})",
@@ -131,6 +134,7 @@ class TrainingData:
         places = np.arange(count) * len(self.rows) // count
         rows = IdRows.in_order(*self.store.source.gather(self.rows[places]))
 
+        # From the ids, as the files need not be read again: of a resumed run they may be far away.
         texts = [self.source_tokenizer.decode(rows.row(index).tolist()) for index in range(count)]
         return sum(len(split_sentences(text, self.source_language)) > 1 for text in texts) / count
 
@@ -223,6 +227,7 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
 
     if not (run / TOKENIZER_FOLDER).exists():  # a resumed run has been warned before
         begin_phase("checking the text")
+        # Files of both sides have no targets, and are not checked here.
         for source, target in zip(files.sources, files.targets, strict=bool(files.targets)):
             warn_of_faults(source, target)
 
@@ -336,6 +341,7 @@ def _tokenize(sources: list[str], targets: list[str], tokenizers: Tokenizers) ->
 
 def _fitting(store: TokenStore, max_length: int) -> TokenStore:
     """``store`` without the pairs that training would drop as too long; a warning counts them."""
+    # Either side may be the longer one.
     longest = np.maximum(store.source_lengths, store.target_lengths)
     kept = np.flatnonzero(longest <= max_length)
     if len(kept) == len(store):
@@ -370,6 +376,8 @@ def _hold_out(
     if len(store) <= _PERMUTED_AT_ONCE:
         drawn = random.permutation(len(store))[:count]
     else:
+        # Draws of another kind than above, so the limit must not change: a resumed run would hold
+        # out other pairs.
         drawn = random.choice(len(store), count, replace=False)
     held_out = np.sort(drawn)  # as Selection needs them
 
@@ -391,5 +399,6 @@ def _mixture(config: DataConfig, sizes: list[int], seed: int) -> Mixture | None:
         names = config.source or config.text
         raise DataError(f"no usable pair in {names[sizes.index(0)]}, so it cannot have a share")
     if config.temperature is not None:
+        # Sizes in pairs that are kept, not in lines of the files.
         return Mixture.by_temperature(sizes, config.temperature, seed)
     return Mixture.by_weights(sizes, config.weights, seed)

@@ -125,6 +125,7 @@ class ProcessGroup:
             content = parameter.detach().cpu().contiguous().view(-1).view(torch.uint8)
             digest.update(content.numpy().tobytes())
 
+        # A digest of 32 bytes each, instead of all parameters.
         gathered = self.world.gather(digest.digest())
         other = [rank for rank, each in enumerate(gathered) if each != gathered[0]]
         if other:
@@ -181,6 +182,7 @@ def _buckets(tensors: Sequence[Tensor]) -> Iterator[list[Tensor]]:
     """The tensors in order, in groups of one dtype that are small enough for one all-reduce."""
     bucket: list[Tensor] = []
     for tensor in tensors:
+        # One dtype in a bucket, because its tensors are concatenated.
         if bucket and (
             tensor.dtype != bucket[0].dtype
             or sum(each.numel() for each in bucket) + tensor.numel() > _BUCKET_SIZE

@@ -198,6 +198,8 @@ def _largest_batches(run: Run) -> list[Batch]:
     for _ in range(min(run.sampler.epoch_batch_count, _BATCHES_LOOKED_AT)):
         indices = next(run.sampler)
         batch = run.data.batch(indices, 0)
+
+        # Attention costs the square of the width, the logits the product of both.
         width = max(batch.source.shape[1], batch.labels.shape[1])
         places = batch.source.numel() + batch.labels.numel()
         if width > widest:

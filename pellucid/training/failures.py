@@ -90,6 +90,7 @@ def note_update(run: Run, report: StepReport, drawn: list[Drawn]) -> None:
 
 def why_to_go_back(run: Run, *, look_inside: bool) -> str | None:
     """The reason to go back, if there is one; ``look_inside`` searches every tensor for NaN."""
+    # A single one may be bad data or an overflow; a row of them means that the parameters are lost.
     if run.progress.skipped_in_a_row >= MOST_SKIPPED_IN_A_ROW:
         return f"loss or gradient was not finite for {MOST_SKIPPED_IN_A_ROW} updates in a row"
 
@@ -113,6 +114,7 @@ def go_back(run: Run, reason: str) -> None:
     progress = run.progress
     step, returns = progress.step, progress.rollbacks + 1
 
+    # Each return halves the rate: after three of them the rate is not the cause.
     if returns > MOST_ROLLBACKS:
         raise _diverged(
             f"{reason}, up to step {step}, after {MOST_ROLLBACKS} returns to a checkpoint"

@@ -95,6 +95,8 @@ class RunFolder:
 
         try:
             config_path = self.path / CONFIG_FILE
+
+            # Without a config the earlier run was killed before it had written one.
             if self._resume and config_path.exists():
                 _refuse_other_config(self._config, read_toml(config_path))
             for folder in (self.path, self.path / CHECKPOINTS_FOLDER, self.path / BUNDLES_FOLDER):

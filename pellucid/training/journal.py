@@ -117,6 +117,7 @@ class History:
 
     def last(self, key: str) -> float | None:
         """The newest value of a figure that several kinds of event have."""
+        # Figures grow with time, so the largest of the last ones is the newest.
         last = (kept[-1] for kept in (self.train, self.validations) if kept)
         events = [*([self.end] if self.end else []), *last, *([self.start] if self.start else [])]
         values = [value for value in (number(event, key) for event in events) if value is not None]

@@ -34,11 +34,13 @@ def refuse_what_cannot_fit(
     Activations are not counted, so a model that passes may still be too large. Nothing is
     allocated to find out. ``process_count`` processes share the model.
     """
+    # An upper bound first, by a formula: most models are far from any limit.
     free = free_memory(device)
     most = _most_parameters(config.model, source_size + target_size)
     if free is None or least_memory(config.training, most) <= free:
         return  # an exact count takes a second, because PyTorch imports its compiler for it
 
+    # On the meta device: sizes without memory.
     shapes = parameter_shapes(config.model, source_size, target_size)
     count = sum(shape.numel() for shape in shapes.values()) // process_count
 
@@ -94,6 +96,7 @@ def free_memory(device: str) -> int | None:
 def _free_in_system() -> int | None:
     """Memory that is available, and unused swap (Linux)."""
     try:
+        # MemAvailable and not MemFree: the file cache makes room when it is asked to.
         lines = _MEMORY_TABLE.read_text().splitlines()
         table = {line.partition(":")[0]: line.split() for line in lines}
         return 1024 * (int(table["MemAvailable"][1]) + int(table["SwapFree"][1]))

@@ -66,6 +66,7 @@ def begin_with(
             hint="leave these settings out, or train without --init",
         )
 
+    # The search is free: it changes nothing that was learned.
     searched = section_of(table, "decoding")
     by_hand = {
         name: searched[name] for name in chosen_names(chosen, "decoding") if name in searched
@@ -93,6 +94,7 @@ def load_parent(config: RunConfig) -> Bundle[SequenceModel] | None:
     bundle = load_any_bundle(wanted.init)
     faults = []
 
+    # The path may name another bundle by now.
     if wanted.parent is not None and wanted.parent != parent_hash(bundle):
         faults.append(
             f"training.parent is {wanted.parent}, but the bundle in {wanted.init} has"
@@ -156,6 +158,9 @@ def tokenizer_config(bundle: Bundle[SequenceModel]) -> TokenizerConfig:
     """The tokenizer section of the run that made the bundle, completed from its tokenizers."""
     source, target = bundle.source_tokenizer, bundle.target_tokenizer
     model = bundle.config
+
+    # An imported or older bundle may have no tokenizer section: the tokenizers themselves say what
+    # they are.
     sizes = (source.vocabulary_size, target.vocabulary_size)
     # Marian's tokenizers cut differently and share their ids
     shared = source is target or not isinstance(model, TranslatorSettings) or model.share_embeddings

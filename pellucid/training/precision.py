@@ -43,6 +43,7 @@ def resolve_precision(wanted: Literal["auto", "fp32", "bf16", "fp16"], device: s
 
 def autocast(precision: Precision, device: str) -> contextlib.AbstractContextManager[object]:
     """A context in which matrix products are computed in ``precision``."""
+    # Disabled for float32, where the dtype does not matter.
     dtype = torch.float16 if precision == "fp16" else torch.bfloat16
     return torch.autocast(device, dtype, enabled=precision != "fp32")
 
@@ -104,6 +105,8 @@ class LossScale:
             self.value, self.finite_in_a_row = max(1.0, self.value / 2), 0
             return
         self.finite_in_a_row += 1
+
+        # Doubled on trial: if that is too much, the next update halves it again.
         if self.finite_in_a_row == _UPDATES_TO_DOUBLE:
             self.value, self.finite_in_a_row = self.value * 2, 0
 

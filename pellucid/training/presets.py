@@ -70,6 +70,8 @@ def config_text(name: str, overrides: Sequence[str] = ()) -> str:
     own = _read(name)
     table = apply_overrides(_for_kind(own, overrides), overrides)
     training = section_of(table, "training")
+
+    # What a bundle decides is left out: written down, it would count as chosen by the user.
     inherited: tuple[str, ...] = ()
     if "init" in training:
         inherited = ("model", "tokenizer", "decoding")
@@ -105,6 +107,8 @@ def _read(name: str) -> dict[str, Any]:
                 f"there is no file and no preset {name!r}",
                 hint=f"{guess} (presets: {', '.join(preset_names())})",
             )
+
+        # The package may lie in an archive, where a preset is no file of its own.
         with resources.as_file(resources.files("pellucid") / "presets" / f"{name}.toml") as preset:
             return read_toml(preset)
     return read_toml(path)

@@ -187,6 +187,7 @@ class Plan:
     @property
     def passes(self) -> float:
         """How often the corpus will be read."""
+        # Time and the user's own limit: the smaller number of updates decides.
         updates = min(self.pace.updates_in(self.minutes), self.most_updates)
         return min(updates * self.pace.pairs / self.facts.pairs, float(self.most_passes))
 
@@ -231,6 +232,8 @@ def is_spelled(side: SideFacts) -> bool:
     """Whether each line is one word, spelled with or without spaces between the letters."""
     if side.different_characters > _MOST_LETTERS:
         return False
+
+    # A line of one word may be a sentence in a script without spaces: such lines are longer.
     is_one_word = side.one_word_lines >= _SPELLED and side.characters <= _LONGEST_WORD
     return is_one_word or side.one_character_words >= _SPELLED
 
@@ -268,6 +271,7 @@ def vocabulary_size(facts: CorpusFacts, size: Size) -> int:
     small model reads more text in its minutes.
     """
     wanted = min(
+        # Proportional to the square root, through the point that Multi30k gives.
         8000 * math.sqrt(running_words(facts) / _WORDS_OF_8000),
         size.block_parameters / size.d_model,
     )
@@ -288,11 +292,15 @@ def tokenizer_choice(facts: CorpusFacts, size: Size) -> Choice:
     ``size`` is that of the model, which bounds the vocabulary.
     """
     kinds = unit_of(facts.source, is_target=False), unit_of(facts.target, is_target=True)
+
+    # Words and letters of two languages are not the same units, so only pieces are ever shared.
     shares = kinds == ("bpe", "bpe") and facts.common_characters >= _SHARED_LETTERS
 
     settings: dict[str, Any] = {"tokenizer.kind": kinds[0], "tokenizer.shared": shares}
     if kinds[0] != kinds[1]:
         settings["tokenizer.target_kind"] = kinds[1]
+
+    # A source that is spelled has spaces only between its letters, which carry nothing.
     if "character" in kinds:
         settings["tokenizer.keep_spaces"] = not is_spelled(facts.source)
     if not shares:
@@ -309,6 +317,8 @@ def tokenizer_choice(facts: CorpusFacts, size: Size) -> Choice:
         settings["tokenizer.vocabulary_size"] = pieces
         what += f", at most {pieces:,}"
         reasons.append(f"{running_words(facts):,.0f} words of text")
+
+        # The largest model could afford more: so it was the second bound that decided.
         if pieces < vocabulary_size(facts, SIZES[-1]):
             reasons.append("more would slow a small model down")
 
@@ -348,6 +358,7 @@ def first_batch(corpus_tokens: float, *, on_accelerator: bool) -> int:
 
 def may_double_batch(plan: Plan) -> bool:
     """Whether there is time for so many updates that fewer with larger batches learn more."""
+    # A pass must keep its least number of updates after the doubling too.
     doubled_per_pass = plan.facts.pairs / (2 * plan.pace.pairs)
 
     return (
@@ -381,6 +392,7 @@ def regularization_choice(plan: Plan) -> Choice:
         why = f"every source has one right target; {times}"
         return Choice(settings, "dropout 0.1, no label smoothing", why)
 
+    # Text that is hardly repeated cannot be learned by heart: little dropout is enough.
     if plan.passes <= _FEW_PASSES:
         return Choice({"model.dropout": 0.1}, "dropout 0.1", times)
     if plan.passes <= _MANY_PASSES:
@@ -405,6 +417,8 @@ def update_choice(plan: Plan) -> Choice:
         "training.schedule": "linear",
         "training.precision": "auto",
         "training.max_minutes": float(plan.minutes),
+        # Both limits stand: whichever is reached first ends the run, and the schedule goes by it
+        # too.
         "training.max_epochs": plan.most_passes,
     }
 
@@ -419,6 +433,7 @@ def update_choice(plan: Plan) -> Choice:
 
 def validation_choice(plan: Plan) -> Choice:
     """How often to validate, how far to average parameters, and which figure decides."""
+    # How many validations fit into their share of the time.
     affordable = _VALIDATING_SHARE * 60.0 * plan.minutes / max(0.1, plan.validation_seconds)
     count = min(max(affordable, _LEAST_VALIDATIONS), _MOST_VALIDATIONS)
     # A little longer, so that the last does not come just before the one that ends the run.

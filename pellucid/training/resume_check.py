@@ -102,6 +102,7 @@ def verify_resume(
     after ``steps`` updates and save, validate and log more often. Raises PellucidError if a run
     ends with an error of its own.
     """
+    # One config file for both runs: whatever differs between them then comes from the kills.
     path, unbroken, broken = folder / "config.toml", folder / "unbroken", folder / "broken"
 
     shortened = _shortened(config, steps, max(1, steps // (kills + 4)), folder)
@@ -182,11 +183,13 @@ def _kill(child: Child, run: Path, size: int, target: int, *, inside_save: bool)
     When its journal is longer than ``size`` bytes, the run has started and has removed what an
     earlier kill left.
     """
+    # Until the run has resumed and then made this update, or ended.
     while child.poll() is None and (_journal_size(run) == size or _last_step(run) < target):
         time.sleep(_PAUSE)
     while inside_save and child.poll() is None and not _is_saving(run):
         time.sleep(_SHORT_PAUSE)
 
+    # SIGKILL: the process gets no chance to tidy up.
     child.kill()
     code = child.wait()
     if code == 0:
@@ -232,6 +235,7 @@ def _figures(journal: Sequence[Event], kind: str, keys: Sequence[str]) -> Figure
 def _compare_figures(what: str, unbroken: Figures, broken: Figures) -> Comparison:
     """Compare figures step by step; of a repeated update every repetition is compared."""
     for step in sorted(unbroken.keys() | broken.keys()):
+        # The unbroken run made every update once.
         expected = unbroken.get(step, ["nothing"])[0]
         for got in broken.get(step, ["nothing"]):
             if repr(got) != repr(expected):  # NaN is NaN here
@@ -245,6 +249,8 @@ def _compare_checkpoints(unbroken: Path, broken: Path) -> list[Comparison]:
     last = [newest_intact(run) or run for run in (unbroken, broken)]
     files = [read_manifest(each)["files"] for each in last]
     compared = []
+
+    # By the hashes in the manifests: bytes that are equal are not read again.
     for name in sorted(files[0].keys() | files[1].keys()):
         if not name.endswith(".safetensors"):
             continue

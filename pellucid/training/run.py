@@ -107,6 +107,7 @@ class Progress:
 
     def reason_to_stop(self, config: TrainingConfig, epoch: int) -> str | None:
         """Which limit has been reached, if any."""
+        # In the order of LIMITS: where several are reached at once, the journal names the first.
         if config.max_steps is not None and self.step >= config.max_steps:
             return "max_steps"
         if config.max_epochs is not None and epoch >= config.max_epochs:

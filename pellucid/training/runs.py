@@ -91,6 +91,8 @@ def summarize(run: Path) -> RunSummary:
     """The state of the run in a folder; damaged files are reported in ``faults``."""
     faults: list[str] = []
     table = _config(run, faults)
+
+    # Each reader adds its faults to the list: a damaged part does not hide the others.
     history = _history(run, faults)
     bundle = _newest_bundle(run, faults)
 
@@ -187,6 +189,7 @@ def _one_line(value: object) -> str:
 
 
 def _figure(table: dict[str, Any], history: History) -> str | None:
+    # The figure of the config, unless the journal never had it.
     wanted = _setting(table, "training", "best_by") or FIGURES[0]
     seen = [
         figure
@@ -199,6 +202,8 @@ def _figure(table: dict[str, Any], history: History) -> str | None:
 def _best(history: History, figure: str | None) -> tuple[float | None, int | None]:
     if figure is None:
         return None, None
+
+    # Turned so that larger is better for every figure.
     sign = -1.0 if figure == "loss" else 1.0
     scored = [
         (sign * value, -int(event["step"]))

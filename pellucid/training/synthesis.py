@@ -48,6 +48,8 @@ def add_text_noise(text: str, seed: int, number: int, blank: str) -> str:
     stays = random.random(len(words)) >= _DROPPED
     stays[random.integers(len(words))] |= not stays.any()  # one word stays if none would
 
+    # Drawn for every word, also for those that are left out: so a word's fate does not depend on
+    # the others'.
     is_blank = random.random(len(words)) < _BLANKED
     left = [blank if is_blank[at] else words[at] for at in np.flatnonzero(stays)]
 
@@ -110,6 +112,8 @@ def write_translations(
     read, and DataError if ``source`` and the references differ in their number of lines.
     """
     settings = translator.settings.changed({"token_log_probs": False})
+
+    # The hash of the source is part of the origin: another text does not continue this file.
     digest, total = _measure(source)
     origin = _origin(translator, settings, finish, digest)
     block_size = settings.stream_lines

@@ -102,6 +102,8 @@ def _translate(
 def _sample(bundle: Bundle[SequenceModel], text: str) -> tuple[str, str, str]:
     """The question about ``text``, the right answer, and that of the model."""
     words = text.split()
+
+    # The word in the middle is masked, or the text is cut there: the reader sees both sides of it.
     middle = len(words) // 2
     model = bundle.model
     if isinstance(model, EncoderOnly):
@@ -114,6 +116,8 @@ def _sample(bundle: Bundle[SequenceModel], text: str) -> tuple[str, str, str]:
     assert isinstance(model, SkipGram)
     ids = bundle.target_tokenizer.encode(text)
     vectors = bundle_vectors(bundle)
+
+    # The first word of the text; the first ordinary word of all if there is none.
     asked = next((id_ for id_ in ids if id_ >= SPECIAL_COUNT), SPECIAL_COUNT)
     word = vectors.words[asked - SPECIAL_COUNT]
 
@@ -131,6 +135,9 @@ def mean_loss(model: SequenceModel, store: TokenStore, batch_tokens: int) -> flo
         for indices in token_batches(lengths, batch_tokens):
             batch = collate(store, indices).to(device)
             sums = model.loss(batch.source, batch.target_input, batch.labels, 0.0)
+
+            # Sums over tokens, divided once at the end: a batch of long sentences counts as much as
+            # its tokens.
             total += sums.loss.item()
             token_count += sums.token_count
 

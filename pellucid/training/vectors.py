@@ -69,6 +69,8 @@ def start_from_vectors(
         known = [index for index, token in enumerate(tokens) if token in place]
         if not known:
             raise ConfigError(f"no {name} token has a vector in {path}")
+
+        # In place: the embedding may be the output matrix too, and optimizers hold it.
         with torch.no_grad():
             weight[known] = rows[[place[tokens[index]] for index in known]].to(weight)
         _log.info("%d of %d %s tokens begin with a vector", len(known), len(tokens), name)
