@@ -157,9 +157,6 @@ class Seq2Seq(PredictsTokens):
     """A model that reads one sequence of ids and writes another."""
 
     config: TranslatorConfig
-    output_weight: Tensor
-    """The matrix before the last softmax, (vocabulary, d_model)."""
-    output_bias: Tensor | None
 
     @abstractmethod
     def encode(self, source: Int[Tensor, "sentence source"], trace: Trace = UNWATCHED) -> Memory:
