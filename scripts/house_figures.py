@@ -12,6 +12,7 @@ Nothing holds the code to these figures; they are here to be looked at.
 import argparse
 import ast
 import io
+import re
 import statistics
 import sys
 import tempfile
@@ -34,7 +35,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="put them into docs/architecture.md")
     options = parser.parse_args()
 
-    text = "\n".join([*_by_area(), "", *_whole()])
+    text = "\n".join([*_by_area(), "", *_whole(), "", *_extension_points()])
     if options.write:
         before, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
         after = rest.split(END)[1]
@@ -90,6 +91,25 @@ def _whole() -> list[str]:
         ("files on the way of a training pair to its update", _way(pair)),
     ]
     return ["| figure | now |", "|---|---|", *(f"| {name} | {value} |" for name, value in rows)]
+
+
+def _extension_points() -> list[str]:
+    """The files that each recipe of CONTRIBUTING.md changes; a test applies its patch."""
+    rows = ["| to add | files to touch |", "|---|---|"]
+    for section in _text(ROOT / "CONTRIBUTING.md").split("\n### ")[1:]:
+        name = section.partition("\n")[0].partition(":")[0]
+        patch = section.partition("```diff\n")[2].partition("\n```\n")[0]
+        paths = re.findall(r"^--- (.+)$", patch, flags=re.MULTILINE)
+        if paths:
+            files = ", ".join(map(_named, paths))
+            rows.append(f"| {name[0].lower() + name[1:]} | {len(paths)}: {files} |")
+    return rows
+
+
+def _named(path: str) -> str:
+    """A file as the table names it; a recipe may make one that the package does not have."""
+    name = path.removeprefix("pellucid/")
+    return f"`{name}`" if (ROOT / path).exists() else f"a new one in `{Path(name).parent}`"
 
 
 def _way(files: set[str]) -> str:
