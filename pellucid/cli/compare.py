@@ -80,6 +80,7 @@ def compare(
     check_lines({"sources": sources, "references": references})
 
     language = language or suffix_language(str(reference))
+    # Japanese and Korean need an extra, which may be missing.
     tokenize = check_tokenizer(tokenize or tokenizer_for(language))  # before anything is translated
 
     # A generator: the second model is opened only after the first has translated.

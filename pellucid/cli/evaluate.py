@@ -125,6 +125,7 @@ def evaluate(
     language = language or suffix_language(reference[0] if reference else source)
     # The file is opened first: one that cannot be written must not cost a translation.
     with contextlib.ExitStack() as stack:
+        # Renamed into place when the block ends: an error leaves an older file as it was.
         file = stack.enter_context(open_replacement(sentence_scores)) if sentence_scores else None
         evaluation = evaluate_lines(
             translator,
@@ -165,6 +166,7 @@ def _sentence_table(
     by_sentence, translations = evaluation.by_sentence, evaluation.translations
     assert by_sentence is not None
     assert translations is not None
+    # Some metrics belong to a whole text and have no number for a sentence.
     names = [name for name in _shown(evaluation, metrics) if name in by_sentence]
     # The line with most references decides the number of columns; others end in empty cells.
     width = max(map(len, references))

@@ -253,6 +253,7 @@ def open_translator(
     """
     from pellucid.engines.load import load
 
+    # Checked before the bundle is opened, which may take seconds.
     changes = _changes(search, sampling)
     if not figures:
         changes["token_log_probs"] = False
@@ -260,6 +261,7 @@ def open_translator(
         changes["stream_lines"] = buffer_size
 
     if others:
+        # Given values only: the defaults suit an ensemble.
         able = {  # the values that an ensemble supports
             "engine": ("auto", "torch"),
             "compute_type": ("auto", "float32"),

@@ -262,6 +262,7 @@ def translate(
     if explain_search and not as_json:
         raise click.UsageError("--explain-search must go with --json.")
 
+    # Before any text is split.
     add_abbreviations(abbreviations)
     if file == "-" and sys.stdin is None:
         raise InputMissingError("cannot read standard input: it is closed")
@@ -282,6 +283,7 @@ def translate(
     lines = iterate_lines(sys.stdin.buffer if file == "-" else Path(file))
     requests = _columns(lines) if tab_separated else lines
     if split is not None:
+        # None leaves the choice to the bundle, which knows what its training text was like.
         translator.split = split
 
     doubts = _Doubts()

@@ -242,6 +242,7 @@ class _LinearCrossEntropy(GradientsInForward):
 
     @staticmethod
     def forward(ctx, hidden, weight, bias, labels, smoothing, dtype):  # type: ignore[no-untyped-def]
+        # In evaluation the loss alone is computed.
         needs_gradient = any(ctx.needs_input_grad)
         narrow_hidden, narrow_weight = rounded_up(hidden, dtype), weight.to(dtype)
         gradients = _Gradients(hidden, weight, bias) if needs_gradient else None
@@ -303,6 +304,7 @@ def _log_normalizers(
     if logits.device.type != "cpu":
         return logits.to(dtype).logsumexp(dim=1)
     at_label = probabilities.gather(1, labels).squeeze(1).to(dtype)
+    # (row): log Σ exp(z) = z_y - log p_y, for whichever word y
     result = logits.gather(1, labels).squeeze(1).to(dtype) - at_label.log()
 
     # rare, so only these rows are computed again
@@ -338,6 +340,7 @@ class _Gradients:
     def subtract_labels(self, labels: Tensor, smoothing: float, mean_weight: Tensor) -> None:
         """Subtract the parts that come from the labels and from the smoothing."""
         kept = 1.0 - smoothing
+        # ε / V, the part of every word
         uniform = smoothing / self._weight.shape[0]
         self.hidden -= kept * self._weight[labels] + smoothing * mean_weight
         # in one pass over all rows: a one-hot matrix is never built

@@ -141,6 +141,7 @@ class _Chunk:
         loss = (1.0 - self._share) * loss
         if self._agreement is not None:
             divergence = self._agreement.there.sum() + self._agreement.back.sum()
+            # α/4 for each direction, as in ``r_drop_loss``
             loss = loss + self._terms.r_drop / 4 * divergence
 
         if taught is not None and self._terms.teacher is not None:
@@ -161,6 +162,7 @@ class _Chunk:
             gradient -= kept * terms.smoothing / p.shape[2]
         index = self._labels.expand(self._views, -1).unsqueeze(2)
         right = torch.full_like(index, -kept * (1.0 - terms.smoothing), dtype=p.dtype)
+        # at the label of each row: -(1 - ε) of the part that the labels have
         gradient.scatter_add_(2, index, right)
 
         if self._agreement is not None:

@@ -272,6 +272,7 @@ def decode(
     # the mask is the same for all sentences; padding needs none, as it comes after every word
     settings, length = model.settings, target_input.shape[1]
     may_attend = causal_mask(length) if causal else torch.ones(length, length, dtype=torch.bool)
+    # cross-attention may see the whole source, whatever the position of the target
     memory_may_attend = padding_mask(source, PAD_ID).unsqueeze(1)  # (sentence, 1, source)
 
     y = embed_tokens(target_input, model.target_embedding, settings)
@@ -309,6 +310,7 @@ def loss(
     EQ: 106, 118, 120, 121.  Source: Vaswani et al. (2017), §5.4; the decoder reads the true words
     (teacher forcing). Labels that are PAD do not count.
     """
+    # one pass for all positions: the mask hides the words to come
     z = logits(model, source, shift_right(labels, START_ID))
     return smoothed_cross_entropy(z, labels, smoothing, "sum", PAD_ID)
 
@@ -323,6 +325,7 @@ def greedy(model: Transformer, source: Int[Tensor, "sentence source"], max_lengt
     """
     # once: the source does not change while the target grows
     memory = encode(model, source)
+    # (sentence, 1): every translation begins with START
     prefix = torch.full_like(source[:, :1], START_ID)
     has_ended = torch.zeros_like(prefix, dtype=torch.bool)
     for length in range(max_length + 1):

@@ -110,6 +110,7 @@ def ablation_parts(config: TranslatorConfig) -> list[str]:
 
     encoder = [f"encoder.layers.{index}" for index in range(config.encoder_layers)]
     decoder = [f"decoder.layers.{index}" for index in range(config.decoder_layers)]
+    # In the order in which a sentence passes them.
     attentions = [f"{layer}.self_attention" for layer in encoder]
     for layer in decoder:
         attentions += [f"{layer}.self_attention", f"{layer}.cross_attention"]
@@ -168,6 +169,7 @@ def _measure(
     # Our own search: other engines compute with a converted copy of the whole model.
     translator = Translator(bundle, opened.translator.settings)
     settings = translator.settings.best_alone()  # only the first translation is scored
+    # The search may recover what a part gave; the loss below shows the model alone.
     hypotheses = [each.text for each in translator.translate(list(sources), settings)]
 
     # Teacher-forced scores of the references, with the stop of each.

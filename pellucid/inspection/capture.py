@@ -83,6 +83,7 @@ def write_capture(path: Path, header: CaptureHeader, entries: Mapping[str, Entry
     }
 
     metadata = {_KEY: _HEADER.dump_json(header).decode()}
+    # What is written must also be readable again: readers refuse longer headers.
     if 2 * len(metadata[_KEY]) > LONGEST_HEADER:  # as a text inside JSON it gets longer
         raise ConfigError(
             f"the {len(entries):,} entries of a capture must be described in"

@@ -49,6 +49,7 @@ def rank_heads(
         # The consensus is a sum of weights, so that a head that spreads its attention has little
         # say.
         total = torch.stack(list(heads.values())).sum(0)
+        # (target token, source token), true where a link joins the two
         gold = None if alignments is None else _mask(alignments[number], total)
         for name, weights in heads.items():
             # A head must not vote for itself, unless it is the only one.
@@ -94,6 +95,7 @@ class _Sums:
         self.aligned_rows += int(has_link.sum())
         # entr(0) is 0, where -w log w would be NaN.
         self._entropy += float(torch.special.entr(weights).sum())
+        # Entropy is averaged over all target tokens, agreement over those that have a link.
         self._rows += len(weights)
 
     def rank(self, name: str) -> HeadRank:

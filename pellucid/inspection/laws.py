@@ -67,6 +67,8 @@ class _Batch:
 
 def tiny_models() -> dict[str, Seq2Seq]:
     """A small random model of each kind, by the name of its kind."""
+    # One for each kind that translates: two layers and two heads are the fewest that can be mixed
+    # up.
     models = {}
     for kind, each in KINDS.items():
         if not each.translates:
@@ -162,6 +164,7 @@ def _random_batch(model: Seq2Seq) -> _Batch:
         (count, _TARGET_LENGTH),
         generator=generator,
     )
+    # As the decoder reads it: the start, then words, without a stop.
     target[:, 0] = START_ID
 
     return _Batch(source.to(device), target.to(device))
@@ -250,6 +253,7 @@ def _loss(model: Seq2Seq, batch: _Batch) -> float:
 def _cached(model: Seq2Seq, batch: _Batch) -> float:
     state = model.start(model.encode(batch.source))
     steps = []
+    # One token at a time, with the keys and values of all tokens before it.
     for position in range(_TARGET_LENGTH):
         logits, state = model.step(batch.target[:, position : position + 1], state)
         # (sentence, 1, vocabulary) → (sentence, vocabulary)

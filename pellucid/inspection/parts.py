@@ -86,6 +86,7 @@ _ALIBI = Part(
 )
 _NONE = Part((), (20,), "The model has no positions and cannot tell one order from another.", "")
 
+# What enters the first block is one of these two, or what a network makes of both.
 _ADDED = Part(
     _ROWS, (29,), "The input of the first block: embedding plus position.", "X⁽⁰⁾ = X + P"
 )
@@ -411,6 +412,7 @@ for _key, _addition in TABLE.items():
 
 def part(name: str, choices: Collection[str] = ()) -> Part:
     """The part called ``name`` in ``TABLE`` for a model with these ``choices``."""
+    # At most one replacement fits a model: choices that replace the same part exclude one another.
     found = TABLE[name]
     for choice in choices:
         found = TABLE.get(f"{name} | {choice}", found)
@@ -425,6 +427,7 @@ def _joined(first: Part, second: Part) -> Part:
     """``first`` with the equations and the sentence of ``second`` after its own."""
     return dataclasses.replace(
         first,
+        # Each number once, in the order of the first mention.
         equations=tuple(dict.fromkeys((*first.equations, *second.equations))),
         meaning=f"{first.meaning} {second.meaning}",
     )
@@ -433,6 +436,7 @@ def _joined(first: Part, second: Part) -> Part:
 def end_of_stack(config: TransformerConfig, *places: str) -> Part:
     """The output of the encoder or decoder; a pre-norm stack ends with one more norm."""
     choices = choices_of(config, *places)
+    # In a post-norm stack the last block has normalized its output already.
     end = part("stack.output", choices)
     return _joined(end, part("norm", choices - {"norm=pre"})) if config.norm == "pre" else end
 
@@ -444,6 +448,8 @@ def choices_of(config: TranslatorConfig, *places: str) -> frozenset[str]:
     """
     settings = [
         f"{name}={getattr(config, name)}"
+        # Every setting of the config, so that a new switch needs a row in the table and no line
+        # here.
         for name in type(config).model_fields
         if not (name == "positions" and "cross-attention" in places)
     ]
@@ -466,6 +472,8 @@ def parts_of(config: TranslatorConfig) -> dict[str, Part]:
     rows: Iterator[_Named]
     match config:
         case TransformerConfig():
+            # Names and parts come from the config alone: no model has to be built or run to list
+            # them.
             rows, head_count = _transformer(config), config.heads
         case RnnConfig() | RnnAttentionConfig():
             rows = _recurrent(config)
@@ -506,6 +514,7 @@ def _transformer(config: TransformerConfig) -> Iterator[_Named]:
     yield from _embedding("decoder", config)
     for index in range(config.decoder_layers):
         block = f"decoder.layers.{index}"
+        # Queries are positions that predict a token, keys are positions that were read.
         yield from _attention(f"{block}.self_attention", _TARGET, _TARGET_INPUT, config, "masked")
         yield from _attention(
             f"{block}.cross_attention", _TARGET, _SOURCE, config, "cross-attention"
@@ -521,6 +530,7 @@ def _recurrent(config: RnnConfig | RnnAttentionConfig) -> Iterator[_Named]:
     for side, token in (("encoder", _SOURCE), ("decoder", _TARGET_INPUT)):
         yield from _embedding(side, config)
         place = "decoder" if side == "decoder" else "both ways" if has_attention else "encoder"
+        # A state of the decoder predicts the next token, so its axis names what is predicted.
         rows = _SOURCE if side == "encoder" else _TARGET
         layers = config.encoder_layers if side == "encoder" else config.decoder_layers
         for index in range(layers):
@@ -543,6 +553,7 @@ def _embedding(side: str, config: TranslatorConfig) -> Iterator[_Named]:
     yield f"{side}.embedding", _at(part("embedding", choices), token)
     if not isinstance(config, TransformerConfig):
         return
+    # Positions without axes act inside attention, and add nothing that could be captured.
     positions = part("positions", choices)
     if positions.axes:
         yield f"{side}.positions", _at(positions, token)
@@ -555,8 +566,10 @@ def _attention(
     choices = choices_of(config, *places)
     if config.norm == "pre":
         yield f"{prefix}.norm", _at(part("norm", choices), query)
+    # In the order of computation, which is the order of ``names()`` and of the report.
     for name in ("query", "key", "value", "scores", "masked_scores", "weights", "heads"):
         yield f"{prefix}.{name}", _at(part(name, choices), query, key)
+    # From here on the heads have no axis of their own: (token, heads · value_size).
     yield f"{prefix}.concatenation", _at(part("concatenation"), query)
     yield f"{prefix}.output", _at(part("attention.output", choices), query)
     yield from _around(prefix, query, choices, config)

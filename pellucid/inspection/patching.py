@@ -123,6 +123,7 @@ def _replacement(name: str, donor: Tensor, head: int | None, position: int | Non
         to, given = (patched, donor) if head is None else (patched[:, head], donor[:, head])
         # The axes are (batch, [head,] position, feature), so positions are the last but one.
         if position is not None:
+            # Sentences may differ in length: a position must exist in both.
             rows = min(to.shape[-2], given.shape[-2])
             if not 0 <= position < rows:
                 raise ConfigError(

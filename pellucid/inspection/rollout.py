@@ -62,6 +62,7 @@ def rollout_of(capture: Capture) -> Rollout:
     for index in range(capture.config.decoder_layers):
         self_weights = _half(_mean(capture[f"decoder.layers.{index}.self_attention.weights"]))
         own, read = self_weights @ own, self_weights @ read
+        # (target, source), to be multiplied with what each state of the encoder is made of
         crossed = _mean(capture[f"decoder.layers.{index}.cross_attention.weights"])
         own, read = own / 2, (read + crossed @ encoder) / 2  # the rows still sum to one
 

@@ -86,6 +86,7 @@ def saliency_of(opened: Opened, sentence: Sentence, method: Method, steps: int) 
             ends = torch.tensor([1.0, 0.0]).to(embedding)[:, None, None] * embedding
             with_source, without = _log_probabilities(opened, sentence, ends)
 
+    # The gain is what the scores must sum to: f(x) - f(0) (completeness, Proposition 1).
     return Saliency(sentence, method, scores.cpu(), (with_source - without).cpu())
 
 

@@ -108,6 +108,7 @@ def softmax_jacobian_example() -> Example:
         ("(10, 20)", 10 * v, 1),
         ("(10, 20)", 10 * v, 10),
     ):
+        # 2 × 2, and symmetric with rows that sum to 0: two entries tell all
         jacobian = softmax_jacobian(s, scale)
         rows.append((name, scale, jacobian[0, 0].item(), jacobian[0, 1].item()))
 
@@ -148,6 +149,7 @@ def attention_example() -> Example:
     """Two queries and three keys, step by step; the same without division by √dₖ."""
     query, key, value = matrix(*_Q), matrix(*_K), matrix(*_V)
     keys, queries, values = numbered(3, "key"), numbered(2, "query"), numbered(2, "value")
+    # Luong et al. (2015), (8), "dot"
     unscaled = dot_products(query, key).softmax(-1)
 
     def step(title: str, numbers: Tensor, columns: list[str]) -> Table:
@@ -209,6 +211,7 @@ def why_divide() -> Example:
 
 def two_words() -> Example:
     """Bayesuvius's (17) with numbers: words are columns, and keys come first."""
+    # Words are columns: (feature, word).
     query, key = matrix((1, 0), (0, 1), (0, 0)), matrix((1, 1), (0, 1), (1, 0))
     value = matrix((1, 4), (2, 5), (3, 6))
     words = ["word 0", "word 1"]
@@ -247,6 +250,7 @@ def nine_words() -> Example:
     fox, dog = (1, 0, 0, 0), (0, 1, 0, 0)
     # one row of features for each of the nine words
     x = matrix(fox, fox, fox, (1, 0, 1, 0), (1, 0, 0, 1), dog, dog, dog, (0, 1, 1, 0))
+    # Only the queries are projected: what a word is looked up by (its key) is what it is.
     w_q = matrix((4, 0, 2, 0), (0, 4, 2, 0), (0, 0, -2, 6), (0, 0, 4, 0))
     identity = torch.eye(4, dtype=torch.float64)
     query, key, _ = project_qkv(x, w_q, identity, identity)
@@ -304,6 +308,7 @@ def exp_cosine_example() -> Example:
     for angle in degrees:
         theta = torch.tensor(math.radians(angle), dtype=torch.float64)
         cosine, exponential = theta.cos().item(), exp_cosine(theta).item()
+        # The claim is about obtuse angles only.
         claim = "cos θ > 0" if cosine > 0 else _holds(exponential, abs(cosine))
         rows.append((f"{angle:.2f}°", cosine, abs(cosine), exponential, claim))
 
@@ -355,6 +360,7 @@ def masked_softmax_example() -> Example:
     both: list[tuple[Cell, ...]] = []
 
     for row, name in enumerate(queries):
+        # One above the other, so that each column can be compared.
         both.append((name, "printed", *(float(each) for each in printed[row])))
         both.append(("", "computed", *computed[row].tolist()))
     differences: list[tuple[Cell, ...]] = [
@@ -395,6 +401,7 @@ def masked_softmax_example() -> Example:
 def masked_attention_example() -> Example:
     """Three words that attend to themselves and to what came before."""
     query, value = matrix(*_K), matrix(*_V)
+    # Self-attention: queries and keys are the same three vectors.
     weights = masked_softmax(attention_scores(query, query), causal_mask(3))
     keys, queries = numbered(3, "key"), numbered(3, "query")
     return Example(

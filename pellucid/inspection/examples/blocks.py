@@ -47,6 +47,7 @@ def parameters() -> Example:
     )
     # 37,000 words of source and target together (§5.1), embedded and read out by one matrix (§3.4)
     embedding_count = count_parameters(EmbeddingWeights(torch.empty(words, d_model)))
+    # The output matrix is the embedding; sinusoids learn nothing.
     blocks = layers * (count_parameters(encoder) + count_parameters(decoder))
     output_bias = count_parameters(torch.empty(words))
     return Example(
@@ -127,6 +128,7 @@ def feed_forward_example() -> Example:
     x = matrix((1, 2), (1, -2))
     w_1, w_2 = matrix((1, -1, 0), (0, 1, 1)), matrix((1, 0), (0, 1), (1, 1))
     [b_1], [b_2] = matrix((0, 0.5, -1)), matrix((0.1, -0.1))
+    # The step between, which ``feed_forward`` does not return.
     inner = x @ w_1 + b_1
     labels = ["x = (1, 2)", "x = (1, -2)"]
 

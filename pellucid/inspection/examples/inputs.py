@@ -86,6 +86,7 @@ def bert_tokenizer() -> Example:
     rows = []
     for label, tokens in (("as printed", known), ("and nonsense", [*known, "nonsense"])):
         vocabulary = Vocabulary.of(tokens)
+        # uncased: the model's name says so
         words = split_punctuation(text.lower())
         pieces = [piece for word in words for piece in _pieces(word, vocabulary)]
         rows.append((label, " | ".join(pieces)))
@@ -161,6 +162,7 @@ def skip_gram() -> Example:
 
 
 def _pieces(word: str, vocabulary: Vocabulary, continuation: str = "##") -> list[str]:
+    # No piece can be longer, so the search for one need not begin at the whole word.
     longest = max(map(len, vocabulary.tokens))
     return longest_match(word, vocabulary, longest, continuation)
 
@@ -173,6 +175,7 @@ def embedding() -> Example:
     ids = torch.tensor([2, 0])
     weight = matrix([0.1, 0.2, 0.3, 0.4], [0.5, 0.6, 0.7, 0.8], [0.9, 1.0, 1.1, 1.2])
     x = one_hot(ids, 3, torch.float64)
+    # (2, 3) @ (3, 4) → (2, 4): each one picks a row of W
     product = embed_one_hot(x, weight)
     labels = ["id 2", "id 0"]
 

@@ -64,6 +64,7 @@ def _shifted(title: str, words: Sequence[str]) -> Table:
 
 def _shift(labels: Sequence[str]) -> list[str]:
     """What the decoder reads, by ``shift_right``, in words."""
+    # A small vocabulary of these words, because ``shift_right`` takes ids.
     known = Vocabulary.of([word for word in dict.fromkeys(labels) if word != STOP])
     ids = [STOP_ID if word == STOP else known.encode([word])[0] for word in labels]
     shifted = shift_right(torch.tensor(ids), START_ID)
@@ -108,6 +109,7 @@ def cross_entropy_example() -> Example:
     """The loss of a sentence of two words, and one smoothed label."""
     probabilities = matrix((0.5, 0.3, 0.2), (0.25, 0.25, 0.5))
     labels = torch.tensor([0, 1])
+    # log p are logits of p: log Σ exp(log p) = log 1 = 0
     losses = negative_log_likelihood(probabilities.log(), labels)
 
     [prediction] = matrix((0.1, 0.7, 0.1, 0.1))
@@ -272,6 +274,7 @@ def beam_search() -> Example:
         {START_ID: {a: 0.6, b: 0.4}, a: {a: 0.3, b: 0.3, STOP_ID: 0.4},
          b: {a: 0.05, b: 0.05, STOP_ID: 0.9}}
     )  # fmt: skip
+    # An empty source: the model has no blocks that could read one.
     source = torch.tensor([[STOP_ID]])
 
     def sentence(ids: Sequence[int]) -> str:
@@ -281,6 +284,7 @@ def beam_search() -> Example:
     # P of a whole sentence is the product of its words, stop included
     found = [("greedy", sentence(by_greedy), _probability(model, by_greedy))]
     for width in (1, 2, 3):
+        # α = 0: by the probability itself, without a reward for length
         words, _ = beam(model, source, width, 0.0, 2)
         found.append((f"beam of {width}", sentence(words), _probability(model, words)))
 

@@ -101,6 +101,7 @@ def draw_ablation(study: AblationStudy, path: Path) -> None:
             axis.set_yticks(range(table.shape[0]), [f"layer {n}" for n in range(len(table))])
             for (row, column), change in np.ndenumerate(table):
                 if not np.isnan(change):
+                    # The ends of the color map are dark.
                     color = "white" if abs(change) > 0.7 * largest else "black"
                     place = {"ha": "center", "va": "center", "fontsize": 7, "color": color}
                     axis.text(column, row, f"{change:+.1f}", **place)
@@ -120,6 +121,7 @@ def _grid(capture: Capture) -> dict[str, list[_Panel]]:
             entry = capture.entry(name)
             rows, columns = (capture.words(axis) or () for axis in entry.axes)
             title = f"head {rest.partition('.')[0]}"
+            # (query, key), with the words of the sentence along both axes
             heads.setdefault(stem, []).append(_Panel(title, entry.tensor.float(), rows, columns))
 
     grid = {}
@@ -127,6 +129,7 @@ def _grid(capture: Capture) -> dict[str, list[_Panel]]:
         # Of the captured heads, which need not be all.
         mean = sum((panel.weights for panel in panels), start=0 * panels[0].weights) / len(panels)
         first = _Panel("mean of the heads", mean, panels[0].rows, panels[0].columns)
+        # The mean of one head would be the same picture twice.
         grid[_readable(stem)] = panels if len(panels) == 1 else [first, *panels]
     return grid
 

@@ -96,6 +96,7 @@ def draw_dot_products(theme: Theme) -> "Figure":
         ("scaled", theme.blue, "s-", "softmax(q · k / √dₖ)"),
     ):
         scaled.plot(KEY_SIZES, largest[key], marker, color=color, label=label)
+    # The floor: no largest weight of 32 can be below 1/32.
     scaled.axhline(1 / _KEYS, color=theme.muted, linewidth=0.8, linestyle="--")
     scaled.text(KEY_SIZES[0], 1 / _KEYS + 0.015, f"uniform, 1/{_KEYS}", fontsize=8)
     scaled.set_ylabel("mean largest attention weight")
@@ -161,6 +162,7 @@ def sample_statistics(
     random = np.random.RandomState(seed)
     samples = []
     for size in SIZES:
+        # (draws, size, size) twice, without and with the division by √dₖ
         pair = jacobian_pair(torch.from_numpy(random.randn(draws, size)), size)
         unscaled, scaled = ([jacobian_statistics(each) for each in both] for both in pair)
         samples.append((unscaled, scaled))
@@ -177,6 +179,7 @@ def draw_jacobians(theme: Theme) -> "Figure":
     )
     panels: Any = figure.subplots(2, len(SIZES), squeeze=False)
     for column, (size, pair) in enumerate(zip(SIZES, sample_jacobians(), strict=True)):
+        # Colors by the scaled Jacobian: entries of the unscaled one beyond it are clipped.
         lowest, highest = pair[1].min().item(), pair[1].max().item()  # as Lee's code does
         image: Any = None
         for row, (jacobian, label) in enumerate(zip(pair, ("C = 1", f"C = √{size}"), strict=True)):
@@ -289,6 +292,7 @@ def draw_masks(theme: Theme) -> "Figure":
     figure = new_figure(8.4, 7.0)
     figure.suptitle("EQ-70 to EQ-75, ER-01, ER-41: masks, and the softmax under a mask")
     panels: Any = figure.subplots(2, 3)
+    # (key), true for the first three: padding is the same for every query
     real = padding_mask(torch.tensor(_PADDED_IDS), PAD_ID)
     _draw_allowed(panels[0, 0], causal_mask(5), "causal: j ≤ i (EQ-70)", theme)
     _draw_allowed(

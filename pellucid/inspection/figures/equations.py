@@ -80,6 +80,7 @@ def draw_equations(
     """
     paths = []
     for name in names:
+        # Saved under the style that it was drawn in: some settings are read only then.
         with print_style(theme_of(theme)):
             figure = draw_figure(name, theme)
 

@@ -76,6 +76,7 @@ def draw_wavelengths(theme: Theme) -> "Figure":
 
     for d_model, color in ((512, theme.red), (64, theme.purple)):
         shares = [feature / d_model for feature in range(d_model)]
+        # A sine and its cosine have the same wavelength, hence the steps.
         values = [wavelength(feature, d_model) for feature in range(d_model)]
         longest = f"d = {d_model}: up to 2π · {max(values) / (2 * math.pi):,.2f}"
         lengths.plot(shares, values, drawstyle="steps-post", color=color, label=longest)

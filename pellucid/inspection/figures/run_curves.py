@@ -101,6 +101,7 @@ def _draw(histories: dict[str, History], horizontal: Horizontal) -> "Figure":
     panels = [panel for panel in PANELS if any(_has(each, panel) for each in histories.values())]
     columns = min(_COLUMNS, len(panels))
     rows = -(-len(panels) // columns)  # rounded up
+    # The legend below grows with the runs, so that panels keep their size.
     height = rows * _PANEL_HEIGHT + _LEGEND_LINE * (len(histories) + 1)
     figure = new_figure(columns * _PANEL_WIDTH, height)
     grid: Any = figure.subplots(rows, columns, squeeze=False, sharex=True)
@@ -129,6 +130,7 @@ def _draw_run(
     style = {"color": f"C{place % _COLORS}", "linestyle": _STYLES[place // _COLORS % len(_STYLES)]}
     if panel.train is not None:
         x, y = _curve(history.train, panel.train, history, horizontal)
+        # Runs keep their color in every panel; only width and opacity differ.
         thin = panel.noisy or panel.validation is not None  # a validation curve is drawn over it
         axes.plot(x, y, linewidth=0.8 if thin else 1.3, alpha=0.45 if thin else 1.0, **style)
         if panel.noisy:
@@ -148,6 +150,7 @@ def _finish(axes: Any, panel: Panel, horizontal: Horizontal) -> None:
     axes.tick_params(labelbottom=True)
     axes.grid(True)
     axes.locator_params(axis="x", nbins=6)
+    # 100,000 and not 1e5.
     axes.xaxis.set_major_formatter("{x:,.10g}")
     if panel.logarithmic:
         # Losses and norms fall fast and then slowly; on a linear axis the second part is flat.

@@ -116,6 +116,7 @@ def _draw_losses(panel: Any, theme: Theme) -> None:
         target = smooth_labels(
             torch.tensor(LABEL), VOCABULARY_SIZE, smoothing, dtype=torch.float64
         ).expand_as(others)
+        # The logarithm of a distribution is as good as logits: the softmax gives it back.
         losses = distribution_cross_entropy(target, others.log())
         panel.plot(
             probability.numpy(), losses.numpy(), style, color=color, label=f"ε = {smoothing:g}"

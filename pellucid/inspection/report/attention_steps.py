@@ -43,6 +43,7 @@ class AttentionPlace:
     @property
     def choices(self) -> frozenset[str]:
         """The choices of this attention, as the table of parts writes them."""
+        # The table of parts describes the three uses of attention in different words.
         where = ["cross-attention"] if self.is_cross else ["masked"] if self.masked else []
         return choices_of(self.config, *where)
 
@@ -55,6 +56,7 @@ class AttentionPlace:
 
 def head_symbol(letter: str, place: AttentionPlace, part: str, meaning: str) -> Symbol:
     """The symbol of a matrix that each head has."""
+    # The page fills in the number of the chosen head.
     name = f"{place.name}.heads.{HEAD}.{part}"
     return Symbol(letter, sub(letter, HEAD), meaning, matrix=name)
 
@@ -140,6 +142,7 @@ def _scores(place: AttentionPlace, query: Symbol, key: Symbol, scores: Symbol) -
         value=f"{math.sqrt(key_size):.4g}",
     )
 
+    # Kᵀ is bound to the matrix K: the report stores it once, and the page multiplies row by row.
     product = row(use(query), bound("K", subsup("K", HEAD, TRANSPOSE)))
     explanation = "Row i, column j: the query of word i and the key of word j."
     if place.config.scale_attention:
@@ -184,6 +187,7 @@ def _mask(place: AttentionPlace, scores: Symbol, masked: Symbol) -> Step:
         "Mask",
         formula_of(masked, cases),
         (scores, masked),
+        # The page knows which of the scores are hidden from the row and the column alone.
         {"kind": "mask", "left": "S"},
         "Each token is predicted from earlier tokens only, in training as in use.",
     )
@@ -219,6 +223,8 @@ def _head(place: AttentionPlace, weights: Symbol, value: Symbol, head: Symbol) -
 def _mixed(place: AttentionPlace) -> Step:
     # Heads are counted from 0, in names as in formulas.
     last = str(place.config.heads - 1)
+    # A matrix of its own in the capture, (token, heads · value_size), so that the product can be
+    # redone.
     concatenation = Symbol(
         "C",
         row(leaf("Concat"), "(", sub("head", "0"), ",", "…", ",", sub("head", last), ")"),

@@ -23,7 +23,9 @@ def norm_step(
     described: Part, matrix: str, parameters: str, entered: Symbol, config: TransformerConfig
 ) -> Step:
     """The norm of ``entered``, of the kind in the config."""
-    result = Symbol("N", sup(entered.letter, words("norm")), "the rows normalized", matrix=matrix)
+    result = Symbol(
+        "N", sup(entered.letter, words("norm")), "the hidden states, normalized", matrix=matrix
+    )
     if config.norm_kind not in ("layer", "rms", "l2", "l2_centered"):
         # The page has no arithmetic for other norms, so they are shown by name.
         formula = formula_of(result, call(config.norm_kind, use(entered)))
@@ -49,6 +51,7 @@ def norm_step(
     right: list[Node | str] = [use(gain), ["mo", {}, "⊙"], scaled] if has_gain else [scaled]
     right += ["+", use(bias)] if has_bias else []
 
+    # In the order of the formula from left to right; the result is the last, as in every step.
     symbols = [entered, *([gain] if has_gain else []), *([mean] if centers else [])]
     symbols += [spread, small, *([bias] if has_bias else []), result]
 

@@ -67,6 +67,7 @@ def report_content(
     # their rivals.
     shown = _shown_words(capture)
     vocabulary_size = capture["logits"].shape[-1]
+    # Without a model only the target's size is known, from the width of the logits.
     source_size = model.source_vocabulary_size if model else vocabulary_size
     pages = walk_through(
         capture.config, Vocabularies(source_size, vocabulary_size, shown=len(shown))
@@ -109,6 +110,7 @@ def report_content(
     }
 
     # Matrices get what the rest leaves of the budget.
+    # Escaped as ASCII, which is longer than the page's UTF-8: an estimate from above.
     taken = len(json.dumps(content)) + sum(len(name) + _ENTRY_BYTES for name in matrices)
     encoded, limits = encode_matrices(matrices, budget - taken)
 
@@ -117,6 +119,7 @@ def report_content(
 
 def _needed(pages: Iterable[Page]) -> list[str]:
     """The names of all matrices that the steps use, one for each head."""
+    # A dictionary and not a set, which would put the matrices in another order each time.
     names: dict[str, None] = {"logits": None, "probabilities": None}
     for page in pages:
         for step in page.steps:

@@ -112,6 +112,7 @@ def _tokens(side: str, config: TranslatorConfig) -> Step:
             sub("y", row("n", "−", "1")), ")",
         ),
         (),
+        # Two lists of words, no matrix.
         {"kind": "tokens", "side": "target"},
         f"The first position reads {start}. All positions are computed at once.",
     )  # fmt: skip
@@ -164,6 +165,7 @@ def _scale(side: str, rows: Symbol, scaled: Symbol, config: TranslatorConfig) ->
     formula = formula_of(scaled, inside)
     starts_at_zero = _starts_from_zero(config) and side == "decoder"
     if isinstance(config, TransformerConfig) and config.embedding == "mlp":
+        # The network's matrices are no part of a report, so this step is shown without arithmetic.
         formula = formula_of(scaled, call("ReLU", row(inside, sub("W", "x"))), sub("W", "zx"))
         how = {"kind": "unexplained"}
     elif starts_at_zero:
@@ -199,6 +201,7 @@ def _positions(positions: Symbol, config: TransformerConfig) -> Step:
             sub("P", row("n", ",", "2", "i", "+", "1")), "=", leaf("cos"), angle,
         ),
         (positions,),
+        # The page computes the wave itself: it needs no matrix for it.
         {"kind": "sinusoid", "width": config.d_model, "first": config.start_position},
         f"The first position is number {config.start_position}. Without positions the model could"
         " not tell one order of words from another.",

@@ -71,6 +71,8 @@ def encode_matrices(matrices: dict[str, Matrix], budget: int) -> tuple[dict[str,
 
     encoded: dict[str, Any] = {}
     first: dict[str, str] = {}
+    # By their encoded values, so that equal matrices under two names are found without comparing
+    # tensors.
     for name, matrix in matrices.items():
         entry = _encode(matrix, limits)
         # In a post-norm model, for example, the output of a block is its last norm.

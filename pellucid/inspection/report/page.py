@@ -122,6 +122,7 @@ def write_report(
     Raises WriteError, and what ``make_report`` raises.
     """
     if isinstance(opened, Capture):
+        # A capture has neither parameters nor a search, and its report leaves those parts out.
         page = render_page(report_content(opened))
     else:
         page = make_report(opened, source, target)

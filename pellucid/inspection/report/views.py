@@ -74,6 +74,7 @@ def _explain(opened: Opened, capture: Capture) -> dict[str, Any] | None:
     plain: dict[str, Any] = json.loads(tree.to_json())
 
     # Tokens get the labels of the other views, and the stop its mark.
+    # A tokenizer may write its stop in its own way.
     [stop] = opened.target_tokenizer.tokens([STOP_ID])
     label = labeler([node["token"] for node in plain["nodes"]])
     for node in plain["nodes"]:
@@ -125,5 +126,6 @@ def view_content(views: SentenceViews) -> dict[str, Any]:
 def plain_predictions(rows: Iterable[Sequence[Prediction]]) -> list[list[list[Any]]]:
     """Candidates for the next token of each position, for JSON."""
     rows = list(rows)
+    # Decided by all words together: whether a tokenizer marks spaces shows in some of them only.
     label = labeler([word.token for row in rows for word in row])
     return [[plain_prediction(word, label) for word in row] for row in rows]

@@ -35,16 +35,16 @@ def walk_through(config: TranslatorConfig, vocabularies: Vocabularies) -> list[P
     last = Symbol("Y", leaf("Y"), "the decoder's output", matrix="decoder.output")
     output = Page(
         name="output",
-        title="Output: from hidden states to words",
+        title="Output: logits and words",
         meaning="Each output of the decoder becomes a distribution over the next word.",
         steps=output_steps(last, config, vocabularies.target, vocabularies.shown),
     )
 
     source, target = vocabularies.source, vocabularies.target
     return [
-        _embedding("encoder", "Source: from text to hidden states", config, source),
+        _embedding("encoder", "Source: embedding", config, source),
         *encoder,
-        _embedding("decoder", "Target: from text to hidden states", config, target),
+        _embedding("decoder", "Target: embedding", config, target),
         *decoder,
         output,
     ]
@@ -81,6 +81,7 @@ def _embedding(side: str, title: str, config: TranslatorConfig, size: int) -> Pa
 
 
 def _encoder(config: TransformerConfig) -> Iterator[Page]:
+    # In the order of computation; a page names the matrix that the page before it ended with.
     stream = "encoder.input"  # the residual stream: the name of the last hidden states
     for index in range(config.encoder_layers):
         block = f"encoder.layers.{index}"

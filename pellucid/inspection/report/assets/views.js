@@ -79,7 +79,7 @@ export function saliencyPage(context) {
     make(
       "p",
       { class: "about" },
-      "Blue speaks for the target token, orange against it: each source word's share, in nats, in the",
+      "Blue raises the probability of the target token, orange lowers it: each source word's share, in nats, in the",
       " gain of log p that the source brings over a source of zeros (integrated gradients, Sundararajan",
       " et al. 2017).",
     ),
