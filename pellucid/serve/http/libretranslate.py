@@ -174,12 +174,12 @@ async def _translated(
         documents = [HtmlText(("", ""), (each,)) for each in originals]
 
     # One request with all texts of all documents, so that they share batches.
-    own = TranslateRequest(
+    request = TranslateRequest(
         text=[text for document in documents for text in document.texts],
         model=model.place.name,
         alternatives=body.alternatives,
     )
-    answer = await service.translate(own, whole=True)
+    answer = await service.translate(request, whole=True)
 
     answers = iter(answer.translations)
     texts, alternatives = [], []
@@ -205,10 +205,10 @@ def _others(texts: Sequence[TextAnswer]) -> list[list[str]]:
 
 def _check_limits(body: LibreRequest, limits: Limits) -> None:
     """Raise InvalidError for values beyond the limits, which apply to ``q`` as it was sent."""
-    own = TranslateRequest(text=body.q, alternatives=body.alternatives)
+    request = TranslateRequest(text=body.q, alternatives=body.alternatives)
     faults = [
         dataclasses.replace(each, field=each.field.replace("text", "q", 1))
-        for each in faults_of_translate(own, limits)
+        for each in faults_of_translate(request, limits)
     ]
     if faults:
         raise InvalidError(faults)
