@@ -38,8 +38,8 @@ from pellucid.serve.server.errors import (
     ServiceError,
     UnavailableError,
 )
+from pellucid.serve.server.pauses import Turnstile, loading
 from pellucid.serve.server.strict_json import shown
-from pellucid.serve.server.turnstile import Turnstile
 
 _LOG = logging.getLogger("pellucid.serve")
 
@@ -314,7 +314,8 @@ class Service:
         async with self._opens:
             begun = time.monotonic()
             try:
-                await asyncio.to_thread(model.open)
+                with loading():
+                    await asyncio.to_thread(model.open)
             except Exception as error:  # also MemoryError: the server goes on without this model
                 _LOG.error("could not read %s: %s", model.place.name, error)
                 return False

@@ -8,6 +8,7 @@ request:
 ``process``     one worker: start, signals, reload, orderly end
 ``protocol``    bytes in, bytes out: deadlines for clients that are slow to send or to read
 ``guard``       before any route: load, head (``checks``), key (``auth``), body (``body``)
+``pauses``      what keeps the event loop from pausing
 ``errors``      every failure as problem JSON (RFC 9457)
 ``limits``      what all of these accept at most
 

@@ -39,7 +39,7 @@ from pellucid.serve.server.errors import (
 )
 from pellucid.serve.server.limits import ServerLimits
 from pellucid.serve.server.metrics import RequestMetrics
-from pellucid.serve.server.turnstile import Turnstile
+from pellucid.serve.server.pauses import Turnstile
 
 _LOG = logging.getLogger("pellucid.serve")
 _TEXT_LOG = logging.getLogger("pellucid.serve.text")

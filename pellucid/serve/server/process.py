@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import dataclasses
+import gc
 import logging
 import os
 import shutil
@@ -17,6 +18,7 @@ from starlette.types import ASGIApp
 
 from pellucid.serve.server import SHARED_FIGURES
 from pellucid.serve.server.limits import ServerLimits
+from pellucid.serve.server.pauses import loading
 from pellucid.serve.server.protocol import protocol_with
 from pellucid.serve.server.starting import Starting
 
@@ -81,7 +83,9 @@ def run_worker(
     watched = None if lifeline is None else _Lifeline(lifeline)
 
     # Before the event loop runs: `starting` answers meanwhile, from another process.
-    application = plan.open()
+    with loading():
+        application = plan.open()
+        gc.collect()  # now, while nobody waits: garbage must not be frozen
     asyncio.run(_Worker(plan, listener, application, ready).serve(starting, watched))
 
     if watched is not None and watched.is_cut and SHARED_FIGURES in os.environ:
