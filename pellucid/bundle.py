@@ -51,8 +51,10 @@ MODEL_FILE = "model.safetensors"
 CARD_FILE = "README.md"
 _MOST_ATTEMPTS = 10
 """How often reading is tried again while another process replaces the bundle."""
-_LONGEST_HEADER = 100_000_000
-"""Bytes; safetensors itself refuses a longer one."""
+_LONGEST_HEADER = 1 << 24
+"""Bytes, as in ``core.tensors``, which imports torch."""
+_MOST_HEADER_VALUES = 1_000_000
+"""Commas and brackets, likewise."""
 _TOKENIZER_NAMES = ("shared", "source", "target")
 
 _log = logging.getLogger("pellucid")
@@ -360,10 +362,14 @@ def _count_in_header(file: HeldFile) -> int:
     try:
         if size > _LONGEST_HEADER:
             raise ValueError(f"a header of {size:,} bytes")
-        header = json.loads(file.start(8 + size)[8:])
+        text = file.start(8 + size)[8:]
+        # Counted before it is parsed: a small file can describe objects of gigabytes.
+        if text.count(b",") + text.count(b"[") + text.count(b"{") > _MOST_HEADER_VALUES:
+            raise ValueError(f"a header of more than {_MOST_HEADER_VALUES:,} values")
+        header = json.loads(text)
         shapes = [each["shape"] for name, each in header.items() if name != "__metadata__"]
         return sum(math.prod(map(int, shape)) for shape in shapes)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise CorruptError(f"{file.path} is not a safetensors file: {error}") from None
 
 
