@@ -53,7 +53,7 @@ def look_inside(opened: "Opened", capture: "Capture", *, with_saliency: bool) ->
     from pellucid.inspection.heads import rank_heads
     from pellucid.inspection.lens import lens_of
     from pellucid.inspection.saliency import saliency_of
-    from pellucid.inspection.sentence import at_rest
+    from pellucid.model.dropout import without_dropout
 
     sentence = capture.sentence
     alignment: tuple[tuple[int, int], ...] = ()
@@ -61,7 +61,7 @@ def look_inside(opened: "Opened", capture: "Capture", *, with_saliency: bool) ->
     if capture.config.cross_attentions:
         # As ``translate --align`` aligns, so that both print the same links.
         pair = (sentence.source_ids[:-1], sentence.target_ids[:-1])  # without the stops
-        with torch.no_grad(), at_rest(opened.model):
+        with torch.no_grad(), without_dropout(opened.model):
             [seen] = cross_attention(opened.model, [pair], None, None)
         alignment = align_tokens(seen)
         # A capture of its own: ``--only`` may have left these weights out.

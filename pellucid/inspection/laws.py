@@ -25,10 +25,10 @@ from pellucid.equations.fused import fused_attention
 from pellucid.equations.masks import causal_mask
 from pellucid.equations.recurrent_translator import RecurrentTranslator
 from pellucid.equations.weights import TextModel, Transformer
-from pellucid.inspection.sentence import at_rest
 from pellucid.model.build import build_model
 from pellucid.model.clear import clear_model
 from pellucid.model.config import KINDS, own_settings, parse_model_config
+from pellucid.model.dropout import without_dropout
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.trace import Trace
 
@@ -102,7 +102,7 @@ def check_laws(model: Seq2Seq, subject: str) -> Iterator[LawResult]:
     if not _has_page(exact):
         laws = {law: each for law, each in laws.items() if "page" not in law}
 
-    with torch.no_grad(), at_rest(exact), at_rest(model):
+    with torch.no_grad(), without_dropout(exact), without_dropout(model):
         for law, (difference, tolerance) in laws.items():
             began = time.perf_counter()
             found = difference(exact, batch)

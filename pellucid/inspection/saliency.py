@@ -11,11 +11,11 @@ from pellucid.inspection.sentence import (
     Openable,
     Opened,
     Sentence,
-    at_rest,
     log_probabilities,
     open_model,
     read_sentence,
 )
+from pellucid.model.dropout import without_dropout
 from pellucid.model.trace import Trace
 
 Method = Literal["gradient_x_input", "integrated_gradients"]
@@ -76,7 +76,7 @@ def saliency_of(opened: Opened, sentence: Sentence, method: Method, steps: int) 
         case _:
             assert_never(method)
 
-    with at_rest(opened.model):
+    with without_dropout(opened.model):
         opened.before_pass()
         embedding = _embedding(opened, sentence)
         scores = _shares(opened, sentence, embedding, places, weights)

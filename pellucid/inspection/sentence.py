@@ -4,9 +4,7 @@ The file holds ``Sentence`` (texts, ids and tokens of a pair), ``open_model``, a
 that run the model without dropout and turn logits into log-probabilities and likeliest words.
 """
 
-import contextlib
 import dataclasses
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -20,6 +18,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.requests import Translatable, source_limit
 from pellucid.decoding.translator import Translator
+from pellucid.model.dropout import without_dropout
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.trace import Trace
 from pellucid.model.transformer import Transformer
@@ -181,20 +180,6 @@ def _check_length(side: str, words: list[int], limit: int) -> None:
         )
 
 
-@contextlib.contextmanager
-def at_rest(model: Seq2Seq) -> Iterator[None]:
-    """Switch off dropout in the block, and restore the mode of each module afterwards."""
-    # Not model.eval() and model.train(): some modules of a model in training may be in eval mode.
-    training = [module for module in model.modules() if module.training]
-    for module in training:
-        module.training = False
-    try:
-        yield
-    finally:
-        for module in training:
-            module.training = True
-
-
 def likeliest(
     probabilities: Tensor, tokenizer: Tokenizer, count: int
 ) -> tuple[tuple[Prediction, ...], ...]:
@@ -213,7 +198,7 @@ def likeliest(
 def run(opened: Opened, sentence: Sentence, trace: Trace) -> Tensor:
     """The logits of each target token, (target, vocabulary), without gradients and dropout."""
     opened.before_pass()
-    with torch.no_grad(), at_rest(opened.model):
+    with torch.no_grad(), without_dropout(opened.model):
         logits: Tensor = opened.model(*sentence.tensors(opened.model), trace)[0]
     return logits
 

@@ -1,5 +1,6 @@
 """Dropout whose masks cost little on a CPU, from a generator that can be saved and restored."""
 
+import contextlib
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
@@ -16,6 +17,20 @@ _LEVELS = 256
 """A mask is drawn from bytes, so a rate is a multiple of 1/256."""
 _BFLOAT16_ONE = np.int16(0x3F80)
 """The sixteen bits of 1.0."""
+
+
+@contextlib.contextmanager
+def without_dropout(model: nn.Module) -> Iterator[None]:
+    """Switch off dropout in the block, and restore the mode of each module afterwards."""
+    # module by module: ``model.train()`` would also set those that were in evaluation mode
+    training = [module for module in model.modules() if module.training]
+    for module in training:
+        module.training = False
+    try:
+        yield
+    finally:
+        for module in training:
+            module.training = True
 
 
 class DropoutSource:

@@ -22,6 +22,7 @@ from pellucid.decoding.search.candidates import Constraints
 from pellucid.decoding.search.general_beam import general_beam_search
 from pellucid.decoding.search.greedy import greedy_search, sample
 from pellucid.decoding.search.recompute import Recomputing, repredict_search
+from pellucid.model.dropout import without_dropout
 from pellucid.model.seq2seq import MemoryT, Searchable
 
 Task = TypeVar("Task")
@@ -153,16 +154,8 @@ def _device(model: nn.Module) -> torch.device:
 @contextlib.contextmanager
 def inference(model: nn.Module) -> Iterator[None]:
     """Disable gradients and dropout inside; modules in training mode return to it afterwards."""
-    # module by module, as ``model.train()`` would also set those that were in evaluation mode
-    training = [module for module in model.modules() if module.training]
-    for module in training:
-        module.training = False
-    try:
-        with torch.inference_mode():
-            yield
-    finally:
-        for module in training:
-            module.training = True
+    with torch.inference_mode(), without_dropout(model):
+        yield
 
 
 def worker_count() -> int:
