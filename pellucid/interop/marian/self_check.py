@@ -5,13 +5,15 @@ Marian's own names and layout, and uses none of our modules or tables, so that a
 cannot be repeated there. It is slow and computes one sentence at a time.
 """
 
-import copy
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_map
 
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
@@ -19,7 +21,6 @@ from pellucid.core.special import START_ID, STOP_ID
 from pellucid.interop.marian.settings import MARIAN_NORM_EPS, MarianSettings
 from pellucid.interop.support import SENTENCES
 from pellucid.model.config import TransformerConfig
-from pellucid.model.seq2seq import Seq2Seq
 
 _MOST_PIECES = 64
 """Tokens of a sentence that are used, so that the check is fast with a byte vocabulary."""
@@ -62,27 +63,86 @@ def prove_equal(
     """
     tables = tuple(to_marian)
     try:
-        _compare(bundle, bundle.model, tensors, settings, tables, outputs)
+        _compare(bundle, tensors, settings, tables, outputs)
     except BundleError:
-        # Again in float64, so that rounding is not taken for an error. Only after a failure,
-        # because the copy takes twice the memory of the model.
-        model = copy.deepcopy(bundle.model).double()
-        # Tensor by tensor, so that only our own model is held twice.
-        wide = Converted(tensors, torch.float64)
-        _compare(bundle, model, wide, settings, tables, outputs)
+        # Again in float64, so that rounding is not taken for an error.
+        with _InFloat64():
+            _compare(bundle, tensors, settings, tables, outputs)
+
+
+class _InFloat64(TorchFunctionMode):
+    """Within it every float32 tensor is converted to float64 before PyTorch computes with it.
+
+    So a model computes in float64 while only the matrix at hand is in memory a second time: a copy
+    of all parameters would take twice the memory of the model.
+    """
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        named = dict(kwargs or {})
+        if getattr(func, "__name__", "") == "__get__":  # a shape, a dtype, a transposed view
+            got = func(*args, **named)
+            return torch.float64 if got is torch.float32 else got
+        if func in _MOVING:
+            return func(*args, **named)
+        if func in _PRODUCTS and _is_long(args[1]):
+            return _product_in_blocks(func, *map(_widened, args[:1]), *args[1:], **named)
+        return func(*tree_map(_widened, args), **tree_map(_widened, named))
+
+
+_MOVING = {
+    Tensor.__getitem__,
+    Tensor.float,
+    Tensor.to,
+    Tensor.transpose,
+    Tensor.view,
+    functional.embedding,
+    torch.frombuffer,
+}
+"""They choose or arrange numbers; what computes with the result converts it."""
+_PRODUCTS = {functional.linear, Tensor.matmul, Tensor.__matmul__, torch.matmul}
+_ROWS_AT_ONCE = 1 << 12
+"""Of the output matrix, which is a large part of a model."""
+
+
+def _is_long(matrix: Tensor) -> bool:
+    return matrix.dim() == 2 and max(matrix.shape) > _ROWS_AT_ONCE
+
+
+def _product_in_blocks(
+    func: Callable[..., Any], x: Tensor, matrix: Tensor, bias: Tensor | None = None
+) -> Tensor:
+    """The product of ``x`` and a matrix with many outputs, some of its outputs at a time."""
+    # (output, input) for a linear map, (input, output) for a product
+    axis = 0 if func is functional.linear else 1
+    blocks = []
+    for block in matrix.split(_ROWS_AT_ONCE, axis):
+        wide = block.double()
+        blocks.append(x @ (wide.T if axis == 0 else wide))
+    product = torch.cat(blocks, dim=-1)
+    return product if bias is None else product + bias.double()
+
+
+def _widened(value: Any) -> Any:
+    is_narrow = isinstance(value, Tensor) and value.dtype == torch.float32
+    return value.double() if is_narrow else value
 
 
 def _compare(
     bundle: Bundle,
-    model: Seq2Seq,
     tensors: Mapping[str, Tensor],
     settings: MarianSettings,
     to_marian: Sequence[Mapping[int, int]],
     outputs: Sequence[int],
 ) -> None:
-    """Raise BundleError if ``model`` and ``tensors`` differ in their logits."""
+    """Raise BundleError if the bundle's model and ``tensors`` differ in their logits."""
     source_table, target_table = to_marian
-    config = model.config
+    model, config = bundle.model, bundle.config
     assert isinstance(config, TransformerConfig)
     for text in SENTENCES:
         source = [*bundle.source_tokenizer.encode(text)[:_MOST_PIECES], STOP_ID]
@@ -120,11 +180,11 @@ def marian_logits(
     Ids are Marian's; ``source`` ends with its stop, ``target`` begins with its start. A
     ``norm_eps`` other than Marian's keeps that one known difference out of a comparison.
     """
-    shared = tensors.get("model.shared.weight")
-    embeddings = [tensors.get(f"model.{side}.embed_tokens.weight") for side in _SIDES]
-    source_table, target_table = (shared if table is None else table for table in embeddings)
-    assert source_table is not None
-    assert target_table is not None
+    # The shared matrix is not even asked for where each side has its own: it may come from a file.
+    source_table, target_table = (
+        tensors[own if own in tensors else "model.shared.weight"]
+        for own in (f"model.{side}.embed_tokens.weight" for side in _SIDES)
+    )
 
     # No batch axis and no padding: one sentence at a time needs no mask in the encoder.
     memory = _embed(source_table, source, settings)  # (source, d_model)
