@@ -69,7 +69,7 @@ ROOT = Path(__file__).parents[2]
 INSPECTION = ROOT / "pellucid" / "inspection"
 MAY_NAME_EQUATIONS = {
     INSPECTION / "parts.py",
-    INSPECTION / "figures" / "equations.py",
+    *(INSPECTION / "figures").glob("*equations.py"),
     *(INSPECTION / "examples").glob("*.py"),
 }
 """The table; and the pictures and worked examples of the equations themselves."""
