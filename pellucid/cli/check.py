@@ -36,7 +36,7 @@ _WIDEST_EXAMPLE = 70
 def check(
     source: Path, target: Path, test: tuple[Path, Path] | None, fix: Path | None, as_json: bool
 ) -> int:
-    """Look for what is wrong with the parallel text in SOURCE and TARGET.
+    """Find what is wrong with the parallel text in SOURCE and TARGET.
 
     Ends with exit code 65 if training on it would fail or go wrong; other findings are for
     you to judge.

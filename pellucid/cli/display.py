@@ -197,6 +197,7 @@ class _LogHandler(logging.Handler):
         self._display = display
 
     def emit(self, record: logging.LogRecord) -> None:
+        """Show one record."""
         self._display.log(record)
 
 

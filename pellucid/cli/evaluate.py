@@ -31,6 +31,7 @@ class _Metric(click.Choice[str]):
     """A metric by its name in Python, or by the name it has in papers."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The name of the metric in Python."""
         name: str = super().convert(value, param, ctx)
         return _ALIASES.get(name, name)
 

@@ -167,9 +167,11 @@ class _Commands(click.Group):
     """Loads a command's file only when it is asked for, so that ``--help`` answers at once."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click calls it so
+        """All commands, without importing one."""
         return list(COMMAND_NAMES)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """The commands by task, each with its line."""
         for task, lines in TASKS.items():
             with formatter.section(task):
                 # The same width in every section, so that the lines below one another align.
@@ -177,6 +179,7 @@ class _Commands(click.Group):
                 formatter.write_dl([(name.ljust(width), line) for name, line in lines.items()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The command of that name, imported now; None if there is none."""
         # A loop and not ``in``: the type checker then knows that the name is one of ours.
         for name in COMMAND_NAMES:
             if name == cmd_name:
@@ -184,6 +187,7 @@ class _Commands(click.Group):
         return None
 
     def invoke(self, ctx: click.Context) -> object:
+        """Run the command; end as a filter does if the reader of stdout has gone."""
         try:
             return super().invoke(ctx)
         except BrokenPipeError:

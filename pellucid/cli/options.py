@@ -158,7 +158,7 @@ engine_options = _all_of(
         _option(
             "--engine",
             click.Choice(get_args(EngineName)),
-            "Who searches; auto is the fastest that supports the settings.  [default: auto]",
+            "What searches; auto is the fastest that supports the settings.  [default: auto]",
             _keep_engine,
         ),
         _option(
@@ -186,10 +186,13 @@ ensemble_option = click.option(
 
 _SAMPLING = [
     _flag("--sample", "Draw at random.", _keep_sampling),
-    _option("--temperature", float, "With --sample: below 1 the likely gains.", _keep_sampling),
+    _option("--temperature", float, "With --sample: below 1 favors likely tokens.", _keep_sampling),
     _option("--top-k", int, "With --sample: only the k likeliest tokens.", _keep_sampling),
     _option(
-        "--top-p", float, "With --sample: only the fewest that hold this share.", _keep_sampling
+        "--top-p",
+        float,
+        "With --sample: only the fewest tokens with this probability in all.",
+        _keep_sampling,
     ),
     _option("--epsilon", float, "With --sample: only tokens at least this likely.", _keep_sampling),
     _option(

@@ -1,4 +1,4 @@
-"""``pellucid score``: how likely a model holds given translations to be."""
+"""``pellucid score``: the probability that a model gives translations."""
 
 import json
 import math
@@ -37,7 +37,7 @@ def score(
     others: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Print how likely BUNDLE holds each line of TARGET to be as a translation of SOURCE's.
+    """Print the probability that BUNDLE gives each line of TARGET as a translation of SOURCE's.
 
     Each pair gives a line: summed log-probability in nats, score, perplexity, with tabs
     between. The perplexity of the whole text stands in the last line of stderr.

@@ -242,6 +242,7 @@ class _LinearCrossEntropy(GradientsInForward):
 
     @staticmethod
     def forward(ctx, hidden, weight, bias, labels, smoothing, dtype):  # type: ignore[no-untyped-def]
+        """Both sums over the rows; the gradients are kept for ``backward``."""
         # In evaluation the loss alone is computed.
         needs_gradient = any(ctx.needs_input_grad)
         narrow_hidden, narrow_weight = rounded_up(hidden, dtype), weight.to(dtype)

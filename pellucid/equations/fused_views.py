@@ -71,6 +71,7 @@ class _LossOfViews(GradientsInForward):
 
     @staticmethod
     def forward(ctx, hidden, weight, bias, labels, terms, dtype):  # type: ignore[no-untyped-def]
+        """The loss and its first term; the gradients are kept for ``backward``."""
         needs_gradient = any(ctx.needs_input_grad)
         views, row_count, _ = hidden.shape
         narrow_hidden, narrow_weight = rounded_up(hidden, dtype), weight.to(dtype)

@@ -90,6 +90,7 @@ class _Sums:
         self.aligned_rows, self._rows = 0, 0
 
     def add(self, weights: Tensor, aligned: Tensor) -> None:
+        """Add the rows of one head in one capture, with the source tokens that are aligned."""
         has_link = aligned.any(-1)
         self._aligned += float((weights * aligned)[has_link].sum())  # (target, source)
         self.aligned_rows += int(has_link.sum())
@@ -99,6 +100,7 @@ class _Sums:
         self._rows += len(weights)
 
     def rank(self, name: str) -> HeadRank:
+        """The means over all rows added."""
         return HeadRank(
             name=name,
             agreement=self._aligned / self.aligned_rows,

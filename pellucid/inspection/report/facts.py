@@ -50,10 +50,11 @@ def _transformer(config: TransformerConfig) -> list[Fact]:
             f"Keys of width {config.key_size}, values of width {config.value_size}. "
             + _of(part("scores", choices_of(config, "cross-attention"))),
         ),
-        _fact(
+        _switch(
             "Attention biases",
-            _yes(config.attention_bias),
-            "Projections have biases." if config.attention_bias else "As in the paper: none.",
+            config.attention_bias,
+            "Projections have biases.",
+            "As in the paper: none.",
         ),
         _fact(
             "Feed-forward",
@@ -78,12 +79,11 @@ def _recurrent(config: RnnConfig | RnnAttentionConfig) -> list[Fact]:
         facts += [
             _fact("Encoder", "both ways", _of(part("recurrent.hidden", ["both ways"]))),
             _fact("Attention", config.attention, _of(scores)),
-            _fact(
+            _switch(
                 "Input feeding",
-                _yes(config.input_feeding),
-                "The decoder reads each word beside the last output of attention."
-                if config.input_feeding
-                else "The decoder reads words alone.",
+                config.input_feeding,
+                "The decoder reads each word beside the last output of attention.",
+                "The decoder reads words alone.",
             ),
         ]
 
@@ -93,31 +93,28 @@ def _recurrent(config: RnnConfig | RnnAttentionConfig) -> list[Fact]:
 def _embeddings(config: TranslatorConfig) -> list[Fact]:
     choices = choices_of(config)
     return [
-        _fact(
+        _switch(
             "Shared embeddings",
-            _yes(config.share_embeddings),
-            _of(TABLE["lookup + share_embeddings=True"])
-            if config.share_embeddings
-            else "Source and target have an embedding matrix each.",
+            config.share_embeddings,
+            _of(TABLE["lookup + share_embeddings=True"]),
+            "Source and target have an embedding matrix each.",
         ),
-        _fact(
+        _switch(
             "Tied output",
-            _yes(config.tie_output),
-            "The matrix of the last linear map is the target embedding, transposed."
-            if config.tie_output
-            else "The last linear map has a matrix of its own.",
+            config.tie_output,
+            "The matrix of the last linear map is the target embedding, transposed.",
+            "The last linear map has a matrix of its own.",
         ),
         _fact(
             "Scaled embeddings",
             _yes(config.scale_embeddings),
             _of(part("embedding", choices - {"embedding=mlp", "start_symbol=zero"})),
         ),
-        _fact(
+        _switch(
             "Output bias",
-            _yes(config.output_bias),
-            _of(TABLE["logits + output_bias=True"])
-            if config.output_bias
-            else "As in the paper: none.",
+            config.output_bias,
+            _of(TABLE["logits + output_bias=True"]),
+            "As in the paper: none.",
         ),
     ]
 
@@ -130,6 +127,10 @@ def _of(described: Part) -> str:
 
 def _yes(switch: bool) -> str:
     return "yes" if switch else "no"
+
+
+def _switch(name: str, switch: bool, meaning_on: str, meaning_off: str) -> Fact:
+    return _fact(name, _yes(switch), meaning_on if switch else meaning_off)
 
 
 def _fact(name: str, value: str, meaning: str) -> Fact:
