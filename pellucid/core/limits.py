@@ -61,8 +61,8 @@ def parse_json(text: bytes | str, most_values: int) -> Any:
 
     Raises ValueError if it is no JSON, has more than about so many values, or is nested too deeply.
     """
-    marks = (b",", b"[", b"{") if isinstance(text, bytes) else (",", "[", "{")
-    if sum(text.count(mark) for mark in marks) > most_values:  # type: ignore[arg-type]
+    marks: tuple[Any, ...] = (b",", b"[", b"{") if isinstance(text, bytes) else (",", "[", "{")
+    if sum(text.count(mark) for mark in marks) > most_values:
         raise ValueError(f"it has more than {most_values:,} values")
     try:
         return json.loads(text)

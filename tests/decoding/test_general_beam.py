@@ -1,4 +1,4 @@
-"""The search in the open: equal to beam search; diverse beams; words that must appear."""
+"""General beam search: equal to beam search; diverse beams; required phrases."""
 
 import math
 
@@ -49,7 +49,7 @@ def settings(**changes) -> DecodingConfig:
     ids=str,
 )
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_open_search_is_beam_search(changes, dtype):
+def test_the_general_search_is_beam_search(changes, dtype):
     """The same ids, log-probabilities and scores for a batch of sixteen, whatever is asked."""
     model = TableModel(random_language(3), dtype=dtype)
     wanted = settings(**{"max_length": 6, **changes})
@@ -60,7 +60,7 @@ def test_the_open_search_is_beam_search(changes, dtype):
 
 
 @torch.inference_mode()
-def test_the_open_search_is_beam_search_on_a_real_model():
+def test_the_general_search_is_beam_search_on_a_real_model():
     model = small_bundle().model
     wanted = settings(beam_size=5, n_best=3, max_length=8)
     batch = sources([5, 6, 7], [8], [9, 10, 11, 12, 13])
@@ -71,8 +71,8 @@ def test_the_open_search_is_beam_search_on_a_real_model():
         assert [h.score for h in open_found] == pytest.approx([h.score for h in found])
 
 
-def test_groups_say_in_turn_what_those_before_them_did_not():
-    """Two groups of one on the toy: the second would say A too, but .6 e^-λ < .4."""
+def test_later_groups_pay_for_the_tokens_of_earlier_ones():
+    """Two groups of one on the toy: the second would choose A too, but .6 e^-λ < .4."""
     wanted = settings(beam_size=2, diverse_groups=2, n_best=2, length_penalty=0.0)
     for strength, ids in ((0.3, [(A,)]), (0.5, [(B,), (A,)])):
         model = TableModel(toy)
@@ -142,7 +142,7 @@ def test_a_wide_beam_finds_the_best_sentence_that_holds_every_word(seed, phrases
 
 @pytest.mark.parametrize("beam_size", [1, 2, 3, 8])
 @pytest.mark.parametrize("phrases", PHRASES, ids=str)
-def test_no_beam_is_too_narrow_to_say_what_must_be_said(beam_size, phrases):
+def test_no_beam_is_too_narrow_for_its_required_phrases(beam_size, phrases):
     """Even where there is room for nothing else; each sentence has constraints of its own."""
     model = TableModel(random_language(9))
     room = sum(map(len, phrases))
@@ -171,7 +171,7 @@ def test_a_word_must_end_where_it_ends():
         assert any(token == B and following != C for token, following in followers)
 
 
-def test_a_beginning_counts_towards_what_must_be_said():
+def test_a_prefix_counts_towards_the_required_phrases():
     model = TableModel(random_language(0))
     constraints = Constraints(prefixes=((A, B),), required=(((B, C), (A,)),))
     [[found]] = general_beam_search(model, sources([A]), settings(max_length=3), constraints)
@@ -186,7 +186,7 @@ def test_a_beginning_counts_towards_what_must_be_said():
         )
 
 
-def test_what_cannot_be_said_is_told():
+def test_a_phrase_that_the_model_cannot_generate_is_refused():
     model = TableModel(lambda source, prefix: {A: 0.5, STOP_ID: 0.5})
     with pytest.raises(PellucidError, match="rule out every token"):
         general_beam_search(
@@ -230,7 +230,7 @@ def test_words_that_must_appear_do_so_in_the_text(kind):
             assert kind == "character" or not after.isalnum()
 
 
-def test_greedy_beams_and_the_open_search_are_chosen_by_what_is_asked(monkeypatch):
+def test_the_settings_choose_the_search(monkeypatch):
     calls = []
     for name, search in (
         ("greedy_search", greedy_search),
@@ -275,7 +275,7 @@ def test_a_listener_can_follow_every_candidate_back_to_the_root():
     assert len({parent for _, parent in numbers}) > 3
 
 
-def test_what_two_groups_find_is_told_once():
+def test_what_two_groups_find_is_returned_once():
     """Without diversity both groups find the same two sentences."""
     settings = DecodingConfig.parse(
         {"beam_size": 4, "n_best": 4, "diverse_groups": 2, "diversity_strength": 1e-9}

@@ -36,8 +36,8 @@ def test_without_a_cache_the_translations_are_the_same(settings: dict[str, objec
     texts = list(SENTENCES[:6])
     config = DecodingConfig.parse({"beam_size": 1, "max_length": 8, **settings})
     cached = Translator(bundle, config).translate(texts)
-    anew = Translator(bundle, config.changed({"use_cache": False})).translate(texts)
-    for ours, theirs in zip(anew, cached, strict=True):
+    again = Translator(bundle, config.changed({"use_cache": False})).translate(texts)
+    for ours, theirs in zip(again, cached, strict=True):
         assert [each.tokens for each in ours.n_best] == [each.tokens for each in theirs.n_best]
         assert ours.token_log_probs == pytest.approx(theirs.token_log_probs, abs=1e-9)
 
@@ -52,8 +52,8 @@ def test_with_the_mask_re_predicting_is_greedy_search():
 def test_without_the_mask_re_predicting_changes_what_was_said_before():
     """EQ-84, ER-36: half of these models say something else than by appending, unmasked too."""
     appended = [found(seed, use_cache=False, mask_at_inference=False) for seed in range(MODELS)]
-    anew = [found(seed, repredict=True, mask_at_inference=False) for seed in range(MODELS)]
-    differing = sum(ours != theirs for ours, theirs in zip(anew, appended, strict=True))
+    again = [found(seed, repredict=True, mask_at_inference=False) for seed in range(MODELS)]
+    differing = sum(ours != theirs for ours, theirs in zip(again, appended, strict=True))
     assert differing >= MODELS // 4
 
 
@@ -78,9 +78,9 @@ def test_re_predicted_words_carry_the_log_probabilities_of_the_last_pass():
         [[only]] = search(model, source, wanted, NO_CONSTRAINTS)
         memory = model.encode(source)
         prefix = torch.tensor([[[START_ID, *only.ids]]])
-        anew = Recomputing(model, mask_at_inference=False).logits(memory, prefix[:, :, :-1])
+        again = Recomputing(model, mask_at_inference=False).logits(memory, prefix[:, :, :-1])
     assert len(only.token_log_probs) == len(only.ids) + 1  # the stop's comes last
-    assert anew.shape[2] == len(only.ids)
+    assert again.shape[2] == len(only.ids)
     assert all(-50 < each <= 0 for each in only.token_log_probs)
 
 
