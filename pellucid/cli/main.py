@@ -1,12 +1,13 @@
 """The command ``pellucid``: the table of commands, the group that loads them, and ``main``.
 
 The file of a command is imported only when that command runs. ``main``
-turns every error into one line on stderr and a documented exit code.
+turns every error into a line on stderr (wrong usage: with the usage above it) and a documented
+exit code.
 """
 
 import sys
 import traceback
-from typing import Literal, assert_never, get_args
+from typing import Literal, NoReturn, assert_never, get_args
 
 import click
 
@@ -70,11 +71,11 @@ TASKS: dict[str, dict[CommandName, str]] = {
         "figures": "Draw figures about the equations.",
         "examples": "Show worked examples of the equations, computed.",
     },
-    "Make training text": {
+    "Generate training text": {
         "distill": "Let a larger model translate training text for a smaller.",
         "backtranslate": "Make source sentences for target text that has none.",
     },
-    "Models of one language": {
+    "Monolingual models": {
         "fill": "Fill in masked words with an encoder.",
         "continue": "Continue a text with a decoder.",
         "vectors": "Train word vectors and look up neighbors.",
@@ -201,7 +202,7 @@ class _Commands(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            # Only for a mistyped name: this import takes pydantic along.
+            # Only for a mistyped name, because this also imports pydantic, which is slow.
             from pellucid.core.config import did_you_mean
 
             meant = did_you_mean(args[0], COMMAND_NAMES)
@@ -315,7 +316,7 @@ def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _leave(message: str, code: int) -> None:
+def _leave(message: str, code: int) -> NoReturn:
     click.echo(message, err=True)
     # What cannot be written now would fail again at exit, with a second message.
     streams.drop_unwritten_output()
@@ -332,7 +333,7 @@ def _set_up_logging() -> None:
 
 
 def _set_level(*, quiet: bool, verbose: bool) -> None:
-    """Which lines are shown; those about engines help only who looks for the reason of a speed."""
+    """Choose which log lines are shown; those about engines help only when diagnosing speed."""
     import logging
 
     logging.getLogger("pellucid").setLevel(logging.WARNING if quiet else logging.INFO)

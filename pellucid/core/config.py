@@ -21,9 +21,11 @@ _LONGEST_NAME = 60
 _NOT_OURS = "a config of Pellucid is far smaller; do not trust this one unless you wrote it"
 
 _MOST_GUESSES = 3
-"""A longer list of names is not read."""
+"""Names that a message suggests, at most."""
 _ALIKE = 0.6
 """How similar two names must be; ``difflib.get_close_matches`` has this value too."""
+_MUCH_LESS_ALIKE = 0.1
+"""A name that is by so much less similar than the best is not suggested."""
 
 
 _Parsed = TypeVar("_Parsed")
@@ -42,7 +44,7 @@ class Config(pydantic.BaseModel):
     )
 
     other_names: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    """What settings are called elsewhere: a name in lower case, and the dotted paths here."""
+    """What other toolkits call a setting, in lower case, and its dotted paths here."""
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -108,7 +110,10 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} must have {fault}", hint=_NOT_OURS)
     try:
         return tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # an endless number is a bare ValueError
+    except (
+        ValueError,
+        RecursionError,
+    ) as error:  # a number of thousands of digits is a plain ValueError
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
 
 
@@ -217,7 +222,7 @@ def _describe(configs: Sequence[type[Config]], fault: Any) -> str:
 def _without_kinds(configs: Sequence[type[Config]], parts: Iterable[Any]) -> list[str]:
     """The location of a fault by names of settings alone.
 
-    Where a section is one of several configs, pydantic puts the kind of the one behind its name.
+    Where a section is a discriminated union, pydantic inserts the kind after its name.
     """
     location: list[str] = []
     is_kind = len(configs) > 1
@@ -263,12 +268,12 @@ def _guess(configs: Sequence[type[Config]], location: list[str]) -> str:
 
 
 def _nearest(name: str, names: Iterable[str]) -> list[str]:
-    """The most similar names, the best first, without those that are much less similar than it."""
+    """The most similar names, the best first, without those much less similar than the best."""
     likeness = {each: difflib.SequenceMatcher(None, each, name).ratio() for each in names}
     close = sorted((-ratio, each) for each, ratio in likeness.items() if ratio >= _ALIKE)
 
     # Ratios are negative here, so that the best sorts first.
-    return [each for ratio, each in close[:_MOST_GUESSES] if ratio < close[0][0] + 0.1]
+    return [each for ratio, each in close[:_MOST_GUESSES] if ratio < close[0][0] + _MUCH_LESS_ALIKE]
 
 
 def _fields_at(configs: Sequence[type[Config]], location: Iterable[str]) -> set[str]:
@@ -286,7 +291,7 @@ def _nested(configs: Sequence[type[Config]], name: Any) -> tuple[type[Config], .
 
 
 def fields_of(configs: Sequence[type[Config]]) -> dict[str, FieldInfo]:
-    """The settings of one config, or of a union of kinds: each once, and the kind with all of them.
+    """The settings of one config or of all members of a union; ``kind`` accepts the value of each.
 
     A setting that several kinds have is the same in all; only the name of the kind differs.
     """

@@ -43,8 +43,8 @@ _VERSION = 1
 _LONGEST_PLACE = 60
 """Characters of a name that a message repeats."""
 _MOST_VALUES = 100_000
-"""Of a header without its entries. A target of a thousand tokens has forty thousand; each wrong one
-would be a fault of a kilobyte."""
+"""Limit of the JSON values of a header without its entries. A target of 1,000 tokens needs about
+40,000; for each invalid value pydantic describes an error of about 1 KB."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,10 +84,11 @@ def write_capture(path: Path, header: CaptureHeader, entries: Mapping[str, Entry
 
     metadata = {_KEY: _HEADER.dump_json(header).decode()}
     # What is written must also be readable again: readers refuse longer headers.
-    if 2 * len(metadata[_KEY]) > LONGEST_HEADER:  # as a text inside JSON it gets longer
+    size = len(metadata[_KEY].encode())
+    if 2 * size > LONGEST_HEADER:  # as a text inside JSON it gets longer
         raise ConfigError(
             f"the {len(entries):,} entries of a capture must be described in"
-            f" {LONGEST_HEADER // 2:,} bytes, take {len(metadata[_KEY]):,}",
+            f" {LONGEST_HEADER // 2:,} bytes, take {size:,}",
             hint='capture fewer of them, such as only=("*.cross_attention.weights",)',
         )
     write_file(path, safetensors.torch.save(tensors, metadata))
@@ -122,7 +123,9 @@ def _parse(text: str, path: Path) -> CaptureHeader:
         table = json.loads(text)
         described = table.pop("entries")
         if _count_values(table) > _MOST_VALUES:
-            raise CorruptError(f"{path} is not a readable capture: its sentence is too long")
+            raise CorruptError(
+                f"{path} is not a readable capture: its sentence or its config is too long"
+            )
 
         header = _HEADER.validate_python({**table, "entries": {}})
         # One by one, because all faults of all entries at once could fill the memory.
@@ -164,7 +167,7 @@ def _tensor(name: str, tensors: Mapping[str, Tensor]) -> Tensor | None:
         return tensors[name]
     try:
         stack_name, head = locate(name)
-    except ValueError:  # a head whose number is none
+    except ValueError:  # the number of the head is not an integer
         return None
     stack = tensors.get(stack_name)
     if stack is None or head is None or not stack.dim() or not 0 <= head < len(stack):
@@ -173,7 +176,7 @@ def _tensor(name: str, tensors: Mapping[str, Tensor]) -> Tensor | None:
 
 
 PREDICTION_COUNT = 10
-"""The number of likeliest words that a capture keeps for each target position."""
+"""The number of most probable tokens that a capture keeps for each target position."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -283,6 +286,7 @@ def inspect(
 
     Without a target the model's own translation is used. ``only`` holds shell-style patterns
     (``*`` spans dots); nothing else is kept in memory. Raises ConfigError if a pattern matches
+    nothing, and the errors of ``load_bundle``.
     """
     inside = open_model(opened)
     patterns = [only] if isinstance(only, str) else only

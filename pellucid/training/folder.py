@@ -1,4 +1,4 @@
-"""The folder of a run: its layout, and the lock that lets one process write in it.
+"""The folder of a run: its layout, its lock for one writing process, and which bundles it keeps.
 
 config.toml     the complete, resolved config
 tokenizer/      the tokenizers
@@ -59,10 +59,10 @@ MAY_CHANGE = frozenset(("data.workers", "tokenizer.training_lines")) | frozenset
     )
 )
 """Settings that may differ when a run is resumed. They decide when it ends, what it keeps, and how
-it continues from the last good checkpoint after it became NaN or infinite. The settings of
-tokenizing no longer matter, because the text has been tokenized. The bundle that is fine-tuned and
-the teacher may have been moved, if they are the same (``training.parent``,
-``training.teacher_manifest``)."""
+it continues from the last good checkpoint after the loss became NaN or infinite. ``data.workers``
+and ``tokenizer.training_lines`` only affect tokenizing, which is done. ``sharding`` changes where
+parameters lie and not what they are. ``init`` and ``teacher`` may point to a new path, as
+``training.parent`` and ``training.teacher_manifest`` hold the hashes that they must match."""
 
 _log = logging.getLogger("pellucid")
 

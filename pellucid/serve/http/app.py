@@ -94,7 +94,8 @@ def _document(app: FastAPI, limits: Limits) -> dict[str, Any]:
     schemas = document["components"]["schemas"]
     schemas["Problem"] = Problem.model_json_schema(ref_template="#/components/schemas/{model}")
 
-    # FastAPI describes its own validation errors; the handlers answer with problems instead.
+    # FastAPI documents 422 with its own schema; our handlers answer 422 with the same problem
+    # response (RFC 9457) as 400.
     for unused in ("HTTPValidationError", "ValidationError"):
         schemas.pop(unused, None)
     for path in document["paths"].values():
@@ -166,7 +167,8 @@ async def _on_invalid(request: Request, error: Exception) -> Response:
 
 
 def _fault_of(error: Mapping[str, Any]) -> Fault:
-    """A fault of pydantic; members of a union in its location are not part of the field's name."""
+    """A fault of pydantic, with the field's name as the client knows it."""
+    # parts of the location that name where the value stood or a member of a union
     kinds = {"str", "list[str]", "body", "query"}
     place = ".".join(str(part) for part in error["loc"] if part not in kinds) or "body"
     message = str(error["msg"])
@@ -185,4 +187,6 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
 
 
 async def _on_defect(request: Request, _error: Exception) -> Response:
-    return problem_response(request.scope, 500, "something went wrong; the log knows this request")
+    return problem_response(
+        request.scope, 500, "an unexpected error occurred; see the server log for this request"
+    )

@@ -150,7 +150,7 @@ class Guard:
             _LOG.error("request %s failed: %s", state["request_id"], place_of(error))
             # Once the head of an answer is sent, no other can follow: the connection just ends.
             if not answered:
-                detail = "something went wrong; the log knows this request"
+                detail = "an unexpected error occurred; see the server log for this request"
                 await problem_response(scope, 500, detail)(scope, receive, send_noted)
         finally:
             self._running -= 1
