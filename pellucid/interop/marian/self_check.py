@@ -121,7 +121,7 @@ def _product_in_blocks(
     # (output, input) for a linear map, (input, output) for a product
     axis = 0 if func is functional.linear else 1
     blocks = []
-    for block in matrix.split(_ROWS_AT_ONCE, axis):
+    for block in torch.split(matrix, _ROWS_AT_ONCE, dim=axis):
         wide = block.double()
         blocks.append(x @ (wide.T if axis == 0 else wide))
     product = torch.cat(blocks, dim=-1)
