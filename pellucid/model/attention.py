@@ -88,6 +88,9 @@ class AttentionPositions(nn.Module):
         """The weighted sum of the values, with positions where they act on values."""
         if self.values is None:
             return weights @ value
+
+        # with a KV cache the queries are the last positions, so the first has so many keys before
+        # it
         offset = weights.shape[-1] - weights.shape[-2]
         return relative_values(weights, value, self.values, offset)
 
@@ -174,6 +177,7 @@ class MultiHeadAttention(nn.Module):
     @property
     def packed_weight(self) -> Float[Tensor, "packed d_model"]:
         """All heads' W^Q, then W^K, then W^V, transposed."""
+        # the product of two small matrices, made anew for each pass: both of them learn
         if self.two_stage is not None:
             composite: Tensor = self.two_stage()
             return composite
@@ -219,6 +223,8 @@ class MultiHeadAttention(nn.Module):
     ]:
         """Keys and values alone, split into heads; computed once for a sentence (EQ-90)."""
         bias = None if self.b_qkv is None else self.b_qkv[self.query_width :]
+
+        # keys and values in one product, as both read the same states
         packed = for_attention(linear(memory, self.packed_weight[self.query_width :], bias))
         key, value = torch.split(packed, [self.query_width, self.value_width], -1)
         return split_heads(key, self.heads), split_heads(value, self.heads)

@@ -112,6 +112,8 @@ def _initialize_recurrent(module: nn.LSTM | nn.GRU, generator: torch.Generator) 
                 nn.init.ones_(parameter.data[size : 2 * size])
             continue
         draw = nn.init.xavier_uniform_ if name.startswith("weight_ih") else nn.init.orthogonal_
+
+        # PyTorch stacks the gates' matrices, and an orthogonal matrix is square
         for gate in torch.split(parameter.data, size):
             draw(gate, generator=generator)
 
@@ -167,6 +169,8 @@ def parameter_shapes(
     """
     with torch.device("meta"):
         model = _construct(config, source_vocabulary_size, target_vocabulary_size)
+
+    # on the meta device a tensor has a shape and no memory
     return {name: parameter.shape for name, parameter in model.named_parameters()}
 
 
@@ -174,6 +178,8 @@ def _construct(
     config: ModelConfig, source_vocabulary_size: int, target_vocabulary_size: int
 ) -> SequenceModel:
     sizes = source_vocabulary_size, target_vocabulary_size
+
+    # a matrix shared by both sides has one row for each token, so the tables must agree
     has_one_matrix = isinstance(config, TranslatorSettings) and config.share_embeddings
     if has_one_matrix and sizes[0] != sizes[1]:
         raise ConfigError(

@@ -185,6 +185,9 @@ def clear_recurrent(model: SequenceModel) -> RecurrentTranslator:
 def _cells(layer: RecurrentLayer) -> list[Cell]:
     """W_ih, W_hh, b_ih and b_hh of every direction of a layer."""
     parameters = dict(layer.network.named_parameters())
+
+    # PyTorch's names: layer 0, as every layer here is a network of its own, and its backward
+    # direction
     suffixes = ("_l0", "_l0_reverse") if layer.network.bidirectional else ("_l0",)
 
     return [
@@ -204,6 +207,7 @@ def _training(model: SequenceModel) -> Dropout:
 
 def _settings(model: SequenceModel) -> Settings:
     """The fields of ``Settings`` that the config has, under the same names."""
+    # a kind without a setting leaves the page's own default
     names = [field.name for field in dataclasses.fields(Settings)]
     settings = type(model.config).model_fields
     chosen = {name: getattr(model.config, name) for name in names if name in settings}

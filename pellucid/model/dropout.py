@@ -50,6 +50,8 @@ class DropoutSource:
     def keep_mask(self, shape: torch.Size, rate: float) -> Float[Tensor, "*shape"]:
         """A float32 mask of zeros (a share ``rate``, to 1/256) and 1 / (1 - share)."""
         is_kept, scale = self._draw(shape.numel(), rate)
+
+        # scaled in the same pass over memory that makes numbers of the booleans
         mask = np.multiply(is_kept, np.float32(scale), dtype=np.float32)
         return torch.from_numpy(mask).view(shape)
 
@@ -59,10 +61,13 @@ class DropoutSource:
         bfloat16 holds a one exactly, and the scale only to within 0.4 percent.
         """
         is_kept, scale = self._draw(shape.numel(), rate)
+
+        # NumPy has no bfloat16: its bits are written as integers and read as such by PyTorch
         bits = np.multiply(is_kept, _BFLOAT16_ONE, dtype=np.int16)
         return torch.from_numpy(bits).view(torch.bfloat16).view(shape), scale
 
     def _draw(self, count: int, rate: float) -> tuple[npt.NDArray[np.bool_], float]:
+        # at least one level: a rate above zero must drop something
         threshold = max(1, round(rate * _LEVELS))
         # the generator gives eight bytes at a time: as many words as are needed, rounded up
         random_bytes = self._bits.random_raw(-(-count // 8)).view(np.uint8)[:count]

@@ -81,6 +81,7 @@ class Positions(nn.Module):
         if self.learned is not None:
             return learned_positions(length, self.learned, start)
 
+        # the papers count from 0 or from 1
         start += self.first
         if start + length > self.sinusoids.shape[0]:
             width = self.sinusoids.shape[1]

@@ -90,6 +90,7 @@ class RecurrentAttention(nn.Module):
         may_attend: Bool[Tensor, "sentence source"],
     ) -> AttendedMemory:
         """The keys and values of the source, computed once for all steps."""
+        # additive scores multiply every state by the same matrix at every step: once is enough
         keys = states if self.w_key is None else states @ self.w_key
         return AttendedMemory(keys, states, may_attend)
 
@@ -181,6 +182,7 @@ class RecurrentLayer(nn.Module):
 
         Outputs after the end are zero. The state is [→h after the last word ; ←h after the first].
         """
+        # packing refuses a batch without rows
         if len(x) == 0:
             none = x.new_zeros(
                 0, self.network.hidden_size * (2 if self.network.bidirectional else 1)
@@ -236,6 +238,7 @@ class RecurrentState:
 
     def select(self, rows: Int[Tensor, "sentence beam"]) -> "RecurrentState":
         """Keep these rows; the beams of a new sentence must all come from one old sentence."""
+        # rows have their own state; the source is kept once for a sentence, whatever its beams
         flat = rows.flatten()
         return RecurrentState(
             layers=tuple(layer.select(flat) for layer in self.layers),
@@ -264,6 +267,7 @@ class TokenEmbedding(nn.Module):
         self, ids: Int[Tensor, "row length"], trace: Trace = UNWATCHED
     ) -> Float[Tensor, "row length d_model"]:
         """The embeddings of ``ids``."""
+        # the row of PAD gets no gradient
         rows = functional.embedding(ids, self.weight, padding_idx=PAD_ID)
         rows = trace.keep("lookup", rows)
         output: Tensor = self.dropout(trace.keep("embedding", rows * self.scale))
@@ -332,6 +336,8 @@ class RecurrentDecoder(nn.Module):
 
         is_fed = self.input_feeding or self.feed_summary
         first_size = 2 * config.d_model if is_fed else config.d_model
+
+        # what is fed stands beside the word, so only the first layer is wider
         sizes = [first_size] + [config.d_model] * (config.decoder_layers - 1)
 
         self.layers = nn.ModuleList(
@@ -351,6 +357,8 @@ class RecurrentDecoder(nn.Module):
 
         layers, fed, attended = state.layers, state.fed, list[AttentionOutput]()
         outputs, heard = [], []
+
+        # the same vector beside every word: (row, target, 2 · d_model)
         if self.feed_summary:
             x = torch.cat([x, fed.unsqueeze(1).expand_as(x)], dim=-1)
 

@@ -170,6 +170,8 @@ class Seq2Seq(PredictsTokens):
     ) -> Float[Tensor, "sentence target vocabulary"]:
         """The logits of every next token given the true prefix (teacher forcing, EQ-121)."""
         hidden = self.hidden_states(source, target_input, trace)
+
+        # (sentence, target, vocabulary), by far the largest tensor: a loss never builds it whole
         logits = functional.linear(hidden, self.output_weight, self.output_bias)
         logits = trace.keep("logits", logits)
 

@@ -40,6 +40,7 @@ class SkipGram(SequenceModel):
 
     def count(self, blocks: Iterable[Int[Tensor, " _"]]) -> None:
         """Count how often each word occurs in the training text, given in blocks of ids."""
+        # float32 counts exactly up to 2²⁴ only, and a corpus has more words
         counts = torch.zeros(self.source_vocabulary_size, dtype=torch.int64)
         for ids in blocks:
             counts += torch.bincount(ids, minlength=self.source_vocabulary_size)
@@ -54,6 +55,7 @@ class SkipGram(SequenceModel):
         non_padding: Int[Tensor, " real"] | None = None,  # noqa: ARG002
     ) -> LossSums:
         """The negative log-likelihood of the neighbors, summed over (center, context), in nats."""
+        # STOP is no word: it is nobody's neighbor
         ids = labels.masked_fill(labels == STOP_ID, PAD_ID)
         if self.training and self.config.subsample > 0:
             ids = self._thin_out(ids)
@@ -116,6 +118,7 @@ class SkipGram(SequenceModel):
 
     def _thin_out(self, ids: Int[Tensor, "sentence length"]) -> Int[Tensor, "sentence length"]:
         """Leave out frequent words before neighbors are taken; those that stay move together."""
+        # a word of the validation text may have no count
         kept_share = keep_probability(self.counts.clamp(min=1.0), self.config.subsample)
         draws = self.dropout_source.uniform(ids.shape).to(ids.device)
         is_kept = (draws < kept_share[ids]) & (ids != PAD_ID)

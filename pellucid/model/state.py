@@ -137,6 +137,7 @@ class TransformerState:
         ):
             return self.layers, self.filled
 
+        # room for several steps, so that most steps copy nothing
         room = self.taken + _ROOM * count
         layers = tuple(layer.with_room(self.taken, room) for layer in self.layers)
         return layers, FilledSlots(self.taken + count)
@@ -145,6 +146,8 @@ class TransformerState:
         """The ancestry after one more token for every hypothesis."""
         end = self.taken + self.beam_count
         newest = torch.arange(self.taken, end, device=self.slots.device)[None, :, None]
+
+        # one slot for each beam: beam b of every sentence fills slot taken + b
         slots = torch.cat([self.slots, newest.expand(self.sentence_count, -1, -1)], dim=-1)
 
         # every slot belongs to the one hypothesis, so there is nothing to mask
@@ -172,6 +175,8 @@ class TransformerState:
     def select(self, rows: Int[Tensor, "sentence beam"]) -> "TransformerState":
         """Keep these rows; the beams of a new sentence must all come from one old sentence."""
         slots = self.slots.flatten(0, 1)[rows]
+
+        # the first beam tells: all of them come from one sentence
         sentences = rows[:, 0] // self.beam_count
 
         # the usual step: every sentence goes on, so only the slots of its beams change

@@ -72,5 +72,6 @@ def _check_tensors(
         elif not tensor.is_floating_point():
             faults.append(f"{name} should hold floating-point numbers, holds {tensor.dtype}")
 
+    # every fault at once: of a wrong config usually all tensors are of the wrong shape
     if faults:
         raise BundleError(f"{origin} does not fit its config: {list_faults(sorted(faults))}")

@@ -62,6 +62,7 @@ class EncoderOnly(SequenceModel):
         In training the words are chosen with the dropout source, so that a resumed run makes the
         same choices; in evaluation the same batch always gets the same choice.
         """
+        # only chosen words have a label: the loss leaves out what was never hidden
         ids, chosen = self.hide(source)
         hidden = self._encode(ids, UNWATCHED)
         return loss_sums(
@@ -189,6 +190,8 @@ class DecoderOnly(PredictsTokens):
 
         # (text · beam, 1, d_model), at the position after the tokens fed so far
         x = self.embedding(ids.reshape(-1, 1), start=state.length)
+
+        # tensors with room for these tokens, which no other state writes to
         layers, filled = state.writable()
         ancestry = state.ancestry()
         for module, cache in zip(self.layers, layers, strict=True):

@@ -54,6 +54,8 @@ class Trace:
         if self._idle:
             return value
         full_name = self._prefix + name
+
+        # edited first: what is kept is what the pass goes on with
         for edit in self._edits_of(full_name):
             value = edit(value)
         if self._keeps(full_name):
