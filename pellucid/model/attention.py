@@ -177,7 +177,7 @@ class MultiHeadAttention(nn.Module):
     @property
     def packed_weight(self) -> Float[Tensor, "packed d_model"]:
         """All heads' W^Q, then W^K, then W^V, transposed."""
-        # the product of two small matrices, made anew for each pass: both of them learn
+        # the product of two small matrices, made again for each pass: both of them learn
         if self.two_stage is not None:
             composite: Tensor = self.two_stage()
             return composite
