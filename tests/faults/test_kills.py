@@ -10,6 +10,7 @@ import pytest
 from commands import Result, running
 from tiny_runs import SETTINGS, set_options
 
+from pellucid.core.errors import InputMissingError
 from pellucid.core.files import verify_folder
 from pellucid.core.tensors import load_tensors
 from pellucid.training.checkpoint import checkpoints_of, newest_intact
@@ -34,7 +35,7 @@ def losses(run: Path) -> dict[int, tuple[float, float, float]]:
 def steps_done(run: Path) -> int:
     try:
         return max(losses(run), default=0)
-    except FileNotFoundError:
+    except InputMissingError:
         return 0
 
 

@@ -66,16 +66,16 @@ def test_learned_positions_end_where_the_config_says():
     )
 
 
-def test_a_step_beyond_the_last_learned_place_is_refused():
+def test_a_step_beyond_the_last_learned_position_is_refused():
     model = tiny(positions="learned", max_positions=2)
     state = model.start(model.encode(torch.tensor([[5, 3]])))
     for _ in range(2):
         _, state = model.step(torch.tensor([[2]]), state)
-    with pytest.raises(ShapeError, match="number 2 places, got length 3"):
+    with pytest.raises(ShapeError, match="number 2 tokens, got length 3"):
         model.step(torch.tensor([[2]]), state)
 
 
-def test_source_and_target_share_their_learned_places():
+def test_source_and_target_share_their_learned_positions():
     model = tiny(positions="learned", share_embeddings=False)
     assert model.source_embedding.positions is model.target_embedding.positions
     assert model.source_embedding.weight is not model.target_embedding.weight
