@@ -31,6 +31,18 @@ from pellucid.decoding.config import DecodingConfig, length_limits
         ),
         ({"no_repeat_ngram": -1}, "no_repeat_ngram must be at least 0, got -1"),
         ({"batch_tokens": 0}, "batch_tokens must be at least 1, got 0"),
+        (
+            {"must": ["a"], "sampling": {}},
+            "sampling follows no beam, which must needs: set one of them",
+        ),
+        (
+            {"beam_size": 4, "diverse_groups": 2, "sampling": {}},
+            "sampling follows no beam, which diverse_groups needs: set one of them",
+        ),
+        (
+            {"beam_size": 4, "diverse_groups": 2, "must": ["a"]},
+            "must and diverse_groups divide the beam differently: set one of them",
+        ),
         ({"beam_sise": 3}, "beam_sise is not a setting; did you mean beam_size?"),
     ],
 )

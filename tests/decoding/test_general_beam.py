@@ -22,8 +22,9 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.search.beam import beam_search
 from pellucid.decoding.search.candidates import Constraints
-from pellucid.decoding.search.general_beam import general_beam_search
+from pellucid.decoding.search.general_beam import Group, Node, general_beam_search
 from pellucid.decoding.search.greedy import greedy_search
+from pellucid.decoding.search.required_phrases import RequiredPhrases
 from pellucid.decoding.translator import Translator
 
 BATCH = sources(*[[token, *range(4, 4 + token % 3)] for token in range(4, 20)])
@@ -156,6 +157,21 @@ def test_no_beam_is_too_narrow_for_its_required_phrases(beam_size, phrases):
                 assert all(contains(hypothesis.ids, p) for p in constraints.required[row])
             if row % 2:
                 assert hypotheses == free[row]
+
+
+def test_a_phrase_inside_another_needs_no_tokens_of_its_own():
+    """A B C holds B, whichever of the two is asked for first; alone B needs one token."""
+    for phrases in (((A, B, C), (B,)), ((B,), (A, B, C))):
+        assert RequiredPhrases(phrases, frozenset()).left(()) == 3
+    assert RequiredPhrases(((B,),), frozenset()).left((A,)) == 1
+
+
+def test_the_longest_translation_allowed_is_a_reason_of_its_own():
+    root = Node(number=0, ids=(), log_probs=(), total=0.0, row=0, parent_row=0)
+    group = Group(0, 2, [root])
+    assert group.reason_to_leave(settings(beam_size=2), limit=3, length=2) == ""
+    reason = group.reason_to_leave(settings(beam_size=2), limit=3, length=3)
+    assert reason == "the longest translation allowed was reached"
 
 
 def test_a_word_must_end_where_it_ends():
