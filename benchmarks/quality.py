@@ -9,9 +9,11 @@ and one that was interrupted goes on, so that a long table can be made in parts;
 page from what lies there and trains nothing. --minutes shortens every run, for a trial.
 
 What is counted: minutes are the run's own clock, training and validating together; the whole
-command, with tokenizer and start-up, is given beside it. Tokens are real target tokens, stops
-included. Validation is greedy. The bundle that was best on validation text is tested, once, by
-`pellucid evaluate` with the search settings of its preset; nothing is chosen by test text.
+command, with tokenizer and start-up, is given beside it. CPU minutes are the time of the run's
+process on all its threads, in all its resumed parts, and in the run that it begins with. Tokens
+are real target tokens, stops included. Validation is greedy. The bundle that was best on validation
+text is tested, once, by `pellucid evaluate` with the search settings of its preset; nothing is
+chosen by test text.
 """
 
 import argparse
@@ -25,7 +27,7 @@ from typing import Any
 
 import machine
 import quality_page
-from quality_experiments import EXPERIMENTS, Experiment, Test, prepare
+from quality_experiments import EXPERIMENTS, Experiment, Test, Variant, prepare
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -36,11 +38,11 @@ def main() -> None:
     about = machine.describe()
     for name in options.experiment:
         experiment = EXPERIMENTS[name]
-        for variant, settings in experiment.variants:
-            if options.only and variant not in options.only:
+        for variant in experiment.variants:
+            if options.only and variant.name not in options.only:
                 continue
             for seed in options.seeds:
-                _run(name, experiment, (variant, settings), seed, options)
+                _run(name, experiment, variant, seed, options)
     rows = [
         json.loads(path.read_text(encoding="utf-8"))
         for path in sorted(options.work.glob("*.result.json"))
@@ -62,57 +64,101 @@ def main() -> None:
 def _run(
     name: str,
     experiment: Experiment,
-    variant: tuple[str, Sequence[str]],
+    variant: Variant,
     seed: int,
     options: argparse.Namespace,
 ) -> None:
     """Train and test once, unless that was done before."""
-    label, changed = variant
-    slug = "-".join(filter(None, (name, label.replace(" ", "-").replace(",", ""), f"seed{seed}")))
+    slug = "-".join(filter(None, (name, variant.slug, f"seed{seed}")))
     kept = options.work / f"{slug}.result.json"
     if options.table or kept.exists():
         return
     minutes = options.minutes or experiment.minutes
     text = prepare(experiment.text, options.data.resolve(), options.work.resolve())
-    own = [*experiment.settings, *changed]
-    chosen = [*own, f"training.max_minutes={minutes}", f"training.seed={seed}", *text.settings]
+    own = [*experiment.settings, *variant.settings]
+    always = [f"training.max_minutes={minutes}", f"training.seed={seed}", *text.settings]
+    if options.threads:
+        always.append(f"training.threads={options.threads}")
     run = options.work / slug
     about = machine.describe()
     began = time.monotonic()
-    _train(experiment.preset, chosen, run)
+    parent = None
+    if variant.first:
+        parent = options.work / f"{slug}-first"
+        train(experiment.preset, [*experiment.settings, *variant.first, *always], parent)
+    train(experiment.preset, [*own, *always], run, parent)
     row: dict[str, Any] = {
         "experiment": name,
-        "variant": label,
+        "variant": variant.name,
         "preset": experiment.preset,
         "settings": own,
+        "first": list(variant.first),
         "minutes": minutes,
         "seed": seed,
         "command_minutes": round((time.monotonic() - began) / 60, 2),
         "machine": about,
-        **_learned(run, experiment.goal),
+        **learned(run, experiment.goal, parent),
         "tests": {test.name: _test(run, test) for test in text.tests},
     }
     kept.write_text(json.dumps(row, indent=1), encoding="utf-8")
     print(json.dumps({key: row[key] for key in ("experiment", "variant", "seed", "tests")}))
 
 
-def _train(preset: str, settings: Sequence[str], run: Path) -> None:
+def train(preset: str, settings: Sequence[str], run: Path, parent: Path | None = None) -> None:
+    """Train, or go on with, the run in a folder; one that has ended is left as it is."""
+    if run.exists() and any(event["event"] == "end" for event in _events(run)):
+        last = [event for event in _events(run) if event["event"] == "end"][-1]
+        if last["reason"] in ("max_steps", "max_epochs", "max_minutes"):
+            return
     sets = [part for setting in settings for part in ("--set", setting)]
     command = [sys.executable, "-m", "pellucid", "train", preset, *sets, "--out", str(run)]
+    if parent is not None:
+        command += ["--init", str(parent)]
     subprocess.run([*command, "--resume"], check=True)
 
 
-def _learned(run: Path, goal: float | None) -> dict[str, Any]:
-    """What the journal says of a run."""
+def _events(run: Path) -> list[dict[str, Any]]:
     journal = (run / "journal.jsonl").read_text(encoding="utf-8")
-    events = [json.loads(line) for line in journal.splitlines() if line]
+    return [json.loads(line) for line in journal.splitlines() if line]
+
+
+def cpu_minutes(events: Sequence[dict[str, Any]]) -> float | None:
+    """CPU minutes of a run up to the last of these events, over all its resumed parts.
+
+    None if the journal is older than ``cpu_seconds``.
+    """
+    parts: list[float] = []
+    for event in events:
+        if event["event"] == "start":
+            parts.append(0.0)
+        elif "cpu_seconds" in event:
+            parts[-1] = event["cpu_seconds"]
+    return sum(parts) / 60 if any(parts) else None
+
+
+def learned(run: Path, goal: float | None, parent: Path | None = None) -> dict[str, Any]:
+    """What the journal says of a run; the CPU time of its parent is its own."""
+    events = _events(run)
+    before = cpu_minutes(_events(parent)) or 0.0 if parent is not None else 0.0
+    spent = cpu_minutes(events)
+    figures: dict[str, Any] = {}
+    if spent is not None:
+        figures["cpu_minutes"] = round(before + spent, 2)
     start = next(event for event in events if event["event"] == "start")
     end = [event for event in events if event["event"] == "end"][-1]
     validated = [event for event in events if event["event"] == "validation"]
     validating = sum(event["validation_seconds"] for event in validated)
     best = max(validated, key=lambda event: event["step"] == end["best_step"])
     reached = [e["seconds"] / 60 for e in validated if goal is not None and e["bleu"] >= goal]
+    for place, event in enumerate(events):
+        is_reached = event["event"] == "validation" and goal is not None and event["bleu"] >= goal
+        if is_reached and spent is not None:
+            cost = cpu_minutes(events[: place + 1])
+            assert cost is not None
+            figures["goal_cpu_minutes"] = round(before + cost, 2)
+            break
     return {
+        **figures,
         "parameters": start["parameters"],
         "precision": start["precision"],
         "updates": end["step"],
@@ -151,6 +197,7 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument("--only", nargs="*", default=[], help="variants, by name")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--minutes", type=float, help="in place of an experiment's own")
+    parser.add_argument("--threads", type=int, help="of each run; by default all cores")
     parser.add_argument("--table", action="store_true", help="only write the page, train nothing")
     return parser.parse_args()
 

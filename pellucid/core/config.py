@@ -108,6 +108,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     fault = toml_fault(text)
     if fault:
         raise ConfigError(f"{path} must have {fault}", hint=_NOT_OURS)
+
     try:
         return tomllib.loads(text)
     except (
@@ -215,6 +216,7 @@ def _describe(configs: Sequence[type[Config]], fault: Any) -> str:
     if fault["type"] == "value_error":
         message = str(fault["ctx"]["error"])
         return f"{path}: {message}" if location else message
+
     message = fault["msg"][0].lower() + fault["msg"][1:]
     return f"{path}: {message}, got {shown(fault['input'])}"
 

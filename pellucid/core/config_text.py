@@ -126,7 +126,7 @@ def _type_words(annotation: Any) -> str:
     if origin is Literal:
         return ", ".join(f"`{each}`" for each in arguments)
     if origin in (types.UnionType, typing.Union):
-        # Of ``X | None`` only X is told: leaving the setting out says None.
+        # The words name X of ``X | None``: whoever wants None leaves the setting out.
         [inner] = [each for each in arguments if each is not type(None)]
         return _type_words(inner)
     if origin is typing.Annotated:
@@ -137,4 +137,5 @@ def _type_words(annotation: Any) -> str:
         return f"list of {len(arguments)} {_type_words(arguments[0])}s"
     if configs_in(annotation):
         return "table"
+
     raise TypeError(f"no words for the type {annotation!r}")

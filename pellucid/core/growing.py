@@ -3,7 +3,7 @@
 import fcntl
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
@@ -86,6 +86,19 @@ class GrowingFile:
         self._size += len(content)
         self.line_count += line_count
         self._note()
+
+    def finish_into(self, write: Callable[[BinaryIO], None]) -> None:
+        """Hand the complete lines to ``write``, and remove them. Raises WriteError.
+
+        For an output that cannot grow, such as a packed one: ``path`` then only gives the partial
+        file its name. If the process is killed while ``write`` works, the next one repeats that.
+        """
+        with write_errors(self._partial):
+            os.fsync(self._file.fileno())
+            with self._partial.open("rb") as lines:
+                write(lines)
+            self._partial.unlink()
+            self._state.unlink(missing_ok=True)
 
     def finish(self) -> None:
         """Rename the complete file to ``path``. Raises WriteError."""

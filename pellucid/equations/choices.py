@@ -37,5 +37,5 @@ Cell = Literal["lstm", "gru"]
 RecurrentAttention = Literal["additive", "dot", "general"]
 """How a recurrent decoder scores the states of the source."""
 
-Schedule = Literal["paper", "inverse_root", "cosine", "linear", "plateau", "constant"]
+Schedule = Literal["paper", "inverse_root", "cosine", "linear", "plateau", "constant", "wsd"]
 """The schedule of the learning rate, computed by ``pellucid.equations.schedules``."""

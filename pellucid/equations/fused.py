@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from pellucid.equations.masks import causal_mask, masked_softmax
+from pellucid.equations.optimizers import ITERATIONS, QUINTIC
 from pellucid.equations.positions import sinusoidal_positions
 from pellucid.equations.relative import alibi_bias, relative_distances
 
@@ -175,6 +176,32 @@ def fused_layer_norm(
     Law: tests/laws/test_fused_equals_clear.py.
     """
     return functional.layer_norm(x, (x.shape[-1],), gain, bias, eps)
+
+
+def fused_orthogonalize(
+    matrices: Float[Tensor, "matrix rows columns"],
+) -> Float[Tensor, "matrix rows columns"]:
+    """``orthogonalize`` with additions inside the products, which autocast makes in fewer bits.
+
+    bfloat16 suffices, as in torch.optim.Muon: the singular values come to lie near 1, not at 1.
+
+    EQ: none.  Source: Jordan et al. (2024), Muon.
+    Law: tests/laws/test_fused_equals_clear.py.
+    """
+    is_tall = matrices.shape[-2] > matrices.shape[-1]
+    x = matrices.mT if is_tall else matrices
+    # divided before it is rounded: squares of small gradients would underflow
+    x = x / (torch.linalg.matrix_norm(x, keepdim=True) + 1e-7)
+
+    device = x.device.type
+    if torch.is_autocast_enabled(device):
+        x = x.to(torch.get_autocast_dtype(device))
+
+    a, b, c = QUINTIC
+    for _ in range(ITERATIONS):
+        square = torch.bmm(x, x.mT)  # (matrix, rows, rows)
+        x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
+    return (x.mT if is_tall else x).to(matrices.dtype)
 
 
 def fused_linear_cross_entropy(

@@ -35,6 +35,9 @@ class LossTerms:
     r_drop: float = 0.0
     """α: the weight of the divergence between two passes; used if there are two."""
     teacher: TeacherRows | None = None
+    simcut: float = 0.0
+    """α of SimCut, used if there are two passes: the weight of KL(first ‖ second). Then the first
+    pass alone is held to the labels and to the teacher."""
 
 
 def fused_linear_loss_of_views(
@@ -48,15 +51,18 @@ def fused_linear_loss_of_views(
 
         L = Σᵢ mean over passes of [(1 - w) CE(qᵢ, pᵢ) + w D(zᵢ, z′ᵢ)] + α/4 Σᵢ J(pᵢ, p′ᵢ)
 
-    Twin of ``smoothed_cross_entropy``, ``r_drop_loss`` and ``distillation_loss`` over the last
-    linear map. The gradients are computed in the same pass, from
+    With SimCut the mean is over the first pass alone, and the divergence is α Σᵢ KL(pᵢ ‖ p′ᵢ).
+
+    Twin of ``smoothed_cross_entropy``, ``r_drop_loss``, ``simcut_loss`` and ``distillation_loss``
+    over the last linear map. The gradients are computed in the same pass, from
 
         ∂CE/∂z = p - q,   ∂D/∂z = T (softmax(z / T) - softmax(z′ / T)),
-        ∂J/∂z = p ∘ (log p - log p′ - KL(p ‖ p′)) + p - p′
+        ∂KL(p ‖ p′)/∂z = p ∘ (log p - log p′ - KL(p ‖ p′)),   ∂KL(p ‖ p′)/∂z′ = p′ - p
 
     Only the first of the two results carries a gradient; none reaches the teacher.
 
-    EQ: 112, 113, 118, 119, 120.  Source: Liang et al. (2021); Hinton et al. (2015).
+    EQ: 112, 113, 118, 119, 120.  Source: Liang et al. (2021); Gao et al. (2022); Hinton
+    et al. (2015).
     Symbols: w, T, α, ε as in ``TeacherRows`` and ``LossTerms``; z′ᵢ the teacher's logits.
     Law: tests/laws/test_fused_views_equal_clear.py.
     """
@@ -121,71 +127,83 @@ class _Chunk:
         self._log_p = log_p  # (view, row, vocabulary)
         self._labels = labels
         self._terms = terms
-        self._views = log_p.shape[0]
         self._share = 0.0 if terms.teacher is None else terms.teacher.share
 
-        chosen = log_p.gather(2, labels.expand(self._views, -1).unsqueeze(2))
-        self.likelihood = -chosen.sum() / self._views
+        # weights of KL(first ‖ second) and of the other direction
+        self._there, self._back = 0.0, 0.0
+        if log_p.shape[0] > 1:
+            # α/4 for each direction, as in ``r_drop_loss``
+            self._there, self._back = terms.r_drop / 4 + terms.simcut, terms.r_drop / 4
+
+        # the passes that labels and teacher are compared with; a cut one of SimCut is not
+        self._held = 1 if terms.simcut else log_p.shape[0]
+        chosen = log_p[: self._held].gather(2, self._index())
+        self.likelihood = -chosen.sum() / self._held
 
         self._soft: Tensor | None = None
-        self._agreement: _Agreement | None = None
-        if self._views > 1 and terms.r_drop:
-            self._agreement = _Agreement(log_p)
+        self._agreement = _Agreement(log_p) if self._there else None
 
     def loss(self, taught: Tensor | None) -> Tensor:
         """The chunk's part of the sum; ``taught`` are the teacher's softened log-probabilities."""
         smoothing = self._terms.smoothing
         loss = (1.0 - smoothing) * self.likelihood
         if smoothing:
-            loss = loss - smoothing * self._log_p.mean(dim=2).sum() / self._views
+            loss = loss - smoothing * self._log_p[: self._held].mean(dim=2).sum() / self._held
 
         loss = (1.0 - self._share) * loss
         if self._agreement is not None:
-            divergence = self._agreement.there.sum() + self._agreement.back.sum()
-            # α/4 for each direction, as in ``r_drop_loss``
-            loss = loss + self._terms.r_drop / 4 * divergence
+            loss = loss + self._there * self._agreement.there.sum()
+            if self._back:
+                loss = loss + self._back * self._agreement.back.sum()
 
         if taught is not None and self._terms.teacher is not None:
             # times T², so that its gradient does not shrink with T (Hinton et al., 2015, §2)
             temperature = self._terms.teacher.temperature
             divergences = taught.exp() * (taught - self._softened(temperature))
-            loss = loss + self._share * temperature**2 * divergences.sum() / self._views
+            loss = loss + self._share * temperature**2 * divergences.sum() / self._held
         return loss
 
     def gradient(self, taught: Tensor | None) -> Tensor:
         """The gradient with respect to the logits of each pass: (view, row, vocabulary)."""
-        terms, kept = self._terms, (1.0 - self._share) / self._views
+        terms, kept = self._terms, (1.0 - self._share) / self._held
         p = self._log_p.exp() if self._agreement is None else self._agreement.p
 
-        # p - q, where q is the smoothed label
+        # p - q, where q is the smoothed label; of a pass that is not held to it nothing
         gradient = p * kept
+        gradient[self._held :] = 0.0
+        held = gradient[: self._held]
         if terms.smoothing:
-            gradient -= kept * terms.smoothing / p.shape[2]
-        index = self._labels.expand(self._views, -1).unsqueeze(2)
+            held -= kept * terms.smoothing / p.shape[2]
+        index = self._index()
         right = torch.full_like(index, -kept * (1.0 - terms.smoothing), dtype=p.dtype)
         # at the label of each row: -(1 - ε) of the part that the labels have
-        gradient.scatter_add_(2, index, right)
+        held.scatter_add_(2, index, right)
 
         if self._agreement is not None:
-            self._agreement.add_gradient(gradient, terms.r_drop / 4)
+            self._agreement.add_gradient(gradient, self._there, self._back)
 
         if taught is not None and terms.teacher is not None:
             temperature = terms.teacher.temperature
-            soft = p if temperature == 1.0 else self._softened(temperature).exp()
-            gradient += self._share * temperature / self._views * (soft - taught.exp())
+            soft = p[: self._held] if temperature == 1.0 else self._softened(temperature).exp()
+            held += self._share * temperature / self._held * (soft - taught.exp())
         return gradient
 
+    def _index(self) -> Tensor:
+        """The labels of the passes that are held to them: (held view, row, 1)."""
+        return self._labels.expand(self._held, -1).unsqueeze(2)
+
     def _softened(self, temperature: float) -> Tensor:
+        log_p = self._log_p[: self._held]
         if temperature == 1.0:
-            return self._log_p
+            return log_p
         if self._soft is None:
             # log p differs from the logits by a constant in each row, which softmax ignores
-            self._soft = functional.log_softmax(self._log_p / temperature, dim=-1)
+            self._soft = functional.log_softmax(log_p / temperature, dim=-1)
         return self._soft
 
 
 class _Agreement:
-    """The KL divergence between two passes, in both directions, for each row."""
+    """The KL divergence between two passes for each row, ``there`` and ``back``."""
 
     def __init__(self, log_p: Tensor) -> None:
         self.p = log_p.exp()  # (view, row, vocabulary)
@@ -193,16 +211,19 @@ class _Agreement:
         self.there = torch.linalg.vecdot(self.p[0], self._ratio)
         self.back = -torch.linalg.vecdot(self.p[1], self._ratio)
 
-    def add_gradient(self, gradient: Tensor, part: float) -> None:
-        """Add ``part`` times the gradient of KL(p ‖ p′) + KL(p′ ‖ p) in place; only once."""
+    def add_gradient(self, gradient: Tensor, there: float, back: float) -> None:
+        """Add the gradient of there · KL(p ‖ p′) + back · KL(p′ ‖ p) in place; only once."""
         first, second = self.p
-        # in place: the ratio is as large as the logits of the chunk, and is not needed again
-        self._ratio += 1.0
         first_factor = self._ratio - self.there.unsqueeze(1)
-        self._ratio -= 2.0
+        gradient[0].addcmul_(first, first_factor, value=there)
+        gradient[1].add_(second, alpha=there).sub_(first, alpha=there)
+        if not back:
+            return
+
+        # in place: the ratio is as large as the logits of the chunk, and is not needed again
         second_factor = self._ratio.add_(self.back.unsqueeze(1)).neg_()
-        gradient[0].addcmul_(first, first_factor, value=part).sub_(second, alpha=part)
-        gradient[1].addcmul_(second, second_factor, value=part).sub_(first, alpha=part)
+        gradient[1].addcmul_(second, second_factor, value=back)
+        gradient[0].add_(first, alpha=back).sub_(second, alpha=back)
 
 
 def _logits(hidden: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:

@@ -1,9 +1,14 @@
 """One update of the parameters from their gradient: Adam, and the clipping before it."""
 
+import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from pellucid.equations.shapes import Number
+
+QUINTIC = 3.4445, -4.7750, 2.0315
+"""a, b and c of Jordan et al. (2024)."""
+ITERATIONS = 5
 
 
 def adam_update(
@@ -39,6 +44,59 @@ def adam_update(
     # by √v (Loshchilov and Hutter, 2019).
     decayed = (1 - rate * weight_decay) * parameter
     return decayed - rate * unbiased_mean / (unbiased_square.sqrt() + eps), mean, square
+
+
+def orthogonalize(
+    matrix: Float[Tensor, "*batch rows columns"], eps: Number = 1e-7
+) -> Float[Tensor, "*batch rows columns"]:
+    """A matrix with the same singular vectors, whose singular values are all near 1.
+
+        X₀ = G / ‖G‖,   Xₖ₊₁ = a Xₖ + (b A + c A²) Xₖ  with A = Xₖ Xₖᵀ,   five times
+
+    EQ: none.  Source: Jordan et al. (2024), Muon (kellerjordan.github.io/posts/muon).
+    Symbols: matrix = G, a = 3.4445, b = -4.7750, c = 2.0315.
+
+    A polynomial in the singular values: 0 stays 0, and those from 0.003 to 1 come to lie between
+    0.67 and 1.21, not at 1. Steeper at zero than an iteration that converges, so five suffice.
+    """
+    # the smaller of the two products; G and Gᵀ have the same singular values
+    is_tall = matrix.shape[-2] > matrix.shape[-1]
+    x = matrix.mT if is_tall else matrix
+    # no singular value is larger than the norm of all entries: the iteration needs them below 1
+    norm: Tensor = torch.linalg.matrix_norm(x, keepdim=True)
+    x = x / (norm + eps)
+
+    a, b, c = QUINTIC
+    for _ in range(ITERATIONS):
+        square = x @ x.mT  # (*batch, rows, rows)
+        x = a * x + (b * square + c * square @ square) @ x
+    return x.mT if is_tall else x
+
+
+def muon_update(
+    parameter: Float[Tensor, "*batch rows columns"],
+    gradient: Float[Tensor, "*batch rows columns"],
+    momentum: Float[Tensor, "*batch rows columns"],
+    rate: Number,
+    beta: Number = 0.95,
+    weight_decay: Number = 0.0,
+) -> tuple[Float[Tensor, "*batch rows columns"], Float[Tensor, "*batch rows columns"]]:
+    """Move a matrix equally far in every direction in which its gradients point.
+
+        m ← β m + (1 - β) g
+        θ ← (1 - ηλ) θ - η · 0.2 √max(rows, columns) · Orthogonalize(β m + (1 - β) g)
+
+    EQ: none.  Source: Jordan et al. (2024), Muon, with Nesterov's momentum; Liu et al. (2025),
+    arXiv:2502.16982, §2.2, for λ and the factor.
+    Symbols: parameter = θ, gradient = g, momentum = m, rate = η, beta = β, weight_decay = λ;
+    results = (θ, m); m begins at zero. For matrices between hidden states; Adam for all else.
+    """
+    momentum = beta * momentum + (1 - beta) * gradient
+    direction = orthogonalize(beta * momentum + (1 - beta) * gradient)
+    # the entries of an orthogonal matrix have the mean square 1 / max(rows, columns); Adam's steps
+    # about 0.2: so both have one learning rate
+    size = 0.2 * max(parameter.shape[-2:]) ** 0.5
+    return (1 - rate * weight_decay) * parameter - rate * size * direction, momentum
 
 
 def clip_gradient(

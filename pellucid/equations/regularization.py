@@ -1,4 +1,4 @@
-"""Regularization: dropout, R-Drop and distillation from a teacher."""
+"""Regularization: dropout, R-Drop, SimCut and distillation from a teacher."""
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
@@ -67,6 +67,45 @@ def r_drop_loss(
     divergence = reduce_losses(symmetric_divergence(first, second), reduction)
     # the paper's α/2 times J/2 is α/4 for both directions; its sum of two losses is a mean here
     return (right[0] + right[1]) / 2 + alpha / 4 * divergence
+
+
+def cut_tokens(
+    x: Float[Tensor, "*batch length size"], is_cut: Bool[Tensor, "*batch length"]
+) -> Float[Tensor, "*batch length size"]:
+    """Token cutoff: the whole embedding of some tokens becomes a vector of zeros.
+
+        Cut(x)ₜ = (1 - cₜ) xₜ,   P(cₜ = 1) = p
+
+    EQ: none.  Source: Shen et al. (2020), arXiv:2009.13818, §3.2, "token cutoff".
+    Symbols: is_cut = c, drawn by the caller. What is left is not scaled up.
+    """
+    # the position is added later: the model still knows that a word stood there
+    return x.masked_fill(is_cut.unsqueeze(-1), 0.0)
+
+
+def simcut_loss(
+    whole: Float[Tensor, "row vocabulary"],
+    cut: Float[Tensor, "row vocabulary"],
+    labels: Int[Tensor, " row"],
+    smoothing: Number,
+    alpha: Number,
+    reduction: Reduction = "sum",
+) -> Float[Tensor, ""]:
+    """The loss of a pass, plus the divergence of a second one from it that misses some tokens.
+
+        L = Σᵢ {CE(qᵢ, pᵢ) + α KL(pᵢ ‖ p′ᵢ)},   p′ = the model's p for Cut(x), Cut(y)
+
+    EQ: none.  Source: Gao et al. (2022), arXiv:2206.02368, §3.1: α = 3 and p = 0.05.
+    Symbols: softmax(whole) = p, softmax(cut) = p′, smoothing = ε of q, alpha = α.
+    Raises: ConfigError if alpha is negative, and what ``smoothed_cross_entropy`` raises.
+
+    The gradient flows into both passes; only the whole one is held to the labels.
+    """
+    if alpha < 0:
+        raise ConfigError(f"alpha must not be negative, got {alpha}")
+    # the target of the divergence is no constant: the whole pass moves towards the cut one, too
+    divergence = reduce_losses(kl_divergence(softmax(whole), cut), reduction)
+    return smoothed(whole, labels, smoothing, reduction) + alpha * divergence
 
 
 def distillation_loss(

@@ -79,6 +79,24 @@ def constant_learning_rate(step: int, peak: Number, warmup_steps: int) -> float:
     return peak * _warm(step, warmup_steps)
 
 
+def wsd_learning_rate(
+    step: int, peak: Number, warmup_steps: int, progress: Number, decay_share: Number
+) -> float:
+    """Rise in a straight line, stay there, and fall in another to zero in the last part of the run.
+
+        peak · min(step / warmup_steps, 1, (1 - progress) / decay_share)
+
+    EQ: none.  Source: Zhai et al. (2022), Scaling Vision Transformers, §3.5; Hu et al. (2024),
+    arXiv:2404.06395, §4, who call it warm-up, stable, decay (WSD).
+    Symbols: progress = share of the run that is done, 0 to 1, by updates, epochs or minutes;
+    decay_share = the part of the run in which it falls, above 0.
+    Raises: ConfigError if the step is less than 1.
+
+    Until it falls the rate does not depend on how long the run will be.
+    """
+    return peak * min(_warm(step, warmup_steps), max(0.0, 1.0 - progress) / decay_share)
+
+
 def plateau_learning_rate(
     step: int, peak: Number, warmup_steps: int, factor: Number, reductions: int
 ) -> float:

@@ -93,6 +93,7 @@ def attend(
     positions = settings.positions if query is memory else "none"
 
     def head(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """All heads at once: q, k, v and the result are (sentence, heads, position, head size)."""
         # q · k then depends on the distance between the two alone (Su et al., 2021, eq. (11))
         if positions == "rotary":
             q, k = rotary_positions(q), rotary_positions(k)

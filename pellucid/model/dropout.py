@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -111,8 +111,14 @@ def drop_words(
     Source: Bowman et al. (2016), arXiv:1511.06349; Sennrich et al. (2016), arXiv:1606.02891, who
     set the row of the embedding to zero instead.
     """
-    is_dropped = (source.uniform(ids.shape) < rate).to(ids.device) & (ids >= SPECIAL_COUNT)
-    return ids.masked_fill(is_dropped, UNK_ID)
+    return ids.masked_fill(chosen_words(ids, rate, source), UNK_ID)
+
+
+def chosen_words(
+    ids: Int[Tensor, "sentence length"], rate: float, source: DropoutSource
+) -> Bool[Tensor, "sentence length"]:
+    """Ordinary tokens, each chosen with probability ``rate``."""
+    return (source.uniform(ids.shape) < rate).to(ids.device) & (ids >= SPECIAL_COUNT)
 
 
 class Dropout(nn.Module):

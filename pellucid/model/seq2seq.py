@@ -133,9 +133,10 @@ class PredictsTokens(SequenceModel):
         self,
         source: Int[Tensor, "sentence source"],
         target_input: Int[Tensor, "sentence target"],
+        trace: Trace = UNWATCHED,
     ) -> OutputStates:
         """The factors of the logits of every next token."""
-        hidden = self.hidden_states(source, target_input)
+        hidden = self.hidden_states(source, target_input, trace)
         return OutputStates(hidden, self.output_weight, self.output_bias)
 
     def loss(

@@ -46,7 +46,7 @@ def choose_config(
 
     files = _data_settings(source, target, valid)
 
-    # Read before the corpus is: a misspelled setting is told at once.
+    # Before reading the corpus, which takes time: a misspelled setting raises at once.
     given = by_dotted_name(apply_overrides({}, overrides))
     data = DataConfig.parse(files, origin="the text files")
 

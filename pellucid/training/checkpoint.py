@@ -51,6 +51,7 @@ from pellucid.training.distributed import (
     set_generator,
     streams_of_all,
 )
+from pellucid.training.muon import HEIGHTS
 
 
 def tensor_file(part: str, rank: int = 0, count: int = 1) -> str:
@@ -251,7 +252,7 @@ def load_checkpoint(
     )
 
     # In place, because optimizer and average hold references to these very tensors.
-    faults = _optimizer_faults(model, optimizer_part) + average.faults_of(average_part)
+    faults = _optimizer_faults(model, optimizer, optimizer_part) + average.faults_of(average_part)
     if faults:
         raise CorruptError(f"{folder} does not fit its model: {list_faults(faults)}")
     fill_tensors(local_tensors(model_tensors(model)), model_part, folder)
@@ -335,7 +336,9 @@ def _optimizer_tensors(model: SequenceModel, optimizer: torch.optim.Optimizer) -
     return tensors
 
 
-def _optimizer_faults(model: SequenceModel, tensors: Mapping[str, Tensor]) -> list[str]:
+def _optimizer_faults(
+    model: SequenceModel, optimizer: torch.optim.Optimizer, tensors: Mapping[str, Tensor]
+) -> list[str]:
     """What is missing or wrong about the tensors of ``optimizer.safetensors``."""
     faults = [] if _GENERATOR_KEY in tensors else [f"{_GENERATOR_KEY} is missing"]
     shapes = {name: local(each).shape for name, each in model_tensors(model).items()}
@@ -353,13 +356,19 @@ def _optimizer_faults(model: SequenceModel, tensors: Mapping[str, Tensor]) -> li
             faults.append(f"{key} should hold floating-point numbers, holds {tensor.dtype}")
         parts.setdefault(name, set()).add(part)
 
-    # The optimizer keeps the same for each parameter, and would fail at its next step.
-    every = set().union(*parts.values())
-    faults += [
-        f"{name} lacks {', '.join(sorted(every - has))}"
-        for name, has in parts.items()
-        if every - has
-    ]
+    # The optimizer keeps the same for each parameter of a kind, and would fail at its next step.
+    of_muon = {
+        each for group in optimizer.param_groups if HEIGHTS in group for each in group["params"]
+    }
+    kinds = {name: each in of_muon for name, each in model_tensors(model).items()}
+    for kind in (False, True):
+        alike = {name: has for name, has in parts.items() if kinds.get(name, False) is kind}
+        every = set().union({"momentum"} if kind else (), *alike.values())
+        faults += [
+            f"{name} lacks {', '.join(sorted(every - has))}"
+            for name, has in alike.items()
+            if every - has
+        ]
     return faults
 
 

@@ -9,7 +9,12 @@ from pellucid.core.config import Config
 from pellucid.decoding.config import DecodingConfig
 from pellucid.equations.choices import Schedule
 from pellucid.model.config import ModelSection, TransformerConfig, TranslatorSettings
-from pellucid.text.config import DataConfig, TokenizerConfig
+from pellucid.text.config import (
+    SENTENCEPIECE_KINDS,
+    DataConfig,
+    NoiseConfig,
+    TokenizerConfig,
+)
 
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     # data
@@ -190,13 +195,20 @@ class TrainingConfig(Config):
     """How the learning rate falls after the warm-up. ``paper`` is eq. (3) unchanged;
     ``inverse_root`` is the same curve with its peak set by ``learning_rate``. ``cosine`` and
     ``linear`` fall to zero at ``max_steps``, ``max_epochs`` or ``max_minutes``, whichever is
-    nearest; ``plateau`` falls when validation stops improving; ``constant`` does not fall."""
+    nearest, and ``wsd`` (warm-up, stable, decay) only in the last ``decay_share`` of the run;
+    ``plateau`` falls when validation stops improving; ``constant`` does not fall."""
+    decay_share: float = Field(0.2, gt=0, le=1)
+    """With ``wsd``: the part of the run, at its end, in which the rate falls."""
     plateau_patience: int = Field(3, ge=1)
     """With ``plateau``: validations in a row without a new best before the rate falls."""
     plateau_factor: float = Field(0.5, gt=0, lt=1)
     """With ``plateau``: the factor by which the rate falls."""
-    optimizer: Literal["adam", "sgd"] = "adam"
-    """``adam`` is AdamW; ``sgd`` is plain gradient descent, as Word2Vec uses."""
+    optimizer: Literal["adam", "sgd", "muon"] = "adam"
+    """``adam`` is AdamW; ``sgd`` is plain gradient descent, as Word2Vec uses; ``muon`` moves the
+    matrices of blocks and recurrent cells by orthogonalized momentum (Jordan et al. 2024) and all
+    else by AdamW, at one learning rate."""
+    muon_momentum: float = Field(0.95, ge=0, lt=1)
+    """With ``muon``: decay of its running mean of gradients."""
     reduction: Literal["mean", "sum"] = "mean"
     """Whether an update follows the gradient of the mean loss of its target tokens or of their sum.
     With ``sgd`` the sum is about as if the tokens were learned from one by one; Adam's step does
@@ -221,6 +233,12 @@ class TrainingConfig(Config):
     """α of R-Drop: every batch is read twice with different dropout masks, and the KL divergence
     between both outputs is part of the loss; 0 is off (Liang et al. 2021 use 5 for translation).
     An update takes twice as long."""
+    simcut: float = Field(0.0, ge=0)
+    """α of SimCut: every batch is read twice, the second time with zeros in place of some tokens'
+    embeddings, and the KL divergence of the second output from the first is part of the loss; 0 is
+    off (Gao et al. 2022 use 3 for translation). An update takes twice as long."""
+    simcut_rate: float = Field(0.05, gt=0, lt=1)
+    """Probability that the second pass of SimCut misses a token, on either side."""
     word_dropout: float = Field(0.0, ge=0, lt=1)
     """Probability that an input token, on either side, is replaced by the unknown token."""
     teacher: str | None = None
@@ -250,6 +268,9 @@ class TrainingConfig(Config):
     """Updates between checkpoints to resume from."""
     keep_checkpoints: int = Field(2, ge=1)
     """How many of the latest checkpoints are kept."""
+    film_every: int = Field(0, ge=0)
+    """Updates between two frames of a film: the parameters as they are then, from before the first
+    update on, kept for a film of how the model learned; 0 keeps none."""
     log_every: int = Field(50, ge=1)
     """Updates between lines of the journal."""
     tensorboard: bool = False
@@ -311,6 +332,10 @@ class TrainingConfig(Config):
                 " manifest (read_config writes it down)"
             )
 
+        if self.optimizer == "muon" and self.sharding == "fsdp":
+            faults.append("optimizer=muon needs whole matrices, and sharding=fsdp splits them")
+        if self.r_drop and self.simcut:
+            faults.append("r_drop and simcut exclude each other: both say what the second pass is")
         if self.average_last > 1 and self.average_decay > 0:
             faults.append("average_last and average_decay exclude each other")
         if not all(0 <= beta < 1 for beta in self.adam_betas):
@@ -343,6 +368,8 @@ class RunConfig(Config):
     """The corpus that Pellucid generates, used if ``data`` names no files."""
     tokenizer: TokenizerConfig = TokenizerConfig()
     """How text becomes ids."""
+    noise: NoiseConfig = NoiseConfig()
+    """Odd copies of the training pairs: other case, typing errors, stray spaces."""
     model: ModelSection = TransformerConfig()
     """The architecture."""
     training: TrainingConfig
@@ -367,6 +394,7 @@ class RunConfig(Config):
                 f" model.max_positions={limit}"
             )
         faults += self._objective_faults()
+        faults += self._noise_faults()
 
         # The bundles of this run will carry the section, and opening them would refuse it.
         faults += [f"decoding.{fault}" for fault in self.decoding.faults_as_carried()]
@@ -378,7 +406,7 @@ class RunConfig(Config):
     def _objective_faults(self) -> list[str]:
         kind, wanted, faults = self.model.kind, self.training, []
         if not self.model.predicts_tokens:
-            for name in ("r_drop", "word_dropout", "teacher"):
+            for name in ("r_drop", "simcut", "word_dropout", "teacher"):
                 if getattr(wanted, name):
                     faults.append(
                         f"training.{name} is for models that say the next token, not for"
@@ -393,6 +421,19 @@ class RunConfig(Config):
             faults.append("training.r_drop compares two passes, which are alike without dropout")
         return faults
 
+    def _noise_faults(self) -> list[str]:
+        if not self.noise.is_on:
+            return []
+        if not self.model.translates:
+            return [f"noise is for models that learn from pairs, not for kind={self.model.kind}"]
+
+        if self.noise.terms and self.data.glossary is None:
+            return ["noise.terms needs data.glossary, the file of the terms"]
+        # The copies are made of the text that the ids of a store decode to: it must be exact.
+        kinds = {self.tokenizer.kind, self.tokenizer.target_kind or self.tokenizer.kind}
+        others = sorted(kinds.difference(SENTENCEPIECE_KINDS))
+        return [f"noise needs tokenizer.kind bpe or unigram, got {each}" for each in others]
+
     def _pair_faults(self) -> list[str]:
         faults, model = [], self.model
         is_shared = isinstance(model, TranslatorSettings) and model.share_embeddings
@@ -401,6 +442,8 @@ class RunConfig(Config):
                 "model.share_embeddings needs tokenizer.shared=true"
                 " (or set model.share_embeddings=false)"
             )
+        if self.data.both_directions and not self.tokenizer.shared:
+            faults.append("data.both_directions needs tokenizer.shared=true")
         if self.data.text or self.data.valid_text:
             faults.append(
                 f"model.kind={self.model.kind} learns from pairs: name them by data.source and"
@@ -411,6 +454,8 @@ class RunConfig(Config):
     def _text_faults(self) -> list[str]:
         kind = self.model.kind
         faults = []
+        if self.data.both_directions:
+            faults.append(f"data.both_directions is for pairs, not for model.kind={kind}")
         if self.data.source or self.data.valid_source:
             faults.append(
                 f"model.kind={kind} learns from plain text: name it by data.text, not by"

@@ -6,6 +6,9 @@ and makes batches; ``Drawing`` says how batches are drawn from the pairs.
 
 import dataclasses
 import functools
+import hashlib
+import itertools
+import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -22,14 +25,23 @@ from pellucid.core.phases import begin_phase
 from pellucid.text.batching import BLOCK, Batch, BatchSampler, Lengths, collate, collate_gathered
 from pellucid.text.check.check import warn_of_faults
 from pellucid.text.config import DataConfig
+from pellucid.text.corpus.cleaning import InOrder
 from pellucid.text.corpus.pairs import iterate_pairs, read_pairs, training_files, validation_files
 from pellucid.text.corpus.rows import IdRows, SelectedLengths, Selection
 from pellucid.text.corpus.store import TokenStore
 from pellucid.text.corpus.store_building import build_store
+from pellucid.text.glossary import Glossary
 from pellucid.text.languages import UNKNOWN, languages_of
+from pellucid.text.noise import noisy_pair
 from pellucid.text.shuffling import Mixture
 from pellucid.text.splitting import split_sentences
-from pellucid.text.tokenizers.resampling import PLANNED_PAIRS, DrawnLengths, Resampling
+from pellucid.text.tokenizers.resampling import (
+    PLANNED_PAIRS,
+    DrawnLengths,
+    NoisyRows,
+    Resampling,
+    row_seeds,
+)
 from pellucid.text.tokenizers.tokenizer import Tokenizer, train_tokenizers
 from pellucid.training.config import RunConfig
 from pellucid.training.folder import DATA_FOLDER, TOKENIZER_FOLDER
@@ -168,7 +180,8 @@ class Drawing:
     mixture: Mixture | None = None
     """How often each file's pairs are drawn; None if every pair is drawn once in an epoch."""
     resampling: tuple[Resampling, Resampling] | None = None
-    """Both sides, if their segmentations vary from epoch to epoch (subword regularization)."""
+    """Both sides, if their segmentations or their texts vary from epoch to epoch (subword
+    regularization, ``[noise]``)."""
 
     @classmethod
     def of(
@@ -178,23 +191,40 @@ class Drawing:
         strength, seed = config.tokenizer.sampling, config.training.seed
         longest = config.data.max_length
 
+        stored = store.source, store.target
+        noisy = None
+        if config.noise.is_on:
+            noisy = NoisyRows(tokenizers, stored, config.noise, seed, longest, _glossary(config))
+        source, target = (
+            Resampling(
+                tokenizers[side],
+                rows,
+                strength,
+                seed,
+                longest,
+                None if noisy is None else (noisy, side),
+            )
+            for side, rows in enumerate(stored)
+        )
+
         return cls(
             config.training.batch_tokens,
             seed,
             _mixture(config.data, rows.sizes_of(store.parts), seed),
-            (
-                Resampling(tokenizers[0], store.source, strength, seed, longest),
-                Resampling(tokenizers[1], store.target, strength, seed, longest),
-            )
-            if strength
-            else None,
+            (source, target) if strength or noisy is not None else None,
         )
 
     @property
     def name(self) -> str:
         """Names the way to draw: checkpoints record it, and another name is another sequence."""
-        segmented = "as tokenized" if self.resampling is None else "by seed, epoch and row"
-        return f"round batches, segmented {segmented}"
+        sides = self.resampling
+        segmented = "by seed, epoch and row" if sides and sides[0].strength else "as tokenized"
+        noisy = ""
+        if sides and sides[0].noise:
+            noisy = ", with noise by seed, epoch and row"
+            glossary = sides[0].noise[0].glossary
+            noisy += f" and the terms {glossary.fingerprint[:16]}" if glossary else ""
+        return f"round batches, segmented {segmented}{noisy}"
 
     def planned(self, store: TokenStore, rows: Selection) -> tuple[Lengths, Lengths]:
         """The lengths of both sides that batches are planned with, by position in ``rows``."""
@@ -227,27 +257,12 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
 
     if not (run / TOKENIZER_FOLDER).exists():  # a resumed run has been warned before
         begin_phase("checking the text")
-        # Files of both sides have no targets, and are not checked here.
-        for source, target in zip(files.sources, files.targets, strict=bool(files.targets)):
-            warn_of_faults(source, target)
+        # Files of both sides have no targets, and are not checked here; with both directions
+        # every pair of files comes twice.
+        for source, target in zip(config.data.source, config.data.target, strict=False):
+            warn_of_faults(Path(source), Path(target))
 
-    tokenizers = _tokenizers(
-        run,
-        lambda: (
-            given
-            or _train(
-                config,
-                (source for source, _ in iterate_pairs(files)),
-                (target for _, target in iterate_pairs(files)),
-            )
-        ),
-    )
-
-    begin_phase("tokenizing the text")
-    cache = Path(config.data.cache) if config.data.cache else run / DATA_FOLDER
-    store = build_store(
-        cache, files, tokenizers, config.data.max_length, workers=config.data.workers
-    )
+    tokenizers, store = tokenized_files(config, run, given)
     rows = Selection.of_all(len(store))
 
     if config.data.valid_source or config.data.valid_text:
@@ -272,13 +287,78 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
     )
 
 
+def tokenized_files(
+    config: RunConfig, run: Path, given: Tokenizers | None, in_order: InOrder | None = None
+) -> tuple[Tokenizers, TokenStore]:
+    """The tokenizers of the config's training text and the store of its ids, made or found.
+
+    ``in_order`` tokenizes, if it is given. Raises as ``prepare_data`` does.
+    """
+    files = training_files(config.data)
+    tokenizers = _tokenizers(
+        run,
+        lambda: (
+            given
+            or _prepared(config)
+            or _train(
+                config,
+                (source for source, _ in _with_noise(iterate_pairs(files), config)),
+                (target for _, target in _with_noise(iterate_pairs(files), config)),
+            )
+        ),
+    )
+
+    begin_phase("tokenizing the text")
+    cache = Path(config.data.cache) if config.data.cache else run / DATA_FOLDER
+    store = build_store(
+        cache,
+        files,
+        tokenizers,
+        config.data.max_length,
+        workers=config.data.workers,
+        in_order=in_order,
+    )
+    return tokenizers, store
+
+
+def _prepared(config: RunConfig) -> Tokenizers | None:
+    """The tokenizers that ``pellucid prepare`` trained on this text, if it did.
+
+    Training them again could give others: of a large text sentencepiece draws other lines in each
+    process.
+    """
+    folder = prepared_tokenizers(config) / TOKENIZER_FOLDER
+    if not config.data.cache or not folder.exists():
+        return None
+    verify_folder(folder)
+    return load_tokenizers(folder)
+
+
+def prepared_tokenizers(config: RunConfig) -> Path:
+    """The folder of the cache for tokenizers of this text and these settings."""
+    data = config.data
+    recipe = [config.tokenizer.model_dump(), config.noise.model_dump(), data.source, data.target]
+    key = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
+    return Path(data.cache or "") / f"tokenizers-{key}"
+
+
 def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> TrainingData:
     wanted = config.phrasebook
     begin_phase(f"generating {wanted.pairs:,} sentence pairs")
 
     splits = phrasebook.split(wanted.pairs, wanted.held_out, wanted.seed)
     sources, targets = _sides(splits.train, config)
-    tokenizers = _tokenizers(run, lambda: given or _train(config, sources, targets))
+    tokenizers = _tokenizers(
+        run,
+        lambda: (
+            given
+            or _train(
+                config,
+                (source for source, _ in _with_noise(zip(sources, targets, strict=True), config)),
+                (target for _, target in _with_noise(zip(sources, targets, strict=True), config)),
+            )
+        ),
+    )
 
     valid_sources, valid_references = _sides(splits.valid, config)
 
@@ -330,6 +410,29 @@ def _train(config: RunConfig, sources: Iterable[str], targets: Iterable[str]) ->
     wanted = config.tokenizer
     begin_phase(f"training the tokenizer ({wanted.kind}, {wanted.vocabulary_size:,})")
     return train_tokenizers(sources, targets, wanted)
+
+
+def _glossary(config: RunConfig) -> Glossary | None:
+    """The terms to mark, if any."""
+    if not config.noise.terms or config.data.glossary is None:
+        return None
+    return Glossary.read(Path(config.data.glossary))
+
+
+def _with_noise(pairs: Iterable[tuple[str, str]], config: RunConfig) -> Iterator[tuple[str, str]]:
+    """The pairs that a tokenizer learns from: with odd copies, where the model will see such."""
+    if not config.noise.is_on:
+        yield from pairs
+        return
+    # Without emoji, of which each would become a piece: bytes spell them.
+    noise = config.noise.model_copy(update={"emoji": 0.0})
+    glossary = _glossary(config)
+    numbered = enumerate(pairs)
+    while some := list(itertools.islice(numbered, _ROWS_AT_ONCE)):
+        # A key of its own: no epoch has it.
+        seeds = row_seeds(np.array([number for number, _ in some]), config.training.seed)
+        for (_, (source, target)), seed in zip(some, seeds.tolist(), strict=True):
+            yield noisy_pair(source, target, noise, seed, glossary)
 
 
 def _tokenize(sources: list[str], targets: list[str], tokenizers: Tokenizers) -> TokenStore:

@@ -84,6 +84,9 @@ def forecast(config: TrainingConfig, measured: Measured) -> Forecast:
     # The measured peak includes one snapshot, taken by the dry run's own validation.
     snapshots = config.average_last - 1 if config.average_last > 1 else 0
 
+    # One from before the first update too.
+    frames = updates // config.film_every + 1 if config.film_every else 0
+
     return Forecast(
         updates=updates,
         ends_by=ends_by,
@@ -96,7 +99,8 @@ def forecast(config: TrainingConfig, measured: Measured) -> Forecast:
         # One more of each: the next is written before the oldest is removed; the latest bundle
         # is kept besides the best.
         disk_bytes=(config.keep_checkpoints + 1) * measured.checkpoint_bytes
-        + (config.keep_bundles + 2) * measured.bundle_bytes,
+        + (config.keep_bundles + 2) * measured.bundle_bytes
+        + frames * measured.parameter_bytes,
     )
 
 

@@ -5,6 +5,7 @@ tokenizer/      the tokenizers
 data/           tokenized training text
 checkpoints/    states to resume from
 bundles/        models to translate with, the best by score and the latest
+film/           the parameters at some updates, if asked for
 journal.jsonl   one event in each line
 """
 
@@ -24,6 +25,7 @@ from pellucid.core.files import (
     BUNDLES_FOLDER,
     CHECKPOINTS_FOLDER,
     CONFIG_FILE,
+    FILM_FOLDER,
     JOURNAL_FILE,
     LOCK_FILE,
     read_manifest,
@@ -47,6 +49,7 @@ MAY_CHANGE = frozenset(("data.workers", "tokenizer.training_lines")) | frozenset
         "patience",
         "keep_bundles",
         "keep_checkpoints",
+        "film_every",
         "log_every",
         "save_every",
         "tensorboard",
@@ -99,7 +102,8 @@ class RunFolder:
             # Without a config the earlier run was killed before it had written one.
             if self._resume and config_path.exists():
                 _refuse_other_config(self._config, read_toml(config_path))
-            for folder in (self.path, self.path / CHECKPOINTS_FOLDER, self.path / BUNDLES_FOLDER):
+            folders = (CHECKPOINTS_FOLDER, BUNDLES_FOLDER, FILM_FOLDER)
+            for folder in (self.path, *(self.path / name for name in folders)):
                 remove_leftovers(folder)
             write_file(config_path, write_toml(self._config.to_table()).encode())
         except BaseException:
@@ -125,7 +129,13 @@ class RunFolder:
 
     def _clear(self) -> None:
         """Remove what this process made, so that the corrected command finds the folder empty."""
-        for name in (TOKENIZER_FOLDER, DATA_FOLDER, CHECKPOINTS_FOLDER, BUNDLES_FOLDER):
+        for name in (
+            TOKENIZER_FOLDER,
+            DATA_FOLDER,
+            CHECKPOINTS_FOLDER,
+            BUNDLES_FOLDER,
+            FILM_FOLDER,
+        ):
             shutil.rmtree(self.path / name, ignore_errors=True)
         for name in (CONFIG_FILE, LOCK_FILE):
             (self.path / name).unlink(missing_ok=True)
@@ -157,6 +167,10 @@ class RunFolder:
     def bundle_path(self, step: int) -> Path:
         """Where the bundle made at ``step`` belongs."""
         return self.path / BUNDLES_FOLDER / f"step-{step:08d}"
+
+    def frame_path(self, step: int) -> Path:
+        """Where the frame of the film at ``step`` belongs."""
+        return self.path / FILM_FOLDER / f"step-{step:08d}"
 
 
 def refuse_if_used(path: Path) -> None:
@@ -217,7 +231,7 @@ def remove_worse(run: Path, keep: int) -> None:
     ranked.sort(reverse=True)
 
     # The latest is kept, as it may be wanted although an earlier one scored better.
-    latest = max(step for _, step, _ in ranked)
+    latest = max((step for _, step, _ in ranked), default=None)
     for _, step, folder in ranked[keep:]:
         if step != latest:
             remove_folder(folder)

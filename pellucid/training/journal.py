@@ -127,6 +127,7 @@ class History:
         step = number(event, "step")
         if step is None or not 0 <= step <= _LAST_STEP:
             return
+
         match event["event"]:
             # A run that resumes begins at its checkpoint: what was beyond it will be made again.
             case "start":

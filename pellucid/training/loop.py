@@ -5,10 +5,13 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from pellucid.bundle import Bundle, save_bundle
+from pellucid.bundle import MODEL_FILE, Bundle, save_bundle
+from pellucid.core.files import write_folder
 from pellucid.core.phases import begin_phase
+from pellucid.core.tensors import save_tensors
 from pellucid.decoding.sentences import SHARE_KEY
 from pellucid.model.seq2seq import SequenceModel
+from pellucid.model.stored import model_tensors
 from pellucid.text.batching import Batch
 from pellucid.training.card import model_card
 from pellucid.training.checkpoint import remove_old, save_checkpoint
@@ -47,6 +50,8 @@ def learn(run: Run, should_stop: StopRequest) -> str:
     if run.progress.step == 0:
         begin_phase("saving the first checkpoint")
         _save(run, meter, is_regular=True)
+        if run.config.training.film_every:
+            _keep_frame(run, meter)
 
     begin_phase("training")
 
@@ -85,8 +90,12 @@ def _advance(run: Run, meter: "_Meter") -> None:
 
     # Before anything is kept, every tensor is searched for NaN, not only loss and gradient.
     validates, saves = step % config.validate_every == 0, step % config.save_every == 0
-    if _went_back(run, meter, look_inside=validates or saves):
+    films = bool(config.film_every) and step % config.film_every == 0
+    if _went_back(run, meter, look_inside=validates or saves or films):
         return
+
+    if films:
+        _keep_frame(run, meter)
 
     if validates:
         _validate_and_keep(run, meter, is_regular=True)
@@ -115,7 +124,7 @@ def _one_update(run: Run) -> tuple[StepReport, float]:
         run.loss_scale.note(is_finite=report.is_finite)
 
     if may_apply(run, report):
-        report = apply_gradient(run.optimizer, report, rate)
+        report = apply_gradient(run.optimizer, report, rate, run.precision)
         run.average.after_update()
 
     progress.target_tokens += report.token_count
@@ -190,6 +199,7 @@ def _validate(run: Run, meter: "_Meter", model: SequenceModel, *, is_regular: bo
     figures = {
         "step": run.progress.step,
         "seconds": round(run.progress.seconds, 3),
+        "cpu_seconds": round(time.process_time(), 3),
         "validation_seconds": round(validation.seconds, 3),
         "is_best": is_best,
         "rate_lowered": lowered,
@@ -218,6 +228,22 @@ def _keep_bundle(run: Run, model: SequenceModel, validation: Validation, score: 
         details=details,
     )
     remove_worse(run.folder.path, run.config.training.keep_bundles)
+
+
+def _keep_frame(run: Run, meter: "_Meter") -> None:
+    """Write the parameters as they are now, not averaged, for a film of the run."""
+    meter.tick()
+    run.data.store.confirm()
+    model = whole_model(run.model, run.process_group)
+    step = run.progress.step
+
+    run.process_group.world.by_first(
+        lambda: write_folder(
+            run.folder.frame_path(step),
+            lambda folder: save_tensors(folder / MODEL_FILE, model_tensors(model)),
+            details={"kind": "frame", "step": step},
+        )
+    )
 
 
 def _save(run: Run, meter: "_Meter", *, is_regular: bool) -> None:
@@ -280,6 +306,7 @@ class _Meter:
             "step": progress.step,
             "epoch": run.sampler.epoch,
             "seconds": round(progress.seconds, 3),
+            "cpu_seconds": round(time.process_time(), 3),
             "loss": self._loss / tokens,
             "negative_log_likelihood": self._likelihood / tokens,
             "learning_rate": rate,

@@ -16,8 +16,8 @@ from pellucid.training.config import RunConfig, TrainingConfig
 
 _BYTES = 4
 """Bytes of a float32 number, in which parameters, gradients and the optimizer are stored."""
-_LEARNING_COPIES = {"adam": 4, "sgd": 2}
-"""A parameter, its gradient, and Adam's two running means."""
+_LEARNING_COPIES = {"adam": 4, "sgd": 2, "muon": 3}
+"""A parameter, its gradient, and Adam's two running means, or Muon's one."""
 _MEMORY_TABLE = Path("/proc/meminfo")
 _GROUP_LIMITS = (
     Path("/sys/fs/cgroup/memory.max"),

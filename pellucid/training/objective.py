@@ -1,10 +1,11 @@
-"""Training objectives: cross-entropy, word dropout, R-Drop and knowledge distillation.
+"""Training objectives: cross-entropy, word dropout, R-Drop, SimCut and knowledge distillation.
 
 An objective maps a model and a batch to sums over target tokens; ``build_objective`` chooses by
 the config.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Protocol
 
@@ -12,8 +13,10 @@ import torch
 
 from pellucid.core.special import PAD_ID
 from pellucid.equations.fused_views import LossTerms, TeacherRows, fused_linear_loss_of_views
-from pellucid.model.dropout import drop_words
+from pellucid.equations.regularization import cut_tokens
+from pellucid.model.dropout import chosen_words, drop_words
 from pellucid.model.seq2seq import LossSums, PredictsTokens, SequenceModel
+from pellucid.model.trace import UNWATCHED, Trace
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
 
@@ -67,10 +70,10 @@ class Teacher:
 
 @dataclasses.dataclass(frozen=True)
 class Views:
-    """R-Drop and knowledge distillation: one or two passes over a batch under different dropout.
+    """R-Drop, SimCut and distillation: one or two passes over a batch under different dropout.
 
-    Source: Liang et al. (2021) for R-Drop; Hinton et al. (2015) for the teacher.
-    The loss is ``fused_linear_loss_of_views``. The teacher reads the batch without word dropout.
+    Source: Liang et al. (2021) for R-Drop; Gao et al. (2022) for SimCut; Hinton et al. (2015) for
+    the teacher. The loss is ``fused_linear_loss_of_views``. The teacher reads every word.
     """
 
     smoothing: float
@@ -78,11 +81,15 @@ class Views:
     """α of R-Drop; above 0 the batch is read twice, with different dropout masks."""
     word_dropout: float
     teacher: Teacher | None
+    simcut: float = 0.0
+    """α of SimCut; above 0 the batch is read twice, the second time without some words."""
+    cut_rate: float = 0.05
+    """Probability that the second pass of SimCut reads zeros in place of a token's embedding."""
 
     def __call__(self, model: SequenceModel, batch: Batch) -> LossSums:
         """The sums over the batch's tokens, each counted once however many passes there are."""
         assert isinstance(model, PredictsTokens)
-        views = 2 if self.r_drop > 0 else 1
+        views = 2 if self.r_drop > 0 or self.simcut > 0 else 1
 
         # Only positions with a label go on to the logits: padding costs no product with the
         # vocabulary. ``real`` is a mask, or indices where the batch brings them.
@@ -92,12 +99,26 @@ class Views:
 
         # Both views go through the model as one batch: dropout draws a mask for each row by itself.
         read = _hide_words(model, _repeat(batch, views), self.word_dropout)
-        rows = model.output_states(read.source, read.target_input)
+        trace = self._without_some_words(model, read) if self.simcut > 0 else UNWATCHED
+        rows = model.output_states(read.source, read.target_input, trace)
         hidden = rows.hidden.view(views, len(flat), -1)[:, real]  # (view, token, d_model)
 
-        terms = LossTerms(self.smoothing, self.r_drop, self._taught(batch, real))
+        taught = self._taught(batch, real)
+        terms = LossTerms(self.smoothing, self.r_drop, taught, self.simcut)
         loss, likelihood = fused_linear_loss_of_views(hidden, rows.weight, rows.bias, labels, terms)
         return LossSums(loss, likelihood, labels.shape[0])
+
+    def _without_some_words(self, model: SequenceModel, read: Batch) -> Trace:
+        """A trace under which the second half of the batch misses the embeddings of some tokens."""
+        if not model.training:
+            return UNWATCHED
+
+        edits = {}
+        for side, ids in (("encoder", read.source), ("decoder", read.target_input)):
+            is_cut = chosen_words(ids, self.cut_rate, model.dropout_source)
+            is_cut[: len(ids) // 2] = False  # the first pass reads everything
+            edits[f"{side}.lookup"] = functools.partial(cut_tokens, is_cut=is_cut)
+        return Trace(edits=edits)
 
     def _taught(self, batch: Batch, real: torch.Tensor) -> TeacherRows | None:
         """The teacher's hidden states at the positions ``real``, if there is a teacher."""
@@ -123,14 +144,21 @@ MakeObjective = Callable[[TrainingConfig, SequenceModel | None], Objective]
 def build_objective(config: TrainingConfig, teacher: SequenceModel | None = None) -> Objective:
     """The objective that ``config`` names; ``teacher`` is the model of ``training.teacher``."""
     # Without a second view or a teacher the loss is the model's own, whatever kind it is.
-    if teacher is None and config.r_drop == 0:
+    if teacher is None and config.r_drop == 0 and config.simcut == 0:
         plain = CrossEntropy(config.label_smoothing)
         return WithoutSomeWords(config.word_dropout, plain) if config.word_dropout else plain
 
     listened_to = None
     if teacher is not None:
         listened_to = Teacher(teacher, config.teacher_weight, config.teacher_temperature)
-    return Views(config.label_smoothing, config.r_drop, config.word_dropout, listened_to)
+    return Views(
+        config.label_smoothing,
+        config.r_drop,
+        config.word_dropout,
+        listened_to,
+        config.simcut,
+        config.simcut_rate,
+    )
 
 
 def _repeat(batch: Batch, views: int) -> Batch:

@@ -15,6 +15,7 @@ from typing import Any, assert_never
 import torch
 from torch import Tensor
 
+from pellucid.core.errors import ConfigError
 from pellucid.equations.schedules import (
     constant_learning_rate,
     cosine_learning_rate,
@@ -22,11 +23,13 @@ from pellucid.equations.schedules import (
     linear_learning_rate,
     plateau_learning_rate,
     transformer_learning_rate,
+    wsd_learning_rate,
 )
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
 from pellucid.training.distributed import ALONE, ProcessGroup, local
+from pellucid.training.muon import HEIGHTS, Muon, hidden_matrices
 from pellucid.training.objective import Objective
 from pellucid.training.precision import Precision, autocast
 
@@ -125,10 +128,11 @@ def update_norm(optimizer: torch.optim.Optimizer, process_group: ProcessGroup = 
 
         Δθ = -rate · (m̂ / (√v̂ + ε) + decay · θ)   by AdamW
         Δθ = -rate · (g + decay · θ)               by plain descent
+        Δθ = -rate · (O + decay · θ)               by Muon
 
     EQ: none.  Source: Kingma and Ba (2015), Algorithm 1; Loshchilov and Hutter (2019), Algorithm 2.
-    Symbols: m̂, v̂ = ``exp_avg`` and ``exp_avg_sq`` without their bias; g = gradient; θ = before the
-    update.
+    Symbols: m̂, v̂ = ``exp_avg`` and ``exp_avg_sq`` without their bias; g = gradient; O = the
+    orthogonalized momentum; θ = before the update.
 
     The change is computed again from the optimizer's state or the gradient, one tensor at a time.
     Comparing with a copy of the old parameters would need as much memory as the model.
@@ -137,7 +141,7 @@ def update_norm(optimizer: torch.optim.Optimizer, process_group: ProcessGroup = 
 
     with torch.no_grad():
         moves = [
-            _move(parameter, optimizer.state.get(parameter), group).norm().double()
+            _move(parameter, optimizer, group).norm().double()
             for group in optimizer.param_groups
             for parameter in group["params"]
             if (parameter.grad is not None if is_plain else parameter in optimizer.state)
@@ -146,17 +150,22 @@ def update_norm(optimizer: torch.optim.Optimizer, process_group: ProcessGroup = 
     return float(process_group.whole_norm(torch.stack(moves).norm())) if moves else 0.0
 
 
-def _move(parameter: Tensor, state: dict[str, Tensor] | None, group: dict[str, Any]) -> Tensor:
+def _move(parameter: Tensor, optimizer: torch.optim.Optimizer, group: dict[str, Any]) -> Tensor:
     """By how much the last update lowered each entry of ``parameter``."""
     rate, decay = group["lr"], group["weight_decay"]
 
-    step = _adam_direction(state, group) if state else local(_gradient(parameter)).clone()
+    state = optimizer.state.get(parameter)
+    if isinstance(optimizer, Muon) and HEIGHTS in group:
+        step = optimizer.direction(parameter)
+    else:
+        step = _adam_direction(state, group) if state else local(_gradient(parameter)).clone()
     step.mul_(rate)
     if decay == 0.0:
         return step
 
-    # Both optimizers decay the weights before the step: after = (1 - rate · decay) · before - step.
-    # The old parameters are gone, so the equation is solved for them.
+    # Every optimizer decays the weights before the step,
+    #     after = (1 - rate · decay) · before - step,
+    # and the old parameters are gone, so the equation is solved for them.
     before: Tensor = (local(parameter) + step) / (1.0 - rate * decay)
     return step.add_(before, alpha=rate * decay)
 
@@ -262,12 +271,22 @@ class StepReport:
 
 
 def build_optimizer(model: SequenceModel, config: TrainingConfig) -> torch.optim.Optimizer:
-    """AdamW or SGD over all parameters that are not frozen; only matrices have weight decay.
+    """The optimizer over all parameters that are not frozen; only matrices have weight decay.
 
     Source: Kingma and Ba (2015); Loshchilov and Hutter (2019) for the decay; Robbins and Monro
-    (1951) for ``sgd``.
+    (1951) for ``sgd``; Jordan et al. (2024) for ``muon``. Raises ConfigError if ``muon`` has no
+    matrix to move.
     """
     parameters = [each for each in model.parameters() if each.requires_grad]
+    heights: dict[Tensor, tuple[int, ...]] = {}
+    if config.optimizer == "muon":
+        heights = {k: v for k, v in hidden_matrices(model).items() if k.requires_grad}
+        if not heights:
+            raise ConfigError(
+                "training.optimizer=muon moves matrices between hidden states, and none is trained",
+                hint="take training.optimizer=adam",
+            )
+        parameters = [each for each in parameters if each not in heights]
 
     # Vectors are biases and the gains of norms: pulling a gain to zero would switch its layer off.
     groups = [
@@ -279,8 +298,18 @@ def build_optimizer(model: SequenceModel, config: TrainingConfig) -> torch.optim
     ]
 
     # The rate is set at every update, by apply_gradient.
-    if config.optimizer == "sgd":
-        return torch.optim.SGD(groups, lr=0.0, fused=True)
+    match config.optimizer:
+        case "adam":
+            return _adam(groups, config)
+        case "sgd":
+            return torch.optim.SGD(groups, lr=0.0, fused=True)
+        case "muon":
+            return Muon(heights, _adam(groups, config), config.muon_momentum, config.weight_decay)
+        case _:
+            assert_never(config.optimizer)
+
+
+def _adam(groups: list[dict[str, Any]], config: TrainingConfig) -> torch.optim.AdamW:
     return torch.optim.AdamW(
         groups, lr=0.0, betas=config.adam_betas, eps=config.adam_eps, fused=True
     )
@@ -302,7 +331,7 @@ def update(
     finite, parameters and optimizer stay exactly as they were.
     """
     report = find_gradient(model, optimizer, batches, objective, config, precision)
-    return apply_gradient(optimizer, report, rate) if report.is_finite else report
+    return apply_gradient(optimizer, report, rate, precision) if report.is_finite else report
 
 
 def find_gradient(
@@ -389,12 +418,24 @@ def _two_sizes(
     )
 
 
-def apply_gradient(optimizer: torch.optim.Optimizer, report: StepReport, rate: float) -> StepReport:
-    """The second half of an update: one step of the optimizer with the gradients in ``.grad``."""
+def apply_gradient(
+    optimizer: torch.optim.Optimizer,
+    report: StepReport,
+    rate: float,
+    precision: Precision = "fp32",
+) -> StepReport:
+    """The second half of an update: one step of the optimizer with the gradients in ``.grad``.
+
+    ``precision`` is that of Muon's products; parameters and running means stay as they are.
+    """
     for group in optimizer.param_groups:
         group["lr"] = rate
 
-    optimizer.step()
+    [device, *_] = {
+        each.device.type for group in optimizer.param_groups for each in group["params"]
+    }
+    with autocast(precision, device):
+        optimizer.step()
     return dataclasses.replace(report, applied=True)
 
 
@@ -442,7 +483,8 @@ def learning_rate(
     """The learning rate of update ``step``, counted from 1, by the schedule that the config names.
 
     EQ: section 5 of the catalogue.  Source: Vaswani et al. (2017), §5.3, eq. (3).
-    ``progress`` is how much of the run is done, 0 to 1; ``linear`` and ``cosine`` reach zero at 1.
+    ``progress`` is how much of the run is done, 0 to 1; ``linear``, ``cosine`` and ``wsd`` reach
+    zero at 1.
     ``reductions`` is how often ``plateau`` has lowered the rate.
     """
     peak, warmup = peak_rate(config, d_model), config.warmup_steps
@@ -460,5 +502,7 @@ def learning_rate(
             return plateau_learning_rate(step, peak, warmup, config.plateau_factor, reductions)
         case "constant":
             return constant_learning_rate(step, peak, warmup)
+        case "wsd":
+            return wsd_learning_rate(step, peak, warmup, progress, config.decay_share)
         case _:
             assert_never(config.schedule)

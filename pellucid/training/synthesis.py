@@ -7,14 +7,15 @@ noise of back-translation.
 import dataclasses
 import hashlib
 import itertools
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from pellucid.bundle import Bundle
-from pellucid.core.errors import ConfigError, DataError, InputMissingError
+from pellucid.core.errors import ConfigError, DataError, InputMissingError, OutputExistsError
 from pellucid.core.growing import GrowingFile
 from pellucid.core.special import UNK_ID
 from pellucid.decoding.config import DecodingConfig
@@ -23,6 +24,8 @@ from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import nearest
 from pellucid.evaluation.signature import bundle_hash
 from pellucid.text.corpus.lines import iterate_lines
+from pellucid.text.corpus.readers import address_of, hash_of_input, input_exists
+from pellucid.text.corpus.writers import check_output, is_plain_output, open_output
 from pellucid.text.tokenizers.interface import Tokenizer
 
 _DROPPED, _BLANKED = 0.1, 0.1
@@ -78,7 +81,7 @@ class Finish:
 
 
 @dataclasses.dataclass(frozen=True)
-class Progress:
+class SynthesisProgress:
     """How many lines of a file are written."""
 
     lines_before: int
@@ -89,13 +92,13 @@ class Progress:
     """Lines of the whole file; None if the source is compressed."""
 
 
-Listener = Callable[[Progress], None]
+Listener = Callable[[SynthesisProgress], None]
 
 
 def write_translations(
     translator: Translator,
     source: Path,
-    out: Path,
+    out: Path | str,
     finish: Finish,
     *,
     listener: Listener,
@@ -103,14 +106,18 @@ def write_translations(
 ) -> str | None:
     """Translate ``source`` into ``out``, line by line; None, or the reason ``should_stop`` gave.
 
-    A blank line gives an empty one, so that the files stay parallel. ``out`` appears when it is
-    complete. Until then every finished block of ``stream_lines`` lines is kept, and the same call
-    continues after the last one, even after a kill; the result is the same, byte for byte.
-    ``listener`` is called at the start and after every block.
+    A blank line gives an empty one, so that the files stay parallel. ``source`` and ``out`` are
+    named as all inputs and outputs are (``pellucid.text.corpus.readers`` and ``writers``). ``out``
+    appears when it is complete. Until then every finished block of ``stream_lines`` lines is kept
+    beside it, or for an output elsewhere in the current folder, and the same call continues after
+    the last one, even after a kill; the result is the same, byte for byte. ``listener`` is called
+    at the start and after every block.
 
-    Raises as ``GrowingFile`` and ``Translator.translate`` do, InputMissingError for what cannot be
-    read, and DataError if ``source`` and the references differ in their number of lines.
+    Raises as ``GrowingFile``, ``check_output`` and ``Translator.translate`` do, InputMissingError
+    for what cannot be read, and DataError if ``source`` and the references differ in their number
+    of lines.
     """
+    growing = _growing_path(str(out))
     settings = translator.settings.changed({"token_log_probs": False})
 
     # The hash of the source is part of the origin: another text does not continue this file.
@@ -118,9 +125,9 @@ def write_translations(
     origin = _origin(translator, settings, finish, digest)
     block_size = settings.stream_lines
 
-    with GrowingFile(out, origin) as file:
+    with GrowingFile(growing, origin) as file:
         before = file.line_count
-        listener(Progress(before, before, total))
+        listener(SynthesisProgress(before, before, total))
 
         # The lines that are written already are read again and passed over, which takes seconds.
         pairs = itertools.islice(_lines(source, finish.reference), before, None)
@@ -135,10 +142,31 @@ def write_translations(
             made = _finished(found, references, finish, file.line_count)
 
             file.append("".join(f"{line}\n" for line in made).encode(), len(block))
-            listener(Progress(before, file.line_count, total))
+            listener(SynthesisProgress(before, file.line_count, total))
 
-        file.finish()
+        if is_plain_output(str(out)):
+            file.finish()
+        else:
+            file.finish_into(lambda lines: _copy(lines, str(out)))
     return None
+
+
+def _growing_path(out: str) -> Path:
+    """What the lines are written to until they are complete. Raises as ``write_translations``."""
+    if is_plain_output(out):
+        return Path(out)
+    check_output(out)
+    address = address_of(out)
+    if not address.scheme:
+        return Path(address.location)
+    if input_exists(out):
+        raise OutputExistsError(f"{out} is already there", hint="choose another --out")
+    return Path(f"{address.location.rpartition('/')[2]}-lines")
+
+
+def _copy(lines: BinaryIO, out: str) -> None:
+    with open_output(out) as file:
+        shutil.copyfileobj(lines, file, _READ_AT_ONCE)
 
 
 def check_tag(tag: str, tokenizer: Tokenizer) -> None:
@@ -205,6 +233,9 @@ def _origin(
 
 def _measure(path: Path) -> tuple[str, int | None]:
     """The SHA-256 of a file and its number of lines; None if it is compressed."""
+    address = address_of(path)
+    if not address.is_plain:
+        return hash_of_input(path), None
     digest, lines, last = hashlib.sha256(), 0, b"\n"
     try:
         with path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""Adam and the clipping of gradients: by hand and against torch."""
+"""Adam, Muon and the clipping of gradients: by hand and against torch."""
 
 import math
 
@@ -6,7 +6,12 @@ import pytest
 import torch
 from equation_checks import close
 
-from pellucid.equations.optimizers import adam_update, clip_gradient
+from pellucid.equations.optimizers import (
+    adam_update,
+    clip_gradient,
+    muon_update,
+    orthogonalize,
+)
 
 
 @pytest.mark.by_hand
@@ -22,6 +27,72 @@ def test_two_steps_of_adam_by_hand():
     close(torch.cat((theta, mean, square)), [0.9, 2.0, 8.0])
     theta, mean, square = adam_update(theta, torch.tensor([2.0]), mean, square, 2, **settings)
     close(torch.cat((theta, mean, square)), [0.9 - 0.8 / (3 * math.sqrt(8)), 2.0, 6.0])
+
+
+@pytest.mark.by_hand
+def test_a_row_is_orthogonalized_by_hand():
+    """One singular value, 5, becomes 1 and then goes through s → 3.4445 s - 4.775 s³ + 2.0315 s⁵.
+
+    1 → 0.7010 → 1.1136 → 0.7206 → 1.0900 → 0.6964, rounded; the direction (0.6, 0.8) stays.
+    """
+    length = 1.0
+    for _ in range(5):
+        length = 3.4445 * length - 4.7750 * length**3 + 2.0315 * length**5
+    assert length == pytest.approx(0.6964, abs=5e-5)
+    row = orthogonalize(torch.tensor([[3.0, 4.0]], dtype=torch.float64), eps=0.0)
+    close(row, [[0.6 * length, 0.8 * length]])
+
+
+@pytest.mark.property
+@pytest.mark.parametrize("shape", [(6, 6), (4, 9), (9, 4)])
+def test_orthogonalizing_keeps_the_singular_vectors_and_evens_out_the_values(
+    shape: tuple[int, int],
+):
+    """U S Vᵀ becomes U S′ Vᵀ with S′ between 0.67 and 1.21, where S / ‖S‖ is above 0.003."""
+    matrices = torch.randn(3, *shape)
+    u, s, v = torch.linalg.svd(matrices, full_matrices=False)
+    assert (s / s.norm(dim=1, keepdim=True)).min() > 0.003
+    result = orthogonalize(matrices)
+    inner = u.mT @ result @ v.mT
+    values = inner.diagonal(dim1=1, dim2=2)
+    close(inner, torch.diag_embed(values))
+    assert values.min() > 0.67
+    assert values.max() < 1.21
+    close(orthogonalize(matrices.mT), result.mT)
+
+
+@pytest.mark.by_hand
+def test_two_steps_of_muon_by_hand():
+    """A matrix of one number: orthogonalized it is its sign times 0.6964, whatever its size.
+
+    β = ½, η = 0.1, λ = 1, g = 4, then g = -8, from θ = 1; 0.2 √max(1, 1) = 0.2.
+    t = 1: m = 2, ahead 3: θ = 0.9 - 0.1 · 0.2 · s.   t = 2: m = -3, ahead -5.5: + 0.02 s.
+    """
+    s = orthogonalize(torch.ones(1, 1, dtype=torch.float64), eps=0.0).item()
+    theta, zero = torch.ones(1, 1, dtype=torch.float64), torch.zeros(1, 1, dtype=torch.float64)
+    theta, mean = muon_update(theta, torch.full_like(zero, 4.0), zero, 0.1, 0.5, 1.0)
+    # to 1e-8: the ε beside the norm of g
+    assert (theta.item(), mean.item()) == pytest.approx((0.9 - 0.02 * s, 2.0), abs=1e-8)
+    theta, mean = muon_update(theta, torch.full_like(zero, -8.0), mean, 0.1, 0.5, 1.0)
+    assert theta.item() == pytest.approx(0.9 * (0.9 - 0.02 * s) + 0.02 * s, abs=1e-8)
+    assert mean.item() == -3.0
+
+
+@pytest.mark.referee
+@pytest.mark.parametrize("shape", [(6, 6), (4, 9), (9, 4)])
+def test_muon_is_torch_s_up_to_its_bfloat16(shape: tuple[int, int]):
+    """torch.optim.Muon orthogonalizes in bfloat16: three digits of what a step adds."""
+    parameter = torch.nn.Parameter(torch.randn(shape))
+    optimizer = torch.optim.Muon(
+        [parameter], momentum=0.9, weight_decay=0.3, adjust_lr_fn="match_rms_adamw"
+    )
+    ours = parameter.detach().clone(), torch.zeros(shape)
+    for step in range(1, 6):
+        parameter.grad = torch.randn(shape)
+        optimizer.param_groups[0]["lr"] = 0.1 / step
+        ours = muon_update(*ours[:1], parameter.grad, ours[1], 0.1 / step, 0.9, 0.3)
+        optimizer.step()
+        assert (ours[0] - parameter.detach()).abs().max() < 0.005 * 0.2 * max(shape) ** 0.5
 
 
 @pytest.mark.by_hand

@@ -1,4 +1,4 @@
-"""Dropout, R-Drop and distillation: by hand, by their properties, and against torch."""
+"""Dropout, R-Drop, SimCut and distillation: by hand, by their properties, and against torch."""
 
 import math
 
@@ -10,9 +10,11 @@ from torch.nn import functional
 from pellucid.core.errors import ConfigError, ShapeError
 from pellucid.equations.losses import kl_divergence, smoothed_cross_entropy
 from pellucid.equations.regularization import (
+    cut_tokens,
     distillation_loss,
     dropout,
     r_drop_loss,
+    simcut_loss,
     symmetric_divergence,
 )
 from pellucid.equations.softmax import softmax
@@ -67,6 +69,48 @@ def test_r_drop_by_hand():
     """Label 0, α = 4, no smoothing: ½ (log 2 + log 4/3) + ¼ log 3."""
     loss = r_drop_loss(HALVES[None], QUARTERS[None], torch.tensor([0]), 0.0, 4)
     close(loss, (math.log(2) + math.log(4 / 3)) / 2 + math.log(3) / 4)
+
+
+@pytest.mark.by_hand
+def test_a_cut_token_is_a_row_of_zeros_and_the_others_are_as_they_were():
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    close(cut_tokens(x, torch.tensor([False, True, False])), [[1.0, 2.0], [0.0, 0.0], [5.0, 6.0]])
+
+
+@pytest.mark.by_hand
+def test_simcut_by_hand():
+    """Label 0, α = 3, no smoothing: log 2 + 3 KL((½, ½) ‖ (¾, ¼)) = log 2 + 3/2 log 4/3."""
+    loss = simcut_loss(HALVES[None], QUARTERS[None], torch.tensor([0]), 0.0, 3)
+    close(loss, math.log(2) + 1.5 * math.log(4 / 3))
+
+
+@pytest.mark.by_hand
+def test_the_divergence_of_simcut_has_a_gradient_in_both_passes_and_the_labels_in_one():
+    """∂/∂z of KL(p ‖ p′) is p (log p - log p′ - KL) = (½)(log ⅔ - KL, log 2 - KL), and p′ - p."""
+    whole, cut = (each[None].clone().requires_grad_() for each in (HALVES, QUARTERS))
+    loss = simcut_loss(whole, cut, torch.tensor([0]), 0.0, 1)
+    to_whole, to_cut = torch.autograd.grad(loss, [whole, cut])
+    divergence = math.log(4 / 3) / 2
+    slopes = [math.log(2 / 3) - divergence, math.log(2) - divergence]
+    close(to_whole, [[0.5 * slopes[0] - 0.5, 0.5 * slopes[1] + 0.5]])
+    close(to_cut, [[0.25, -0.25]])
+
+
+@pytest.mark.referee
+@pytest.mark.parametrize("reduction", ["sum", "mean"])
+def test_simcut_is_the_sum_of_torch_s_own_losses(reduction):
+    whole, cut = torch.randn(2, 5, 7)
+    labels = torch.tensor([1, 6, 2, 0, 3])
+    expected = functional.cross_entropy(whole, labels, reduction=reduction, label_smoothing=0.2)
+    name = "batchmean" if reduction == "mean" else "sum"
+    expected += 3 * functional.kl_div(cut.log_softmax(1), whole.softmax(1), reduction=name)
+    close(simcut_loss(whole, cut, labels, 0.2, 3, reduction), expected)
+
+
+def test_a_negative_weight_of_simcut_is_refused():
+    with pytest.raises(ConfigError) as caught:
+        simcut_loss(HALVES[None], QUARTERS[None], torch.tensor([0]), 0.0, -1)
+    assert str(caught.value) == "alpha must not be negative, got -1"
 
 
 @pytest.mark.referee

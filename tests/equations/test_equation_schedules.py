@@ -10,6 +10,7 @@ from pellucid.equations.schedules import (
     linear_learning_rate,
     plateau_learning_rate,
     transformer_learning_rate,
+    wsd_learning_rate,
 )
 
 
@@ -64,6 +65,16 @@ def test_a_warm_up_of_a_fifth_of_the_run_never_reaches_the_peak():
     assert cosine_learning_rate(400, 1.0, 400, 0.2) == pytest.approx(
         (1 + math.cos(math.pi / 5)) / 2
     )
+
+
+@pytest.mark.by_hand
+def test_warm_up_stable_decay_by_hand():
+    """Four steps of warm-up, then the peak until a quarter of the run is left, then a line to 0."""
+    rates = [wsd_learning_rate(step, 0.8, 4, step / 20, 0.25) for step in (2, 4, 15, 16, 18, 20)]
+    assert rates == pytest.approx([0.4, 0.8, 0.8, 0.64, 0.32, 0])
+    assert wsd_learning_rate(30, 0.8, 4, 1.5, 0.25) == 0
+    with pytest.raises(ConfigError, match="the step must be at least 1, got 0"):
+        wsd_learning_rate(0, 0.8, 4, 0.0, 0.25)
 
 
 @pytest.mark.by_hand

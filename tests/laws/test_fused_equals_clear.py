@@ -14,12 +14,14 @@ from pellucid.equations.fused import (
     fused_attention,
     fused_layer_norm,
     fused_linear_cross_entropy,
+    fused_orthogonalize,
     fused_relative_attention,
     fused_rotary_positions,
 )
 from pellucid.equations.losses import cross_entropy, smoothed_cross_entropy
 from pellucid.equations.masks import causal_mask
 from pellucid.equations.normalization import layer_norm
+from pellucid.equations.optimizers import orthogonalize
 from pellucid.equations.relative import (
     alibi_attention_weights,
     relative_attention,
@@ -251,3 +253,27 @@ def test_another_device_takes_its_own_kernels():
     """A meta tensor has a shape and no numbers: what a CPU alone does would ask for those."""
     query, value = torch.empty(2, 3, 4, device="meta"), torch.empty(2, 3, 5, device="meta")
     assert fused_attention(query, query, value, causal=True).shape == (2, 3, 5)
+
+
+@pytest.mark.parametrize("shape", [(3, 6, 6), (2, 4, 9), (2, 9, 4), (1, 1, 5)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32], ids=str)
+def test_orthogonalizing(dtype: torch.dtype, shape: tuple[int, ...]):
+    """The iteration makes rounding errors some ten times larger: its slope at zero is 3.4 each."""
+    matrices = random(*shape, dtype=dtype, seed=1).detach() * 1e-6
+    tolerance = 10 * TOLERANCES[dtype]
+    torch.testing.assert_close(
+        fused_orthogonalize(matrices), orthogonalize(matrices), rtol=tolerance, atol=tolerance
+    )
+
+
+@pytest.mark.parametrize("shape", [(3, 16, 16), (2, 8, 24), (2, 24, 8)], ids=str)
+def test_orthogonalizing_under_autocast(shape: tuple[int, ...]):
+    """In bfloat16: the singular values and vectors are those of the equation to two digits."""
+    matrices = random(*shape, dtype=torch.float32, seed=2).detach() * 1e-6
+    expected = orthogonalize(matrices)
+    with torch.autocast("cpu", torch.bfloat16):
+        fast = fused_orthogonalize(matrices)
+    assert fast.dtype == torch.float32
+    assert not torch.equal(fast, expected)
+    distance = torch.linalg.matrix_norm(fast - expected) / torch.linalg.matrix_norm(expected)
+    assert distance.max() < 0.05

@@ -10,7 +10,12 @@ from pellucid.equations import fused_views
 from pellucid.equations.fused import fused_linear_cross_entropy
 from pellucid.equations.fused_views import LossTerms, TeacherRows, fused_linear_loss_of_views
 from pellucid.equations.losses import cross_entropy, smoothed_cross_entropy
-from pellucid.equations.regularization import distillation_loss, r_drop_loss, symmetric_divergence
+from pellucid.equations.regularization import (
+    distillation_loss,
+    r_drop_loss,
+    simcut_loss,
+    symmetric_divergence,
+)
 
 LABELS = torch.tensor([0, 3, 10, 3, 7, 1, 3])
 ROWS, SIZE, WORDS, TEACHER_SIZE = len(LABELS), 5, 11, 4
@@ -32,6 +37,13 @@ def clear(
 ) -> Tensor:
     """The sum as its parts are written in ``equations``, all logits at once."""
     logits = hidden @ weight.T + (bias if bias is not None else 0.0)
+    divergence = torch.tensor(0.0)
+    if len(logits) > 1:
+        divergence = terms.r_drop / 4 * symmetric_divergence(*logits).sum()
+    if terms.simcut:
+        # what simcut_loss adds to the cross-entropy of its first pass
+        plain, both = (simcut_loss(*logits, labels, 0.0, alpha) for alpha in (0.0, terms.simcut))
+        divergence, logits = both - plain, logits[:1]
     right = torch.stack([smoothed_cross_entropy(z, labels, terms.smoothing) for z in logits]).mean()
     share, taught = 0.0, torch.tensor(0.0)
     if terms.teacher is not None:
@@ -41,17 +53,21 @@ def clear(
         taught = torch.stack(
             [distillation_loss(z, theirs, temperature).sum() for z in logits]
         ).mean()
-    loss = (1 - share) * right + share * taught
-    if len(logits) > 1:
-        loss = loss + terms.r_drop / 4 * symmetric_divergence(*logits).sum()
-    return loss
+    return (1 - share) * right + share * taught + divergence
 
 
 @pytest.mark.parametrize("chunk_rows", [1, 3, 1024])
 @pytest.mark.parametrize("has_bias", [True, False])
-@pytest.mark.parametrize(("views", "alpha"), [(1, 0.0), (2, 0.0), (2, 5.0)])
+@pytest.mark.parametrize(
+    ("views", "alpha", "simcut"), [(1, 0.0, 0.0), (2, 0.0, 0.0), (2, 5.0, 0.0), (2, 0.0, 3.0)]
+)
 def test_every_mixture_has_the_values_and_gradients_of_its_parts(
-    views: int, alpha: float, has_bias: bool, chunk_rows: int, monkeypatch: pytest.MonkeyPatch
+    views: int,
+    alpha: float,
+    simcut: float,
+    has_bias: bool,
+    chunk_rows: int,
+    monkeypatch: pytest.MonkeyPatch,
 ):
     monkeypatch.setattr(fused_views, "_CHUNK_ROWS", chunk_rows)
     hidden, weight = random(views, ROWS, SIZE, seed=1), random(WORDS, SIZE, seed=2)
@@ -59,12 +75,13 @@ def test_every_mixture_has_the_values_and_gradients_of_its_parts(
     inputs = [each for each in (hidden, weight, bias) if each is not None]
     teachers = [None, teacher(0.3, 1.0), teacher(1.0, 2.5, has_bias=False), teacher(0.0, 2.0)]
     for smoothing, taught in itertools.product((0.0, 0.1), teachers):
-        terms = LossTerms(smoothing, alpha, taught)
+        terms = LossTerms(smoothing, alpha, taught, simcut)
         expected = clear(hidden, weight, bias, LABELS, terms)
         loss, likelihood = fused_linear_loss_of_views(hidden, weight, bias, LABELS, terms)
         torch.testing.assert_close(loss, expected, rtol=1e-12, atol=1e-12)
         logits = hidden @ weight.T + (bias if bias is not None else 0.0)
-        plain = torch.stack([cross_entropy(each, LABELS) for each in logits]).mean()
+        held = logits[:1] if simcut else logits
+        plain = torch.stack([cross_entropy(each, LABELS) for each in held]).mean()
         torch.testing.assert_close(likelihood, plain, rtol=1e-12, atol=1e-12)
         assert not likelihood.requires_grad
         ours = torch.autograd.grad(3 * loss, inputs)
@@ -78,6 +95,15 @@ def test_two_passes_alone_are_r_drop():
     loss, _ = fused_linear_loss_of_views(hidden, weight, None, LABELS, LossTerms(0.1, 5.0))
     first, second = hidden @ weight.T
     expected = r_drop_loss(first, second, LABELS, 0.1, 5.0)
+    torch.testing.assert_close(loss, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_a_whole_pass_and_a_cut_one_are_simcut():
+    hidden, weight = random(2, ROWS, SIZE, seed=1), random(WORDS, SIZE, seed=2)
+    terms = LossTerms(0.1, simcut=3.0)
+    loss, _ = fused_linear_loss_of_views(hidden, weight, None, LABELS, terms)
+    whole, cut = hidden @ weight.T
+    expected = simcut_loss(whole, cut, LABELS, 0.1, 3.0)
     torch.testing.assert_close(loss, expected, rtol=1e-12, atol=1e-12)
 
 

@@ -73,12 +73,12 @@ def test_one_pair_of_one_word_is_learned_from(
     assert all(each.isfinite().all() for each in model.parameters())
 
 
-@pytest.mark.parametrize("r_drop", [0.0, 1.0])
-def test_a_batch_without_a_label_moves_nothing_and_costs_nothing(r_drop: float):
+@pytest.mark.parametrize("second", [{}, {"r_drop": 1.0}, {"simcut": 1.0}], ids=str)
+def test_a_batch_without_a_label_moves_nothing_and_costs_nothing(second: dict[str, float]):
     full = collate_pairs([[4], [4, 4]], [[4], [4, 4]])
     labels = torch.full_like(full.labels, PAD_ID)
     batch = Batch(full.source, full.target_input, labels, target_token_count=0)
-    config = TrainingConfig(max_steps=1, r_drop=r_drop)
+    config = TrainingConfig(max_steps=1, **second)
     model = small_model()
     before = [each.clone() for each in model.parameters()]
     report = update(

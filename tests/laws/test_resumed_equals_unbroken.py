@@ -29,6 +29,7 @@ SETTINGS = [
     "training.schedule=inverse_root",
     "training.validate_every=7",
     "training.save_every=3",
+    "training.film_every=8",
     "training.log_every=1",
     "training.threads=1",
     "training.precision=fp32",
@@ -37,8 +38,17 @@ VARIANTS = {
     "moving average": ["training.average_decay=0.9"],
     "last validations": ["training.average_decay=0.0", "training.average_last=3"],
     "float16": ["training.average_decay=0.9", "training.precision=fp16"],
-    "segmentations": ["training.average_decay=0.9", "tokenizer.sampling=0.2"],
+    "muon": ["training.average_decay=0.9", "training.optimizer=muon"],
+    "segmentations": [
+        "training.average_decay=0.9",
+        "tokenizer.sampling=0.2",
+        *(f"noise.{kind}=0.2" for kind in ("upper", "lower", "title", "no_stop", "typos")),
+        "noise.spaces=0.2",
+        "noise.emoji=0.2",
+        "noise.terms=0.2",
+    ],
 }
+GLOSSARY = "source\ttarget\nchat\tcat|cats\nmaison\thouse|houses\nje\ti\nest\tis\n"
 
 
 def settings(variant: str, steps: int) -> list[str]:
@@ -60,6 +70,15 @@ def fingerprints(run: Path, step: int) -> dict[str, str]:
         f"{file}:{name}": fingerprint(tensor)
         for file in ("model", "optimizer", "average")
         for name, tensor in load_tensors(folder / f"{file}.safetensors").items()
+    }
+
+
+def frames(run: Path) -> dict[str, str]:
+    """Of every frame of the film."""
+    return {
+        f"{folder.name}:{name}": fingerprint(tensor)
+        for folder in (run / "film").iterdir()
+        for name, tensor in load_tensors(folder / "model.safetensors").items()
     }
 
 
@@ -85,23 +104,32 @@ def test_stopping_and_resuming_changes_nothing(variant: str, tmp_path: Path):
     assert state(broken, 20) == state(unbroken, 20)
     assert {"dropout", "sampler", "gradient_norms", "progress"} < state(broken, 20).keys()
     assert fingerprints(broken, 20) == fingerprints(unbroken, 20)
+    assert frames(broken) == frames(unbroken)
+    steps = {name.partition(":")[0] for name in frames(unbroken)}
+    assert steps == {"step-00000000", "step-00000008", "step-00000016"}
 
 
 @pytest.mark.parametrize("variant", [each for each in VARIANTS if each != "segmentations"])
 def test_resuming_with_more_steps_equals_having_asked_for_them_at_once(
     variant: str, tmp_path: Path
 ):
-    """The validation at the end of the first part, between two regular ones, leaves no trace."""
-    train(read_config("demo", settings(variant, 10)), tmp_path / "longer")
-    config = read_config("demo", settings(variant, 15))
+    """The validation at the end of the first part, between two regular ones, leaves no trace.
+
+    Nor does a film: the run that is begun at once keeps one, the other has none.
+    """
+    without = "training.film_every=0"
+    train(read_config("demo", [*settings(variant, 10), without]), tmp_path / "longer")
+    config = read_config("demo", [*settings(variant, 15), without])
     train(config, tmp_path / "longer", resume=True)
-    train(config, tmp_path / "at once")
+    train(read_config("demo", settings(variant, 15)), tmp_path / "at once")
+    assert not (tmp_path / "longer" / "film").exists()
     assert fingerprints(tmp_path / "longer", 15) == fingerprints(tmp_path / "at once", 15)
 
 
 def train_part(part: str, folder: Path) -> None:
     """What one process does; ``rest`` comes after ``beginning``."""
-    config = read_config("demo", settings("segmentations", 20))
+    terms = folder / "terms.tsv"
+    config = read_config("demo", [*settings("segmentations", 20), f"data.glossary={terms}"])
     match part:
         case "unbroken":
             train(config, folder / "unbroken")
@@ -120,7 +148,9 @@ def start_part(part: str, folder: Path) -> subprocess.Popen[bytes]:
 
 
 def test_whatever_is_drawn_is_drawn_again_in_another_process(tmp_path: Path):
-    """The batches' order, dropout and segmentations, in a run of three processes."""
+    """The batches' order, dropout, odd copies, marked terms and segmentations, in a run of three
+    processes."""
+    (tmp_path / "terms.tsv").write_text(GLOSSARY)
     with start_part("beginning", tmp_path) as beginning, start_part("unbroken", tmp_path) as other:
         assert beginning.wait() == 0
         with start_part("rest", tmp_path) as rest:

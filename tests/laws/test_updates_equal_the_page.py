@@ -8,14 +8,14 @@ from pellucid.core.special import PAD_ID
 from pellucid.equations import transformer
 from pellucid.equations.attention import cached_attention
 from pellucid.equations.heads import head_size, merge_heads
-from pellucid.equations.optimizers import adam_update, clip_gradient
+from pellucid.equations.optimizers import adam_update, clip_gradient, muon_update
 from pellucid.equations.regularization import dropout
 from pellucid.model.config import TransformerConfig
 from pellucid.model.dropout import Dropout, DropoutSource
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
 from pellucid.training.objective import CrossEntropy
-from pellucid.training.step import apply_gradient, build_optimizer, find_gradient
+from pellucid.training.step import apply_gradient, build_optimizer, find_gradient, update_norm
 
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 
@@ -64,6 +64,87 @@ def test_three_updates_are_adam_s(weight_decay: float):
         apply_gradient(optimizer, report, rate)
         for parameter, equal in zip(model.parameters(), expected, strict=True):
             torch.testing.assert_close(parameter.detach(), equal, **EXACT)
+
+
+MATRICES = ("w_qkv", "w_o", "inner.weight", "outer.weight", "weight_ih_l0", "weight_hh_l0")
+
+
+@pytest.mark.parametrize("weight_decay", [0.0, 0.1])
+@pytest.mark.parametrize("variant", ["wide values", "lstm"])
+def test_three_updates_are_muon_s_for_each_matrix_and_adam_s_for_all_else(
+    variant: str, weight_decay: float
+):
+    """W^Q, W^K and W^V of all heads are three matrices, and so are the gates of a cell four."""
+    model = tiny_model(variant, dropout=0.0)
+    config = TrainingConfig(
+        optimizer="muon", muon_momentum=0.9, clip_norm=0.0, weight_decay=weight_decay, max_steps=3
+    )
+    optimizer = build_optimizer(model, config)
+    labels = targets(3, 4, seed=5)
+    batch = Batch(
+        source=sources(5, 3, 4),
+        target_input=transformer.shift_right(labels, 2),
+        labels=labels,
+        target_token_count=int((labels != PAD_ID).sum()),
+    )
+    named = dict(model.named_parameters())
+    expected = {name: each.detach().clone() for name, each in named.items()}
+    kept = {name: (torch.zeros_like(each),) * 2 for name, each in expected.items()}
+    heights = {name: muon_heights(model, name) for name in named if name.endswith(MATRICES)}
+    assert len(heights) == (4 * 4 + 2 * 2 if variant == "wide values" else 8)
+    beta_1, beta_2 = config.adam_betas
+
+    for step, rate in enumerate((0.01, 0.02, 0.005), start=1):
+        before = {name: each.detach().clone() for name, each in named.items()}
+        objective = CrossEntropy(config.label_smoothing)
+        report = find_gradient(model, optimizer, [batch], objective, config)
+        gradients = {name: each.grad.clone() for name, each in named.items()}
+        apply_gradient(optimizer, report, rate)
+        for name, parameter in named.items():
+            mean, square = kept[name]
+            if name in heights:
+                parts = zip(
+                    *(
+                        torch.split(x, heights[name])
+                        for x in (expected[name], gradients[name], mean)
+                    ),
+                    strict=True,
+                )
+                moved = [muon_update(*part, rate, 0.9, weight_decay) for part in parts]
+                expected[name] = torch.cat([each for each, _ in moved])
+                kept[name] = torch.cat([each for _, each in moved]), square
+            else:
+                decay = weight_decay if parameter.dim() >= 2 else 0.0
+                expected[name], *means = adam_update(
+                    expected[name],
+                    gradients[name],
+                    mean,
+                    square,
+                    step,
+                    rate,
+                    beta_1,
+                    beta_2,
+                    config.adam_eps,
+                    decay,
+                )
+                kept[name] = means[0], means[1]
+            torch.testing.assert_close(parameter.detach(), expected[name], rtol=1e-10, atol=1e-12)
+        moved_by = torch.stack([(named[name] - old).norm() for name, old in before.items()]).norm()
+        assert update_norm(optimizer) == pytest.approx(moved_by.item(), rel=1e-8)
+
+
+def muon_heights(model: torch.nn.Module, name: str) -> list[int]:
+    """The rows of each matrix that is stacked in the parameter."""
+    parameter = model.get_parameter(name)
+    match name.rpartition(".")[2]:
+        case "w_qkv":
+            config = model.config
+            query, value = config.heads * config.key_size, config.heads * config.value_size
+            return [query, query, value]
+        case "weight_ih_l0" | "weight_hh_l0":
+            return [len(parameter) // 4] * 4
+        case _:
+            return [len(parameter)]
 
 
 @pytest.mark.parametrize("rate", [0.25, 0.5])

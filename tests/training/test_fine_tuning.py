@@ -108,6 +108,29 @@ def test_fine_tuning_learns_new_text(tiny_run: Path, tmp_path: Path):
     assert losses[-1] < 0.8 * losses[0]
 
 
+def test_both_directions_first_and_then_one(tmp_path: Path):
+    """Two commands; the first learns from every pair twice, the second keeps its vocabulary."""
+    source, target = write_pairs(tmp_path)
+    files = [f"data.source={source}", f"data.target={target}"]
+    files += [f"data.valid_source={source}", f"data.valid_target={target}"]
+    sizes = [each for each in SETTINGS if each.startswith("model.")]
+    shared = ["tokenizer.kind=word", "tokenizer.shared=true", "model.share_embeddings=true"]
+    both = ["data.both_directions=true", *sizes, *shared]
+    config = read_config("demo", [*files, *both, "training.max_epochs=1", "training.log_every=1"])
+    train(config, tmp_path / "both")
+    learned = read_journal(tmp_path / "both" / "journal.jsonl")[-1]["target_tokens"]
+    words = sum(len(path.read_text().split()) for path in (source, target))
+    assert learned == words + 2 * 32  # and a stop each
+
+    train(read_config("demo", steps(15, *files), tmp_path / "both"), tmp_path / "one")
+    before, after = load_bundle(tmp_path / "both"), load_bundle(tmp_path / "one")
+    assert after.source_tokenizer.fingerprint == before.source_tokenizer.fingerprint
+    assert after.settings["data"]["both_directions"] is False
+    journals = (read_journal(tmp_path / run / "journal.jsonl") for run in ("both", "one"))
+    first, last = ([e["loss"] for e in j if e["event"] == "validation"][-1] for j in journals)
+    assert last < first
+
+
 def test_the_card_and_the_config_name_the_parent(tiny_run: Path, tmp_path: Path):
     digest = read_manifest(find_bundle(tiny_run))["sha256"]
     settings = steps(1, "training.freeze=['encoder.*']")

@@ -8,11 +8,14 @@ from tiny_models import VOCABULARY, tiny_model
 from torch import Tensor
 
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, UNK_ID
+from pellucid.equations import transformer
 from pellucid.equations.losses import smoothed_cross_entropy
-from pellucid.equations.regularization import distillation_loss, r_drop_loss
+from pellucid.equations.regularization import distillation_loss, r_drop_loss, simcut_loss
+from pellucid.equations.weights import EmbeddingWeights
 from pellucid.model.build import build_any_model
+from pellucid.model.clear import clear_transformer
 from pellucid.model.config import parse_model_config
-from pellucid.model.dropout import DropoutSource, drop_words
+from pellucid.model.dropout import DropoutSource, chosen_words, drop_words
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training.config import TrainingConfig
@@ -72,6 +75,61 @@ def test_r_drop_is_its_equation_over_two_passes_of_one_batch():
     theirs = torch.autograd.grad(expected, list(model.parameters()))
     for mine, referee in zip(ours, theirs, strict=True):
         torch.testing.assert_close(mine, referee, rtol=1e-10, atol=1e-12)
+
+
+def with_nothing_word(embedding: EmbeddingWeights) -> EmbeddingWeights:
+    """The embeddings with one word more, the last, whose vector is zero."""
+    nothing = torch.zeros_like(embedding.weight[:1])
+    return dataclasses.replace(embedding, weight=torch.cat((embedding.weight, nothing)))
+
+
+@pytest.mark.parametrize("variant", ["paper", "pre-norm"])
+def test_simcut_is_its_equation_over_the_page_whose_cut_words_have_no_vector(variant: str):
+    """Each word that the second pass misses is, on the page, one whose embedding is zero."""
+    model = tiny_model(variant, dropout=0.25).train()
+    sums = build_objective(config(simcut=3.0, simcut_rate=0.4))(seeded(model), BATCH)
+
+    source, target_input = (each.repeat(2, 1) for each in (BATCH.source, BATCH.target_input))
+    seeded(model)
+    missed = []
+    for ids in (source, target_input):
+        is_cut = chosen_words(ids, 0.4, model.dropout_source)
+        is_cut[: len(PAIRS)] = False
+        missed.append(ids.masked_fill(is_cut, VOCABULARY))
+    assert all(bool((ids == VOCABULARY).any()) for ids in missed)
+
+    page = clear_transformer(model)
+    embeddings = [
+        with_nothing_word(each) for each in (page.source_embedding, page.target_embedding)
+    ]
+    page = dataclasses.replace(page, source_embedding=embeddings[0], target_embedding=embeddings[1])
+    is_real = BATCH.labels != PAD_ID
+    whole, cut = (each[is_real] for each in transformer.logits(page, *missed).chunk(2))
+    expected = simcut_loss(whole, cut, BATCH.labels[is_real], 0.1, 3.0)
+    torch.testing.assert_close(sums.loss, expected, rtol=1e-12, atol=0)
+    assert sums.token_count == TOKENS
+    ours = torch.autograd.grad(sums.loss, list(model.parameters()))
+    theirs = torch.autograd.grad(expected, list(model.parameters()))
+    for (name, _), mine, referee in zip(model.named_parameters(), ours, theirs, strict=True):
+        torch.testing.assert_close(mine, referee, rtol=1e-10, atol=1e-12, msg=name)
+
+
+@pytest.mark.parametrize("variant", ["paper", "lstm", "additive"])
+def test_in_evaluation_simcut_reads_everything_and_costs_what_one_pass_does(variant: str):
+    model = tiny_model(variant).eval()
+    plain = build_objective(config())(model, BATCH)
+    twice = build_objective(config(simcut=3.0))(model, BATCH)
+    torch.testing.assert_close(twice.loss, plain.loss, rtol=1e-12, atol=0)
+
+
+@pytest.mark.parametrize("variant", ["paper", "lstm", "additive"])
+def test_the_cut_pass_of_every_kind_differs_even_without_dropout(variant: str):
+    model = learner(dropout=0.0) if variant == "paper" else tiny_model(variant, dropout=0.0).train()
+    weak, strong = (
+        build_objective(config(simcut=alpha, simcut_rate=0.5))(seeded(model), BATCH).loss
+        for alpha in (1e-9, 5.0)
+    )
+    assert strong > weak + 0.001
 
 
 @pytest.mark.parametrize("variant", ["paper", "lstm", "additive"])

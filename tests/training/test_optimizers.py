@@ -1,9 +1,12 @@
-"""Plain descent, the mean and the sum: what one update does, by hand."""
+"""Plain descent, the mean and the sum, by hand; and what Muon moves and refuses."""
 
 import pytest
 import torch
 from tiny_models import tiny_model
 
+from pellucid.core.errors import ConfigError
+from pellucid.model.build import build_any_model
+from pellucid.model.config import parse_model_config
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training.config import TrainingConfig
@@ -118,3 +121,53 @@ def unclipped_norm(model: Seq2Seq, given: Batch, config: TrainingConfig) -> floa
     loss = build_objective(config)(model, given).loss
     found = torch.autograd.grad(loss, list(model.parameters()), allow_unused=True)
     return torch.stack([each.norm() for each in found if each is not None]).norm().item()
+
+
+def test_muon_refuses_a_model_none_of_whose_matrices_it_may_move():
+    """Word vectors are two tables of rows; and a matrix that is frozen is not moved."""
+    config = TrainingConfig(max_steps=1, optimizer="muon")
+    frozen = tiny_model().requires_grad_(False)
+    frozen.output_weight.requires_grad_(True)
+    skipgram = build_any_model(parse_model_config({"kind": "skipgram", "d_model": 8}), 9, 9)
+    for model in (skipgram, frozen):
+        with pytest.raises(ConfigError) as caught:
+            build_optimizer(model, config)
+        assert str(caught.value) == (
+            "training.optimizer=muon moves matrices between hidden states, and none is trained"
+        )
+        assert caught.value.hint == "take training.optimizer=adam"
+
+
+def test_muon_is_refused_where_a_process_holds_rows_only():
+    with pytest.raises(ConfigError, match="optimizer=muon needs whole matrices"):
+        TrainingConfig.parse({"max_steps": 1, "optimizer": "muon", "sharding": "fsdp"})
+
+
+def test_muon_leaves_a_frozen_matrix_where_it_was_and_keeps_one_mean_for_each_other():
+    model = tiny_model(dropout=0.0)
+    w_o = model.encoder.layers[0].self_attention.w_o.requires_grad_(False)
+    before = w_o.clone()
+    config = TrainingConfig(max_steps=1, optimizer="muon")
+    optimizer = build_optimizer(model, config)
+    update(model, optimizer, [batch()], build_objective(config), config, rate=RATE)
+    assert torch.equal(w_o, before)
+    assert w_o not in optimizer.state
+    w_qkv = model.encoder.layers[0].self_attention.w_qkv
+    assert set(optimizer.state[w_qkv]) == {"momentum"}
+    assert set(optimizer.state[model.output_weight]) == {"step", "exp_avg", "exp_avg_sq"}
+
+
+def test_muon_under_bfloat16_moves_as_far_and_keeps_float32():
+    """Only the products of the orthogonalization are narrow."""
+    config = TrainingConfig(max_steps=1, optimizer="muon")
+    moves = []
+    for precision in ("fp32", "bf16"):
+        model = tiny_model(dropout=0.0).float()
+        w_qkv = model.encoder.layers[0].self_attention.w_qkv
+        before, optimizer = w_qkv.detach().clone(), build_optimizer(model, config)
+        update(model, optimizer, [batch()], build_objective(config), config, RATE, precision)
+        moves.append(w_qkv.detach() - before)
+        assert optimizer.state[w_qkv]["momentum"].dtype == torch.float32
+    full, half = moves
+    assert not torch.equal(full, half)
+    assert half.norm().item() == pytest.approx(full.norm().item(), rel=0.1)

@@ -49,6 +49,8 @@ def test_memory_counts_snapshots_to_come_and_disk_what_is_kept_while_the_next_is
     found = forecast(config, MEASURED)
     assert found.memory_bytes == 1000 + 4 * 100
     assert found.disk_bytes == 3 * 30 + 5 * 7
+    film = TrainingConfig(max_steps=25, film_every=10, keep_checkpoints=2, keep_bundles=3)
+    assert forecast(film, MEASURED).disk_bytes == 3 * 30 + 5 * 7 + 3 * 100  # at 0, 10 and 20
 
 
 def test_everything_is_tried_and_nothing_left(tmp_path: Path):

@@ -7,6 +7,7 @@ import pytest
 
 from pellucid import phrasebook
 from pellucid.core.errors import ConfigError
+from pellucid.decoding.odd_lines import emoji_of
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.corpus.rows import IdRows, Selection
 from pellucid.text.tokenizers.resampling import DrawnLengths, Resampling
@@ -139,3 +140,92 @@ def test_a_checkpoint_of_other_data_or_another_way_to_draw_is_refused(tmp_path):
         f" now {plain.fingerprint[:16]})"
     )
     assert caught.value.hint.startswith("put the old files back")
+
+
+NOISE = [f"noise.{kind}=0.3" for kind in ("upper", "lower", "no_stop", "typos", "emoji")]
+
+
+def test_odd_copies_are_a_pure_function_of_seed_epoch_and_pair(tmp_path):
+    """Whatever batch a pair is in and whatever was drawn before; both sides are of one copy."""
+    data = prepare_data(config_of(tmp_path, *NOISE), tmp_path / "run")
+    rows = np.arange(250)
+    found = {}
+    for name, order in (("all", rows), ("reversed", rows[::-1]), ("alone", rows[40:41])):
+        batch = data.batch(order, 3)
+        found[name] = [
+            tuple(
+                tokenizer.decode(side[place].tolist())
+                for tokenizer, side in (
+                    (data.source_tokenizer, batch.source),
+                    (data.target_tokenizer, batch.labels),
+                )
+            )
+            for place in range(len(order))
+        ]
+    assert found["reversed"][::-1] == found["all"]
+    assert found["alone"] == found["all"][40:41]
+    upper = [pair for pair in found["all"] if pair[1].isupper()]
+    assert 40 < len(upper) < 110
+    # Both sides are of one copy; a typing error may put no letter in lower case.
+    assert all(source.isupper() for source, _ in upper)
+
+    plain = [data.store.pair(int(row)) for row in data.rows[rows]]
+    texts = [data.target_tokenizer.decode(target.tolist()) for _, target in plain]
+    assert 0 < sum(a == b[1] for a, b in zip(texts, found["all"], strict=True)) < 200
+    assert data.drawing.name == (
+        "round batches, segmented as tokenized, with noise by seed, epoch and row"
+    )
+
+
+def test_a_copy_that_would_be_too_long_leaves_its_pair_as_it_is(tmp_path):
+    config = config_of(tmp_path, "noise.emoji=1", "data.max_length=12")
+    data = prepare_data(config, tmp_path / "run")
+    batch = data.batch(np.arange(len(data.rows)), 0)
+    assert batch.source.shape[1] <= 13
+    assert batch.labels.shape[1] <= 13
+    sides = [
+        (
+            data.source_tokenizer.decode(source.tolist()),
+            data.target_tokenizer.decode(target.tolist()),
+        )
+        for source, target in zip(batch.source, batch.labels, strict=True)
+    ]
+    # Both sides have the emoji, or neither where one of them had no room.
+    counts = [(len(emoji_of(source)), len(emoji_of(target))) for source, target in sides]
+    assert set(counts) == {(0, 0), (1, 1)}
+
+
+def test_batches_with_noise_keep_to_the_budget(tmp_path):
+    data = prepare_data(config_of(tmp_path, *NOISE, "tokenizer.sampling=0.1"), tmp_path / "run")
+    batches = data.sampler().epoch_batches(1)
+    made = [data.batch(indices, 1) for indices in batches]
+    assert max(max(each.source.numel(), each.labels.numel()) for each in made) <= 400
+    fresh = prepare_data(config_of(tmp_path, *NOISE, "tokenizer.sampling=0.1"), tmp_path / "run")
+    for number in (7, 0):
+        assert fresh.batch(batches[number], 1).source.tolist() == made[number].source.tolist()
+
+
+def test_terms_are_marked_on_the_fly_and_belong_to_the_run(tmp_path):
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("source\ttarget\nla\tthe|The\nle\tthe|The\n", encoding="utf-8")
+    settings = ["noise.terms=0.5", f"data.glossary={terms}", "tokenizer.vocabulary_size=460"]
+    data = prepare_data(config_of(tmp_path, *settings), tmp_path / "run")
+    batch = data.batch(np.arange(len(data.rows)), 0)
+    texts = [
+        (
+            data.source_tokenizer.decode(source.tolist()),
+            data.target_tokenizer.decode(target.tolist()),
+        )
+        for source, target in zip(batch.source, batch.labels, strict=True)
+    ]
+    marked = [pair for pair in texts if "⟦the⟧" in pair[0]]
+    plain = [pair for pair in texts if " le " in pair[0] and "⟦" not in pair[0]]
+    assert len(marked) > 3
+    assert len(plain) > 3
+    assert all("the" in target.lower() and "⟦" not in target for _, target in marked)
+
+    # With other terms the same position would mean other text.
+    terms.write_text("source\ttarget\nla\tthe\n", encoding="utf-8")
+    other = prepare_data(config_of(tmp_path, *settings), tmp_path / "run")
+    with pytest.raises(ConfigError, match="drew its batches in another way"):
+        other.refuse_other(data.fingerprints())

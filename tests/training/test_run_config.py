@@ -163,3 +163,14 @@ def test_passages_longer_than_positions_can_number_are_refused(positions: str):
     assert "data.max_length=256 and a stop do not fit into model.max_positions=100" in str(
         caught.value
     )
+
+
+def test_both_directions_need_one_vocabulary_and_pairs():
+    """The one tokenizer must read either language on either side."""
+    files = [f"data.{side}=a" for side in ("source", "target", "valid_source", "valid_target")]
+    both = [*files, "data.both_directions=true"]
+    read_config("tiny", both)
+    with pytest.raises(ConfigError, match=r"data.both_directions needs tokenizer.shared=true"):
+        read_config("tiny", [*both, "tokenizer.shared=false", "model.share_embeddings=false"])
+    with pytest.raises(ConfigError, match=r"data.both_directions is for pairs, not for model.kind"):
+        read_config("decoder", both)

@@ -231,6 +231,19 @@ def test_a_bundle_with_a_damaged_manifest_does_not_stop_the_run(
     assert "left as it is: " in caplog.text
 
 
+def test_if_every_manifest_is_damaged_no_bundle_is_deleted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    for step in (1, 2):
+        path = tmp_path / BUNDLES_FOLDER / f"step-{step}"
+        path.mkdir(parents=True)
+        (path / "manifest.json").write_text("{")
+    with caplog.at_level(logging.WARNING, "pellucid"):
+        remove_worse(tmp_path, keep=1)
+    assert len(list((tmp_path / BUNDLES_FOLDER).iterdir())) == 2
+    assert len(caplog.messages) == 2
+
+
 def test_after_training_numbers_too_small_for_speed_are_numbers_again(tmp_path: Path):
     """The process may do other things than train."""
     config = read_config("demo", [*tiny_runs.SETTINGS, "training.max_steps=1"])

@@ -37,7 +37,9 @@ def test_the_paper_s_peak_by_hand():
     assert learning_rate(paper, 16, 100, progress=0.0) == pytest.approx(0.025)
 
 
-@pytest.mark.parametrize("schedule", ["inverse_root", "linear", "cosine", "plateau", "constant"])
+@pytest.mark.parametrize(
+    "schedule", ["inverse_root", "linear", "cosine", "plateau", "constant", "wsd"]
+)
 def test_every_schedule_rises_linearly_to_the_peak(schedule: str):
     wanted = config(schedule=schedule, learning_rate=1.0)
     for step in range(1, 11):
@@ -56,6 +58,9 @@ def test_every_schedule_rises_linearly_to_the_peak(schedule: str):
         ("cosine", 40, 1.0, 0.0),
         ("cosine", 40, 1.5, 0.0),
         ("constant", 40, 1.0, 1.0),
+        ("wsd", 40, 0.8, 1.0),
+        ("wsd", 40, 0.95, 0.25),
+        ("wsd", 40, 1.1, 0.0),
     ],
 )
 def test_every_schedule_falls_as_its_name_says(

@@ -11,7 +11,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.training.synthesis import (
     Finish,
-    Progress,
+    SynthesisProgress,
     add_text_noise,
     check_tag,
     write_translations,
@@ -42,11 +42,11 @@ class Heard:
     """Remembers how far it was, and asks to stop before a block of that number."""
 
     def __init__(self, stop_at: int | None = None) -> None:
-        self.progress: list[Progress] = []
+        self.progress: list[SynthesisProgress] = []
         self._asked: Iterator[int] = iter(range(100))
         self._stop_at = stop_at
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: SynthesisProgress) -> None:
         self.progress.append(progress)
 
     def stop(self) -> str | None:
@@ -59,7 +59,7 @@ def write(
     finish: Finish = Finish(),  # noqa: B008  # frozen
     stop_at: int | None = None,
     **settings: object,
-) -> tuple[str | None, list[Progress]]:
+) -> tuple[str | None, list[SynthesisProgress]]:
     heard = Heard(stop_at)
     reason = write_translations(
         translator(**settings), source, out, finish, listener=heard, should_stop=heard.stop

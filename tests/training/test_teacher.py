@@ -17,6 +17,7 @@ from pellucid.training.train import train
 
 STUDENT = [each for each in SETTINGS if not each.startswith("tokenizer.")]
 EVERYTHING = ["training.r_drop=5", "training.word_dropout=0.1", "model.layer_drop=0.2"]
+WITH_SIMCUT = ["training.simcut=3", "training.simcut_rate=0.3", *EVERYTHING[1:]]
 
 
 def settings(steps: int, teacher: Path, *more: str) -> list[str]:
@@ -37,18 +38,19 @@ def losses(run: Path) -> list[float]:
     return [event["loss"] for event in events if event["event"] == "train"]
 
 
+@pytest.mark.parametrize("everything", [EVERYTHING, WITH_SIMCUT], ids=["r_drop", "simcut"])
 def test_resuming_with_everything_on_changes_nothing_wherever_the_teacher_lies(
-    tiny_run: Path, tmp_path: Path
+    tiny_run: Path, tmp_path: Path, everything: list[str]
 ):
-    """R-Drop, hidden words, skipped blocks and a teacher, stopped in the middle."""
+    """Two passes, hidden words, skipped blocks and a teacher, stopped in the middle."""
     teacher = shutil.copytree(find_bundle(tiny_run), tmp_path / "teacher")
-    config = read_config("demo", settings(10, teacher, *EVERYTHING))
+    config = read_config("demo", settings(10, teacher, *everything))
     train(config, tmp_path / "unbroken")
     updates = iter(range(100))
     stop = {"should_stop": lambda: "asked" if next(updates) == 5 else None}
     train(config, tmp_path / "broken", **stop)
     moved = teacher.rename(tmp_path / "moved")
-    again = read_config("demo", settings(10, moved, *EVERYTHING))
+    again = read_config("demo", settings(10, moved, *everything))
     train(again, tmp_path / "broken", resume=True)
     assert losses(tmp_path / "broken") == losses(tmp_path / "unbroken")
     assert fingerprints(tmp_path / "broken", 10) == fingerprints(tmp_path / "unbroken", 10)
@@ -135,6 +137,10 @@ def test_settings_that_make_no_sense_together_are_refused():
     with pytest.raises(ConfigError, match="compares two passes, which are alike without dropout"):
         RunConfig.parse(base)
     RunConfig.parse({**base, "training": {**base["training"], "word_dropout": 0.1}})
+    # the second pass of SimCut differs by the words it misses, whatever the dropout
+    RunConfig.parse({**base, "training": {"max_steps": 1, "simcut": 3}})
+    with pytest.raises(ConfigError, match="r_drop and simcut exclude each other"):
+        RunConfig.parse({"training": {"max_steps": 1, "r_drop": 5, "simcut": 3}})
     with pytest.raises(ConfigError, match="teacher and teacher_manifest belong together"):
         RunConfig.parse({"training": {"max_steps": 1, "teacher": "runs/x"}})
     text = {
@@ -143,6 +149,8 @@ def test_settings_that_make_no_sense_together_are_refused():
     }
     with pytest.raises(ConfigError) as caught:
         RunConfig.parse(text)
+    with pytest.raises(ConfigError, match=r"training.simcut is for models that say the next token"):
+        RunConfig.parse({**text, "training": {"max_steps": 1, "simcut": 3}})
     for name in ("r_drop", "word_dropout"):
         assert (
             f"training.{name} is for models that say the next token, not for model.kind=encoder"

@@ -42,6 +42,7 @@ def without_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"positions": "relative"}, {"clip_rows": 1.0}),
         ({"kind": "decoder", "encoder_layers": None}, {}),
         ({}, {"r_drop": 1.0, "word_dropout": 0.1}),
+        ({}, {"simcut": 1.0}),
     ],
     ids=str,
 )

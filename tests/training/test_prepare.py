@@ -1,0 +1,225 @@
+"""``pellucid prepare``: what is dropped, that the store is found by runs, and Ray's equal bytes."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from commands import pellucid
+
+from pellucid import phrasebook
+from pellucid.core.errors import ConfigError, DataError, OutputExistsError
+from pellucid.text.corpus.cleaning import Rules, clean_corpus
+from pellucid.text.corpus.pairs import PairFiles
+
+GOOD = [
+    ("A dog runs.", "Ein Hund läuft."),
+    ("A cat sleeps here.", "Eine Katze schläft hier."),
+    ("The man reads.", "Der Mann liest."),
+    ("12", "zwölf"),
+    ("13", "dreizehn"),
+]
+BAD = {
+    ("", "leer"): "empty",
+    ("\0", "nur ein Zeichen"): "empty",
+    ("a " * 600, "lang " * 600): "too_long",
+    ("same", "same"): "source_equals_target",
+    ("Short.", "Das hier ist sehr viel länger als die andere Seite, um ein Vielfaches sogar."): (
+        "length_ratio"
+    ),
+    ("A dog runs.", "Ein Hund läuft."): "duplicate",
+    ("A  dog, runs!", "ein hund läuft"): "near_duplicate",
+    ("A cat sleeps\u0000 here.", "Eine Katze schläft hier."): "duplicate",
+}
+
+
+def write(folder: Path, pairs: list[tuple[str, str]]) -> PairFiles:
+    folder.mkdir(exist_ok=True)
+    for side, name in enumerate(("t.en", "t.de")):
+        (folder / name).write_text("\n".join(pair[side] for pair in pairs))
+    return PairFiles((folder / "t.en",), (folder / "t.de",))
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 40, 1 << 19])
+def test_each_reason_drops_its_pair_whatever_the_chunks(tmp_path: Path, chunk_bytes: int):
+    files = write(tmp_path, [*GOOD, *BAD])
+    text = clean_corpus(files, tmp_path / "text", Rules(), chunk_bytes=chunk_bytes)
+    assert (text.read, text.kept) == (len(GOOD) + len(BAD), len(GOOD))
+    wanted = dict.fromkeys(text.dropped, 0)
+    for reason in BAD.values():
+        wanted[reason] += 1
+    assert text.dropped == wanted
+    kept = [path.read_text().splitlines() for path in text.files.all]
+    assert list(zip(*kept, strict=True)) == GOOD
+
+
+LANGUAGES = {
+    ("The lamp stands on the table beside the door.", "Die Lampe steht neben der Tür."): None,
+    ("La lampe est posée sur la table, près de la porte.", "Die Lampe steht auf dem Tisch."): (
+        "other_language"
+    ),
+    ("The child has been sleeping for hours.", "Het kind slaapt al urenlang in de kamer."): (
+        "other_language"
+    ),
+    ("Berlin 2024", "Berlin, 2024"): None,
+}
+
+
+def test_pairs_in_other_languages_are_dropped_where_languages_are_named(tmp_path: Path):
+    files = write(tmp_path, list(LANGUAGES))
+    assert clean_corpus(files, tmp_path / "all", Rules()).kept == len(LANGUAGES)
+    text = clean_corpus(files, tmp_path / "text", Rules(languages=("en", "de")))
+    assert (text.kept, text.dropped["other_language"]) == (2, 2)
+    assert text.files.sources[0].read_text().splitlines() == [
+        source for (source, _), reason in LANGUAGES.items() if reason is None
+    ]
+    with pytest.raises(ConfigError, match="no language 'qq'"):
+        clean_corpus(files, tmp_path / "none", Rules(languages=("en", "qq")))
+
+
+SIMILAR = [
+    ("The quick brown dog jumps over the low fence of the garden.", "Der schnelle Hund springt."),
+    ("The quick brown dogs jump over the low fence of the garden.", "Der schnelle Hund springt!"),
+    ("Nobody knows where the old captain has hidden his treasure.", "Niemand weiß das."),
+    ("The quick brown dog jumps over the low fence of that garden.", "Der schnelle Hund springt."),
+]
+
+
+@pytest.mark.parametrize("chunk_bytes", [1, 1 << 19])
+def test_similar_pairs_are_dropped_whatever_the_chunks(tmp_path: Path, chunk_bytes: int):
+    files = write(tmp_path, SIMILAR)
+    rules = Rules(least_similarity=0.6)
+    text = clean_corpus(files, tmp_path / "text", rules, chunk_bytes=chunk_bytes)
+    assert (text.kept, text.dropped["similar"]) == (2, 2)
+    kept = text.files.sources[0].read_text().splitlines()
+    assert kept == [SIMILAR[0][0], SIMILAR[2][0]]
+    assert clean_corpus(files, tmp_path / "all", Rules()).kept == len(SIMILAR)
+
+
+def test_near_duplicates_may_stay_and_what_is_there_is_found(tmp_path: Path):
+    files = write(tmp_path, [*GOOD, *BAD])
+    rules = Rules(near_duplicates=False)
+    assert clean_corpus(files, tmp_path / "text", rules).kept == len(GOOD) + 1
+
+    def not_again(function, chunks):
+        raise AssertionError("it is there")
+
+    assert clean_corpus(files, tmp_path / "text", rules, not_again).kept == len(GOOD) + 1
+    with pytest.raises(OutputExistsError, match="made from other text or by other rules"):
+        clean_corpus(files, tmp_path / "text", Rules())
+    with pytest.raises(DataError, match="good enough"):
+        clean_corpus(write(tmp_path / "bad", [("a", "a")]), tmp_path / "none", Rules())
+    assert not (tmp_path / "none").exists()
+
+
+SETTINGS = (
+    "tokenizer.kind=bpe", "tokenizer.vocabulary_size=400", "model.d_model=16", "model.d_ff=16",
+    "model.heads=2", "training.max_steps=1", "training.validate_every=1", "training.threads=1",
+)  # fmt: skip
+
+
+def options(text: Path) -> list[str]:
+    settings = (*SETTINGS, f"data.source={text / 't.en'}", f"data.target={text / 't.de'}")
+    return [part for setting in settings for part in ("--set", setting)]
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("text")
+    pairs = [(pair.source, pair.target) for pair in phrasebook.split(400, 8, 0).train]
+    captain = "Le vieux capitaine a caché son trésor au fond de la grotte, et personne ne le sait"
+    hidden = "The old captain has hidden his treasure deep in the cave, and nobody knows"
+    alike = [(f"{captain}{end}", f"{hidden} {end}") for end in (" !", " encore", " ici", "")]
+    write(folder, [*pairs, *BAD, *pairs[:50], *alike])
+    return folder
+
+
+@pytest.fixture(scope="module")
+def prepared(text: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("prepared") / "corpus"
+    rules = ("--languages", "fr-en", "--similar", "0.7")
+    result = pellucid("prepare", "tiny", *options(text), "-o", out, *rules)
+    assert (result.code, result.out) == (0, f"{out / 'config.toml'}\n"), result.err
+    assert all(reason in result.err for reason in ("duplicate", "other language", "similar"))
+    assert "0 similar" not in result.err
+    assert "0 other language" not in result.err
+    return out
+
+
+def test_a_run_finds_the_prepared_store(prepared: Path, tmp_path: Path):
+    result = pellucid("train", prepared / "config.toml", "--out", tmp_path / "run")
+    assert result.code == 0, result.err
+    assert "reusing the tokenized corpus in" in result.err
+    assert not (tmp_path / "run" / "data").exists()
+    # read and not trained again, which gives another one if sentencepiece draws lines
+    assert "training the tokenizer" not in result.err
+
+
+def test_a_config_without_files_or_with_shares_is_refused(tmp_path: Path, text: Path):
+    shares = [*options(text), "--set", "data.weights=[1.0]"]
+    for arguments in (["demo"], ["tiny", *shares]):
+        result = pellucid("prepare", *arguments, "-o", tmp_path / "out")
+        assert result.code == ConfigError.exit_code
+        assert "a corpus is prepared from data.source and data.target" in result.error_line
+
+
+ON_RAY = """
+import sys
+from pathlib import Path
+from pellucid.bundle import load_tokenizers
+from pellucid.core.errors import DataError
+from pellucid.text.corpus.cleaning import Rules, clean_corpus
+from pellucid.text.corpus.on_ray import ray_workers
+from pellucid.text.corpus.pairs import PairFiles
+from pellucid.text.corpus.store_building import build_store
+
+text, out, tokenizer = map(Path, sys.argv[1:])
+with ray_workers("local", cores=2) as in_order:
+    rules = Rules(languages=("fr", "en"), least_similarity=0.7)
+    clean = clean_corpus(
+        PairFiles((text / "t.en",), (text / "t.de",)), out / "text", rules, in_order, 1000
+    )
+    build_store(
+        out / "cache", clean.files, load_tokenizers(tokenizer), 256, chunk_bytes=1000,
+        in_order=in_order,
+    )
+    (text / "bad.en").write_bytes(b"good\\n\\xff\\n")
+    try:
+        bad = PairFiles((text / "bad.en",), (text / "bad.en",))
+        clean_corpus(bad, out / "bad", Rules(), in_order)
+    except DataError as error:
+        print(error)
+"""
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for name in ("text", "cache")
+        for path in sorted((folder / name).rglob("*"))
+        if path.is_file() and "tokenizers-" not in str(path)
+    }
+
+
+@pytest.mark.slow
+def test_two_workers_of_ray_make_the_same_files(prepared: Path, text: Path, tmp_path: Path):
+    """In a process of its own: Ray starts threads and leaves sockets open."""
+    pytest.importorskip("ray")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            ON_RAY,
+            text,
+            tmp_path / "corpus",
+            next(prepared.glob("cache/tokenizers-*/tokenizer")),
+        ],
+        env={**os.environ, "RAY_USAGE_STATS_ENABLED": "0", "RAY_AUTH_MODE": "disabled"},
+        capture_output=True,
+        text=True,
+        timeout=250,
+    )
+    assert done.returncode == 0, done.stderr
+    assert bytes_of(tmp_path / "corpus") == bytes_of(prepared)
+    assert done.stdout.splitlines()[-1].startswith(f"{text / 'bad.en'}, line 2, byte 1: not UTF-8")
