@@ -7,6 +7,7 @@ import pydantic
 
 from pellucid.core.config import Config
 from pellucid.core.special import SPECIAL_COUNT
+from pellucid.text.corpus.readers import address_of
 
 WordKind = Literal["word", "punctuation", "rules", "character"]
 """Kinds that split text by a rule."""
@@ -88,6 +89,50 @@ class TokenizerConfig(Config):
         return self.model_copy(update={"kind": kind, "target_kind": None})
 
 
+class NoiseConfig(Config):
+    """Odd copies of the training pairs, as people type them, drawn again in every epoch.
+
+    Each share is the probability that a pair is changed in that way in an epoch; a pair may be
+    changed in several ways, but has one case. What is drawn depends on the seed, the epoch and the
+    pair alone. Needs a tokenizer of kind ``bpe`` or ``unigram``, which is then trained on such
+    copies too. Compare OpusTrainer: Bogoychev et al. (2023), arXiv:2311.14838.
+    """
+
+    upper: float = pydantic.Field(0.0, ge=0.0, le=1.0)
+    """Both sides in upper case."""
+    title: float = pydantic.Field(0.0, ge=0.0, le=1.0)
+    """The source in Title Case; the target keeps its own."""
+    lower: float = pydantic.Field(0.0, ge=0.0, le=1.0)
+    """The source in lower case; the target keeps its own. With it ``decoding.recase`` reads
+    lines in upper and in title case as lower case."""
+    no_stop: float = pydantic.Field(0.0, ge=0.0, le=1.0)
+    """Both sides without their final stop, where both have one."""
+    typos: float = pydantic.Field(0.0, ge=0.0, le=1.0)
+    """Typing errors in the source, one for each twelve words and at least one: two letters
+    swapped, one dropped, one doubled, or a key beside the right one."""
+    spaces: float = pydantic.Field(0.0, ge=0.0, le=1.0)
+    """Stray spaces in the source: doubled, at the ends, before the final mark."""
+    terms: float = pydantic.Field(0.0, ge=0.0, le=1.0)
+    """The terms of ``data.glossary`` marked in the source, each followed by the first form of its
+    translation, where the target has one of the forms (Dinu et al. 2019, ACL, "append"). A model
+    that was trained so has the terms of a glossary marked when it translates."""
+    emoji: float = pydantic.Field(0.0, ge=0.0, le=1.0)
+    """The same emoji at the beginning or the end of both sides. No model needs it for
+    ``decoding.copy_symbols``, which copies emoji; it is for engines of other programs."""
+
+    @pydantic.model_validator(mode="after")
+    def _check_cases(self) -> Self:
+        cases = self.upper + self.title + self.lower
+        if cases > 1:
+            raise ValueError(f"upper, title and lower must be at most 1 together, got {cases:g}")
+        return self
+
+    @property
+    def is_on(self) -> bool:
+        """Whether any pair is changed."""
+        return any(self.model_dump().values())
+
+
 def _as_names(value: Any) -> Any:
     """One name stands for a list of one."""
     if isinstance(value, str):
@@ -103,10 +148,11 @@ class DataConfig(Config):
     """Where the sentence pairs are and which of them are used."""
 
     source: FileNames = ()
-    """Training text to translate from, one sentence per line; or TSV or JSONL files with both
-    sides."""
+    """Training text to translate from, one sentence per line; or TSV, JSONL, CSV or Parquet files
+    with both sides. ``pairs.parquet#en`` is one column."""
     target: FileNames = ()
-    """Training text to translate into, one file for each of ``source``; none with TSV or JSONL."""
+    """Training text to translate into, one file for each of ``source``; none where that holds both
+    sides."""
     valid_source: FileNames = ()
     """Like ``source``, for validation."""
     valid_target: FileNames = ()
@@ -116,8 +162,13 @@ class DataConfig(Config):
     the place of ``source`` and ``target``."""
     valid_text: FileNames = ()
     """Like ``text``, for validation."""
+    both_directions: bool = False
+    """Learn from every pair twice, from source to target and from target to source. One model then
+    translates both ways, told by the language it reads; a start for one that is fine-tuned
+    (``--init``) on one direction (Ding et al. 2021; Gao et al. 2022). Validation keeps to one."""
     format: PairFormat = "auto"
-    """``auto`` decides by the suffix before any ``.gz``: ``.tsv``, ``.jsonl``, else plain text."""
+    """``auto`` decides by the suffix before any ``.gz``, ``.zst`` or ``.xz``: ``.tsv``,
+    ``.jsonl``, a table (``.csv``, ``.parquet``), else plain text."""
     max_length: int = pydantic.Field(256, gt=0)
     """Longest sentence on either side, in tokens without START and STOP; longer pairs are
     dropped, counted and reported."""
@@ -129,6 +180,8 @@ class DataConfig(Config):
     occurs once; 5 (Arivazhagan et al. 2019) repeats the pairs of small files."""
     workers: int | None = pydantic.Field(None, ge=1)
     """Processes that tokenize a large corpus; by default one for each core, up to eight."""
+    glossary: str | None = None
+    """A TSV file of terms that ``noise.terms`` marks."""
     cache: str | None = None
     """Folder that keeps tokenized corpora for reuse; by default it is in the run folder."""
 
@@ -148,11 +201,11 @@ class DataConfig(Config):
             both = self.holds_both_sides(sources)
             if both and targets:
                 faults.append(f"{prefix}target must be left out, {sources[0]} holds both sides")
-            elif not targets and any(map(_is_csv, sources)):
+            elif not targets and any(map(_is_sheet, sources)):
                 # It would be read as plain text, and a missing target reported as the fault.
                 faults.append(
-                    f"{prefix}source must be text, TSV or JSONL, got {sources[0]}: save it with"
-                    " tabs between the columns, as .tsv"
+                    f"{prefix}source must be text or a table, got {sources[0]}: save it as .csv"
+                    " with the columns source and target"
                 )
             elif not both and len(sources) != len(targets):
                 faults.append(
@@ -167,7 +220,7 @@ class DataConfig(Config):
         return self
 
     def _share_faults(self) -> list[str]:
-        faults = []
+        faults = self._direction_faults()
         count = len(self.source or self.text)
         if self.weights and len(self.weights) != count:
             faults.append(
@@ -180,13 +233,27 @@ class DataConfig(Config):
             faults.append("weights and temperature exclude each other")
         return faults
 
+    def _direction_faults(self) -> list[str]:
+        if not self.both_directions:
+            return []
+
+        faults = []
+        if not self.target:
+            faults.append("both_directions needs plain files, named by source and target")
+        if not self.valid_source:
+            # a pair that is held out would be learned from the other way round
+            faults.append("both_directions needs valid_source and valid_target")
+        if self.weights or self.temperature is not None:
+            faults.append("both_directions excludes weights and temperature")
+        return faults
+
     def holds_both_sides(self, names: tuple[str, ...]) -> bool:
         """True if these files hold source and target side by side."""
         return bool(names) and all(file_format(name, self.format) != "plain" for name in names)
 
 
-def _is_csv(name: str) -> bool:
-    return name.removesuffix(".gz").lower().endswith((".csv", ".xlsx", ".ods"))
+def _is_sheet(name: str) -> bool:
+    return name.removesuffix(".gz").lower().endswith((".xlsx", ".ods"))
 
 
 def file_format(name: str, given: PairFormat = "auto") -> PairFormat:
@@ -194,8 +261,15 @@ def file_format(name: str, given: PairFormat = "auto") -> PairFormat:
     if given != "auto":
         return given
 
+    # A column of a table is one side; a table itself is read as lines of JSON.
+    address = address_of(name)
+    if address.column:
+        return "plain"
+    if address.table:
+        return "jsonl"
+
     # train.tsv.gz is TSV: packing does not change what a file holds.
-    stem = name.removesuffix(".gz")
+    stem = name.removesuffix(address.packing)
     if stem.endswith(".tsv"):
         return "tsv"
     return "jsonl" if stem.endswith(".jsonl") else "plain"

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from pellucid.text.corpus.readers import plain_stem
+
 UNKNOWN = "und"
 """The code of ISO 639-2 for an undetermined language."""
 
@@ -71,5 +73,5 @@ def _suffix(paths: object) -> str | None:
     path = paths[0] if isinstance(paths, list | tuple) and paths else paths
     if not isinstance(path, str):
         return None
-    suffix = Path(path.removesuffix(".gz")).suffix.removeprefix(".")
+    suffix = Path(plain_stem(path)).suffix.removeprefix(".")
     return suffix if suffix in _NAMES else None

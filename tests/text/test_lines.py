@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pellucid.core.errors import DataError, InputMissingError
-from pellucid.text.corpus.lines import iterate_lines, read_lines
+from pellucid.text.corpus import lines
+from pellucid.text.corpus.lines import iterate_blocks, iterate_lines, read_lines
 
 INSIDE_A_LINE = [
     "\u2028",
@@ -143,10 +144,15 @@ def test_a_line_beyond_any_paragraph_is_named(tmp_path):
         list(iterate_lines(io.BytesIO(b"x" * (LONGEST + 1))))
 
 
-def test_a_gzip_bomb_is_refused_while_it_is_small(tmp_path):
-    """Of line ends, whose list took 11 GB, and of one line without an end."""
+def test_a_gzip_bomb_is_refused_while_it_is_small(tmp_path, monkeypatch):
+    """Of line ends, whose list took 11 GB, and of one line without an end.
+
+    Of a million line ends instead of 16 million, which take seconds to read.
+    """
+    bomb_from = 1 << 20
+    monkeypatch.setattr(lines, "_BOMB_FROM", bomb_from)
     path = tmp_path / "bomb.gz"
-    path.write_bytes(gzip.compress(b"\n" * (LONGEST + 10_000)))
+    path.write_bytes(gzip.compress(b"\n" * (bomb_from + 10_000)))
     with pytest.raises(DataError) as caught:
         read_lines(path)
     assert "bomb.gz must be text, and unpacks to more than 200 times its" in str(caught.value)
@@ -194,3 +200,20 @@ def test_a_nul_in_a_line_is_text(tmp_path):
     path = tmp_path / "text"
     path.write_bytes(b"the \0 cat\n\0\0\0\n")
     assert read_lines(path) == ["the \0 cat", "\0\0\0"]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_block_is_bounded_by_the_longest_line(tmp_path, monkeypatch, packed):
+    """A file without line ends would be held whole; the line is named, counted from the first."""
+    monkeypatch.setattr(lines, "_BLOCK_BYTES", 8)
+    monkeypatch.setattr(lines, "_LONGEST_LINE", 20)
+
+    def written(content):
+        data = gzip.compress(content) if packed else content
+        return write(tmp_path, data, "text.gz" if packed else "text")
+
+    whole = b"a\nb\n" + b"c" * 19 + b"\nd\n" + b"e" * 20
+    assert b"".join(iterate_blocks(written(whole))) == whole
+    for line in (b"c" * 20 + b"\n", b"c" * 21, b"c" * 1000):
+        with pytest.raises(DataError, match="line 3: a line must have at most 20 bytes"):
+            list(iterate_blocks(written(b"a\nb\n" + line)))

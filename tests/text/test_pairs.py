@@ -54,6 +54,26 @@ def test_several_files_follow_one_another_each_beside_its_partner(tmp_path):
     assert files.all == (first, second, third, fourth)
 
 
+def test_both_directions_are_all_pairs_and_then_all_pairs_the_other_way_round(tmp_path):
+    names = [str(write(tmp_path, name, f"{name} 1\n{name} 2\n")) for name in ("en", "fr")]
+    valid = {"valid_source": (names[0],), "valid_target": (names[1],)}
+    config = DataConfig(source=(names[0],), target=(names[1],), both_directions=True, **valid)
+    forth = [("en 1", "fr 1"), ("en 2", "fr 2")]
+    back = [(target, source) for source, target in forth]
+    assert list(iterate_pairs(training_files(config))) == forth + back
+    assert list(iterate_pairs(validation_files(config))) == forth
+
+
+def test_both_directions_need_files_of_two_sides_and_validation_of_their_own():
+    with pytest.raises(ConfigError) as caught:
+        DataConfig.parse({"source": "a.tsv", "both_directions": True, "temperature": 5}, "data")
+    assert str(caught.value) == (
+        "data: both_directions needs plain files, named by source and target;"
+        " both_directions needs valid_source and valid_target;"
+        " both_directions excludes weights and temperature"
+    )
+
+
 def test_the_config_names_the_files(tmp_path):
     config = DataConfig(source=("a", "b"), target=("c", "d"), valid_source=("e.tsv",))
     assert [path.name for path in training_files(config).all] == ["a", "b", "c", "d"]
@@ -210,12 +230,12 @@ def test_a_header_of_tsv_is_told(tmp_path, line):
     assert len(list(iterate_pairs(PairFiles((path,))))) == 2
 
 
-@pytest.mark.parametrize("name", ["pairs.csv", "pairs.CSV", "pairs.csv.gz", "pairs.xlsx"])
-def test_csv_that_holds_both_sides_is_told(name):
+@pytest.mark.parametrize("name", ["pairs.ods", "pairs.XLSX", "pairs.xlsx.gz", "pairs.xlsx"])
+def test_a_spreadsheet_is_told(name):
     with pytest.raises(ConfigError) as caught:
         DataConfig.parse({"source": name}, "data")
     assert str(caught.value) == (
-        f"data: source must be text, TSV or JSONL, got {name}: save it with tabs between the"
-        " columns, as .tsv"
+        f"data: source must be text or a table, got {name}: save it as .csv with the columns"
+        " source and target"
     )
     assert DataConfig.parse({"source": name, "target": "b.txt"}).source == (name,)

@@ -8,6 +8,7 @@ that training runs.
 
 import contextlib
 import dataclasses
+import itertools
 import logging
 import string
 from collections.abc import Iterator, Sequence
@@ -20,8 +21,9 @@ import numpy.typing as npt
 
 from pellucid.text.check.alignment import Misalignment, find_misalignment
 from pellucid.text.check.scan import LINE_FAULTS, LineFault, SideScan, scan
-from pellucid.text.corpus.lines import fetch_lines, iterate_blocks
+from pellucid.text.corpus.lines import fetch_lines, iterate_blocks, iterate_raw_lines
 from pellucid.text.corpus.rows import RowSet
+from pellucid.text.detection import check_languages, other_language
 
 _IGNORED = (string.punctuation + " \t\r\0\v\f").encode()
 
@@ -98,7 +100,13 @@ def repeated_rows(hashes: _Hashes) -> npt.NDArray[np.int64]:
 _log = logging.getLogger("pellucid")
 
 Kind = Literal[
-    LineFault, "byte_order_mark", "duplicate", "source_equals_target", "length_ratio", "overlap"
+    LineFault,
+    "byte_order_mark",
+    "duplicate",
+    "source_equals_target",
+    "length_ratio",
+    "other_language",
+    "overlap",
 ]
 
 _Rows = npt.NDArray[np.int64]
@@ -114,6 +122,7 @@ _MOST_COPIES = 0.5
 """With a larger share of copies, one file was probably given twice."""
 _SHORT_FORM = 1_000_000
 """Pairs that are checked when training starts: about four seconds, less than tokenizing takes."""
+_LINES_AT_ONCE = 1 << 12
 _BLOCK = 1 << 20
 """Pairs that are compared together, to bound memory."""
 
@@ -203,18 +212,22 @@ def examine(
     *,
     test: tuple[Path, Path] | None = None,
     most_pairs: int | None = None,
+    languages: tuple[str, str] | None = None,
 ) -> Diagnosis:
     """Check every pair of two files, or the first ``most_pairs`` or so.
 
-    ``test`` files are searched for lines that also occur in the training files. Both sides are
-    read at the same time. With more than a million pairs, 28 bytes for each are kept in the
-    temporary folder, and one bit for each pair and kind of fault in memory. Lines are compared by
-    64-bit hashes: of corpora of 10 million pairs, one in 300,000 has a pair that is wrongly called
-    a duplicate.
+    With ``languages`` pairs are found of which a side is certainly in another language; this takes
+    half a millisecond a pair. ``test`` files are searched for lines that also occur in the training
+    files. Both sides are read at the same time. With more than a million pairs, 28 bytes for each
+    are kept in the temporary folder, and one bit for each pair and kind of fault in memory. Lines
+    are compared by 64-bit hashes: of corpora of 10 million pairs, one in 300,000 has a pair that is
+    wrongly called a duplicate.
 
     Raises InputMissingError if a file cannot be read, DataError if it is damaged gzip, WriteError
-    if the temporary folder is full.
+    if the temporary folder is full; for ``languages`` as ``check_languages``.
     """
+    if languages is not None:
+        check_languages(languages)
     with ThreadPoolExecutor(1) as beside:
         # A thread is enough: NumPy, hashing and gzip let go of the interpreter lock for most of the
         # time.
@@ -228,6 +241,9 @@ def examine(
 
     findings = [_by_side(fault, *sides) for fault in LINE_FAULTS]
     findings += [_marks(*sides), *_pair_findings(*sides, findings[LINE_FAULTS.index("empty")])]
+
+    if languages is not None:
+        findings.append(_in_other_languages(source, target, languages, most_pairs))
 
     shown = _with_examples(findings, source, target)
     if test is not None:
@@ -313,7 +329,7 @@ def _pair_findings(source: SideScan, target: SideScan, empty: Finding) -> list[F
 
         # Relative to the usual ratio of the two languages: Chinese needs far fewer characters than
         # English.
-        is_far = np.abs(_log_ratio(source, target, rows) - usual) > np.log(_LARGEST_RATIO)
+        is_far = far_lengths(source.lengths[rows], target.lengths[rows], usual)
         far.add(rows[is_far & full])
         full_repeats.add(rows[repeats.mask(start, start + len(rows)) & full])
 
@@ -324,10 +340,50 @@ def _pair_findings(source: SideScan, target: SideScan, empty: Finding) -> list[F
     ]
 
 
-def _log_ratio(source: SideScan, target: SideScan, rows: _Rows) -> npt.NDArray[np.float32]:
+def _in_other_languages(
+    source: Path, target: Path, languages: tuple[str, str], most_pairs: int | None
+) -> Finding:
+    sides = RowSet(), RowSet()
+    with (
+        contextlib.closing(iterate_raw_lines(source)) as sources,
+        contextlib.closing(iterate_raw_lines(target)) as targets,
+    ):
+        pairs = itertools.islice(zip(sources, targets, strict=False), most_pairs)
+        for first in itertools.count(0, _LINES_AT_ONCE):
+            lines = list(itertools.islice(pairs, _LINES_AT_ONCE))
+            if not lines:
+                break
+            for side, rows in enumerate(sides):
+                texts = [pair[side].decode("utf-8", "replace") for pair in lines]
+                found = [other_language(text, languages[side]) is not None for text in texts]
+                rows.add(np.flatnonzero(found) + first)
+    return _union("other_language", *sides)
+
+
+def far_lengths(
+    source: npt.NDArray[np.int32], target: npt.NDArray[np.int32], usual: float
+) -> npt.NDArray[np.bool_]:
+    """Which pairs of lengths, in characters, are far from the ``usual`` log ratio."""
+    is_far: npt.NDArray[np.bool_] = np.abs(_log_ratio(source, target) - usual) > np.log(
+        _LARGEST_RATIO
+    )
+    return is_far
+
+
+def usual_log_ratio(
+    source: npt.NDArray[np.int32], target: npt.NDArray[np.int32], rows: _Rows
+) -> float:
+    """The median log ratio of lengths over these rows, or over a million spread over them."""
+    some = rows[:: -(-len(rows) // _BLOCK) or 1]
+    return float(np.median(_log_ratio(source[some], target[some]))) if len(some) else 0.0
+
+
+def _log_ratio(
+    source: npt.NDArray[np.int32], target: npt.NDArray[np.int32]
+) -> npt.NDArray[np.float32]:
     # The logarithm treats twice as long and half as long alike.
-    ratio = np.log(source.lengths[rows].astype(np.float32) + _PADDING)
-    ratio -= np.log(target.lengths[rows].astype(np.float32) + _PADDING)
+    ratio = np.log(source.astype(np.float32) + _PADDING)
+    ratio -= np.log(target.astype(np.float32) + _PADDING)
     return ratio
 
 
@@ -342,7 +398,11 @@ def _usual_ratio(source: SideScan, target: SideScan, empty: Finding) -> float:
         for start in range(0, shared, _BLOCK)
     ]
     rows = np.concatenate([np.empty(0, np.int64), *full])
-    return float(np.median(_log_ratio(source, target, rows))) if len(rows) else 0.0
+    return (
+        float(np.median(_log_ratio(source.lengths[rows], target.lengths[rows])))
+        if len(rows)
+        else 0.0
+    )
 
 
 def _with_examples(findings: Sequence[Finding], source: Path, target: Path) -> list[Finding]:

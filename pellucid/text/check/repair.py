@@ -14,6 +14,7 @@ from pellucid.core.files import write_folder
 from pellucid.text.check.check import Diagnosis, Kind
 from pellucid.text.check.scan import without_marks
 from pellucid.text.corpus.lines import iterate_raw_lines
+from pellucid.text.corpus.readers import plain_stem
 
 DROPPED_NAME = "dropped.jsonl"
 DROPPING: tuple[Kind, ...] = (
@@ -23,6 +24,7 @@ DROPPING: tuple[Kind, ...] = (
     "source_equals_target",
     "length_ratio",
     "too_long",
+    "other_language",
 )
 """Faults for which a pair is dropped; the others are repaired in the line or left."""
 _BLOCK = 1 << 16
@@ -58,12 +60,13 @@ def repair(diagnosis: Diagnosis, source: Path, target: Path, folder: Path) -> Re
         raise OutputExistsError(f"{folder} already holds something", hint="name a new folder")
 
     # The copies are plain text, whatever the originals are.
-    names = [path.name.removesuffix(".gz") for path in (source, target)]
+    names = [plain_stem(path.name) for path in (source, target)]
     if names[0] == names[1]:
         names = [f"source-{names[0]}", f"target-{names[1]}"]
     counts = {"kept": 0, "dropped": 0}
 
     def fill(temporary: Path) -> None:
+        """Write the pairs that are kept, and a line with its reasons for each that is not."""
         with (
             (temporary / names[0]).open("xb") as good_sources,
             (temporary / names[1]).open("xb") as good_targets,
@@ -100,13 +103,14 @@ def repair(diagnosis: Diagnosis, source: Path, target: Path, folder: Path) -> Re
 
 def _reasons(diagnosis: Diagnosis) -> Iterator[list[Kind]]:
     """For each row in order the reasons to drop it; an empty list if there are none."""
+    kinds = [kind for kind in DROPPING if kind in diagnosis.findings]
     for start in itertools.count(0, _BLOCK):
         # A mask for each kind and block: asking ten sets for every single row would take minutes.
-        masks = [diagnosis.findings[kind].rows.mask(start, start + _BLOCK) for kind in DROPPING]
+        masks = [diagnosis.findings[kind].rows.mask(start, start + _BLOCK) for kind in kinds]
         is_bad = np.logical_or.reduce(masks).tolist()
         for place, bad in enumerate(is_bad):
             yield (
-                [kind for kind, mask in zip(DROPPING, masks, strict=True) if mask[place]]
+                [kind for kind, mask in zip(kinds, masks, strict=True) if mask[place]]
                 if bad
                 else []
             )

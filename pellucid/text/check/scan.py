@@ -267,7 +267,7 @@ def scan(path: Path, most_lines: int | None = None) -> SideScan:
             if row == 0 and block.startswith(BYTE_ORDER_MARK):
                 has_mark = True
 
-            part = _scan_block(block.removeprefix(BYTE_ORDER_MARK) if row == 0 else block)
+            part = scan_block(block.removeprefix(BYTE_ORDER_MARK) if row == 0 else block)
             for fault, rows in part.faults.items():
                 faults[fault].add(rows + row)
             lengths.append(part.lengths)
@@ -282,7 +282,7 @@ def scan(path: Path, most_lines: int | None = None) -> SideScan:
 
 
 @dataclass(frozen=True)
-class _BlockScan:
+class BlockScan:
     """Like ``SideScan``, for the lines of one block; rows are counted from its first line."""
 
     lengths: npt.NDArray[np.int32]
@@ -291,7 +291,8 @@ class _BlockScan:
     faults: dict[LineFault, _Rows]
 
 
-def _scan_block(block: bytes) -> _BlockScan:
+def scan_block(block: bytes) -> BlockScan:
+    """Scan whole lines; the last may lack its end. An empty block is one empty line."""
     text = block if block.endswith(b"\n") else block + b"\n"
     bytes_ = np.frombuffer(text, np.uint8)
     faults: dict[LineFault, _Rows] = {}
@@ -324,7 +325,7 @@ def _scan_block(block: bytes) -> _BlockScan:
     faults["too_long"] = np.flatnonzero(lengths > LONGEST_LINE)
 
     hashes = np.fromiter(map(hash, lines), np.int64, len(lines))
-    return _BlockScan(lengths, hashes, _traits(bytes_, starts, ends), faults)
+    return BlockScan(lengths, hashes, _traits(bytes_, starts, ends), faults)
 
 
 def _character_counts(text: _Bytes, starts: _Rows) -> npt.NDArray[np.int32]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pellucid.core.errors import DataError, InputMissingError
+from pellucid.text.corpus.readers import address_of, open_table, open_unpacked
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _GZIP_SUFFIX, _GZIP_SIGN = ".gz", b"\x1f\x8b"
@@ -67,12 +68,18 @@ def iterate_lines(source: Path | BinaryIO, name: str = "<stdin>") -> Generator[s
 
 @contextlib.contextmanager
 def open_lines(source: Path) -> Iterator[BinaryIO]:
-    """The bytes of a file, unpacked if it is ``.gz``.
+    """The bytes of an input (``pellucid.text.corpus.readers``), unpacked; a table as its lines.
 
-    Raises InputMissingError if it cannot be read, DataError if it is damaged gzip, there and
-    while the block lasts.
+    Raises InputMissingError if it cannot be read, DataError if it is damaged, there and while the
+    block lasts.
     """
+    address = address_of(source)
     try:
+        if not address.is_plain:
+            opened = open_table(source) if address.table else open_unpacked(address)
+            with opened as file:
+                yield file
+            return
         with _open(source) as file:
             yield file
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -125,10 +132,7 @@ def raw_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[bytes]:
     # One byte beyond the limit, to tell a line of exactly that length from a longer one.
     while raw := file.readline(_LONGEST_LINE + 1):
         if len(raw) > _LONGEST_LINE:
-            raise DataError(
-                f"{name}, line {number}: a line must have at most {_LONGEST_LINE:,} bytes",
-                hint="one sentence or paragraph a line; only a line feed ends a line",
-            )
+            raise _too_long(name, number)
 
         # A pipe has no size to compare with; of gzip both sizes are known.
         if number % _LOOK_EVERY == 0 and isinstance(file, gzip.GzipFile):
@@ -136,6 +140,13 @@ def raw_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[bytes]:
 
         yield raw
         number += 1
+
+
+def _too_long(name: str, number: int) -> DataError:
+    return DataError(
+        f"{name}, line {number}: a line must have at most {_LONGEST_LINE:,} bytes",
+        hint="one sentence or paragraph a line; only a line feed ends a line",
+    )
 
 
 def _refuse_bomb(file: gzip.GzipFile, name: str) -> None:
@@ -219,11 +230,19 @@ def iterate_blocks(path: Path) -> Generator[bytes, None, None]:
     """The bytes of a file (``.gz`` is unpacked) in blocks that end with a line's end.
 
     The last block may lack it. A caller that stops early must call ``close()``, as on a file.
-    Raises as ``open_lines`` does.
+    Raises as ``open_lines`` does, and DataError naming the line if one has more than 16 MiB.
     """
+    number = 1  # of the block's first line
     with open_lines(path) as file:
         while block := file.read(_BLOCK_BYTES):
-            yield block if block.endswith(b"\n") else block + file.readline()
+            if not block.endswith(b"\n"):
+                begun = len(block) - block.rfind(b"\n") - 1  # bytes of the last line read so far
+                rest = file.readline(_LONGEST_LINE - begun + 1)
+                if begun + len(rest) > _LONGEST_LINE:
+                    raise _too_long(str(path), number + block.count(b"\n"))
+                block += rest
+            yield block
+            number += block.count(b"\n")
 
 
 def iterate_raw_lines(path: Path) -> Generator[bytes, None, None]:

@@ -56,6 +56,10 @@ def training_files(config: DataConfig) -> PairFiles:
     """The files to train on."""
     if config.text:
         return PairFiles(tuple(map(Path, config.text)), is_text=True)
+    if config.both_directions:
+        # all pairs as they are, and after them all pairs the other way round
+        sides = config.source + config.target, config.target + config.source
+        return _files(*sides, config.format)
     return _files(config.source, config.target, config.format)
 
 

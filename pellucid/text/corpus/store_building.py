@@ -16,7 +16,9 @@ from pellucid.core.files import KnownFiles, read_manifest, write_file, write_fol
 from pellucid.core.phases import begin_phase
 from pellucid.text.config import file_format
 from pellucid.text.corpus.chunks import CHUNK, TokenizedChunk
+from pellucid.text.corpus.cleaning import InOrder
 from pellucid.text.corpus.pairs import PairFiles
+from pellucid.text.corpus.readers import address_of, hash_of_input, input_exists
 from pellucid.text.corpus.rows import STRIDE, Ids
 from pellucid.text.corpus.store import (
     BEGIN_TYPE,
@@ -48,6 +50,7 @@ def build_store(
     *,
     workers: int | None = None,
     chunk_bytes: int = CHUNK,
+    in_order: InOrder | None = None,
 ) -> TokenStore:
     """The store of these files: opened from ``cache`` if it is there and intact, else made.
 
@@ -56,11 +59,11 @@ def build_store(
     tokens on a side are dropped, counted and reported by a logged warning. ``workers`` processes
     tokenize (by default one for each core, none for a small corpus); the bytes do not depend on
     their number or on ``chunk_bytes``, the text that each gets at a time, nor does the memory on
-    the size of the corpus.
+    the size of the corpus. With ``in_order`` the chunks are tokenized by that instead.
 
     Raises as ``iterate_pairs`` does, DataError if no pair is left, WriteError.
     """
-    recipe = _Recipe(files, tokenizers, max_length, workers, chunk_bytes)
+    recipe = _Recipe(files, tokenizers, max_length, workers, chunk_bytes, in_order)
 
     # The bytes decide, not names or times: the cache may be shared by runs and copied between
     # machines.
@@ -94,18 +97,19 @@ class _Recipe:
     max_length: int
     workers: int | None
     chunk_bytes: int
+    in_order: InOrder | None
 
     def fingerprint(self, known: KnownFiles) -> str:
         """SHA-256 over everything that decides the content of the store."""
         for path in self.files.all:
-            if not path.is_file():
+            if not input_exists(path):
                 raise InputMissingError(f"cannot read {path}: not a file")
 
         # Of each name only the suffix counts, which decides how the file is read: a file that was
         # moved or renamed is still known.
         try:
             sources, targets = (
-                [[path.suffix, known.sha256_of(path)] for path in paths]
+                [[path.suffix, _hash_of(path, known)] for path in paths]
                 for paths in (self.files.sources, self.files.targets)
             )
         except OSError as error:
@@ -141,7 +145,7 @@ class _Recipe:
         with (
             _RowWriter(folder, "source") as sources,
             _RowWriter(folder, "target") as targets,
-            contextlib.closing(tokenizing.chunks(self.workers)) as chunks,
+            contextlib.closing(tokenizing.chunks(self.workers, self.in_order)) as chunks,
         ):
             for chunk in chunks:
                 for writer, (ids, lengths) in zip((sources, targets), chunk.sides, strict=True):
@@ -179,6 +183,7 @@ class _Tally:
         return sum(self.parts)
 
     def add(self, chunk: TokenizedChunk) -> None:
+        """Count the pairs of a chunk, and log each million that is passed."""
         # A chunk need not end at a round number, so a line is logged where one is passed.
         if self.read // _TELL_EVERY != (self.read + len(chunk.is_kept)) // _TELL_EVERY:
             millions = (self.read + len(chunk.is_kept)) // _TELL_EVERY
@@ -224,6 +229,11 @@ class _RowWriter:
 
         self._count += len(lengths)
         self._end += len(ids)
+
+
+def _hash_of(path: Path, known: KnownFiles) -> str:
+    address = address_of(path)
+    return hash_of_input(path) if address.scheme else known.sha256_of(Path(address.location))
 
 
 def _type_for(largest: int) -> str:

@@ -1,9 +1,9 @@
-"""Segmentations drawn for each epoch (subword regularization).
+"""Segmentations and odd copies drawn for each epoch (subword regularization, ``[noise]``).
 
-A sentence's segmentation depends on the seed, the epoch and its row only, not on when and with
-which others it is drawn. Batches are planned with the lengths of the drawn segmentations: with
-those of the usual ones a third of each batch was padding. The segmentations that were drawn to plan
-a block of batches are kept until the next block is planned.
+A sentence's copy and its segmentation depend on the seed, the epoch and its row only, not on when
+and with which others they are drawn. Batches are planned with the lengths of the drawn
+segmentations: with those of the usual ones a third of each batch was padding. The segmentations
+that were drawn to plan a block of batches are kept until the next block is planned.
 
 Source: Kudo (2018); Provilkov et al. (2020).
 """
@@ -13,7 +13,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from pellucid.text.config import NoiseConfig
 from pellucid.text.corpus.rows import IdRows, Indices, Selection
+from pellucid.text.glossary import Glossary
+from pellucid.text.noise import is_noisy, noisy_pair
 from pellucid.text.shuffling import mixed
 from pellucid.text.tokenizers.interface import Tokenizer
 
@@ -36,9 +39,79 @@ class _Drawn:
         return self.epoch == epoch and bool((self.rows[places] == rows).all())
 
 
+_COPIES = 1
+"""Keeps the keys of copies different from those of segmentations."""
+
+
+@dataclass
+class NoisyRows:
+    """Both sides of a store, with copies of its pairs in place of some of them."""
+
+    tokenizers: tuple[Tokenizer, Tokenizer]
+    sides: tuple[IdRows, IdRows]
+    config: NoiseConfig
+    seed: int
+    longest: int
+    """``data.max_length``: a pair that would be longer on either side stays as it is."""
+    glossary: Glossary | None = None
+    """The terms to mark."""
+    _last: tuple[int, Indices, tuple[IdRows, IdRows]] | None = field(default=None, repr=False)
+    """What was drawn last, as both sides are asked for the same rows one after the other; for
+    speed only."""
+
+    def draw(self, rows: Indices, epoch: int, side: int) -> IdRows:
+        """The ids of these rows of a side (0 is the source) in an epoch."""
+        last = self._last
+        if last is None or last[0] != epoch or not np.array_equal(last[1], rows):
+            last = self._last = epoch, rows, self._draw(rows, epoch)
+        return last[2][side]
+
+    def _draw(self, rows: Indices, epoch: int) -> tuple[IdRows, IdRows]:
+        plain = [IdRows.in_order(*side.gather(rows)) for side in self.sides]
+        seeds = row_seeds(rows, self.seed, epoch, _COPIES).tolist()
+
+        # Only pairs whose text changes are tokenized again.
+        places, texts = [], []
+        for place, seed in enumerate(seeds):
+            if is_noisy(self.config, seed):
+                source, target = (
+                    tokenizer.decode(side.row(place).tolist())
+                    for tokenizer, side in zip(self.tokenizers, plain, strict=True)
+                )
+                places.append(place)
+                texts.append(noisy_pair(source, target, self.config, seed, self.glossary))
+
+        ids = [
+            IdRows.of(tokenizer.encode_batch([pair[side] for pair in texts]))
+            for side, tokenizer in enumerate(self.tokenizers)
+        ]
+        fits = np.minimum(*(each.lengths for each in ids)) > 0
+        fits &= np.maximum(*(each.lengths for each in ids)) <= self.longest
+
+        # Of each row the copy or the pair itself, chosen from both in one table.
+        chosen = np.arange(len(rows))
+        chosen[np.array(places, np.int64)[fits]] = len(rows) + np.flatnonzero(fits)
+        return _chosen(plain[0], ids[0], chosen), _chosen(plain[1], ids[1], chosen)
+
+
+def _chosen(first: IdRows, second: IdRows, rows: Indices) -> IdRows:
+    """These rows of two tables, the second one's numbered after the first one's."""
+    both = IdRows.in_order(
+        np.concatenate((first.all_ids(), second.all_ids())),
+        np.concatenate((first.lengths, second.lengths)),
+    )
+    return IdRows.in_order(*both.gather(rows))
+
+
+def row_seeds(rows: Indices, *key: int) -> npt.NDArray[np.uint64]:
+    """A seed for each row, by its number in the store: the same whatever batch the row is in."""
+    [word] = np.random.SeedSequence(key).generate_state(1, np.uint64)
+    return mixed(rows.astype(np.uint64), word)
+
+
 @dataclass
 class Resampling:
-    """One side of a store with segmentations that vary."""
+    """One side of a store with segmentations, and with ``noise`` texts, that vary."""
 
     tokenizer: Tokenizer
     rows: IdRows
@@ -47,6 +120,8 @@ class Resampling:
     seed: int
     longest: int
     """``data.max_length``: a sentence that would be longer keeps its usual segmentation."""
+    noise: tuple[NoisyRows, int] | None = None
+    """Where the texts come from, if not from ``rows``, and which side of it this is."""
     _planned: _Drawn | None = field(default=None, repr=False)
     """The segmentations that were drawn last for planning; for speed only."""
 
@@ -68,24 +143,18 @@ class Resampling:
 
     def draw(self, rows: Indices, epoch: int) -> IdRows:
         """The ids of these rows in an epoch."""
-        plain = IdRows.in_order(*self.rows.gather(rows))
-        drawn = self.tokenizer.resegment(plain, self.strength, self._seeds(rows, epoch))
+        if self.noise is None:
+            plain = IdRows.in_order(*self.rows.gather(rows))
+        else:
+            noisy, side = self.noise
+            plain = noisy.draw(rows, epoch, side)
+
+        seeds = row_seeds(rows, self.seed, epoch)
+        drawn = self.tokenizer.resegment(plain, self.strength, seeds)
         too_long = drawn.lengths > self.longest
         if not too_long.any():
             return drawn
-
-        # Of each row the drawn or the usual segmentation, chosen from both in one table.
-        both = IdRows.in_order(
-            np.concatenate((drawn.all_ids(), plain.all_ids())),
-            np.concatenate((drawn.lengths, plain.lengths)),
-        )
-        return IdRows.in_order(*both.gather(np.arange(len(rows)) + too_long * len(rows)))
-
-    def _seeds(self, rows: Indices, epoch: int) -> npt.NDArray[np.uint64]:
-        # A key for the epoch, and from it a seed for each row by its number in the store: the same
-        # whatever batch the row is in.
-        [key] = np.random.SeedSequence([self.seed, epoch]).generate_state(1, np.uint64)
-        return mixed(rows.astype(np.uint64), key)
+        return _chosen(drawn, plain, np.arange(len(rows)) + too_long * len(rows))
 
 
 @dataclass(frozen=True)

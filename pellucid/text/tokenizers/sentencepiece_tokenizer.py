@@ -9,10 +9,14 @@ one character is spelled in bytes here. Control pieces are never matched against
 import functools
 import hashlib
 import io
+import itertools
 import json
 import logging
+import math
 import os
+import random
 import re
+import sys
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -49,8 +53,10 @@ _thread_count: int | None = None
 _TRAINING_THREADS = 2
 """Fixed, so that the number of cores cannot change the vocabulary."""
 _RANDOM_SEED = 1
+"""Of the sample of training lines. sentencepiece's own is another one in each process, whatever
+``set_random_generator_seed`` was given."""
 _random_generator = threading.Lock()
-"""sentencepiece has one generator for the whole process, which samples the training lines."""
+"""sentencepiece has one generator for the whole process."""
 
 
 @final
@@ -221,7 +227,7 @@ def train_sentencepiece(texts: Iterable[str], config: TokenizerConfig) -> Senten
     if config.kind not in ("bpe", "unigram"):
         raise ConfigError(f"kind must be bpe or unigram, got {config.kind}")
 
-    corpus = _Corpus(texts)
+    corpus = _Corpus(texts, config.training_lines)
     model = io.BytesIO()
     try:
         # Seeding and training together: another thread's training would draw from the same
@@ -284,28 +290,58 @@ def load_sentencepiece(folder: Path, name: str) -> SentencePieceTokenizer:
 
 
 class _Corpus:
-    """Feeds lines to sentencepiece; keeps their number and the first error.
+    """Feeds a sample of the lines to sentencepiece; keeps their number and the first error.
 
     A Python exception inside the callback reaches the caller as a bare RuntimeError, so the
     original one is kept here.
     """
 
-    def __init__(self, texts: Iterable[str]) -> None:
+    def __init__(self, texts: Iterable[str], most_lines: int) -> None:
         self._texts = texts
+        self._most_lines = most_lines
         self.line_count = 0
         self.failure: Exception | KeyboardInterrupt | None = None
 
     def __iter__(self) -> Iterator[str]:
         try:
-            for text in self._texts:
-                check_text(text)
-                line = text.translate(_UNUSABLE)
-                if line.strip():
-                    self.line_count += 1
-                    yield line
+            yield from sampled(self._lines(), self._most_lines)
         except (Exception, KeyboardInterrupt) as error:
             self.failure = error
             raise
+
+    def _lines(self) -> Iterator[str]:
+        for text in self._texts:
+            check_text(text)
+            line = text.translate(_UNUSABLE)
+            if line.strip():
+                self.line_count += 1
+                yield line
+
+
+def sampled(lines: Iterable[str], count: int, seed: int = _RANDOM_SEED) -> list[str]:
+    """``count`` of the lines, or all of fewer, in their order; the same for the same lines.
+
+    Each line is among them with the same probability. The number of lines need not be known, and
+    random numbers are drawn only for those that are taken.
+
+    Source: Li (1994), Reservoir-Sampling Algorithms of Time Complexity O(n(1 + log(N/n))),
+    algorithm L.
+    """
+    draw = random.Random(seed)  # noqa: S311  # nothing secret
+    numbered = enumerate(lines)
+    kept = list(itertools.islice(numbered, count))
+
+    # The largest of ``count`` uniform numbers; a later line is taken if its number is smaller.
+    largest = math.exp(math.log(1.0 - draw.random()) / count)
+    while True:
+        skipped = math.floor(math.log(1.0 - draw.random()) / math.log1p(-largest))
+        taken = next(itertools.islice(numbered, min(skipped, sys.maxsize), None), None)
+        if taken is None:
+            break
+        kept[draw.randrange(count)] = taken
+        largest *= math.exp(math.log(1.0 - draw.random()) / count)
+
+    return [line for _, line in sorted(kept)]
 
 
 def _train(corpus: _Corpus, config: TokenizerConfig, model: io.BytesIO) -> None:

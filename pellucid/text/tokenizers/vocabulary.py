@@ -186,6 +186,11 @@ class VocabularyTokenizer(Tokenizer):
         return self._vocabulary
 
     @property
+    def options(self) -> Mapping[str, bool]:
+        """The options of its kind, as the vocabulary's file holds them."""
+        return self._file.options
+
+    @property
     def vocabulary_size(self) -> int:
         """How many ids there are, the special ones included."""
         return self._vocabulary.size

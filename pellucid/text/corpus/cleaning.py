@@ -1,0 +1,321 @@
+"""Cleans a corpus of any size, chunk by chunk, on whatever runs functions in order.
+
+Two passes read the text in chunks of whole lines. In the first every chunk is scanned beside all
+others, and some 25 bytes a pair are kept of it: lengths and two hashes, and 64 more for a
+signature if similar pairs are dropped. From these it is decided which pairs are dropped, and the
+second pass writes the others. What is written depends on the text and the rules alone, not on
+chunks or on who works on them.
+"""
+
+import dataclasses
+import hashlib
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from pellucid.core.errors import DataError, InputMissingError, OutputExistsError
+from pellucid.core.files import read_manifest, verify_folder, write_folder
+from pellucid.core.phases import begin_phase
+from pellucid.text.check.check import far_lengths, repeated_pairs, usual_log_ratio
+from pellucid.text.check.scan import Column, scan_block, without_marks
+from pellucid.text.corpus.chunks import CHUNK, Chunk, read_chunks
+from pellucid.text.corpus.pairs import PairFiles
+from pellucid.text.corpus.readers import hash_of_input, input_exists, plain_stem
+from pellucid.text.corpus.similar import BANDS, signatures, similar_rows
+from pellucid.text.detection import check_languages, pairs_in_other_languages
+
+Reason = Literal[
+    "empty",
+    "too_long",
+    "source_equals_target",
+    "other_language",
+    "length_ratio",
+    "duplicate",
+    "near_duplicate",
+    "similar",
+]
+REASONS: tuple[Reason, ...] = get_args(Reason)
+"""Why a pair is dropped; of several the first counts."""
+_VERSION = 2
+"""Of the rules; hashed into the fingerprint of what was cleaned."""
+_NO_LETTERS = re.compile(r"[\W\d_]+")
+
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
+
+
+class InOrder(Protocol):
+    """Runs a function on items, anywhere, and gives the results in the order of the items."""
+
+    def __call__(
+        self, function: Callable[[_Item], _Result], items: Iterable[_Item]
+    ) -> Iterator[_Result]:
+        """The result for each item."""
+        ...
+
+
+def one_by_one(function: Callable[[_Item], _Result], items: Iterable[_Item]) -> Iterator[_Result]:
+    """``InOrder`` in this process."""
+    return map(function, items)
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """Which pairs are dropped."""
+
+    longest: int = 1000
+    """Characters of a side; about as many as 256 tokens."""
+    near_duplicates: bool = True
+    """Whether a pair is dropped whose letters are those of an earlier one: case, digits, spaces
+    and punctuation do not count."""
+    languages: tuple[str, str] | None = None
+    """The languages of both sides: a pair is dropped if one is certainly in another. None does not
+    look."""
+    least_similarity: float | None = None
+    """A pair is dropped that is as similar as this to an earlier one
+    (``pellucid.text.corpus.similar``); None does not look."""
+
+
+@dataclasses.dataclass(frozen=True)
+class CleanText:
+    """The cleaned text."""
+
+    files: PairFiles
+    read: int
+    kept: int
+    dropped: dict[str, int]
+    """How many pairs were dropped for each of ``REASONS``."""
+
+
+@dataclasses.dataclass(frozen=True)
+class ScanChunk:
+    """Scans the pairs of a chunk; sent to whoever does it."""
+
+    rules: Rules
+
+    def __call__(self, chunk: Chunk) -> "ScannedChunk":
+        """Lengths, hashes and faults of each pair, as it would be written."""
+        pairs = clean_pairs(chunk)
+        sides = [[pair[side] for pair in pairs] for side in (0, 1)]
+        source, target = (scan_block("".join(f"{e}\n" for e in side).encode()) for side in sides)
+
+        fault = np.zeros(len(pairs), np.uint16)  # 0 is none
+        is_long = np.maximum(source.lengths, target.lengths) > self.rules.longest
+        fault[is_long] = 1 + REASONS.index("too_long")
+        fault[np.union1d(source.faults["empty"], target.faults["empty"])] = 1 + REASONS.index(
+            "empty"
+        )
+        is_copy = np.array([a == b for a, b in pairs], np.bool_)
+        fault[is_copy & (fault == 0)] = 1 + REASONS.index("source_equals_target")
+
+        if self.rules.languages is not None:
+            # Only of what is left: detecting takes longer than all else.
+            left = np.flatnonzero(fault == 0)
+            is_other = pairs_in_other_languages([pairs[row] for row in left], self.rules.languages)
+            fault[left[is_other]] = 1 + REASONS.index("other_language")
+
+        exact = [_hash(f"{a}\n{b}") for a, b in pairs]
+        near = [_near_hash(a, b) for a, b in pairs] if self.rules.near_duplicates else exact
+        signature = np.empty((len(pairs), 0), np.int64)
+        if self.rules.least_similarity is not None:
+            signature = signatures([(_letters(a), _letters(b)) for a, b in pairs])
+        return ScannedChunk(
+            fault,
+            source.lengths,
+            target.lengths,
+            np.array(exact, np.int64),
+            np.array(near, np.int64),
+            signature,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class ScannedChunk:
+    """What the first pass keeps of a chunk, for each pair."""
+
+    fault: npt.NDArray[np.uint16]
+    """One more than the index of its fault in ``REASONS``; 0 if it has none by itself."""
+    source_lengths: npt.NDArray[np.int32]
+    target_lengths: npt.NDArray[np.int32]
+    exact: npt.NDArray[np.int64]
+    near: npt.NDArray[np.int64]
+    signature: npt.NDArray[np.int64]
+    """(pairs, bands), or (pairs, 0) if similar pairs stay."""
+
+
+def write_kept(chunk_and_kept: tuple[Chunk, npt.NDArray[np.bool_]]) -> tuple[bytes, bytes]:
+    """The lines of both sides of the pairs that are kept."""
+    chunk, is_kept = chunk_and_kept
+    kept = list(itertools.compress(clean_pairs(chunk), is_kept.tolist()))
+    source, target = ("".join(f"{pair[side]}\n" for pair in kept).encode() for side in (0, 1))
+    return source, target
+
+
+def clean_pairs(chunk: Chunk) -> list[tuple[str, str]]:
+    """The pairs of a chunk with control characters, odd separators and marks repaired.
+
+    Raises DataError if a line is not a pair or not UTF-8.
+    """
+    return [(_repaired(source), _repaired(target)) for source, target in chunk.pairs()]
+
+
+def clean_corpus(
+    files: PairFiles,
+    folder: Path,
+    rules: Rules,
+    in_order: InOrder = one_by_one,
+    chunk_bytes: int = CHUNK,
+) -> CleanText:
+    """Write the good pairs of a corpus into the new folder ``folder``, or find them there.
+
+    A folder that an earlier call with the same text and rules wrote is used again. Raises
+    as ``iterate_pairs`` does, OutputExistsError for a folder with anything else, DataError if no
+    pair is left, WriteError.
+    """
+    if rules.languages is not None:
+        check_languages(rules.languages)
+    fingerprint = _fingerprint(files, rules)
+    # A table has both sides in one file.
+    named = [plain_stem(path.name) for path in (files.sources[0], *files.targets[:1])]
+    if len(set(named)) < 2:
+        named = [f"source-{named[0]}", f"target-{named[0]}"]
+    clean = PairFiles((folder / named[0],), (folder / named[1],), "plain")
+
+    try:
+        manifest = read_manifest(folder)
+        if manifest.get("fingerprint") != fingerprint:
+            raise OutputExistsError(
+                f"{folder} was made from other text or by other rules",
+                hint="name another folder, or remove it",
+            )
+        verify_folder(folder)
+    except InputMissingError:
+        if folder.exists():
+            raise OutputExistsError(f"{folder} already holds something") from None
+        counts: dict[str, Any] = {}
+
+        def fill(temporary: Path) -> None:
+            inner = (temporary / named[0], temporary / named[1])
+            counts.update(_clean(files, inner, rules, in_order, chunk_bytes))
+
+        details = {"kind": "corpus", "fingerprint": fingerprint, "pairs": counts}
+        write_folder(folder, fill, details=details)
+        manifest = read_manifest(folder)
+
+    pairs = manifest["pairs"]
+    return CleanText(clean, pairs["read"], pairs["kept"], dict(pairs["dropped"]))
+
+
+def _clean(
+    files: PairFiles,
+    out: tuple[Path, Path],
+    rules: Rules,
+    in_order: InOrder,
+    chunk_bytes: int,
+) -> dict[str, Any]:
+    begin_phase("scanning the text")
+    faults: Column[np.uint16] = Column(np.uint16)
+    lengths: tuple[Column[np.int32], Column[np.int32]] = Column(np.int32), Column(np.int32)
+    hashes: tuple[Column[np.int64], Column[np.int64]] = Column(np.int64), Column(np.int64)
+    similar = rules.least_similarity is not None
+    bands: list[Column[np.int64]] = [Column(np.int64) for _ in range(BANDS if similar else 0)]
+    columns: tuple[Column[Any], ...] = (faults, *lengths, *hashes, *bands)
+    try:
+        for scanned in in_order(ScanChunk(rules), read_chunks(files, chunk_bytes)):
+            faults.append(scanned.fault)
+            lengths[0].append(scanned.source_lengths)
+            lengths[1].append(scanned.target_lengths)
+            hashes[0].append(scanned.exact)
+            hashes[1].append(scanned.near)
+            for column, values in zip(bands, scanned.signature.T, strict=True):
+                column.append(np.ascontiguousarray(values))
+
+        begin_phase("finding duplicates")
+        fault = np.array(faults.read())
+        sides = lengths[0].read(), lengths[1].read()
+        usual = usual_log_ratio(*sides, np.flatnonzero(fault == 0))
+        fault[far_lengths(*sides, usual) & (fault == 0)] = 1 + REASONS.index("length_ratio")
+
+        for reason, column in (("duplicate", hashes[0]), ("near_duplicate", hashes[1])):
+            # Among the pairs that are left: a pair that is dropped must not take another along.
+            left = np.flatnonzero(fault == 0)
+            values = column.read()[left]
+            repeats = repeated_pairs(values, np.zeros_like(values))
+            fault[left[repeats.mask(0, len(left))]] = 1 + REASONS.index(reason)
+
+        if rules.least_similarity is not None:
+            left = np.flatnonzero(fault == 0)
+            rows = similar_rows([each.read() for each in bands], left, rules.least_similarity)
+            fault[rows] = 1 + REASONS.index("similar")
+    finally:
+        for each in columns:
+            each.close()
+
+    is_kept = fault == 0
+    if not is_kept.any():
+        raise DataError(f"no pair of {files.sources[0]} is good enough to keep")
+
+    begin_phase("writing the text")
+    masks = _beside(read_chunks(files, chunk_bytes), is_kept)
+    with out[0].open("xb") as source_file, out[1].open("xb") as target_file:
+        for source, target in in_order(write_kept, masks):
+            source_file.write(source)
+            target_file.write(target)
+
+    counts = np.bincount(fault, minlength=len(REASONS) + 1).tolist()
+    return {
+        "read": len(fault),
+        "kept": counts[0],
+        "dropped": dict(zip(REASONS, counts[1:], strict=True)),
+    }
+
+
+def _beside(
+    chunks: Iterable[Chunk], is_kept: npt.NDArray[np.bool_]
+) -> Iterator[tuple[Chunk, npt.NDArray[np.bool_]]]:
+    """Each chunk with the part of ``is_kept`` for its pairs."""
+    first = 0
+    for chunk in chunks:
+        # As many as ``Chunk.pairs`` has: the last line of a file may lack its end.
+        count = chunk.source.count(b"\n") + (not chunk.source.endswith(b"\n"))
+        yield chunk, is_kept[first : first + count]
+        first += count
+
+
+def _repaired(line: str) -> str:
+    return without_marks(line.encode("utf-8", "replace")).decode()
+
+
+def _hash(text: str) -> int:
+    """The same on every machine, which Python's own hash is not."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), signed=True)
+
+
+def _near_hash(source: str, target: str) -> int:
+    letters = [_letters(source), _letters(target)]
+    # Two pairs of numbers are not alike because both have no letters.
+    return _hash("\n".join(letters) if all(letters) else f"{source}\n\n{target}")
+
+
+def _letters(text: str) -> str:
+    return _NO_LETTERS.sub("", text.casefold())
+
+
+def _fingerprint(files: PairFiles, rules: Rules) -> str:
+    """SHA-256 over everything that decides what is written."""
+    for path in files.all:
+        if not input_exists(path):
+            raise InputMissingError(f"cannot read {path}: not a file")
+    recipe = {
+        "version": _VERSION,
+        "inputs": [[path.suffix, hash_of_input(path)] for path in files.all],
+        "format": files.format,
+        "rules": dataclasses.asdict(rules),
+    }
+    return hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,514 @@
+"""Opens inputs as lines: packed or not, here or elsewhere, a text or a column of a table.
+
+An input is named ``[SCHEME://]PATH[#COLUMN]``. Its suffixes say how it is packed (``.gz``,
+``.zst``, ``.xz``) and whether it is a table (``.csv``, ``.tsv``, ``.jsonl``, ``.parquet``). With a
+column it is that column, one cell a line; a table without one is both sides of a corpus, as lines
+of JSON. ``datasets://NAME?split=train#COLUMN`` is a dataset of Hugging Face, streamed. Whatever it
+is, some rows of it are in memory at a time.
+
+Paths are ``pathlib.Path`` everywhere, which makes one slash of the two behind a scheme;
+``address_of`` puts the second one back.
+"""
+
+import contextlib
+import csv
+import dataclasses
+import gzip
+import hashlib
+import io
+import json
+import lzma
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+from urllib.parse import parse_qsl
+
+from pellucid.core.errors import DataError, InputMissingError, MissingExtraError
+from pellucid.core.files import sha256_of
+from pellucid.core.limits import parse_json
+
+Packing = Literal["", ".gz", ".zst", ".xz"]
+PACKINGS: tuple[Packing, ...] = (".gz", ".zst", ".xz")
+Table = Literal["", "csv", "tsv", "jsonl", "parquet", "datasets"]
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+]+):/{1,3}(.*)", re.DOTALL)
+"""At least two letters, so that no drive of Windows is one."""
+_DATASETS = "datasets"
+_READ_AT_ONCE = 1 << 16
+_PACKED_AT_ONCE = 1 << 10
+"""Packed bytes that are unpacked together. A block of zstd takes 4 of them and unpacks to 128 KiB,
+so this bounds the memory to some 32 MiB."""
+_MOST_MEMORY = 1 << 28
+"""Bytes that unpacking may take: xz asks for 65 MiB with its largest usual dictionary, zstd for 128
+MiB. A file that asks for more is hostile."""
+_MOST_EXPANSION = 200
+_BOMB_FROM = 1 << 24
+"""As for gzip (``pellucid.text.corpus.lines``): text is packed 3 to 20 times smaller. A file that
+unpacks to more than this and 200 times the bytes read of it does not contain sentences."""
+_LONGEST_ROW = 1 << 22
+"""Characters of a line of CSV; its cells have at most 2^17, so that a quote that is never closed
+does not read the whole file."""
+_ROWS_AT_ONCE = 1024
+_LARGEST_ROW_GROUP = 1 << 30
+"""Bytes of a column's part of a row group of Parquet, of which one is unpacked at a time."""
+_MOST_VALUES = 1_000_000
+"""Of a line of JSON, as for pairs."""
+_LONGEST_URL = 2000
+_DATASET_OPTIONS = ("name", "split", "data_files", "revision")
+
+
+@dataclasses.dataclass(frozen=True)
+class Address:
+    """An input taken apart."""
+
+    location: str
+    """A path of this machine, or a URL."""
+    scheme: str
+    """Empty for a path."""
+    column: str
+    """Empty for the whole."""
+    packing: Packing
+    table: Table
+    """Empty for plain text; TSV and JSONL count as tables only if a column is named, because the
+    corpus reads lines of them itself."""
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is a file of this machine whose own bytes are the lines, or gzip of them."""
+        return not self.scheme and not self.table and self.packing in ("", ".gz")
+
+
+def address_of(path: Path | str) -> Address:
+    """An input by its name."""
+    text, _, column = str(path).partition("#")
+    found = _SCHEME.fullmatch(text)
+    scheme = found[1] if found else ""
+    if found:
+        # A path of file:// is absolute; elsewhere the first part is a host or a bucket.
+        text = f"{scheme}://{'/' if scheme == 'file' else ''}{found[2].lstrip('/')}"
+
+    # The query of a URL is no part of its name.
+    name = text.partition("?")[0].lower() if scheme else text.lower()
+    packing: Packing = next((each for each in PACKINGS if name.endswith(each)), "")
+    return Address(text, scheme, column, packing, _table_of(scheme, name, packing, column))
+
+
+def _table_of(scheme: str, name: str, packing: Packing, column: str) -> Table:
+    stem = name.removesuffix(packing)
+    if scheme == _DATASETS:
+        return "datasets"
+    if stem.endswith(".parquet"):
+        return "parquet"
+    if stem.endswith(".csv"):
+        return "csv"
+    if column and stem.endswith(".tsv"):
+        return "tsv"
+    return "jsonl" if column and stem.endswith(".jsonl") else ""
+
+
+def plain_stem(name: str) -> str:
+    """The name of an input without packing; ``corpus.parquet#en`` becomes ``corpus.en``."""
+    address = address_of(name)
+    stem = name.partition("#")[0].partition("?")[0]
+    stem = stem[: len(stem) - len(address.packing)]
+    return f"{Path(stem).with_suffix('')}.{address.column}" if address.column else stem
+
+
+def input_exists(path: Path | str) -> bool:
+    """Whether an input is there; of a dataset it is not known before it is read.
+
+    Raises MissingExtraError without the package for its scheme, InputMissingError if its scheme is
+    unknown or the machine that holds it does not answer.
+    """
+    address = address_of(path)
+    if not address.scheme:
+        return Path(address.location).is_file()
+    if address.scheme == _DATASETS:
+        return True
+    with _remote_errors(address.location):
+        filesystem, inner = file_system_of(address.location)
+        return bool(filesystem.isfile(inner))
+
+
+def hash_of_input(path: Path | str) -> str:
+    """SHA-256 of an input: of a file its bytes, of a dataset its lines. Raises as opening it."""
+    address = address_of(path)
+    if not address.scheme:
+        return sha256_of(Path(address.location))
+    opened = open_table(path) if address.scheme == _DATASETS else open_packed(address)
+    digest = hashlib.sha256()
+    with opened as file:
+        while content := file.read(_READ_AT_ONCE):
+            digest.update(content)
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def open_packed(address: Address) -> Iterator[BinaryIO]:
+    """The bytes of an input as they are stored. Raises OSError, and as ``input_exists``."""
+    if not address.scheme:
+        with Path(address.location).open("rb") as file:
+            yield file
+        return
+
+    # Only around the opening: what the caller raises inside the block is none of these errors.
+    with _remote_errors(address.location):
+        filesystem, inner = file_system_of(address.location)
+        opened = filesystem.open(inner, "rb")
+    with opened as file:
+        yield file
+
+
+@contextlib.contextmanager
+def open_unpacked(address: Address) -> Iterator[BinaryIO]:
+    """The unpacked bytes of an input that is packed by zstd or xz, or lies elsewhere."""
+    with open_packed(address) as packed:
+        match address.packing:
+            case ".zst":
+                yield io.BufferedReader(_Unpacked(packed, _zstd_reader(packed), address.location))
+            case ".xz":
+                yield io.BufferedReader(_Unpacked(packed, _xz_reader(packed), address.location))
+            case ".gz":
+                with gzip.GzipFile(fileobj=packed) as inner:
+                    yield io.BufferedReader(_Unpacked(packed, inner, address.location))
+            case _:
+                yield packed
+
+
+class _Unpacked(io.RawIOBase):
+    """Unpacked bytes, of which there may be 200 times as many as packed ones were read."""
+
+    def __init__(self, packed: Any, unpacked: Any, name: str) -> None:
+        self._packed = packed
+        self._unpacked = unpacked
+        self._name = name
+        self._count = 0
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer, and count. Raises DataError for damage and for what is no text."""
+        try:
+            content = self._unpacked.read(len(buffer))
+        except (EOFError, lzma.LZMAError, OSError, RuntimeError) as error:
+            raise DataError(f"{self._name} is damaged: {error}") from error
+        except Exception as error:
+            # zstandard's own error is a class of an optional package.
+            if type(error).__name__ != "ZstdError":
+                raise
+            raise DataError(f"{self._name} is damaged: {error}") from error
+
+        self._count += len(content)
+        if self._count > max(_BOMB_FROM, _MOST_EXPANSION * self._packed.tell()):
+            raise DataError(
+                f"{self._name} must be text, and unpacks to more than {_MOST_EXPANSION} times its"
+                " size",
+                hint="packing makes text 3 to 20 times smaller; if it is right, unpack it first",
+            )
+        buffer[: len(content)] = content
+        return len(content)
+
+
+class _FrameReader:
+    """Unpacks frames (streams of xz) that follow one another, and notices an end within one."""
+
+    def __init__(self, packed: BinaryIO, begin: Callable[[], Any], read_at_once: int) -> None:
+        self._packed = packed
+        self._begin = begin
+        self._read_at_once = read_at_once
+        self._unpacker = begin()
+        self._content = b""
+
+    def read(self, size: int) -> bytes:
+        """At most ``size`` bytes; none at the end. Raises EOFError, and as the unpacker."""
+        while not self._content:
+            if self._unpacker.eof:
+                # xz pads streams to multiples of four bytes.
+                packed = self._unpacker.unused_data.lstrip(b"\0")
+                packed = packed or self._packed.read(self._read_at_once).lstrip(b"\0")
+                if not packed:
+                    return b""
+                self._unpacker = self._begin()
+            else:
+                packed = self._packed.read(self._read_at_once)
+                if not packed:
+                    raise EOFError("it ends too early")
+            self._content = self._unpacker.decompress(packed)
+        content, self._content = self._content[:size], self._content[size:]
+        return content
+
+
+def _xz_reader(packed: BinaryIO) -> _FrameReader:
+    def begin() -> Any:
+        return lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MOST_MEMORY)
+
+    return _FrameReader(packed, begin, _PACKED_AT_ONCE)
+
+
+def _zstd_reader(packed: BinaryIO) -> _FrameReader:
+    try:
+        import zstandard
+    except ImportError:
+        raise MissingExtraError("zstandard", "data", "reading .zst") from None
+    unpacker = zstandard.ZstdDecompressor(max_window_size=_MOST_MEMORY // 2)
+    # Its own reader of streams takes a file that is cut short for a whole one.
+    return _FrameReader(packed, unpacker.decompressobj, _PACKED_AT_ONCE)
+
+
+@contextlib.contextmanager
+def open_table(path: Path | str) -> Iterator[BinaryIO]:
+    """The rows of a table as lines: the cells of the column, or objects of JSON with all columns.
+
+    Line ends within a cell become spaces, and an empty cell an empty line. Raises DataError for
+    what is no such table, naming the columns that there are if the one named is not among them;
+    and as ``open_packed``.
+    """
+    address = address_of(path)
+    with contextlib.ExitStack() as opened:
+        match address.table:
+            case "parquet":
+                file = opened.enter_context(open_packed(address))
+                rows = _parquet_rows(file, address)
+            case "datasets":
+                rows = _dataset_rows(address)
+            case "jsonl":
+                rows = _json_rows(opened.enter_context(open_unpacked(address)), address)
+            case _:
+                rows = _csv_rows(opened.enter_context(open_unpacked(address)), address)
+        yield io.BufferedReader(_Lines(rows))
+
+
+class _Lines(io.RawIOBase):
+    """The lines of an iterator as a file."""
+
+    def __init__(self, lines: Iterator[bytes]) -> None:
+        self._lines = lines
+        self._rest = b""
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer as far as the next line reaches."""
+        if not self._rest:
+            self._rest = next(self._lines, b"")
+        content, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
+        buffer[: len(content)] = content
+        return len(content)
+
+
+def _cell(value: Any, place: str) -> bytes:
+    """A cell as a line."""
+    if value is None:
+        return b"\n"
+    if not isinstance(value, str):
+        raise DataError(f"{place}: a cell must be text, got {str(value)[:60]!a}")
+    try:
+        return f"{value.translate(_ONE_LINE)}\n".encode()
+    except UnicodeEncodeError:
+        raise DataError(f"{place}: a cell must not hold a lone surrogate") from None
+
+
+_ONE_LINE = str.maketrans("\n\r", "  ")
+
+
+def _row(row: dict[str, Any], address: Address, number: int) -> bytes:
+    """One row as a line."""
+    place = f"{address.location}, row {number}"
+    if not address.column:
+        try:
+            return json.dumps(row, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+        except (TypeError, ValueError) as error:
+            raise DataError(f"{place}: the cells must be text ({error})") from None
+
+    # translation.de is the text "de" of the object "translation".
+    value: Any = row
+    for part in [address.column] if address.column in row else address.column.split("."):
+        if not isinstance(value, dict) or part not in value:
+            known = ", ".join(map(str, list(value)[:20])) if isinstance(value, dict) else "none"
+            raise DataError(f"{place}: there is no column {address.column}; there are: {known}")
+        value = value[part]
+    return _cell(value, place)
+
+
+def _csv_rows(file: BinaryIO, address: Address) -> Iterator[bytes]:
+    """The rows of CSV or TSV below their header."""
+    lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+    try:
+        bounded = _bounded_lines(lines, address)
+        rows = (
+            csv.reader(bounded, delimiter="\t", quoting=csv.QUOTE_NONE)
+            if address.table == "tsv"
+            else csv.reader(bounded, strict=True)
+        )
+        header = _header(next(rows, []), address)
+        for number, row in enumerate(rows, start=1):
+            if not row:
+                row = [""] * len(header)  # a blank line
+            if len(row) != len(header):
+                raise DataError(
+                    f"{address.location}, row {number}: must have {len(header)} columns as the"
+                    f" header has, got {len(row)}"
+                )
+            yield _row(dict(zip(header, row, strict=True)), address, number)
+    except csv.Error as error:
+        raise DataError(f"{address.location}, line {rows.line_num}: {error}") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{address.location} is not UTF-8: {error.reason}") from None
+    finally:
+        lines.detach()  # the file below is not ours to close
+
+
+def _bounded_lines(lines: io.TextIOWrapper, address: Address) -> Iterator[str]:
+    while line := lines.readline(_LONGEST_ROW):
+        if len(line) == _LONGEST_ROW:
+            raise DataError(
+                f"{address.location}: a row must have less than {_LONGEST_ROW:,} characters"
+            )
+        yield line
+
+
+def _header(names: Sequence[str], address: Address) -> list[str]:
+    header = [name.strip() for name in names]
+    wanted = [address.column] if address.column else ["source", "target"]
+    missing = [name for name in wanted if name not in header]
+    if missing or len(set(header)) < len(header):
+        shown = ", ".join(name[:40] for name in header[:20])
+        raise DataError(
+            f"{address.location} must have the column{'s' if wanted[1:] else ''}"
+            f" {' and '.join(wanted)} once, named in its first line, which has: {shown}",
+            hint="name a column as in pairs.csv#en",
+        )
+    return header
+
+
+def _json_rows(file: BinaryIO, address: Address) -> Iterator[bytes]:
+    number = 0
+    while line := file.readline(_READ_AT_ONCE * 256):
+        number += 1
+        if not line.strip():
+            yield b"\n"
+            continue
+        try:
+            row = parse_json(line, _MOST_VALUES)
+        except ValueError as error:
+            raise DataError(f"{address.location}, line {number}: not JSON ({error})") from None
+        if not isinstance(row, dict):
+            raise DataError(f"{address.location}, line {number}: must be an object")
+        yield _row(row, address, number)
+
+
+def _parquet_rows(file: BinaryIO, address: Address) -> Iterator[bytes]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise MissingExtraError("pyarrow", "data", "reading .parquet") from None
+
+    number = 0
+    try:
+        table = pyarrow.parquet.ParquetFile(
+            file,
+            thrift_string_size_limit=_MOST_MEMORY,
+            thrift_container_size_limit=1_000_000,
+            arrow_extensions_enabled=False,
+        )
+        columns = _parquet_columns(table, address)
+        for batch in table.iter_batches(_ROWS_AT_ONCE, columns=columns, use_threads=False):
+            for row in batch.to_pylist():
+                number += 1
+                yield _row(row, address, number)
+    except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise DataError(f"{address.location}, row {number + 1}: {reason}") from error
+
+
+def _parquet_columns(table: Any, address: Address) -> list[str]:
+    """The columns to read. Raises DataError for a column that is missing or too large to read."""
+    names = list(table.schema_arrow.names)
+    wanted = [address.column] if address.column else names
+    if address.column and address.column not in names:
+        wanted = [address.column.partition(".")[0]]
+    if wanted[0] not in names:
+        shown = ", ".join(names[:20])
+        raise DataError(
+            f"{address.location}: there is no column {address.column}; there are: {shown}"
+        )
+
+    about = table.metadata
+    for group in range(about.num_row_groups):
+        columns = [about.row_group(group).column(n) for n in range(about.num_columns)]
+        size = sum(
+            each.total_uncompressed_size
+            for each in columns
+            if each.path_in_schema.partition(".")[0] in wanted
+        )
+        if size > _LARGEST_ROW_GROUP:
+            raise DataError(
+                f"{address.location}: a row group must have at most {_LARGEST_ROW_GROUP:,} bytes in"
+                f" the columns that are read, row group {group + 1} has {size:,}",
+                hint="write it again with smaller row groups",
+            )
+    return wanted
+
+
+def _dataset_rows(address: Address) -> Iterator[bytes]:
+    """The rows of ``datasets://NAME?name=CONFIG&split=train``, streamed."""
+    try:
+        import datasets
+    except ImportError:
+        raise MissingExtraError("datasets", "datasets", "reading a dataset") from None
+
+    place, _, query = address.location.removeprefix(f"{_DATASETS}://").partition("?")
+    options = dict(parse_qsl(query, keep_blank_values=True)) if len(query) < _LONGEST_URL else {}
+    unknown = sorted(options.keys() - set(_DATASET_OPTIONS))
+    if unknown or "split" not in options:
+        raise DataError(
+            f"{address.location}: a dataset is named datasets://NAME?split=train, and may have"
+            f" {', '.join(_DATASET_OPTIONS)}; got {', '.join(options) or 'none'}"
+        )
+    number = 0
+    try:
+        rows = datasets.load_dataset(
+            place,
+            name=options.get("name"),
+            split=options["split"],
+            data_files=options.get("data_files"),
+            revision=options.get("revision"),
+            streaming=True,
+        )
+        for row in rows:
+            number += 1
+            yield _row(dict(row), address, number)
+    except DataError:
+        raise
+    except Exception as error:  # each builder raises errors of its own
+        reason = str(error).split("\n", 1)[0][:200]
+        raise DataError(f"cannot read {address.location}, row {number + 1}: {reason}") from error
+
+
+def file_system_of(url: str) -> tuple[Any, str]:
+    """The file system of a URL and the path in it, by fsspec. Raises what fsspec does."""
+    try:
+        import fsspec
+    except ImportError:
+        raise MissingExtraError("fsspec", "data", f"reading {url}") from None
+    filesystem, inner = fsspec.core.url_to_fs(url)
+    return filesystem, str(inner)
+
+
+@contextlib.contextmanager
+def _remote_errors(url: str) -> Iterator[None]:
+    """Turn what fsspec raises into errors of our own."""
+    try:
+        yield
+    except ImportError as error:
+        # s3fs, gcsfs and others are packages of their own, which fsspec names.
+        raise InputMissingError(f"cannot read {url}: {error}") from error
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise InputMissingError(f"cannot read {url}: {reason}") from error

@@ -1,0 +1,156 @@
+"""Which terms a text has, and which files are glossaries."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from pellucid.core.errors import DataError, InputMissingError
+from pellucid.text.glossary import LARGEST_GLOSSARY, Glossary, Term, holds_phrase, parse_glossary
+
+HEAD = "source\ttarget\tforms\tcase\tdomain\n"
+FILE = HEAD + (
+    "dog\tHund|Hunde\tdogs\t\tanimals\n"
+    "hot dog\tHotdog\t\t\tfood\n"
+    "Polish\tpolnisch\t\texact\n"
+    "run*\tlaufen|läuft\n"
+    "well-known\tbekannt\n"
+    "\n"
+    "犬\tHund\n"
+    "नमस्ते\thallo\n"
+)
+
+
+def found(text: str, glossary: Glossary) -> list[tuple[str, tuple[str, ...]]]:
+    return [(text[each.start : each.end], each.targets) for each in glossary.matches(text)]
+
+
+@pytest.fixture(scope="module")
+def glossary() -> Glossary:
+    return Glossary(parse_glossary(FILE, "terms.tsv"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A dog and two DOGS.", [("dog", ("Hund", "Hunde")), ("DOGS", ("Hund", "Hunde"))]),
+        ("Dogma, hotdog, dog's", [("dog", ("Hund", "Hunde"))]),
+        ("A hot dog, a hot\tDog.", [("hot dog", ("Hotdog",)), ("hot\tDog", ("Hotdog",))]),
+        ("Polish the Polish shoe; polish", [("Polish", ("polnisch",))] * 2),
+        ("runners run, rerun", [("runners", ("laufen", "läuft")), ("run", ("laufen", "läuft"))]),
+        ("a well-known man, a well known one", [("well-known", ("bekannt",))]),
+        ("我的犬很大", [("犬", ("Hund",))]),
+        ("नमस्ते नमस्तेजी", [("नमस्ते", ("hallo",))]),
+        ("", []),
+        ("nothing here", []),
+    ],
+)
+def test_terms_are_whole_words_the_longest_first(glossary, text, expected):
+    assert found(text, glossary) == expected
+
+
+def test_entries_of_one_term_share_their_targets_and_a_whole_form_comes_before_a_stem():
+    terms = [Term(("bank",), ("Bank",)), Term(("bank",), ("Ufer",)), Term(("ban*",), ("Bann",))]
+    assert found("bank", Glossary(terms)) == [("bank", ("Bank", "Ufer"))]
+    assert found("bans", Glossary(terms)) == [("bans", ("Bann",))]
+
+
+def test_each_term_is_required_once_and_may_begin_a_sentence(glossary):
+    assert glossary.required("a well-known dog, a dog") == (
+        ("bekannt", "Bekannt"),
+        ("Hund", "Hunde"),
+    )
+    assert glossary.required("Polish") == (("polnisch",),)
+    assert glossary.required("cat") == ()
+
+
+def test_domains_choose_entries(tmp_path: Path):
+    path = tmp_path / "terms.tsv"
+    path.write_text(FILE, encoding="utf-8")
+    assert len(Glossary.read(path)) == 7
+    assert found("hot dog, dog, run", Glossary.read(path, ["animals"])) == [
+        ("dog", ("Hund", "Hunde")),
+        ("dog", ("Hund", "Hunde")),
+        ("run", ("laufen", "läuft")),
+    ]
+
+
+def test_a_phrase_is_held_as_words_of_its_own():
+    assert holds_phrase("Zwei Hunde.", ["Hund", "Hunde"])
+    assert not holds_phrase("Die Hundehütte", ["Hund", "Hunde"])
+    assert holds_phrase("Ein roter  Hund", ["roter Hund"])
+    assert not holds_phrase("", ["Hund"])
+
+
+def test_a_byte_order_mark_and_other_line_ends_are_read(tmp_path: Path):
+    path = tmp_path / "terms.tsv"
+    path.write_bytes(b"\xef\xbb\xbftarget\tsource\r\nHund\tdog\r\n")
+    assert Glossary.read(path).terms == (Term(("dog",), ("Hund",)),)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("dog\tHund\n", "must begin with a line that names its columns"),
+        ("source\ttarget\tnote\n", "must begin with a line that names its columns"),
+        ("source\ttarget\tsource\n", "must begin with a line that names its columns"),
+        ("", "must begin with a line that names its columns"),
+        (HEAD + "dog\n", "line 2: target must hold a word"),
+        (HEAD + "\tHund\n", "line 2: source must hold a word"),
+        (HEAD + "dog\tHund\t\t\t\tmore\n", "line 2: must have 5 columns, has more"),
+        (HEAD + "dog\tHund\t\tnever\n", "line 2: case must be any or exact, got 'never'"),
+        (HEAD + "dog\tHund*\n", "line 2: a target must be whole words"),
+        (HEAD + "*\tHund\n", "line 2: a term must have a letter or a digit"),
+        (HEAD + "dog\t\x00a\n", "line 2: a term must be text"),
+        (HEAD + f"dog\t{'x' * 201}\n", "line 2: a term must have at most 200 characters"),
+        (HEAD + f"dog\t{'|'.join(map(str, range(80)))}\n", "target must have at most 64 forms"),
+        (HEAD + "a\tb\n" * 100_001, "must have at most 100,000 entries"),
+    ],
+)
+def test_what_is_no_glossary_is_refused_in_a_line(text, message):
+    with pytest.raises(DataError, match=message) as caught:
+        parse_glossary(text, "terms.tsv")
+    assert str(caught.value).startswith("terms.tsv")
+    assert len(str(caught.value)) < 400
+
+
+def test_the_first_faults_are_named_together_and_not_all_of_many():
+    with pytest.raises(DataError) as caught:
+        parse_glossary(HEAD + "dog\n" * 1000, "terms.tsv")
+    assert "line 2:" in str(caught.value)
+    assert "line 3:" in str(caught.value)
+    assert len(str(caught.value)) < 2000
+
+
+def test_a_file_that_is_no_text_too_large_or_missing_is_refused(tmp_path: Path):
+    path = tmp_path / "terms.tsv"
+    path.write_bytes(HEAD.encode() + b"\xff\xfe\x00")
+    with pytest.raises(DataError, match="must be UTF-8 text, is not at byte"):
+        Glossary.read(path)
+    with path.open("wb") as file:
+        file.truncate(LARGEST_GLOSSARY + 1)
+    with pytest.raises((DataError, InputMissingError)):
+        Glossary.read(path)
+    with pytest.raises(InputMissingError, match="cannot read"):
+        Glossary.read(tmp_path / "none.tsv")
+
+
+def test_a_large_glossary_is_searched_by_first_words():
+    """30,000 entries and a line of 20,000 words: with a scan of all entries it would take hours."""
+    rows = "".join(f"w{number} x\tt{number}\n" for number in range(30_000))
+    glossary = Glossary(parse_glossary("source\ttarget\n" + rows, "terms.tsv"))
+    line = " ".join(f"w{number} {'x' if number % 2 else 'y'}" for number in range(10_000))
+    begun = time.process_time()
+    assert len(glossary.matches(line)) == 5000
+    assert time.process_time() - begun < 5
+
+
+def test_marks_stand_behind_the_terms_that_are_wanted(glossary):
+    line = "A hot dog and two dogs run."
+    assert glossary.marked(line) == "A hot dog ⟦Hotdog⟧ and two dogs ⟦Hund⟧ run ⟦laufen⟧."
+    assert glossary.marked(line, lambda phrases: "Hunde" in phrases) == (
+        "A hot dog and two dogs ⟦Hund⟧ run."
+    )
+    assert glossary.marked("none") == "none"
+    assert glossary.fingerprint == Glossary(glossary.terms).fingerprint
+    assert glossary.fingerprint != Glossary(glossary.terms[1:]).fingerprint

@@ -1,0 +1,240 @@
+"""Inputs and outputs of every form give the same lines; hostile ones are refused in a line."""
+
+import contextlib
+import gzip
+import json
+import lzma
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import fsspec
+import pyarrow
+import pyarrow.parquet
+import pytest
+import zstandard
+
+from pellucid.core.errors import ConfigError, DataError, InputMissingError, WriteError
+from pellucid.text.check.check import examine
+from pellucid.text.config import DataConfig, TokenizerConfig
+from pellucid.text.corpus.lines import iterate_lines, read_lines
+from pellucid.text.corpus.pairs import PairFiles, iterate_pairs, training_files
+from pellucid.text.corpus.readers import address_of, hash_of_input, input_exists, plain_stem
+from pellucid.text.corpus.store_building import build_store
+from pellucid.text.corpus.writers import open_output
+from pellucid.text.tokenizers.tokenizer import train_tokenizer
+
+EN = ["A dog runs.", "", 'He said "no", twice.', "Ünïcode \u2028 line", "last"]
+DE = ["Ein Hund läuft.", "leer", "Er sagte zweimal „nein“.", "Zeile", "letzte"]
+TEXT = "".join(f"{line}\n" for line in EN).encode()
+ROWS = [{"en": en, "de": de} for en, de in zip(EN, DE, strict=True)]
+
+
+def parquet(path: Path, rows: list[dict]) -> None:
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+
+
+def write_forms(folder: Path) -> dict[str, str]:
+    """The lines of ``EN`` in every form, by a name of the form."""
+    (folder / "a.en").write_bytes(TEXT)
+    (folder / "a.en.gz").write_bytes(gzip.compress(TEXT))
+    (folder / "a.en.xz").write_bytes(lzma.compress(TEXT[:9]) + lzma.compress(TEXT[9:]))
+    packed = [zstandard.compress(part) for part in (TEXT[:9], TEXT[9:])]
+    (folder / "a.en.zst").write_bytes(b"".join(packed))
+    quoted = (
+        "en,de",
+        *(
+            '"{}","{}"'.format(*(t.replace('"', '""') for t in pair))
+            for pair in zip(EN, DE, strict=True)
+        ),
+    )
+    (folder / "p.csv").write_text("\r\n".join(quoted), newline="")
+    (folder / "p.csv.gz").write_bytes(gzip.compress((folder / "p.csv").read_bytes()))
+    tabs = ("en\tde", *("\t".join(pair) for pair in zip(EN, DE, strict=True)))
+    (folder / "p.tsv").write_text("\n".join(tabs))
+    (folder / "p.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in ROWS))
+    parquet(folder / "p.parquet", ROWS)
+    parquet(folder / "t.parquet", [{"translation": row} for row in ROWS])
+    return {
+        **{name: f"{folder}/{name}" for name in ("a.en", "a.en.gz", "a.en.xz", "a.en.zst")},
+        **{each: f"{folder}/p.{each}#en" for each in ("csv", "csv.gz", "tsv", "jsonl", "parquet")},
+        "nested": f"{folder}/t.parquet#translation.en",
+        "remote": f"file://{folder}/a.en",
+        "remote gz": f"file://{folder}/a.en.gz",
+        "remote zst": f"file://{folder}/a.en.zst",
+        "remote parquet": f"file://{folder}/p.parquet#en",
+    }
+
+
+def test_every_form_gives_the_same_lines(tmp_path: Path):
+    for form, name in write_forms(tmp_path).items():
+        assert input_exists(name), form
+        assert read_lines(Path(name)) == EN, form
+        assert len(hash_of_input(name)) == 64
+
+
+def test_what_lies_in_another_place_is_read_and_written():
+    with open_output("memory://bucket/out.en.zst") as out:
+        out.write(TEXT)
+    assert read_lines(Path("memory://bucket/out.en.zst")) == EN
+    assert not input_exists("memory://bucket/other")
+    with pytest.raises(InputMissingError, match="memory://bucket/other"):
+        read_lines(Path("memory://bucket/other"))
+    with pytest.raises(InputMissingError, match="nosuch"):
+        read_lines(Path("nosuch://bucket/other"))
+    fsspec.filesystem("memory").rm("/bucket", recursive=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "column", "packing", "table", "stem"),
+    [
+        ("a.en", "a.en", "", "", "", "a.en"),
+        ("/x/a.EN.GZ", "/x/a.EN.GZ", "", ".gz", "", "/x/a.EN"),
+        ("p.parquet#en", "p.parquet", "en", "", "parquet", "p.en"),
+        ("p.csv.zst#en", "p.csv.zst", "en", ".zst", "csv", "p.en"),
+        ("p.jsonl", "p.jsonl", "", "", "", "p.jsonl"),
+        ("s3://b/k/a.en", "s3://b/k/a.en", "", "", "", "s3:/b/k/a.en"),
+        ("file:///x/a", "file:///x/a", "", "", "", "file:/x/a"),
+        ("C:/a.en", "C:/a.en", "", "", "", "C:/a.en"),
+        ("datasets://a/b?split=train#de", "datasets://a/b?split=train", "de", "", "datasets", None),
+    ],
+)
+def test_names_are_taken_apart(name, place, column, packing, table, stem):
+    address = address_of(Path(name))
+    assert (address.location, address.column) == (place, column)
+    assert (address.packing, address.table) == (packing, table)
+    if stem is not None:
+        assert plain_stem(str(Path(name))) == stem
+
+
+def test_a_table_is_a_corpus_and_makes_the_store_of_its_lines(tmp_path: Path):
+    rows = [{"source": row["en"], "target": row["de"]} for row in ROWS]
+    parquet(tmp_path / "both.parquet", rows)
+    (tmp_path / "both.csv").write_text(
+        "target,source\n"
+        + "".join(f'"{r["target"]}","{r["source"].replace(chr(34), chr(34) * 2)}"\n' for r in rows)
+    )
+    write_forms(tmp_path)
+    both = [PairFiles((tmp_path / name,)) for name in ("both.parquet", "both.csv")]
+    table = tmp_path / "p.parquet"
+    columns = DataConfig.parse({"source": f"{table}#en", "target": f"{table}#de"}, "data")
+    files = [*both, training_files(columns)]
+    (tmp_path / "plain.en").write_bytes(TEXT)
+    (tmp_path / "plain.de").write_text("".join(f"{line}\n" for line in DE))
+    files.append(PairFiles((tmp_path / "plain.en",), (tmp_path / "plain.de",)))
+    tokenizer = train_tokenizer([*EN, *DE], TokenizerConfig(kind="word", vocabulary_size=60))
+    contents = set()
+    for number, each in enumerate(files):
+        assert list(iterate_pairs(each)) == list(zip(EN, DE, strict=True))
+        store = build_store(tmp_path / f"{number}", each, (tokenizer, tokenizer), 50)
+        assert len(store) == 4
+        contents.add((store.folder / "source.ids").read_bytes())
+    assert len(contents) == 1
+    assert examine(files[2].sources[0], files[2].targets[0]).reasons == []
+
+
+@pytest.mark.parametrize(
+    "name", ["o.en", "o.en.gz", "o.en.xz", "o.en.zst", "o.csv#en", "o.parquet#en"]
+)
+def test_what_is_written_is_read(tmp_path: Path, name: str):
+    for place in (f"{tmp_path}/{name}", f"file://{tmp_path}/far-{name}"):
+        with open_output(place) as out:
+            for start in range(0, len(TEXT), 7):
+                out.write(TEXT[start : start + 7])
+        assert read_lines(Path(place)) == EN
+    before = sorted(tmp_path.iterdir())
+    contents = [path.read_bytes() for path in before]
+
+    class StoppedError(Exception):
+        pass
+
+    for place in (f"{tmp_path}/{name}", f"file://{tmp_path}/far-{name}"):
+        with contextlib.suppress(StoppedError), open_output(place) as out:
+            out.write(b"half\n")
+            raise StoppedError
+    assert sorted(tmp_path.iterdir()) == before
+    assert [path.read_bytes() for path in before] == contents
+
+
+@pytest.mark.parametrize(
+    "name", ["o.parquet", "o.csv", "o.jsonl#a", "o.parquet.gz#a", "datasets://a?split=b#c"]
+)
+def test_an_output_that_cannot_be_written_is_refused(name: str):
+    with pytest.raises(ConfigError), open_output(name):
+        pass
+
+
+def test_a_disk_that_does_not_take_it_is_a_write_error(tmp_path: Path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WriteError), open_output(f"file://{tmp_path}/file/out") as out:
+        out.write(b"a\n")
+
+
+def bomb(pack: Callable[[bytes], bytes]) -> bytes:
+    return pack(bytes(1 << 26))
+
+
+def test_hostile_inputs_are_refused_in_a_line(tmp_path: Path):
+    good = tmp_path / "good.parquet"
+    parquet(good, ROWS)
+    flipped = bytearray(good.read_bytes())
+    flipped[6] ^= 0xFF
+    parquet(tmp_path / "numbers.parquet", [{"en": 1}])
+    parquet(tmp_path / "lists.parquet", [{"en": ["a"]}])
+    cases: list[tuple[str, bytes | None, str]] = [
+        ("a.zst", b"plain", "is damaged"),
+        ("b.zst", zstandard.compress(TEXT)[:-5], "is damaged|not whole"),
+        ("c.zst", bomb(zstandard.compress), "200 times"),
+        ("a.xz", b"plain", "is damaged"),
+        ("b.xz", lzma.compress(TEXT)[:-9], "is damaged"),
+        ("c.xz", bomb(lzma.compress), "200 times"),
+        (
+            "large.xz",
+            lzma.compress(TEXT, filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 30}]),
+            "is damaged",
+        ),
+        ("a.parquet#en", b"plain", "row 1"),
+        ("b.parquet#en", good.read_bytes()[:-30], "row 1"),
+        ("c.parquet#en", bytes(flipped), "row 1"),
+        ("good.parquet#fr", None, "there is no column fr; there are: en, de"),
+        ("numbers.parquet#en", None, "a cell must be text"),
+        ("lists.parquet#en", None, "a cell must be text"),
+        ("a.csv#en", b"", "which has: "),
+        ("b.csv#en", b"de,fr\na,b\n", "which has: de, fr"),
+        ("c.csv#en", b"en,en\na,b\n", "once"),
+        ("d.csv#en", b"en,de\na\n", "must have 2 columns"),
+        ("e.csv#en", b'en\n"' + b"a" * (1 << 21), "field larger|line"),
+        ("f.csv#en", b"en\n\xff\n", "not UTF-8"),
+        ("g.csv", b"en,de\na,b\n", "source and target"),
+        ("a.jsonl#en", b"[1]\n", "must be an object"),
+        ("b.jsonl#en", b"{", "not JSON"),
+        ("c.jsonl#en", b'{"en": "\\ud800"}\n', "surrogate"),
+        ("d.jsonl#en.x", b'{"en": "a"}\n', "there is no column en.x"),
+        ("e.jsonl#en", b"[" * 100_000, "not JSON"),
+    ]
+    for name, content, words in cases:
+        path = tmp_path / name
+        if content is not None:
+            Path(str(path).partition("#")[0]).write_bytes(content)
+        error: Exception | None = None
+        try:
+            for _ in iterate_lines(path):
+                pass
+        except (DataError, InputMissingError) as caught:
+            error = caught
+        assert re.search(words, str(error)), (name, error)
+        assert "\n" not in str(error), name
+
+
+def test_a_dataset_of_hugging_face_is_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    pytest.importorskip("datasets")
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    (tmp_path / "rows.jsonl").write_text(
+        "".join(f"{json.dumps({'translation': row})}\n" for row in ROWS)
+    )
+    name = f"datasets://json?split=train&data_files={tmp_path}/rows.jsonl"
+    assert read_lines(Path(f"{name}#translation.en")) == EN
+    pairs = [(row["en"], row["de"]) for row in ROWS]
+    assert list(iterate_pairs(PairFiles((Path(name),)))) == pairs
+    with pytest.raises(DataError, match="a dataset is named"):
+        read_lines(Path("datasets://json#en"))
