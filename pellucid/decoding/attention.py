@@ -66,6 +66,20 @@ def cross_attention(
     return [found[index] for index in range(len(pairs))]
 
 
+def mean_attention(
+    model: Seq2Seq | Ensemble, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
+) -> list[AttentionWeights]:
+    """The mean of the cross-attention of the upper half of the layers, as ``cross_attention``.
+
+    One layer alone may align one token late, and which one does depends on the model; the mean of
+    several is right more often (``benchmarks/documents.py``).
+    """
+    first = model.members[0] if isinstance(model, Ensemble) else model
+    count = max(1, len(first.config.cross_attentions))
+    layers = [cross_attention(model, pairs, layer, None) for layer in range(count // 2, count)]
+    return [torch.stack(each).mean(dim=0) for each in zip(*layers, strict=True)]
+
+
 def _traced(
     model: Seq2Seq, source: Tensor, target_input: Tensor, name: str, head: int | None
 ) -> Float[Tensor, "sentence target source"]:

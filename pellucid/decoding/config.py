@@ -125,6 +125,16 @@ class DecodingConfig(Config):
     replace_unknown: bool = False
     """Replace each unknown word by the aligned source word. Luong et al. (2015),
     arXiv:1410.8206."""
+    copy_symbols: bool = True
+    """Copy emoji, which are taken out before the search and put back at the same place, and lines
+    without a letter or a digit, instead of translating them."""
+    recase: bool | None = None
+    """Read a line in upper case or in Title Case as the same line in lower case, and write the
+    translation of one in upper case in upper case. None does so if the model was trained with
+    ``noise.lower``."""
+    mark_terms: bool | None = None
+    """Mark the terms of a glossary in the source, with the translation of each behind it. None does
+    so if the model was trained with ``noise.terms``; with ``align`` none is marked."""
     use_cache: bool = True
     """Keep keys and values of the words so far (EQ-130); False computes the whole prefix again at
     every step, with the same result, and is slow. ``transformer`` alone."""
@@ -225,6 +235,16 @@ class DecodingConfig(Config):
         """
         return self.having(n_best=1 if self.sampling is None else None)
 
+    def requiring(self) -> "DecodingConfig":
+        """These settings for a line with required phrases: a length penalty of 0.6 at most.
+
+        A hypothesis cannot stop before it has them. With an exponent above 1 a further word of
+        average log-probability raises its score, so that one that repeats itself until a phrase
+        fits would win (``benchmarks/terms.py``).
+        """
+        penalty = min(self.length_penalty, _REQUIRED_LENGTH_PENALTY)
+        return self.model_copy(update={"length_penalty": penalty})
+
     def changed(self, changes: Mapping[str, Any]) -> "DecodingConfig":
         """These settings with those of a table replaced.
 
@@ -248,6 +268,7 @@ class DecodingConfig(Config):
         return DecodingConfig.parse(table, origin="decoding")
 
 
+_REQUIRED_LENGTH_PENALTY = 0.6
 _AT_LEAST = {
     "beam_size": 1,
     "n_best": 1,

@@ -57,6 +57,13 @@ class Engine(ABC):
         """The engine and type for ``settings``, as in a score: ``torch``, ``ctranslate2/int8``."""
 
     @abstractmethod
+    def thread_count(self, settings: DecodingConfig) -> int:
+        """How many threads share the lines of a search with ``settings``.
+
+        Batches are made for them, so it can change how scores are rounded.
+        """
+
+    @abstractmethod
     def follow(self, bundle: Translatable) -> None:
         """Called before the model of ``bundle`` is given to a caller, who may change it.
 
@@ -104,6 +111,13 @@ class TorchEngine(Engine):
         """``torch``, or ``torch/bfloat16``."""
         is_wide = self._compute_type == "float32"
         return self.name if is_wide else f"{self.name}/{self._compute_type}"
+
+    def thread_count(self, settings: DecodingConfig) -> int:  # noqa: ARG002  # the same for all
+        """The threads of PyTorch."""
+        # imported here for the same reason as in ``search``
+        import torch
+
+        return torch.get_num_threads()
 
     def follow(self, bundle: Translatable) -> None:
         """Do nothing, as this engine computes with the model itself."""

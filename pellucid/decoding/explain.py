@@ -146,6 +146,8 @@ def explain_search(
 
     bundle = translator.bundle
     [line] = read_requests(as_requests([source], settings, 1), bundle, settings, [1])
+    if line.required_ids:
+        settings = settings.requiring()
     if line.is_blank:
         raise DataError("a search needs a source that holds a word, got none")
 

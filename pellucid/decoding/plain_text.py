@@ -49,7 +49,7 @@ def fill_masks(bundle: Bundle[SequenceModel], text: str, count: int = 5) -> Fill
     if MASK not in text:
         raise DataError(f"there is no {MASK} in {text!r}", hint=f'for example "a {MASK} runs"')
 
-    ids = _encode(bundle, text)
+    ids = encode_masked(bundle, text)
     if model.max_length is not None and len(ids) > model.max_length:
         raise DataError(
             f"a text may have {model.max_length - 1} tokens for this model, got {len(ids) - 1}"
@@ -73,7 +73,7 @@ def fill_masks(bundle: Bundle[SequenceModel], text: str, count: int = 5) -> Fill
     return Filled(bundle.target_tokenizer.decode(ids[:-1]), tuple(candidates))
 
 
-def _encode(bundle: Bundle[SequenceModel], text: str) -> list[int]:
+def encode_masked(bundle: Bundle[SequenceModel], text: str) -> list[int]:
     """Ids with MASK between the parts and STOP at the end."""
     ids: list[int] = []
     for index, part in enumerate(text.split(MASK)):

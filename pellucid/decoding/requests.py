@@ -53,6 +53,9 @@ class Request:
     """The forced prefix of its translation; overrides the prefix of the settings."""
     must: tuple[str, ...] = ()
     """Required words and phrases, in addition to those of the settings."""
+    terms: tuple[tuple[str, ...], ...] = ()
+    """Groups of phrases, such as the forms of a term: its translation has one of each, wherever the
+    model can generate them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +67,8 @@ class ReadLine:
     """Without the stop, cut to what the model can take."""
     truncated: bool
     prefix_ids: tuple[int, ...]
-    required_ids: tuple[tuple[int, ...], ...]
+    required_ids: tuple[tuple[tuple[int, ...], ...], ...]
+    """Groups of phrases, of each of which one suffices."""
 
     @property
     def is_blank(self) -> bool:
@@ -85,6 +89,7 @@ def as_requests(
                 source=request.source,
                 prefix=request.prefix or settings.prefix,
                 must=tuple(dict.fromkeys((*settings.must, *request.must))),
+                terms=request.terms,
             )
         )
 
@@ -118,7 +123,7 @@ def read_sources(
 
 def read_constraints(
     requests: Sequence[Request], settings: DecodingConfig, tokenizer: Tokenizer
-) -> dict[Request, tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]]:
+) -> dict[Request, tuple[tuple[int, ...], tuple[tuple[tuple[int, ...], ...], ...]]]:
     """The ids of each request's prefix and required phrases.
 
     Raises ConfigError if a phrase is both required and banned or a setting excludes constraints,
@@ -127,12 +132,14 @@ def read_constraints(
     constraints = {}
     # each request once, as lines repeat and tokenizing phrases takes time
     for request in dict.fromkeys(requests):
-        if request.must and (settings.sampling is not None or settings.diverse_groups > 1):
+        phrases = request.must or request.terms
+        if phrases and (settings.sampling is not None or settings.diverse_groups > 1):
             raise ConfigError(
-                "must needs a beam of its own: it goes with neither sampling nor diverse_groups"
+                "must and terms need a beam of their own: they go with neither sampling nor"
+                " diverse_groups"
             )
 
-        if settings.repredict and (request.prefix or request.must):
+        if settings.repredict and (request.prefix or phrases):
             raise ConfigError(
                 "repredict takes the likeliest token at every position, so a line can have neither"
                 " a prefix nor words that must appear"
@@ -145,9 +152,33 @@ def read_constraints(
         prefix = spell(request.prefix, "prefix", tokenizer) if request.prefix.strip() else ()
         constraints[request] = (
             prefix,
-            tuple(spell(phrase, "phrase of must", tokenizer) for phrase in request.must),
+            (
+                *((spell(phrase, "phrase of must", tokenizer),) for phrase in request.must),
+                *_spell_terms(request.terms, settings, tokenizer),
+            ),
         )
     return constraints
+
+
+def _spell_terms(
+    terms: Sequence[tuple[str, ...]], settings: DecodingConfig, tokenizer: Tokenizer
+) -> list[tuple[tuple[int, ...], ...]]:
+    """The ids of each group without phrases that are banned or cannot be generated.
+
+    A glossary is made for many models, so what one of them cannot write is left out.
+    """
+    groups = []
+    for phrases in terms:
+        allowed = [
+            each for each in phrases if not contradicting_phrases("", [each], settings.banned)
+        ]
+        spelled = (tuple(tokenizer.encode(each)) for each in allowed)
+        group = tuple(dict.fromkeys(ids for ids in spelled if ids and UNK_ID not in ids))
+        if group:
+            groups.append(group)
+        else:
+            _LOG.warning("no form of a term can be generated: %s", shown(" | ".join(phrases)))
+    return groups
 
 
 def source_limit(bundle: Translatable, settings: DecodingConfig) -> int:

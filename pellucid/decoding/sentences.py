@@ -48,7 +48,7 @@ class SplitLine:
         prefix or required phrases stays whole; so does one that is too long to be read.
         """
         is_too_long = len(request.source) > MOST_CHARACTERS
-        if language is None or request.prefix or request.must or is_too_long:
+        if language is None or request.prefix or request.must or request.terms or is_too_long:
             return cls(request, ())
 
         sentences = split_sentences(request.source, language)

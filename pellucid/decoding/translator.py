@@ -5,24 +5,31 @@ import functools
 import itertools
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 from pellucid.core.errors import DataError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import Engine, SearchWatcher, TorchEngine
+from pellucid.decoding.odd_lines import OddLine
 from pellucid.decoding.requests import (
     ReadLine,
     Request,
     Translatable,
     as_requests,
     check_texts,
+    read_constraints,
     read_requests,
     read_sources,
     source_limit,
 )
 from pellucid.decoding.result import Alternative, Translation, blank_translation, write_translations
 from pellucid.decoding.sentences import SplitLine
+from pellucid.text.glossary import Glossary, holds_phrase
 from pellucid.text.languages import UNKNOWN
+from pellucid.text.tokenizers.interface import Tokenizer
+
+if TYPE_CHECKING:
+    from pellucid.decoding.attention import AttentionWeights
 
 _DONE_AFTERWARDS = (
     "mbr",
@@ -31,8 +38,15 @@ _DONE_AFTERWARDS = (
     "align_layer",
     "align_head",
     "replace_unknown",
+    "copy_symbols",
+    "recase",
+    "mark_terms",
 )
-"""Settings that are applied to the result of a search, so that no engine needs them."""
+"""Settings that are applied before a search or to its result, so that no engine needs them."""
+
+
+_TERM_BEAM = 12
+"""The least beam of a search with required terms, as it is divided by how much of them is there."""
 
 
 @dataclasses.dataclass
@@ -63,18 +77,21 @@ class Translator:
         *,
         split: bool = False,
         source_language: str = UNKNOWN,
+        glossary: Glossary | None = None,
     ) -> None:
         """Search with ``engine``, by default PyTorch.
 
         ``split``: whether a line of several sentences is translated sentence by sentence, by the
         rules of ``source_language`` (a code such as ``en``), unless a call says otherwise.
-        ``pellucid.load`` sets both from the bundle's manifest and settings.
+        ``pellucid.load`` sets both from the bundle's manifest and settings. ``glossary``: terms
+        that translations must have where the source has them.
         """
         self._bundle = bundle
         self.settings = settings
         self.engine = engine or TorchEngine()
         self.split = split
         self.source_language = source_language
+        self.glossary = glossary
 
     @property
     def bundle(self) -> Translatable:
@@ -86,6 +103,41 @@ class Translator:
         self.engine.follow(self._bundle)
         return self._bundle
 
+    @property
+    def source_tokenizer(self) -> Tokenizer:
+        """The tokenizer of the source; reading it does not count as access to ``bundle``."""
+        return self._bundle.source_tokenizer
+
+    @property
+    def target_tokenizer(self) -> Tokenizer:
+        """The tokenizer of the target, likewise."""
+        return self._bundle.target_tokenizer
+
+    @property
+    def source_limit(self) -> int:
+        """The most tokens of a source that are read, without the stop."""
+        return source_limit(self._bundle, self.settings)
+
+    def attention(self, translations: Sequence[Translation]) -> "list[AttentionWeights]":
+        """The cross-attention of each translation as (target, source), both stops included.
+
+        Each row sums to one. It is that of the layer ``align_layer``, or without it the mean of
+        the upper half of the layers. Raises ConfigError if the model has no attention.
+        """
+        # imported here for the same reason as in ``score``
+        from pellucid.decoding.attention import cross_attention, mean_attention
+        from pellucid.decoding.search.search import inference
+
+        bundle, settings, limit = self._bundle, self.settings, self.source_limit
+        sources = self.source_tokenizer.encode_batch([each.source for each in translations])
+        pairs = [
+            (ids[:limit], each.token_ids) for ids, each in zip(sources, translations, strict=True)
+        ]
+        with inference(bundle.model):
+            if settings.align_layer is None and settings.align_head is None:
+                return mean_attention(bundle.model, pairs)
+            return cross_attention(bundle.model, pairs, settings.align_layer, settings.align_head)
+
     def with_settings(self, settings: DecodingConfig) -> "Translator":
         """A translator with the same model and engine, and other settings."""
         return Translator(
@@ -94,6 +146,7 @@ class Translator:
             self.engine,
             split=self.split,
             source_language=self.source_language,
+            glossary=self.glossary,
         )
 
     @overload
@@ -184,6 +237,15 @@ class Translator:
             return self._translate(texts, task)
         return self._stream(iter(texts), task)
 
+    def translate_block(self, lines: Sequence[str | Request], first_line: int) -> list[Translation]:
+        """Translate lines of a longer text; warnings count them from ``first_line``.
+
+        Nothing is remembered between two blocks, so a block gives the same result wherever and
+        after whatever it is translated. Raises as ``translate`` does.
+        """
+        language = self.source_language if self.split else None
+        return self._translate(lines, _Task(self.settings, None, language, first_line))
+
     def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
         """The given translations with the log-probability of each token (forced decoding).
 
@@ -249,25 +311,104 @@ class Translator:
         """One translation for each line; lines that are known are not translated again."""
         wanted = as_requests(lines, task.settings, task.next_line)
         split = [SplitLine.of(request, task.split_language) for request in wanted]
-        requests = [request for line in split for request in line.requests]
+        whole = [self._with_terms(request) for line in split for request in line.requests]
+        odd = {request: OddLine.of(request, task.settings) for request in whole}
 
         # warnings name the line of the input, so all sentences of a line have its number
         numbers = [n for n, line in enumerate(split, task.next_line) for _ in line.requests]
-        read = read_requests(requests, self._bundle, task.settings, numbers)
+
+        # refused for any line with terms, and not only for one whose translation lacks them
+        with_terms = [odd[request].plain for request in whole if request.terms]
+        read_constraints(with_terms[:1], task.settings, self._bundle.target_tokenizer)
+
+        # first as if there were no terms, as most translations have them all the same
+        wanted_terms = [self._marked(odd[request].plain, task.settings) for request in whole]
+        free = [dataclasses.replace(request, terms=()) for request in wanted_terms]
+        self._search(free, numbers, task, task.settings)
+        chosen = self._insist(wanted_terms, free, numbers, task)
+        task.next_line += len(lines)
+
+        made = iter(
+            [
+                odd[request].restored(_unmarked(task.known[each], odd[request].plain))
+                for request, each in zip(whole, chosen, strict=True)
+            ]
+        )
+        return [line.joined([next(made) for _ in line.requests]) for line in split]
+
+    def _with_terms(self, request: Request) -> Request:
+        """The request with the terms of the glossary; those of its own come first."""
+        if self.glossary is None or request.terms:
+            return request
+        terms = self.glossary.required(request.source)
+        return dataclasses.replace(request, terms=terms) if terms else request
+
+    def _marked(self, request: Request, settings: DecodingConfig) -> Request:
+        """The request with its terms marked in the source, for a model that was trained so."""
+        if self.glossary is None or not request.terms or not settings.mark_terms or settings.align:
+            return request
+        return dataclasses.replace(request, source=self.glossary.marked(request.source))
+
+    def _search(
+        self,
+        requests: Sequence[Request],
+        numbers: Sequence[int],
+        task: "_Task",
+        settings: DecodingConfig,
+    ) -> None:
+        """Translate the requests that are not known yet."""
+        read = read_requests(requests, self._bundle, settings, numbers)
 
         # a dict, so that lines that repeat within a batch are translated once
         new = {line.request: line for line in read if line.request not in task.known}
-        found = translate_lines(
-            list(new.values()), self._bundle, task.settings, self.engine, task.watcher
-        )
-        task.known.update(zip(new, found, strict=True))
+        for lines, own in (
+            ([line for line in new.values() if not line.required_ids], settings),
+            ([line for line in new.values() if line.required_ids], settings.requiring()),
+        ):
+            found = translate_lines(lines, self._bundle, own, self.engine, task.watcher)
+            task.known.update((line.request, each) for line, each in zip(lines, found, strict=True))
 
         # the least recently used are dropped first
         for request in requests:
             task.known.move_to_end(request)
-        task.next_line += len(lines)
 
-        return [line.joined([task.known[each] for each in line.requests]) for line in split]
+    def _insist(
+        self,
+        wanted: Sequence[Request],
+        free: Sequence[Request],
+        numbers: Sequence[int],
+        task: "_Task",
+    ) -> list[Request]:
+        """Of each request with terms and the same without, the one whose translation counts.
+
+        That is the one without, unless its translation lacks some: then the terms are required, in
+        a search with a wider beam.
+        """
+        chosen = list(free)
+        lacking = []
+        for index, (request, plain) in enumerate(zip(wanted, free, strict=True)):
+            text = task.known[plain].text
+            if not all(holds_phrase(text, phrases) for phrases in request.terms):
+                lacking.append(index)
+                chosen[index] = request
+
+        if lacking:
+            changes = {"beam_size": max(task.settings.beam_size, _TERM_BEAM)}
+            self._search(
+                [chosen[index] for index in lacking],
+                [numbers[index] for index in lacking],
+                task,
+                task.settings.model_copy(update=changes),
+            )
+        return chosen
+
+
+def _unmarked(found: Translation, plain: Request) -> Translation:
+    """A translation with the source as it was before its terms were marked."""
+    if found.source == plain.source:
+        return found
+    n_best = tuple(dataclasses.replace(each, source=plain.source) for each in found.n_best)
+    return dataclasses.replace(found, source=plain.source, n_best=n_best)
 
 
 def translate_lines(

@@ -103,7 +103,8 @@ def evaluate(
     # An ensemble has no manifest: its hash is "unsaved".
     manifest = translator.bundle.manifest if isinstance(translator.bundle, Bundle) else {}
     engine = translator.engine.signature(settings)
-    origin = origin_signature(settings, manifest, sources, map("\t".join, alternatives), engine)
+    joined = map("\t".join, alternatives)
+    origin = origin_signature(settings, manifest, sources, joined, engine, translator.glossary)
 
     by_sentence = None
 

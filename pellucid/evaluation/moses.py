@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pellucid.core.errors import ConfigError
+from pellucid.text.corpus.readers import plain_stem
 
 if TYPE_CHECKING:
     from sacremoses import MosesPunctNormalizer, MosesTokenizer
@@ -59,7 +60,7 @@ def language_of(path: Path) -> str | None:
     """The language that a file's suffix names, as in ``train.de`` or ``train.de.gz``, if any."""
     from sacremoses.corpus import NonbreakingPrefixes
 
-    suffix = Path(path.name.removesuffix(".gz")).suffix.removeprefix(".").lower()
+    suffix = Path(plain_stem(path.name)).suffix.removeprefix(".").lower()
     return suffix if suffix in set(NonbreakingPrefixes().available_langs.values()) else None
 
 

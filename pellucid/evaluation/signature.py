@@ -8,6 +8,7 @@ from typing import Any
 from pellucid import __version__
 from pellucid.core.config import write_toml
 from pellucid.decoding.config import DecodingConfig
+from pellucid.text.glossary import Glossary
 
 _HASH_LENGTH = 12
 """Hexadecimal digits kept of a SHA-256: 48 bits tell any files of one project apart."""
@@ -27,6 +28,7 @@ def origin_signature(
     sources: Iterable[str],
     references: Iterable[str],
     engine: str = "torch",
+    glossary: Glossary | None = None,
 ) -> str:
     """Search, engine, bundle, data and program behind a score, to follow a metric's signature.
 
@@ -35,6 +37,8 @@ def origin_signature(
     parts = {
         "search": search_signature(settings),
         "engine": engine,
+        # Not named where there is none, so that signatures of before stay.
+        **({} if glossary is None else {"terms": glossary.fingerprint[:_HASH_LENGTH]}),
         "bundle": bundle_hash(manifest),
         "source": lines_hash(sources),
         "reference": lines_hash(references),

@@ -174,6 +174,11 @@ class _Pair:
         interval: tuple[float, float] | None,
         signature: str,
     ) -> Comparison:
+        """Both scores with the p-value.
+
+        ``as_large`` says of each random sample whether its difference was at least as large as the
+        observed one; ``signature`` names the test.
+        """
         return Comparison(
             baseline=self.score(self.baseline.sum(0)),
             system=self.score(self.system.sum(0)),

@@ -30,16 +30,20 @@ def tokenizer(kind: TokenizerKind = "bpe") -> Tokenizer:
 
 
 def small_bundle(
-    *, seed: int = 0, positions: str = "sinusoidal", kind: TokenizerKind = "bpe"
+    *,
+    seed: int = 0,
+    positions: str = "sinusoidal",
+    kind: TokenizerKind = "bpe",
+    decoder_layers: int = 2,
 ) -> Bundle:
-    """Two layers of width 16 in float64, so that no rounding can decide between tokens."""
+    """Layers of width 16 in float64, so that no rounding can decide between tokens."""
     config = parse_model_config(
         {
             "d_model": 16,
             "d_ff": 32,
             "heads": 2,
             "encoder_layers": 1,
-            "decoder_layers": 2,
+            "decoder_layers": decoder_layers,
             "positions": positions,
             "max_positions": 24,
         }

@@ -13,6 +13,7 @@ from pellucid.decoding.attention import (
     align_tokens,
     align_words,
     cross_attention,
+    mean_attention,
     replace_unknown,
     words_of_tokens,
 )
@@ -131,7 +132,9 @@ def test_what_cannot_align_is_refused(bundle, changes, message):
 
 @pytest.mark.parametrize("beam_size", [1, 3])
 def test_every_token_and_every_hypothesis_is_aligned_whatever_its_neighbors(beam_size):
-    settings = DecodingConfig(align=True, beam_size=beam_size, n_best=beam_size, max_length=8)
+    settings = DecodingConfig(
+        align=True, beam_size=beam_size, n_best=beam_size, max_length=8, copy_symbols=False
+    )
     aligner = Translator(small_bundle(kind="word"), settings)
     for sentence, found in zip(SENTENCES, aligner.translate(list(SENTENCES)), strict=True):
         alone = aligner.translate(sentence)
@@ -180,3 +183,44 @@ def test_coverage_adds_what_wu_et_al_say_to_every_score():
         expected = before[translation.tokens].score + 0.7 * sum(map(math.log, sums))
         assert translation.score == pytest.approx(expected, rel=1e-6)
         assert translation.token_log_probs == before[translation.tokens].token_log_probs
+
+
+@pytest.mark.parametrize(("layers", "upper"), [(1, [0]), (2, [1]), (3, [1, 2]), (4, [2, 3])])
+def test_the_mean_attention_is_that_of_the_upper_half_of_the_layers(layers, upper):
+    bundle = small_bundle(decoder_layers=layers)
+    pairs = [([7, 8, 9], [10, 11]), ([7], [12, 13, 14])]
+    with torch.no_grad():
+        found = mean_attention(bundle.model, pairs)
+        each = [cross_attention(bundle.model, pairs, layer, None) for layer in upper]
+
+    for pair, weights in enumerate(found):
+        # A row more than target tokens and a column more than source tokens: the stops.
+        assert weights.shape == (len(pairs[pair][1]) + 1, len(pairs[pair][0]) + 1)
+        expected = sum(of_layer[pair] for of_layer in each) / len(upper)
+        torch.testing.assert_close(weights, expected)
+        torch.testing.assert_close(weights.sum(dim=1), torch.ones(len(weights)).double())
+
+
+def test_the_mean_attention_of_an_ensemble_is_the_mean_of_its_models():
+    models = [small_bundle(seed=seed).model for seed in (1, 2)]
+    pairs = [([7, 8, 9], [10, 11])]
+    with torch.no_grad():
+        one, other = (mean_attention(model, pairs)[0] for model in models)
+        [both] = mean_attention(Ensemble(models), pairs)
+    torch.testing.assert_close(both, (one + other) / 2)
+
+
+def test_a_translator_gives_the_attention_of_its_translations():
+    """Without a layer the mean of the upper half; with one, that of the layer and the head."""
+    bundle = small_bundle(decoder_layers=3)
+    translator = Translator(bundle, DecodingConfig(beam_size=2, max_length=8))
+    found = translator.translate(list(SENTENCES[:3]))
+    pairs = [(translator.source_tokenizer.encode(each.source), each.token_ids) for each in found]
+    with torch.no_grad():
+        mean = mean_attention(bundle.model, pairs)
+        chosen = cross_attention(bundle.model, pairs, 0, 1)
+
+    torch.testing.assert_close(translator.attention(found), mean)
+    asked = translator.with_settings(DecodingConfig(align_layer=0, align_head=1))
+    torch.testing.assert_close(asked.attention(found), chosen)
+    assert translator.attention([]) == []

@@ -127,6 +127,37 @@ def contains(ids: tuple[int, ...], phrase: tuple[int, ...]) -> bool:
     return any(ids[p : p + len(phrase)] == phrase for p in range(len(ids)))
 
 
+def alone(phrases):
+    """Each phrase as a group of its own."""
+    return tuple((phrase,) for phrase in phrases)
+
+
+GROUPS = [(((B,), (A, B)),), (((A, B), (C, C)), ((B,),)), (((C, A, B), (A,)), ((C, C), (B, A)))]
+
+
+@pytest.mark.parametrize("groups", GROUPS, ids=str)
+@pytest.mark.parametrize("seed", range(4))
+def test_of_alternatives_one_suffices_and_the_best_sentence_with_one_is_found(seed, groups):
+    model = TableModel(random_language(seed))
+    wanted = settings(beam_size=400, max_length=5, patience=math.inf)
+    [[found]] = general_beam_search(model, sources([A]), wanted, Constraints(required=(groups,)))
+    ranked = every_sentence(random_language(seed), (A, STOP_ID), 5, alpha=0.6)
+    fits = [
+        ids for _, ids in ranked if all(any(contains(ids, p) for p in group) for group in groups)
+    ]
+    assert found.ids == fits[0]
+
+
+@pytest.mark.parametrize("beam_size", [1, 2, 8])
+def test_no_beam_is_too_narrow_for_alternatives(beam_size):
+    model = TableModel(random_language(9))
+    for groups in GROUPS:
+        wanted = settings(beam_size=beam_size, max_length=8)
+        found = general_beam_search(model, BATCH, wanted, Constraints(required=(groups,) * 16))
+        for [hypothesis] in found:
+            assert all(any(contains(hypothesis.ids, p) for p in group) for group in groups)
+
+
 PHRASES = [((B,),), ((A, B),), ((B,), (C, C)), ((A, B), (B, A)), ((C, A, B),)]
 
 
@@ -135,7 +166,9 @@ PHRASES = [((B,),), ((A, B),), ((B,), (C, C)), ((A, B), (B, A)), ((C, A, B),)]
 def test_a_wide_beam_finds_the_best_sentence_that_holds_every_word(seed, phrases):
     model = TableModel(random_language(seed))
     wanted = settings(beam_size=400, max_length=5, patience=math.inf)
-    [[found]] = general_beam_search(model, sources([A]), wanted, Constraints(required=(phrases,)))
+    [[found]] = general_beam_search(
+        model, sources([A]), wanted, Constraints(required=(alone(phrases),))
+    )
     ranked = every_sentence(random_language(seed), (A, STOP_ID), 5, alpha=0.6)
     fits = [ids for _, ids in ranked if all(contains(ids, phrase) for phrase in phrases)]
     assert found.ids == fits[0]
@@ -147,14 +180,14 @@ def test_no_beam_is_too_narrow_for_its_required_phrases(beam_size, phrases):
     """Even where there is room for nothing else; each sentence has constraints of its own."""
     model = TableModel(random_language(9))
     room = sum(map(len, phrases))
-    constraints = Constraints(required=(phrases, ()) * 8)
+    constraints = Constraints(required=(alone(phrases), ()) * 8)
     for longest in (room, 8):
         wanted = settings(beam_size=beam_size, n_best=beam_size, max_length=longest)
         found = general_beam_search(model, BATCH, wanted, constraints)
         free = general_beam_search(model, BATCH, wanted)
         for row, hypotheses in enumerate(found):
             for hypothesis in hypotheses:
-                assert all(contains(hypothesis.ids, p) for p in constraints.required[row])
+                assert all(contains(hypothesis.ids, p) for [p] in constraints.required[row])
             if row % 2:
                 assert hypotheses == free[row]
 
@@ -162,8 +195,8 @@ def test_no_beam_is_too_narrow_for_its_required_phrases(beam_size, phrases):
 def test_a_phrase_inside_another_needs_no_tokens_of_its_own():
     """A B C holds B, whichever of the two is asked for first; alone B needs one token."""
     for phrases in (((A, B, C), (B,)), ((B,), (A, B, C))):
-        assert RequiredPhrases(phrases, frozenset()).left(()) == 3
-    assert RequiredPhrases(((B,),), frozenset()).left((A,)) == 1
+        assert RequiredPhrases(alone(phrases), frozenset()).left(()) == 3
+    assert RequiredPhrases(alone(((B,),)), frozenset()).left((A,)) == 1
 
 
 def test_the_longest_translation_allowed_is_a_reason_of_its_own():
@@ -177,7 +210,7 @@ def test_the_longest_translation_allowed_is_a_reason_of_its_own():
 def test_a_word_must_end_where_it_ends():
     """C goes on with the word before it: « B C » does not hold the word B, « C B » does."""
     model = TableModel(lambda source, prefix: {A: 0.1, B: 0.3, C: 0.5, STOP_ID: 0.1})
-    constraints = Constraints(required=(((B,),),), continues_word=frozenset({C}))
+    constraints = Constraints(required=(alone(((B,),)),), continues_word=frozenset({C}))
     [found] = general_beam_search(
         model, sources([A]), settings(beam_size=60, n_best=20, max_length=3), constraints
     )
@@ -189,7 +222,7 @@ def test_a_word_must_end_where_it_ends():
 
 def test_a_prefix_counts_towards_the_required_phrases():
     model = TableModel(random_language(0))
-    constraints = Constraints(prefixes=((A, B),), required=(((B, C), (A,)),))
+    constraints = Constraints(prefixes=((A, B),), required=(alone(((B, C), (A,))),))
     [[found]] = general_beam_search(model, sources([A]), settings(max_length=3), constraints)
     assert found.ids == (A, B, C)
     with pytest.raises(
@@ -198,7 +231,10 @@ def test_a_prefix_counts_towards_the_required_phrases():
         general_beam_search(model, sources([A]), settings(max_length=2), constraints)
     with pytest.raises(ConfigError, match=r"must fit into max_length=2 tokens, got 3$"):
         general_beam_search(
-            model, sources([A]), settings(max_length=2), Constraints(required=(((A, B, C),),))
+            model,
+            sources([A]),
+            settings(max_length=2),
+            Constraints(required=(alone(((A, B, C),)),)),
         )
 
 
@@ -206,7 +242,7 @@ def test_a_phrase_that_the_model_cannot_generate_is_refused():
     model = TableModel(lambda source, prefix: {A: 0.5, STOP_ID: 0.5})
     with pytest.raises(PellucidError, match="rule out every token"):
         general_beam_search(
-            model, sources([A]), settings(max_length=3), Constraints(required=(((B,),),))
+            model, sources([A]), settings(max_length=3), Constraints(required=(alone(((B,),)),))
         )
 
 

@@ -13,7 +13,7 @@ from pellucid.decoding.result import Translation
 from pellucid.decoding.sentences import SHARE_KEY, SplitLine, knows_single_sentences
 from pellucid.decoding.translator import Translator
 
-FIRST, SECOND = f"{SENTENCES[0].capitalize()}.", f"{SENTENCES[3].capitalize()}."
+FIRST, SECOND = f"{SENTENCES[0].capitalize()}.", f"{SENTENCES[7].capitalize()}."
 LINE = f"{FIRST} {SECOND}"
 
 
@@ -145,6 +145,13 @@ def test_a_translation_far_shorter_than_its_source_is_suspicious():
 def test_a_translation_that_repeats_itself_is_suspicious(target: str, expected: str | None):
     assert doubtful("one two three four", target) == expected
     assert doubtful("ha " * 9, target) is None, "the source repeats itself, too"
+
+
+@pytest.mark.parametrize("split", [True, False])
+def test_other_settings_keep_whether_lines_are_split(split):
+    small = translator(split=split)
+    again = small.with_settings(small.settings.changed({"beam_size": 1}))
+    assert bool(again.translate(LINE).sentences) == split
 
 
 def test_a_split_line_is_as_suspicious_as_its_sentences():

@@ -81,7 +81,12 @@ def test_tokens_that_go_on_with_a_word_are_known():
     [
         (Request("un", must=("  ",)), {}, DataError, "each phrase of must must hold a word"),
         (Request("un", must=("xyz",)), {}, DataError, "made of words that the model can generate"),
-        (Request("un", must=("le",)), {"sampling": {}}, ConfigError, "must needs a beam of its"),
+        (
+            Request("un", must=("le",)),
+            {"sampling": {}},
+            ConfigError,
+            "must and terms need a beam of their",
+        ),
         (
             Request("un", must=("le petit",)),
             {"banned": ("petit",)},

@@ -30,8 +30,9 @@ class Constraints:
     """Sequences that no translation contains."""
     prefixes: tuple[tuple[int, ...], ...] = ()
     """The forced prefix of each sentence's translation; empty if there is none."""
-    required: tuple[tuple[tuple[int, ...], ...], ...] = ()
-    """The required phrases of each sentence's translation; empty if there are none."""
+    required: tuple[tuple[tuple[tuple[int, ...], ...], ...], ...] = ()
+    """The required phrases of each sentence's translation, one of each group of alternatives; empty
+    if there are none."""
     continues_word: frozenset[int] = frozenset()
     """Tokens that may not follow a required phrase, as they would make its last word longer."""
 

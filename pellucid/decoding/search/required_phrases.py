@@ -20,59 +20,73 @@ _MOST_ORDERED = 5
 """Five phrases have 120 orders; six would have 720."""
 
 
+Alternatives = tuple[tuple[int, ...], ...]
+"""Phrases in ids, of which one suffices."""
+
+
 @dataclasses.dataclass(frozen=True)
 class RequiredPhrases:
-    """The phrases that one translation must contain, in ids."""
+    """The phrases that one translation must contain, in ids: one of each group.
 
-    phrases: tuple[tuple[int, ...], ...]
+    Several phrases in a group are a disjunctive constraint, as in Hu et al. (2019), NAACL, §4.
+    """
+
+    groups: tuple[Alternatives, ...]
     continues_word: frozenset[int]
     """Tokens that would make the last word of a phrase longer, and so another word."""
 
     @property
     def token_count(self) -> int:
-        """How many tokens all phrases have."""
-        return sum(map(len, self.phrases))
+        """How many tokens the shortest phrases of all groups have."""
+        return sum(map(_shortest, self.groups))
 
     @functools.cached_property
     def overlap(self) -> bool:
         """Whether phrases can share tokens, so that together they need fewer."""
         return any(
             _begun(one, other) or _find(one, other)
-            for one, other in itertools.permutations(self.phrases, 2)
+            for first, second in itertools.permutations(self.groups, 2)
+            for one, other in itertools.product(first, second)
         )
 
     def left(self, ids: tuple[int, ...]) -> int:
-        """The fewest tokens after which ``ids`` would hold every phrase.
+        """The fewest tokens after which ``ids`` would hold a phrase of every group.
 
-        Exact for five missing phrases at most; more are counted in the order given.
+        Exact for five missing phrases at most, where each is alone in its group; with more they are
+        counted in the order given, and of overlapping alternatives the nearest is taken.
         """
-        unmet = [phrase for phrase in self.phrases if not self._holds(ids, phrase)]
+        unmet = [group for group in self.groups if not self._holds_one(ids, group)]
 
         if not self.overlap:
             # the end of ``ids`` may begin several phrases, but only one of them can be continued
-            begun = max((_begun(ids, phrase) for phrase in unmet), default=0)
-            return sum(map(len, unmet)) - begun
+            gained = max((_shortest(group) - _nearest(ids, group)[0] for group in unmet), default=0)
+            return sum(map(_shortest, unmet)) - gained
 
         # with overlaps the order decides how many tokens are shared
         few = len(unmet) <= _MOST_ORDERED
         orders = itertools.permutations(unmet) if few else [tuple(unmet)]
         return min(self._with(ids, order) for order in orders) - len(ids)
 
-    def _with(self, ids: tuple[int, ...], phrases: Sequence[tuple[int, ...]]) -> int:
-        """The length of ``ids`` after these phrases are appended in this order."""
-        for phrase in phrases:
-            if not self._holds(ids, phrase):
+    def _with(self, ids: tuple[int, ...], groups: Sequence[Alternatives]) -> int:
+        """The length of ``ids`` after a phrase of each group is appended in this order."""
+        for group in groups:
+            if not self._holds_one(ids, group):
+                _, phrase = _nearest(ids, group)
                 ids += phrase[_begun(ids, phrase) :]
         return len(ids)
 
     def helpful(self, ids: tuple[int, ...]) -> set[int]:
-        """The tokens that begin or continue a missing phrase."""
+        """The tokens that begin or continue a phrase of a group that has none yet."""
         return {
             phrase[position]
-            for phrase in self.phrases
-            if not self._holds(ids, phrase)
+            for group in self.groups
+            if not self._holds_one(ids, group)
+            for phrase in group
             for position in {0, _begun(ids, phrase)}
         }
+
+    def _holds_one(self, ids: tuple[int, ...], group: Alternatives) -> bool:
+        return any(self._holds(ids, phrase) for phrase in group)
 
     def _holds(self, ids: tuple[int, ...], phrase: tuple[int, ...]) -> bool:
         for first in range(len(ids) - len(phrase) + 1):
@@ -89,8 +103,8 @@ def make_required(constraints: Constraints, limits: Sequence[int]) -> list[Requi
     """The required phrases of each sentence, or None. Raises ConfigError if they cannot fit."""
     required: list[RequiredPhrases | None] = []
     for number, limit in enumerate(limits):
-        phrases = constraints.required[number] if constraints.required else ()
-        own = RequiredPhrases(phrases, constraints.continues_word) if phrases else None
+        groups = constraints.required[number] if constraints.required else ()
+        own = RequiredPhrases(groups, constraints.continues_word) if groups else None
         prefix = constraints.prefixes[number] if constraints.prefixes else ()
         # the prefix may already hold some of them
         if own is not None and len(prefix) + own.left(prefix) > limit:
@@ -149,6 +163,15 @@ def divide_beam(
 
 def _without_stop(ids: tuple[int, ...]) -> tuple[int, ...]:
     return ids[:-1] if ids and ids[-1] == STOP_ID else ids
+
+
+def _shortest(group: Alternatives) -> int:
+    return min(map(len, group))
+
+
+def _nearest(ids: tuple[int, ...], group: Alternatives) -> tuple[int, tuple[int, ...]]:
+    """How many tokens the phrase needs that needs the fewest after ``ids``, and that phrase."""
+    return min((len(phrase) - _begun(ids, phrase), phrase) for phrase in group)
 
 
 def _find(ids: tuple[int, ...], phrase: tuple[int, ...]) -> bool:

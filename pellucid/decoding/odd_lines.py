@@ -1,0 +1,264 @@
+"""Lines that a model should not read as they are: with emoji, in capitals, without a word.
+
+Emoji are taken out before the search and put back into the translation, because a model that has
+never seen one loses it or the words around it. A line in upper case or in Title Case can be read as
+the same line in lower case, because its words are cut into other pieces than those that the model
+has learned. A line without a letter or a digit is its own translation.
+"""
+
+import dataclasses
+import re
+import unicodedata
+from collections.abc import Sequence
+
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.requests import Request
+from pellucid.decoding.result import Translation
+from pellucid.text.tokenizers.interface import check_text
+
+_PICTURE = (
+    r"(?:[\U0001F000-\U0001FAFF\u2600-\u27BF\u2B05-\u2B55\u231A-\u23FF\u3030\u303D\u3297\u3299]"
+    r"|[\u00A9\u00AE\u203C\u2049\u2122\u2139\u2194-\u21AA\u25AA-\u25FE\u24C2]\uFE0F"
+    r"|[0-9#*]\uFE0F?\u20E3)"
+)
+"""A character that is a picture by itself, or by the sign that follows it."""
+_EMOJI = rf"{_PICTURE}[\uFE0F\U0001F3FB-\U0001F3FF\U000E0020-\U000E007F]*"
+"""A picture with its variation, tone of skin or tags. Source: Unicode Technical Standard 51."""
+_SIGN = re.compile(rf"{_EMOJI}(?:\u200D{_EMOJI})*(?:\s*{_EMOJI}(?:\u200D{_EMOJI})*)*")
+"""Emoji in a row, joined ones included."""
+_ONE_SIGN = re.compile(rf"[\U0001F1E6-\U0001F1FF]{{2}}|{_EMOJI}(?:\u200D{_EMOJI})*")
+_LEAST_WORDS, _LEAST_LETTERS = 2, 2
+"""Words of so many letters that a line in upper case has: a single one may be an abbreviation."""
+_TITLE_WORDS, _LONG_WORD = 4, 4
+"""Words of a title, at least, and the length from which all of its words begin in upper case."""
+
+
+@dataclasses.dataclass(frozen=True)
+class _Sign:
+    """Emoji in a row, as they stand in a text."""
+
+    text: str
+    before: str
+    """White space to its left."""
+    after: str
+    """White space to its right."""
+    share: float
+    """How much of the other text stands before it, from 0 to 1."""
+    tail: str
+    """The marks that end the text, if it stands before them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class OddLine:
+    """A request, what is searched for it, and how its translation is made of that."""
+
+    request: Request
+    plain: Request
+    """The request to search for; blank if there is nothing to translate."""
+    signs: tuple[_Sign, ...] = ()
+    is_upper: bool = False
+    is_copied: bool = False
+    """The source is its own translation."""
+
+    @classmethod
+    def of(cls, request: Request, settings: DecodingConfig) -> "OddLine":
+        """The line as ``copy_symbols`` and ``recase`` have it read.
+
+        A request with a prefix stays as it is, for the prefix may have any case and any emoji.
+        """
+        if request.prefix:
+            return cls(request, request)
+
+        text = request.source
+        signs: tuple[_Sign, ...] = ()
+        if settings.copy_symbols:
+            if not (request.must or request.terms or text.isspace()) and not any(
+                map(str.isalnum, text)
+            ):
+                check_text(text)  # as the tokenizer, which does not see it, would
+                return cls(request, Request(""), is_copied=True)
+            text, signs = _without_signs(text)
+
+        is_upper = False
+        if settings.recase and not request.must:
+            is_upper = _is_upper(text)
+            if is_upper or _is_title(text):
+                text = text.lower()
+
+        if text == request.source:
+            return cls(request, request)
+        plain = Request(text, must=request.must, terms=request.terms)
+        return cls(request, plain, signs, is_upper)
+
+    def restored(self, found: Translation) -> Translation:
+        """The translation of the request, from that of ``plain``."""
+        if self.plain is self.request:
+            return found
+        best = self._restored(found)
+        # The best one is first among the n best.
+        return dataclasses.replace(best, n_best=tuple(map(self._restored, found.n_best)))
+
+    def _restored(self, found: Translation) -> Translation:
+        if self.is_copied:
+            return dataclasses.replace(
+                found, text=self.request.source.strip(), source=self.request.source
+            )
+
+        text = found.text.upper() if self.is_upper else found.text
+        whole, inserted = _with_signs(text, self.signs)
+        links = found.word_alignment
+        if links is not None and self.signs:
+            # The words of both sides are numbered with the emoji.
+            sources = _word_numbers(
+                self.plain.source, self.request.source, _cuts(self.request.source)
+            )
+            targets = _word_numbers(text, whole, inserted)
+            links = tuple(
+                (sources[min(first, len(sources) - 1)], targets[min(second, len(targets) - 1)])
+                for first, second in links
+            )
+        return dataclasses.replace(
+            found, text=whole, source=self.request.source, word_alignment=links
+        )
+
+
+def emoji_of(text: str) -> list[str]:
+    """Every emoji of a text, in order."""
+    return _ONE_SIGN.findall(text)
+
+
+def without_emoji(text: str) -> str:
+    """The text without its emoji and the white space that belongs to them."""
+    return _without_signs(text)[0]
+
+
+_Offsets = list[tuple[int, int]]
+"""(offset in the shorter text, characters that the longer one has more from there on)."""
+
+
+def _without_signs(text: str) -> tuple[str, tuple[_Sign, ...]]:
+    """The text without emoji, and these."""
+    parts, found = _SIGN.split(text), _SIGN.findall(text)
+    if not found:
+        return text, ()
+
+    plain, ends = _joined(parts)
+    signs = []
+    for number, (each, end) in enumerate(zip(found, ends, strict=True)):
+        before, after = parts[number], parts[number + 1]
+        rest = "".join(parts[number + 1 :]).strip()
+        is_last = not any(map(str.isalnum, rest))
+        signs.append(
+            _Sign(
+                each,
+                before[len(before.rstrip()) :],
+                after[: len(after) - len(after.lstrip())],
+                1.0 if is_last and end else end / max(1, len(plain)),
+                rest if is_last else "",
+            )
+        )
+    return plain, tuple(signs)
+
+
+def _joined(parts: Sequence[str]) -> tuple[str, list[int]]:
+    """The parts between emoji as one text, and where each part but the last ends in it."""
+    made, ends = parts[0].rstrip() if len(parts) > 1 else parts[0], []
+    spaced = made != parts[0]
+    for number, part in enumerate(parts[1:], start=1):
+        ends.append(len(made))
+        bare = part.strip() if number < len(parts) - 1 else part.lstrip()
+        has_space = part[:1].isspace()
+
+        # One space where two words would touch; none at the ends, before a mark, and between
+        # characters that are written without.
+        if made and bare and ((spaced and has_space) or bare[0].isalnum()):
+            is_wide = _is_wide(made[-1]) and _is_wide(bare[0])
+            made += "" if is_wide and not (spaced and has_space) else " "
+        made += bare
+        spaced = part[-1:].isspace() if bare else spaced or has_space
+    return made, ends
+
+
+def _cuts(text: str) -> _Offsets:
+    """Where the parts of a text begin once its emoji are taken out, and how far they moved."""
+    parts, offsets, begin = _SIGN.split(text), [], 0
+    starts = [0, *(each.end() for each in _SIGN.finditer(text))]
+    plain, _ = _joined(parts)
+    for part, start in zip(parts, starts, strict=True):
+        bare = part.strip()
+        if bare:
+            begin = plain.index(bare, begin)
+            offsets.append((begin, start + part.index(bare) - begin))
+            begin += len(bare)
+    return offsets
+
+
+def _with_signs(text: str, signs: Sequence[_Sign]) -> tuple[str, _Offsets]:
+    """The text with emoji put in: at the ends as in the source, else at the same share of it.
+
+    Inside the text an emoji follows the word that ends nearest to its share.
+    """
+    ends = [each.end() for each in re.finditer(r"\S+", text)]
+    if len(ends) == 1 and _is_wide(text[ends[0] - 1]):
+        ends = list(range(1, ends[0] + 1))  # a text without spaces is cut anywhere
+    bare = len(text.rstrip())
+
+    placed: list[tuple[int, str]] = []
+    for sign in signs:
+        if not bare:
+            placed.append((0, sign.text))
+        elif sign.share <= 0.0:
+            placed.append((0, sign.text + (sign.after or " ")))
+        elif sign.share >= 1.0:
+            # Before the final marks only where the source has it there.
+            marks = bare
+            while sign.tail and marks and not text[marks - 1].isalnum():
+                marks -= 1
+            placed.append((marks or bare, sign.before + sign.text))
+        else:
+            inner = ends[:-1] or ends
+            position = min(inner, key=lambda end: abs(end - sign.share * len(text)))
+            placed.append((position, sign.before + sign.text))
+
+    made, done, offsets = "", 0, []
+    # Stable, so that signs at the same position keep their order.
+    for position, inserted in sorted(placed, key=lambda each: each[0]):
+        made += text[done:position] + inserted
+        done = position
+        offsets.append((position, len(made) - position))
+    return made + text[done:], [(0, 0), *offsets]
+
+
+def _word_numbers(shorter: str, longer: str, offsets: _Offsets) -> list[int]:
+    """For each word of a text its number in the one with emoji."""
+    numbers = []
+    for word in re.finditer(r"\S+", shorter):
+        moved = [more for begin, more in offsets if begin <= word.start()]
+        start = word.start() + (moved[-1] if moved else 0)
+        before = longer[:start]
+        numbers.append(len(before.split()) - (bool(before) and not before[-1].isspace()))
+    return numbers or [0]
+
+
+def _is_upper(text: str) -> bool:
+    words = [word for word in text.split() if sum(map(str.isalpha, word)) >= _LEAST_LETTERS]
+    # ``isupper``: letters that have case are all in upper case, and there is one.
+    return len(words) >= _LEAST_WORDS and text.isupper()
+
+
+def _is_title(text: str) -> bool:
+    firsts = [letter[0] for word in text.split() if (letter := re.findall(r"[^\W\d_]", word))]
+    longs = [word for word in text.split() if sum(map(str.isalpha, word)) >= _LONG_WORD]
+    begin_upper = [not re.findall(r"[^\W\d_]", word)[0].islower() for word in longs]
+    return len(firsts) >= _TITLE_WORDS and all(begin_upper) and _mostly_upper(firsts)
+
+
+def _mostly_upper(letters: Sequence[str]) -> bool:
+    """At least four of five: in a title short words may be in lower case, in German all nouns are
+    in upper case."""
+    return 5 * sum(map(str.isupper, letters)) >= 4 * len(letters)
+
+
+def _is_wide(character: str) -> bool:
+    """Whether it belongs to Chinese or Japanese text, which has no spaces between words."""
+    return unicodedata.east_asian_width(character) in "WF"

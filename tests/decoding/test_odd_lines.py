@@ -1,0 +1,113 @@
+"""Emoji come back at their place, capitals are read as lower case, symbols are copied."""
+
+import pytest
+from small_bundle import small_bundle
+
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.odd_lines import OddLine, emoji_of, without_emoji
+from pellucid.decoding.requests import Request
+from pellucid.decoding.result import Translation
+from pellucid.decoding.translator import Translator
+from pellucid.text.noise import EMOJI
+
+RECASE = DecodingConfig(recase=True)
+
+
+def restored(source: str, translation: str, settings: DecodingConfig = RECASE) -> tuple[str, str]:
+    """What would be searched, and the translation made of ``translation``."""
+    line = OddLine.of(Request(source), settings)
+    made = Translation(translation, -1.0, (), (), (), line.plain.source)
+    return line.plain.source, line.restored(made).text
+
+
+@pytest.mark.parametrize(
+    ("source", "plain", "text"),
+    [
+        ("A man walks. 😀", "A man walks.", "Ein Mann geht. 😀"),
+        ("A man walks 😀.", "A man walks.", "Ein Mann geht 😀."),
+        ("😀 A man walks.", "A man walks.", "😀 Ein Mann geht."),
+        ("A man walks.😀😃", "A man walks.", "Ein Mann geht.😀😃"),
+        ("A man 👍🏽 walks.", "A man walks.", "Ein Mann 👍🏽 geht."),
+        ("🇩🇪 A man walks. 👨‍👩‍👧", "A man walks.", "🇩🇪 Ein Mann geht. 👨‍👩‍👧"),
+        ("A man😀 walks.", "A man walks.", "Ein Mann😀 geht."),
+        # within the source, so never behind the last word
+        ("A man walks very far in 😀 town", "A man walks very far in town", "Ein Mann 😀 geht."),
+    ],
+)
+def test_emoji_stand_where_they_stood(source, plain, text):
+    assert restored(source, "Ein Mann geht.") == (plain, text)
+
+
+def test_text_without_spaces_needs_none():
+    assert restored("你好😀世界", "こんにちは") == ("你好世界", "こん😀にちは")
+
+
+def test_an_empty_translation_still_has_the_emoji():
+    assert restored("hello 😀", "")[1] == "😀"
+
+
+@pytest.mark.parametrize(
+    ("source", "plain", "text"),
+    [
+        ("TWO DOGS, 3 CATS.", "two dogs, 3 cats.", "ZWEI HUNDE, STRASSE."),
+        ("Two Dogs Play With a Cat", "two dogs play with a cat", "Zwei Hunde, Straße."),
+        ("UNESCO", "UNESCO", "Zwei Hunde, Straße."),
+        ("Ein Hund im Wasser", "Ein Hund im Wasser", "Zwei Hunde, Straße."),
+        ("New York City", "New York City", "Zwei Hunde, Straße."),
+        # a word of four letters in lower case: not a title
+        ("Two Dogs Play With The cats", "Two Dogs Play With The cats", "Zwei Hunde, Straße."),
+        ("TWO DOGS 😀", "two dogs", "ZWEI HUNDE, STRASSE. 😀"),
+        ("下雨了。", "下雨了。", "Zwei Hunde, Straße."),
+    ],
+)
+def test_capitals_and_titles_are_read_in_lower_case(source, plain, text):
+    assert restored(source, "Zwei Hunde, Straße.") == (plain, text)
+
+
+def test_without_the_settings_and_with_a_prefix_nothing_is_changed():
+    off = DecodingConfig(copy_symbols=False)
+    for request in (Request("TWO DOGS 😀"), Request("...")):
+        assert OddLine.of(request, off).plain is request
+    prefixed = Request("TWO DOGS 😀", prefix="zwei")
+    assert OddLine.of(prefixed, RECASE).plain is prefixed
+    usual = Request("Two dogs are in the snow, No. 9.")
+    assert OddLine.of(usual, RECASE).plain is usual
+    must = OddLine.of(Request("TWO DOGS 😀", must=("Hund",)), RECASE).plain
+    assert must == Request("TWO DOGS", must=("Hund",))
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return Translator(small_bundle(), DecodingConfig(beam_size=2, n_best=2, max_length=6))
+
+
+@pytest.mark.parametrize("source", ["...", " -- ?! ", "😀", "→ 👍🏽 ←"])
+def test_a_line_without_a_letter_or_a_digit_is_copied(translator, source):
+    found = translator.translate(source)
+    assert (found.text, found.source, found.tokens) == (source.strip(), source, ())
+    assert [each.text for each in found.n_best] == [source.strip()]
+
+
+def test_no_emoji_of_a_thousand_is_lost_and_the_words_are_those_without(translator):
+    plain = translator.translate("il pleut")
+    lines = [f"il {EMOJI[number % len(EMOJI)]} pleut" for number in range(1000)]
+    for line, found in zip(lines, translator.translate(lines), strict=True):
+        assert emoji_of(found.text) == emoji_of(line)
+        assert without_emoji(found.text).split() == plain.text.split()
+        assert (found.tokens, found.source) == (plain.tokens, line)
+        assert len(found.n_best) == 2
+
+
+def test_words_are_aligned_by_their_numbers_among_emoji():
+    small = Translator(small_bundle(), DecodingConfig(beam_size=2, max_length=6, align=True))
+    plain, odd = small.translate(["il pleut", "😀 il 😀 pleut"])
+    # 0 and 1 became 1 and 3 in the source.
+    moved = [1, 3]
+    assert odd.word_alignment is not None
+    assert [source for source, _ in odd.word_alignment] == [
+        moved[source] for source, _ in plain.word_alignment or ()
+    ]
+    words, without = odd.text.split(), plain.text.split()
+    assert [words[target] for _, target in odd.word_alignment] == [
+        without[target] for _, target in plain.word_alignment or ()
+    ]
