@@ -148,3 +148,4 @@ def test_curves_of_absurd_figures_and_names_are_drawn(value: float, tmp_path: Pa
     name = os.fsdecode(b"/a$\\frac$\xff")
     run = run_with(Path(f"{tmp_path}{name}"), lines_of(events))
     draw_runs([run], tmp_path / "a.svg", "tokens")
+    assert (tmp_path / "a.svg").read_text(encoding="utf-8").rstrip().endswith("</svg>")

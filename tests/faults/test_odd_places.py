@@ -45,6 +45,7 @@ def test_under_the_longest_name_there_is(copied: Path, tmp_path: Path):
     longest = tmp_path / ("r" * os.pathconf(tmp_path, "PC_NAME_MAX"))
     copied.rename(longest)
     goes_on(longest)
+    assert (longest / "checkpoints" / "step-00000005").is_dir()
 
 
 def test_without_a_home_and_in_another_time_zone(copied: Path):

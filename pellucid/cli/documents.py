@@ -1,0 +1,218 @@
+"""``pellucid translate MODEL report.docx``: documents in, documents out, with their formatting."""
+
+import shlex
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from pellucid.cli.options import Choices
+from pellucid.core.errors import DataError, InputMissingError, PellucidError, WriteError
+from pellucid.core.files import open_replacement, write_errors
+
+if TYPE_CHECKING:
+    from pellucid.decoding.translator import Translator
+    from pellucid.documents.formats import ReadOptions
+    from pellucid.documents.names import Format
+
+_EVERY_SECONDS = 2.0
+_REFUSED = {
+    "n_best": "--n-best",
+    "align": "--align",
+    "must": "--must",
+    "prefix": "--prefix",
+}
+"""Options that are about single lines."""
+_SHOWN = 10
+"""Files of a folder that are left out and named."""
+_WITH_COLUMNS = frozenset(("csv", "tsv", "json", "yaml"))
+LINES = "lines"
+"""The format that reads any file line by line."""
+
+
+def reads_documents(file: str, kind: str | None) -> bool:
+    """Whether ``file`` is a document or a folder of them; ``kind`` is that of ``--format``."""
+    from pellucid.documents.names import is_document
+
+    if kind is not None:
+        return kind != LINES
+    return file != "-" and (is_document(file) or Path(file).is_dir())
+
+
+def refuse_line_options(search: Choices, others: dict[str, bool]) -> None:
+    """Raise click.UsageError for options that a document has no use for."""
+    named = [option for name, option in _REFUSED.items() if name in search]
+    named += [option for option, is_given in others.items() if is_given]
+    if named:
+        raise click.UsageError(
+            f"{', '.join(named)} cannot be used with documents; --format lines reads FILE as lines."
+        )
+
+
+def translate_files(
+    translator: "Translator",
+    file: str,
+    output: str,
+    *,
+    kind: "Format | None",
+    columns: Sequence[str],
+    keep_numbers: bool,
+    quiet: bool,
+) -> int:
+    """Translate a document, or each one in a folder into the folder ``output``.
+
+    Returns 1 if a file of the folder could not be translated; the others are. Raises
+    click.UsageError, and what reading and translating a single document raises.
+    """
+    from pellucid.documents.formats import ReadOptions
+    from pellucid.documents.names import format_of, is_document
+
+    options = ReadOptions(columns=tuple(columns))
+    source = Path(file)
+    if file == "-" or not source.is_dir():
+        read_as = kind or format_of("standard input" if file == "-" else source.name)
+        if columns and read_as not in _WITH_COLUMNS:
+            raise click.UsageError(
+                f"--columns is for {', '.join(sorted(_WITH_COLUMNS))}, not {read_as}."
+            )
+        _translate_one(translator, file, output, kind, options, keep_numbers, quiet)
+        return 0
+
+    if output == "-":
+        raise click.UsageError("-o must name a folder for the documents of a folder.")
+    if Path(output).resolve() == source.resolve():
+        raise click.UsageError("-o must not be FILE itself: the originals would be lost.")
+    files = sorted(path for path in source.rglob("*") if path.is_file() and not path.is_symlink())
+    target = Path(output)
+    found = [path for path in files if kind is not None or is_document(path.name)]
+    found = [path for path in found if not path.resolve().is_relative_to(target.resolve())]
+    _name_left_out([path for path in files if path not in set(found)], target)
+    if not found:
+        raise InputMissingError(f"{file} must hold a document, has none")
+
+    failures = 0
+    for path in found:
+        place = target / path.relative_to(source)
+        try:
+            with write_errors(place):
+                place.parent.mkdir(parents=True, exist_ok=True)
+            _translate_one(translator, str(path), str(place), kind, options, keep_numbers, quiet)
+        except PellucidError as error:
+            # One bad file does not stop a folder, and each is named with its reason.
+            failures += 1
+            hint = f"; hint: {error.hint}" if error.hint else ""
+            click.echo(f"error: {path}: {error}{hint}", err=True)
+    return 1 if failures else 0
+
+
+def _name_left_out(files: Sequence[Path], target: Path) -> None:
+    """Say which files of a folder are no documents, so that nobody looks for them in the result."""
+    names = [each.name for each in files if not each.resolve().is_relative_to(target.resolve())]
+    if names:
+        more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
+        click.echo(f"left out, not documents: {', '.join(names[:_SHOWN])}{more}", err=True)
+
+
+def _translate_one(
+    translator: "Translator",
+    file: str,
+    output: str,
+    kind: "Format | None",
+    options: "ReadOptions",
+    keep_numbers: bool,
+    quiet: bool,
+) -> None:
+    from pellucid.documents.names import format_of
+    from pellucid.documents.translate import translate_document
+
+    name = "standard input" if file == "-" else Path(file).name
+    kind = kind or format_of(name)  # before a large file is read
+    if output != "-" and file != "-" and Path(output).resolve() == Path(file).resolve():
+        raise click.UsageError("-o must not be FILE itself: the original would be lost.")
+    _check_output(output, kind)
+    if output == "-" and kind in ("docx", "pptx", "odt", "epub") and sys.stdout.isatty():
+        raise click.UsageError(f"-o must name a file: a {kind} is nothing for a terminal.")
+
+    translated = translate_document(
+        _bytes_of(file),
+        translator,
+        name,
+        kind=kind,
+        options=options,
+        keep_numbers=keep_numbers,
+        progress=None if quiet else _Reports(name),
+    )
+    if output == "-":
+        with write_errors(Path("standard output")):
+            sys.stdout.buffer.write(translated)
+            sys.stdout.buffer.flush()
+    else:
+        with open_replacement(Path(output).resolve()) as out:
+            out.write(translated)
+
+
+def _check_output(output: str, kind: "Format") -> None:
+    """Raise for a place where the translation cannot be written, before hours of translating."""
+    from pellucid.documents.names import ending_of, is_document, kind_of_ending
+
+    if output == "-":
+        return
+    path = Path(output)
+    if path.is_dir():
+        raise WriteError(f"-o must name a file, {output} is a folder")
+    if not path.resolve().parent.is_dir():
+        raise WriteError(
+            f"cannot write {output}: there is no folder {path.parent}",
+            hint=f"mkdir -p {shlex.quote(str(path.parent))}",
+        )
+    if is_document(output) and kind_of_ending(ending_of(output)) != kind:
+        raise click.UsageError(
+            f"-o must end as a {kind} does, got {path.name!r}: a document is not converted"
+            " to another format."
+        )
+
+
+def _bytes_of(file: str) -> bytes:
+    """The bytes of a file, of which one too large is not read."""
+    from pellucid.documents.containers import LARGEST_FILE
+
+    if file == "-":
+        return sys.stdin.buffer.read(LARGEST_FILE + 1)
+    path = Path(file)
+    try:
+        if not path.is_file():
+            raise InputMissingError(f"there must be a file {file}, there is none")
+        if path.stat().st_size > LARGEST_FILE:
+            raise DataError(
+                f"{file} must have at most {LARGEST_FILE >> 20} MiB,"
+                f" has {path.stat().st_size:,} bytes"
+            )
+        return path.read_bytes()
+    except OSError as error:
+        raise InputMissingError(f"cannot read {file}: {error.strerror}") from None
+
+
+class _Reports:
+    """Reports the progress of one document on stderr: a line that changes on a terminal."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._last = time.monotonic()
+        self._shows = sys.stderr is not None and sys.stderr.isatty()
+
+    def __call__(self, done: int, total: int) -> None:
+        """Take a count of translated sentences, and show it if enough time has passed."""
+        now = time.monotonic()
+        is_end = done == total
+        if not is_end and now - self._last < _EVERY_SECONDS and not (self._shows and done == 0):
+            return
+        self._last = now
+        noun = "sentence" if total == 1 else "sentences"
+        text = f"{self._name}: {done:,} of {total:,} {noun}"
+        if self._shows:
+            click.echo(f"\r{text}", err=True, nl=is_end)
+        else:
+            click.echo(text, err=True)

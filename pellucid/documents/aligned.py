@@ -1,0 +1,211 @@
+"""Translates sentences with a ``Translator``, and says which characters come from which."""
+
+import dataclasses
+import difflib
+import unicodedata
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from pellucid.decoding.result import Translation
+from pellucid.decoding.translator import Translator
+from pellucid.documents.placement import Copy, Link, Span
+from pellucid.text.tokenizers.interface import Tokenizer
+
+if TYPE_CHECKING:
+    from pellucid.decoding.attention import AttentionWeights
+
+_LEAST_WEIGHT = 0.01
+"""Of a token's attention: less is not kept."""
+_LONGEST_COMPARED = 2000
+"""Characters of a sentence that are compared with their normalized form, in quadratic time."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Aligned:
+    """The translation of a sentence, and which of its characters are aligned with which."""
+
+    text: str
+    links: tuple[Link, ...] = ()
+    """Empty unless an alignment was requested."""
+    copies: tuple[Copy, ...] = ()
+    """What was not translated, in order of the source, and its place in the translation."""
+
+
+class SentenceTranslator(Protocol):
+    """Whatever translates sentences with an alignment."""
+
+    @property
+    def source_language(self) -> str:
+        """The code of the language whose rules end sentences, such as ``de``."""
+        ...
+
+    def translate(self, sentences: Sequence[str], *, align: bool) -> list[Aligned]:
+        """The translation of each sentence, in order."""
+        ...
+
+
+class Search(Protocol):
+    """What a document needs of a model; a server has its own, which shares batches."""
+
+    def translations(self, texts: list[str]) -> list[Translation]:
+        """The translation of each sentence."""
+        ...
+
+    def attention(self, translations: Sequence[Translation]) -> "list[AttentionWeights]":
+        """As ``Translator.attention``."""
+        ...
+
+
+class _DirectSearch:
+    """The translator itself."""
+
+    def __init__(self, translator: Translator) -> None:
+        self._translator = translator
+
+    def translations(self, texts: list[str]) -> list[Translation]:
+        """The translation of each sentence."""
+        return self._translator.translate(texts, split=False)
+
+    def attention(self, translations: Sequence[Translation]) -> "list[AttentionWeights]":
+        """The attention of each."""
+        return self._translator.attention(translations)
+
+
+class ModelTranslator:
+    """Sentences through a ``Translator``; one too long for the model is translated in parts."""
+
+    def __init__(self, translator: Translator, search: Search | None = None) -> None:
+        """``search`` translates sentences and gives their attention; by default the translator."""
+        # One translation is written and its scores are not read.
+        plain = {"n_best": 1, "align": False, "token_log_probs": False}
+        self._translator = translator.with_settings(translator.settings.changed(plain))
+        self._search = search or _DirectSearch(self._translator)
+
+    @property
+    def source_language(self) -> str:
+        """The source language of the model."""
+        return self._translator.source_language
+
+    def translate(self, sentences: Sequence[str], *, align: bool) -> list[Aligned]:
+        """The translation of each sentence, in order; raises as ``Translator.translate`` does.
+
+        To align needs a model with attention: ConfigError.
+        """
+        translator = self._translator
+        tokenizer, limit = translator.source_tokenizer, translator.source_limit
+
+        # The parts of each sentence, with the place of each in it.
+        parts = [_divided(sentence, tokenizer, limit) for sentence in sentences]
+        texts = [part for of_sentence in parts for _, part in of_sentence]
+        found = self._search.translations(texts)
+        linked = iter(self._links(found) if align else [[] for _ in found])
+
+        answers = []
+        translations = iter(found)
+        for of_sentence in parts:
+            text, links = "", []
+            for number, (start, _) in enumerate(of_sentence):
+                text += " " if number and text else ""
+                at = len(text)
+                links += [
+                    ((start + a, start + b), (at + c, at + d), weight)
+                    for (a, b), (c, d), weight in next(linked)
+                ]
+                text += next(translations).text
+            answers.append(Aligned(_printable(text), tuple(links)))
+        return answers
+
+    def _links(self, translations: Sequence[Translation]) -> list[list[Link]]:
+        """The alignment of each translation in characters, by the attention of the model.
+
+        How much a target token attends to a source token, times its share of all attention
+        that the source token gets: what every token attends to a little is aligned with none.
+        """
+        translator = self._translator
+        source, target = translator.source_tokenizer, translator.target_tokenizer
+        with_words = [each for each in translations if each.token_ids and each.source.strip()]
+        found = iter(self._search.attention(with_words) if with_words else [])
+
+        all_links: list[list[Link]] = []
+        for translation in translations:
+            links: list[Link] = []
+            if translation.token_ids and translation.source.strip():
+                # (target, source), without the stops
+                weights = next(found)[:-1, :-1]
+                weights = weights * weights / weights.sum(dim=0, keepdim=True).clamp_min(1e-9)
+                weights = weights / weights.sum(dim=1, keepdim=True).clamp_min(1e-9)
+                sources = _source_spans(translation.source, source)
+                targets = _spans(translation.token_ids, target)
+                links = [
+                    (ours, theirs, weight)
+                    for theirs, row in zip(targets, weights.tolist(), strict=True)
+                    for ours, weight in zip(sources, row, strict=False)
+                    if weight >= _LEAST_WEIGHT
+                ]
+            all_links.append(links)
+        return all_links
+
+
+def _divided(text: str, tokenizer: Tokenizer, limit: int) -> list[tuple[int, str]]:
+    """Parts of at most ``limit`` tokens and their places: halved, at white space."""
+    # A token has at least a byte, and a long text takes the tokenizer long.
+    if len(text.encode()) <= max(limit, 1) or len(tokenizer.encode(text)) <= limit or len(text) < 2:
+        return [(0, text)]
+
+    middle = len(text) // 2
+    blanks = [index for index, character in enumerate(text) if character.isspace()]
+    cut = min(blanks, key=lambda index: abs(index - middle), default=middle)
+    if not 0 < cut < len(text):
+        cut = middle
+
+    left, right = text[:cut], text[cut:].lstrip()
+    start = len(text) - len(right)
+    return [
+        *_divided(left, tokenizer, limit),
+        *((start + place, part) for place, part in _divided(right, tokenizer, limit)),
+    ]
+
+
+def _printable(text: str) -> str:
+    """The text with spaces for control characters, which no document may hold."""
+    if text.isprintable():
+        return text
+    return "".join(
+        " " if unicodedata.category(each) in ("Cc", "Cs", "Cn", "Zl", "Zp") else each
+        for each in text
+    )
+
+
+def _spans(ids: Sequence[int], tokenizer: Tokenizer) -> list[Span]:
+    """The characters of each token in the decoded text; every prefix is decoded, as in
+    ``words_of_tokens``, so it works with every tokenizer.
+    """
+    ends = [len(tokenizer.decode(ids[:length])) for length in range(1, len(ids) + 1)]
+    return list(zip([0, *ends[:-1]], ends, strict=True))
+
+
+def _source_spans(text: str, tokenizer: Tokenizer) -> list[Span]:
+    """The characters of each source token in ``text``, which the tokenizer may normalize."""
+    ids = tokenizer.encode(text)
+    spans, decoded = _spans(ids, tokenizer), tokenizer.decode(ids)
+    if decoded == text:
+        return spans
+
+    place = _places(decoded, text)
+    return [(place[start], place[end]) for start, end in spans]
+
+
+def _places(decoded: str, text: str) -> list[int]:
+    """For each place in ``decoded`` that in ``text``."""
+    if max(len(decoded), len(text)) > _LONGEST_COMPARED:
+        return [round(at * len(text) / max(1, len(decoded))) for at in range(len(decoded) + 1)]
+
+    places = [0] * (len(decoded) + 1)
+    matcher = difflib.SequenceMatcher(None, decoded.casefold(), text.casefold(), autojunk=False)
+    for _, start, end, other_start, other_end in matcher.get_opcodes():
+        for at in range(start, min(end, len(decoded))):
+            # Within a stretch that differs, such as an unknown word, in proportion.
+            share = (at - start) / max(1, end - start)
+            places[at] = other_start + round(share * (other_end - other_start))
+    places[-1] = len(text)
+    return places

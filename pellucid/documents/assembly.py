@@ -1,0 +1,378 @@
+"""A translated segment from its translated sentences: the text joined, the marks put in."""
+
+import dataclasses
+import functools
+import unicodedata
+from collections.abc import Sequence
+
+from pellucid.documents.aligned import Aligned
+from pellucid.documents.placement import Placer, SentencePair, Span
+from pellucid.documents.protected import unprotect
+from pellucid.documents.segments import Close, Node, Open, Piece, Segment, all_nodes
+from pellucid.text.splitting import Sentence
+
+
+@dataclasses.dataclass
+class Reading:
+    """A segment as text: its sentences, and its marks with their places."""
+
+    kept: dict[int, str]
+    """The texts that are not translated, by the numbers of their marks."""
+    text: str
+    root: Node
+    sentences: list[Sentence]
+
+    @property
+    def has_marks(self) -> bool:
+        """Whether a mark needs an alignment; the end of a line is found again without one."""
+        return any(node.mark is None or not node.mark.breaks for node in all_nodes(self.root))
+
+    def literals_in(self, sentence: Sentence) -> list[Node]:
+        """The marks that stand for words of a sentence."""
+        start, end = sentence.start, sentence.start + len(sentence.text)
+        return [
+            node
+            for node in all_nodes(self.root)
+            if node.mark and not node.mark.breaks and start <= node.start < node.end <= end
+        ]
+
+
+@dataclasses.dataclass
+class _Part:
+    """A sentence and its translation, with their places in the whole texts."""
+
+    start: int
+    end: int
+    target_start: int
+    target_end: int
+    source: str
+    answer: Aligned
+    cuts: list[int]
+    """The characters of the source where its marks begin and end."""
+
+    @functools.cached_property
+    def pair(self) -> SentencePair:
+        """The units of both, which only a sentence with marks needs."""
+        answer = self.answer
+        return SentencePair.of(self.source, answer.text, answer.links, answer.copies, self.cuts)
+
+    @functools.cached_property
+    def placer(self) -> Placer:
+        """What places marks in it."""
+        return Placer(self.pair)
+
+    def target_span(self, units: Span) -> Span:
+        """Characters of the whole translation from the first to the last of some units."""
+        start, end = units
+        found = self.pair.target_units
+        return self.target_start + found[start].start, self.target_start + found[end - 1].end
+
+    def units_within(self, span: Span) -> Span:
+        """The target units that lie within characters of the whole translation."""
+        inside = [
+            number
+            for number, unit in enumerate(self.pair.target_units)
+            if span[0] <= self.target_start + unit.start and self.target_start + unit.end <= span[1]
+        ]
+        return (inside[0], inside[-1] + 1) if inside else (0, 0)
+
+
+def assemble(reading: Reading, answers: Sequence[Aligned]) -> Segment:
+    """The translated segment, with every mark of the original exactly once and well nested."""
+    target, parts, pinned = _joined(reading, answers)
+    if not reading.root.children:
+        return Segment((target,))
+    spans = _Spans(reading, target, parts, pinned)
+    spans.place_children(reading.root, (0, len(target)))
+
+    pieces = _pieces(reading, target, spans.found)
+    return unprotect(pieces, reading.kept)
+
+
+def _joined(
+    reading: Reading, answers: Sequence[Aligned]
+) -> tuple[str, list[_Part], dict[int, Span]]:
+    """The text of the translation, its parts, and the spans of the marks that have characters."""
+    target = ""
+    parts: list[_Part] = []
+    pinned: dict[int, Span] = {}
+    nodes = list(all_nodes(reading.root))
+    breaks = {node.start: node for node in nodes if node.mark and node.mark.breaks}
+    marked = {place for node in nodes for place in (node.start, node.end)}
+
+    for number, (sentence, answer) in enumerate(zip(reading.sentences, answers, strict=True)):
+        before = sentence.before
+        if number:
+            previous = reading.sentences[number - 1]
+            before = _space(previous.after + sentence.before, target, answer.text)
+            source_at = previous.start + len(previous.text)
+        else:
+            source_at = 0
+        # White space is copied as it is where lines end in it, so that breaks are found again.
+        for place in range(source_at, sentence.start):
+            if place in breaks:
+                at = len(target) + place - source_at
+                pinned[breaks[place].number] = (at, at + 1)
+        target += before
+
+        source_end = sentence.start + len(sentence.text)
+        for node, (_, (start, end)) in zip(
+            reading.literals_in(sentence), answer.copies, strict=True
+        ):
+            pinned[node.number] = (len(target) + start, len(target) + end)
+        parts.append(
+            _Part(
+                sentence.start,
+                source_end,
+                len(target),
+                len(target) + len(answer.text),
+                sentence.text,
+                answer,
+                [place - sentence.start for place in marked if sentence.start < place < source_end],
+            )
+        )
+        target += answer.text
+
+    last = reading.sentences[-1]
+    source_at = last.start + len(last.text)
+    for place in range(source_at, len(reading.text)):
+        if place in breaks:
+            at = len(target) + place - source_at
+            pinned[breaks[place].number] = (at, at + 1)
+    return target + last.after, parts, pinned
+
+
+def _space(between: str, left: str, right: str) -> str:
+    """The text between two translations, as between their sources; where one of the languages has
+    no spaces between sentences, the script of the translation decides.
+    """
+    if between.strip(" ") or not left.strip() or not right:
+        return between
+    return "" if _is_wide(left[-1]) or _is_wide(right[0]) else between or " "
+
+
+def _is_wide(character: str) -> bool:
+    return unicodedata.east_asian_width(character) in "WF"
+
+
+class _Spans:
+    """The characters of the translation that belong to each mark."""
+
+    def __init__(
+        self, reading: Reading, target: str, parts: Sequence[_Part], pinned: dict[int, Span]
+    ) -> None:
+        self._reading = reading
+        self._target = target
+        self._parts = parts
+        self._pinned = pinned
+        self._fixed = sorted(pinned.values())
+        self.found: dict[int, Span] = {}
+
+    def place_children(self, node: Node, allowed: Span) -> None:
+        """Place what is inside ``node``, which has the characters ``allowed``."""
+        taken: list[Span] = []
+
+        # Marks with characters of their own are where these are.
+        for child in node.children:
+            if child.number in self._pinned:
+                self.found[child.number] = self._pinned[child.number]
+
+        # Pairs around words: the surest first, so that the others get what is left.
+        pairs = [child for child in node.children if child.mark is None]
+        rated = [(child, *self._pair_span(child, node, allowed, taken)) for child in pairs]
+        rated.sort(key=lambda each: -each[2])
+        for child, span, _ in rated:
+            if taken:
+                span = self._pair_span(child, node, allowed, taken)[0]
+            if span[0] == span[1]:
+                span = _outside_of(span[0], [*taken, *self._fixed])
+            else:
+                taken.append(span)
+            self.found[child.number] = span
+            self.place_children(child, span)
+
+        # Marks without characters go between the words, and not into a pair beside them.
+        for child in node.children:
+            if child.mark is not None and child.number not in self._pinned:
+                point = self._within_blanks(child.start, self._point(child.start))
+                point = min(max(point, allowed[0]), allowed[1])
+                self.found[child.number] = _outside_of(point, [*taken, *self._fixed])
+
+    def _pair_span(
+        self, node: Node, parent: Node, allowed: Span, taken: Sequence[Span]
+    ) -> tuple[Span, float]:
+        """The characters for a pair, and how sure they are; an empty span for one without words."""
+        spans: list[Span] = []
+        certainty = 0.0
+        for part in self._parts:
+            start, end = max(node.start, part.start), min(node.end, part.end)
+            if start >= end:
+                continue
+            inside = part.pair.source_inside(start - part.start, end - part.start)
+            free = part.units_within(allowed)
+            if not inside or free[0] == free[1]:
+                continue
+
+            of_parent = part.pair.source_inside(
+                max(parent.start, part.start) - part.start, min(parent.end, part.end) - part.start
+            )
+            blocked = [part.units_within(each) for each in taken]
+            if set(of_parent) <= set(inside) and not any(b > a for a, b in blocked):
+                spans.append(part.target_span(part.placer.whole(inside, free)))
+                certainty += len(inside)
+            elif (found := part.placer.place(inside, free, blocked)) is not None:
+                spans.append(part.target_span(found[0]))
+                certainty += found[1]
+
+        # A line end at its start or end belongs to it too.
+        inner = [
+            self._pinned[n.number]
+            for n in all_nodes(node)
+            if n.number in self._pinned and allowed[0] <= self._pinned[n.number][0] < allowed[1]
+        ]
+        hull = _clear([*spans, *inner], taken)
+        if hull is None:
+            point = min(max(self._point(node.start), allowed[0]), allowed[1])
+            return (point, point), -1.0
+        return hull, certainty
+
+    def _point(self, place: int) -> int:
+        """The character of the translation for a place between characters of the text."""
+        for number, part in enumerate(self._parts):
+            if place < part.start or (place == part.start and number == 0):
+                # In the white space before a sentence: as far from it as in the source.
+                return max(0, part.target_start - (part.start - place))
+            if place == part.start:
+                return part.target_start
+            if place < part.end:
+                return self._point_within(part, place - part.start)
+            if place == part.end:
+                return part.target_end
+        last = self._parts[-1]
+        return min(len(self._target), last.target_end + place - last.end)
+
+    def _within_blanks(self, place: int, point: int) -> int:
+        """The point moved to where ``place`` is among its spaces, if there are as many of them."""
+        text, target = self._reading.text, self._target
+        first, last = _blanks_around(text, place)
+        start, end = _blanks_around(target, point)
+        return start + place - first if 1 < last - first == end - start else point
+
+    def _point_within(self, part: _Part, place: int) -> int:
+        gap = part.placer.gap(place)
+        units = part.pair.target_units
+        if not units:
+            return part.target_start
+        source = part.pair.source
+        leans_right = source[place - 1].isspace() and not source[place : place + 1].isspace()
+        if gap == len(units) or (gap and not leans_right):
+            return part.target_start + units[gap - 1].end
+        return part.target_start + units[gap].start
+
+
+def _blanks_around(text: str, place: int) -> Span:
+    """The spaces before and after a place."""
+    before, after = text[:place], text[place:]
+    return len(before.rstrip(" ")), place + len(after) - len(after.lstrip(" "))
+
+
+def _clear(spans: Sequence[Span], taken: Sequence[Span]) -> Span | None:
+    """From the first to the last of the spans, without what is taken: the longest part of it."""
+    if not spans:
+        return None
+    start, end = min(first for first, _ in spans), max(last for _, last in spans)
+    free = [(start, end)]
+    for first, last in taken:
+        free = [
+            part
+            for left, right in free
+            for part in ((left, min(right, first)), (max(left, last), right))
+            if part[0] < part[1]
+        ]
+    return max(free, key=lambda each: each[1] - each[0], default=None)
+
+
+def _outside_of(point: int, taken: Sequence[Span]) -> Span:
+    """The point, moved to the nearer end of a span that it lies within."""
+    for start, end in taken:
+        if start < point < end:
+            point = start if point - start <= end - point else end
+            return _outside_of(point, [each for each in taken if each != (start, end)])
+    return point, point
+
+
+def _pieces(reading: Reading, target: str, found: dict[int, Span]) -> list[Piece]:
+    """The text with its marks: of each kind of mark exactly as many as there were."""
+    root = reading.root
+    # Which pair a mark of characters lies in is decided by where it is, as pairs may have moved.
+    nodes = list(all_nodes(root))
+    pairs = [node for node in nodes if node.mark is None]
+    order = {node.number: rank for rank, node in enumerate(nodes)}
+    inside: dict[int, list[Node]] = {}
+    for node in nodes:
+        holder = _holder(node, root, pairs, found)
+        inside.setdefault(holder.number, []).append(node)
+
+    def write(node: Node, span: Span) -> list[Piece]:
+        pieces: list[Piece] = []
+        at = span[0]
+        children = sorted(
+            inside.get(node.number, ()), key=lambda n: (*found[n.number], order[n.number])
+        )
+        for index, child in enumerate(children):
+            start, end = found[child.number]
+            pieces.append(target[at:start])
+            if child.mark is None:
+                pieces += [Open(child.number), *write(child, (start, end)), Close(child.number)]
+            else:
+                is_between = _stands_between_spaces(reading.text, child)
+                # Of marks with nothing between them the first and the last stand beside the spaces.
+                before, after = children[max(0, index - 1)], children[index + 1 : index + 2]
+                is_first = index == 0 or (before.start, before.end) != (child.start, child.end)
+                is_last = not after or (after[0].start, after[0].end) != (child.start, child.end)
+                if is_between and is_first and _needs_space(pieces):
+                    pieces.append(" ")
+                pieces.append(child.mark)
+                if is_between and is_last and _is_of_word(target[end : min(end + 1, span[1])]):
+                    pieces.append(" ")
+            at = end
+        pieces.append(target[at : span[1]])
+        return [piece for piece in pieces if piece != ""]
+
+    return write(root, (0, len(target)))
+
+
+def _stands_between_spaces(text: str, node: Node) -> bool:
+    """Whether a mark without characters, such as a picture, has a space on each side of it.
+
+    No translation of the text has both: a model reads them as one.
+    """
+    is_empty = node.start == node.end
+    return is_empty and text[max(0, node.start - 1) : node.start + 1] == "  "
+
+
+def _needs_space(pieces: Sequence[Piece]) -> bool:
+    """Whether what was written ends with a word, so that a mark beside it needs a space."""
+    last = next((each for each in reversed(pieces) if each != ""), "")
+    return not isinstance(last, str) or _is_of_word(last[-1:])
+
+
+def _is_of_word(character: str) -> bool:
+    """Whether a space belongs between this character and a picture."""
+    return character.isalnum() and not _is_wide(character)
+
+
+def _holder(node: Node, root: Node, pairs: Sequence[Node], found: dict[int, Span]) -> Node:
+    """The pair that a node is written in."""
+    assert node.parent is not None
+    start, end = found[node.number]
+    if node.mark is None or start == end:
+        return node.parent
+
+    # The innermost pair around it; pairs are listed from the outermost in.
+    holder = root
+    for pair in pairs:
+        first, last = found[pair.number]
+        if first <= start and end <= last and first < last:
+            holder = pair
+    return holder

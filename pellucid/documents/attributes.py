@@ -1,0 +1,114 @@
+"""Attributes of HTML that people read: which they are, and where their values stand in a tag."""
+
+import dataclasses
+import html
+from collections.abc import Mapping, Sequence
+
+_BLANKS = " \t\r\n\f"
+_OF_ALL = frozenset(
+    ("title", "aria-label", "aria-description", "aria-placeholder", "aria-roledescription")
+)
+_BY_TAG: dict[str, frozenset[str]] = {
+    "area": frozenset(("alt",)),
+    "img": frozenset(("alt",)),
+    "input": frozenset(("alt", "placeholder")),
+    "optgroup": frozenset(("label",)),
+    "option": frozenset(("label",)),
+    "textarea": frozenset(("placeholder",)),
+    "th": frozenset(("abbr",)),
+    "track": frozenset(("label",)),
+}
+"""The translatable attributes of HTML's standard (section 3.2.6.2), and the labels of WAI-ARIA."""
+_BUTTONS = frozenset(("button", "reset", "submit"))
+_UNREAD = frozenset(("link", "script", "style"))
+"""Their titles are names of style sheets."""
+_DESCRIPTIONS = frozenset(
+    ("description", "og:title", "og:description", "twitter:title", "twitter:description")
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Attribute:
+    """The value of an attribute, with its place in the source of the tag."""
+
+    name: str
+    """In lower case."""
+    value: str
+    """With entities resolved."""
+    start: int
+    end: int
+    """Without the quotes."""
+    is_quoted: bool
+
+
+def readable_attributes(
+    tag: str, source: str, attributes: Sequence[tuple[str, str | None]]
+) -> list[Attribute]:
+    """The attributes of a start tag that a reader reads or hears.
+
+    ``attributes`` are what the parser read in ``source``: where the two differ, as in a tag that is
+    not well formed, there is none.
+    """
+    values = {name: value or "" for name, value in attributes}
+    wanted = [name for name in values if _is_read(tag, name, values)]
+    if not any(any(map(str.isalpha, values[name])) for name in wanted):
+        return []
+
+    found = attributes_of(source)
+    if [(each.name, each.value) for each in found] != [(n, v or "") for n, v in attributes]:
+        return []
+    return [each for each in found if each.name in wanted and any(map(str.isalpha, each.value))]
+
+
+def _is_read(tag: str, name: str, values: Mapping[str, str]) -> bool:
+    if tag == "meta":
+        about = (values.get("name") or values.get("property", "")).lower()
+        return name == "content" and about in _DESCRIPTIONS
+    if tag == "input" and name == "value":
+        return values.get("type", "").lower() in _BUTTONS
+    return name in _BY_TAG.get(tag, ()) or (name in _OF_ALL and tag not in _UNREAD)
+
+
+def attributes_of(source: str) -> list[Attribute]:
+    """All attributes of a start tag, as HTML's standard divides it (sections 13.2.5.32 to 40)."""
+    found: list[Attribute] = []
+    at = 1
+    while at < len(source) and source[at] not in f"{_BLANKS}/>":
+        at += 1
+
+    while at < len(source):
+        while at < len(source) and source[at] in f"{_BLANKS}/":
+            at += 1
+        if at >= len(source) or source[at] == ">":
+            break
+
+        begun = at
+        at += 1  # an equals sign here belongs to the name
+        while at < len(source) and source[at] not in f"{_BLANKS}/>=":
+            at += 1
+        name = source[begun:at].lower()
+
+        after = at
+        while after < len(source) and source[after] in _BLANKS:
+            after += 1
+        if source[after : after + 1] != "=":
+            found.append(Attribute(name, "", at, at, False))
+            continue
+
+        at = after + 1
+        while at < len(source) and source[at] in _BLANKS:
+            at += 1
+        quote = source[at : at + 1]
+        if quote in ("'", '"'):
+            start = at + 1
+            stop = source.find(quote, start)
+            stop = len(source) if stop < 0 else stop
+            at = stop + 1
+        else:
+            start = at
+            while at < len(source) and source[at] not in f"{_BLANKS}>":
+                at += 1
+            stop = at
+        value = html.unescape(source[start:stop])
+        found.append(Attribute(name, value, start, stop, quote in ("'", '"')))
+    return found

@@ -1,0 +1,297 @@
+"""Catalogs of translators: gettext's po, and XLIFF 1.2 and 2.
+
+What has a translation keeps it. In XLIFF the new ones are marked as made by a machine where the
+format has a mark for that.
+"""
+
+import dataclasses
+import html
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pellucid.core.errors import DataError, MissingExtraError
+from pellucid.documents.containers import (
+    Element,
+    local_name,
+    new_element,
+    parse_xml,
+    write_xml,
+    written_element,
+)
+from pellucid.documents.mixed import MixedText, Role, read_mixed
+from pellucid.documents.plain import TaggedText, decode, divide_at_tags, encode
+from pellucid.documents.segments import Alone, Close, Open, Segment
+from pellucid.documents.xml_places import (
+    ElementPlace,
+    element_places,
+    keeps_tags,
+    with_attributes,
+)
+
+
+class PoDocument:
+    """A po file: entries without a translation get one."""
+
+    def __init__(self, data: bytes, what: str) -> None:
+        """Raises DataError for a file that gettext could not read."""
+        try:
+            import polib
+        except ModuleNotFoundError:
+            raise MissingExtraError("polib", "documents", "a po file") from None
+        text, self._encoding = decode(data, what)
+        try:
+            # A line end first: polib takes a text that names a file for that file.
+            self._file: Any = polib.pofile("\n" + text, wrapwidth=78)
+        except (OSError, ValueError, IndexError, AttributeError) as error:
+            raise DataError(f"{what} is not a po file: {error}") from None
+
+        self._texts: list[tuple[Any, int | None, TaggedText]] = []
+        """An entry, which of its plural forms, and the text to translate."""
+        for entry in self._file:
+            if entry.obsolete:
+                continue
+            if entry.msgid_plural:
+                for form, written in entry.msgstr_plural.items():
+                    source = entry.msgid if form == 0 else entry.msgid_plural
+                    if not written:
+                        self._texts.append((entry, form, TaggedText(source)))
+            elif not entry.msgstr:
+                self._texts.append((entry, None, TaggedText(entry.msgid)))
+        self.segments = [text.segment for _, _, text in self._texts]
+
+        self._lines = list(io.StringIO(text, newline=""))
+        self._slots: dict[tuple[int, int | None], tuple[int, int]] = {}
+        """By entry and plural form, the first line of a translation and that after its last."""
+        entries = [entry for entry in self._file if not entry.obsolete]
+        found = _po_entries(self._lines)
+        # The head of a file is no entry of it.
+        if found and not found[0].source:
+            found = found[1:]
+        if [each.source for each in found] == [entry.msgid for entry in entries]:
+            for entry, each in zip(entries, found, strict=True):
+                self._slots |= {(id(entry), form): lines for form, lines in each.slots.items()}
+
+    def write(self, translated: Sequence[Segment]) -> bytes:
+        """The file with translations; every other line stays to the byte."""
+        if len(translated) != len(self.segments):
+            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
+        lines: list[str] = list(self._lines)
+        is_known = all((id(entry), form) in self._slots for entry, form, _ in self._texts)
+        for (entry, form, text), segment in zip(self._texts, translated, strict=True):
+            translation = text.text_with(segment)
+            if form is None:
+                entry.msgstr = translation
+            else:
+                entry.msgstr_plural[form] = translation
+            if is_known:
+                first, stop = self._slots[id(entry), form]
+                keyword = "msgstr" if form is None else f"msgstr[{form}]"
+                lines[first:stop] = ["" for _ in range(first, stop)]
+                lines[first] = _po_string(
+                    keyword, translation, self._lines[first], self._lines[stop - 1]
+                )
+        # A file that polib reads and this cannot is written by polib.
+        return encode("".join(lines) if is_known else f"{self._file}", self._encoding)
+
+
+@dataclasses.dataclass
+class _PoEntry:
+    source: str
+    slots: dict[int | None, tuple[int, int]]
+    """By plural form, the first line of a translation and the one after the last."""
+
+
+def _po_entries(lines: Sequence[str]) -> list[_PoEntry]:
+    """The entries that are not commented out, with the lines of their translations."""
+    from polib import unescape
+
+    found: list[_PoEntry] = []
+    keyword, form = "", None
+    for number, line in enumerate(lines):
+        text = line.strip()
+        if text.startswith("#"):
+            continue
+        if not text.startswith('"'):
+            before = keyword
+            keyword, _, text = text.partition(" ")
+            if keyword in ("msgctxt", "msgid") and (before.startswith("msgstr") or not before):
+                found.append(_PoEntry("", {}))
+            if not found:
+                keyword = ""
+                continue
+            if keyword.startswith("msgstr"):
+                index = keyword.removeprefix("msgstr").strip("[]")
+                form = int(index) if index.isdecimal() else None
+                found[-1].slots[form] = (number, number + 1)
+            elif not keyword:
+                keyword = before
+                continue
+        elif keyword.startswith("msgstr"):
+            found[-1].slots[form] = (found[-1].slots[form][0], number + 1)
+        if keyword == "msgid":
+            found[-1].source += unescape(text.strip()[1:-1])
+    return found
+
+
+def _po_string(keyword: str, text: str, first: str, last: str) -> str:
+    """A translation as gettext writes it, with the line ends of the lines that it replaces."""
+    from polib import POEntry
+
+    written = POEntry(msgid="a", msgstr=text).__unicode__(78)
+    _, _, strings = written.partition("msgstr ")
+    body = first[len(first.rstrip("\r\n")) :] or "\n"
+    end = last[len(last.rstrip("\r\n")) :]
+    return f"{keyword} {body.join(strings.rstrip().splitlines())}{end}"
+
+
+_PAIRS = frozenset(("g", "mrk", "pc"))
+_OLD_STATES = frozenset(("", "new", "needs-translation", "initial"))
+"""States in which what stands in a target is no translation yet."""
+
+
+class XliffDocument:
+    """An XLIFF file, version 1.2 or 2."""
+
+    def __init__(self, data: bytes, what: str) -> None:
+        """Raises DataError for what is not XLIFF."""
+        self._data, self._root = data, parse_xml(data, what)
+        if local_name(self._root) != "xliff":
+            raise DataError(
+                f"{what} must begin with <xliff>, begins with <{local_name(self._root)}>"
+            )
+        self._is_new = self._root.get("version", "1.2").startswith("2")
+        self._texts: list[tuple[Element, MixedText]] = []
+        for unit in self._root.iter():
+            if local_name(unit) != ("segment" if self._is_new else "trans-unit"):
+                continue
+            source = _child(unit, "source")
+            if source is not None and self._is_open(unit):
+                self._texts.append((unit, read_mixed(source, _role_of, divide_at_tags)))
+        self.segments = [text.segment for _, text in self._texts]
+        self._codec = self._root.getroottree().docinfo.encoding or "utf-8"
+
+    def write(self, translated: Sequence[Segment]) -> bytes:
+        """The file with targets; every other byte stays, in the encodings that allow it."""
+        if len(translated) != len(self.segments):
+            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
+        places = self._places()
+        if places is None:
+            return self._written_by_lxml(translated)
+
+        edits: list[tuple[int, int, bytes]] = []
+        for (unit, text), segment in zip(self._texts, translated, strict=True):
+            source, target = places[text.element], _child(unit, "target")
+            states = {"state": "needs-review-translation", "state-qualifier": "leveraged-mt"}
+            if self._is_new:
+                states = {}
+                start, stop = places[unit].start, places[unit].inner_start
+                tag = with_attributes(self._text_of(start, stop), {"state": "translated"})
+                edits.append((start, stop, self._bytes_of(tag)))
+
+            if target is not None:
+                place = places[target]
+                name, start, stop = place.name, place.start, place.end
+                tag = self._text_of(start, place.inner_start)
+                blank = b""
+            else:
+                before = _child(unit, "seg-source")
+                start = stop = places[text.element if before is None else before].end
+                name = source.name.removesuffix("source") + "target"
+                tag = f"<{name}>"
+                # With the white space that comes after the one before it.
+                rest = self._data[start : places[unit].inner_end]
+                blank = rest[: len(rest) - len(rest.lstrip(b" \t\r\n"))]
+            content = b"".join(self._content(text, segment, places))
+            opening = self._bytes_of(with_attributes(tag, states))
+            edits.append((start, stop, blank + opening + content + self._bytes_of(f"</{name}>")))
+        return _edited(self._data, edits)
+
+    def _places(self) -> dict[Element, ElementPlace] | None:
+        """Where each element stands; None for an encoding in which that cannot be said."""
+        if not keeps_tags(self._codec):
+            return None
+        elements = [each for each in self._root.iter() if local_name(each)]
+        places = element_places(self._data)
+        names = [place.name.rpartition(":")[2] for place in places]
+        if [local_name(each) for each in elements] != names:
+            return None
+        return dict(zip(elements, places, strict=True))
+
+    def _content(
+        self, text: MixedText, segment: Segment, places: dict[Element, ElementPlace]
+    ) -> Iterator[bytes]:
+        """A segment with the inline elements of the source as they are written."""
+        for piece in segment.pieces:
+            translation = piece if isinstance(piece, str) else text.texts.get(piece.number)
+            if translation is not None:
+                yield self._bytes_of(html.escape(translation, quote=False).replace("\r", "&#13;"))
+                continue
+            assert isinstance(piece, Open | Close | Alone)
+            element = text.elements[piece.number]
+            if element not in places:  # a comment or an instruction
+                yield self._bytes_of(written_element(element))
+                continue
+            place = places[element]
+            start = place.inner_end if isinstance(piece, Close) else place.start
+            yield self._data[start : place.inner_start if isinstance(piece, Open) else place.end]
+
+    def _text_of(self, start: int, stop: int) -> str:
+        return self._data[start:stop].decode(self._codec)
+
+    def _bytes_of(self, text: str) -> bytes:
+        return text.encode(self._codec, "xmlcharrefreplace")
+
+    def _written_by_lxml(self, translated: Sequence[Segment]) -> bytes:
+        for (unit, text), segment in zip(self._texts, translated, strict=True):
+            target = _child(unit, "target")
+            if target is None:
+                namespace = text.element.tag[: -len("source")]
+                target = new_element(unit, f"{namespace}target")
+                before = _child(unit, "seg-source")
+                anchor = text.element if before is None else before
+                # Between the two, with the white space that was after the first.
+                tail, anchor.tail = anchor.tail, anchor.tail
+                anchor.addnext(target)
+                target.tail = tail
+            text.write(segment, target)
+            if self._is_new:
+                unit.set("state", "translated")
+            else:
+                target.set("state", "needs-review-translation")
+                target.set("state-qualifier", "leveraged-mt")
+        return write_xml(self._root)
+
+    def _is_open(self, unit: Element) -> bool:
+        """Whether it waits for a translation, and may have one."""
+        holders = [unit, *unit.iterancestors()]
+        answer = next((each.get("translate") for each in holders if each.get("translate")), "yes")
+        target = _child(unit, "target")
+        is_empty = target is None or not "".join(target.itertext()).strip()
+        state = (
+            unit.get("state")
+            if self._is_new
+            else (target.get("state") if target is not None else "")
+        )
+        is_approved = unit.get("approved") == "yes"
+        has_state = state is not None and state != ""
+        waits = is_empty or (has_state and state in _OLD_STATES)
+        return answer != "no" and not is_approved and waits
+
+
+def _edited(data: bytes, edits: Sequence[tuple[int, int, bytes]]) -> bytes:
+    """The bytes with some stretches replaced."""
+    parts, at = [], 0
+    for start, stop, new in sorted(edits, key=lambda each: each[0]):
+        parts += [data[at:start], new]
+        at = stop
+    return b"".join([*parts, data[at:]])
+
+
+def _child(unit: Element, name: str) -> Element | None:
+    return next((each for each in unit if local_name(each) == name), None)
+
+
+def _role_of(element: Element) -> Role:
+    is_kept = element.get("mtype") == "protected" or element.get("translate") == "no"
+    return "pair" if local_name(element) in _PAIRS and not is_kept else "alone"

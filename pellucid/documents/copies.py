@@ -1,0 +1,144 @@
+"""What is not translated within a sentence: copied by the model, or cut out and put back."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from pellucid.documents.aligned import Aligned
+from pellucid.documents.placement import Copy, Placer, SentencePair, Span, Unit, units_of
+
+_SIGNS = frozenset(".,;:!?)]}»”…。，、！？")
+
+
+def unchanged(text: str, literals: Sequence[Span]) -> Aligned:
+    """A sentence as its own translation: it has no words, or the model none for them."""
+    links = tuple(
+        ((unit.start, unit.end), (unit.start, unit.end), 1.0) for unit in units_of(text, literals)
+    )
+    return Aligned(text, links, tuple((each, each) for each in literals))
+
+
+def with_copies(text: str, literals: Sequence[Span], answer: Aligned) -> Aligned | None:
+    """The translation if the model copied every literal; else None."""
+    copies: list[Copy] = []
+    for word in dict.fromkeys(text[start:end] for start, end in literals):
+        ours = [(start, end) for start, end in literals if text[start:end] == word]
+        theirs = list(_occurrences(answer.text, word))
+        if len(ours) != len(theirs):
+            return None
+        copies += zip(ours, theirs, strict=True)
+
+    targets = sorted(target for _, target in copies)
+    if any(one[1] > other[0] for one, other in itertools.pairwise(targets)):
+        return None  # one literal is part of another
+
+    links = tuple(
+        (source, target, weight)
+        for source, target, weight in answer.links
+        if not any(target[0] < end and target[1] > start for start, end in targets)
+    )
+    return Aligned(answer.text, links, tuple(sorted(copies)))
+
+
+def _occurrences(text: str, word: str) -> Iterator[Span]:
+    """Where a literal stands by itself, and not as a part of a longer word."""
+    at = text.find(word)
+    while at >= 0:
+        end = at + len(word)
+        joins_before = at > 0 and word[0].isalnum() and text[at - 1].isalnum()
+        joins_after = end < len(text) and word[-1].isalnum() and text[end].isalnum()
+        if not (joins_before or joins_after):
+            yield at, end
+        at = text.find(word, end)
+
+
+def cut_out(text: str, literals: Sequence[Span]) -> tuple[str, list[int]]:
+    """The text without literals, and without the second of the two spaces around one; and for each
+    character of the shorter text its place in the longer one.
+
+    Between two words that only a literal divides there is a space.
+    """
+    starts, ends = dict(literals), {end for _, end in literals}
+    kept: list[str] = []
+    places: list[int] = []
+    is_inside = follows_literal = False
+
+    for place, character in enumerate(text):
+        if place in ends:
+            is_inside, follows_literal = False, True
+            if character in _SIGNS and kept and kept[-1] == " ":
+                kept.pop()  # no space in front of a full stop
+                places.pop()
+        if place in starts:
+            is_inside = True
+        if is_inside:
+            continue
+        if follows_literal:
+            if character.isspace() and (not kept or kept[-1].isspace()):
+                continue
+            if character.isalnum() and kept and kept[-1].isalnum():
+                kept.append(" ")
+                places.append(place - 1)
+        follows_literal = False
+        kept.append(character)
+        places.append(place)
+
+    return "".join(kept), places
+
+
+def with_insertions(
+    text: str, literals: Sequence[Span], cut: str, places: Sequence[int], answer: Aligned
+) -> Aligned:
+    """The translation of a sentence without its literals, with each put back by the alignment.
+
+    ``cut`` and ``places`` are those of ``cut_out``, and ``answer`` is the translation of ``cut``.
+    """
+    pair = SentencePair.of(cut, answer.text, answer.links)
+    placer, units = Placer(pair), pair.target_units
+
+    # The gap of each, all in the unchanged translation; in order of the source within a gap.
+    gaps: dict[int, list[Span]] = {}
+    for start, end in literals:
+        at = sum(place < start for place in places)
+        gaps.setdefault(placer.gap(at), []).append((start, end))
+
+    # Unit by unit, with the literals between them and a space where it is needed.
+    target = ""
+    new_starts: list[int] = []
+    copies: list[Copy] = []
+    for number in range(len(units) + 1):
+        begin = units[number - 1].end if number else 0
+        stop = units[number].start if number < len(units) else len(answer.text)
+        between = answer.text[begin:stop]
+        for start, end in gaps.get(number, ()):
+            spaced = start > 0 and text[start - 1].isspace()
+            target += (
+                " " if target and (spaced or _is_narrow_word(units, number - 1, target)) else ""
+            )
+            copies.append(((start, end), (len(target), len(target) + end - start)))
+            target += text[start:end]
+        if number in gaps and not between and number < len(units):
+            between = " " if units[number].is_word and not units[number].is_wide else ""
+        if number < len(units):
+            target += between if target else ""
+            new_starts.append(len(target))
+            target += answer.text[units[number].start : units[number].end]
+
+    def moved(span: Span) -> Span | None:
+        inside = [n for n, unit in enumerate(units) if unit.start < span[1] and unit.end > span[0]]
+        if not inside:
+            return None
+        first, last = inside[0], inside[-1]
+        return new_starts[first], new_starts[last] + units[last].end - units[last].start
+
+    links = [
+        ((places[start], places[end - 1] + 1), new, weight)
+        for (start, end), span, weight in answer.links
+        if start < end <= len(places) and (new := moved(span)) is not None
+    ]
+    return Aligned(target, tuple(links), tuple(sorted(copies)))
+
+
+def _is_narrow_word(units: Sequence[Unit], number: int, target: str) -> bool:
+    """Whether what was written last is a word, and not of a language without spaces."""
+    is_word = 0 <= number < len(units) and units[number].is_word
+    return is_word and not units[number].is_wide and not target[-1].isspace()

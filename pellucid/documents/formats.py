@@ -1,0 +1,77 @@
+"""Reads a document of any format."""
+
+import dataclasses
+from typing import assert_never
+
+from pellucid.core.errors import DataError
+from pellucid.documents.books import BookDocument
+from pellucid.documents.catalogs import PoDocument, XliffDocument
+from pellucid.documents.containers import LARGEST_FILE
+from pellucid.documents.html_files import HtmlFile
+from pellucid.documents.markdown import MarkdownDocument
+from pellucid.documents.names import Format
+from pellucid.documents.office import SLIDES, WORD, OfficeDocument
+from pellucid.documents.opendocument import OpenDocument
+from pellucid.documents.plain import TextDocument
+from pellucid.documents.segments import Document
+from pellucid.documents.strings import JsonDocument, YamlDocument
+from pellucid.documents.subtitles import SubtitleDocument
+from pellucid.documents.tables import TableDocument
+
+
+@dataclasses.dataclass(frozen=True)
+class ReadOptions:
+    """What only some formats have a use for."""
+
+    columns: tuple[str, ...] = ()
+    """Of a table: the columns to translate, by name or by number from 1. Of JSON and YAML: the keys
+    whose strings are translated; all if there is none."""
+
+
+def read_document(
+    data: bytes, kind: Format, what: str, options: ReadOptions | None = None
+) -> Document:
+    """A document, ready to be translated. ``what`` names it in errors.
+
+    Raises DataError for one that is damaged, too large, encrypted or unsafe.
+    """
+    if len(data) > LARGEST_FILE:
+        raise DataError(f"{what} must have at most {LARGEST_FILE >> 20} MiB, has {len(data):,}")
+    try:
+        return _read(data, kind, what, options or ReadOptions())
+    except RecursionError:
+        raise DataError(f"{what} has parts nested too deeply to be read") from None
+
+
+def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Document:
+    match kind:
+        case "txt":
+            return TextDocument(data, what)
+        case "md":
+            return MarkdownDocument(data, what)
+        case "html":
+            return HtmlFile(data, what)
+        case "docx":
+            return OfficeDocument(data, what, WORD)
+        case "pptx":
+            return OfficeDocument(data, what, SLIDES)
+        case "srt" | "vtt":
+            return SubtitleDocument(data, what)
+        case "csv":
+            return TableDocument(data, what, options.columns, None)
+        case "tsv":
+            return TableDocument(data, what, options.columns, "\t")
+        case "odt":
+            return OpenDocument(data, what)
+        case "epub":
+            return BookDocument(data, what)
+        case "po":
+            return PoDocument(data, what)
+        case "xliff":
+            return XliffDocument(data, what)
+        case "json":
+            return JsonDocument(data, what, options.columns)
+        case "yaml":
+            return YamlDocument(data, what, options.columns)
+        case _:
+            assert_never(kind)

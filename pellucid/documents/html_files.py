@@ -1,0 +1,566 @@
+"""HTML and XHTML: every byte stays but the text between tags.
+
+Read with the parser of the standard library, which says where each tag begins, so that what is not
+translated is copied and not written again.
+"""
+
+import codecs
+import dataclasses
+import html
+from collections.abc import Iterator, Sequence
+from html.parser import HTMLParser
+from typing import Literal
+
+from pellucid.core.errors import DataError
+from pellucid.documents.attributes import Attribute, readable_attributes
+from pellucid.documents.containers import LARGEST_TEXT
+from pellucid.documents.segments import Alone, Close, Open, Piece, Segment
+
+_INLINE = frozenset(
+    (
+        *("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "data", "del", "dfn", "em"),
+        *("font", "i", "ins", "label", "mark", "nobr", "q", "rb", "rp", "rt", "ruby", "s"),
+        *("small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u"),
+    )
+)
+"""Elements within a sentence; any other tag ends one."""
+_OPAQUE = frozenset(("code", "kbd", "samp", "var", "script", "style", "svg", "math", "object"))
+"""Elements whose content is not translated."""
+_READS = frozenset(("code", "kbd", "samp", "var"))
+"""Those of them that stand for a word of the sentence."""
+_VOID = frozenset(
+    (
+        *("area", "base", "br", "col", "embed", "hr", "img"),
+        *("input", "link", "meta", "param", "source", "track", "wbr"),
+    )
+)
+_VOID_INLINE = frozenset(("br", "img", "wbr", "input"))
+
+
+@dataclasses.dataclass(frozen=True)
+class TagRules:
+    """What tags mean."""
+
+    is_xml: bool = False
+    """Whether a tag means nothing by its name: all are inline but those of ``divides``."""
+    divides: frozenset[str] = frozenset()
+    """Elements that end a sentence, in lower case, beside those that do anyway."""
+    inline: frozenset[str] = frozenset()
+    """Elements within a sentence, whatever else they are."""
+    opaque: frozenset[str] = frozenset()
+    """Elements whose content is not translated, beside those whose content never is."""
+    finds_outline: bool = False
+    """Whether elements that hold elements and no text of their own end a sentence, and so do those
+    in them."""
+    with_attributes: bool = False
+    """Whether the attributes that people read are translated."""
+
+    def is_inline(self, name: str) -> bool:
+        """Whether a sentence goes on across this tag."""
+        if name in self.inline:
+            return True
+        return name not in self.divides and (self.is_xml or name in _INLINE)
+
+    def is_opaque(self, name: str) -> bool:
+        """Whether what is in this element stays as it is."""
+        return name in self.opaque or (not self.is_xml and name in _OPAQUE)
+
+    def is_void(self, name: str) -> bool:
+        """Whether this element has no end tag."""
+        return not self.is_xml and name in _VOID
+
+
+PAGE = TagRules(with_attributes=True)
+"""The rules of a document in HTML."""
+_KEEPS_LINES = frozenset(("pre", "textarea"))
+_BLANKS = " \t\r\n\f"
+"""White space as HTML defines it; a no-break space is text."""
+_DEEPEST = 60
+"""Inline elements within each other; one within more ends the sentence, as a block does."""
+
+_Kind = Literal["text", "start", "end", "alone", "other"]
+
+
+@dataclasses.dataclass
+class _Token:
+    """A tag, a text or a comment, as it is written."""
+
+    kind: _Kind
+    raw: str
+    name: str = ""
+    text: str = ""
+    """What a text or an opaque element reads."""
+    keeps_lines: bool = False
+    breaks: bool = False
+    divides: bool = False
+    """Whether it ends a sentence by the outline of the document."""
+    attributes: Sequence[Attribute] = ()
+    """Those to translate."""
+
+
+_Source = tuple[str | int, ...]
+"""What is written, and the numbers of the segments that are attributes in it."""
+
+
+@dataclasses.dataclass
+class _Place:
+    """Where a segment stands: its number, and the sources of its marks."""
+
+    number: int
+    raw: _Source
+    sources: dict[int, tuple[_Source, _Source]]
+    """By mark: what opens and what closes it; what stands alone has the first only."""
+
+
+class HtmlDocument:
+    """An HTML document, or a part of one such as a paragraph."""
+
+    def __init__(self, source: str, rules: TagRules = PAGE) -> None:
+        self._rules = rules
+        self.segments: list[Segment] = []
+        self._attributes: dict[int, tuple[str, bool]] = {}
+        """By segment: the value as it is written, and whether it stands in quotes."""
+        self._parts: list[_Source | _Place] = []
+        tokens = _tokens(source, rules)
+        if rules.finds_outline:
+            tokens = iter(_with_outline(list(tokens)))
+        for group in _groups(list(_with_opaque(tokens, rules))):
+            self._add(group)
+
+    def text_with(self, translated: Sequence[Segment]) -> str:
+        """The source with other segments."""
+        if len(translated) != len(self.segments):
+            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
+
+        written: list[str] = []
+        for part in self._parts:
+            if not isinstance(part, _Place):
+                written += self._source_with(part, translated)
+            elif translated[part.number] == self.segments[part.number]:
+                written += self._source_with(part.raw, translated)
+            else:
+                for piece in translated[part.number].pieces:
+                    if isinstance(piece, str):
+                        written.append(html.escape(piece, quote=False))
+                    else:
+                        source = part.sources[piece.number][isinstance(piece, Close)]
+                        written += self._source_with(source, translated)
+        return "".join(written)
+
+    def _source_with(self, source: _Source, translated: Sequence[Segment]) -> Iterator[str]:
+        """What is written, with the attributes of a translation."""
+        for part in source:
+            if isinstance(part, str):
+                yield part
+                continue
+            raw, is_quoted = self._attributes[part]
+            if translated[part] != self.segments[part]:
+                value = html.escape(translated[part].text)
+                raw = value if is_quoted else f'"{value}"'
+            yield raw
+
+    def _source_of(self, token: _Token) -> _Source:
+        """A token as it is written; its attributes become segments."""
+        if not token.attributes:
+            return (token.raw,)
+        source: list[str | int] = []
+        at = 0
+        for each in token.attributes:
+            number = len(self.segments)
+            self.segments.append(Segment((each.value,)))
+            self._attributes[number] = (token.raw[each.start : each.end], each.is_quoted)
+            source += [token.raw[at : each.start], number]
+            at = each.end
+        return (*source, token.raw[at:])
+
+    def _add(self, group: Sequence[_Token]) -> None:
+        """Tokens of one sentence or more: a segment if they hold a word."""
+        if not any(t.kind == "text" and any(map(str.isalpha, t.text)) for t in group):
+            self._parts += [self._source_of(token) for token in group]
+            return
+
+        # White space at both ends is layout of the source.
+        tokens = list(group)
+        head = tail = ""
+        while tokens and tokens[0].kind == "text" and not tokens[0].text.strip(_BLANKS):
+            head += tokens.pop(0).raw
+        while tokens and tokens[-1].kind == "text" and not tokens[-1].text.strip(_BLANKS):
+            tail = tokens.pop().raw + tail
+        if tokens[0].kind == "text":
+            blank = tokens[0].raw[: len(tokens[0].raw) - len(tokens[0].raw.lstrip(_BLANKS))]
+            head += blank
+            tokens[0] = _cut(tokens[0], len(blank), 0)
+        if tokens[-1].kind == "text":
+            length = len(tokens[-1].raw) - len(tokens[-1].raw.rstrip(_BLANKS))
+            tail = tokens[-1].raw[len(tokens[-1].raw) - length :] + tail
+            tokens[-1] = _cut(tokens[-1], 0, length)
+
+        written = [self._source_of(token) for token in tokens]
+        pieces, sources = _read(tokens, written)
+        inner = tuple(part for source in written for part in source)
+        place = _Place(len(self.segments), inner, sources)
+        self.segments.append(Segment(tuple(pieces)))
+        self._parts += [(head,), place, (tail,)]
+
+
+def _cut(token: _Token, left: int, right: int) -> _Token:
+    """A text without characters of white space at its ends."""
+    raw, text = token.raw, token.text
+    return dataclasses.replace(
+        token, raw=raw[left : len(raw) - right], text=text[left : len(text) - right]
+    )
+
+
+def _read(
+    tokens: Sequence[_Token], written: Sequence[_Source]
+) -> tuple[list[Piece], dict[int, tuple[_Source, _Source]]]:
+    """The pieces of a segment and the sources of its marks; every tag has its partner here."""
+    pieces: list[Piece] = []
+    sources: dict[int, tuple[_Source, _Source]] = {}
+    opened: list[int] = []
+    number = 0
+
+    for token, source in zip(tokens, written, strict=True):
+        if token.kind == "text":
+            pieces.append(token.text if token.keeps_lines else _one_space(token.text))
+        elif token.kind == "end":
+            closed = opened.pop()
+            sources[closed] = (sources[closed][0], source)
+            pieces.append(Close(closed))
+        else:
+            sources[number] = (source, ())
+            if token.kind == "start":
+                opened.append(number)
+                pieces.append(Open(number))
+            else:
+                pieces.append(Alone(number, token.text, token.breaks))
+            number += 1
+
+    # Texts beside each other, as entities divide them, are one.
+    joined: list[Piece] = []
+    for piece in pieces:
+        if isinstance(piece, str) and joined and isinstance(joined[-1], str):
+            joined[-1] += piece
+        elif piece != "":
+            joined.append(piece)
+    return joined, sources
+
+
+def _one_space(text: str) -> str:
+    """White space as a browser shows it: one space, wherever a line of the source ends."""
+    words = " ".join(part for part in text.replace("\f", " ").split(" ") if part)
+    for blank in "\t\r\n":
+        words = words.replace(blank, " ")
+    words = " ".join(part for part in words.split(" ") if part)
+    if not words:
+        return " " if text else ""
+    return f"{' ' * (text[0] in _BLANKS)}{words}{' ' * (text[-1] in _BLANKS)}"
+
+
+def _groups(tokens: Sequence[_Token]) -> Iterator[list[_Token]]:
+    """Tokens that are divided at blocks, and at inline tags without a partner."""
+    group: list[_Token] = []
+    for token in tokens:
+        if token.kind == "other":
+            yield from _paired(group)
+            yield [token]
+            group = []
+        else:
+            group.append(token)
+    yield from _paired(group)
+
+
+def _paired(tokens: Sequence[_Token]) -> Iterator[list[_Token]]:
+    """Divide tokens at the tags that have no partner among them."""
+    partners: set[int] = set()
+    opened: list[int] = []
+    for number, token in enumerate(tokens):
+        if token.kind == "start":
+            opened.append(number)
+        elif token.kind == "end":
+            # The innermost open element of this name; those inside it that are not closed have no
+            # partner. Far ones are not looked for, which would take quadratic time.
+            for depth in range(1, min(len(opened), _DEEPEST) + 1):
+                if tokens[opened[-depth]].name == token.name:
+                    partners |= {number, opened[-depth]}
+                    del opened[-depth:]
+                    break
+
+    group: list[_Token] = []
+    depth = 0
+    for number, token in enumerate(tokens):
+        is_tag = token.kind in ("start", "end")
+        is_divided = is_tag and number not in partners
+        if is_tag and not is_divided:
+            if token.kind == "start":
+                depth += 1
+                is_divided = depth > _DEEPEST
+            else:
+                is_divided = depth > _DEEPEST
+                depth -= 1
+        if is_divided:
+            yield from _whole(group)
+            yield [token]
+            group = []
+        else:
+            group.append(token)
+    yield from _whole(group)
+
+
+def _whole(tokens: list[_Token]) -> Iterator[list[_Token]]:
+    """The tokens, divided further if a division took the partner of a tag from it."""
+    if not tokens:
+        return
+    depth = 0
+    for token in tokens:
+        depth += (token.kind == "start") - (token.kind == "end")
+        if depth < 0:
+            break
+    if depth == 0:
+        yield tokens
+        return
+
+    # Rare: only where elements overlap. Each text is read by itself.
+    for token in tokens:
+        yield [token]
+
+
+def _with_outline(tokens: list[_Token]) -> list[_Token]:
+    """The tokens, with those that end a sentence because they divide a document into its parts."""
+    root: list[list[int]] = [[]]
+    """For each open element its tags; that of the whole comes first."""
+    inner: list[list[list[int]]] = [[]]
+    """For each open element the tags of the elements in it."""
+    has_text = [False]
+    names: list[str] = []
+
+    def close() -> None:
+        own, children = root.pop(), inner.pop()
+        if has_text.pop():
+            return
+        for tags in (*children, own if children else []):
+            for number in tags:
+                tokens[number].divides = True
+
+    for number, token in enumerate(tokens):
+        if token.kind == "text":
+            has_text[-1] = has_text[-1] or bool(token.text.strip())
+        elif token.kind == "start":
+            tags = [number]
+            inner[-1].append(tags)
+            root.append(tags)
+            inner.append([])
+            has_text.append(False)
+            names.append(token.name)
+        elif token.kind == "end" and token.name in names[-_DEEPEST:]:
+            # What was not closed inside it ends with it.
+            while names.pop() != token.name:
+                close()
+            root[-1].append(number)
+            close()
+    while root:
+        close()
+    return tokens
+
+
+def _with_opaque(tokens: Iterator[_Token], rules: TagRules) -> Iterator[_Token]:
+    """The tokens, with each element that is not translated as one."""
+    depth, name = 0, ""
+    kept: list[_Token] = []
+    lines = 0
+
+    for token in tokens:
+        if depth:
+            kept.append(token)
+            if token.name == name and token.kind in ("start", "end"):
+                depth += 1 if token.kind == "start" else -1
+            if not depth:
+                yield _joined(kept, name, rules)
+            continue
+        if token.kind == "start" and (rules.is_opaque(token.name) or token.text == "no"):
+            depth, name, kept = 1, token.name, [token]
+            continue
+        if token.name in _KEEPS_LINES:
+            lines = max(0, lines + (token.kind == "start") - (token.kind == "end"))
+        yield _of_sentence(token, lines > 0, rules)
+
+    if depth:  # it is never closed
+        yield _Token("other", "".join(token.raw for token in kept))
+
+
+def _joined(tokens: Sequence[_Token], name: str, rules: TagRules) -> _Token:
+    raw = "".join(token.raw for token in tokens)
+    is_inline = rules.is_inline(name) or name in _OPAQUE
+    reads = "".join(token.text for token in tokens[1:-1] if token.kind == "text")
+    is_read = name in _READS or rules.is_inline(name)
+    return _Token("alone" if is_inline else "other", raw, name, reads if is_read else "")
+
+
+def _of_sentence(token: _Token, keeps_lines: bool, rules: TagRules) -> _Token:
+    """The token by what it is in a sentence."""
+    if token.kind == "text":
+        token.keeps_lines = keeps_lines
+        return token
+
+    is_inline = rules.is_inline(token.name) and not (
+        token.divides and token.name not in rules.inline
+    )
+    if token.kind == "alone" and token.name == "!":
+        return token
+    if token.kind == "alone" and (
+        is_inline or (token.name in _VOID_INLINE and token.name not in rules.divides)
+    ):
+        token.text, token.breaks = "", token.name == "br"
+    elif token.kind in ("start", "end") and is_inline:
+        token.text = ""
+    else:
+        return _Token("other", token.raw, attributes=token.attributes)
+    return token
+
+
+def _tokens(source: str, rules: TagRules) -> Iterator[_Token]:
+    reader = _Reader(source, rules)
+    reader.feed(source)
+    return reader.finish()
+
+
+class _Reader(HTMLParser):
+    """The parser of the standard library, with the place of each event."""
+
+    def __init__(self, source: str, rules: TagRules) -> None:
+        super().__init__(convert_charrefs=False)
+        self._rules = rules
+        self._source = source
+        self._found: list[tuple[int, _Token]] = []
+        self._line_starts = [0]
+        at = source.find("\n")
+        while at >= 0:
+            self._line_starts.append(at + 1)
+            at = source.find("\n", at + 1)
+
+    def parse_starttag(self, i: int) -> int:
+        """Read a start tag; in XML what is in a ``script`` is read as anything else."""
+        end = super().parse_starttag(i)
+        if self._rules.is_xml:
+            self.clear_cdata_mode()
+        return end
+
+    def finish(self) -> Iterator[_Token]:
+        """The tokens. What the parser did not end, such as a tag that never closes, is no text.
+
+        ``HTMLParser.close`` is not called: it tries each ``<`` in the rest as the start of a tag
+        and takes quadratic time.
+        """
+        left = len(self._source) - len(self.rawdata)
+        if self.rawdata:
+            # An entity that the end cut off is text.
+            kind: _Kind = "text" if self.rawdata.startswith("&") else "other"
+            self._found.append((left, _Token(kind, "")))
+        if not self._found:
+            return
+        stops = [place for place, _ in self._found[1:]] + [len(self._source)]
+        for (start, token), stop in zip(self._found, stops, strict=True):
+            token.raw = self._source[start:stop]
+            if token.kind == "text":
+                token.text = html.unescape(token.raw)
+            if token.raw:
+                yield token
+
+    def _add(self, token: _Token) -> None:
+        line, column = self.getpos()
+        self._found.append((self._line_starts[line - 1] + column, token))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._add_start("alone" if self._rules.is_void(tag) else "start", tag, attrs)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._add_start("alone", tag, attrs)
+
+    def _add_start(self, kind: _Kind, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = {name: (value or "").lower() for name, value in attrs}
+        kept = values.get("translate") == "no" or "notranslate" in values.get("class", "").split()
+        read: list[Attribute] = []
+        if self._rules.with_attributes and not kept and not self._rules.is_opaque(tag):
+            read = readable_attributes(tag, self.get_starttag_text() or "", attrs)
+        token = _Token(kind, "", tag, "no" if kept and kind == "start" else "", attributes=read)
+        self._add(token)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._add(_Token("end", "", tag))
+
+    def handle_data(self, data: str) -> None:  # noqa: ARG002
+        self._add(_Token("text" if self.cdata_elem is None else "other", ""))
+
+    def handle_entityref(self, name: str) -> None:  # noqa: ARG002
+        self._add(_Token("text", ""))
+
+    def handle_charref(self, name: str) -> None:  # noqa: ARG002
+        self._add(_Token("text", ""))
+
+    def handle_comment(self, data: str) -> None:  # noqa: ARG002
+        self._add(_Token("alone", "", "!"))
+
+    def handle_decl(self, decl: str) -> None:  # noqa: ARG002
+        self._add(_Token("other", ""))
+
+    def unknown_decl(self, data: str) -> None:  # noqa: ARG002
+        self._add(_Token("other", ""))
+
+    def handle_pi(self, data: str) -> None:  # noqa: ARG002
+        self._add(_Token("other", ""))
+
+
+class HtmlFile:
+    """An HTML file, in UTF-8 or in the encoding that it names."""
+
+    def __init__(self, data: bytes, what: str) -> None:
+        """Raises DataError for what is not text."""
+        if len(data) > LARGEST_TEXT:
+            raise DataError(f"{what} must have at most {LARGEST_TEXT >> 20} MiB, has {len(data):,}")
+        self._encoding = "utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else _encoding_of(data)
+        try:
+            source = data.decode(self._encoding)
+        except (UnicodeDecodeError, LookupError):
+            raise DataError(
+                f"{what} must be text in {self._encoding}, and is not",
+                hint="its <meta charset> may be wrong, or missing",
+            ) from None
+        self._document = HtmlDocument(source)
+        self.segments = self._document.segments
+
+    def write(self, translated: Sequence[Segment]) -> bytes:
+        """The file with other segments, in the same encoding."""
+        text = self._document.text_with(translated)
+        return text.encode(self._encoding, "xmlcharrefreplace")
+
+
+_CODECS = frozenset(("utf-8", "iso8859-1", "iso8859-15", "cp1252", "iso8859-2", "cp1250", "cp1251"))
+"""Encodings that keep the bytes of ASCII, so that a file can be read before it is decoded."""
+
+
+def _encoding_of(data: bytes) -> str:
+    """The encoding that a file names in its first bytes, as HTML's standard looks for it."""
+    head = data[:1024].decode("latin-1")
+    found = _MetaReader()
+    found.feed(head)
+    try:
+        name = codecs.lookup(found.charset or "utf-8").name
+    except LookupError:
+        return "utf-8"
+    if name == "iso8859-1":
+        return "cp1252"  # what browsers take it for
+    return name if name in _CODECS else "utf-8"
+
+
+class _MetaReader(HTMLParser):
+    """Finds ``<meta charset>`` and its older form."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.charset = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "meta" and not self.charset:
+            values = {name: value or "" for name, value in attrs}
+            _, _, named = values.get("content", "").partition("charset=")
+            self.charset = values.get("charset", "") or named.split(";")[0].strip()

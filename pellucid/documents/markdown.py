@@ -1,0 +1,311 @@
+"""Markdown (CommonMark with tables): blocks and marks stay as they are written, text is replaced.
+
+markdown-it-py says which lines are text and what is inside them; the source of each mark is cut
+from the file, and not written again.
+"""
+
+import dataclasses
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal, get_args
+
+from pellucid.core.errors import MissingExtraError
+from pellucid.documents.plain import decode, encode
+from pellucid.documents.segments import Alone, Close, Open, Piece, Segment
+
+_SPAN = "pellucid_span"
+"""The key of a token's metadata for where its source is."""
+_ESCAPED = re.compile(r"[\\`*\[\]<]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|~(?=~)")
+"""What would begin a mark within a text."""
+_BLOCK_START = re.compile(r"(?=(?:#{1,6}|[-+>])(?:\s|$)|>|(?:-{3,}|={3,}|~{3,})\s*$)")
+_NUMBER_START = re.compile(r"(\d{1,9})(?=[.)](?:\s|$))")
+_TASK = re.compile(r"\[[ xX]\](?=\s)")
+
+
+@dataclasses.dataclass
+class _Place:
+    """A text in the file: from a character of it up to another, and its marks."""
+
+    start: int
+    end: int
+    sources: dict[int, tuple[str, str]]
+    joint: str
+    """What a hard line end is followed by: the next line's marks of quotes and lists."""
+    in_table: bool
+
+
+class MarkdownDocument:
+    """A Markdown file."""
+
+    def __init__(self, data: bytes, what: str) -> None:
+        """Raises DataError for what is not text."""
+        self._source, self._encoding = decode(data, what)
+        self.segments: list[Segment] = []
+        self._places: list[_Place] = []
+        source = self._source
+        starts = [0]
+        for line in source.splitlines(keepends=True):
+            starts.append(starts[-1] + len(line))
+
+        # The settings are blanked, so that lines have the same numbers.
+        front = _front_matter(source)
+        text = "\n" * source[:front].count("\n") + source[front:]
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+        lines = source.splitlines()
+        if len(text.split("\n")) - text.endswith("\n") != len(lines) and lines:
+            # A line end that only Python knows (a form feed, say): read by the same rule.
+            lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+            starts = _line_starts(source)
+
+        seen = 0
+        in_table = False
+        self._parser = _parser()
+        for token in self._parser.parse(text):
+            in_table = (in_table or token.type == "table_open") and token.type != "table_close"
+            if token.type == "inline" and token.map is not None and token.content.strip():
+                seen = self._add(token, lines, starts, seen, in_table)
+
+    def write(self, translated: Sequence[Segment]) -> bytes:
+        """The file with other segments."""
+        if len(translated) != len(self.segments):
+            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
+        written, at = [], 0
+        for place, before, after in zip(self._places, self.segments, translated, strict=True):
+            if before == after:
+                continue
+            written += [self._source[at : place.start], self._written(after, place)]
+            at = place.end
+        return encode("".join([*written, self._source[at:]]), self._encoding)
+
+    def _add(
+        self, token: Any, lines: Sequence[str], starts: Sequence[int], seen: int, in_table: bool
+    ) -> int:
+        """Add the text of a token; return where it ends. It begins after ``seen``."""
+        content = token.content.split("\n")
+        first, last = token.map
+
+        # The lines of the content are the ends of lines of the file, without quotes and indents.
+        start = max(seen, starts[first])
+        if in_table or len(content) == 1:
+            begin = self._source.find(token.content, start, starts[min(last, len(starts) - 1)])
+            if begin < 0:
+                return seen
+            end, joint = begin + len(token.content), ""
+        else:
+            ours = lines[first : first + len(content)]
+            begin_in = ours[0].rfind(content[0])
+            end_in = ours[-1].rfind(content[-1]) if len(ours) == len(content) else -1
+            if begin_in < 0 or end_in < 0:
+                return seen
+            begin = starts[first] + begin_in
+            end = starts[first + len(content) - 1] + end_in + len(content[-1])
+            prefix = ours[1][: max(0, ours[1].rfind(content[1]))]
+            joint = self._source[starts[first] + len(ours[0]) : starts[first + 1]] + prefix
+
+        pieces, sources = _pieces(token.children or [], token.content)
+        segment = Segment(tuple(pieces))
+        if segment.has_words:
+            self.segments.append(segment)
+            self._places.append(_Place(begin, end, sources, joint, in_table))
+        return end
+
+    def _written(self, segment: Segment, place: _Place) -> str:
+        """The source of a segment, in which every mark is one for CommonMark's rules too."""
+        wanted = sum(isinstance(piece, Open) for piece in segment.pieces)
+        for way in _WAYS:
+            text = _source_of(segment, place, way)
+            if not wanted or way == "tags":
+                break
+            # A star next to a sign is none, depending on what is on its other side.
+            inner = self._parser.parseInline(text)[0].children or []
+            if (
+                sum(token.type.endswith("_open") for token in inner if token.markup != "autolink")
+                == wanted
+            ):
+                break
+        return text
+
+
+def _line_starts(source: str) -> list[int]:
+    """Where lines begin, as CommonMark counts them."""
+    ends = [found.end() for found in re.finditer(r"\r\n|\r|\n", source)]
+    return [0, *ends, len(source)]
+
+
+def _front_matter(source: str) -> int:
+    """Where the text begins after settings at the top, between two lines of three hyphens."""
+    if not source.startswith(("---\n", "---\r\n")):
+        return 0
+    found = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?$", re.MULTILINE).search(source, 4)
+    return found.end() if found else 0
+
+
+def _parser() -> Any:
+    """A parser whose inline tokens have the span of their source."""
+    try:
+        from markdown_it import MarkdownIt
+    except ModuleNotFoundError:
+        raise MissingExtraError("markdown-it-py", "documents", "Markdown") from None
+
+    parser = MarkdownIt("commonmark", {"maxNesting": 40}).enable(["table", "strikethrough"])
+    for rule in parser.inline.ruler.__rules__:
+        rule.fn = _noting_spans(rule.fn)
+    parser.inline.ruler.__cache__ = None
+    return parser
+
+
+def _noting_spans(rule: Callable[..., bool]) -> Callable[..., bool]:
+    """A rule that notes in each token that it adds where its source is."""
+
+    def noting(state: Any, silent: bool) -> bool:
+        begin, count = state.pos, len(state.tokens)
+        pending = len(state.pending)
+        matched = rule(state, silent)
+        if matched and not silent:
+            for token in state.tokens[count:]:
+                # Text that waited from before the rule has no source of its own here.
+                if pending and token is state.tokens[count] and token.type == "text":
+                    continue
+                token.meta.setdefault(_SPAN, (begin, state.pos))
+        return bool(matched)
+
+    return noting
+
+
+def _pieces(tokens: Iterable[Any], content: str) -> tuple[list[Piece], dict[int, tuple[str, str]]]:
+    pieces: list[Piece] = []
+    sources: dict[int, tuple[str, str]] = {}
+    opened: list[int] = []
+    number = 0
+    tokens = list(tokens)
+    skipped = 0
+
+    # A box to tick at the start of an item of a list.
+    task = _TASK.match(content)
+
+    for index, token in enumerate(tokens):
+        if skipped:
+            skipped -= 1
+            continue
+        span = token.meta.get(_SPAN)
+        raw = content[slice(*span)] if span else token.markup
+        text: str | None = None
+        mark: Piece | None = None
+        if token.type == "text" or token.type == "text_special":
+            text = token.content
+        elif token.type == "softbreak":
+            text = " "
+        elif token.type == "hardbreak":
+            # Its source holds the line end; what follows is added when it is written.
+            sources[number] = ("  " if raw.startswith("\n") else "\\", "break")
+            mark = Alone(number, breaks=True)
+        elif token.type in ("em_open", "strong_open", "s_open"):
+            sources[number] = (token.markup, token.markup)
+            opened.append(number)
+            mark = Open(number)
+        elif token.type in ("em_close", "strong_close", "s_close"):
+            mark = Close(opened.pop())
+        elif token.type == "link_open" and token.markup == "autolink":
+            sources[number] = (raw, "")
+            mark = Alone(number, raw.strip("<>"))
+            skipped = 2
+        elif token.type == "link_open":
+            inner = _label_end(raw)
+            sources[number] = (raw[:1], raw[inner:])
+            opened.append(number)
+            mark = Open(number)
+        elif token.type == "link_close":
+            mark = Close(opened.pop())
+        elif token.type == "code_inline":
+            sources[number] = (raw, "")
+            mark = Alone(number, token.content)
+        else:  # images, HTML
+            sources[number] = (raw if span else token.content, "")
+            mark = Alone(number)
+
+        if text is not None and task and index == 0:
+            # Written as it is: an escaped box is no box.
+            sources[number] = (task[0], "")
+            pieces.append(Alone(number))
+            number += 1
+            text = text[len(task[0]) :] if text.startswith(task[0]) else text
+        if text is not None:
+            if pieces and isinstance(pieces[-1], str):
+                pieces[-1] += text
+            elif text:
+                pieces.append(text)
+        elif mark is not None:
+            pieces.append(mark)
+            number += not isinstance(mark, Close)
+    return pieces, sources
+
+
+def _label_end(raw: str) -> int:
+    """Where the text of a link ends, at the bracket that closes it."""
+    depth, place = 0, 0
+    while place < len(raw):
+        character = raw[place]
+        if character == "\\":
+            place += 1
+        elif character == "`":
+            # Brackets in code are no brackets.
+            run = len(raw) - place - len(raw[place:].lstrip("`"))
+            close = raw.find("`" * run, place + run)
+            place = close + run - 1 if close >= 0 else place + run - 1
+        elif character == "[":
+            depth += 1
+        elif character == "]":
+            depth -= 1
+            if depth == 0:
+                return place
+        place += 1
+    return len(raw)
+
+
+_Way = Literal["as it was", "spaced", "tags"]
+_WAYS: tuple[_Way, ...] = get_args(_Way)
+"""How stars are written: alone, with a space on their outer side, or as tags of HTML."""
+_TAGS = {"*": "em", "_": "em", "**": "strong", "__": "strong", "~~": "del"}
+
+
+def _source_of(segment: Segment, place: _Place, way: _Way) -> str:
+    """The source of a segment: its text escaped where it would begin a mark."""
+    written: list[str] = []
+    at_start = True
+    for piece in segment.pieces:
+        if isinstance(piece, str):
+            written.append(_escaped(piece, at_start=at_start, in_table=place.in_table))
+            at_start = at_start and not piece.strip()
+        elif isinstance(piece, Alone):
+            source, kind = place.sources[piece.number]
+            at_start = kind == "break"
+            written.append(source + (place.joint or "\n") if at_start else source)
+        else:
+            # A mark before the text: what follows begins no block.
+            at_start = False
+            is_end = isinstance(piece, Close)
+            source = place.sources[piece.number][is_end]
+            tag = _TAGS.get(source)
+            if way == "tags" and tag:
+                source = f"</{tag}>" if is_end else f"<{tag}>"
+            elif way == "spaced" and tag:
+                source = f"{source} " if is_end else f" {source}"
+            written.append(source)
+    text = "".join(written)
+    return text.strip(" ") if way == "spaced" else text
+
+
+def _escaped(text: str, *, at_start: bool, in_table: bool) -> str:
+    text = " ".join(text.split("\n"))
+    escaped = _ESCAPED.sub(lambda found: f"\\{found[0]}", text)
+    if in_table:
+        escaped = escaped.replace("|", "\\|")
+    if at_start:
+        escaped = (
+            _NUMBER_START.sub(r"\1\\", escaped, count=1)
+            if _NUMBER_START.match(escaped)
+            else escaped
+        )
+        if _BLOCK_START.match(escaped):
+            escaped = f"\\{escaped}"
+    return escaped

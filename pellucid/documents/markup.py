@@ -1,0 +1,195 @@
+"""Translates segments sentence by sentence, and puts their marks where they belong.
+
+What is not translated (``protected``) stays in the sentence if the model copies it. Where it does
+not, the sentence is translated again without it, and it is put back by the alignment.
+"""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+
+from pellucid.documents.aligned import Aligned, SentenceTranslator
+from pellucid.documents.assembly import Reading, assemble
+from pellucid.documents.copies import cut_out, unchanged, with_copies, with_insertions
+from pellucid.documents.placement import Span
+from pellucid.documents.protected import protect
+from pellucid.documents.segments import STANDS_FOR_ALL, Piece, Segment, all_nodes, read_tree
+from pellucid.text.splitting import Sentence, split_sentences
+
+_MOST_MARKS = 400
+"""Marks of one segment that are placed by alignment, in quadratic time; a paragraph has a few."""
+_AT_ONCE = 512
+"""Sentences that are translated before the progress is reported."""
+
+Progress = Callable[[int, int], None]
+"""Called with the sentences that are translated, and how many there are."""
+
+_Key = tuple[str, tuple[Span, ...]]
+"""A sentence and the spans of what is not translated in it."""
+
+
+@dataclasses.dataclass
+class Counts:
+    """What became of the texts that are not translated but lie within sentences."""
+
+    copied: int = 0
+    """Sentences in which the model copied all of them."""
+    put_back: int = 0
+    """Sentences that were translated without them."""
+
+
+def translate_segments(
+    segments: Sequence[Segment],
+    translator: SentenceTranslator,
+    *,
+    keep_numbers: bool = False,
+    progress: Progress | None = None,
+    counts: Counts | None = None,
+    split: bool = True,
+    by_text: bool = False,
+) -> list[Segment]:
+    """The segments in the other language, with every mark exactly once and well nested.
+
+    Without ``split`` each segment is one sentence. With ``by_text`` each text between two marks is
+    translated by itself, which a model without attention needs. Sentences that repeat are
+    translated once. A segment without a letter, and a sentence that the model has no translation
+    for, stay as they are. Raises what the translator raises.
+    """
+    # Of a segment with too many marks, each text between two of them is read by itself.
+    parts = [
+        [segment]
+        if len(segment.marks) <= _MOST_MARKS and not by_text
+        else [Segment((piece,)) for piece in segment.pieces]
+        for segment in segments
+    ]
+    readings = [
+        [
+            _read(part, translator.source_language if split else None, keep_numbers)
+            for part in of_segment
+        ]
+        for of_segment in parts
+    ]
+    found = _translate_sentences(
+        [each for of_segment in readings for each in of_segment if each is not None],
+        translator,
+        progress,
+        counts or Counts(),
+    )
+
+    translated = []
+    for of_segment, of_parts in zip(parts, readings, strict=True):
+        pieces: list[Piece] = []
+        for part, reading in zip(of_segment, of_parts, strict=True):
+            if reading is not None:
+                answers = [found[_key(reading, each)] for each in reading.sentences]
+                part = assemble(reading, answers)
+            pieces += part.pieces
+        translated.append(Segment(tuple(pieces)))
+    return translated
+
+
+def _read(segment: Segment, language: str | None, keep_numbers: bool) -> Reading | None:
+    """The segment as text and marks; None if there is nothing to translate in it.
+
+    Without a ``language`` it is one sentence.
+    """
+    if not segment.has_words:
+        return None
+    guarded, kept = protect(segment, keep_numbers=keep_numbers)
+    if not guarded.has_words:
+        return None
+    text, root = read_tree(guarded.pieces)
+    if language is None:
+        words = text.strip()
+        start = text.index(words)
+        whole = Sentence(text[:start], words, text[start + len(words) :], start)
+        return Reading(kept, text, root, [whole])
+
+    # A sentence cannot end inside of an address or of code.
+    blocked = [(n.start, n.end) for n in all_nodes(root) if n.mark and not n.mark.breaks]
+    sentences = _rejoined(split_sentences(text, language), text, blocked)
+    return Reading(kept, text, root, sentences)
+
+
+def _rejoined(sentences: list[Sentence], text: str, blocked: Sequence[Span]) -> list[Sentence]:
+    """The sentences, those joined again that were cut inside of a blocked span."""
+    rejoined: list[Sentence] = []
+    for sentence in sentences:
+        if rejoined:
+            last = rejoined[-1]
+            end = last.start + len(last.text)
+            if any(start < end < stop or start < sentence.start < stop for start, stop in blocked):
+                whole = text[last.start : sentence.start + len(sentence.text)]
+                rejoined[-1] = Sentence(last.before, whole, sentence.after, last.start)
+                continue
+        rejoined.append(sentence)
+    return rejoined
+
+
+def _key(reading: Reading, sentence: Sentence) -> _Key:
+    start = sentence.start
+    spans = ((n.start - start, n.end - start) for n in reading.literals_in(sentence))
+    return sentence.text, tuple(spans)
+
+
+def _translate_sentences(
+    readings: Sequence[Reading],
+    translator: SentenceTranslator,
+    progress: Progress | None,
+    counts: Counts,
+) -> dict[_Key, Aligned]:
+    """Each sentence once, and aligned only where a mark needs it."""
+    needs_links: dict[_Key, bool] = {}
+    for reading in readings:
+        for sentence in reading.sentences:
+            key = _key(reading, sentence)
+            needs_links[key] = needs_links.get(key, False) or reading.has_marks
+
+    found: dict[_Key, Aligned] = {}
+    for key in needs_links:
+        text, literals = key
+        if not any(map(str.isalpha, cut_out(text, literals)[0] if literals else text)):
+            found[key] = unchanged(*key)
+    waiting = [key for key in needs_links if key not in found]
+
+    if progress is not None:
+        progress(0, len(waiting))
+    for first in range(0, len(waiting), _AT_ONCE):
+        keys = waiting[first : first + _AT_ONCE]
+        for align in (False, True):
+            some = [key for key in keys if needs_links[key] == align]
+            if some:
+                found |= _translate_some(some, translator, counts, align=align)
+        if progress is not None:
+            progress(first + len(keys), len(waiting))
+    return found
+
+
+def _translate_some(
+    keys: Sequence[_Key], translator: SentenceTranslator, counts: Counts, *, align: bool
+) -> dict[_Key, Aligned]:
+    found: dict[_Key, Aligned] = {}
+
+    # As they are written: a good model copies names, addresses and placeholders.
+    whole = [key for key in keys if STANDS_FOR_ALL not in key[0]]
+    answers = translator.translate([text for text, _ in whole], align=align)
+    for key, answer in zip(whole, answers, strict=True):
+        text, literals = key
+        if not answer.text.strip():
+            # The original, so that a reader sees that something stands here.
+            found[key] = unchanged(text, literals)
+        elif (copied := with_copies(text, literals, answer)) is not None:
+            found[key] = copied
+            counts.copied += bool(literals)
+
+    # What this model did not copy.
+    again = [key for key in keys if key not in found]
+    cut = [cut_out(*key) for key in again]
+    answers = translator.translate([text for text, _ in cut], align=True)
+    for key, (rest, places), answer in zip(again, cut, answers, strict=True):
+        text, literals = key
+        counts.put_back += 1
+        if answer.text.strip():
+            found[key] = with_insertions(text, literals, rest, places, answer)
+        else:
+            found[key] = unchanged(text, literals)
+    return found

@@ -1,0 +1,91 @@
+"""The formats by name and by the end of a file's name, and what is refused by name."""
+
+from typing import Literal, get_args
+
+from pellucid.core.errors import DataError
+
+Format = Literal[
+    "txt",
+    "md",
+    "html",
+    "docx",
+    "pptx",
+    "odt",
+    "epub",
+    "srt",
+    "vtt",
+    "po",
+    "xliff",
+    "csv",
+    "tsv",
+    "json",
+    "yaml",
+]
+FORMATS: tuple[Format, ...] = get_args(Format)
+
+_ENDINGS: dict[str, Format] = {
+    **{name: name for name in FORMATS},
+    "text": "txt",
+    "markdown": "md",
+    "htm": "html",
+    "xhtml": "html",
+    "xlf": "xliff",
+    "pot": "po",
+    "yml": "yaml",
+}
+"""Formats by the end of a file's name."""
+_MACROS = "holds macros, which are programs: save it without them"
+_REFUSED = {
+    "pdf": "is set in lines and pages, without paragraphs: export the original as docx or html",
+    "doc": "is in the format of Word before 2007: save it as docx",
+    "rtf": "is not read: save it as docx",
+    "ott": "is a template: save it as odt",
+    "ods": "is not read: save the sheet as csv",
+    "odp": "is not read: save it as pptx",
+    "ppt": "is in the format of PowerPoint before 2007: save it as pptx",
+    "xls": "is in the format of Excel before 2007: save it as csv",
+    "xlsx": "is not read: save the sheet as csv",
+    "docm": f"{_MACROS}, as docx",
+    "dotm": f"{_MACROS}, as docx",
+    "pptm": f"{_MACROS}, as pptx",
+    "potm": f"{_MACROS}, as pptx",
+    "xlsm": "holds macros, which are programs: save the sheet as csv",
+    "pages": "is in a format of Pages: export it as docx",
+    "key": "is in a format of Keynote: export it as pptx",
+    "mobi": "is in a format of Kindle: convert it to epub",
+    "azw3": "is in a format of Kindle: convert it to epub",
+}
+"""By ending, what is wrong with a file that people have, and what to do."""
+LINES = frozenset(("txt", "text", ""))
+"""Endings of files that ``pellucid translate`` reads line by line unless a format is named."""
+
+
+def ending_of(name: str) -> str:
+    """The end of a file's name in lower case, without the dot."""
+    _, dot, ending = name.replace("\\", "/").rpartition("/")[2].rpartition(".")
+    return ending.lower() if dot else ""
+
+
+def is_document(name: str) -> bool:
+    """Whether a file of this name is read as a document, or refused as one."""
+    ending = ending_of(name)
+    return ending not in LINES and (ending in _ENDINGS or ending in _REFUSED)
+
+
+def kind_of_ending(ending: str) -> Format | None:
+    """The format of files with this ending; None if there is none that is written."""
+    return _ENDINGS.get(ending)
+
+
+def format_of(name: str) -> Format:
+    """The format of a file by its name. Raises DataError for one that is not read."""
+    ending = ending_of(name)
+    if ending in _REFUSED:
+        raise DataError(f"a .{ending} file {_REFUSED[ending]}")
+    if ending not in _ENDINGS:
+        raise DataError(
+            f"the format of {name!r} must be known by its end, which is"
+            f" {'.' + ending if ending else 'missing'}",
+            hint=f"--format names it: {', '.join(FORMATS)}",
+        )
+    return _ENDINGS[ending]

@@ -1,0 +1,77 @@
+"""OpenDocument text (odt): paragraphs and headings of the body, of headers and of footers."""
+
+from collections.abc import Sequence
+
+from pellucid.core.errors import DataError
+from pellucid.documents.containers import Archive, Element, local_name, parse_xml, write_xml
+from pellucid.documents.mixed import MixedText, Role, read_mixed
+from pellucid.documents.segments import Segment
+
+_TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
+_PARTS = ("content.xml", "styles.xml")
+_PAIRS = frozenset(("span", "a", "meta", "ruby-base"))
+_BREAKS = frozenset(("line-break", "tab"))
+
+
+class OpenDocument:
+    """An odt file."""
+
+    def __init__(self, data: bytes, what: str) -> None:
+        """Raises DataError for a file that is none, is damaged, has a password or macros."""
+        self._archive = Archive(data, what)
+        names = self._archive.names
+        if "content.xml" not in names:
+            raise DataError(f"{what} must hold content.xml, which it does not")
+        manifest = "META-INF/manifest.xml"
+        if manifest in names and b"encryption-data" in self._archive.read(manifest):
+            raise DataError(
+                f"{what} has a password", hint="open it, remove the password and save it"
+            )
+        if any(name.startswith(("Basic/", "Scripts/")) for name in names):
+            raise DataError(f"{what} holds macros, which are programs", hint="save it without them")
+
+        self._roots: dict[str, Element] = {}
+        self._texts: list[MixedText] = []
+        for name in names:
+            if name not in _PARTS:
+                continue
+            root = parse_xml(self._archive.read(name), f"{what}: {name}")
+            self._roots[name] = root
+            for element in root.iter(f"{_TEXT}p", f"{_TEXT}h"):
+                if any(local_name(each) == "deletion" for each in element.iterancestors()):
+                    continue  # what a tracked change took out
+                text = read_mixed(element, _role_of)
+                if text.segment.has_words:
+                    self._texts.append(text)
+        self.segments = [_spaced(text.segment) for text in self._texts]
+
+    def write(self, translated: Sequence[Segment]) -> bytes:
+        """The file with other segments."""
+        if len(translated) != len(self.segments):
+            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
+        changed = set()
+        for text, before, after in zip(self._texts, self.segments, translated, strict=True):
+            if before != after:
+                text.write(after)
+                changed.add(text.element.getroottree().getroot())
+        parts = {name: write_xml(root) for name, root in self._roots.items() if root in changed}
+        return self._archive.written(parts)
+
+
+def _role_of(element: Element) -> Role:
+    name = local_name(element)
+    if name in _BREAKS:
+        return "break"
+    return "pair" if name in _PAIRS else "alone"
+
+
+def _spaced(segment: Segment) -> Segment:
+    """White space as the format defines it: a line end in the file is a space."""
+    return Segment(
+        tuple(
+            " ".join(piece.replace("\n", " ").replace("\r", " ").split("\t"))
+            if isinstance(piece, str)
+            else piece
+            for piece in segment.pieces
+        )
+    )

@@ -1,0 +1,330 @@
+"""Where the marks of a sentence stand in its translation, by the alignment of words.
+
+A pair of tags goes around the target words that are aligned with the source words inside it: the
+stretch of words with the largest sum of
+
+    gain(t) = 2 · (share of t's alignment that points inside the tags) − 1, halved if negative
+
+so that a stray link far away does not widen a pair, and a word that comes between two of its own
+does not tear it. A pair inside another one stays inside,
+pairs beside each other do not overlap, and each comes exactly once, whatever the alignment is.
+"""
+
+import dataclasses
+import itertools
+import unicodedata
+from collections.abc import Iterable, Sequence
+
+Span = tuple[int, int]
+"""From a character up to another, not included."""
+Copy = tuple[Span, Span]
+"""Characters of the source, and the same characters in the target."""
+Link = tuple[Span, Span, float]
+"""Characters of the source, those of the target that are aligned with them, and how much."""
+
+_SIGN_WEIGHT = 0.1
+"""Of a punctuation mark, beside 1 for a word: attention from punctuation is noise mostly."""
+_OUTSIDE = 0.5
+"""The weight of a word that is aligned with nothing inside the tags."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Unit:
+    """A word, a Chinese or Japanese character, or a punctuation mark."""
+
+    start: int
+    end: int
+    is_word: bool
+    is_wide: bool = False
+    """Whether it belongs to a script without spaces between words."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SentencePair:
+    """A sentence and its translation, as units with their alignment."""
+
+    source: str
+    target: str
+    source_units: list[Unit]
+    target_units: list[Unit]
+    shares: list[dict[int, float]]
+    """For each target unit, the source units it is aligned with; the shares sum to one."""
+
+    @classmethod
+    def of(
+        cls,
+        source: str,
+        target: str,
+        links: Sequence[Link],
+        copies: Sequence[Copy] = (),
+        cuts: Iterable[int] = (),
+    ) -> "SentencePair":
+        """Units and their alignment from the alignment of tokens, in characters.
+
+        ``copies`` are what was not translated: each is one word, aligned with itself. ``cuts`` are
+        the characters of the source where a mark stands: a word with one inside it that is the same
+        word in the translation is two units there, so that the mark stays inside it.
+        """
+        sources = units_of(source, [ours for ours, _ in copies])
+        targets = units_of(target, [theirs for _, theirs in copies])
+        weights: list[dict[int, float]] = [{} for _ in targets]
+
+        for ours, theirs, weight in links:
+            aligned = _overlaps(sources, *ours)
+            all_length = sum(length for _, length in aligned)
+            for number, length in _overlaps(targets, *theirs):
+                for other, other_length in aligned:
+                    part = weight * length * other_length / all_length
+                    weights[number][other] = weights[number].get(other, 0.0) + part
+
+        _match_equal_words(source, target, sources, targets, weights)
+        for ours, theirs in copies:
+            weights[_unit_at(targets, theirs)] = {_unit_at(sources, ours): 1.0}
+        if any(unit.start < cut < unit.end for cut in (cuts := set(cuts)) for unit in sources):
+            sources, targets, weights = _cut_same_words(
+                source, target, sources, targets, weights, cuts
+            )
+        shares = [
+            {number: weight / sum(found.values()) for number, weight in found.items()}
+            for found in weights
+        ]
+        return cls(source, target, sources, targets, shares)
+
+    def source_inside(self, start: int, end: int) -> list[int]:
+        """The units between two characters of the source; words, or signs if there is no word.
+
+        A word belongs to where it begins, or to where it ends if nothing begins there.
+        """
+        units = self.source_units
+        inside = [number for number, unit in enumerate(units) if start <= unit.start < end]
+        inside = inside or [number for number, _ in _overlaps(units, start, end)]
+        words = [number for number in inside if self.source_units[number].is_word]
+        return words or inside
+
+
+def units_of(text: str, whole: Sequence[Span] = ()) -> list[Unit]:
+    """The words and signs of a text; every character but white space is in one of them.
+
+    Each of the spans ``whole`` is one word, whatever is in it.
+    """
+    ends = dict(whole)
+    units: list[Unit] = []
+    begun: int | None = None
+    place = 0
+
+    while place < len(text):
+        character = text[place]
+        is_whole = place in ends
+        is_letter = character.isalnum() or unicodedata.category(character)[0] == "M"
+        is_wide = is_letter and unicodedata.east_asian_width(character) in "WF"
+        if is_letter and not is_wide and not is_whole:
+            begun = place if begun is None else begun
+            place += 1
+            continue
+
+        if begun is not None:
+            units.append(Unit(begun, place, True))
+            begun = None
+        end = ends.get(place, place + 1)
+        if is_whole or not character.isspace():
+            units.append(Unit(place, end, is_wide or is_whole, is_wide and not is_whole))
+        place = end
+
+    if begun is not None:
+        units.append(Unit(begun, len(text), True))
+    return units
+
+
+def _unit_at(units: Sequence[Unit], span: Span) -> int:
+    """The number of the unit with these characters."""
+    return next(number for number, unit in enumerate(units) if (unit.start, unit.end) == span)
+
+
+def _overlaps(units: Sequence[Unit], start: int, end: int) -> list[tuple[int, int]]:
+    """The units that share characters with a span, and how many."""
+    return [
+        (number, min(end, unit.end) - max(start, unit.start))
+        for number, unit in enumerate(units)
+        if max(start, unit.start) < min(end, unit.end)
+    ]
+
+
+def _match_equal_words(
+    source: str,
+    target: str,
+    sources: Sequence[Unit],
+    targets: Sequence[Unit],
+    weights: list[dict[int, float]],
+) -> None:
+    """Align a name, number or sign that stands once in each of the two texts with itself."""
+    ours: dict[str, list[int]] = {}
+    theirs: dict[str, list[int]] = {}
+    for text, units, found in ((source, sources, ours), (target, targets, theirs)):
+        for number, unit in enumerate(units):
+            found.setdefault(text[unit.start : unit.end].casefold(), []).append(number)
+
+    for word, numbers in theirs.items():
+        if len(numbers) == 1 and len(ours.get(word, ())) == 1:
+            weights[numbers[0]] = {ours[word][0]: 1.0}
+
+
+def _cut_same_words(
+    source: str,
+    target: str,
+    sources: Sequence[Unit],
+    targets: Sequence[Unit],
+    weights: Sequence[dict[int, float]],
+    cuts: set[int],
+) -> tuple[list[Unit], list[Unit], list[dict[int, float]]]:
+    """The units and weights, each word cut that is aligned with the same word and has a cut in it.
+
+    The parts are aligned with each other, first with first; other words keep their alignment, with
+    the first part of a word that was cut.
+    """
+    partner: dict[int, int] = {}
+    for number, found in enumerate(weights):
+        likeliest = max(found, key=lambda other: found[other], default=-1)
+        unit, theirs = sources[likeliest], targets[number]
+        is_same = source[unit.start : unit.end] == target[theirs.start : theirs.end]
+        if likeliest >= 0 and is_same:
+            partner.setdefault(likeliest, number)
+
+    # The offsets of the cuts in each word, of both texts.
+    offsets = {
+        number: sorted(
+            cut - sources[number].start
+            for cut in cuts
+            if sources[number].start < cut < sources[number].end
+        )
+        for number in partner
+    }
+    source_parts = [_cut(unit, offsets.get(n, ())) for n, unit in enumerate(sources)]
+    of_target = {theirs: offsets[ours] for ours, theirs in partner.items()}
+    target_parts = [_cut(unit, of_target.get(n, ())) for n, unit in enumerate(targets)]
+    first = list(itertools.accumulate(map(len, source_parts), initial=0))
+
+    ours_of = {theirs: ours for ours, theirs in partner.items() if offsets[ours]}
+    cut_weights: list[dict[int, float]] = []
+    for number, parts in enumerate(target_parts):
+        if number in ours_of:
+            cut_weights += [{first[ours_of[number]] + n: 1.0} for n in range(len(parts))]
+        else:
+            cut_weights.append({first[other]: part for other, part in weights[number].items()})
+    return (
+        list(itertools.chain(*source_parts)),
+        list(itertools.chain(*target_parts)),
+        cut_weights,
+    )
+
+
+def _cut(unit: Unit, offsets: Sequence[int]) -> list[Unit]:
+    ends = [unit.start, *(unit.start + offset for offset in offsets), unit.end]
+    return [
+        dataclasses.replace(unit, start=start, end=end) for start, end in itertools.pairwise(ends)
+    ]
+
+
+class Placer:
+    """Places the marks of one sentence in its translation."""
+
+    def __init__(self, pair: SentencePair) -> None:
+        self._pair = pair
+        self._strongest = self._strongest_links()
+
+    def place(
+        self, inside: Sequence[int], allowed: Span, taken: Iterable[Span]
+    ) -> tuple[Span, float] | None:
+        """The target units, as first and last + 1, for tags around these source units.
+
+        Only units of ``allowed`` are taken, none of those ``taken``. None if no unit is aligned.
+        """
+        pair = self._pair
+        wanted = set(inside)
+        is_of_words = any(pair.source_units[number].is_word for number in inside)
+        blocked = {number for start, end in taken for number in range(start, end)}
+
+        # Kadane's algorithm: the stretch with the largest sum, in one pass.
+        best: Span | None = None
+        best_sum = running = 0.0
+        begin = allowed[0]
+        likeliest, likeliest_share = -1, 0.0
+        for number in range(*allowed):
+            if number in blocked:
+                running, begin = 0.0, number + 1
+                continue
+            share = sum(part for other, part in pair.shares[number].items() if other in wanted)
+            is_word = pair.target_units[number].is_word
+            if share > likeliest_share and (is_word or not is_of_words):
+                likeliest, likeliest_share = number, share
+            weight = 1.0 if is_word or not is_of_words else _SIGN_WEIGHT
+            gain = weight * (2 * share - 1) if pair.shares[number] else 0.0
+            running += gain if gain > 0 else gain * _OUTSIDE
+            # Of equals the longer: a word of the pair that is left out is the worse error.
+            is_longer = best is not None and best[0] == begin and gain > 0
+            if running > best_sum or (running == best_sum and is_longer):
+                best, best_sum = (begin, number + 1), running
+            if running < 0 or best_sum == 0.0:
+                running, begin = 0.0, number + 1
+
+        if best is None and likeliest >= 0:
+            best, best_sum = (likeliest, likeliest + 1), likeliest_share
+        if best is None:
+            return None
+        return self._trimmed(best, inside), best_sum
+
+    def whole(self, inside: Sequence[int], allowed: Span) -> Span:
+        """All of ``allowed``, for tags around all words of the source: without punctuation at an
+        end where the tags leave it out.
+        """
+        return self._trimmed(allowed, inside)
+
+    def _trimmed(self, span: Span, inside: Sequence[int]) -> Span:
+        """``span`` without signs at its ends, unless there is one at the same end in the source."""
+        units, sources = self._pair.target_units, self._pair.source_units
+        start, end = span
+        if all(not units[number].is_word for number in range(start, end)):
+            return span
+        first, last = min(inside), max(inside)
+        while not units[start].is_word and sources[first].is_word:
+            start += 1
+        while not units[end - 1].is_word and sources[last].is_word:
+            end -= 1
+        return start, end
+
+    def gap(self, place: int) -> int:
+        """The gap between target units for a mark at a character of the source, from 0.
+
+        It is behind the unit that is aligned with the one before the mark; in front of the one
+        aligned with the next, where a space divides the mark from the one before and not from it.
+        """
+        sources, targets = self._pair.source_units, self._pair.target_units
+        source = self._pair.source
+        before = [number for number, unit in enumerate(sources) if unit.start < place]
+        after = [number for number, unit in enumerate(sources) if unit.start >= place]
+        words = [number for number, unit in enumerate(targets) if unit.is_word]
+
+        # Nothing but signs on one side: it stays on that side of all words.
+        if not any(sources[number].is_word for number in before):
+            return words[0] if before and words else 0
+        if not any(sources[number].is_word for number in after):
+            is_last = not after or not sources[before[-1]].is_word
+            return len(targets) if is_last or not words else words[-1] + 1
+
+        leans_right = source[place - 1].isspace() and not source[place : place + 1].isspace()
+        neighbors = [(before[-1], 1), (after[0], 0)]
+        for number, step in reversed(neighbors) if leans_right else neighbors:
+            if number in self._strongest:
+                return self._strongest[number] + step
+
+        # Neither is aligned: the same share of the sentence lies before it.
+        return round(len(before) / len(sources) * len(targets))
+
+    def _strongest_links(self) -> dict[int, int]:
+        """For each source unit the target unit that is aligned with it most."""
+        best: dict[int, tuple[float, int]] = {}
+        for number, shares in enumerate(self._pair.shares):
+            for other, share in shares.items():
+                # Of equals the last: a mark after a word comes after all of its translation.
+                if share >= best.get(other, (0.0, 0))[0]:
+                    best[other] = share, number
+        return {other: number for other, (_, number) in best.items()}

@@ -1,0 +1,182 @@
+"""Plain text, and strings of programs that may hold tags."""
+
+import codecs
+from collections.abc import Iterator, Sequence
+from html.parser import HTMLParser
+
+from pellucid.core.errors import DataError
+from pellucid.documents.containers import LARGEST_TEXT
+from pellucid.documents.segments import Alone, Close, Open, Piece, Segment
+
+_MARKS = {
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+    codecs.BOM_UTF8: "utf-8",
+    b"": "utf-8",
+}
+"""Encodings by byte order mark."""
+
+
+def decode(data: bytes, what: str) -> tuple[str, str]:
+    """The text of a file and its encoding: UTF-8, or UTF-16 where a byte order mark says so.
+
+    Raises DataError.
+    """
+    if len(data) > LARGEST_TEXT:
+        raise DataError(f"{what} must have at most {LARGEST_TEXT >> 20} MiB, has {len(data):,}")
+    marks = (each for each in _MARKS if each and data.startswith(each))
+    mark = next(marks, b"")
+    try:
+        return data[len(mark) :].decode(_MARKS[mark]), _MARKS[mark] + "-sig" * bool(mark)
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{what} must be text in UTF-8: byte {len(mark) + error.start + 1} is not",
+            hint="iconv -f LATIN1 -t UTF-8 converts it, or whatever it is in",
+        ) from None
+
+
+def encode(text: str, encoding: str) -> bytes:
+    """Text as ``decode`` read it."""
+    codec = encoding.removesuffix("-sig")
+    mark = next((each for each, name in _MARKS.items() if each and name == codec), b"")
+    return (mark if encoding.endswith("-sig") else b"") + text.encode(codec)
+
+
+class TextDocument:
+    """Plain text: each line is a segment, with the white space around it kept."""
+
+    def __init__(self, data: bytes, what: str) -> None:
+        """Raises DataError for what is not text."""
+        text, self._encoding = decode(data, what)
+        self._parts: list[str] = []
+        self.segments: list[Segment] = []
+        for line in text.splitlines(keepends=True):
+            words = line.strip()
+            start = line.index(words)
+            # Text and what is around it alternate.
+            self._parts += [line[:start], line[start + len(words) :]]
+            self.segments.append(Segment((words,)))
+
+    def write(self, translated: Sequence[Segment]) -> bytes:
+        """The file with other lines."""
+        if len(translated) != len(self.segments):
+            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
+        written = [
+            f"{before}{segment.text}{after}"
+            for before, segment, after in zip(
+                self._parts[::2], translated, self._parts[1::2], strict=True
+            )
+        ]
+        return encode("".join(written), self._encoding)
+
+
+class TaggedText:
+    """A string that may hold tags, as programs and subtitles have them: ``Press <b>Start</b>``."""
+
+    def __init__(self, text: str) -> None:
+        self._sources: dict[int, str] = {}
+        self._closings: dict[int, str] = {}
+        self.segment = Segment(tuple(self._pieces(text)) if "<" in text else (text,) * bool(text))
+
+    def text_with(self, translated: Segment) -> str:
+        """The string with another segment; tags are written as they were."""
+        written = []
+        for piece in translated.pieces:
+            if isinstance(piece, str):
+                written.append(piece)
+            elif isinstance(piece, Close):
+                written.append(self._closings[piece.number])
+            else:
+                written.append(self._sources[piece.number])
+        return "".join(written)
+
+    def _pieces(self, text: str) -> Iterator[Piece]:
+        reader = _TagReader(text)
+        reader.feed(text)
+        tags = reader.found
+
+        # Tags that have a partner are pairs; each of the others stands alone.
+        partner: dict[int, int] = {}
+        opened: list[int] = []
+        for number, (_, _, kind, name) in enumerate(tags):
+            if kind == "start" and len(opened) < _DEEPEST:
+                opened.append(number)
+            elif kind == "end":
+                for depth in range(1, len(opened) + 1):
+                    if tags[opened[-depth]][3] == name:
+                        partner[opened[-depth]] = number
+                        del opened[-depth:]
+                        break
+
+        closing = {end: start for start, end in partner.items()}
+        at = 0
+        for number, (start, stop, _, name) in enumerate(tags):
+            if start > at:
+                yield text[at:start]
+            raw = text[start:stop]
+            if number in partner:
+                self._sources[number] = raw
+                yield Open(number)
+            elif number in closing:
+                self._closings[closing[number]] = raw
+                yield Close(closing[number])
+            else:
+                self._sources[number] = raw
+                yield Alone(number, breaks=name == "br")
+            at = stop
+        if at < len(text):
+            yield text[at:]
+
+
+_DEEPEST = 60
+"""Tags within each other; one within more stands alone."""
+
+
+class _TagReader(HTMLParser):
+    """Finds tags: where each begins and ends."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=False)
+        self.found: list[tuple[int, int, str, str]] = []
+        self._text = text
+        self._line_starts = [0]
+        for place, character in enumerate(text):
+            if character == "\n":
+                self._line_starts.append(place + 1)
+
+    def _add(self, kind: str, tag: str) -> None:
+        line, column = self.getpos()
+        start = self._line_starts[line - 1] + column
+        stop = self._text.find(">", start) + 1
+        raw = self.get_starttag_text()
+        if kind != "end" and raw is not None:
+            stop = start + len(raw)
+        self.found.append((start, stop, kind, tag))
+
+    def parse_starttag(self, i: int) -> int:
+        """Read a start tag; what is in a ``script`` has tags here as anything else."""
+        end = super().parse_starttag(i)
+        self.clear_cdata_mode()
+        return end
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
+        self._add("start", tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
+        self._add("alone", tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._add("end", tag)
+
+
+def divide_at_tags(text: str) -> list[tuple[str, bool]]:
+    """A text in parts: its tags, which are kept, and what is between them."""
+    if "<" not in text:
+        return [(text, False)]
+    reader = _TagReader(text)
+    reader.feed(text)
+    parts, at = [], 0
+    for start, stop, _, _ in reader.found:
+        parts += [(text[at:start], False), (text[start:stop], True)]
+        at = stop
+    return [(part, is_tag) for part, is_tag in [*parts, (text[at:], False)] if part]

@@ -1,0 +1,145 @@
+"""What a format and the translation share: segments of text with marks for inline elements.
+
+A format reads a document into segments, one for each paragraph, cell, title or subtitle, and
+writes translated segments back into the document that it read. A mark is only a number: the format
+knows which element, run or tag it stands for, the translation knows only where it stands.
+"""
+
+import dataclasses
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+
+@dataclasses.dataclass(frozen=True)
+class Open:
+    """An inline element begins: bold, a link, a run with a format of its own."""
+
+    number: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Close:
+    """The inline element of this number ends."""
+
+    number: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Alone:
+    """An inline element without text to translate: an image, a note's number, code."""
+
+    number: int
+    text: str = ""
+    """How it is read where it stands for a word, such as ``{name}`` or a file name in code."""
+    breaks: bool = False
+    """Whether it ends a line, so that no sentence goes across it."""
+
+
+Piece = str | Open | Close | Alone
+
+
+@dataclasses.dataclass(frozen=True)
+class Segment:
+    """A text to translate, with marks in it; every ``Open`` has its ``Close``, well nested."""
+
+    pieces: tuple[Piece, ...]
+
+    @property
+    def text(self) -> str:
+        """The text without marks; those that stand for words are not in it."""
+        return "".join(piece for piece in self.pieces if isinstance(piece, str))
+
+    @property
+    def has_words(self) -> bool:
+        """Whether there is a letter to translate; a number or a sign alone is left as it is."""
+        return any(map(str.isalpha, self.text))
+
+    @property
+    def marks(self) -> tuple[Open | Close | Alone, ...]:
+        """The marks, in order."""
+        return tuple(piece for piece in self.pieces if not isinstance(piece, str))
+
+
+class Document(Protocol):
+    """A document that was read, as its format keeps it until it is written."""
+
+    @property
+    def segments(self) -> Sequence[Segment]:
+        """What is to be translated, in the order of reading."""
+        ...
+
+    def write(self, translated: Sequence[Segment]) -> bytes:
+        """The document with other segments, each with the marks of the one it replaces.
+
+        Raises ValueError unless there are as many as were read. To be called once: a format may
+        write into the tree that it read.
+        """
+        ...
+
+
+@dataclasses.dataclass
+class Node:
+    """A mark and what is inside it; the outermost one holds the whole segment."""
+
+    number: int
+    parent: "Node | None"
+    start: int
+    """Where it begins, in characters of the text."""
+    end: int
+    """Where it ends; where it begins, for a mark without text."""
+    mark: Alone | None = None
+    """The mark itself if it is ``Alone``."""
+    children: list["Node"] = dataclasses.field(default_factory=list)
+
+
+OUTERMOST = -1
+"""The number of the node that holds a whole segment."""
+STANDS_FOR_ALL = "\ufffc"
+"""The object replacement character: read for code and addresses that no model would copy."""
+_LONGEST_READ = 80
+"""Characters of a mark that is read as a word."""
+
+
+def read_tree(pieces: Iterable[Piece]) -> tuple[str, Node]:
+    """The text of pieces and their marks as a tree.
+
+    A break is a line end in the text, and a mark that is read as a word is that word: sentences are
+    cut as a reader would cut them, and each such mark is found again by its characters.
+    """
+    root = node = Node(OUTERMOST, None, 0, 0)
+    text: list[str] = []
+    length = 0
+
+    for piece in pieces:
+        if isinstance(piece, Open):
+            child = Node(piece.number, node, length, length)
+            node.children.append(child)
+            node = child
+            continue
+        if isinstance(piece, Close):
+            assert node.number == piece.number, "marks must be nested"
+            assert node.parent is not None, "marks must be opened"
+            node.end = length
+            node = node.parent
+            continue
+
+        reads = piece
+        if isinstance(piece, Alone):
+            reads = "\n" if piece.breaks else " ".join(piece.text.split())
+            if len(reads) > _LONGEST_READ:
+                reads = STANDS_FOR_ALL
+            node.children.append(Node(piece.number, node, length, length + len(reads), piece))
+        assert isinstance(reads, str)
+        text.append(reads)
+        length += len(reads)
+
+    assert node is root, "marks must be closed"
+    root.end = length
+    return "".join(text), root
+
+
+def all_nodes(node: Node) -> Iterator[Node]:
+    """Every node below ``node``, outer ones first."""
+    for child in node.children:
+        yield child
+        yield from all_nodes(child)

@@ -1,0 +1,220 @@
+"""Strings of programs: JSON and YAML. Keys, numbers, comments and layout stay to the byte."""
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from pellucid.core.errors import ConfigError, DataError, MissingExtraError
+from pellucid.core.limits import parse_json
+from pellucid.documents.plain import TaggedText, decode, encode
+from pellucid.documents.segments import Segment
+
+_MOST_VALUES = 1_000_000
+_SHOWN_KEYS = 20
+_BLANKS = " \t\r\n"
+
+
+class _Strings:
+    """A text in which some strings are replaced."""
+
+    def __init__(self, text: str, encoding: str) -> None:
+        self._text, self._encoding = text, encoding
+        self._places: list[tuple[int, int, TaggedText]] = []
+        self.segments: list[Segment] = []
+
+    def add(self, start: int, end: int, value: str) -> None:
+        """A string: its source from ``start`` to ``end``, and what it says."""
+        tagged = TaggedText(value)
+        self._places.append((start, end, tagged))
+        self.segments.append(tagged.segment)
+
+    def written(self, translated: Sequence[Segment], write: Any) -> bytes:
+        """The text with other strings; ``write`` gives the source of one."""
+        if len(translated) != len(self.segments):
+            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
+        parts, at = [], 0
+        for (start, end, tagged), before, after in zip(
+            self._places, self.segments, translated, strict=True
+        ):
+            if before == after:
+                continue
+            parts += [
+                self._text[at:start],
+                write(self._text[start:end], tagged.text_with(after), start),
+            ]
+            at = end
+        return encode("".join([*parts, self._text[at:]]), self._encoding)
+
+
+def _check_keys(keys: Sequence[str], known: Collection[str], what: str) -> None:
+    """Raise ConfigError for a key that has no string, as a table does for an unknown column."""
+    for key in keys:
+        if key not in known:
+            names = sorted(name for name in known if name)
+            shown = ", ".join(map(repr, names[:_SHOWN_KEYS])) or "none"
+            more = ", ..." if len(names) > _SHOWN_KEYS else ""
+            raise ConfigError(f"{what} has no string with the key {key!r}; its keys: {shown}{more}")
+
+
+class JsonDocument:
+    """A JSON file: the strings that are values, or those of the keys that are named."""
+
+    def __init__(self, data: bytes, what: str, keys: Sequence[str]) -> None:
+        """Raises DataError for what is not JSON, ConfigError for a key it has not."""
+        text, encoding = decode(data, what)
+        try:
+            parse_json(text, _MOST_VALUES)
+        except ValueError as error:
+            raise DataError(f"{what} is not JSON: {error}") from None
+        self._strings = _Strings(text, encoding)
+        strings = list(_json_strings(text))
+        _check_keys(keys, {key for *_, key in strings}, what)
+        for start, end, value, key in strings:
+            if not keys or key in keys:
+                self._strings.add(start, end, value)
+        self.segments = self._strings.segments
+
+    def write(self, translated: Sequence[Segment]) -> bytes:
+        """The file with other strings."""
+
+        def source(raw: str, value: str, _: int) -> str:
+            # Escaped as it was: a file in ASCII stays so.
+            return json.dumps(value, ensure_ascii=raw.isascii() and "\\u" in raw)
+
+        return self._strings.written(translated, source)
+
+
+def _json_strings(text: str) -> Iterator[tuple[int, int, str, str]]:
+    """Start, end, value and key of each string that is a value, in valid JSON."""
+    keys: list[str] = [""]
+    """The key that is read in each object around a place."""
+    decoder = json.JSONDecoder()
+    at = 0
+    while at < len(text):
+        character = text[at]
+        if character in "{[":
+            # The strings of a list belong to the key of the list.
+            keys.append(keys[-1])
+        elif character in "}]":
+            keys.pop()
+        elif character == '"':
+            value, end = decoder.raw_decode(text, at)
+            after = end
+            while after < len(text) and text[after] in _BLANKS:
+                after += 1
+            if text[after : after + 1] == ":":
+                keys[-1] = value
+            else:
+                yield at, end, value, keys[-1]
+            at = end
+            continue
+        at += 1
+
+
+class YamlDocument:
+    """A YAML file: the strings that are values, or those of the keys that are named."""
+
+    def __init__(self, data: bytes, what: str, keys: Sequence[str]) -> None:
+        """Raises DataError for what is not YAML, ConfigError for a key it has not."""
+        try:
+            import yaml
+        except ModuleNotFoundError:
+            raise MissingExtraError("PyYAML", "documents", "a YAML file") from None
+        text, encoding = decode(data, what)
+        try:
+            # Nodes and not objects: no tag makes anything, and an alias is the node it names.
+            found = [
+                (_scalar_start(text, node), node.end_mark.index, node.value, node.style, key)
+                for root in yaml.compose_all(text, yaml.SafeLoader)
+                for node, key in _yaml_strings(root)
+            ]
+        except (yaml.YAMLError, ValueError) as error:
+            raise DataError(f"{what} is not YAML: {_yaml_fault(error)}") from None
+
+        _check_keys(keys, {key for *_, key in found}, what)
+        self._strings = _Strings(text, encoding)
+        self._styles: dict[int, str | None] = {}
+        for start, end, value, style, key in sorted(found, key=lambda each: each[0]):
+            if not keys or key in keys:
+                self._strings.add(start, end, value)
+                self._styles[start] = style
+        self.segments = self._strings.segments
+
+    def write(self, translated: Sequence[Segment]) -> bytes:
+        """The file with other strings."""
+
+        def source(raw: str, value: str, start: int) -> str:
+            match self._styles[start]:
+                case "|" | ">" as style:
+                    return _block(raw, value, style)
+                case "'":
+                    return "'" + value.replace("'", "''").replace("\n", "\n\n") + "'"
+                case _ as style:
+                    is_plain = style is None and _is_plain(value)
+                    return value if is_plain else json.dumps(value, ensure_ascii=False)
+
+        return self._strings.written(translated, source)
+
+
+def _yaml_fault(error: Exception) -> str:
+    """What is wrong and where, in one line."""
+    mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
+    if mark is None or not problem:
+        return " ".join(str(error).split())
+    return f"line {mark.line + 1}, column {mark.column + 1}: {problem}"
+
+
+def _yaml_strings(root: Any) -> Iterator[tuple[Any, str]]:
+    """The string nodes that are values, each once, with the key each belongs to."""
+    seen: set[int] = set()
+    waiting = [(root, "")]
+    while waiting:
+        node, key = waiting.pop()
+        if node is None or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if node.id == "mapping":
+            for name, value in node.value:
+                waiting.append((value, name.value if name.id == "scalar" else ""))
+        elif node.id == "sequence":
+            waiting += [(each, key) for each in node.value]
+        elif node.tag == "tag:yaml.org,2002:str":
+            yield node, key
+
+
+def _scalar_start(text: str, node: Any) -> int:
+    """Where a string begins, after its anchor and its tag."""
+    start = int(node.start_mark.index)
+    while text[start : start + 1] in ("&", "!"):
+        while not text[start].isspace():
+            start += 1
+        while text[start].isspace():
+            start += 1
+    return start
+
+
+def _is_plain(value: str) -> bool:
+    """Whether a string may stand without quotes: letters and signs that mean nothing, in a line."""
+    from yaml import SafeLoader
+
+    resolver = SafeLoader.yaml_implicit_resolvers.get(value[:1], [])
+    is_other = any(pattern.match(value) for _, pattern in resolver)
+    is_safe = value[:1].isalnum() and value.isprintable() and value == value.strip()
+    return (
+        is_safe
+        and not is_other
+        and not any(mark in value for mark in (": ", " #"))
+        and (not value.endswith(":") and not any(mark in value for mark in "[]{},"))
+    )
+
+
+def _block(raw: str, value: str, style: str) -> str:
+    """A block scalar with its head and indent as they were."""
+    head, _, body = raw.partition("\n")
+    first = next((line for line in body.split("\n") if line.strip()), "")
+    indent = first[: len(first) - len(first.lstrip(" "))]
+    # In a folded block a line end is written as an empty line.
+    lines = value.rstrip("\n").replace("\n", "\n\n" if style == ">" else "\n").split("\n")
+    tail = raw[len(raw.rstrip()) :] if raw.rstrip() else ""
+    text = "\n".join(indent + line if line else "" for line in lines)
+    return f"{head}\n{text}{tail}"

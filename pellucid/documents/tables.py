@@ -1,0 +1,154 @@
+"""Columns of tables: CSV and TSV."""
+
+import csv
+import io
+from collections.abc import Collection, Iterator, Sequence
+
+from pellucid.core.errors import ConfigError, DataError
+from pellucid.documents.plain import TaggedText, decode, encode
+from pellucid.documents.segments import Segment
+
+_LONGEST_FIELD = 1 << 20
+"""Characters of one cell; the csv module takes 131,072 unless it is told."""
+_MOST_CELLS = 2_000_000
+_SHOWN_COLUMNS = 20
+
+
+class TableDocument:
+    """A table with a line of names at its top; the cells of some columns are translated.
+
+    A row in which nothing changes is written as it was read; so are the quotes of other rows, as
+    far as they are needed.
+    """
+
+    def __init__(
+        self, data: bytes, what: str, columns: Sequence[str], delimiter: str | None
+    ) -> None:
+        """``delimiter`` None is found in the first line. Raises DataError, ConfigError."""
+        text, self._encoding = decode(data, what)
+        self._delimiter = delimiter or _delimiter_of(text)
+        self._rows, self._raw = _read_rows(text, self._delimiter, what)
+        self._cells: list[tuple[int, int, TaggedText]] = []
+        self.segments: list[Segment] = []
+        if not self._rows:
+            return
+
+        names = self._rows[0]
+        wanted = _chosen(columns, names, what)
+        for number, row in enumerate(self._rows[1:], start=1):
+            for column in wanted:
+                if column < len(row) and row[column].strip():
+                    cell = TaggedText(row[column])
+                    self._cells.append((number, column, cell))
+                    self.segments.append(cell.segment)
+
+    def write(self, translated: Sequence[Segment]) -> bytes:
+        """The table with other cells."""
+        if len(translated) != len(self.segments):
+            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
+        changed: dict[int, set[int]] = {}
+        """The columns that change, by row."""
+        for (number, column, cell), before, after in zip(
+            self._cells, self.segments, translated, strict=True
+        ):
+            if before != after:
+                self._rows[number][column] = cell.text_with(after)
+                changed.setdefault(number, set()).add(column)
+
+        written = []
+        for number, raw in enumerate(self._raw):
+            if number not in changed:
+                written.append(raw)
+                continue
+            written.append(self._row_with(raw, self._rows[number], changed[number]))
+        return encode("".join(written), self._encoding)
+
+    def _row_with(self, raw: str, row: Sequence[str], columns: Collection[int]) -> str:
+        """The source of a row with other cells in some columns; the others stay as written."""
+        body = raw.rstrip("\r\n")
+        cells = _cells_of(body, self._delimiter)
+        if len(cells) != len(row):  # quotes within a cell without quotes, perhaps
+            cells, columns = [""] * len(row), range(len(row))
+        written = [
+            _cell(value, self._delimiter, is_quoted=cell.startswith('"'))
+            if column in columns
+            else cell
+            for column, (cell, value) in enumerate(zip(cells, row, strict=True))
+        ]
+        return self._delimiter.join(written) + raw[len(body) :]
+
+
+def _cells_of(row: str, delimiter: str) -> list[str]:
+    """The cells of a row as they are written; a quote within quotes is doubled."""
+    cells: list[str] = []
+    at = 0
+    while True:
+        stop = at
+        if row.startswith('"', at):
+            stop = at + 1
+            while (stop := row.find('"', stop)) >= 0 and row.startswith('""', stop):
+                stop += 2
+        stop = row.find(delimiter, stop) if stop >= 0 else -1
+        if stop < 0:
+            return [*cells, row[at:]]
+        cells.append(row[at:stop])
+        at = stop + len(delimiter)
+
+
+def _cell(value: str, delimiter: str, *, is_quoted: bool) -> str:
+    """A cell, in quotes if it had them or needs them."""
+    if is_quoted or any(mark in value for mark in (delimiter, '"', "\r", "\n")):
+        return '"' + value.replace('"', '""') + '"'
+    return value
+
+
+def _read_rows(text: str, delimiter: str, what: str) -> tuple[list[list[str]], list[str]]:
+    """The rows, and the source of each."""
+    csv.field_size_limit(_LONGEST_FIELD)
+    taken: list[str] = []
+
+    def noting() -> Iterator[str]:
+        for line in io.StringIO(text, newline=""):
+            taken.append(line)
+            yield line
+
+    rows: list[list[str]] = []
+    raws: list[str] = []
+    cells = 0
+    try:
+        for row in csv.reader(noting(), delimiter=delimiter, strict=True):
+            rows.append(row)
+            raws.append("".join(taken))
+            taken.clear()
+            cells += len(row)
+            if cells > _MOST_CELLS:
+                raise DataError(f"{what} must have at most {_MOST_CELLS:,} cells, has more")
+    except csv.Error as error:
+        raise DataError(f"{what} is not a table: row {len(rows) + 1}: {error}") from None
+    return rows, raws
+
+
+def _delimiter_of(text: str) -> str:
+    """The sign that comes most often in the first line."""
+    first = text.split("\n", 1)[0]
+    return max(",;\t|", key=first.count)
+
+
+def _chosen(columns: Sequence[str], names: Sequence[str], what: str) -> list[int]:
+    """The numbers of the columns to translate, from 0. Raises ConfigError."""
+    known = ", ".join(repr(name) for name in names[:_SHOWN_COLUMNS])
+    if not columns:
+        raise ConfigError(
+            f"columns must name those of {what} to translate, or their numbers from 1;"
+            f" it has {known}",
+            hint="--columns NAME,NAME",
+        )
+    chosen = []
+    for column in columns:
+        if column in names:
+            chosen.append(names.index(column))
+        elif column.isdecimal() and 1 <= int(column) <= len(names):
+            chosen.append(int(column) - 1)
+        else:
+            raise ConfigError(f"{what} has no column {column!r}; it has {known}")
+    return list(dict.fromkeys(chosen))

@@ -1,0 +1,37 @@
+"""A whole document: read, translated and written."""
+
+from pellucid.decoding.translator import Translator
+from pellucid.documents.aligned import ModelTranslator, SentenceTranslator
+from pellucid.documents.formats import ReadOptions, read_document
+from pellucid.documents.markup import Counts, Progress, translate_segments
+from pellucid.documents.names import Format, format_of
+
+
+def translate_document(
+    data: bytes,
+    translator: Translator | SentenceTranslator,
+    name: str,
+    *,
+    kind: Format | None = None,
+    options: ReadOptions | None = None,
+    keep_numbers: bool = False,
+    progress: Progress | None = None,
+    counts: Counts | None = None,
+) -> bytes:
+    """The bytes of a document in the other language; its format is that of ``name`` or ``kind``.
+
+    Everything but its text stays as it is. With ``keep_numbers`` every number is in the
+    translation as it is written. Raises DataError for a document that cannot be read, and what the
+    translator raises.
+    """
+    document = read_document(data, kind or format_of(name), name, options)
+    if isinstance(translator, Translator):
+        translator = ModelTranslator(translator)
+    translated = translate_segments(
+        document.segments,
+        translator,
+        keep_numbers=keep_numbers,
+        progress=progress,
+        counts=counts,
+    )
+    return document.write(translated)

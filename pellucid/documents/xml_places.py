@@ -1,0 +1,88 @@
+"""Where the elements of an XML file begin and end, so that a few can be replaced in its bytes."""
+
+import codecs
+import dataclasses
+import xml.parsers.expat
+
+from pellucid.documents.attributes import attributes_of
+
+_CODECS = frozenset(("utf-8", "ascii", "iso8859-1"))
+"""Encodings that expat reads by itself and that keep the bytes of tags."""
+
+
+@dataclasses.dataclass
+class ElementPlace:
+    """The bytes of one element."""
+
+    name: str
+    """With its prefix."""
+    start: int
+    inner_start: int
+    """Where its content begins, after the start tag."""
+    inner_end: int = 0
+    """Where its end tag begins."""
+    end: int = 0
+
+
+def keeps_tags(encoding: str) -> bool:
+    """Whether ``element_places`` can be used with a file in this encoding."""
+    try:
+        return codecs.lookup(encoding).name in _CODECS
+    except LookupError:
+        return False
+
+
+def element_places(data: bytes) -> list[ElementPlace]:
+    """The places of all elements, in the order in which they begin.
+
+    The file must be well formed and without entities of its own: raises ValueError.
+    """
+    parser = xml.parsers.expat.ParserCreate()
+    places: list[ElementPlace] = []
+    opened: list[ElementPlace] = []
+
+    def begin(name: str, _attributes: dict[str, str]) -> None:
+        start = parser.CurrentByteIndex
+        place = ElementPlace(name, start, _tag_end(data, start))
+        places.append(place)
+        opened.append(place)
+
+    def end(_name: str) -> None:
+        place = opened.pop()
+        if data[place.inner_start - 2 : place.inner_start] == b"/>":
+            place.inner_end = place.end = place.inner_start
+        else:
+            place.inner_end = parser.CurrentByteIndex
+            place.end = data.index(b">", place.inner_end) + 1
+
+    parser.StartElementHandler = begin
+    parser.EndElementHandler = end
+    try:
+        parser.Parse(data, True)
+    except xml.parsers.expat.ExpatError as error:
+        raise ValueError(str(error)) from None
+    return places
+
+
+def _tag_end(data: bytes, start: int) -> int:
+    """The byte after a start tag; a sign in an attribute ends none."""
+    at = start
+    while True:
+        closing = data.index(b">", at)
+        quotes = [data.find(quote, at, closing) for quote in (b'"', b"'")]
+        first = min((place for place in quotes if place >= 0), default=-1)
+        if first < 0:
+            return closing + 1
+        at = data.index(data[first : first + 1], first + 1) + 1
+
+
+def with_attributes(tag: str, values: dict[str, str]) -> str:
+    """A start tag, not ended, with other values of some attributes; missing ones come last."""
+    found = attributes_of(tag)
+    for each in reversed(found):
+        if each.name in values:
+            tag = tag[: each.start] + values[each.name] + tag[each.end :]
+    present = {each.name for each in found}
+    added = "".join(f' {name}="{value}"' for name, value in values.items() if name not in present)
+    body = tag.removesuffix(">").removesuffix("/").rstrip()
+    return f"{body}{added}>"

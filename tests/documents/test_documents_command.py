@@ -1,0 +1,120 @@
+"""``pellucid translate`` with documents: what is refused, before anything is translated."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import pytest
+
+from pellucid.cli.documents import translate_files
+from pellucid.core.errors import ConfigError, DataError, PellucidError, WriteError
+from pellucid.documents.aligned import Aligned
+
+
+class Capitals:
+    """Translates into capitals, and counts the sentences."""
+
+    source_language = "fr"
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def translate(self, sentences: Sequence[str], *, align: bool) -> list[Aligned]:
+        self.count += len(sentences)
+        return [Aligned(each.upper()) for each in sentences]
+
+
+def run(translator: Capitals, file: Path, output: Path | str, columns: Sequence[str] = ()) -> int:
+    return translate_files(
+        translator,  # type: ignore[arg-type]  # it translates sentences, as a Translator does
+        str(file),
+        str(output),
+        kind=None,
+        columns=columns,
+        keep_numbers=False,
+        quiet=True,
+    )
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    path = tmp_path / "page.html"
+    path.write_text("<p>un chat</p>")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("output", "kind", "message"),
+    [
+        ("missing/page.html", WriteError, "there is no folder"),
+        (".", WriteError, "is a folder"),
+        ("page.pdf", click.UsageError, "must end as a html does, got 'page.pdf'"),
+        ("page.docx", click.UsageError, "is not converted"),
+        ("page.html", click.UsageError, "must not be FILE itself"),
+    ],
+)
+def test_an_output_that_cannot_be_is_refused_before_translating(
+    page: Path, output: str, kind: type[Exception], message: str
+):
+    translator = Capitals()
+    with pytest.raises(kind) as refused:
+        run(translator, page, page.parent / output)
+    assert message in str(refused.value)
+    assert translator.count == 0
+    assert page.read_text() == "<p>un chat</p>"
+
+
+def test_an_ending_that_is_no_format_is_taken(page: Path):
+    assert run(Capitals(), page, page.parent / "page.new") == 0
+    assert (page.parent / "page.new").read_text() == "<p>UN CHAT</p>"
+
+
+def test_columns_are_refused_where_there_are_none(page: Path):
+    with pytest.raises(click.UsageError, match="csv, json, tsv, yaml, not html"):
+        run(Capitals(), page, "-", columns=["fr"])
+
+
+@pytest.mark.parametrize("name", ["strings.json", "strings.yaml"])
+def test_a_key_without_strings_is_refused(tmp_path: Path, name: str):
+    path = tmp_path / name
+    path.write_text('{"title": "un chat", "n": 3, "texts": ["une maison"]}')
+    with pytest.raises(ConfigError) as refused:
+        run(Capitals(), path, tmp_path / f"out-{name}", columns=["title", "tilte"])
+    assert str(refused.value) == (
+        f"{name} has no string with the key 'tilte'; its keys: 'texts', 'title'"
+    )
+    assert run(Capitals(), path, tmp_path / f"out-{name}", columns=["title"]) == 0
+    assert (
+        '{"title": "UN CHAT", "n": 3, "texts": ["une maison"]}'
+        in (tmp_path / f"out-{name}").read_text()
+    )
+
+
+def test_what_is_wrong_in_yaml_is_said_in_one_line(tmp_path: Path):
+    path = tmp_path / "bad.yaml"
+    path.write_text("a: [1\n")
+    with pytest.raises(DataError) as refused:
+        run(Capitals(), path, "-")
+    assert str(refused.value) == (
+        "bad.yaml is not YAML: line 2, column 1: expected ',' or ']', but got '<stream end>'"
+    )
+
+
+def test_a_folder_names_what_it_leaves_out_and_what_fails(
+    page: Path, capsys: pytest.CaptureFixture[str]
+):
+    folder = page.parent
+    (folder / "notes.txt").write_text("un chat")
+    (folder / "logo.png").write_bytes(b"\x89PNG")
+    (folder / "table.csv").write_text("id,fr\n1,un chat\n")
+    assert run(Capitals(), folder, folder / "out") == 1
+    assert (folder / "out" / "page.html").read_text() == "<p>UN CHAT</p>"
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "left out, not documents: logo.png, notes.txt"
+    assert said[1].endswith("; hint: --columns NAME,NAME")
+    assert len(said) == 2
+
+
+def test_a_folder_is_not_written_over_itself(page: Path):
+    with pytest.raises((click.UsageError, PellucidError), match="must not be FILE itself"):
+        run(Capitals(), page.parent, page.parent)

@@ -1,0 +1,350 @@
+"""Each format gives back all that is no text as it was, and its text translated."""
+
+import io
+import zipfile
+
+import docx
+import odfdo
+import polib
+import pptx
+import pytest
+
+from pellucid.core.errors import ConfigError, DataError
+from pellucid.documents.formats import ReadOptions, read_document
+from pellucid.documents.names import format_of, is_document
+from pellucid.documents.translate import translate_document
+from tests.documents.stand_in import Swapping, translated
+
+
+def office(document, name: str, **options) -> io.BytesIO:
+    data = io.BytesIO()
+    document.save(data)
+    return io.BytesIO(translate_document(data.getvalue(), Swapping(), name, **options))
+
+
+def test_html_keeps_every_byte_but_its_text():
+    source = (
+        "<!DOCTYPE html>\n<html><!-- a note --><head><title>red house</title>"
+        '<style>p > a {color: red}</style></head>\n<body class="x">\n'
+        '  <p>The <A HREF="x?a=1&amp;b">red <i>old</i></A> house,\n  <code>f(x)</code> &amp; more'
+        "<br/>second line</p>\n<script>if (a < b) say('text');</script>"
+        '<div translate="no">not this</div>\n<p>1 &lt; 2</p></body></html>\n'
+    )
+    assert translated(source, "a.html") == (
+        "<!DOCTYPE html>\n<html><!-- a note --><head><title>HOUSE RED</title>"
+        '<style>p > a {color: red}</style></head>\n<body class="x">\n'
+        '  <p><A HREF="x?a=1&amp;b">RED tHE HOUSE <i>OLD</i></A>, <code>f(x)</code>&amp;MORE'
+        "<br/>LINE SECOND</p>\n<script>if (a < b) say('text');</script>"
+        '<div translate="no">not this</div>\n<p>1 &lt; 2</p></body></html>\n'
+    )
+
+
+def test_html_that_is_not_well_formed_keeps_its_tags():
+    source = "<p>red <b>house <i>old</b> cat</i> x<p></div>dog <b>unclosed"
+    found = translated(source, "a.htm")
+    for tag in ("<p>", "<b>", "<i>", "</b>", "</i>", "</div>"):
+        assert found.count(tag) == source.count(tag)
+    assert "HOUSE" in found
+    assert "UNCLOSED" in found
+
+
+def test_html_in_an_older_encoding_stays_in_it():
+    source = '<meta charset="iso-8859-1"><p>élan vital</p>'.encode("cp1252")
+    found = translate_document(source, Swapping(), "a.html")
+    assert found == '<meta charset="iso-8859-1"><p>VITAL ÉLAN</p>'.encode("cp1252")
+
+
+def test_markdown_keeps_blocks_and_marks():
+    source = (
+        "---\ntitle: red house\n---\n# Red *old* house\n\n> quoted text\n> goes **on** here\n\n"
+        '- [x] do `code`\n- see all [the link](http://x.y/z "t") and <http://a.b>\n\n'
+        "| a b | c |\n|-----|---|\n| one *two* | x |\n\n```\ncode here\n```\n\n"
+        "line one  \nline two\n\n    indented code\n\n![image](a.png) text [ref][1]\n\n"
+        "[1]: http://c.d\n"
+    )
+    assert translated(source, "a.md") == (
+        "---\ntitle: red house\n---\n# *OLD* rED HOUSE\n\n> TEXT QUOTED **ON** GOES HERE\n\n"
+        '- [x] DO `code`\n- ALL SEE [LINK THE](http://x.y/z "t") AND <http://a.b>\n\n'
+        "| B A | C |\n|-----|---|\n| *TWO* ONE | X |\n\n```\ncode here\n```\n\n"
+        "ONE LINE  \nTWO LINE\n\n    indented code\n\n![image](a.png) [REF][1] TEXT\n\n"
+        "[1]: http://c.d\n"
+    )
+
+
+def test_markdown_text_begins_no_mark():
+    """A translation may bring signs that the original had not."""
+
+    class Signs(Swapping):
+        def one(self, sentence, align):
+            from pellucid.documents.aligned import Aligned
+
+            return Aligned("1. *not* a [list](x) of `code` <b>")
+
+    found = translate_document(b"plain text\n", Signs(), "a.md").decode()
+    assert found == "1\\. \\*not\\* a \\[list\\](x) of \\`code\\` \\<b>\n"
+
+
+def test_subtitles_keep_times_and_the_number_of_lines():
+    source = (
+        "1\r\n00:00:01,000 --> 00:00:02,000\r\n<i>the red\r\nold house</i>\r\n\r\n"
+        "2\r\n00:00:03,000 --> 00:00:04,000\r\n- red house\r\n- old cat\r\n"
+    )
+    assert translated(source, "a.srt") == (
+        "1\r\n00:00:01,000 --> 00:00:02,000\r\n<i>RED THE\r\nHOUSE OLD</i>\r\n\r\n"
+        "2\r\n00:00:03,000 --> 00:00:04,000\r\n- HOUSE RED\r\n- CAT OLD\r\n"
+    )
+
+
+def test_webvtt_keeps_its_head_and_settings():
+    source = "WEBVTT\n\nNOTE red\n\n00:01.000 --> 00:02.000 align:start\n<v Ann>red house\n"
+    assert translated(source, "a.vtt") == source.replace("red house", "HOUSE RED")
+
+
+def test_plain_text_keeps_lines_and_white_space():
+    assert translated("  red house \r\n\r\nold\u2028cat\n", "a.txt") == (
+        "  HOUSE RED \r\n\r\nOLD\u2028CAT\n"
+    )
+
+
+def test_docx_keeps_formatting_links_tables_pictures_notes_and_styles():
+    document = docx.Document()
+    document.add_heading("Red house", 1)
+    paragraph = document.add_paragraph("the ")
+    paragraph.add_run("red").bold = True
+    paragraph.add_run(" house ")
+    paragraph.add_run("st")
+    paragraph.add_run("ands").font.name = None
+    paragraph.add_run().add_break()
+    paragraph.add_run("old cat").italic = True
+    document.add_paragraph("item one", style="List Bullet")
+    table = document.add_table(rows=1, cols=2)
+    table.cell(0, 0).text, table.cell(0, 1).text = "red house", "42"
+    document.sections[0].header.paragraphs[0].text = "head line"
+
+    found = docx.Document(office(document, "a.docx"))
+    heading, body, item = found.paragraphs
+    assert (heading.text, heading.style.name) == ("HOUSE rED", "Heading 1")
+    assert [(run.text, run.bold, run.italic) for run in body.runs] == [
+        ("RED", True, None),
+        (" THE STANDS HOUSE", None, None),
+        ("\n", None, None),
+        ("CAT OLD", None, True),
+    ]
+    assert (item.text, item.style.name) == ("ONE ITEM", "List Bullet")
+    assert [cell.text for cell in found.tables[0].rows[0].cells] == ["HOUSE RED", "42"]
+    assert found.sections[0].header.paragraphs[0].text == "LINE HEAD"
+
+
+def test_docx_parts_without_text_are_byte_equal():
+    document = docx.Document()
+    document.add_paragraph("red house")
+    data = io.BytesIO()
+    document.save(data)
+    with (
+        zipfile.ZipFile(data) as before,
+        zipfile.ZipFile(office(document, "a.docx")) as after,
+    ):
+        assert before.namelist() == after.namelist()
+        for name in before.namelist():
+            if name != "word/document.xml":
+                assert before.read(name) == after.read(name)
+
+
+def test_pptx_keeps_runs_and_notes():
+    slides = pptx.Presentation()
+    slide = slides.slides.add_slide(slides.slide_layouts[1])
+    slide.shapes.title.text = "red house"
+    paragraph = slide.placeholders[1].text_frame.paragraphs[0]
+    for text, bold in (("old", True), (" cat sleeps here", None)):
+        run = paragraph.add_run()
+        run.text, run.font.bold = text, bold
+    slide.notes_slide.notes_text_frame.text = "my notes"
+
+    found = pptx.Presentation(office(slides, "a.pptx")).slides[0]
+    assert found.shapes.title.text == "HOUSE RED"
+    runs = found.placeholders[1].text_frame.paragraphs[0].runs
+    assert [(r.text, r.font.bold) for r in runs] == [
+        ("CAT ", None),
+        ("OLD", True),
+        (" HERE SLEEPS", None),
+    ]
+    assert found.notes_slide.notes_text_frame.text == "NOTES MY"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a.pdf", "docx or html"),
+        ("a.doc", "save it as docx"),
+        ("a.docm", "macros"),
+        ("a", "missing"),
+    ],
+)
+def test_other_formats_are_refused_by_name_with_what_to_do(name: str, message: str):
+    with pytest.raises(DataError, match=message):
+        format_of(name)
+
+
+def test_names_of_documents():
+    assert all(map(is_document, ("x/Report.DOCX", "a.pdf")))
+    assert not any(map(is_document, ("test.en", "a.txt", "-")))
+
+
+def test_tables_keep_other_columns_and_rows_without_a_change():
+    source = 'id,text,"note"\r\n1,"red, house","x"\r\n"2",,"keep ""this"""\r\n3,old cat,y\r\n'
+    found = translated(source, "a.csv", options=ReadOptions(columns=("text",)))
+    assert found == (
+        'id,text,"note"\r\n1,"RED, HOUSE","x"\r\n"2",,"keep ""this"""\r\n3,CAT OLD,y\r\n'
+    )
+    assert translated("a\tb\nx\tred house\n", "a.tsv", options=ReadOptions(columns=("2",))) == (
+        "a\tb\nx\tHOUSE RED\n"
+    )
+
+
+def test_columns_of_a_table_must_be_named_and_known():
+    with pytest.raises(ConfigError, match="it has 'id', 'text'"):
+        translated("id,text\n1,red\n", "a.csv")
+    with pytest.raises(ConfigError, match="no column 'txt'"):
+        translated("id,text\n1,red\n", "a.csv", options=ReadOptions(columns=("txt",)))
+
+
+def test_json_keeps_keys_layout_and_escapes():
+    source = (
+        '{"red house": "red house",\n  "b" : [1.50, "old <b>cat</b> here"], "c": "caf\\u00e9 noir"}'
+    )
+    assert translated(source, "a.json") == (
+        '{"red house": "HOUSE RED",\n  "b" : [1.50, "<b>CAT</b> OLD HERE"], "c": "NOIR CAF\\u00c9"}'
+    )
+    found = translated(source, "a.json", options=ReadOptions(columns=("c",)))
+    assert found == source.replace("caf\\u00e9 noir", "NOIR CAF\\u00c9")
+
+
+def test_yaml_keeps_comments_quotes_blocks_anchors_and_other_types():
+    source = (
+        "# note\nen:\n  a: red house   # note\n  list:\n    - \"old cat\"\n    - 'it is'\n"
+        "    - 42\n"
+        "    - yes\n  block: |\n    first line\n    second line\n  fold: >-\n    one two\n"
+        "    three four\n\n    five six\n  anchor: &a some text\n  alias: *a\n"
+    )
+    assert translated(source, "a.yaml") == (
+        "# note\nen:\n  a: HOUSE RED   # note\n  list:\n    - \"CAT OLD\"\n    - 'IS IT'\n"
+        "    - 42\n"
+        "    - yes\n  block: |\n    LINE FIRST\n    LINE SECOND\n"
+        "  fold: >-\n    TWO ONE FOUR THREE\n"
+        "\n    SIX FIVE\n  anchor: &a TEXT SOME\n  alias: *a\n"
+    )
+
+
+def test_yaml_strings_are_quoted_where_they_would_be_something_else():
+    class Number(Swapping):
+        def one(self, sentence, align):
+            from pellucid.documents.aligned import Aligned
+
+            return Aligned("42: # no")
+
+    assert translate_document(b"a: red\n", Number(), "a.yml") == b'a: "42: # no"\n'
+
+
+def test_po_fills_what_is_empty_and_keeps_what_is_translated():
+    source = (
+        'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
+        '"Plural-Forms: nplurals=2; plural=(n != 1);\\n"\n\n#: a.c:1\n#, c-format\n'
+        'msgid "red house %s\\n"\nmsgstr ""\n\nmsgid "%d old cat"\nmsgid_plural "%d old cats"\n'
+        'msgstr[0] ""\nmsgstr[1] ""\n\nmsgid "done"\nmsgstr "fertig"\n'
+    )
+    found = {entry.msgid: entry for entry in polib.pofile("\n" + translated(source, "a.po"))}
+    assert found["red house %s\n"].msgstr == "HOUSE RED %s\n"
+    assert found["%d old cat"].msgstr_plural == {0: "%d CAT OLD", 1: "%d CATS OLD"}
+    assert found["done"].msgstr == "fertig"
+
+
+XLIFF_1 = """<?xml version="1.0" encoding="UTF-8"?>
+<xliff xmlns="urn:oasis:names:tc:xliff:document:1.2" version="1.2"><file source-language="en" \
+original="x" datatype="plaintext"><body>
+<trans-unit id="1"><source>the <g id="1">red</g> house <x id="2"/>&lt;br&gt; stands</source>
+</trans-unit>
+<trans-unit id="2" translate="no"><source>not this</source></trans-unit>
+<trans-unit id="3"><source>has one</source><target>hat eins</target></trans-unit>
+</body></file></xliff>"""
+
+
+def test_xliff_1_gets_targets_with_the_inline_elements():
+    target = (
+        '<target state="needs-review-translation" state-qualifier="leveraged-mt"><g id="1">RED</g>'
+        ' THE STANDS HOUSE <x id="2"/>&lt;br&gt;</target>'
+    )
+    assert translated(XLIFF_1, "a.xlf") == XLIFF_1.replace("</source>", "</source>\n" + target, 1)
+
+
+def test_xliff_2_gets_targets_with_the_inline_elements():
+    source = (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        '<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0"'
+        ' version="2.0" srcLang="en"><file id="f"><unit id="u"><segment><source>the <pc id="1">red'
+        '</pc> house <ph id="2"/> stands</source></segment></unit></file></xliff>'
+    )
+    assert translated(source, "a.xliff") == source.replace(
+        "<segment>", '<segment state="translated">'
+    ).replace(
+        "</source>",
+        '</source><target><pc id="1">RED</pc> THE STANDS HOUSE <ph id="2"/></target>',
+    )
+
+
+def test_odt_keeps_spans_links_notes_and_parts_without_text():
+    document = odfdo.Document("text")
+    document.body.clear()
+    paragraph = odfdo.Paragraph("the red house stands")
+    paragraph.set_span("bold", regex="red")
+    document.body.append(odfdo.Header(1, "red house"))
+    document.body.append(paragraph)
+    paragraph.insert_note(after="stands", note_id="n1", citation="1", body="old cat")
+    data = io.BytesIO()
+    document.save(data)
+
+    written = io.BytesIO(translate_document(data.getvalue(), Swapping(), "a.odt"))
+    found = odfdo.Document(written)
+    assert found.body.get_headers()[0].inner_text == "HOUSE RED"
+    body = next(each for each in found.body.get_paragraphs() if each.get_spans())
+    assert body.get_spans()[0].inner_text == "RED"
+    assert "CAT OLD" in body.serialize()
+    assert body.serialize().count("<text:note ") == 1
+    with zipfile.ZipFile(data) as before, zipfile.ZipFile(written) as after:
+        assert after.infolist()[0].filename == "mimetype"
+        assert after.infolist()[0].compress_type == zipfile.ZIP_STORED
+        assert before.read("settings.xml") == after.read("settings.xml")
+
+
+def book(chapter: str) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        archive.writestr("mimetype", "application/epub+zip")
+        archive.writestr("META-INF/container.xml", "<container/>")
+        archive.writestr("OEBPS/one.xhtml", chapter)
+        archive.writestr(
+            "OEBPS/toc.ncx",
+            '<?xml version="1.0"?><!DOCTYPE ncx PUBLIC "-//NISO//DTD ncx 2005-1//EN" "ncx.dtd">'
+            '<ncx xmlns="http://www.daisy.org/z3986/2005/ncx/"><navLabel><text>red house</text>'
+            "</navLabel></ncx>",
+        )
+        archive.writestr("OEBPS/picture.png", bytes(range(256)))
+    return data.getvalue()
+
+
+def test_epub_translates_chapters_and_contents_and_keeps_pictures():
+    chapter = (
+        '<html xmlns="http://www.w3.org/1999/xhtml"><body><p>red <i>house</i></p></body></html>'
+    )
+    with zipfile.ZipFile(
+        io.BytesIO(translate_document(book(chapter), Swapping(), "a.epub"))
+    ) as found:
+        text = found.read("OEBPS/one.xhtml").decode()
+        assert text == chapter.replace("red <i>house</i>", "<i>HOUSE</i> RED")
+        assert b"<text>HOUSE RED</text>" in found.read("OEBPS/toc.ncx")
+        assert found.read("OEBPS/picture.png") == bytes(range(256))
+
+
+def test_as_many_segments_are_needed_as_were_read():
+    document = read_document(b"red house\n", "md", "a.md")
+    with pytest.raises(ValueError, match="1 segments are needed, got 2"):
+        document.write([*document.segments, *document.segments])

@@ -1,0 +1,199 @@
+"""HTML and XML are taken apart and put together again; only what people read changes."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pellucid.documents.aligned import Aligned
+from pellucid.documents.attributes import attributes_of
+from pellucid.documents.html_files import HtmlDocument, TagRules
+from pellucid.documents.markup import translate_segments
+from pellucid.documents.plain import TaggedText
+from tests.documents.stand_in import Swapping
+
+PIECES = st.sampled_from(
+    (
+        *("<p>", "</p>", "<br/>", "<a href='x&amp;y' title=\"old cat\">", "</a>", "<b", ">", "<"),
+        *("&lt;", "&amp", "&#233;", "<!-- a -->", "<!--", "<script>", "</script>", "<code>"),
+        *("</code>", "un chat", " ", "\n", "é", '<span translate="no">', "</span>", "<img alt=x>"),
+        *("<![CDATA[x]]>", "<!doctype html>", "<?php x?>", "\xa0", "<b>", "</b>", "<i title=a b>"),
+    )
+)
+XML = TagRules(is_xml=True, finds_outline=True)
+
+
+class Identity(Swapping):
+    """Says the same again."""
+
+    def one(self, sentence: str, align: bool) -> Aligned:
+        return Aligned(sentence, tuple(((n, n + 1), (n, n + 1), 1.0) for n in range(len(sentence))))
+
+
+def swapped(source: str, rules: TagRules = TagRules(), **options) -> str:  # noqa: B008
+    document = HtmlDocument(source, rules)
+    return document.text_with(translate_segments(document.segments, Swapping(), **options))
+
+
+def texts(source: str, rules: TagRules = TagRules()) -> list[str]:  # noqa: B008
+    return [segment.text for segment in HtmlDocument(source, rules).segments]
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("", []),
+        ("un chat", ["un chat"]),
+        ("<p>Un <b>chat</b> noir.</p>\n", ["Un chat noir."]),
+        ("<p>a &lt; b &amp; c &eacute; &#x1F642;</p>", ["a < b & c é 🙂"]),
+        ("<p>a\n  b</p><pre>c\n  d</pre>", ["a b", "c\n  d"]),
+        ("<script>if (a < b) x()</script><style>p > a {}</style><code>x = 1</code>y", ["y"]),
+        ('<span translate="no">:<b>chat</b>:</span> un', [" un"]),
+        ('<p translate="no">a<br>b<p>c</p>d</p>e', ["e"]),
+        ("<!-- un --><!doctype html><?php un?><![CDATA[un]]>", []),
+        ("<br>… — !<hr/>", []),
+        ("<P CLASS=x>un", ["un"]),
+        ("a < b", ["a < b"]),
+        ("un <b", ["un"]),
+        ("un &amp", ["un &"]),
+        ("a\xa0b", ["a\xa0b"]),
+    ],
+)
+def test_what_a_reader_reads_is_found(source: str, found: list[str]):
+    assert texts(source) == found
+
+
+@given(st.lists(PIECES, max_size=14).map("".join), st.sampled_from((TagRules(), XML)))
+@settings(max_examples=300, deadline=None)
+def test_whatever_it_is_an_identity_leaves_every_byte_and_no_tag_is_lost(source, rules):
+    document = HtmlDocument(source, rules)
+    again = translate_segments(document.segments, Identity())
+    assert again == document.segments
+    assert document.text_with(again) == source
+
+    found = swapped(source, rules)
+    for tag in ("<p>", "</p>", "<br/>", "</a>", "<script>", "<!-- a -->", "<?php x?>", "</span>"):
+        assert found.count(tag) == source.count(tag)
+
+
+def test_a_translation_becomes_text_and_never_markup():
+    class Markup(Swapping):
+        def one(self, sentence: str, align: bool) -> Aligned:
+            return Aligned('<b>&"')
+
+    document = HtmlDocument("<p title='a'>un</p>", TagRules(with_attributes=True))
+    found = document.text_with(translate_segments(document.segments, Markup()))
+    assert found == "<p title='&lt;b&gt;&amp;&quot;'>&lt;b&gt;&amp;\"</p>"
+
+
+def test_a_tag_that_never_ends_is_not_tried_again_and_again():
+    """Linear, or this would take minutes."""
+    for source in ("<a " * 300_000, "<a title='" * 100_000, "<a b=c " * 100_000 + ">"):
+        assert HtmlDocument(source, TagRules(with_attributes=True)).text_with([]) == source
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('<img src="red.png" alt="red house">', '<img src="red.png" alt="HOUSE RED">'),
+        ("<img alt=red width=3>", '<img alt="RED" width=3>'),
+        ("<a title='red &amp; old'>x</a>", "<a title='RED&amp;OLD'>X</a>"),
+        ('<input placeholder="a b" value="a b">', '<input placeholder="B A" value="a b">'),
+        ('<input type="Submit" value="red house">', '<input type="Submit" value="HOUSE RED">'),
+        ('<p aria-label="a b"><b>red</b> house</p>', '<p aria-label="B A">HOUSE <b>RED</b></p>'),
+        ('<meta name="description" content="a b">', '<meta name="description" content="B A">'),
+        ('<meta name="robots" content="a b">', '<meta name="robots" content="a b">'),
+        ('<p translate="no" title="a b">c</p>', '<p translate="no" title="a b">c</p>'),
+        ('<link rel="stylesheet" title="a b">', '<link rel="stylesheet" title="a b">'),
+        ('<p title="12" lang="en">3</p>', '<p title="12" lang="en">3</p>'),
+    ],
+)
+def test_attributes_that_people_read_are_translated_and_others_stay(source: str, found: str):
+    assert swapped(source, TagRules(with_attributes=True)) == found
+    if "<b>" not in source:
+        assert swapped(source).lower() == source.lower()
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("<a b='c d' e=f g>", [("b", "c d"), ("e", "f"), ("g", "")]),
+        ("<a b = \"c>d\"  E='&amp;' />", [("b", "c>d"), ("e", "&")]),
+        ("<a =b=c>", [("=b", "c")]),
+        ("<a b='c", [("b", "c")]),
+        ("<a/b=c/d>", [("b", "c/d")]),
+    ],
+)
+def test_attributes_are_divided_as_the_standard_says(source: str, found: list):
+    assert [(each.name, each.value) for each in attributes_of(source)] == found
+
+
+class OneSpace(Swapping):
+    """Says the words in capitals, in order, with one space between them, as models do."""
+
+    def one(self, sentence: str, align: bool) -> Aligned:
+        text, links = "", []
+        for word in re.finditer(r"\S+", sentence):
+            text += " " if text else ""
+            links.append((word.span(), (len(text), len(text) + len(word[0])), 1.0))
+            text += word[0].upper()
+        return Aligned(text, tuple(links))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "red <img> house",
+        "red <img> <img> house",
+        "red <img><img> house",
+        "red house <img>",
+        "<img> red house",
+        "<b>red house</b> <img> old cat",
+        "red house<img>, old cat",
+        "red house <img>. old cat",
+        "<b>red <img> house</b>",
+        "red <!-- a note --> house",
+        "red<img> house <img>old",
+    ],
+)
+def test_a_picture_between_words_keeps_the_spaces_beside_it(source: str):
+    document = HtmlDocument(source)
+    found = document.text_with(translate_segments(document.segments, OneSpace()))
+    assert found.lower() == source
+
+
+def test_in_xml_the_outline_divides_and_names_mean_nothing():
+    source = (
+        "<doc><title>red house</title><par>old <x:b>cat</x:b> here <note/></par><script>a b"
+        "</script></doc>"
+    )
+    assert texts(source, XML) == ["red house", "old cat here ", "a b"]
+    assert swapped(source, XML) == (
+        "<doc><title>HOUSE RED</title><par><x:b>CAT</x:b> OLD HERE <note/></par><script>B A"
+        "</script></doc>"
+    )
+    assert texts("red <b>old</b> house", XML) == ["red old house"]
+    assert texts(source, TagRules(is_xml=True)) == ["red houseold cat here a b"]
+    splits = TagRules(is_xml=True, divides=frozenset(("title", "par")), opaque=frozenset(("x:b",)))
+    assert texts(source, splits) == ["red house", "old  here ", "a b"]
+    assert "<x:b>cat</x:b>" in swapped(source, splits)
+
+
+def test_tags_in_a_script_of_a_string_are_kept():
+    text = TaggedText("<script>red <b>old</b></script> <title>a <i>b</i></title>")
+    kept = [piece for piece in text.segment.pieces if not isinstance(piece, str)]
+    assert len(kept) == 8
+    assert text.segment.text == "red old a b"
+
+
+def test_without_attention_each_text_is_translated_by_itself():
+    found = swapped("<p>the red <b>old cat</b> is here</p>", by_text=True)
+    assert found == "<p>RED THE <b>CAT OLD</b> HERE IS</p>"
+
+
+def test_without_splitting_a_text_is_one_sentence():
+    stand_in = Swapping()
+    document = HtmlDocument("<p>Red house. Old <b>cat</b>.</p>")
+    translate_segments(document.segments, stand_in, split=False)
+    assert stand_in.seen == ["Red house. Old cat."]

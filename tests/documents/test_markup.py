@@ -1,0 +1,183 @@
+"""Marks stand on the aligned words, exactly once and well nested; what is kept is bit-equal."""
+
+import random
+
+import pytest
+
+from pellucid.documents.aligned import Aligned
+from pellucid.documents.markup import Counts, translate_segments
+from pellucid.documents.placement import Placer, SentencePair
+from pellucid.documents.segments import Alone, Close, Open, Segment
+from tests.documents.stand_in import Swapping
+
+
+def result(*pieces, **options) -> tuple:
+    return translate_segments([Segment(pieces)], Swapping(), **options)[0].pieces
+
+
+def test_a_pair_goes_to_the_word_that_is_aligned():
+    found = result("the ", Open(0), "red", Close(0), " house stands")
+    assert found == (Open(0), "RED", Close(0), " THE STANDS HOUSE")
+
+
+def test_a_pair_around_several_words_stays_one_pair():
+    found = result(Open(0), "red house", Close(0), " here")
+    assert found == (Open(0), "HOUSE RED", Close(0), " HERE")
+
+
+def test_pairs_within_pairs_stay_within_them():
+    found = result("see ", Open(0), "the ", Open(1), "old", Close(1), " house", Close(0), " now")
+    assert found == (Open(0), "THE SEE HOUSE ", Open(1), "OLD", Close(1), Close(0), " NOW")
+
+
+def test_punctuation_outside_of_a_pair_stays_outside():
+    assert result(Open(0), "red house", Close(0), ".") == (Open(0), "HOUSE RED", Close(0), ".")
+
+
+def test_a_pair_over_two_sentences_begins_in_one_and_ends_in_the_other():
+    found = result("One ", Open(0), "cat. Two", Close(0), " dogs.")
+    text = "".join(piece if isinstance(piece, str) else "|" for piece in found)
+    assert text == "|CAT oNE. DOGS tWO|."
+
+
+def test_a_note_stays_behind_its_word():
+    assert result("red house", Alone(7), " stands") == ("HOUSE", Alone(7), " RED STANDS")
+
+
+def test_a_line_end_divides_sentences_and_stays_between_them():
+    found = result("red house", Alone(0, breaks=True), "old cat")
+    assert found == ("HOUSE RED", Alone(0, breaks=True), "CAT OLD")
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "{name}",
+        "{{ user.name }}",
+        "${price}",
+        "%s",
+        "%(count)d",
+        "%1$s",
+        "%.2f",
+        "{0:.1f}",
+        "{n, plural, one {# cat} other {# cats}}",
+        "https://example.org/a?b=c&d=(e)",
+        "www.example.org/Path",
+        "first.last@example.org",
+    ],
+)
+def test_what_is_not_translated_is_bit_equal_and_there_once(kept: str):
+    """The stand-in changes every letter, so nothing of it can be copied by chance."""
+    counts = Counts()
+    (text,) = result(f"the red house {kept} stands", counts=counts)
+    assert text.count(kept) == 1
+    assert "HOUSE" in text
+    assert "STANDS" in text
+    assert counts.copied + counts.put_back == 1
+
+
+def test_numbers_are_kept_on_request():
+    class Dropping(Swapping):
+        def one(self, sentence: str, align: bool) -> Aligned:
+            return super().one("".join(c for c in sentence if not c.isdigit()), align)
+
+    [found] = translate_segments(
+        [Segment(("we have 1,250.5 cats in 3 rooms",))], Dropping(), keep_numbers=True
+    )
+    assert [found.text.count(number) for number in ("1,250.5", "3")] == [1, 1]
+
+
+def test_a_percentage_is_no_placeholder():
+    assert "D" in result("50%d of all")[0]
+
+
+def test_text_without_letters_and_empty_translations_stay():
+    class Silent(Swapping):
+        def one(self, sentence: str, align: bool) -> Aligned:
+            return Aligned("")
+
+    segments = [Segment((" 42 — ",)), Segment(("a ", Open(0), "b", Close(0)))]
+    assert translate_segments(segments, Silent()) == segments
+
+
+def test_sentences_that_repeat_are_translated_once():
+    swapping = Swapping()
+    translate_segments([Segment(("red house",))] * 3, swapping)
+    assert swapping.seen == ["red house"]
+
+
+def test_chinese_sentences_are_joined_without_spaces():
+    class Chinese(Swapping):
+        def one(self, sentence: str, align: bool) -> Aligned:
+            return Aligned("红色的房子。")
+
+    [found] = translate_segments([Segment(("One house. Two houses.",))], Chinese())
+    assert found.text == "红色的房子。红色的房子。"
+
+
+def test_any_alignment_keeps_every_mark_once_and_nested():
+    """Random marks and random links, and also none: the marks are all there, well nested."""
+
+    class Random(Swapping):
+        def __init__(self, seed: int) -> None:
+            super().__init__()
+            self.random = random.Random(seed)
+
+        def one(self, sentence: str, align: bool) -> Aligned:
+            text = super().one(sentence, align).text
+            links = []
+            for _ in range(self.random.randrange(12)):
+                a, b = (
+                    sorted(self.random.choices(range(len(t) + 1), k=2)) for t in (sentence, text)
+                )
+                links.append((tuple(a), tuple(b), self.random.random()))
+            return Aligned(text, tuple(links))
+
+    for seed in range(300):
+        chance = random.Random(seed)
+        pieces, opened, number = [], [], 0
+        for _ in range(chance.randrange(1, 30)):
+            kind = chance.random()
+            if kind < 0.45:
+                pieces.append(chance.choice(["red ", "house", ". ", "Old", " ", "{x}", ", ", "!"]))
+            elif kind < 0.65:
+                pieces.append(Open(number))
+                opened.append(number)
+                number += 1
+            elif kind < 0.8 and opened:
+                pieces.append(Close(opened.pop()))
+            else:
+                reads = chance.choice(["", "", "code", "x" * 200])
+                pieces.append(Alone(number, reads, breaks=chance.random() < 0.2))
+                number += 1
+        pieces += [Close(each) for each in reversed(opened)]
+        [found] = translate_segments([Segment(tuple(pieces))], Random(seed))
+        assert_same_marks(pieces, found.pieces)
+
+
+def assert_same_marks(before, after) -> None:
+    marks = [piece for piece in before if not isinstance(piece, str)]
+    found = [piece for piece in after if not isinstance(piece, str)]
+    assert sorted(map(repr, found)) == sorted(map(repr, marks))
+    opened = []
+    for piece in found:
+        if isinstance(piece, Open):
+            opened.append(piece.number)
+        elif isinstance(piece, Close):
+            assert opened.pop() == piece.number
+
+
+def test_a_word_between_two_of_a_pair_does_not_tear_it():
+    """ "une grande maison rouge" is "a big red house": the pair around the first three words."""
+    pair = SentencePair.of(
+        "une grande maison rouge",
+        "a big red house",
+        [
+            ((0, 3), (0, 1), 1.0),
+            ((4, 10), (2, 5), 1.0),
+            ((18, 23), (6, 9), 1.0),
+            ((11, 17), (10, 15), 1.0),
+        ],
+    )
+    span, _ = Placer(pair).place([0, 1, 2], (0, 4), [])
+    assert span == (0, 4)

@@ -1,0 +1,258 @@
+"""S: documents that a stranger made are translated or refused, in bounded time and memory."""
+
+import contextlib
+import io
+import json
+import zipfile
+from collections.abc import Callable
+
+import docx
+import pytest
+from limited import run_limited
+
+from pellucid.core.errors import ConfigError, DataError
+from pellucid.documents.aligned import Aligned
+from pellucid.documents.formats import ReadOptions, read_document
+from pellucid.documents.names import FORMATS
+from pellucid.documents.translate import translate_document
+
+WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+
+
+class Upper:
+    """Every sentence in upper case, in linear time."""
+
+    source_language = "en"
+
+    def translate(self, sentences, *, align):
+        return [Aligned(sentence.upper()) for sentence in sentences]
+
+
+def archive(members: dict[str, bytes], *, packed: bool = True) -> bytes:
+    data = io.BytesIO()
+    kind = zipfile.ZIP_DEFLATED if packed else zipfile.ZIP_STORED
+    with zipfile.ZipFile(data, "w", kind) as written:
+        for name, content in members.items():
+            written.writestr(name, content)
+    return data.getvalue()
+
+
+def word(body: str, **others: bytes) -> bytes:
+    document = f"<w:document {WORD}><w:body>{body}</w:body></w:document>".encode()
+    return archive({"word/document.xml": document, **others})
+
+
+def plain_word(text: str = "red house") -> bytes:
+    document = docx.Document()
+    document.add_paragraph(text)
+    data = io.BytesIO()
+    document.save(data)
+    return data.getvalue()
+
+
+def refused(data: bytes, name: str) -> str:
+    outcome = run_limited(lambda: translate_document(data, Upper(), name))
+    assert outcome.error == "DataError", outcome
+    assert outcome.is_bounded, outcome
+    assert "\n" not in outcome.message
+    return outcome.message
+
+
+def accepted(data: bytes, name: str, options: ReadOptions | None = None) -> None:
+    outcome = run_limited(lambda: translate_document(data, Upper(), name, options=options))
+    assert outcome.error in ("", "DataError", "ConfigError"), outcome
+    assert outcome.is_bounded, outcome
+
+
+ENTITIES = (
+    '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">'
+    + "".join(
+        f'<!ENTITY {b} "{f"&{a};" * 10}">' for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    + "]>"
+)
+
+
+@pytest.mark.parametrize("name", ["a.docx", "a.odt", "a.xliff", "a.epub"])
+def test_entity_bombs_and_outside_entities_are_refused(name: str):
+    outside = '<!DOCTYPE x [<!ENTITY i SYSTEM "file:///etc/passwd">]>'
+    for head, entity in ((ENTITIES, "&i;"), (outside, "&i;")):
+        root = f"{head}<xliff {WORD} version='2.0'><w:p>{entity}</w:p></xliff>".encode()
+        members = {"word/document.xml": root, "content.xml": root, "META-INF/container.xml": b""}
+        data = root if name == "a.xliff" else archive({**members, "a.ncx": root})
+        message = refused(data, name)
+        assert "document type of its own" in message or "not well-formed" in message
+
+
+def test_a_zip_bomb_is_refused_before_it_is_unpacked():
+    assert "32 MiB" in refused(word("x" * (40 << 20)), "a.docx")
+    with zipfile.ZipFile(io.BytesIO(plain_word())) as read:
+        members = {name: read.read(name) for name in read.namelist()}
+    bomb = io.BytesIO()
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as written:
+        for name, content in members.items():
+            written.writestr(name, content)
+        written.writestr("word/media/a.png", b"\0" * (64 << 20))
+    data = bomb.getvalue()
+    # What the directory says is the size, in both of its places.
+    size = (64 << 20).to_bytes(4, "little")
+    data = data.replace(size, (0x7FFFFFFF).to_bytes(4, "little"))
+    assert "unpack to at most" in refused(data, "a.docx")
+
+
+def test_a_member_that_lies_about_its_size_is_refused():
+    data = word("<w:p><w:r><w:t>red house</w:t></w:r></w:p>" * 1000)
+    with zipfile.ZipFile(io.BytesIO(data)) as read:
+        size = read.getinfo("word/document.xml").file_size
+    refused(data.replace(size.to_bytes(4, "little"), (size // 2).to_bytes(4, "little")), "a.docx")
+
+
+@pytest.mark.parametrize(
+    "name", ["../evil.xml", "/etc/evil", "word/../../evil", "..\\evil", "C:/e"]
+)
+def test_paths_out_of_the_archive_are_refused(name: str):
+    assert "outside of its folder" in refused(word("", **{name: b"x"}), "a.docx")
+
+
+def test_macros_passwords_and_older_formats_are_refused():
+    assert "macros" in refused(word("", **{"word/vbaProject.bin": b"x"}), "a.docx")
+    assert "password" in refused(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(600), "a.docx")
+    assert "macros" in refused(archive({"content.xml": b"<x/>", "Basic/a.xml": b""}), "a.odt")
+    locked = {"content.xml": b"\x00", "META-INF/manifest.xml": b"<x encryption-data=''/>"}
+    assert "password" in refused(archive(locked), "a.odt")
+    drm = {"META-INF/container.xml": b"", "META-INF/rights.xml": b""}
+    assert "DRM" in refused(archive(drm), "a.epub")
+
+
+def test_references_to_the_outside_are_copied_and_not_followed():
+    links = b'<R><Relationship TargetMode="External" Target="http://192.0.2.1/a.png"/></R>'
+    data = word("<w:p><w:r><w:t>red house</w:t></w:r></w:p>", **{"word/_rels/d.rels": links})
+    written = translate_document(data, Upper(), "a.docx")
+    with zipfile.ZipFile(io.BytesIO(written)) as found:
+        assert found.read("word/_rels/d.rels") == links
+        assert b"RED HOUSE" in found.read("word/document.xml")
+
+
+def test_a_large_picture_is_copied_and_not_opened():
+    picture = bytes(range(256)) * (8 << 12)
+    data = archive(
+        {"word/document.xml": _document("red"), "word/media/a.png": picture}, packed=False
+    )
+    outcome = run_limited(lambda: translate_document(data, Upper(), "a.docx"))
+    assert not outcome.error
+    assert outcome.is_bounded
+    with zipfile.ZipFile(io.BytesIO(translate_document(data, Upper(), "a.docx"))) as found:
+        assert found.read("word/media/a.png") == picture
+
+
+def _document(text: str) -> bytes:
+    body = f"<w:body><w:p><w:r><w:t>{text}</w:t></w:r></w:p></w:body>"
+    return f"<w:document {WORD}>{body}</w:document>".encode()
+
+
+def _nested(tag: str, depth: int) -> str:
+    return f"<{tag}>" * depth + "red house" + f"</{tag}>" * depth
+
+
+@pytest.mark.parametrize(
+    ("name", "make"),
+    [
+        ("deep.html", lambda: _nested("b", 5000)),
+        ("deep-blocks.html", lambda: _nested("div", 5000)),
+        ("open.html", lambda: "<b>red " * 5000),
+        ("closed.html", lambda: "red</b> " * 5000),
+        ("alternating.html", lambda: "<b>red<i>old</b>house</i> " * 2000),
+        ("unfinished.html", lambda: "<" * 30000),
+        ("comments.html", lambda: "<!--" * 10000),
+        ("attributes.html", lambda: "<a " + "x=1 " * 10000),
+        ("entities.html", lambda: "&amp;" * 10000 + "a"),
+        ("marks.html", lambda: "<p>" + "<b>red</b> house <img>" * 2000),
+        ("one-word.html", lambda: "a" * 100000),
+        ("emphasis.md", lambda: "*red **house " * 2000),
+        ("brackets.md", lambda: "[" * 2000),
+        ("links.md", lambda: "[a](" * 2000),
+        ("quotes.md", lambda: ">" * 2000 + " red"),
+        ("lists.md", lambda: "".join(" " * n + "- red\n" for n in range(1000))),
+        ("ticks.md", lambda: "`" * 10000),
+        ("braces.txt", lambda: "{" * 10000 + "a"),
+        ("pairs.txt", lambda: "{a{" * 3000),
+        ("percent.txt", lambda: "%-+0#" * 3000 + "a"),
+        ("address.txt", lambda: "a@" * 5000 + "http://" * 2000),
+        ("dots.txt", lambda: "a." * 10000),
+        ("lines.txt", lambda: "\n" * 100000 + "a"),
+        ("arrows.srt", lambda: "-->\n" * 10000 + "red"),
+        ("tags.srt", lambda: "1 --> 2\n" + "<i>red</i> " * 2000),
+        ("deep.json", lambda: "[" * 10000),
+        ("wide.json", lambda: json.dumps(["red house"] * 2000)),
+        ("deep.yaml", lambda: "[" * 2000),
+        (
+            "aliases.yaml",
+            lambda: (
+                "a: &a [x, x]\n"
+                + "".join(
+                    f"{b}: &{b} [{', '.join([f'*{a}'] * 9)}]\n"
+                    for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+                )
+            ),
+        ),
+        ("python.yaml", lambda: "a: !!python/object/apply:os.system [red]\n"),
+        ("quotes.csv", lambda: 'a\n"' + "x" * 200000),
+        ("wide.csv", lambda: "a," * 10000 + "\n"),
+        ("quotes.po", lambda: 'msgid "' + '\\"' * 10000 + '"\nmsgstr ""\n'),
+        ("junk.po", lambda: "msgid\n" * 1000),
+        ("deep.xliff", lambda: _nested("g", 2000)),
+        (
+            "units.xliff",
+            lambda: "<xliff>" + "<trans-unit><source>red</source></trans-unit>" * 5000 + "</xliff>",
+        ),
+    ],
+)
+def test_texts_that_grow_are_read_or_refused_in_bounds(name: str, make: Callable[[], str]):
+    accepted(make().encode(), name, ReadOptions(("a",)))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<w:p>"
+        + "<w:r><w:rPr><w:b/></w:rPr><w:t>red </w:t></w:r><w:r><w:t>old </w:t></w:r>" * 5000
+        + "</w:p>",
+        "<w:p>"
+        + "<w:hyperlink>" * 200
+        + "<w:r><w:t>red</w:t></w:r>"
+        + "</w:hyperlink>" * 200
+        + "</w:p>",
+        "<w:p>"
+        + '<w:r><w:fldChar w:fldCharType="begin"/></w:r>' * 3000
+        + "<w:r><w:t>a</w:t></w:r></w:p>",
+        "<w:tbl>" * 300 + "<w:p/>" + "</w:tbl>" * 300,
+        "<w:p>" * 240 + "<w:r><w:t>red house</w:t></w:r>" + "</w:p>" * 240,
+    ],
+    ids=["runs", "links", "fields", "tables", "paragraphs in paragraphs"],
+)
+def test_word_files_that_grow_are_read_or_refused_in_bounds(body: str):
+    accepted(word(body), "a.docx")
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_every_cut_and_changed_byte_is_answered(kind: str):
+    """What is damaged is translated or refused with DataError, never anything else."""
+    files = {
+        "docx": plain_word(),
+        "pptx": archive({"ppt/presentation.xml": b"<x/>", "ppt/slides/slide1.xml": b"<x>a</x>"}),
+        "odt": archive({"content.xml": b"<x>red house</x>"}),
+        "epub": archive({"META-INF/container.xml": b"<x/>", "a.xhtml": b"<p>red <b>house</b></p>"}),
+        "json": b'{"a": ["red", "house"]}',
+        "po": b'msgid "red"\nmsgstr ""\n',
+        "xliff": b"<xliff><trans-unit><source>red <g>house</g></source></trans-unit></xliff>",
+    }
+    data = files.get(kind, b"---\na: <b>red</b>\n\n1 --> 2\nred *house* [a](b)\n")
+    step = max(1, len(data) // 40)
+    for place in range(0, len(data), step):
+        for spoilt in (
+            data[:place],
+            data[:place] + bytes([data[place] ^ 0x21]) + data[place + 1 :],
+        ):
+            with contextlib.suppress(DataError, ConfigError):
+                document = read_document(spoilt, kind, f"a.{kind}", ReadOptions(("1",)))
+                document.write(document.segments)
