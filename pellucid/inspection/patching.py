@@ -117,6 +117,7 @@ def _replacement(name: str, donor: Tensor, head: int | None, position: int | Non
     """An edit that copies ``donor``'s head and position; positions are the axis before the last."""
 
     def edit(value: Tensor) -> Tensor:
+        """A copy of ``value``, of the same shape, with the donor's part in place."""
         # An edit must not change the tensor in place: earlier modules may still hold it.
         patched = value.clone()
         # Views of the clone, so that copy_ writes into it. Heads are the axis after the batch.

@@ -54,7 +54,7 @@ def visit(browser: Browser, reports: dict[str, Path]) -> Iterator[Callable[..., 
 
     def open_report(name: str, at: str = "", **options: Any) -> Watched:
         context = browser.new_context(**options)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(30_000)
         content = data_of(reports[name].read_text("utf-8"))
         watched = Watched(context.new_page(), content)
         watched.page.on("console", lambda message: watched.faults.append(message.text))
@@ -125,6 +125,7 @@ def test_every_head_is_small_and_the_chosen_one_large(visit: Callable[..., Watch
     assert page.locator(".head-large h3").inner_text() == "Layer 1, mean of all heads"
 
     def value_at(row: int, column: int) -> str:
+        page.mouse.move(5, 5)  # a pointer that rests does not point
         cells = page.locator(".head-large .cells")
         box = cells.bounding_box()
         assert box

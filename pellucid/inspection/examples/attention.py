@@ -141,13 +141,13 @@ def softmax_jacobian_example() -> Example:
 # --- Attention
 
 
-_Q, _K = ((1, 0), (0, 1)), ((1, 0), (0, 1), (1, 1))
-_V = ((1, 2), (3, 4), (5, 6))
+QUERIES, KEYS = ((1, 0), (0, 1)), ((1, 0), (0, 1), (1, 1))
+VALUES = ((1, 2), (3, 4), (5, 6))
 
 
 def attention_example() -> Example:
     """Two queries and three keys, step by step; the same without division by √dₖ."""
-    query, key, value = matrix(*_Q), matrix(*_K), matrix(*_V)
+    query, key, value = matrix(*QUERIES), matrix(*KEYS), matrix(*VALUES)
     keys, queries, values = numbered(3, "key"), numbered(2, "query"), numbered(2, "value")
     # Luong et al. (2015), (8), "dot"
     unscaled = dot_products(query, key).softmax(-1)
@@ -215,6 +215,7 @@ def two_words() -> Example:
     query, key = matrix((1, 0), (0, 1), (0, 0)), matrix((1, 1), (0, 1), (1, 0))
     value = matrix((1, 4), (2, 5), (3, 6))
     words = ["word 0", "word 1"]
+
     return Example(
         "two-words",
         "Bayesuvius, (12) to (17); the numbers are ours",
@@ -340,18 +341,24 @@ def _holds(exponential: float, magnitude: float) -> str:
 
 # --- Masks
 
+REPORT_SCORES = (
+    (0.2, 0.3, 0.5, 0.1),
+    (0.1, 0.2, 0.7, 0.0),
+    (0.3, 0.4, 0.2, 0.1),
+    (0.1, 0.2, 0.3, 0.4),
+)
+REPORT_WEIGHTS = (
+    (1, 0, 0, 0),
+    (0.5, 0.5, 0, 0),
+    (0.4759, 0.3092, 0.2148, 0),
+    (0.2824, 0.3072, 0.3333, 0.0771),
+)
+"""The Transformers report's (7): its scores, and the weights that it prints."""
+
 
 def masked_softmax_example() -> Example:
     """The Transformers report's 4 × 4 scores: printed and computed (ER-01)."""
-    scores = matrix(
-        (0.2, 0.3, 0.5, 0.1), (0.1, 0.2, 0.7, 0.0), (0.3, 0.4, 0.2, 0.1), (0.1, 0.2, 0.3, 0.4)
-    )
-    printed = (
-        (1, 0, 0, 0),
-        (0.5, 0.5, 0, 0),
-        (0.4759, 0.3092, 0.2148, 0),
-        (0.2824, 0.3072, 0.3333, 0.0771),
-    )
+    scores = matrix(*REPORT_SCORES)
     mask = causal_mask(4)
     masked = scores + additive_mask(mask, torch.float64)
     # computed from the mask itself; the sum above is for the eye
@@ -361,13 +368,13 @@ def masked_softmax_example() -> Example:
 
     for row, name in enumerate(queries):
         # One above the other, so that each column can be compared.
-        both.append((name, "printed", *(float(each) for each in printed[row])))
+        both.append((name, "printed", *(float(each) for each in REPORT_WEIGHTS[row])))
         both.append(("", "computed", *computed[row].tolist()))
     differences: list[tuple[Cell, ...]] = [
         (
             name,
-            (computed[row] - matrix(printed[row])[0]).abs().max().item(),
-            float(sum(printed[row])),
+            (computed[row] - matrix(REPORT_WEIGHTS[row])[0]).abs().max().item(),
+            float(sum(REPORT_WEIGHTS[row])),
         )
         for row, name in enumerate(queries)
     ]
@@ -400,10 +407,11 @@ def masked_softmax_example() -> Example:
 
 def masked_attention_example() -> Example:
     """Three words that attend to themselves and to what came before."""
-    query, value = matrix(*_K), matrix(*_V)
+    query, value = matrix(*KEYS), matrix(*VALUES)
     # Self-attention: queries and keys are the same three vectors.
     weights = masked_softmax(attention_scores(query, query), causal_mask(3))
     keys, queries = numbered(3, "key"), numbered(3, "query")
+
     return Example(
         "masked-attention",
         "Agarwal, Def. 5.2; Single Page, Functions; the numbers are ours",

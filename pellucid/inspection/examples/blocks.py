@@ -123,11 +123,15 @@ def layer_norm_example() -> Example:
     )
 
 
+NETWORK_ROWS = ((1, 2), (1, -2))
+INNER, INNER_BIAS = ((1, -1, 0), (0, 1, 1)), (0, 0.5, -1)
+OUTER, OUTER_BIAS = ((1, 0), (0, 1), (1, 1)), (0.1, -0.1)
+
+
 def feed_forward_example() -> Example:
     """Two rows through W₁, ReLU and W₂."""
-    x = matrix((1, 2), (1, -2))
-    w_1, w_2 = matrix((1, -1, 0), (0, 1, 1)), matrix((1, 0), (0, 1), (1, 1))
-    [b_1], [b_2] = matrix((0, 0.5, -1)), matrix((0.1, -0.1))
+    x, w_1, w_2 = matrix(*NETWORK_ROWS), matrix(*INNER), matrix(*OUTER)
+    [b_1], [b_2] = matrix(INNER_BIAS), matrix(OUTER_BIAS)
     # The step between, which ``feed_forward`` does not return.
     inner = x @ w_1 + b_1
     labels = ["x = (1, 2)", "x = (1, -2)"]

@@ -10,6 +10,7 @@ from torch import Tensor
 from pellucid.inspection.capture import Capture
 from pellucid.inspection.entries import Entry
 from pellucid.inspection.parts import TABLE
+from pellucid.inspection.report.equation_entries import entries_of_pages
 from pellucid.inspection.report.facts import model_facts
 from pellucid.inspection.report.matrices import (
     Axis,
@@ -104,6 +105,7 @@ def report_content(
         "facts": model_facts(capture.config, parameter_count),
         "config": capture.config.model_dump(mode="json"),
         "pages": [dataclasses.asdict(page) for page in pages],
+        "entries": entries_of_pages(pages),
         "attention": _attentions(pages),
         "predictions": plain_predictions(capture.predictions),
         **(view_content(views) if views is not None else {}),

@@ -5,6 +5,7 @@ The page builds elements from it and never parses text as markup. A string child
 an operator or a name, depending on its characters.
 """
 
+import re
 from typing import Any
 
 Node = list[Any]
@@ -63,7 +64,8 @@ def root(inside: Node | str) -> Node:
 
 def words(text: str) -> Node:
     """Plain words inside a formula."""
-    return ["mtext", {}, text]
+    # a browser drops ordinary spaces at both ends
+    return ["mtext", {}, re.sub(r"^ +| +$", lambda found: "\u00a0" * len(found[0]), text)]
 
 
 def call(function: str, *arguments: Node | str) -> Node:

@@ -4,6 +4,7 @@
 all styles and scripts, so that nothing is downloaded when the file is opened.
 """
 
+import html
 import importlib.resources
 import json
 from pathlib import Path
@@ -11,23 +12,39 @@ from typing import Any
 
 from pellucid.core.files import write_file
 from pellucid.inspection.capture import Capture, capture_of
+from pellucid.inspection.film import Film
 from pellucid.inspection.report.content import report_content
+from pellucid.inspection.report.film_content import film_content
 from pellucid.inspection.report.views import look_around
 from pellucid.inspection.sentence import Openable, open_model, read_sentence
 
 _ASSETS = importlib.resources.files("pellucid.inspection.report") / "assets"
 _UI = importlib.resources.files("pellucid.inspection") / "ui"
 
-STYLES = ("ui/ui.css", "report.css")
+STYLES = ("ui/ui.css", "ui/explorer.css", "ui/why.css", "report.css")
 SCRIPTS = (
     "ui/dom.js",
     "ui/colors.js",
     "ui/matrices.js",
-    "arithmetic.js",
+    "ui/arithmetic.js",
+    "ui/pointer.js",
     "ui/heatmap.js",
     "ui/heads.js",
-    "inspector.js",
-    "steps.js",
+    "ui/inspector.js",
+    "ui/equations.js",
+    "ui/steps.js",
+    "ui/plan.js",
+    "ui/paint.js",
+    "ui/ribbons.js",
+    "ui/towers.js",
+    "ui/card.js",
+    "ui/bus.js",
+    "ui/experiments.js",
+    "ui/hold.js",
+    "ui/explorer.js",
+    "ui/why.js",
+    "ui/film.js",
+    "ui/scenes.js",
     "overview.js",
     "heads.js",
     "views.js",
@@ -47,6 +64,7 @@ _PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <meta name="generator" content="pellucid">
+<meta name="pellucid-book" content="{book}">
 <title>{title}</title>
 <style>
 body {{ margin: 0; }}
@@ -64,10 +82,14 @@ here. Nothing is sent anywhere: it may be opened without a network.</noscript>
 """
 
 
-def render_page(content: dict[str, Any]) -> str:
-    """The whole page for the result of ``report_content``."""
+def render_page(content: dict[str, Any], *, book: str = "") -> str:
+    """The whole page for the result of ``report_content``.
+
+    ``book`` is the address of a site of these docs, to which the numbers of equations lead.
+    """
     return _PAGE.format(
         policy=POLICY,
+        book=html.escape(book),
         title="Pellucid: one sentence, every equation",
         style="".join(read_asset(name) for name in STYLES),
         data=embed_json(content),
@@ -75,7 +97,7 @@ def render_page(content: dict[str, Any]) -> str:
     )
 
 
-def embed_json(content: dict[str, Any]) -> str:
+def embed_json(content: dict[str, Any] | list[dict[str, Any]]) -> str:
     """JSON that is safe inside a script element, whatever words are in it."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
@@ -102,8 +124,18 @@ def _inlined(name: str) -> str:
     return "\n".join(line for line in lines if not line.startswith("import ")) + "\n"
 
 
-def make_report(opened: Openable, source: str, target: str | None = None) -> str:
+def make_report(
+    opened: Openable,
+    source: str,
+    target: str | None = None,
+    film: Film | None = None,
+    *,
+    book: str = "",
+) -> str:
     """An HTML page that walks ``source`` through the model to ``target``, or to its translation.
+
+    With ``film``, the page shows it too, and may take twice as many bytes; ``book`` is that of
+    ``render_page``.
 
     Raises DataError if a side is not text or too long, and what ``load_bundle`` raises.
     """
@@ -111,11 +143,20 @@ def make_report(opened: Openable, source: str, target: str | None = None) -> str
     # Everything: the page lets its reader walk to any part.
     capture = capture_of(inside, read_sentence(inside, source, target), ("*",))
     views = look_around(inside, capture, with_search=target is None)  # a given target had no search
-    return render_page(report_content(capture, inside.model, views))
+    content = report_content(capture, inside.model, views)
+    if film is not None:
+        content["film"] = film_content(film)
+    return render_page(content, book=book)
 
 
 def write_report(
-    opened: Openable | Capture, path: Path | str, source: str = "", target: str | None = None
+    opened: Openable | Capture,
+    path: Path | str,
+    source: str = "",
+    target: str | None = None,
+    film: Film | None = None,
+    *,
+    book: str = "",
 ) -> None:
     """Write the page of ``make_report``, or the page of a capture, which has no weights.
 
@@ -123,7 +164,7 @@ def write_report(
     """
     if isinstance(opened, Capture):
         # A capture has neither parameters nor a search, and its report leaves those parts out.
-        page = render_page(report_content(opened))
+        page = render_page(report_content(opened), book=book)
     else:
-        page = make_report(opened, source, target)
+        page = make_report(opened, source, target, film, book=book)
     write_file(Path(path), page.encode("utf-8"))

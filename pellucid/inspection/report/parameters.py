@@ -1,6 +1,6 @@
 """The parameters of a model for a report, transposed as in the formulas: row times matrix."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import torch
 from torch import Tensor, nn
@@ -8,7 +8,8 @@ from torch import Tensor, nn
 from pellucid.inspection.report.matrices import Axis, Matrix
 from pellucid.model.attention import MultiHeadAttention
 from pellucid.model.layers import FeedForward, Norm
-from pellucid.model.seq2seq import Seq2Seq
+from pellucid.model.seq2seq import Seq2Seq, SequenceModel
+from pellucid.model.text_models import DecoderOnly, EncoderOnly
 from pellucid.model.transformer import DecoderLayer, EncoderLayer, Transformer
 
 _IN = Axis("feature", "weight")
@@ -21,11 +22,20 @@ _ONE = Axis("learned", "single")
 Named = Iterator[tuple[str, Matrix]]
 
 
-def parameter_matrices(model: Seq2Seq) -> dict[str, Matrix]:
+def parameter_matrices(model: SequenceModel) -> dict[str, Matrix]:
     """The parameters of all blocks by their names in the report; empty for recurrent models."""
-    if not isinstance(model, Transformer):
-        return {}
-    return {f"parameters.{name}": matrix for name, matrix in _of_transformer(model)}
+    named: list[tuple[str, Matrix]] = []
+    match model:
+        case Transformer():
+            named += _of_stack("encoder", model.encoder.layers, model.encoder.last_norm)
+            named += _of_stack("decoder", model.decoder.layers, model.decoder.last_norm)
+        case EncoderOnly():
+            named += _of_stack("encoder", model.encoder.layers, model.encoder.last_norm)
+        case DecoderOnly():
+            named += _of_stack("decoder", model.layers, model.last_norm)
+        case _:  # what is inside a recurrent cell is not shown
+            pass
+    return {f"parameters.{name}": matrix for name, matrix in named}
 
 
 def output_parameters(model: Seq2Seq, ids: list[int]) -> dict[str, Matrix]:
@@ -39,21 +49,19 @@ def output_parameters(model: Seq2Seq, ids: list[int]) -> dict[str, Matrix]:
     return found
 
 
-def _of_transformer(model: Transformer) -> Named:
-    for side, stack in (("encoder", model.encoder), ("decoder", model.decoder)):
-        for index, layer in enumerate(stack.layers):
-            assert isinstance(layer, EncoderLayer | DecoderLayer)
-            place = f"{side}.layers.{index}"
-            yield from _attention(f"{place}.self_attention", layer.self_attention)
-            yield from _norm(f"{place}.self_attention.norm", layer.self_attention_norm.norm)
-            if isinstance(layer, DecoderLayer):
-                yield from _attention(f"{place}.cross_attention", layer.cross_attention)
-                yield from _norm(f"{place}.cross_attention.norm", layer.cross_attention_norm.norm)
-            yield from _feed_forward(f"{place}.feed_forward", layer.feed_forward)
-            yield from _norm(f"{place}.feed_forward.norm", layer.feed_forward_norm.norm)
+def _of_stack(side: str, layers: Iterable[nn.Module], last_norm: nn.Module) -> Named:
+    for index, layer in enumerate(layers):
+        assert isinstance(layer, EncoderLayer | DecoderLayer)
+        place = f"{side}.layers.{index}"
+        yield from _attention(f"{place}.self_attention", layer.self_attention)
+        yield from _norm(f"{place}.self_attention.norm", layer.self_attention_norm.norm)
+        if isinstance(layer, DecoderLayer):
+            yield from _attention(f"{place}.cross_attention", layer.cross_attention)
+            yield from _norm(f"{place}.cross_attention.norm", layer.cross_attention_norm.norm)
+        yield from _feed_forward(f"{place}.feed_forward", layer.feed_forward)
+        yield from _norm(f"{place}.feed_forward.norm", layer.feed_forward_norm.norm)
 
-    yield from _norm("encoder.norm", model.encoder.last_norm)
-    yield from _norm("decoder.norm", model.decoder.last_norm)
+    yield from _norm(f"{side}.norm", last_norm)
 
 
 def _attention(place: str, attention: MultiHeadAttention) -> Named:

@@ -45,7 +45,7 @@ class Step:
     symbols: tuple[Symbol, ...]
     """The last one is the result."""
     how: dict[str, Any]
-    """How one value of the result is computed from the others; see assets/arithmetic.js."""
+    """How one value of the result is computed from the others; see ui/arithmetic.js."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -12,11 +12,12 @@ from pellucid.decoding.explain import explain_search
 from pellucid.inspection.capture import Capture
 from pellucid.inspection.heads import HeadRank, rank_heads
 from pellucid.inspection.lens import Lens, lens_of
-from pellucid.inspection.report.matrices import Axis, Matrix
+from pellucid.inspection.report.matrices import Axis, Matrix, pack_numbers
 from pellucid.inspection.report.steps import labeler, plain_prediction
 from pellucid.inspection.rollout import Rollout, rollout_of
 from pellucid.inspection.saliency import Saliency, saliency_of
 from pellucid.inspection.sentence import STOP_MARK, Opened, Prediction
+from pellucid.inspection.why import METHOD, Candidate, Why, explain_all
 from pellucid.model.config import TransformerConfig
 
 _LENS_WORDS = 3
@@ -26,6 +27,13 @@ _SALIENCY_STEPS = 16
 """Points of the integral, a quarter of the default of ``saliency``, and so a quarter of its time.
 For a sentence of 23 tokens and a model of 4+4 layers the sum of a row then differs from its gain by
 0.18 nats of 6.5 on average, instead of by 0.04; the report shows both."""
+
+_RIVALS = 3
+"""The number of other words that each word of the target is compared with."""
+
+_MOST_ATTENDED = 250_000
+"""Numbers behind these comparisons, a megabyte. A model of 6 layers with 8 heads has 60,000 for
+each other word of a sentence of 25 tokens."""
 
 _RANKED = 8
 """The number of best aligning heads that are listed."""
@@ -41,6 +49,8 @@ class SentenceViews:
     heads: Sequence[HeadRank]
     search: dict[str, Any] | None
     """The tree as JSON; None if the target was given, or the search has no tree."""
+    why: Sequence[Sequence[Why]] = ()
+    """For each position its word against others; empty for recurrent kinds."""
 
 
 def look_around(opened: Opened, capture: Capture, *, with_search: bool) -> SentenceViews:
@@ -53,7 +63,18 @@ def look_around(opened: Opened, capture: Capture, *, with_search: bool) -> Sente
         saliency=saliency_of(opened, capture.sentence, "integrated_gradients", _SALIENCY_STEPS),
         heads=_ranked(capture),
         search=_explain(opened, capture) if with_search else None,
+        why=explain_all(opened, capture.sentence, _rival_count(capture)),
     )
+
+
+def _rival_count(capture: Capture) -> int:
+    """How many words each word is compared with; none if a report could not hold the numbers."""
+    config = capture.config
+    if not isinstance(config, TransformerConfig):
+        return 0
+    rows, sources = len(capture.target_tokens), len(capture.source_tokens)
+    numbers = config.decoder_layers * config.heads * (rows + sources) * rows
+    return min(_RIVALS, _MOST_ATTENDED // max(1, numbers))
 
 
 def _ranked(capture: Capture) -> list[HeadRank]:
@@ -120,7 +141,45 @@ def view_content(views: SentenceViews) -> dict[str, Any]:
         ],
         "has_rollout": views.rollout is not None,
         "search": views.search,
+        "why": _plain_why(views.why),
     }
+
+
+def _plain_why(explained: Sequence[Sequence[Why]]) -> dict[str, Any] | None:
+    """What each part adds, packed: the parts have the same names at every position."""
+    pairs = [each for row in explained for each in row]
+    if not pairs:
+        return None
+
+    label = labeler([each.token for pair in pairs for each in (pair.word, pair.rival)])
+    return {
+        "method": METHOD,
+        "parts": [[part.name, part.kind, len(part.attended)] for part in pairs[0].parts],
+        "positions": [
+            {
+                "source": pack_numbers(torch.tensor(row[0].source_contributions)),
+                "prefix": pack_numbers(torch.tensor(row[0].prefix_contributions)),
+                "pairs": [_plain_pair(pair, label) for pair in row],
+            }
+            for row in explained
+        ],
+    }
+
+
+def _plain_pair(pair: Why, label: Callable[[str], str]) -> dict[str, Any]:
+    attended = [value for part in pair.parts for value in part.attended]
+    return {
+        "word": _plain_candidate(pair.word, label),
+        "rival": _plain_candidate(pair.rival, label),
+        "difference": pair.difference,
+        "values": pack_numbers(torch.tensor([part.value for part in pair.parts])),
+        "attended": pack_numbers(torch.tensor(attended)),
+    }
+
+
+def _plain_candidate(word: Candidate, label: Callable[[str], str]) -> dict[str, Any]:
+    named = STOP_MARK if word.id == STOP_ID else label(word.token)
+    return {"label": named, "id": word.id, "logit": word.logit, "probability": word.probability}
 
 
 def plain_predictions(rows: Iterable[Sequence[Prediction]]) -> list[list[list[Any]]]:

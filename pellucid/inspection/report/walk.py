@@ -1,7 +1,7 @@
 """The pages of a walk: all parts of a model in the order of computation."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pellucid.inspection.parts import choices_of, end_of_stack, part, parts_of
 from pellucid.inspection.report.attention_steps import AttentionPlace, attention_steps
@@ -10,7 +10,14 @@ from pellucid.inspection.report.edge_steps import embedding_steps, output_steps
 from pellucid.inspection.report.mathml import leaf, sup, words
 from pellucid.inspection.report.recurrent_walk import recurrent_blocks
 from pellucid.inspection.report.steps import Page, Step, Symbol, formula_of, step_of
-from pellucid.model.config import RnnAttentionConfig, RnnConfig, TransformerConfig, TranslatorConfig
+from pellucid.model.config import (
+    DecoderConfig,
+    EncoderConfig,
+    RnnAttentionConfig,
+    RnnConfig,
+    TransformerConfig,
+    TranslatorConfig,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +55,35 @@ def walk_through(config: TranslatorConfig, vocabularies: Vocabularies) -> list[P
         *decoder,
         output,
     ]
+
+
+_SUBLAYERS = ("self_attention", "cross_attention", "feed_forward")
+
+
+def walk_plain_text(config: EncoderConfig | DecoderConfig, size: int, shown: int) -> list[Page]:
+    """The pages of a model of plain text with a vocabulary of ``size`` words."""
+    twin = as_transformer(config)
+    if isinstance(config, EncoderConfig):
+        side, letter, inner = "encoder", "X", list(_encoder(twin))
+    else:
+        side, letter = "decoder", "Y"
+        inner = list(_decoder(twin, ("self_attention", "feed_forward")))
+
+    last = Symbol(letter, leaf(letter), "the last hidden states", matrix=f"{side}.output")
+    output = Page(
+        name="output",
+        title="Output: logits and words",
+        meaning="Each last hidden state becomes a distribution over words.",
+        steps=output_steps(last, twin, size, shown),
+    )
+    return [_embedding(side, "Embedding", twin, size), *inner, output]
+
+
+def as_transformer(config: EncoderConfig | DecoderConfig) -> TransformerConfig:
+    """The settings of the blocks of ``config`` as those of a Transformer, which has two sides."""
+    shared = TransformerConfig.model_fields.keys() & type(config).model_fields.keys() - {"kind"}
+    settings = {name: getattr(config, name) for name in sorted(shared)}
+    return TransformerConfig(share_embeddings=False, **settings)
 
 
 def _described(side: str, config: TranslatorConfig) -> list[Page]:
@@ -98,14 +134,14 @@ def _encoder(config: TransformerConfig) -> Iterator[Page]:
         yield _last_norm("encoder", stream, config)
 
 
-def _decoder(config: TransformerConfig) -> Iterator[Page]:
+def _decoder(config: TransformerConfig, sublayers: Sequence[str] = _SUBLAYERS) -> Iterator[Page]:
     # Each page reads what the page before it left in the residual stream.
     stream = "decoder.input"
     memory = Symbol("X", sup("X", words("enc")), "output of the encoder", matrix="encoder.output")
 
     for index in range(config.decoder_layers):
         block = f"decoder.layers.{index}"
-        for name in ("self_attention", "cross_attention", "feed_forward"):
+        for name in sublayers:
             place = f"{block}.{name}"
             rows = Symbol("Y", leaf("Y"), "hidden states that enter", matrix=stream)
             yield (

@@ -3,7 +3,10 @@
 import { digits, formula, make, moved } from "./dom.js";
 import { colorOf, extentOf, gradient, huesOf, isDeep, onSchemeChange } from "./colors.js";
 import { axisNoun, plural } from "./matrices.js";
+import { isResting } from "./pointer.js";
 
+const ROOMY = { width: 44, height: 26 };
+const MOST_UPRIGHT = 6; // letters
 const MOST_TABLE_CELLS = 60000;
 const repainting = new Set();
 onSchemeChange(() => {
@@ -23,15 +26,15 @@ export function keepPainted(paint) {
 
 /**
  * A figure for `matrix`. Options: `letter` (a formula tree) and `head` for the caption, `meaning`,
- * `small` for what enters a step, `onPick(row, column, byKeyboard)` and `onLeave()`.
+ * `small` for what enters a step, `roomy` for a few numbers that are all to be read, `onPick(row, column, byKeyboard)` and `onLeave()`.
  */
 export function heatMap(matrix, options = {}) {
-  const size = cellSize(matrix, options.small === true);
+  const size = options.roomy ? ROOMY : cellSize(matrix, options.small === true);
   const extent = extentOf(matrix);
   const cells = makeCells(matrix, size, extent, options);
   const figure = make(
     "figure",
-    { class: options.small ? "heat small" : "heat", "data-matrix": matrix.name },
+    { class: `heat${options.small ? " small" : ""}${isUpright(matrix, options) ? " upright" : ""}`, "data-matrix": matrix.name },
     caption(matrix, options),
     make(
       "div",
@@ -50,6 +53,11 @@ export function heatMap(matrix, options = {}) {
   );
   figure.style.width = `min(100%, ${figureWidth(matrix, size)}px)`;
   return { element: figure, matrix, pick: cells.pick, mark: cells.mark };
+}
+
+/** Whether the words above the columns need not be turned. */
+function isUpright(matrix, options) {
+  return options.roomy === true && (matrix.columnWords ?? []).every((word) => word.length <= MOST_UPRIGHT);
 }
 
 function caption(matrix, options) {
@@ -198,6 +206,7 @@ function listen(parts, options) {
     options.onLeave?.();
   };
   const pointed = (event) => {
+    if (isResting(event)) return;
     const box = element.getBoundingClientRect();
     const column = Math.floor((event.clientX - box.left) / size.width);
     const row = Math.floor((event.clientY - box.top) / size.height);

@@ -110,7 +110,7 @@ function axisSize(size, axis) {
 
 /** `features of all heads`, `target tokens`, `key features`. */
 export function plural(noun) {
-  return noun.replace(/^feature(?= )/, "features").replace(/^((?!features).*)$/, "$1s");
+  return noun.replace(/^feature(?= )/, "features").replace(/^((?!features).*)$/, "$1s").replace(/ys$/, "ies");
 }
 
 function place(axis, words, index) {
@@ -118,7 +118,8 @@ function place(axis, words, index) {
   return words === null ? `${noun} ${index}` : `${noun} ${index} “${words[index]}”`;
 }
 
-function unpack(text) {
+/** Numbers as `pack_numbers` of matrices.py wrote them. */
+export function unpack(text) {
   const bytes = atob(text);
   const bits = new Uint32Array(bytes.length / 3);
   for (let index = 0; index < bits.length; index += 1) {

@@ -1,7 +1,7 @@
 // A beam search as a tree one can watch grow: step by step, what was kept, what was dropped and why.
 
 import { digits, equationNames, make, makeSvg, percent } from "../ui/dom.js";
-import { scrolling } from "./steps.js";
+import { scrolling } from "../ui/steps.js";
 
 const COLUMN = 116;
 const ROW = 34;

@@ -1,54 +1,23 @@
-// The first page: the sentence, the model in words, its parts as a map, and how to read the rest.
+// The first page: the whole model as one picture that opens, then the model in words, and how to read the rest.
 
-import { count, formula, make, percent } from "../ui/dom.js";
+import { formula, make } from "../ui/dom.js";
+import { mountExplorer } from "../ui/explorer.js";
+import { mountFilm } from "../ui/film.js";
+import { mountWhy, storedWhy } from "../ui/why.js";
 
 /** The first page's content. */
 export function overview(context) {
-  const report = context.report;
-  return [
-    make("section", { class: "sentence", "aria-label": "The sentence" }, sides(report)),
-    modelSection(report),
-    mapSection(context),
-    readingSection(report),
-  ];
-}
-
-function sides(report) {
-  const sentence = report.sentence;
-  return make(
-    "dl",
-    { class: "sides" },
-    make("div", {}, make("dt", {}, "source"), make("dd", {}, make("bdi", {}, sentence.source))),
-    make(
-      "div",
-      {},
-      make("dt", {}, "target"),
-      make("dd", {}, confidentWords(report)),
-      make(
-        "dd",
-        { class: "note" },
-        "Each token with its probability: a thick line is sure, a thin broken one is a guess.",
-      ),
-    ),
-  );
-}
-
-/** The target's tokens, each shaded by its probability. */
-export function confidentWords(report) {
-  const line = make("p", { class: "confident" });
-  report.words.says.forEach((word, index) => {
-    const share = report.sentence.confidences[index];
-    const level = share >= 0.9 ? 4 : share >= 0.6 ? 3 : share >= 0.3 ? 2 : 1;
-    line.append(
-      make(
-        "span",
-        { class: `token sure-${level}`, tabindex: "0", title: percent(share) },
-        make("bdi", {}, word),
-        make("span", { class: "chance" }, percent(share)),
-      ),
-    );
+  const { report, matrix } = context;
+  const element = make("div", {});
+  const { sentence, words, predictions, config, entries } = report;
+  context.explorer = mountExplorer(element, {
+    plan: report,
+    state: { sentence, words, predictions, config, entries, matrix },
+    live: null,
   });
-  return line;
+  if (report.why) mountWhy(context.explorer, storedWhy(report.why));
+  if (report.film) mountFilm(context.explorer, report.film);
+  return [element, modelSection(report), readingSection(report)];
 }
 
 function modelSection(report) {
@@ -64,49 +33,6 @@ function modelSection(report) {
     );
   }
   return make("section", {}, make("h3", {}, "The model"), list);
-}
-
-function mapSection(context) {
-  const encoder = make("ol", { class: "stack" });
-  const decoder = make("ol", { class: "stack" });
-  for (const page of context.report.pages) {
-    const stack = page.name.startsWith("encoder") ? encoder : decoder;
-    const kind = page.name.split(".").at(-1).replace(/^\d+$/, "layer");
-    stack.append(
-      make(
-        "li",
-        { class: `part ${kind}` },
-        make(
-          "a",
-          { href: `#${page.name}` },
-          make("span", { class: "name" }, page.title),
-          make("span", { class: "size" }, sizeOf(page)),
-        ),
-      ),
-    );
-  }
-  return make(
-    "section",
-    {},
-    make("h3", {}, "The way through the model"),
-    make(
-      "p",
-      { class: "about" },
-      "Read down the left side, then down the right: the decoder's cross-attention attends to the",
-      " encoder's output. Each box is a page of steps.",
-    ),
-    make(
-      "div",
-      { class: "map" },
-      make("div", {}, make("h4", {}, "Encoder"), encoder),
-      make("div", {}, make("h4", {}, "Decoder"), decoder),
-    ),
-  );
-}
-
-function sizeOf(page) {
-  const heads = page.head_count > 1 ? `${count(page.head_count, "head")}, ` : "";
-  return heads + count(page.steps.length, "step");
 }
 
 function readingSection(report) {

@@ -10,10 +10,10 @@ import { forgetPictures } from "../ui/heatmap.js";
 import { beamPage } from "./beam.js";
 import { lensPage, rolloutPage, saliencyPage } from "./views.js";
 import { allHeads } from "./heads.js";
-import { makeInspector } from "./inspector.js";
+import { makeInspector } from "../ui/inspector.js";
 import { openMatrices } from "../ui/matrices.js";
 import { overview } from "./overview.js";
-import { pageSteps } from "./steps.js";
+import { pageSteps } from "../ui/steps.js";
 
 /** Fill `root` with the report; returns a function that shows a page by its name. */
 export function renderReport(root, report, options = {}) {
@@ -112,8 +112,7 @@ function header(report) {
 
 function navigation(report, views) {
   const nav = make("nav", { class: "parts", "aria-label": "Parts of the model" });
-  const details = make("details", {}, make("summary", {}, "Parts of the model"));
-  details.open = window.matchMedia("(min-width: 60rem)").matches;
+  const details = make("details", {}, make("summary", {}, "All pages of this report"));
   let list = null;
   let group = null;
   for (const view of views) {
@@ -185,6 +184,10 @@ function show(context, views, state, main, nav) {
   const view = views[state.at];
   forgetPictures();
   context.inspector.clear();
+  // The first page is one wide picture; the list of pages steps aside.
+  const isWhole = view.name === "overview";
+  main.closest(".pellucid-report").classList.toggle("is-whole", isWhole);
+  nav.querySelector("details").open = !isWhole && window.matchMedia("(min-width: 60rem)").matches;
   const body = make("div", { class: "body" });
   const draw = () => {
     body.replaceChildren(...view.draw(state.head));
@@ -211,7 +214,7 @@ function show(context, views, state, main, nav) {
     ),
   );
   draw();
-  context.inspector.element.hidden = body.querySelector(".cells, .beam-board") === null;
+  context.inspector.element.hidden = isWhole || body.querySelector(".cells, .beam-board") === null;
   for (const link of nav.querySelectorAll("a:not(.step-link)")) {
     const isHere = link.getAttribute("href") === `#${view.name}`;
     if (!isHere) {

@@ -2,7 +2,7 @@
 
 import { equationNames, make, percent } from "../ui/dom.js";
 import { heatMap } from "../ui/heatmap.js";
-import { scrolling } from "./steps.js";
+import { scrolling } from "../ui/steps.js";
 
 /** The prediction of each decoder layer if it were the last. */
 export function lensPage(context) {

@@ -1,45 +1,50 @@
 // The steps of one part of the model: formula, symbols, matrices in, matrix out.
 
-import { count, digits, equationNames, formula, make, percent } from "../ui/dom.js";
+import { count, digits, formula, make, percent } from "./dom.js";
 import { explain } from "./arithmetic.js";
-import { heatMap } from "../ui/heatmap.js";
+import { equationChips } from "./equations.js";
+import { heatMap } from "./heatmap.js";
 
 const SHOWN_WORDS = 5;
 
 /** All steps of `page` as seen by one head. */
 export function pageSteps(context, page, head) {
-  return page.steps.map((step, index) => stepView(context, page, step, index, head));
+  return page.steps.map((step, index) => stepView(context, page, step, index, head).element);
 }
 
-function stepView(context, page, step, index, head) {
+/**
+ * One step; `inspector` is an element that stands between its formula and its pictures. Gives its element and
+ * `pickCell(row, column)`, which points at a number of the result.
+ */
+export function stepView(context, page, step, index, head, { inspector = null } = {}) {
   const id = `${page.name}/${step.name}`;
+  const prefix = context.prefix ?? ""; // of ids, where two steps stand on one page
+  const entries = equationChips(step.equations, context.report.entries ?? {});
   const section = make(
     "section",
-    { class: "step", id: `step-${step.name}`, "aria-labelledby": `title-${step.name}` },
+    { class: "step", id: `${prefix}step-${step.name}`, "aria-labelledby": `${prefix}title-${step.name}` },
     make(
       "header",
       {},
       make("span", { class: "number", "aria-hidden": "true" }, String(index + 1)),
-      make("h3", { id: `title-${step.name}`, tabindex: "-1" }, step.title),
-      equations(step.equations),
+      make("h3", { id: `${prefix}title-${step.name}`, tabindex: "-1" }, step.title),
+      entries.chips,
       make("a", { class: "here", href: `#${id}`, "aria-label": `Link to ${step.title}` }, "#"),
     ),
+    entries.place,
     make("p", { class: "about" }, step.meaning),
   );
   const math = formula(step.formula, head, "block");
   section.append(make("div", { class: "formula", role: "group", "aria-label": `Formula: ${step.title}` }, math));
   if (step.how.kind === "tokens") section.append(tokenTable(context.report, step.how.side));
   else if (step.how.kind === "predictions") section.append(predictionTable(context.report));
-  else section.append(...pictures(context, step, head, math));
-  return section;
-}
-
-function equations(numbers) {
-  const list = make("span", { class: "equations" });
-  for (const number of numbers) {
-    list.append(make("span", { class: "equation" }, equationNames([number])));
+  else {
+    const shown = pictures(context, step, head, math);
+    if (inspector && shown.pickCell) section.append(inspector);
+    section.append(...shown.elements);
+    return { element: section, pickCell: shown.pickCell };
   }
-  return list;
+  return { element: section, pickCell: null };
 }
 
 function pictures(context, step, head, math) {
@@ -73,7 +78,8 @@ function pictures(context, step, head, math) {
       key: symbol.key,
       head,
       meaning: symbol.meaning,
-      small: symbol !== result,
+      small: symbol !== result && !context.isRoomy,
+      roomy: context.isRoomy === true,
       onPick: (row, column, byKeyboard) => tell(symbol, row, column, byKeyboard),
       onLeave: clear,
     });
@@ -83,7 +89,10 @@ function pictures(context, step, head, math) {
   }
   const others = symbolList(step, matrices, head);
   bindSymbols(math, maps);
-  return [others, frame].filter((part) => part.children.length > 0);
+  return {
+    elements: [others, frame].filter((part) => part.children.length > 0),
+    pickCell: maps.get(result?.key)?.pick ?? null,
+  };
 }
 
 /** The symbols of a step that no picture stands for. */

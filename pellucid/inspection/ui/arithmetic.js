@@ -3,8 +3,8 @@
 // Each function gives { parts, value, marks }: words and numbers to read, what comes out when it is
 // computed here from the numbers in this file, and which row and column of each matrix was used.
 
-import { digits, percent } from "../ui/dom.js";
-import { axisNoun, plural } from "../ui/matrices.js";
+import { digits, percent } from "./dom.js";
+import { axisNoun, plural } from "./matrices.js";
 
 const SHOWN_TERMS = 3;
 

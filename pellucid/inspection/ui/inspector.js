@@ -1,13 +1,13 @@
 // The line at the foot of the page: the number that is pointed at, and how it is computed.
 
-import { digits, formula, make } from "../ui/dom.js";
+import { digits, formula, make } from "./dom.js";
 
 const RESTING = "Point at a number, or reach a picture with Tab and move with the arrow keys.";
 
 /** The panel, and functions to fill and to clear it. */
-export function makeInspector() {
+export function makeInspector(resting = RESTING) {
   const spoken = make("p", { class: "for-ears", "aria-live": "polite" });
-  const place = make("p", { class: "place" }, RESTING);
+  const place = make("p", { class: "place" }, resting);
   const reason = make("p", { class: "reason" });
   const element = make("aside", { class: "inspector", "aria-label": "The number pointed at" });
   element.append(place, reason, spoken);
@@ -37,7 +37,7 @@ export function makeInspector() {
     reason.replaceChildren(why);
   };
   const clear = () => {
-    place.replaceChildren(RESTING);
+    place.replaceChildren(resting);
     reason.replaceChildren();
     element.dataset.computed = "";
     element.dataset.value = "";

@@ -1,0 +1,374 @@
+"""A prediction of a trained model split into its parts, by the equations of attribution.
+
+``logit_parts`` walks down the residual stream of one position, from the last norm to the embedding,
+and gives what each part adds to the difference of two logits. ``contributions_of`` follows all
+words up through the layers, and gives how much of each last hidden state they are.
+"""
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from pellucid.equations.attribution import (
+    attended_parts,
+    decoder_contributions,
+    direct_logit_attribution,
+    direction_before_norm,
+    normalize_part,
+    token_contributions,
+)
+from pellucid.equations.relative import relative_distances
+from pellucid.model.attention import MultiHeadAttention
+from pellucid.model.layers import AddAndNorm, FeedForward, Norm
+from pellucid.model.text_models import DecoderOnly, EncoderOnly
+from pellucid.model.trace import Trace
+from pellucid.model.transformer import DecoderLayer, EncoderLayer, Transformer
+
+PartKind = Literal[
+    "embedding", "positions", "self-attention", "cross-attention", "feed-forward", "bias"
+]
+
+Attributable = Transformer | DecoderOnly | EncoderOnly
+"""The models with a residual stream."""
+
+_MOST_VALUES = 1 << 22
+"""Values of the parts of one sublayer that are held at once, 32 MB in float64."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LogitPart:
+    """What one part of a model adds to the difference of two logits, directly."""
+
+    name: str
+    """The intermediate, as a capture names it, or the parameter if it is a bias."""
+    kind: PartKind
+    value: float
+    """In logits; positive speaks for the first word, negative for the second."""
+    attended: tuple[float, ...] = ()
+    """For a head: what each position that it attends to adds. They sum to ``value``."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Contributions:
+    """How much each word makes up the last hidden state of every position, by ALTI+."""
+
+    source: Tensor
+    """(position, source token); no columns if the model reads no source."""
+    prefix: Tensor
+    """(position, input token). Together the rows of both sum to one."""
+
+
+def wanted_names(model: Attributable) -> Trace:
+    """A trace that keeps everything which attribution reads."""
+    names = ["embedding", "positions", "input", "*.weights", "*.value", "*.residual", "*.norm"]
+    names.append("*.feed_forward.output")
+    sides = ("encoder", "decoder") if isinstance(model, Transformer) else (_side(model),)
+    return Trace(*(f"{side}.{name}" for side in sides for name in names))
+
+
+def logit_parts(
+    model: Attributable, values: Mapping[str, Tensor], row: int, word: int, rival: int
+) -> tuple[LogitPart, ...]:
+    """The difference of two words' logits at position ``row``, split exactly into parts.
+
+    ``values`` are those of ``wanted_names``, of a batch of one; ``word`` and ``rival`` are ids. The
+    parts come in the order of computation: embedding, positions, for each attention its heads, the
+    feed-forward sublayers, and the bias of each. A head's values include their bias.
+    """
+    reader = _Reader(values)
+    parts: list[LogitPart] = []
+
+    weight = _double(model.output_weight)
+    direction = weight[word] - weight[rival]
+    if model.output_bias is not None:
+        bias = _double(model.output_bias)
+        parts.append(LogitPart("output_bias", "bias", float(bias[word] - bias[rival])))
+
+    # Down the stream, because what follows a part decides how it reaches the logits. The norms
+    # after a part are linear once their deviations are held, so the direction goes through them.
+    sublayers = list(_sublayers(model))
+    stream_end = sublayers[-1].stream if sublayers else f"{_side(model)}.input"
+    last_norm = _last_norm(model)
+    if isinstance(last_norm, Norm):
+        name = "last_norm" if isinstance(model, DecoderOnly) else f"{_side(model)}.last_norm"
+        x = reader.rows(stream_end)[row]
+        direction = _through(last_norm, x, direction, f"{name}.bias", parts)
+
+    for sublayer in reversed(sublayers):
+        if sublayer.around.placement == "post":
+            x = reader.rows(f"{sublayer.name}.residual")[row]
+            name = f"{sublayer.norm_name}.bias"
+            direction = _through(sublayer.around.norm, x, direction, name, parts)
+        parts += reversed(list(_sublayer_parts(sublayer, reader, row, direction)))
+
+    parts += reversed(list(_input_parts(_side(model), reader, row, direction)))
+    return tuple(reversed(parts))
+
+
+def contributions_of(model: Attributable, values: Mapping[str, Tensor]) -> Contributions:
+    """The contributions of source and prefix words to the last hidden states (ALTI, ALTI+).
+
+    Feed-forward sublayers and biases mix no words. A model of plain text has a prefix only: for an
+    encoder that is the whole text.
+    """
+    reader = _Reader(values)
+
+    source = torch.zeros(0, 0, dtype=torch.float64)
+    if isinstance(model, Transformer):
+        count = len(reader.rows("encoder.input"))
+        source = torch.eye(count, dtype=torch.float64)
+        for sublayer in _encoder_sublayers(model.encoder.layers, "encoder", "encoder"):
+            if isinstance(sublayer.module, MultiHeadAttention):
+                source = _own_contributions(sublayer, reader) @ source
+
+    side = _side(model)
+    prefix = torch.eye(len(reader.rows(f"{side}.input")), dtype=torch.float64)
+    read = torch.zeros(len(prefix), len(source), dtype=torch.float64)
+    attended = prefix
+    for sublayer in _sublayers(model):
+        match sublayer.kind:
+            case "self-attention":
+                attended = _own_contributions(sublayer, reader)
+                if not isinstance(model, Transformer):
+                    prefix = attended @ prefix
+            case "cross-attention":
+                crossed = _crossed_contributions(sublayer, reader)
+                prefix, read = decoder_contributions(prefix, read, attended, crossed, source)
+            case _:
+                pass
+    return Contributions(read, prefix)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Sublayer:
+    """One sublayer on the residual stream that leads to the logits."""
+
+    name: str
+    """As a capture names it, such as ``decoder.layers.0.cross_attention``."""
+    norm_name: str
+    """The name of its norm's parameters."""
+    parameter_name: str
+    """The name of its own parameters."""
+    kind: PartKind
+    module: nn.Module
+    around: AddAndNorm
+    before: str
+    """The intermediate that it reads, and that the residual connection adds."""
+
+    @property
+    def stream(self) -> str:
+        """The intermediate that it leaves on the stream."""
+        return f"{self.name}.{'norm' if self.around.placement == 'post' else 'residual'}"
+
+
+class _Reader:
+    """The values of a trace, in float64 on the CPU and without the batch."""
+
+    def __init__(self, values: Mapping[str, Tensor]) -> None:
+        self._values = values
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def rows(self, name: str) -> Tensor:
+        value = self._values[name]
+        # Positions have no batch axis; everything else has one of a single sentence.
+        return _double(value if name.endswith(".positions") else value[0])
+
+
+def _double(tensor: Tensor) -> Tensor:
+    return tensor.detach().cpu().double()
+
+
+def _side(model: Attributable) -> str:
+    return "encoder" if isinstance(model, EncoderOnly) else "decoder"
+
+
+def _last_norm(model: Attributable) -> nn.Module:
+    match model:
+        case Transformer():
+            return model.decoder.last_norm
+        case EncoderOnly():
+            return model.encoder.last_norm
+        case _:
+            return model.last_norm
+
+
+def _sublayers(model: Attributable) -> Iterator[_Sublayer]:
+    """The sublayers on the stream of the logits, in the order of computation."""
+    match model:
+        case EncoderOnly():
+            yield from _encoder_sublayers(model.encoder.layers, "encoder", "encoder")
+        case DecoderOnly():
+            # Its parameters have no name of a side: it has only one.
+            yield from _encoder_sublayers(model.layers, "decoder", "")
+        case _:
+            yield from _decoder_sublayers(model.decoder.layers)
+
+
+def _encoder_sublayers(layers: nn.ModuleList, side: str, owner: str) -> Iterator[_Sublayer]:
+    before = f"{side}.input"
+    for index, layer in enumerate(layers):
+        assert isinstance(layer, EncoderLayer)
+        owned = f"{owner}.layers.{index}".removeprefix(".")
+        for name, around in (
+            ("self_attention", layer.self_attention_norm),
+            ("feed_forward", layer.feed_forward_norm),
+        ):
+            sublayer = _sublayer(f"{side}.layers.{index}", owned, name, layer, around, before)
+            before = sublayer.stream
+            yield sublayer
+
+
+def _decoder_sublayers(layers: nn.ModuleList) -> Iterator[_Sublayer]:
+    before = "decoder.input"
+    for index, layer in enumerate(layers):
+        assert isinstance(layer, DecoderLayer)
+        place = f"decoder.layers.{index}"
+        for name, around in (
+            ("self_attention", layer.self_attention_norm),
+            ("cross_attention", layer.cross_attention_norm),
+            ("feed_forward", layer.feed_forward_norm),
+        ):
+            sublayer = _sublayer(place, place, name, layer, around, before)
+            before = sublayer.stream
+            yield sublayer
+
+
+_KINDS: dict[str, PartKind] = {
+    "self_attention": "self-attention",
+    "cross_attention": "cross-attention",
+    "feed_forward": "feed-forward",
+}
+
+
+def _sublayer(
+    place: str, owned: str, name: str, layer: nn.Module, around: AddAndNorm, before: str
+) -> _Sublayer:
+    return _Sublayer(
+        name=f"{place}.{name}",
+        norm_name=f"{owned}.{name}_norm.norm",
+        parameter_name=f"{owned}.{name}",
+        kind=_KINDS[name],
+        module=layer.get_submodule(name),
+        around=around,
+        before=before,
+    )
+
+
+def _through(
+    norm: Norm, x: Tensor, direction: Tensor, bias_name: str, parts: list[LogitPart]
+) -> Tensor:
+    """The direction before ``norm``; the norm's own bias is added to the parts."""
+    if norm.bias is not None:
+        value = direct_logit_attribution(_double(norm.bias), direction)
+        parts.append(LogitPart(bias_name, "bias", float(value)))
+    gain = None if norm.gain is None else _double(norm.gain)
+    return direction_before_norm(direction, x, norm.kind, gain, norm.eps)
+
+
+def _sublayer_parts(
+    sublayer: _Sublayer, reader: _Reader, row: int, direction: Tensor
+) -> Iterator[LogitPart]:
+    match sublayer.module:
+        case MultiHeadAttention() as attention:
+            [parts] = _parts_by_key(
+                attention, sublayer.name, reader, [row]
+            )  # (heads, key, d_model)
+            for head, attended in enumerate(direct_logit_attribution(parts, direction)):
+                yield LogitPart(
+                    f"{sublayer.name}.heads.{head}.output",
+                    sublayer.kind,
+                    float(attended.sum()),
+                    tuple(attended.tolist()),
+                )
+            bias, name = attention.b_o, "b_o"
+        case FeedForward() as feed_forward:
+            bias, name = feed_forward.outer.bias, "outer.bias"
+            output = reader.rows(f"{sublayer.name}.output")[row] - _double(bias)
+            value = float(direct_logit_attribution(output, direction))
+            yield LogitPart(f"{sublayer.name}.output", sublayer.kind, value)
+        case _:
+            raise AssertionError(sublayer.name)
+
+    if bias is not None:
+        value = float(direct_logit_attribution(_double(bias), direction))
+        yield LogitPart(f"{sublayer.parameter_name}.{name}", "bias", value)
+
+
+def _input_parts(side: str, reader: _Reader, row: int, direction: Tensor) -> Iterator[LogitPart]:
+    embedding = reader.rows(f"{side}.embedding")[row]
+    value = float(direct_logit_attribution(embedding, direction))
+    whole = float(direct_logit_attribution(reader.rows(f"{side}.input")[row], direction))
+
+    if f"{side}.positions" in reader:
+        yield LogitPart(f"{side}.embedding", "embedding", value)
+        yield LogitPart(f"{side}.positions", "positions", whole - value)
+    else:
+        # Positions act elsewhere, or a network has mixed them with the embedding.
+        yield LogitPart(f"{side}.input", "embedding", whole)
+
+
+def _parts_by_key(
+    attention: MultiHeadAttention, name: str, reader: _Reader, queries: list[int]
+) -> Tensor:
+    """What each head brings from each position, (query, heads, key, d_model)."""
+    weights = reader.rows(f"{name}.weights")[:, queries]  # (heads, query, key)
+    value = reader.rows(f"{name}.value").unsqueeze(1)  # (heads, 1, key, value_size)
+
+    positions = attention.positions
+    if positions is not None and positions.values is not None:
+        table = _double(positions.values)
+        length = value.shape[-2]
+        distances = relative_distances(length, length, len(table) // 2)[queries]
+        value = value + table[distances]  # (heads, query, key, value_size)
+
+    return attended_parts(weights, value, _double(attention.w_o).T).transpose(0, 1)
+
+
+def _mixed(sublayer: _Sublayer, reader: _Reader) -> Iterator[tuple[int, Tensor, Tensor, Tensor]]:
+    """For each position: its number, the parts of all keys, of the stream, and the hidden state.
+
+    In a post-norm model all are taken behind the norm, whose deviation is held.
+    """
+    attention = sublayer.module
+    assert isinstance(attention, MultiHeadAttention)
+    before, after = reader.rows(sublayer.before), reader.rows(sublayer.stream)
+    residual = reader.rows(f"{sublayer.name}.residual")
+    keys = reader.rows(f"{sublayer.name}.value").shape[-2]
+    at_once = max(1, _MOST_VALUES // (attention.heads * keys * before.shape[-1]))
+
+    norm = sublayer.around.norm
+    gain = None if norm.gain is None else _double(norm.gain)
+    for queries in torch.split(torch.arange(len(before)), at_once):
+        parts = _parts_by_key(attention, sublayer.name, reader, queries.tolist()).sum(1)
+        for row, by_key in zip(queries.tolist(), parts, strict=True):
+            stream = before[row]
+            if sublayer.around.placement == "post":
+                x = residual[row]
+                by_key = normalize_part(by_key, x, norm.kind, gain, norm.eps)
+                stream = normalize_part(stream, x, norm.kind, gain, norm.eps)
+            yield row, by_key, stream, after[row]
+
+
+def _own_contributions(sublayer: _Sublayer, reader: _Reader) -> Tensor:
+    """Of each position to each, in self-attention: the stream is the position's own."""
+    rows = []
+    for row, by_key, stream, whole in _mixed(sublayer, reader):
+        parts = by_key.clone()
+        parts[row] += stream
+        rows.append(token_contributions(parts, whole))
+    return torch.stack(rows)
+
+
+def _crossed_contributions(sublayer: _Sublayer, reader: _Reader) -> Tensor:
+    """Of each state of the encoder, and in the last column of the stream, in cross-attention."""
+    return torch.stack(
+        [
+            token_contributions(torch.cat((by_key, stream[None])), whole)
+            for _, by_key, stream, whole in _mixed(sublayer, reader)
+        ]
+    )

@@ -1,0 +1,38 @@
+"""The data of a film: for each update the state of the explorer, within a budget of bytes."""
+
+from typing import Any
+
+from pellucid.inspection.film import Film
+from pellucid.inspection.report.content import report_content
+from pellucid.inspection.report.steps import labeler
+
+FILM_BUDGET = 4_800_000
+"""Bytes of all frames together, as much as everything else in a report."""
+
+_SHOWN = ("sentence", "words", "predictions", "matrices")
+"""What of a report's content differs from frame to frame."""
+
+
+def film_content(film: Film, *, budget: int = FILM_BUDGET) -> dict[str, Any]:
+    """The frames of ``film``, ready for JSON; large matrices are cut as in a report.
+
+    The matrices are those that the models computed; learned ones are left out.
+    """
+    each_budget = budget // len(film.frames)
+    label = labeler([token for frame in film.frames for token in frame.own_tokens])
+    frames = []
+    for frame in film.frames:
+        content = report_content(frame.capture, budget=each_budget)
+        own = zip(map(label, frame.own_tokens), frame.own_confidences, strict=True)
+        frames.append(
+            {
+                "step": frame.step,
+                "kind": frame.kind,
+                "own": frame.own,
+                "own_words": [[word, round(confidence, 4)] for word, confidence in own],
+                "loss": frame.loss,
+                "bleu": frame.bleu,
+                **{name: content[name] for name in _SHOWN},
+            }
+        )
+    return {"source": film.source, "target": film.target, "frames": frames}

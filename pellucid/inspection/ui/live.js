@@ -1,0 +1,213 @@
+// The explorer's provider over a model that computes: every sentence becomes a state like a report's.
+//
+// `engine` reads texts, runs the model, translates and hands out tensors, by promises or at once:
+// `readSource(text)` and `readTarget(text)` give `{ ids, tokens }`, `tokens(ids)` the pieces of a vocabulary,
+// `run({ source, target, edits, keep })` a Map of tensors `{ shape, values }` by their names in a capture,
+// `translate(text, { ...search, edits })` gives `{ ids, text }`, and `parameter(name)` a learned tensor.
+
+import { Matrix } from "./matrices.js";
+
+const STOP_MARK = "</s>";
+const START_MARK = "<s>";
+const SPACE = "▁";
+const REMEMBERED = 8;
+const SEEN = ["encoder.*", "decoder.*", "logits"]; // probabilities are few, and computed from these
+
+/**
+ * The provider for `engine` and the `plan` that Python wrote for its model. `search` are the settings that the
+ * model is searched with if nobody changes them.
+ */
+export function liveProvider(engine, plan, search = {}) {
+  const loaded = new Map(); // stored tensors that some matrix needed
+  const known = new Map(); // states of the last sentences, which are asked for again at every intervention
+  const live = {
+    model: engine,
+    search: { beam_size: 1, length_penalty: 1, temperature: 0, ...search },
+    async compute(asked) {
+      const key = JSON.stringify(asked);
+      if (!known.has(key)) {
+        known.set(key, stateOf(engine, plan, loaded, live.search, asked));
+        if (known.size > REMEMBERED) known.delete(known.keys().next().value);
+      }
+      try {
+        return await known.get(key);
+      } catch (problem) {
+        known.delete(key);
+        throw problem;
+      }
+    },
+    /** Load what the learned matrices with these names are parts of. */
+    async prepare(names) {
+      const tensors = new Set(names.map((name) => plan.parameters[name]?.tensor).filter(Boolean));
+      for (const name of tensors) {
+        if (!loaded.has(name)) loaded.set(name, (await engine.parameter(name)).values);
+      }
+    },
+  };
+  return { plan, state: null, live };
+}
+
+async function stateOf(engine, plan, loaded, usual, { source, target, edits, search, translation }) {
+  const read = plan.reads === "target" ? { ids: [], tokens: [] } : await engine.readSource(source);
+  let said = { ids: [], text: source };
+  if (plan.reads === "target") said = { ids: (await engine.readTarget(source)).ids, text: source };
+  else if (plan.reads === "pairs" && target !== null) said = { ids: (await engine.readTarget(target)).ids, text: target };
+  else if (plan.reads === "pairs") said = translation ?? (await engine.translate(source, { ...usual, ...search, edits }));
+  const ids = said.ids.at(-1) === plan.stop ? said.ids.slice(0, -1) : said.ids;
+
+  const capture = await engine.run({ source: read.ids, target: ids, edits, keep: SEEN });
+  const logits = capture.get("logits");
+  const likely = likeliest(logits, plan.shown);
+  const saidIds = spokenIds(plan, ids, likely);
+  const shown = [...new Set([...saidIds, ...likely.flatMap((row) => row.map(([id]) => id))])];
+  const pieces = await engine.tokens([...shown, ...ids]);
+  const label = labelerOf(pieces);
+  const words = new Map(shown.map((id, index) => [id, id === plan.stop ? STOP_MARK : label(pieces[index])]));
+  const targetTokens = pieces.slice(shown.length);
+
+  const axes = axisWords(plan, read.tokens, targetTokens, saidIds, shown, words);
+  const sentence = {
+    source,
+    target: said.text,
+    source_tokens: [...read.tokens, STOP_MARK],
+    source_ids: [...read.ids, plan.stop],
+    read_tokens: [START_MARK, ...targetTokens],
+    read_ids: [plan.start, ...ids],
+    said_tokens: [...targetTokens, STOP_MARK],
+    said_ids: saidIds,
+    confidences: saidIds.map((id, row) => shareOf(logits, likely, row, id)),
+  };
+  const predictions = likely.map((row) => row.map(([id, share]) => [words.get(id), share, id]));
+  const matrix = matrixReader({ plan, capture, loaded, words: axes, shown, likely });
+  return { sentence, words: axes, predictions, matrix, config: plan.config, entries: plan.entries, capture };
+}
+
+/** What each position says: the text itself, shifted; where nothing is given, what is likeliest. */
+function spokenIds(plan, ids, likely) {
+  if (plan.reads === "source") return likely.map(([[id]]) => id);
+  if (plan.reads === "target") return [...ids, likely.at(-1)[0][0]];
+  return [...ids, plan.stop];
+}
+
+/** The likeliest ids of each position with their probabilities; `normalizer` is log Σ exp of the row. */
+function likeliest({ shape, values }, count) {
+  const [rows, size] = shape;
+  return Array.from({ length: rows }, (_, row) => {
+    const logits = values.subarray(row * size, (row + 1) * size);
+    let most = -Infinity;
+    for (const logit of logits) if (logit > most) most = logit;
+    let sum = 0;
+    for (const logit of logits) sum += Math.exp(logit - most);
+    const best = [];
+    for (let id = 0; id < size; id += 1) {
+      if (best.length === count && logits[id] <= logits[best[count - 1]]) continue;
+      let place = best.length;
+      while (place > 0 && logits[best[place - 1]] < logits[id]) place -= 1;
+      best.splice(place, 0, id);
+      if (best.length > count) best.pop();
+    }
+    const found = best.map((id) => [id, Math.exp(logits[id] - most) / sum]);
+    found.normalizer = most + Math.log(sum);
+    return found;
+  });
+}
+
+function shareOf({ shape, values }, likely, row, id) {
+  return Math.exp(values[row * shape[1] + id] - likely[row].normalizer);
+}
+
+/** The labels of each axis, as the report writes them. */
+function axisWords(plan, sourceTokens, targetTokens, saidIds, shown, words) {
+  const source = labels([...sourceTokens, STOP_MARK]);
+  const reads = labels([START_MARK, ...targetTokens]);
+  const says = saidIds.map((id) => words.get(id));
+  const here = plan.reads === "source" ? source : reads;
+  return {
+    source,
+    reads: here,
+    says,
+    steps: here.map((word, row) => `${word} ▸ ${says[row]}`),
+    candidates: shown.map((id) => words.get(id)),
+  };
+}
+
+const labels = (tokens) => tokens.map(labelerOf(tokens));
+
+/** `▁see` becomes `see`, and a piece inside a word `-ing`; without marks for spaces nothing changes. */
+function labelerOf(tokens) {
+  if (!tokens.some((token) => token.startsWith(SPACE))) return (token) => token;
+  return (token) => {
+    if (token.startsWith(SPACE)) return token.slice(SPACE.length) || SPACE;
+    const isMark = /^[<[].*[>\]]$/.test(token);
+    return isMark || !/^[\p{L}\p{N}]/u.test(token) ? token : `-${token}`;
+  };
+}
+
+/** A function from names to matrices; each is made when it is first asked for. */
+function matrixReader(held) {
+  const made = new Map();
+  return (name) => {
+    if (!made.has(name)) {
+      const matrix = name === null ? null : makeMatrix(name, held);
+      if (matrix === null) return null; // a parameter may be loaded later
+      made.set(name, matrix);
+    }
+    return made.get(name);
+  };
+}
+
+function makeMatrix(name, held) {
+  if (name in held.plan.parameters) return parameterMatrix(name, held);
+  if (name === "log_normalizer") {
+    const values = Float32Array.from(held.likely, (row) => row.normalizer);
+    return matrixOf(name, [values.length, 1], values, ["steps", "log Σ exp"], "signed", held.words);
+  }
+  const axes = held.plan.axes[name.replace(/\.heads\.\d+\./, ".heads.{head}.")];
+  if (name === "probabilities") return shownColumns(name, held, (row, logit) => Math.exp(logit - held.likely[row].normalizer));
+  const tensor = held.capture.get(name);
+  if (!axes || !tensor) return null;
+  if (axes[1] === "vocabulary") return shownColumns(name, held, (_, logit) => logit);
+  const scale = name.endsWith(".weights") ? "share" : "signed";
+  const rows = axisName(axes[0], 0, held.plan);
+  return matrixOf(name, tensor.shape, tensor.values, [rows, axisName(axes[1], 1, held.plan)], scale, held.words);
+}
+
+/** A position of the decoder both reads a word and predicts one. */
+function axisName(axis, side, plan) {
+  if (plan.reads === "source" && axis.startsWith("target")) return "source";
+  return { "source token": "source", "target token": side === 0 ? "steps" : "says", "target input token": "reads" }[axis] ?? axis;
+}
+
+function shownColumns(name, { capture, shown, words }, numberOf) {
+  const { shape, values } = capture.get("logits");
+  const few = new Float32Array(shape[0] * shown.length);
+  for (let row = 0; row < shape[0]; row += 1) {
+    shown.forEach((id, column) => {
+      few[row * shown.length + column] = numberOf(row, values[row * shape[1] + id]);
+    });
+  }
+  const scale = name === "probabilities" ? "share" : "signed";
+  return matrixOf(name, [shape[0], shown.length], few, ["steps", "candidates"], scale, words);
+}
+
+function parameterMatrix(name, { plan, loaded, words, shown }) {
+  const { tensor, offset, shape, strides, axes } = plan.parameters[name];
+  const stored = loaded.get(tensor);
+  if (!stored) return null;
+  const picks = axes[1] === "candidates" ? shown : null;
+  const columns = picks ? picks.length : shape[1];
+  const values = new Float32Array(shape[0] * columns);
+  for (let row = 0; row < shape[0]; row += 1) {
+    for (let column = 0; column < columns; column += 1) {
+      const from = picks ? picks[column] : column;
+      values[row * columns + column] = stored[offset + row * strides[0] + from * strides[1]];
+    }
+  }
+  return matrixOf(name, [shape[0], columns], values, axes, axes[2], words);
+}
+
+function matrixOf(name, shape, values, [rows, columns], scale, words) {
+  const matrix = new Matrix(name, { shape, of: shape, rows, columns, scale }, words, "");
+  matrix.values = values;
+  return matrix;
+}

@@ -1,0 +1,287 @@
+// A tour for someone who has read nothing: from a text to the next word, each step with one thing to try.
+//
+// `mountTour(explorer)` puts a bar above the picture of a live model of any kind. A step moves something on the screen,
+// says in a few words what it is, and notices when its task was tried; nobody has to, "Next" always goes on. Steps about
+// parts that a model does not have are left out.
+
+import { make } from "./dom.js";
+import { scenesView } from "./scenes.js";
+
+/**
+ * Put the invitation into the panel "tour"; returns `{ start(), go(index), end(), steps }`. `scenes` are the worked
+ * examples that scenes.py wrote; without any there is no button for them.
+ */
+export function mountTour(explorer, { scenes = [] } = {}) {
+  const steps = stepsOf(explorer);
+  const tried = steps.map(() => false);
+  const now = { index: null, stop: [] };
+  const panel = explorer.panel("tour");
+  const acts = { steps, start: () => acts.go(0), go, end };
+  invite();
+
+  function invite() {
+    const button = make("button", { type: "button", class: "tool tour-start" }, "Take the tour");
+    button.addEventListener("click", acts.start);
+    const examples = make("button", { type: "button", class: "tool scenes-start" }, "Worked examples");
+    examples.addEventListener("click", work);
+    panel.replaceChildren(
+      make(
+        "div",
+        { class: "tour-invite" },
+        make("p", {}, `New to this? ${steps.length} steps from a text to the next word, or a few numbers worked out by hand.`),
+        button,
+        scenes.length > 0 ? examples : null,
+      ),
+    );
+  }
+
+  /** The worked examples, in the place of the tour. */
+  function work() {
+    const view = scenesView(scenes, {
+      onClose() {
+        invite();
+        panel.querySelector(".scenes-start").focus();
+      },
+    });
+    panel.replaceChildren(view.element);
+    view.element.querySelector(".scene-choice button").focus({ preventScroll: true });
+  }
+
+  async function go(index) {
+    leaveStep();
+    now.index = index;
+    const step = steps[index];
+    draw(step);
+    await step.show();
+    if (now.index !== index) return;
+    // what the step itself moved was no try
+    now.stop = step.watch(() => {
+      tried[index] = true;
+      draw(step);
+    });
+    panel.querySelector(".tour").dataset.isListening = "true"; // from now on a try is noticed
+  }
+
+  function leaveStep() {
+    now.stop.forEach((stop) => stop());
+    now.stop = [];
+    explorer.highlight(null);
+  }
+
+  function end() {
+    leaveStep();
+    now.index = null;
+    invite();
+    panel.querySelector("button").focus();
+  }
+
+  function draw(step) {
+    const { index } = now;
+    const had = panel.querySelector(":focus")?.className;
+    const button = (text, name, act, isOff = false) => {
+      const made = make("button", { type: "button", class: `tool ${name}`, disabled: isOff }, text);
+      made.addEventListener("click", act);
+      return made;
+    };
+    const isLast = index === steps.length - 1;
+    panel.replaceChildren(
+      make(
+        "section",
+        { class: "tour", "aria-label": "Tour", "data-step": step.name },
+        make("p", { class: "tour-place" }, `Step ${index + 1} of ${steps.length}`),
+        make("h3", {}, step.title),
+        make("p", {}, step.text),
+        make(
+          "p",
+          { class: `tour-task ${tried[index] ? "is-done" : ""}`, role: "status" },
+          make("b", {}, tried[index] ? "✓ Done. " : "Try: "),
+          tried[index] ? step.after : step.task,
+        ),
+        make(
+          "div",
+          { class: "tour-buttons" },
+          button("Back", "tour-back", () => go(index - 1), index === 0),
+          isLast ? button("Finish", "tour-next", end) : button("Next", "tour-next", () => go(index + 1)),
+          button("End the tour", "tour-end", end),
+        ),
+      ),
+    );
+    if (had) panel.querySelector(`.${had.split(" ").at(-1)}`)?.focus();
+  }
+
+  return acts;
+}
+
+/** The steps; `watch(done)` listens for the task and returns what ends the listening. */
+function stepsOf(explorer) {
+  const { reads, config } = explorer.provider.plan;
+  const columns = explorer.towers.flatMap((tower) => tower.blocks.flatMap((block) => block.columns));
+  const namesOf = (kind) => columns.filter((each) => each.kind === kind).map(({ name }) => name);
+  const side = reads === "target" ? "decoder" : "encoder"; // where the text enters
+  const ofSide = (kind) => namesOf(kind).filter((name) => name.startsWith(side));
+  const [reading] = ofSide("self_attention");
+  const [network] = ofSide("feed_forward");
+  const [states] = ofSide("recurrent");
+  const crossing = namesOf("cross_attention");
+  const closed = () => explorer.close();
+  const stress = (names) => () => {
+    explorer.close();
+    explorer.highlight(names);
+  };
+  const onOpen = (pattern) => (done) => [explorer.on("open", (name) => pattern.test(name ?? "") && done())];
+  const within = (pattern) => new RegExp(`^${side}\\.${pattern}`);
+  const about = TEXTS[reads];
+
+  const steps = [
+    {
+      name: "text",
+      title: about.title,
+      text: `${about.text} Everything that you see is computed now, by the model in this file.`,
+      task: "change a word of the text at the top of the page.",
+      after: "Every number of the picture was computed again.",
+      show: closed,
+      watch: (done) => {
+        const before = explorer.state?.sentence.source;
+        return [explorer.on("state", (state) => state.sentence.source !== before && done())];
+      },
+    },
+    {
+      name: "tokens",
+      title: "The text is cut into tokens",
+      text: "A token is a word or a piece of one. Each has a number in a list of all tokens that the model knows. In the picture each token is a row, all the way through.",
+      task: "click the heading “Embedding”.",
+      after: "The first step there is a table that has each token and its number.",
+      show: stress([`${side}.embedding`]),
+      watch: onOpen(/^(en|de)coder\.embedding/),
+    },
+    {
+      name: "vectors",
+      title: "A token becomes a row of numbers",
+      text: `The number of a token picks a row of learned numbers, its vector.${states ? "" : " Where it stands in the text is part of what the model reads."} Blue is above zero, orange below.`,
+      task: "open the embedding, and point at a cell.",
+      after: "A line there says how this number was computed.",
+      show: stress([`${side}.embedding`]),
+      watch: onOpen(within("(embedding|lookup|positions|input)")),
+    },
+    states && {
+      name: "states",
+      title: "Read word by word",
+      text: "A recurrent layer reads the words in their order. Its state after a word is computed from that word and from the state before it, so that each row remembers what came earlier.",
+      task: "open the states of a layer.",
+      after: "Row by row: each needs the row above it.",
+      show: stress([states]),
+      watch: onOpen(within("layers")),
+    },
+    reading && {
+      name: "attention",
+      title: "Attention: words take from words",
+      text: `In self-attention each word fetches something from ${reads === "target" ? "itself and the words before it" : "the others"}. A strong line means: much of this word’s new vector comes from there. Several heads do this side by side, each in its own way.`,
+      task: "open a head: one of the small squares below the lines.",
+      after: "This square has a row for each word that asks and a column for each word that it asks.",
+      show: stress([reading]),
+      watch: onOpen(within(".*self_attention\\.heads\\.\\d+")),
+    },
+    reading && {
+      name: "weights",
+      title: "How much from whom: the weights",
+      text: "Two vectors that fit each other have a large product. A softmax makes shares of these products, and each row of shares sums to one.",
+      task: "open “Scores” of this head, the numbers before the softmax.",
+      after: "A score is a sum of products: point at a cell and read it.",
+      show: () => explorer.open(`${reading}.heads.0.weights`),
+      watch: (done) => [explorer.on("open", () => isAtScores() && done())],
+    },
+    network && {
+      name: "network",
+      title: "A small network for each word",
+      text: "After each attention, every word passes two layers of numbers by itself. Then all of it again: layer upon layer, and the vectors come to mean the word in this sentence.",
+      task: "open a feed-forward part.",
+      after: "Hidden units at zero are switched off for this word.",
+      show: stress([network]),
+      watch: onOpen(/feed_forward/),
+    },
+    crossing.length > 0 && {
+      name: "crossing",
+      title: "From the source to the translation",
+      text: "The decoder has written some words and needs the next. Its attention to the encoder fetches from the rows there: here the translation comes from the source.",
+      task: "click a word of the translation at the right edge.",
+      after: "The words of the source from which it fetched are tinted.",
+      show: stress(crossing),
+      watch: (done) => [explorer.on("pick", (position) => position !== null && done())],
+    },
+    {
+      name: "next",
+      title: "A probability for every word it knows",
+      text: `${states ? "From the last row the model computes a number for every token." : "The last vector is compared with the vector of every token."} ${about.next}`,
+      task: "open the last column, where the words are, and find the runner-up.",
+      after: "The words beside each other are candidates for the same place.",
+      show: stress(["output"]),
+      watch: onOpen(/^(output|logits|probabilities)/),
+    },
+    !config.kind.startsWith("rnn") && {
+      name: "why",
+      title: "Why this word and not that one?",
+      text: "The lead of the chosen word is a sum: each head and each sublayer adds its part, for it or against it. Below the picture the parts are bars, with the words behind each head.",
+      task: "choose another word to compare with, in the question below the picture.",
+      after: "The same parts, another difference. Click a bar to open its part.",
+      show: async () => {
+        explorer.close();
+        if (explorer.state) explorer.pick(explorer.picked ?? Math.min(1, explorer.state.words.says.length - 1));
+      },
+      watch: (done) => {
+        const panel = explorer.panel("why");
+        panel.addEventListener("change", done);
+        return [() => panel.removeEventListener("change", done)];
+      },
+    },
+    config.kind.startsWith("rnn")
+      ? {
+          name: "chance",
+          title: "The likeliest words, or drawn ones",
+          text: "The translation is made of likely words. With a temperature above zero each word is drawn instead: the higher it is, the more often an unlikely word comes.",
+          task: "move “Temperature” up.",
+          after: "The translation without it stands beside the drawn one. “Undo all” gives it back.",
+          show: closed,
+          watch: (done) => [explorer.on("state", () => explorer.search.temperature > 0 && done())],
+        }
+      : {
+          name: "break",
+          title: "Break it, and see what it was for",
+          text: `What a part does shows when it is missing. ${about.without}`,
+          task: `press “Switch parts off” and click parts of the last layer${crossing.length > 0 ? "’s cross-attention" : ""}, or drop the positions.`,
+          after: "“Undo all” gives the model back as it was.",
+          show: stress([crossing.at(-1) ?? ofSide("self_attention").at(-1)]),
+          watch: (done) => [
+            explorer.on("edits", (edits) => {
+              if (edits.off.length > 0 || edits.rows.length > 0 || !edits.mask || !edits.positions || edits.norm) done();
+            }),
+          ],
+        },
+  ];
+  return steps.filter(Boolean);
+}
+
+/** Whether the open card shows scores: its steps are opened by the part's name. */
+function isAtScores() {
+  return document.querySelector(".towers .card-steps [aria-current]")?.dataset.step?.endsWith("scores") === true;
+}
+
+const TEXTS = {
+  pairs: {
+    title: "A sentence goes in, another comes out",
+    text: "Above, the encoder reads the sentence; below, the decoder writes its translation.",
+    next: "The best fit has the highest probability. The chosen word is read back in, and the next one is computed.",
+    without: "The translation without it stands beside the untouched one.",
+  },
+  source: {
+    title: "A text with gaps goes in, words for them come out",
+    text: "The encoder reads the whole text at once and has an opinion on every place: which word stands there. Where the text has a [MASK], that is its guess.",
+    next: "The best fit has the highest probability, at every place of the text.",
+    without: "Its guesses without it stand beside the untouched ones.",
+  },
+  target: {
+    title: "The beginning of a text goes in, the next word comes out",
+    text: "The model reads the text from the left. At every word it says which one it expects next; the last of these guesses is how the text goes on.",
+    next: "The best fit has the highest probability. The chosen word is read back in, and the next one is computed.",
+    without: "Its guesses without it stand beside the untouched ones.",
+  },
+};
