@@ -1,0 +1,117 @@
+"""What a page holds of a bundle: the header, as JSON, and the bytes of the weights."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from pellucid.bundle import Bundle
+from pellucid.core.errors import BundleError
+from pellucid.decoding.config import DecodingConfig
+from pellucid.model.config import SkipGramConfig
+from pellucid.model.seq2seq import SequenceModel
+from pellucid.model.stored import model_tensors
+from pellucid.text.languages import language_name, languages_of
+from pellucid.web.invitation import known_words
+from pellucid.web.tokenizers import describe_tokenizer
+from pellucid.web.weights import WeightsType, pack_tensors
+
+FORMAT = 1
+"""The version of the header, raised when older pages can no longer be read."""
+
+SEARCH = (
+    "beam_size",
+    "length_penalty",
+    "length_penalty_kind",
+    "patience",
+    "stop_bound",
+    "max_length",
+    "max_length_ratio",
+    "max_length_extra",
+    "forced_stop",
+    "min_length",
+    "no_repeat_ngram",
+    "max_source_tokens",
+    "align_layer",
+    "align_head",
+)
+"""The settings of a search that a page follows."""
+CHANGES_RESULT = (
+    "coverage_penalty",
+    "prefix",
+    "must",
+    "banned",
+    "diverse_groups",
+    "sampling",
+    "mbr",
+    "replace_unknown",
+    "mask_at_inference",
+    "repredict",
+    "recase",
+    "mark_terms",
+)
+"""Those that it cannot follow, and that would give other translations."""
+
+
+@dataclasses.dataclass(frozen=True)
+class WebContent:
+    """The data of a page."""
+
+    header: dict[str, Any]
+    weights: bytes
+
+
+_READS = {"encoder": "source", "decoder": "target"}
+"""What a model of plain text does with a text: it reads it, or goes on with it."""
+
+
+def web_content(
+    bundle: Bundle[SequenceModel], name: str, weights: WeightsType, example: str = ""
+) -> WebContent:
+    """The data of a page for ``bundle``, which is shown as ``name`` and opens with ``example``.
+
+    Raises BundleError naming everything that a page cannot express.
+    """
+    config = bundle.config
+    settings = DecodingConfig.carried(bundle.settings.get("decoding", {}), "decoding")
+    faults = _faults(bundle, settings)
+    if faults:
+        raise BundleError(f"a page cannot express this model: {'; '.join(faults)}")
+
+    packed = pack_tensors(model_tensors(bundle.model), weights)
+    source, target = bundle.source_tokenizer, bundle.target_tokenizer
+    codes = languages_of(bundle.settings, name)
+    header = {
+        "format": FORMAT,
+        "name": name,
+        "config": config.model_dump(mode="json"),
+        "max_length": bundle.max_length,
+        "languages": [{"code": code, "name": language_name(code)} for code in codes],
+        "weights": weights,
+        "tensors": packed.entries,
+        # one tokenizer for both sides stands in the file once
+        "source_tokenizer": None if source is target else describe_tokenizer(source),
+        "target_tokenizer": describe_tokenizer(target),
+        "decoding": _search_settings(settings),
+        "source_reads": "pairs" if config.translates else _READS[config.kind],
+        "example": example,
+        "words": known_words(bundle),
+        "cross_attentions": list(getattr(config, "cross_attentions", ())),
+    }
+    return WebContent(header, packed.content)
+
+
+def _search_settings(settings: DecodingConfig) -> Mapping[str, Any]:
+    table = {name: getattr(settings, name) for name in SEARCH}
+    # JSON has no infinity; beyond any number of hypotheses the two are the same
+    return {**table, "patience": min(settings.patience, 1e9)}
+
+
+def _faults(bundle: Bundle[SequenceModel], settings: DecodingConfig) -> list[str]:
+    if isinstance(bundle.config, SkipGramConfig):
+        return ["kind=skipgram is word vectors, which neither translate nor predict"]
+    default = DecodingConfig()
+    return [
+        f"its searches have decoding.{name}={value!r}"
+        for name in CHANGES_RESULT
+        if (value := getattr(settings, name)) != getattr(default, name)
+    ]

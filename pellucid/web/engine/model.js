@@ -1,0 +1,141 @@
+// A model of a file: reads text, runs, translates.
+
+import { explain } from "./attribution.js";
+import { openTokenizer } from "./tokenizers.js";
+import { readEdits, Trace } from "./trace.js";
+import {
+  decode,
+  distribution,
+  encode,
+  START_ID,
+  startDecoding,
+  step,
+  STOP_ID,
+} from "./transformer.js";
+import { alternatives, continueText, fillMasks, readMasked, translate, translateLines } from "./translate.js";
+import { decodeRecurrent, encodeRecurrent, startRecurrent, stepRecurrent } from "./recurrent.js";
+import { arrange, readParameters } from "./weights.js";
+
+const SPECIAL_COUNT = 4;
+
+/**
+ * The model of a file: `header` is its JSON, `bytes` all of its weights.
+ *
+ * With `isPlain` every product is computed by the plain loops of tensors.js.
+ */
+export function openModel(header, bytes, options = {}) {
+  return new Model(header, readParameters(header, bytes, options));
+}
+
+class Model {
+  constructor(header, parameters) {
+    this.header = header;
+    this.config = header.config;
+    this.parameters = parameters;
+    this.kernel = parameters.values().next().value?.kernel ?? null;
+    this.weights = { config: header.config, ...arrange(header.config, parameters) };
+    this.isRecurrent = header.config.kind.startsWith("rnn");
+    this.target = openTokenizer(header.target_tokenizer);
+    // one tokenizer of both sides stands in the file once
+    this.source = header.source_tokenizer === null ? this.target : openTokenizer(header.source_tokenizer);
+  }
+
+  /** A text as the ids that the model reads, without the stop, and their tokens. */
+  readSource(text) {
+    const isMasked = this.config.kind === "encoder";
+    const ids = isMasked ? readMasked(this.source, text) : this.source.encode(text);
+    const tokens = this.source.tokens(ids);
+    // an encoder has no START: its id stands for a mask
+    return { ids, tokens: isMasked ? tokens.map((token, at) => (ids[at] === START_ID ? "[MASK]" : token)) : tokens };
+  }
+
+  readTarget(text) {
+    const ids = this.target.encode(text);
+    return { ids, tokens: this.target.tokens(ids) };
+  }
+
+  /** The ids of tokens of the target, as `tokens` names them. */
+  idsOf(tokens) {
+    const all = this.target.all;
+    return tokens.map((token) => all.indexOf(token, SPECIAL_COUNT));
+  }
+
+  /** The tokens of ids of the target's vocabulary. */
+  tokens(ids) {
+    return this.target.tokens(ids);
+  }
+
+  /** See `translate` in translate.js, and so for the others. */
+  translate(text, options) {
+    return translate(this, text, options);
+  }
+
+  translateLines(texts, options) {
+    return translateLines(this, texts, options);
+  }
+
+  alternatives(text, prefix, count, options) {
+    return alternatives(this, text, prefix, count, options);
+  }
+
+  fillMasks(text, count = 5) {
+    return fillMasks(this, text, count);
+  }
+
+  continueText(prompt, newTokens, options) {
+    return continueText(this, prompt, newTokens, options);
+  }
+
+  /** A parameter by its name in the bundle. */
+  parameter(name) {
+    const found = this.parameters.get(name);
+    if (found === undefined) throw new Error(`this model has no parameter ${name}`);
+    return { shape: found.shape, values: found.values };
+  }
+
+  /**
+   * One pass with teacher forcing: every intermediate by the name that pellucid.inspect gives it.
+   *
+   * `source` are ids without the stop, `target` ids without start and stop; `keep` are patterns of
+   * names. A model of plain text reads one of the two: an encoder `source`, a decoder `target`.
+   * `memory` is what `encode` gave for the same source and edits, so that it is not read again.
+   */
+  run({ source = [], target = [], edits = {}, keep = ["*"], memory }) {
+    const trace = new Trace(keep, readEdits(edits));
+    const hidden = this.hidden(source, target, trace, memory);
+    distribution(hidden, this.weights, trace);
+    return trace.values;
+  }
+
+  /** Why a word and not another: the parts of the difference of their logits (`pellucid.why`). */
+  explain(question) {
+    return explain(this, question);
+  }
+
+  /** The last hidden states, from which the words are predicted. */
+  hidden(source, target, trace, known) {
+    const { kind } = this.config;
+    if (kind === "encoder") return encode(this.weights, [...source, STOP_ID], trace);
+    const memory = known ?? this.encode([...source, STOP_ID], trace);
+    const decoder = this.isRecurrent ? decodeRecurrent : decode;
+    return decoder(this.weights, memory, [START_ID, ...target], trace);
+  }
+
+  /** What the decoder reads of a source with its stop; nothing in a model of plain text. */
+  encode(source, trace) {
+    if (this.config.kind === "decoder") return null;
+    return this.isRecurrent
+      ? encodeRecurrent(this.weights, source, trace)
+      : encode(this.weights, source, trace);
+  }
+
+  /** The state of searches before their first tokens, after what `encode` gave for each. */
+  start(memories, trace) {
+    return (this.isRecurrent ? startRecurrent : startDecoding)(this.weights, memories, trace);
+  }
+
+  /** Feed one token to each hypothesis: (logits of the next, state). */
+  step(state, ids, parents) {
+    return (this.isRecurrent ? stepRecurrent : step)(this.weights, state, ids, parents);
+  }
+}

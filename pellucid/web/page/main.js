@@ -1,0 +1,358 @@
+// The page of an exported model: a text, its translation as one types, and the model at work below.
+
+import { closeAlternatives, openAlternatives, watchAlternatives } from "../ui/alternatives.js";
+import { make } from "../ui/dom.js";
+import { byId } from "../ui/elements.js";
+import { joined, readAnswer, saidOtherwise } from "../ui/sentences.js";
+import { drawSource, lightSource, watchSource } from "../ui/source.js";
+import { drawTarget, focusTarget, lightTarget, watchTarget } from "../ui/target.js";
+import { drawThreads } from "../ui/threads.js";
+import { startEngine } from "./engine_client.js";
+import { mountViews } from "./views.js";
+import { asSentence, otherWays, sentencesOf } from "./texts.js";
+
+const WAYS = 3;
+const NEW_TOKENS = 30;
+const MOST_CHARACTERS = 5000;
+const TOGETHER = 8; // sentences that are translated at once: between, the page sees whether someone typed on
+const REMEMBERED = 200; // sentences whose translations are kept
+const SPEAK_AFTER_MS = 1200;
+const BUSY_AFTER_MS = 250;
+
+const field = byId("source");
+const header = readJson("pellucid-model");
+const plan = readJson("pellucid-plan");
+const film = readJson("pellucid-film");
+const scenes = readJson("pellucid-scenes");
+const isTranslator = header.source_reads === "pairs";
+const listeners = [];
+const known = new Map();
+let engine = null;
+let own = null; // what the model said: { text, truncated, sentences, ways }
+let shown = [];
+let clocks = [];
+let isAsking = false;
+
+function readJson(id) {
+  const element = byId(id);
+  const value = JSON.parse(element.textContent);
+  element.remove(); // the text is as large as what was read of it
+  return value;
+}
+
+function readWeights() {
+  const element = byId("pellucid-weights");
+  const packed = element.textContent;
+  element.remove();
+  if (Uint8Array.fromBase64) return Uint8Array.fromBase64(packed);
+  const text = atob(packed); // an older browser
+  const bytes = new Uint8Array(text.length);
+  for (let at = 0; at < text.length; at++) bytes[at] = text.charCodeAt(at);
+  return bytes;
+}
+
+// ---- from keystrokes to an answer ----
+
+const isGreedy = () => byId("greedy").checked;
+
+/** Ask for what stands in the field; while one text is computed, only the latest other one waits. */
+async function askNow() {
+  if (engine === null || isAsking) return;
+  isAsking = true;
+  const busy = setTimeout(() => byId("result").setAttribute("aria-busy", "true"), BUSY_AFTER_MS);
+  let text = null;
+  try {
+    while (text !== field.value || isStale) {
+      text = field.value;
+      isStale = false;
+      await answer(text);
+    }
+    byId("notice").hidden = true;
+  } catch (problem) {
+    byId("notice-text").textContent = problem.message;
+    byId("notice").hidden = false;
+  } finally {
+    isAsking = false;
+    clearTimeout(busy);
+    byId("result").setAttribute("aria-busy", "false");
+  }
+}
+
+let isStale = false; // the way to search changed, and not the text
+
+async function answer(text) {
+  if (text.trim() === "") {
+    show(null);
+    tell(text, null);
+    return;
+  }
+  const limited = [...text].slice(0, MOST_CHARACTERS).join("");
+  const places = isTranslator ? sentencesOf(limited, header.languages[0].code) : [{ before: "", source: limited, after: "" }];
+  const answers = new Map([["", BLANK]]);
+  const asked = [...new Set(places.map(({ source }) => source).filter((source) => source !== ""))];
+  for (let from = 0; from < asked.length; from += TOGETHER) {
+    const sources = asked.slice(from, from + TOGETHER);
+    (await ask(sources)).forEach((each, at) => answers.set(sources[at], each));
+    if (field.value !== text) return; // someone typed on
+  }
+  const said = places.map(({ source }) => answers.get(source));
+  const sentences = places.map((place, index) => asSentence(place, said[index]));
+  const ways = sentences.length === 1 && isTranslator ? otherWays(said[0], WAYS) : [];
+  const translation = {
+    text: sentences.map((each) => each.before + each.text + each.after).join(""),
+    truncated: limited !== text || sentences.some((each) => each.truncated),
+    sentences,
+  };
+  show({ ...readAnswer(limited, translation), ways });
+  // the views show one sentence: the first
+  const first = places.findIndex(({ source }) => source !== "");
+  tell(places[first].source, said[first]);
+}
+
+const BLANK = { text: "", tokens: [], source_tokens: [], log_probabilities: [], alignment: [], score: 0 };
+
+/** What the model says to each of some sentences; those that it has not met yet it answers together. */
+async function ask(sources) {
+  const way = isGreedy();
+  const key = (source) => `${way} ${source}`;
+  const answers = new Map(sources.map((source) => [source, known.get(key(source))]));
+  const others = sources.filter((source) => answers.get(source) === undefined);
+  const found = others.length === 0 ? [] : await compute(others, way ? { beam_size: 1 } : { n_best: WAYS + 1 });
+  others.forEach((source, at) => {
+    answers.set(source, found[at]);
+    if (known.size >= REMEMBERED) known.delete(known.keys().next().value);
+    known.set(key(source), found[at]);
+  });
+  return sources.map((source) => answers.get(source));
+}
+
+function compute(sources, search) {
+  const [text] = sources; // only a translator reads more than one
+  switch (header.source_reads) {
+    case "source":
+      return engine.fillMasks(text).then((filled) => [{ ...BLANK, ...filled, log_probabilities: ofMasks(filled) }]);
+    case "target":
+      return engine.continueText(text, NEW_TOKENS, search).then((said) => [{ ...BLANK, ...said }]);
+    default:
+      return engine.translateLines(sources, search);
+  }
+}
+
+/** Only words that were guessed have a probability. */
+function ofMasks({ tokens, masks }) {
+  const found = new Map(masks.map(({ at, candidates }) => [at, Math.log(candidates[0].probability)]));
+  return tokens.map((_, at) => found.get(at) ?? null);
+}
+
+function tell(text, translation) {
+  for (const listener of listeners) listener({ text, translation });
+}
+
+// ---- the field ----
+
+function onType(event) {
+  if (event?.isComposing) {
+    drawSource([]); // an unfinished character of an input method
+    return;
+  }
+  closeAlternatives();
+  byId("clear").hidden = field.value === "";
+  byId("hint").hidden = field.value.trim() !== "";
+  if (event?.type === "input") isBuilding = false;
+  byId("invite").hidden = byId("chips").childElementCount === 0 || (field.value.trim() !== "" && !isBuilding);
+  drawSource([]);
+  lightUp(null, null);
+  askNow();
+}
+
+function setText(text) {
+  field.value = text;
+  onType();
+}
+
+let isBuilding = false; // the text is made of the words that are offered
+
+/** What an empty field offers: the example, or words that the model knows, to be put one after the other. */
+function drawInvitation() {
+  const isWhole = header.example !== "";
+  const gap = header.source_reads === "source" ? ["[MASK]"] : [];
+  const texts = isWhole ? [header.example] : [...gap, ...header.words];
+  byId("invite-says").textContent = isWhole ? "For example" : "Words that the model knows, among others:";
+  const { kind } = header.source_reads === "target" ? header.target_tokenizer : (header.source_tokenizer ?? header.target_tokenizer);
+  const between = kind === "character" ? "" : " ";
+  for (const text of texts) {
+    const button = make("button", { type: "button", dir: "auto" }, text);
+    button.addEventListener("click", () => {
+      isBuilding = !isWhole;
+      const before = isWhole ? "" : field.value.trimEnd();
+      setText(before === "" ? text : `${before}${between}${text}`);
+      if (isWhole) field.focus();
+    });
+    byId("chips").append(make("li", {}, button));
+  }
+}
+
+// ---- the translation ----
+
+function show(next) {
+  own = next;
+  byId("truncated").hidden = !next?.truncated;
+  showSentences(next?.sentences ?? []);
+}
+
+function showSentences(sentences, { note = "" } = {}) {
+  clocks.forEach(clearTimeout);
+  clocks = [];
+  shown = sentences;
+  const text = joined(sentences);
+  drawTarget(sentences);
+  drawSource(sentences);
+  const ways = (own?.ways ?? []).filter((way) => way !== text && way !== own.text);
+  byId("others").hidden = ways.length === 0;
+  byId("others-list").replaceChildren(
+    ...ways.map((way) => make("li", {}, make("button", { type: "button", dir: "auto" }, way))),
+  );
+  lightUp(null, null);
+  byId("chosen").hidden = note === "";
+  byId("chosen-text").textContent = note;
+  byId("copy").hidden = text === "";
+  byId("legend").hidden = !sentences.some((each) => each.confidences.some((value) => value !== null));
+  const speak = () => {
+    byId("spoken").textContent = text === "" ? "" : `${byId("target-language").textContent}: ${text}`;
+  };
+  clocks.push(setTimeout(speak, SPEAK_AFTER_MS));
+}
+
+function takeWay(text) {
+  const bare = { text, tokens: [], confidences: null, alignment: null };
+  const before = { ...own.sentences[0], before: "", after: "" };
+  showSentences([saidOtherwise(before, bare)], { note: "Another way to say it." });
+  byId("own").focus();
+}
+
+function takeAlternative(word, alternative) {
+  const old = shown[word.sentence];
+  const first = own.sentences[word.sentence];
+  const next = alternative.text === first.text ? first : saidOtherwise(old, alternative);
+  const sentences = shown.map((each, index) => (index === word.sentence ? next : each));
+  const isAllOwn = joined(sentences) === own.text;
+  showSentences(sentences, { note: isAllOwn ? "" : "Goes on from the word you chose." });
+  focusTarget(word.sentence, word.index);
+}
+
+function openWord(word) {
+  if (!isTranslator) return;
+  const sentence = shown[word.sentence];
+  const [position] = sentence.words[word.index].tokens;
+  openAlternatives(word.element, sentence, position, askAlternatives, (alternative) =>
+    takeAlternative(word, alternative),
+  );
+}
+
+async function askAlternatives({ text, prefix, count }) {
+  const ids = await engine.idsOf(prefix);
+  const found = await engine.alternatives(text, ids, count, isGreedy() ? { beam_size: 1 } : {});
+  const alternatives = found.map((each) => ({
+    ...asSentence({ before: "", source: text, after: "" }, each),
+    token: each.token,
+    probability: each.probability,
+  }));
+  return { alternatives };
+}
+
+// ---- who goes with whom ----
+
+function lightUp(side, word) {
+  if (word === null) {
+    lightSource(() => false);
+    lightTarget(() => false);
+    drawThreads([], []);
+    return;
+  }
+  const { toSource, toTarget } = shown[word.sentence] ?? { toSource: [], toTarget: [] };
+  const partners = (side === "target" ? toSource : toTarget)[word.index] ?? new Set();
+  const isWord = (sentence, index) => sentence === word.sentence && index === word.index;
+  const isPartner = (sentence, index) => sentence === word.sentence && partners.has(index);
+  const sources = lightSource(side === "source" ? isWord : isPartner);
+  const targets = lightTarget(side === "target" ? isWord : isPartner);
+  drawThreads(sources, targets);
+}
+
+// ---- buttons ----
+
+async function copy() {
+  let done = "Copied";
+  try {
+    await navigator.clipboard.writeText(joined(shown));
+  } catch {
+    getSelection().selectAllChildren(byId("target"));
+    done = "Marked: press Ctrl+C";
+  }
+  byId("copy").textContent = done;
+  byId("spoken").textContent = done;
+  setTimeout(() => {
+    byId("copy").textContent = "Copy";
+  }, 2000);
+}
+
+function watchButtons() {
+  field.addEventListener("input", onType);
+  field.addEventListener("compositionend", () => onType());
+  byId("clear").addEventListener("click", () => {
+    setText("");
+    field.focus();
+  });
+  byId("copy").addEventListener("click", copy);
+  byId("own").addEventListener("click", () => {
+    showSentences(own.sentences);
+    focusTarget(0, 0);
+  });
+  byId("others-list").addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (button !== null) takeWay(button.textContent);
+  });
+  byId("sure").addEventListener("change", (event) => {
+    document.body.classList.toggle("plain", !event.target.checked);
+  });
+  byId("search").hidden = header.source_reads === "source"; // a gap is filled, not searched
+  for (const id of ["greedy", "beam"]) {
+    byId(id).addEventListener("change", () => {
+      isStale = true;
+      askNow();
+    });
+  }
+}
+
+async function start() {
+  watchButtons();
+  drawInvitation();
+  watchSource((word) => lightUp("source", word));
+  watchTarget({ point: (word) => lightUp("target", word), open: openWord });
+  watchAlternatives({ close: () => lightUp(null, null) });
+  if (field.value === "") field.value = header.example; // a browser may keep what was typed before
+  onType();
+  try {
+    const script = byId("pellucid-engine").textContent;
+    engine = await startEngine(script, header, readWeights());
+  } catch (problem) {
+    byId("notice-text").textContent = `This browser cannot open the model: ${problem.message}`;
+    byId("notice").hidden = false;
+    return;
+  }
+  await askNow();
+  document.documentElement.dataset.ready = "true";
+  mountViews(byId("explorer"), {
+    engine: { ...engine, onChange: (listener) => listeners.push(listener) },
+    plan,
+    film,
+    scenes,
+    header,
+    setText,
+  });
+  const first = own?.sentences.find(({ source }) => source !== "");
+  if (first === undefined) return;
+  const [said] = await ask([first.source]);
+  tell(first.source, said);
+}
+
+start();

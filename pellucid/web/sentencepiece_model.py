@@ -1,0 +1,118 @@
+"""Reads a sentencepiece model: a message of protocol buffers, of which a page needs a few fields.
+
+The package sentencepiece tells the pieces and their scores, but not how it normalizes text. The
+numbers of the fields are those of sentencepiece_model.proto in its repository.
+"""
+
+import base64
+import struct
+from collections.abc import Iterator
+from typing import Any
+
+from pellucid.core.errors import BundleError
+
+_PIECES, _TRAINER, _NORMALIZER, _DENORMALIZER = 1, 2, 3, 5
+"""Fields of ModelProto."""
+_MODEL_TYPES = {1: "unigram", 2: "bpe"}
+_NORMAL, _UNKNOWN, _CONTROL, _USER_DEFINED, _UNUSED, _BYTE = 1, 2, 3, 4, 5, 6
+"""Types of a piece."""
+_WIDTHS = {1: 8, 5: 4}
+"""Bytes of a number of fixed width, by wire type."""
+
+
+def read_sentencepiece_model(model: bytes) -> dict[str, Any]:
+    """Pieces, scores and types, and how text is normalized, ready for JSON.
+
+    Raises BundleError if it is damaged, or does what a page cannot do.
+    """
+    try:
+        return _read(model)
+    except (IndexError, struct.error, UnicodeDecodeError) as error:
+        raise BundleError(f"the sentencepiece model is damaged: {error}") from error
+
+
+def _read(model: bytes) -> dict[str, Any]:
+    pieces: list[dict[int, Any]] = []
+    trainer: dict[int, Any] = {}
+    normalizer: dict[int, Any] = {}
+    denormalizer: dict[int, Any] = {}
+    for number, value in _fields(model):
+        match number:
+            case 1:
+                pieces.append(dict(_fields(value)))
+            case 2:
+                trainer = dict(_fields(value))
+            case 3:
+                normalizer = dict(_fields(value))
+            case 5:
+                denormalizer = dict(_fields(value))
+
+    types = [piece.get(3, _NORMAL) for piece in pieces]
+    model_type = _MODEL_TYPES.get(trainer.get(3, 1))
+    faults = []
+    if model_type is None:
+        faults.append(f"its model_type is {trainer.get(3)}, neither unigram nor bpe")
+    if _UNUSED in types:
+        faults.append("it has unused pieces")
+    if _USER_DEFINED in types:
+        faults.append("it has user-defined pieces")
+    if trainer.get(24, 0):
+        faults.append("it writes spaces at the end of words")
+    if denormalizer.get(2):
+        faults.append("it changes the text that it writes")
+    if faults:
+        raise BundleError(f"a page cannot use this sentencepiece model: {'; '.join(faults)}")
+
+    return {
+        "model_type": model_type,
+        "pieces": [piece.get(1, b"").decode() for piece in pieces],
+        "scores": [_float(piece.get(2, bytes(4))) for piece in pieces],
+        "types": types,
+        "byte_fallback": bool(trainer.get(35, 0)),
+        "unk_surface": trainer.get(44, " \u2047 ".encode()).decode(),
+        "charsmap": base64.b64encode(normalizer.get(2, b"")).decode(),
+        "add_dummy_prefix": bool(normalizer.get(3, 1)),
+        "remove_extra_whitespaces": bool(normalizer.get(4, 1)),
+        "escape_whitespaces": bool(normalizer.get(5, 1)),
+    }
+
+
+def _float(bits: bytes) -> float:
+    [value] = struct.unpack("<f", bits)
+    # the shortest decimal number that is read back as the same float32
+    return float(f"{value:.9g}")
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, Any]]:
+    """The number of each field and its value: an integer, or bytes."""
+    at = 0
+    while at < len(message):
+        key, at = _varint(message, at)
+        number, wire = key >> 3, key & 7
+        if wire == 0:
+            value, at = _varint(message, at)
+            yield number, value
+            continue
+        if wire == 2:
+            size, at = _varint(message, at)
+        elif wire in _WIDTHS:
+            size = _WIDTHS[wire]
+        else:
+            raise IndexError(f"wire type {wire} at byte {at}")
+        if at + size > len(message):
+            raise IndexError(f"a field of {size} bytes at byte {at} goes beyond the end")
+        yield number, message[at : at + size]
+        at += size
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    """Seven bits to a byte, the lowest first."""
+    value = shift = 0
+    while True:
+        byte = message[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:
+            return value, at
+        if shift > 63:
+            raise IndexError(f"a number at byte {at} is too long")

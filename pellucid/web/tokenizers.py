@@ -1,0 +1,37 @@
+"""Tokenizers as data for a page, which cuts text by the same rules in JavaScript."""
+
+from typing import Any
+
+from pellucid.core.errors import BundleError
+from pellucid.text.config import WORD_KINDS
+from pellucid.text.tokenizers.interface import Tokenizer
+from pellucid.text.tokenizers.marian import MarianTokenizer
+from pellucid.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
+from pellucid.text.tokenizers.vocabulary import VocabularyTokenizer
+from pellucid.web.sentencepiece_model import read_sentencepiece_model
+
+
+def describe_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
+    """Everything that decides how ``tokenizer`` cuts and joins text, ready for JSON.
+
+    Raises BundleError for a kind or a model that a page does not know.
+    """
+    if isinstance(tokenizer, SentencePieceTokenizer):
+        return {
+            "kind": tokenizer.kind,
+            "tokens": tokenizer.tokens(range(tokenizer.vocabulary_size)),
+            "sentencepiece": read_sentencepiece_model(tokenizer.model),
+        }
+    if not isinstance(tokenizer, VocabularyTokenizer):
+        raise BundleError(f"a page knows no tokenizer of the kind {tokenizer.kind}")
+
+    description: dict[str, Any] = {
+        "kind": tokenizer.kind,
+        "tokens": list(tokenizer.vocabulary.tokens),
+        "options": dict(tokenizer.options),
+    }
+    if isinstance(tokenizer, MarianTokenizer):
+        return {**description, "sentencepiece": read_sentencepiece_model(tokenizer.model)}
+    if tokenizer.kind not in (*WORD_KINDS, "wordpiece"):
+        raise BundleError(f"a page knows no tokenizer of the kind {tokenizer.kind}")
+    return description

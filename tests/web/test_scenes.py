@@ -1,0 +1,174 @@
+"""Worked examples and equation entries in the exported file, held to Python."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Page
+from taught import pairs, taught_bundle
+
+from pellucid.bundle import Bundle
+from pellucid.equations.attention import attention, attention_scores
+from pellucid.inspection.capture import inspect
+from pellucid.inspection.examples.attention import KEYS, QUERIES, VALUES
+from pellucid.inspection.examples.page import matrix
+from pellucid.inspection.report.equation_entries import entries_of
+from pellucid.inspection.report.matrices import unpack_numbers
+from pellucid.inspection.report.scenes import (
+    SENTENCE,
+    TRANSLATION,
+    scenes_content,
+    taught_sentence,
+)
+from pellucid.model.build import build_any_model
+from pellucid.model.config import DecoderConfig, RnnAttentionConfig
+from pellucid.text.tokenizers.vocabulary import Vocabulary
+from pellucid.text.tokenizers.word_tokenizers import WordTokenizer
+from pellucid.web.export import make_page
+
+AXE_OPTIONS = {"runOnly": ["wcag2a", "wcag2aa"], "resultTypes": ["violations"]}
+
+
+READ_INSPECTOR = """(scenes) => {
+  const { value, computed } = scenes.querySelector(".inspector")?.dataset ?? {};
+  return [value ?? "", computed ?? ""];
+}"""
+
+
+def test_scenes_hold_what_the_equations_compute():
+    scenes = {scene["name"]: scene for scene in scenes_content()}
+    held = scenes["attention"]["matrices"]
+    query, key, value = matrix(*QUERIES), matrix(*KEYS), matrix(*VALUES)
+    for name, expected in (
+        ("attention.S", attention_scores(query, key)),
+        ("attention.Z", attention(query, key, value)),
+    ):
+        numbers = torch.tensor(list(unpack_numbers(held[name]["data"])), dtype=torch.float64)
+        torch.testing.assert_close(numbers, expected.flatten(), rtol=1e-4, atol=1e-4)
+
+
+def test_every_symbol_of_a_scene_has_its_matrix():
+    for scene in scenes_content():
+        for page in scene["pages"]:
+            for step in page["steps"]:
+                for symbol in step["symbols"]:
+                    if symbol["matrix"] is not None:
+                        name = symbol["matrix"].replace("{head}", "0")
+                        assert name in scene["matrices"], (scene["name"], step["name"], name)
+
+
+def test_the_model_of_the_scene_says_what_the_text_says():
+    assert inspect(taught_sentence(), SENTENCE).sentence.text == TRANSLATION
+
+
+def test_an_entry_names_the_plainest_function_of_a_number():
+    entry = entries_of([50])[50]
+    assert entry["function"] == "pellucid.equations.attention.attention"
+    assert entry["formula"] == "Attention(Q, K, V) = softmax(Q Kᵀ / √dₖ) V"
+    assert entry["says"].startswith("Each query gets the mean of the values")
+    assert entry["source"].startswith("Agarwal, Def. 4.1; Vaswani et al. (2017)")
+    assert entries_of([1]) == {}  # a part of the program, not a function of the equations
+
+
+@pytest.fixture(scope="module")
+def page(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
+    path = tmp_path_factory.mktemp("scenes") / "model.html"
+    text = "je ne vois pas les maisons rouges"
+    path.write_text(
+        make_page(taught_bundle(), "float32", name="t", example=text, book="../site"), "utf-8"
+    )
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, reduced_motion="reduce")
+    context.set_default_timeout(30_000)
+    page, faults = context.new_page(), list[str]()
+    page.on("console", lambda message: faults.append(message.text))
+    page.on("pageerror", lambda error: faults.append(str(error)))
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-ready]")
+    page.locator("#explorer").scroll_into_view_if_needed()
+    page.locator(".said-word").first.wait_for()
+    yield page
+    assert faults == []
+    context.close()
+
+
+def test_every_step_of_every_scene_agrees_with_its_own_arithmetic(page: Page):
+    page.locator(".scenes-start").click()
+    steps = 0
+    for place, scene in enumerate(scenes_content()):
+        name = scene["name"]
+        page.locator(".scene-choice button").nth(place).click()
+        count = sum(len(each["steps"]) for each in scene["pages"])
+        for index in range(count):
+            # read at once, so that both are of one cell
+            told, computed = page.locator(".scenes").evaluate(READ_INSPECTOR)
+            if computed:
+                assert float(computed) == pytest.approx(float(told), rel=2e-3, abs=2e-3), name
+                steps += 1
+            assert page.locator(".scene-place").inner_text() == f"Step {index + 1} of {count}"
+            if index + 1 < count:
+                page.locator(".scene-next").click()
+    assert steps > 40
+    assert "null" not in page.locator(".scenes").inner_text().split()
+    found = Axe().run(page, options=AXE_OPTIONS).response["violations"]
+    assert found == [], [(each["id"], each["nodes"][0]["html"]) for each in found]
+    page.locator(".scenes .close").click()
+    assert page.evaluate("document.activeElement.className") == "tool scenes-start"
+
+
+def test_an_equation_opens_in_its_place(page: Page):
+    page.locator("[data-part='encoder.layers.0.self_attention.heads.0']").first.click()
+    # not opened again by its step: the card would be made anew while its equations are clicked
+    page.locator(".card h3", has_text="Weights").wait_for()
+    page.get_by_role("button", name="EQ-52: what it says").click()
+    entry = page.locator(".card .equation-entry")
+    assert "pellucid.equations.attention.attention_weights" in entry.inner_text()
+    link = entry.get_by_role("link", name="EQ-52 in the book of equations")
+    book = page.url.partition("/scenes")[0]
+    assert link.evaluate("each => each.href") == f"{book}/site/equations/find.html#EQ-52"
+    page.get_by_role("button", name="EQ-52: what it says").click()
+    assert entry.count() == 0
+
+
+def test_an_empty_field_invites_to_an_example(page: Page):
+    page.locator("#clear").click()
+    page.locator("#chips button").click()
+    assert page.locator("#source").input_value() == "je ne vois pas les maisons rouges"
+    assert page.locator("#invite").is_hidden()
+
+
+CONFIGS = {
+    "decoder": DecoderConfig(d_model=16, d_ff=16, heads=2, decoder_layers=1),
+    "rnn_attention": RnnAttentionConfig(d_model=16),
+}
+TOURS = {
+    "decoder": "text tokens vectors attention weights network next why break",
+    "rnn_attention": "text tokens vectors states crossing next chance",
+}
+
+
+@pytest.mark.parametrize("kind", sorted(TOURS))
+def test_a_tour_has_the_steps_of_the_parts_that_the_model_has(
+    kind: str, browser: Browser, tmp_path: Path
+):
+    words = sorted({word for each in pairs() for word in " ".join(each).split()})
+    tokenizer = WordTokenizer("word", Vocabulary.of(words))
+    sizes = (tokenizer.vocabulary_size,) * 2
+    model = build_any_model(CONFIGS[kind], *sizes, seed=1).eval().requires_grad_(False)
+    bundle = Bundle(model, tokenizer, tokenizer, {}, {})
+    path = tmp_path / "model.html"
+    path.write_text(make_page(bundle, "float32", name=kind, example="je vois les chats"), "utf-8")
+    page = browser.new_page(reduced_motion="reduce")
+    page.goto(path.as_uri())
+    page.wait_for_selector("html[data-ready]")
+    page.locator("#explorer").scroll_into_view_if_needed()
+    page.locator(".tour-start").click()
+    for name in TOURS[kind].split():
+        page.locator(f".tour[data-step='{name}']").wait_for()
+        page.locator(".tour[data-is-listening]").wait_for()
+        if name in ("tokens", "vectors", "states", "attention", "network", "crossing", "next"):
+            page.locator(".stressed").first.wait_for()
+        page.locator(".tour-next").click()
+    page.locator(".tour-start").wait_for()
+    page.close()

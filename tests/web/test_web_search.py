@@ -1,0 +1,173 @@
+"""Searches in the page find what Python's find: greedy, by beam, and with a prefix."""
+
+import dataclasses
+import random
+from typing import Any
+
+import pytest
+import tiny_models
+from opened_models import Opened
+
+from pellucid.bundle import Bundle
+from pellucid.decoding.alternatives import find_alternatives
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.plain_text import continue_text, fill_masks
+from pellucid.decoding.translator import Translator
+from pellucid.model.build import build_any_model
+from pellucid.model.config import parse_model_config
+
+TRANSLATE = "([lines, options]) => lines.map((line) => model.translate(line, options))"
+TOGETHER = """
+([lines, options]) => {
+  const said = model.translateLines(lines, options);
+  const alone = lines.map((line) => JSON.stringify(model.translate(line, options)));
+  return [said, lines.filter((_, at) => alone[at] !== JSON.stringify(said[at]))];
+}
+"""
+SHORT = {"max_length_extra": 4}
+
+
+def bundle_of(variant: str, **decoding: Any) -> Bundle:
+    bundle = tiny_models.tiny_bundle(variant)
+    bundle.model.float()
+    return dataclasses.replace(bundle, settings={"decoding": {**SHORT, **decoding}})
+
+
+def lines(count: int) -> list[str]:
+    draw = random.Random(1)
+    words = [*"abcdefghi", "x"]  # the last is unknown
+    return [" ".join(draw.choices(words, k=draw.randint(1, 9))) for _ in range(count)]
+
+
+def assert_equal(opened: Opened, bundle: Bundle, texts: list[str], **options: Any) -> None:
+    aligns = bool(bundle.config.cross_attentions)  # without attention there is nothing to align by
+    settings = DecodingConfig(**{**bundle.settings["decoding"], **options, "align": aligns})
+    expected = Translator(bundle, settings).translate(texts)
+    found, others = opened(bundle).evaluate(TOGETHER, [texts, options])
+    assert others == [], "these lines are translated otherwise when they stand alone"
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours["ids"] == list(theirs.token_ids), theirs.source
+        assert ours["text"] == theirs.text
+        assert ours["score"] == pytest.approx(theirs.score, abs=1e-4)
+        assert ours["log_probabilities"] == pytest.approx(theirs.token_log_probs, abs=1e-4)
+        assert ours["alignment"] == [list(link) for link in theirs.alignment or ()]
+        assert [each["text"] for each in ours["n_best"]] == [each.text for each in theirs.n_best]
+
+
+def test_greedy_text_of_a_thousand_sentences(opened: Opened):
+    assert_equal(opened, bundle_of("paper"), lines(1000), beam_size=1)
+
+
+@pytest.mark.parametrize("variant", tiny_models.EVERY_KIND)
+def test_cached_steps_of_every_kind(opened: Opened, variant: str):
+    bundle = bundle_of(variant)
+    assert_equal(opened, bundle, lines(4), beam_size=3, n_best=2)
+    assert_equal(opened, bundle, lines(4), beam_size=1)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam_size": 1},
+        {"beam_size": 4, "n_best": 3},
+        {"seed": 3},
+        {"beam_size": 1, "edits": {"mask": False}},
+        {"beam_size": 2, "edits": {"off": ["decoder.layers.0.cross_attention"]}},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("variant", ["rotary", "general"])
+def test_lines_together_are_translated_as_each_alone(
+    opened: Opened, variant: str, options: dict[str, Any]
+):
+    """To the last digit: texts, ids, scores and alignments, of lines from one token to many."""
+    texts = ["", *lines(70), "a", "  ", "a", " ".join("abcdefghi" * 4)]
+    _, others = opened(bundle_of(variant)).evaluate(TOGETHER, [texts, options])
+    assert others == []
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"length_penalty": 0.0},
+        {"length_penalty": 2.0, "length_penalty_kind": "power"},
+        {"length_penalty": -1.0},
+        {"patience": 2.0, "n_best": 4},
+        {"stop_bound": "current", "patience": 1e9},
+        {"min_length": 3, "no_repeat_ngram": 2},
+        {"max_length": 3, "forced_stop": "free"},
+        {"max_length_ratio": 0.5},
+        {"align_layer": 0, "align_head": 1},
+    ],
+    ids=str,
+)
+def test_settings_that_a_bundle_carries(opened: Opened, settings: dict[str, Any]):
+    beam = {"beam_size": 4, "n_best": settings.pop("n_best", 1)}
+    assert_equal(opened, bundle_of("pre-norm", **settings), lines(15), **beam)
+
+
+def test_alternatives_are_the_likeliest_tokens_with_their_best_translations(opened: Opened):
+    bundle = bundle_of("paper")
+    settings = DecodingConfig(**SHORT)
+    prefix = bundle.target_tokenizer.encode("a c")
+    expected = find_alternatives(bundle, settings, "a b c d", ["a", "c"], 5)
+    found = opened(bundle).evaluate(
+        "([prefix]) => model.alternatives('a b c d', prefix, 5)", [prefix]
+    )
+    assert [each["token"] for each in found] == [each.token for each in expected]
+    assert [each["text"] for each in found] == [each.translation.text for each in expected]
+    assert [each["probability"] for each in found] == pytest.approx(
+        [each.probability for each in expected], abs=1e-5
+    )
+
+
+def test_a_source_that_is_too_long_is_cut(opened: Opened):
+    bundle = bundle_of("learned positions")
+    text = " ".join("abcdefgh" * 9)
+    expected = Translator(bundle, DecodingConfig(**SHORT)).translate(text)
+    [found] = opened(bundle).evaluate(TRANSLATE, [[text], {}])
+    assert expected.truncated
+    assert found["truncated"]
+    assert found["text"] == expected.text
+
+
+@pytest.mark.parametrize("text", ["", "  ", "\n"])
+def test_a_blank_line_stays_blank(opened: Opened, text: str):
+    [found] = opened(bundle_of("paper")).evaluate(TRANSLATE, [[text], {}])
+    assert found["text"] == ""
+
+
+def test_the_same_seed_draws_the_same_words(opened: Opened):
+    page = opened(bundle_of("paper"))
+    draws = [page.evaluate(TRANSLATE, [["a b c"], {"seed": seed}]) for seed in (1, 1, 2, 3)]
+    texts = [found["text"] for [found] in draws]
+    assert texts[0] == texts[1]
+    assert len(set(texts)) > 1
+
+
+def text_bundle(kind: str) -> Bundle[Any]:
+    sizes = {"d_model": 8, "d_ff": 12, "heads": 2, f"{kind}_layers": 2, "positions": "rotary"}
+    model = build_any_model(parse_model_config({"kind": kind, **sizes}), 13, 13)
+    letters = tiny_models.tiny_bundle().source_tokenizer
+    return Bundle(model.eval().requires_grad_(False), letters, letters, {}, {})
+
+
+def test_an_encoder_fills_masks(opened: Opened):
+    bundle = text_bundle("encoder")
+    text = "a [MASK] c [MASK]"
+    expected = fill_masks(bundle, text, 3)
+    found = opened(bundle).evaluate("([text]) => model.fillMasks(text, 3)", [text])
+    assert found["text"] == expected.text
+    assert [[each["token"] for each in mask["candidates"]] for mask in found["masks"]] == [
+        [token for token, _ in row] for row in expected.candidates
+    ]
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_decoder_continues_a_text(opened: Opened, beam_size: int):
+    bundle = text_bundle("decoder")
+    [expected] = continue_text(bundle, "a b", DecodingConfig(beam_size=beam_size), 6)
+    found = opened(bundle).evaluate(
+        "([options]) => model.continueText('a b', 6, options)", [{"beam_size": beam_size}]
+    )
+    assert found["text"] == expected
