@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pellucid.core.errors import CancelledError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
+from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.server.errors import (
@@ -43,7 +44,7 @@ class Translates(Protocol):
     """The function that translates a batch: sentences in, translations out, in order."""
 
     def __call__(
-        self, texts: list[str], settings: DecodingConfig, watcher: SearchWatcher
+        self, texts: list[str | Request], settings: DecodingConfig, watcher: SearchWatcher
     ) -> list[Translation]:
         """Raises whatever goes wrong, and what the watcher raises."""
         ...
@@ -54,7 +55,8 @@ class Job:
     """One sentence of a request."""
 
     index: int
-    text: str
+    text: str | Request
+    """The sentence, or the sentence with its terms."""
     token_count: int
 
 

@@ -26,10 +26,18 @@ class Limits(ServerLimits):
     """Requests that wait for one model; one more is answered with 429."""
     max_batch_sentences: int = 64
     """Sentences translated at a time."""
+    max_documents: int = 16
+    """Documents that are kept: those that wait, that are translated, and that are not fetched."""
+    max_document_chars: int = 1_000_000
+    """Characters of the text of one document."""
+    max_document_seconds: float = 600.0
+    """For the translation of one document, and then for its download."""
     max_inspect_tokens: int = 128
     """Tokens of source and of target of an inspected sentence."""
     max_inspect_values: int = 500_000
     """Numbers in the answer to one inspection; as JSON, about 10 bytes each."""
+    max_live_bytes: int = 32 << 20
+    """Bytes of the page that ``/live/NAME`` sends, which holds the whole model."""
     max_stuck_seconds: float = 30.0
     """Without a step of a busy model before ``/readyz`` answers 503."""
 

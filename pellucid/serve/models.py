@@ -6,18 +6,21 @@ need the model itself, and ``LoadedModel.open`` reads it for the first of them.
 
 import dataclasses
 import itertools
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from pellucid.bundle import Bundle, StoredModel
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
+from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
 from pellucid.engines import ComputeType, EngineName
 from pellucid.engines.load import load_parts
 from pellucid.model.config import TranslatorSettings
 from pellucid.serve.schema import ModelEntry
+from pellucid.text.glossary import Glossary
 from pellucid.text.languages import languages_of
 
 
@@ -31,6 +34,8 @@ class ModelPlace:
     """Source and target, if they were given."""
     engine: EngineName = "auto"
     compute_type: ComputeType = "float32"
+    glossaries: tuple[tuple[str, Path], ...] = ()
+    """Names and files of the terms that requests may ask for."""
 
 
 class LoadedModel:
@@ -45,6 +50,9 @@ class LoadedModel:
         self.translator = translator
         self.bundle = bundle
         self.settings = translator.settings
+        self.glossaries = {name: Glossary.read(path) for name, path in place.glossaries}
+        self.loaded_at = time.time()
+        """When the glossaries were read, in seconds since 1970."""
         self.parameter_count = bundle.parameter_count
         languages = place.languages or languages_of(bundle.settings, place.name)
         self.source_language, self.target_language = languages
@@ -107,7 +115,10 @@ class LoadedModel:
         return self.bundle.source_tokenizer.tokens(ids)
 
     def translate(
-        self, texts: list[str], settings: DecodingConfig, watcher: SearchWatcher | None = None
+        self,
+        texts: list[str | Request],
+        settings: DecodingConfig,
+        watcher: SearchWatcher | None = None,
     ) -> list[Translation]:
         """One translation for each sentence. Raises what the watcher raises."""
         return self.translator.translate(texts, settings, split=False, watcher=watcher)
@@ -126,6 +137,7 @@ class LoadedModel:
             max_source_tokens=self.source_limit(max_source_tokens),
             beam_size=self.settings.beam_size,
             engine=self.translator.engine.name,
+            glossaries=list(self.glossaries),
         )
 
 

@@ -48,6 +48,8 @@ class TranslateRequest(_Message):
     """Exponent of the length penalty; 0 is none."""
     max_new_tokens: int | None = Field(default=None, ge=1)
     """The longest translation of one sentence, in tokens; the model's own limit holds as well."""
+    glossary: str | None = Field(default=None, max_length=_LONGEST_NAME)
+    """A glossary by its name, from ``GET /v1/models``: its terms are in the translations."""
     alignment: bool = False
     """Whether to return which source token each target token is aligned with."""
     confidences: bool = False
@@ -233,6 +235,8 @@ class ModelEntry(_Message):
     beam_size: int
     """The default of requests."""
     engine: str
+    glossaries: list[str]
+    """The glossaries that a request may name."""
 
 
 class ModelsResponse(_Message):

@@ -4,15 +4,19 @@ import asyncio
 import logging
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
+from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Alternative as DecodedAlternative
+from pellucid.decoding.result import Translation
 from pellucid.serve.answers import answer_sentence, answer_text, confidences_of
 from pellucid.serve.batching import Batcher, EngineError, Job, LoneWork, Outcome, Ticket
 from pellucid.serve.limits import Limits
+from pellucid.serve.live import LivePage, make_live_page, require_small
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.reading import ReadText, read_texts
@@ -40,6 +44,7 @@ from pellucid.serve.server.errors import (
 )
 from pellucid.serve.server.pauses import Turnstile, loading
 from pellucid.serve.server.strict_json import shown
+from pellucid.text.glossary import Glossary
 
 _LOG = logging.getLogger("pellucid.serve")
 
@@ -78,6 +83,8 @@ class Service:
         self._openings: dict[LoadedModel, asyncio.Future[bool]] = {}
         """The models that are being read, or wait for another one to be read."""
         self._opens = asyncio.Lock()
+        self._pages: weakref.WeakKeyDictionary[LoadedModel, LivePage] = weakref.WeakKeyDictionary()
+        """The live pages that were asked for; a model that is read again is another one."""
         self._answers = Turnstile(_ANSWERS_AT_ONCE)
         """A batch ends for all its requests at once; their answers are written a few at a time."""
 
@@ -214,6 +221,58 @@ class Service:
 
         return await self._alone(served, work)
 
+    async def live_page(self, name: str) -> LivePage:
+        """The page of a model that computes in a browser, made for the first request and kept.
+
+        Raises as ``translate`` does, and ConflictError if a page cannot be made of it.
+        """
+        self.require_open()
+        served = self.find(name)
+        model, limits = served.model, self.limits
+        if model in self._pages:
+            return self._pages[model]
+        require_small(model, limits)
+
+        def work(watcher: SearchWatcher) -> LivePage:
+            # of several requests in the queue the first one makes it
+            if model not in self._pages:
+                self._pages[model] = make_live_page(model, limits, watcher)
+            return self._pages[model]
+
+        return await self._alone(served, work)
+
+    async def sentences(
+        self,
+        served: Served,
+        texts: Sequence[str],
+        settings: DecodingConfig,
+        deadline: float,
+        glossary: Glossary | None = None,
+    ) -> list[Translation]:
+        """The translations of sentences of a document, in batches with those of other requests.
+
+        Raises DeadlineError, OverloadedError and what the search raises.
+        """
+        counts = [len(ids) for ids in served.model.source_ids(list(texts))]
+        jobs = [
+            Job(n, _with_terms(text, glossary), count)
+            for n, (text, count) in enumerate(zip(texts, counts, strict=True))
+        ]
+        # A translation that lacks a term is searched again, which only torch can do.
+        if glossary is not None or served.model.needs_open(settings):
+            await self._open(served.model, deadline)
+        found: dict[int, Translation] = {}
+        if jobs:
+            async for index, translation in self._work(served.batcher, jobs, settings, deadline):
+                found[index] = translation
+        return [found[index] for index in range(len(jobs))]
+
+    async def alone(
+        self, served: Served, work: Callable[[SearchWatcher], _Found], deadline: float
+    ) -> _Found:
+        """Run ``work``, which needs the model itself, between the batches of other requests."""
+        return await self._alone(served, work, deadline)
+
     def drain(self) -> None:
         """Refuse new requests from now on; those accepted before are answered."""
         self.is_draining = True
@@ -249,6 +308,7 @@ class Service:
         if not whole:
             _refuse(faults_of_translate(request, self.limits))
         served = self.find(request.model)
+        glossary_of(served, request.glossary)
         limit = served.model.source_limit(self.limits.max_source_tokens)
         texts = await read_texts(served.model, request, limit, whole=whole)
         return served, texts
@@ -260,10 +320,12 @@ class Service:
         sentences = [sentence for text in texts for sentence in text.sentences]
 
         jobs = []
+        glossary = glossary_of(served, request.glossary)
 
         for index, sentence in enumerate(sentences):
             if sentence.ids:
-                jobs.append(Job(index, sentence.place.text, len(sentence.ids)))
+                text = _with_terms(sentence.place.text, glossary)
+                jobs.append(Job(index, text, len(sentence.ids)))
             else:
                 # A blank sentence needs no model.
                 yield index, answer_sentence(sentence, None, request)
@@ -271,14 +333,20 @@ class Service:
         if jobs:
             deadline = time.monotonic() + self.limits.max_request_seconds
             settings = search_settings(served.model, request, self.limits)
-            if served.model.needs_open(settings):
+            if glossary is not None or served.model.needs_open(settings):
                 await self._open(served.model, deadline)
             async for index, translation in self._work(served.batcher, jobs, settings, deadline):
                 yield index, answer_sentence(sentences[index], translation, request)
 
-    async def _alone(self, served: Served, work: Callable[[SearchWatcher], _Found]) -> _Found:
+    async def _alone(
+        self,
+        served: Served,
+        work: Callable[[SearchWatcher], _Found],
+        deadline: float | None = None,
+    ) -> _Found:
         """Run ``work``, which needs the model itself, on the batcher's thread."""
-        deadline = time.monotonic() + self.limits.max_request_seconds
+        if deadline is None:
+            deadline = time.monotonic() + self.limits.max_request_seconds
         await self._open(served.model, deadline)
         async for _, found in self._work(served.batcher, [Job(0, "", 0)], work, deadline):
             return cast(_Found, found)
@@ -365,6 +433,22 @@ class Service:
             # Also if this task is cancelled: the model must not go on with unwanted work.
             if left:
                 batcher.leave(ticket)
+
+
+def glossary_of(served: Served, name: str | None) -> Glossary | None:
+    """The glossary of this name; None for no name. Raises InvalidError."""
+    if name is None:
+        return None
+    if name not in served.model.glossaries:
+        known = ", ".join(served.model.glossaries) or "none"
+        rule = f"must be one of: {known}; got {shown(name)}"
+        raise InvalidError([Fault("glossary", rule, shown(name))])
+    return served.model.glossaries[name]
+
+
+def _with_terms(text: str, glossary: Glossary | None) -> str | Request:
+    """A sentence with the terms that its translation must have."""
+    return text if glossary is None else Request(text, terms=glossary.required(text))
 
 
 def search_settings(

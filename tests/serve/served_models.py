@@ -34,11 +34,14 @@ OPEN = Policy(keys=KeyRing([]))
 
 
 @functools.cache
-def bundle() -> Bundle:
+def bundle(kind: str = "transformer") -> Bundle:
     """Two small layers; what it says is nonsense, and always the same."""
     tokenizer = train_tokenizer(LINES, TokenizerConfig(kind="bpe", vocabulary_size=340))
     table = {"d_model": 32, "d_ff": 32, "heads": 2, "encoder_layers": 1, "decoder_layers": 2}
-    config = parse_model_config({**table, "positions": "learned", "max_positions": 64})
+    table |= {"positions": "learned", "max_positions": 64}
+    if kind == "rnn":  # without attention
+        table = {"kind": "rnn", "d_model": 32, "encoder_layers": 1, "decoder_layers": 1}
+    config = parse_model_config(table)
     size = tokenizer.vocabulary_size
     model = build_model(config, size, size, seed=0).eval()
     for parameter in model.parameters():
@@ -51,9 +54,9 @@ def bundle() -> Bundle:
     return Bundle(model, tokenizer, tokenizer, settings, manifest={})
 
 
-def write_bundle(folder: Path) -> Path:
+def write_bundle(folder: Path, kind: str = "transformer") -> Path:
     """The same on disk, for processes."""
-    save_bundle(folder, bundle(), card="A model for tests.", details={"step": 1})
+    save_bundle(folder, bundle(kind), card="A model for tests.", details={"step": 1})
     load_bundle(folder)
     return folder
 
@@ -75,9 +78,11 @@ def make_service(limits: Limits | None = None, *models: LoadedModel) -> Service:
 
 
 @contextlib.contextmanager
-def client_of(service: Service, policy: Policy = OPEN) -> Iterator[TestClient]:
+def client_of(
+    service: Service, policy: Policy = OPEN, shared: Path | None = None
+) -> Iterator[TestClient]:
     """A client in this process; the service ends with it."""
-    app = make_app(service, policy)
+    app = make_app(service, policy, shared=shared)
     try:
         with TestClient(app, base_url=ADDRESS, raise_server_exceptions=False) as client:
             yield client

@@ -130,6 +130,7 @@ def test_a_client_that_does_not_read_is_cut_off(server: ServerProcess):
         client.sendall((head + body) * 8)
         wait_until(lambda: server.open_files() > before)
         wait_until(lambda: server.open_files() <= before)
+    assert server.translate(LINES[0]) == translator().translate(LINES[0]).text
 
 
 def test_two_requests_in_one_packet_are_both_answered(server: ServerProcess):

@@ -1,7 +1,9 @@
 """LibreTranslate's clients work as they are (libretranslatepy, from the package registry)."""
 
 import asyncio
+import dataclasses
 import functools
+import sys
 import urllib.error
 from collections.abc import Iterator
 from html import escape
@@ -9,12 +11,21 @@ from pathlib import Path
 
 import pytest
 from libretranslatepy import LibreTranslateAPI
-from served_models import LINES, client_of, make_service, model, translator, write_bundle
+from served_models import LINES, bundle, client_of, make_service, model, translator, write_bundle
 from server_processes import ServerProcess, serving_process
 from starlette.testclient import TestClient
 
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.translator import Translator
+from pellucid.documents.aligned import ModelTranslator
+from pellucid.documents.html_files import HtmlDocument, TagRules
+from pellucid.documents.markup import translate_segments
+from pellucid.serve.limits import Limits
+from pellucid.serve.models import LoadedModel, ModelPlace, open_model
 from pellucid.serve.reading import read_texts
 from pellucid.serve.schema import TranslateRequest
+from pellucid.text import detection
+from pellucid.text.glossary import holds_phrase
 
 KEY = "a-key-that-is-long-enough"
 CHAT = translator().translate(LINES[0]).text
@@ -36,7 +47,10 @@ def test_the_real_client_translates_with_its_key(server: ServerProcess):
         {"code": "fr", "name": "French", "targets": ["en"]},
         {"code": "en", "name": "English", "targets": []},
     ]
-    assert client.detect(LINES[0]) == [{"confidence": 0.0, "language": "fr"}]
+    found = client.detect("Gestern Abend sind wir mit den Kindern am Fluss spaziert.")
+    assert found[0]["language"] == "de"
+    assert 80 < found[0]["confidence"] <= 100
+    assert client.detect("12 345") == [{"confidence": 0.0, "language": "fr"}]
 
 
 def test_the_real_client_is_turned_away_without_one(server: ServerProcess):
@@ -69,9 +83,49 @@ def test_alternatives_and_the_detected_language(client: TestClient):
     body = {"q": LINES[3], "source": "auto", "target": "en", "alternatives": 2}
     answer = client.post("/translate", json=body).json()
     assert len(answer["alternatives"]) == 2
-    assert answer["detectedLanguage"] == {"confidence": 0, "language": "fr"}
+    assert answer["detectedLanguage"]["language"] == "fr"
+    assert answer["detectedLanguage"]["confidence"] > 80
     form = client.post("/translate", data=body)
     assert form.json() == answer
+
+
+def test_without_the_package_the_languages_of_the_models_are_told(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+):
+    detection._identifier.cache_clear()
+    monkeypatch.setitem(sys.modules, "py3langid.langid", None)
+    nothing = {"confidence": 0.0, "language": "fr"}
+    assert client.post("/detect", json={"q": LINES[3]}).json() == [nothing]
+    body = {"q": [LINES[3], ""], "source": "auto", "target": "en"}
+    assert client.post("/translate", json=body).json()["detectedLanguage"] == [nothing] * 2
+
+
+def test_of_two_models_the_one_that_reads_the_language_translates(tmp_path: Path):
+    """The second model reads German; its beam is wider, so that its answers can be told apart."""
+    settings = {**bundle().settings, "data": {"source": ["a.de"], "target": ["a.en"]}}
+    german = dataclasses.replace(bundle(), settings=settings)
+    place = ModelPlace("german", tmp_path)
+    wide = Translator(german, DecodingConfig(beam_size=1, max_length_extra=2))
+    service = make_service(None, model(), LoadedModel(place, wide, german))
+    with client_of(service) as client:
+        for text, reads in (("Gestern sind wir am Fluss spaziert.", "de"), (LINES[3], "fr")):
+            body = {"q": text, "source": "auto", "target": "en"}
+            answer = client.post("/translate", json=body).json()
+            assert answer["detectedLanguage"]["language"] == reads
+            named = client.post("/translate", json=body | {"source": reads}).json()
+            assert answer["translatedText"] == named["translatedText"]
+            other = client.post(
+                "/translate", json=body | {"source": {"de": "fr", "fr": "de"}[reads]}
+            )
+            assert other.json()["translatedText"] != answer["translatedText"]
+            html = body | {
+                "q": f'<a href="https://example.org/the-book">{text}</a>',
+                "format": "html",
+            }
+            answer = client.post("/translate", json=html).json()
+            assert answer["detectedLanguage"]["language"] == reads
+            deepl = client.post("/v2/translate", json={"text": text, "target_lang": "EN"}).json()
+            assert deepl["translations"][0]["detected_source_language"] == reads.upper()
 
 
 @pytest.mark.parametrize(
@@ -117,14 +171,65 @@ def test_html_keeps_its_tags_and_its_entities(client: TestClient):
     html = tags.format("il pleut.\nnous parlons!", LINES[1])
     body = {"q": [html, "<hr>", LINES[0]], "source": "auto", "target": "en", "format": "html"}
     answer = client.post("/translate", json=body | {"api_key": None, "alternatives": 1}).json()
-    first, second = (translator().translate(each).text for each in ("il pleut.", "nous parlons!"))
-    last = translator().translate(LINES[1]).text
-    written = tags.format(escape(f"{first} {second}", quote=False), escape(last, quote=False))
+    document = HtmlDocument(html, TagRules())
+    sentences = ModelTranslator(translator())
+    written = document.text_with(translate_segments(document.segments, sentences))
     assert answer["translatedText"] == [written, "<hr>", escape(CHAT, quote=False)]
+    for tag in ("<p>", "<br/>", 'c=1&amp;d=2" rel="tag">', '<b translate="no">un</b>', "</a>"):
+        assert written.count(tag) == 1
+    assert "nous parlons" not in written
     assert [each["language"] for each in answer["detectedLanguage"]] == ["fr"] * 3
     [other, *_] = answer["alternatives"][0]
     assert other.startswith("<p>")
     assert answer["alternatives"][1] == []
+
+
+def test_a_sentence_in_html_is_translated_as_one_whatever_tags_are_in_it(client: TestClient):
+    first, second, *rest = LINES[1].split()
+    html = f"<p>{first} <b>{second}</b> <i>{' '.join(rest[:3])}</i> {' '.join(rest[3:])}</p>"
+    body = {"q": html, "source": "fr", "target": "en", "format": "html"}
+    answer = client.post("/translate", json=body).json()["translatedText"]
+    said = translator().translate(LINES[1]).text
+    assert "".join(html_parts(answer)) == said
+    for tag in ("<p>", "</p>", "<b>", "</b>", "<i>", "</i>"):
+        assert answer.count(tag) == 1
+
+
+def html_parts(source: str) -> list[str]:
+    return [segment.text for segment in HtmlDocument(source, TagRules()).segments]
+
+
+def test_a_glossary_of_the_server_is_required_in_text_and_html(tmp_path: Path):
+    terms = tmp_path / "terms.tsv"
+    terms.write_text("source\ttarget\nchat\ttrain|table\n", encoding="utf-8")
+    folder = write_bundle(tmp_path / "tiny")
+    own = open_model(ModelPlace("m", folder, ("fr", "en"), glossaries=(("cats", terms),)))
+    body = {"q": "le chat dort", "source": "fr", "target": "en", "glossary": "cats"}
+    with client_of(make_service(None, own)) as client:
+        for more in ({}, {"q": "le <b>chat</b> dort", "format": "html"}):
+            answer = client.post("/translate", json=body | more).json()["translatedText"]
+            text = "".join(html_parts(answer))
+            assert holds_phrase(text, ("train", "table", "Train", "Table"))
+        refused = client.post("/translate", json=body | {"glossary": "dogs"})
+        assert "glossary must be one of: cats" in refused.json()["error"]
+
+
+def test_a_request_with_tags_ends_when_it_is_late():
+    limits = Limits(max_request_seconds=1e-3)
+    with client_of(make_service(limits, model())) as client:
+        body = {"q": "un chat", "source": "fr", "target": "en", "format": "html"}
+        assert client.post("/translate", json=body).status_code == 504
+
+
+def test_a_model_without_attention_translates_each_text_between_tags(tmp_path: Path):
+    folder = write_bundle(tmp_path / "tiny", "rnn")
+    own = open_model(ModelPlace("m", folder, ("fr", "en")))
+    with client_of(make_service(None, own)) as client:
+        body = {"q": "le <b>chat</b> dort", "source": "fr", "target": "en", "format": "html"}
+        answer = client.post("/translate", json=body).json()["translatedText"]
+    words = ["le", "chat", "dort"]
+    parts = [each.text for each in ModelTranslator(own.translator).translate(words, align=False)]
+    assert answer == "{} <b>{}</b> {}".format(*(escape(each, quote=False) for each in parts))
 
 
 def test_html_of_many_tags_is_one_text(client: TestClient):

@@ -74,13 +74,14 @@ def test_clients_that_hang_up_while_it_stops_change_nothing(
         stop = threading.Timer(0.3, server.signal, [signal.SIGTERM])
         stop.start()
 
-        async def play_until_refused() -> None:
+        async def is_refused_in_the_end() -> bool:
             draw = random.Random(2)
             for each in hostile.random_sequences(LINES[0], 400, draw):
                 try:
                     await asyncio.gather(*(hostile.play(server.port, each, "") for _ in range(8)))
                 except OSError:
-                    return
+                    return True
+            return False
 
-        asyncio.run(play_until_refused())
+        assert asyncio.run(is_refused_in_the_end())
         stop.join()

@@ -110,10 +110,12 @@ def test_sigterm_while_it_starts_ends_it(workers: int, bundle: Path):
     with starting_process(bundle, "--workers", workers) as (server, _):
         server.signal(signal.SIGTERM)
         wait_until(lambda: not is_answered(server))
+        assert is_free(server.port)
 
 
 def test_killed_while_it_starts_it_leaves_the_port(bundle: Path):
     with starting_process(bundle, code=-signal.SIGKILL) as (server, _):
+        assert not is_free(server.port)
         server.is_stopping = True
         server.signal(signal.SIGKILL)
         wait_until(lambda: is_free(server.port))

@@ -66,7 +66,10 @@ def translators(bundles: dict[str, Path]) -> dict[str, Translator]:
 
 @pytest.fixture(scope="session")
 def server(bundles: dict[str, Path]) -> Iterator[str]:
-    with serving(*(f"{name}={path}" for name, path in bundles.items())) as address:
+    terms = bundles["one"].parent / "terms.tsv"
+    terms.write_text("source\ttarget\nchat\ttrain|table\n", encoding="utf-8")
+    models = [f"{name}={path}" for name, path in bundles.items()]
+    with serving(*models, "--glossary", f"cats={terms}") as address:
         yield address
 
 
@@ -81,7 +84,7 @@ def visit(browser: Browser, server: str) -> Iterator[Callable[..., Watched]]:
         **options: Any,
     ) -> Watched:
         context = browser.new_context(**options)
-        context.set_default_timeout(10_000)
+        context.set_default_timeout(30_000)
         context.add_init_script(_NOTE_VIOLATIONS)
         watched = Watched(context.new_page(), address)
         watched.page.on("console", watched.on_console)

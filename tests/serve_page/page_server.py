@@ -79,9 +79,9 @@ def serving(*arguments: str) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def serving_with_key(path: Path, key: str) -> Iterator[str]:
+def serving_with_key(path: Path, key: str, limits: Limits | None = None) -> Iterator[str]:
     """The same application in a thread of this process, which starts sooner."""
-    service = Service(Limits(), Metrics())
+    service = Service(limits or Limits(), Metrics())
     service.put(open_model(ModelPlace("one", path)))
     service.is_ready = True
     listener = socket.create_server(("127.0.0.1", 0))

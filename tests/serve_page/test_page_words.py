@@ -6,7 +6,7 @@ from typing import Any
 from playwright.sync_api import Page, Route, expect
 
 _WORDS = """async ([text, tokens]) =>
-  (await import("/static/words.js")).toWords(text, tokens)
+  (await import("/static/ui/words.js")).toWords(text, tokens)
     .map((word) => [word.text, word.tokens])"""
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
@@ -14,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp
 
 import pellucid
-from pellucid.serve.http import libretranslate
+from pellucid.serve.http import deepl, deepl_glossaries, documents, inference, libretranslate
 from pellucid.serve.http.docs import complete, make_docs_route
 from pellucid.serve.http.page import make_page_routes, read_page
 from pellucid.serve.http.routes import make_routes
@@ -38,10 +39,13 @@ _DESCRIPTION = (
 )
 
 
-def make_app(service: Service, policy: Policy) -> ASGIApp:
-    """The application for ``service``. The page's own files need no key; they contain no data."""
+def make_app(service: Service, policy: Policy, *, shared: Path | None = None) -> ASGIApp:
+    """The application for ``service``. The page's own files need no key; they contain no data.
+
+    ``shared``: the folder where several processes at the same address keep their documents.
+    """
     files = read_page()
-    app = make_routed_app(service)
+    app = make_routed_app(service, shared=shared)
     app.include_router(make_page_routes(files))
     app.include_router(make_docs_route(app))
 
@@ -57,14 +61,20 @@ def make_app(service: Service, policy: Policy) -> ASGIApp:
     # The guard is outermost, so that nothing of FastAPI runs for a request that it refuses.
     own_policy = dataclasses.replace(
         policy,
-        open_paths=policy.open_paths.union(files),
-        form_paths=libretranslate.PATHS,
+        open_paths=policy.open_paths.union(files, inference.OPEN_PATHS),
+        form_paths=libretranslate.PATHS | deepl.PATHS,
         body_key_paths=libretranslate.KEY_IN_BODY,
+        file_paths=documents.UPLOADS,
+        open_prefix=documents.DOWNLOADS,
+        forbidden_paths=deepl.PATHS,
+        forbidden_prefixes=deepl_glossaries.PREFIXES,
+        get_body_paths=frozenset((deepl.LANGUAGES,)),
+        tensor_prefix=inference.PREFIX,
     )
     return Guard(app, service, own_policy)
 
 
-def make_routed_app(service: Service) -> FastAPI:
+def make_routed_app(service: Service, *, shared: Path | None = None) -> FastAPI:
     """The routes alone, with their OpenAPI document."""
     app = FastAPI(
         title="Pellucid",
@@ -77,6 +87,10 @@ def make_routed_app(service: Service) -> FastAPI:
     )
     app.include_router(make_routes(service))
     app.include_router(libretranslate.make_libretranslate_routes(service))
+    app.include_router(documents.make_document_routes(service, shared))
+    app.include_router(deepl.make_deepl_routes(service))
+    app.include_router(deepl_glossaries.make_glossary_routes(service))
+    app.include_router(inference.make_inference_routes(service))
     _add_handlers(app)
 
     # Written once: FastAPI would write it at the first request, and without the limits.
@@ -127,6 +141,10 @@ def _bounds(limits: Limits) -> dict[tuple[str, str], dict[str, int]]:
         ("WalkRequest", "target"): text,
         ("InspectRequest", "only"): {"maxItems": limits.max_texts, "maxLength": 200},
         ("LibreRequest", "q"): text,
+        ("DeeplRequest", "text"): text,
+        ("InferInput", "data"): text,
+        ("InferParameters", "beam_size"): {"maximum": limits.max_beam_size},
+        ("InferParameters", "max_new_tokens"): {"maximum": limits.max_new_tokens},
         ("LibreDetectRequest", "q"): text,
         ("LibreRequest", "alternatives"): {"maximum": limits.max_n_best - 1},
     }

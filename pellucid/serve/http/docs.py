@@ -16,6 +16,10 @@ EXAMPLES: dict[str, dict[str, Any]] = {
     "/v1/walk": {"text": "A dog runs.", "format": "html"},
     "/translate": {"q": f"<p>{_TEXT}</p>", "source": "auto", "target": "en", "format": "html"},
     "/detect": {"q": _TEXT},
+    "/v2/translate": {"text": [_TEXT], "source_lang": "FR", "target_lang": "EN-GB"},
+    "/v2/models/{name}/infer": {
+        "inputs": [{"name": "text", "shape": [1], "datatype": "BYTES", "data": [_TEXT]}]
+    },
 }
 """An example body for each path that takes one."""
 _CODE = re.compile(r"`+([^`]+)`+")

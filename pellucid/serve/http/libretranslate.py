@@ -2,6 +2,8 @@
 
 import asyncio
 import dataclasses
+import itertools
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -9,21 +11,27 @@ import pydantic
 from fastapi import APIRouter, Request
 from starlette.responses import JSONResponse, Response
 
-from pellucid.serve.html_text import HtmlText, read_html
+from pellucid.documents.html_files import TagRules
+from pellucid.documents.names import FORMATS
 from pellucid.serve.http.routes import documented
 from pellucid.serve.limits import Limits
+from pellucid.serve.marked import MarkedTexts
 from pellucid.serve.models import LoadedModel
-from pellucid.serve.schema import TextAnswer, TranslateRequest, faults_of_translate
+from pellucid.serve.schema import TranslateRequest, faults_of_translate
 from pellucid.serve.server.body import while_connected
 from pellucid.serve.server.errors import Fault, InvalidError, NotFoundError
 from pellucid.serve.server.strict_json import shown
 from pellucid.serve.service import Service
+from pellucid.text.detection import Detected, likely_languages
 from pellucid.text.languages import UNKNOWN, language_name
 
-PATHS = frozenset(("/translate", "/detect", "/languages", "/health", "/frontend/settings"))
-KEY_IN_BODY = frozenset(("/translate", "/detect", "/languages"))
+PATHS = frozenset(
+    ("/translate", "/translate_file", "/detect", "/languages", "/health", "/frontend/settings")
+)
+KEY_IN_BODY = frozenset(("/translate", "/translate_file", "/detect", "/languages"))
 """Paths where LibreTranslate's clients send the key in the body, even of a GET."""
-_AUTO = "auto"
+AUTO = "auto"
+_LONGEST_NAME = 200
 
 
 class LibreRequest(pydantic.BaseModel):
@@ -34,13 +42,16 @@ class LibreRequest(pydantic.BaseModel):
     q: str | list[str]
     """What to translate."""
     source: str
-    """ISO 639 code, or ``auto`` for the first model into the target language."""
+    """ISO 639 code, or ``auto``: of several models into the target language the one that reads
+    the language of the text, if languages can be detected here, else the first."""
     target: str
     """ISO 639 code."""
     format: Literal["text", "html"] = "text"
-    """With ``html`` tags are kept, and the text between them is translated."""
+    """With ``html`` tags are kept, and those within a sentence stand on the aligned words."""
     alternatives: int = pydantic.Field(default=0, ge=0)
     """Other translations given for each text."""
+    glossary: str | None = pydantic.Field(default=None, max_length=_LONGEST_NAME)
+    """Not LibreTranslate's: a glossary by its name, from ``GET /v1/models``."""
     api_key: str | None = None
     secret: str | None = None
     """Sent by LibreTranslate's own page; ignored."""
@@ -81,6 +92,7 @@ class LibreLanguage(pydantic.BaseModel):
 def make_libretranslate_routes(service: Service) -> APIRouter:
     """``/translate``, ``/detect``, ``/languages``, ``/health`` and ``/frontend/settings``."""
     router = APIRouter(tags=["LibreTranslate"])
+    marked = MarkedTexts(service)
 
     @router.post(
         "/translate",
@@ -90,20 +102,25 @@ def make_libretranslate_routes(service: Service) -> APIRouter:
     )
     async def libre_translate(body: LibreRequest, request: Request) -> Response:
         """As LibreTranslate's; the languages choose the model."""
-        model = choose_model(service, body.source, body.target)
-        translate = _translated(service, body, model)
+        _check_limits(body, service.limits)
+        found = await asyncio.to_thread(_detected, body) if body.source == AUTO else []
+        model = choose_model(service, body.source, body.target, found)
+        translate = _translated(service, marked, body, model)
         texts, alternatives = await while_connected(request.receive, translate)
-        return JSONResponse(_libre_answer(body, model, texts, alternatives))
+        return JSONResponse(_libre_answer(body, model, texts, alternatives, found))
 
     @router.post("/detect", response_model=list[LibreDetected], responses=documented(422))
     async def detect(body: LibreDetectRequest) -> Response:
-        """The languages that the models read, the first model's first. Nothing is detected: each
-        has the confidence 0.
+        """The languages that the text may be in, with their confidence in percent. Where nothing
+        can be detected, the languages that the models read, each with the confidence 0.
         """
         if len(body.q) > service.limits.max_text_chars:
             rule = f"must have at most {service.limits.max_text_chars} characters"
             raise InvalidError([Fault("q", f"{rule}, got {len(body.q)}", str(len(body.q)))])
         service.find(None)
+        found = await asyncio.to_thread(likely_languages, body.q)
+        if found:
+            return JSONResponse([_as_json(each) for each in found])
         languages = dict.fromkeys(model.source_language for model in service.loaded())
         return JSONResponse([{"confidence": 0.0, "language": code} for code in languages])
 
@@ -128,13 +145,26 @@ def make_libretranslate_routes(service: Service) -> APIRouter:
     return router
 
 
-def choose_model(service: Service, source: str, target: str) -> LoadedModel:
-    """The first model for a pair of languages. Raises NotFoundError, UnavailableError."""
+def choose_model(
+    service: Service, source: str, target: str, found: Sequence[Sequence[Detected]] = ()
+) -> LoadedModel:
+    """The first model for a pair of languages; from ``auto`` the one for the language of the texts.
+
+    ``found`` is what was detected in each text. Raises NotFoundError, UnavailableError.
+    """
     service.find(None)
     models = service.loaded()
-    for model in models:
-        if model.target_language == target and source in (_AUTO, model.source_language):
-            return model
+    fitting = [
+        model
+        for model in models
+        if model.target_language == target and source in (AUTO, model.source_language)
+    ]
+    if fitting:
+        # The texts of a request have one source language. ``max`` takes the first of equals.
+        weights: defaultdict[str, float] = defaultdict(float)
+        for each in itertools.chain.from_iterable(found):
+            weights[each.language] += each.probability
+        return max(fitting, key=lambda model: weights[model.source_language])
     known = ", ".join(f"{m.source_language}-{m.target_language}" for m in models)
     raise NotFoundError(
         "Unknown model",
@@ -161,46 +191,41 @@ def languages_of_models(models: list[LoadedModel]) -> list[dict[str, Any]]:
 
 
 async def _translated(
-    service: Service, body: LibreRequest, model: LoadedModel
+    service: Service, marked: MarkedTexts, body: LibreRequest, model: LoadedModel
 ) -> tuple[list[str], list[list[str]]]:
     """The translations of each text of ``q``, and the alternatives for each."""
-    originals = [body.q] if isinstance(body.q, str) else list(body.q)
-    _check_limits(body, service.limits)
-
+    originals = _originals(body)
     if body.format == "html":
-        # In a thread: a long document takes the parser longer than other requests should wait.
-        documents = await asyncio.to_thread(lambda: [read_html(each) for each in originals])
-    else:
-        documents = [HtmlText(("", ""), (each,)) for each in originals]
+        return await marked.translate(
+            service.find(model.place.name),
+            originals,
+            TagRules(),
+            alternatives=body.alternatives,
+            glossary=body.glossary,
+        )
 
-    # One request with all texts of all documents, so that they share batches.
     request = TranslateRequest(
-        text=[text for document in documents for text in document.texts],
+        text=originals,
         model=model.place.name,
         alternatives=body.alternatives,
+        glossary=body.glossary,
     )
-    answer = await service.translate(request, whole=True)
-
-    answers = iter(answer.translations)
-    texts, alternatives = [], []
-    for document in documents:
-        own = [next(answers) for _ in document.texts]
-        write = document.with_texts if body.format == "html" else "".join
-        texts.append(write([each.text for each in own]))
-        alternatives.append([write(each) for each in _others(own)])
-    return texts, alternatives
+    answers = (await service.translate(request, whole=True)).translations
+    return [each.text for each in answers], [each.alternatives or [] for each in answers]
 
 
-def _others(texts: Sequence[TextAnswer]) -> list[list[str]]:
-    """The k-th alternatives of all texts; a text with fewer uses its best translation."""
-    count = max((len(each.alternatives or ()) for each in texts), default=0)
-    return [
-        [
-            (each.alternatives or [])[rank] if rank < len(each.alternatives or []) else each.text
-            for each in texts
-        ]
-        for rank in range(count)
-    ]
+def _originals(body: LibreRequest) -> list[str]:
+    return [body.q] if isinstance(body.q, str) else list(body.q)
+
+
+def _detected(body: LibreRequest) -> list[list[Detected]]:
+    """What each text of ``q`` may be in."""
+    has_tags = body.format == "html"
+    return [likely_languages(each, has_tags=has_tags) for each in _originals(body)]
+
+
+def _as_json(found: Detected) -> dict[str, Any]:
+    return {"confidence": round(100 * found.probability, 1), "language": found.language}
 
 
 def _check_limits(body: LibreRequest, limits: Limits) -> None:
@@ -215,15 +240,21 @@ def _check_limits(body: LibreRequest, limits: Limits) -> None:
 
 
 def _libre_answer(
-    body: LibreRequest, model: LoadedModel, texts: list[str], alternatives: list[list[str]]
+    body: LibreRequest,
+    model: LoadedModel,
+    texts: list[str],
+    alternatives: list[list[str]],
+    found: Sequence[Sequence[Detected]],
 ) -> dict[str, Any]:
     several = not isinstance(body.q, str)
     answer: dict[str, Any] = {"translatedText": texts if several else texts[0]}
     if body.alternatives:
         answer["alternatives"] = alternatives if several else alternatives[0]
-    if body.source == _AUTO:  # nothing is detected: this is the language of the model
-        detected = {"confidence": 0, "language": model.source_language}
-        answer["detectedLanguage"] = [detected] * len(texts) if several else detected
+    if body.source == AUTO:
+        # Where nothing was detected: the language of the model.
+        none = {"confidence": 0, "language": model.source_language}
+        detected = [_as_json(each[0]) if each else none for each in found]
+        answer["detectedLanguage"] = detected if several else detected[0]
     return answer
 
 
@@ -231,10 +262,11 @@ def _frontend_settings(service: Service) -> dict[str, Any]:
     models = service.loaded()
     source = models[0].source_language if models else UNKNOWN
     target = models[0].target_language if models else UNKNOWN
+
     return {
         "apiKeys": False,
         "charLimit": service.limits.max_text_chars,
-        "filesTranslation": False,
+        "filesTranslation": True,
         "frontendTimeout": 500,
         "keyRequired": False,
         "language": {
@@ -242,5 +274,6 @@ def _frontend_settings(service: Service) -> dict[str, Any]:
             "target": {"code": target, "name": language_name(target)},
         },
         "suggestions": False,
-        "supportedFilesFormat": [],
+        # a table needs the names of its columns, which this interface has no field for
+        "supportedFilesFormat": [f".{kind}" for kind in FORMATS if kind not in ("csv", "tsv")],
     }

@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 import pellucid.inspection.report
+from pellucid.web.scripts import script_sources
 
 FOLDER = Path(__file__).parents[1] / "page"
 REPORT_FOLDER = Path(pellucid.inspection.report.__file__).parent / "assets"
@@ -22,6 +23,15 @@ _FRAMED = "walk.html"
 _FRAME_HEADERS = {
     "content-security-policy": "default-src 'self'; frame-ancestors 'self'",
     "x-frame-options": "SAMEORIGIN",
+}
+_LIVE = "live.html"
+"""The page that fetches ``/live/NAME``, with the key if there is one, and becomes what it got."""
+_LIVE_HEADERS = {
+    "content-security-policy": (
+        "default-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:;"
+        f" worker-src blob:; script-src 'self' {script_sources()}; base-uri 'none';"
+        " form-action 'none'; frame-ancestors 'none'"
+    ),
 }
 # Not from mimetypes, which depends on the machine.
 _TYPES = {
@@ -101,6 +111,8 @@ def _send(files: dict[str, PageFile], address: str, request: Request) -> Respons
     headers = {"etag": file.tag, "cache-control": "no-cache", "content-type": file.media_type}
     if address.endswith(f"/{_FRAMED}"):
         headers |= _FRAME_HEADERS
+    if address.endswith(f"/{_LIVE}"):
+        headers |= _LIVE_HEADERS
     # The tag is a hash of the content: a browser asks every time and downloads only changes.
     if request.headers.get("if-none-match") == file.tag:
         return Response(status_code=304, headers=headers)

@@ -24,8 +24,12 @@ from pellucid.serve.server.errors import Problem, ServiceError, request_id_of
 from pellucid.serve.server.metrics import CONTENT_TYPE as METRICS
 from pellucid.serve.server.problems import CONTENT_TYPE as PROBLEM
 from pellucid.serve.service import Service
+from pellucid.web.scripts import page_policy
 
 NDJSON = "application/x-ndjson"
+_PIECE = 1 << 16
+"""Bytes of a page that are written at a time: a client that reads slowly has its deadline for each
+of them, and not for all."""
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -84,6 +88,7 @@ def make_routes(service: Service) -> APIRouter:
         return _json(service.limits.model_dump_json())
 
     add_inspection(router, service)
+    add_live(router, service)
     add_probes(router, service)
     return router
 
@@ -123,6 +128,42 @@ def add_inspection(router: APIRouter, service: Service) -> None:
             return _json(text)
         headers = {"content-disposition": 'attachment; filename="pellucid-walk.html"'}
         return Response(text, media_type="text/html", headers=headers)
+
+
+def add_live(router: APIRouter, service: Service) -> None:
+    """Add the page of a model that computes in the browser."""
+
+    @router.get(
+        "/live/{name}",
+        response_class=Response,
+        responses={
+            **documented(404, 409, 429, 504),
+            200: {
+                "description": "The page",
+                "content": {"text/html": {"schema": {"type": "string"}}},
+            },
+        },
+    )
+    async def live(name: str, request: Request) -> Response:
+        """A model as the page of ``pellucid export web``: it holds the weights, and translates and
+        shows itself at work in the browser, without this server. 409 if it cannot.
+        """
+        page = await while_connected(request.receive, service.live_page(name))
+        headers = {
+            "etag": page.tag,
+            "cache-control": "no-cache",
+            "content-security-policy": f"{page_policy()}; frame-ancestors 'none'",
+        }
+        if request.headers.get("if-none-match") == page.tag:
+            return Response(status_code=304, headers=headers)
+        headers["content-length"] = str(len(page.content))
+        return StreamingResponse(_pieces(page.content), headers=headers, media_type="text/html")
+
+
+async def _pieces(content: bytes) -> AsyncIterator[bytes]:
+    view = memoryview(content)
+    for start in range(0, len(content), _PIECE):
+        yield bytes(view[start : start + _PIECE])
 
 
 def add_probes(router: APIRouter, service: Service) -> None:

@@ -5,6 +5,7 @@ import logging
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from pellucid.core.errors import PellucidError
 from pellucid.serve.http.app import make_app
@@ -29,6 +30,9 @@ class Serving:
     threads: int | None = None
     """Threads of one operation; None leaves the number to the engine."""
 
+    shared: Path | None = None
+    """The folder where several processes at the same address keep their documents."""
+
     def open(self) -> Application:
         """Load the models. Raises what loading them raised."""
         if self.threads is not None:
@@ -43,7 +47,7 @@ class Serving:
         service.is_ready = True
 
         return Application(
-            asgi=make_app(service, self.policy),
+            asgi=make_app(service, self.policy, shared=self.shared),
             reload=lambda: self._reload(service),
             drain=service.drain,
             stop=service.stop,

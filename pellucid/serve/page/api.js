@@ -52,7 +52,18 @@ export async function postForText(path, body, signal) {
   return response.text();
 }
 
-async function call(path, options) {
+/** The text at `path`. Throws as `postJson`. */
+export const getText = async (path) => (await send(path, {})).text();
+
+/** An answer that is a file to save: its name and its content. */
+export async function callForFile(path, options = {}) {
+  const response = await send(path, options);
+  const [, name = "document"] = /filename\*=UTF-8''(\S+)/.exec(response.headers.get("Content-Disposition") ?? "") ?? [];
+  return { name: decodeURIComponent(name), blob: await response.blob() };
+}
+
+/** The JSON of an answer. Throws as `postJson`. */
+export async function call(path, options) {
   const response = await send(path, options);
   try {
     return await response.json();
@@ -108,6 +119,8 @@ async function refusal(response) {
       return new Problem("missing", detail || "This server does not offer that.", {
         canRetry: false,
       });
+    case 409:
+      return new Problem("refused", `Not with this model. ${detail}`.trim(), { canRetry: false });
     case 429:
       return new Problem("busy", "The server has more to do than it can take.", {
         retrySeconds: wait,

@@ -1,19 +1,20 @@
 // The page: a text, its translation, and the tab that looks inside.
 
-import { Problem, getJson } from "./api.js";
-import { closeAlternatives, openAlternatives, watchAlternatives } from "./alternatives.js";
-import { byId } from "./dom.js";
+import { Problem, getJson, postJson } from "./api.js";
+import { closeAlternatives, openAlternatives, watchAlternatives } from "./ui/alternatives.js";
+import { watchDocuments } from "./document.js";
+import { byId } from "./ui/elements.js";
 import { make } from "./ui/dom.js";
 import { ask, askSoon, stopAsking } from "./flow.js";
 import { finishEntry, remember, watchHistory } from "./history.js";
 import { lookInside, watchInside } from "./inside.js";
-import { chosenModel, drawModels, onModelChange, pickModel } from "./models.js";
+import { chosenGlossary, chosenModel, drawModels, onModelChange, pickModel } from "./models.js";
 import { hideNotice, showNotice, watchNotice } from "./notice.js";
-import { joined, readAnswer, saidOtherwise } from "./sentences.js";
-import { drawSource, lightSource, watchSource } from "./source.js";
+import { joined, readAnswer, saidOtherwise } from "./ui/sentences.js";
+import { drawSource, lightSource, watchSource } from "./ui/source.js";
 import { watchTabs } from "./tabs.js";
-import { drawTarget, focusTarget, lightTarget, watchTarget } from "./target.js";
-import { drawThreads } from "./threads.js";
+import { drawTarget, focusTarget, lightTarget, watchTarget } from "./ui/target.js";
+import { drawThreads } from "./ui/threads.js";
 
 const WAYS = 3;
 const SPEAK_AFTER_MS = 1200;
@@ -73,6 +74,7 @@ function requestFor(text) {
   return {
     text,
     model: chosenModel()?.name,
+    glossary: chosenGlossary(),
     alternatives: Math.min(WAYS, limits.max_n_best - 1),
     alignment: true,
     confidences: true,
@@ -165,7 +167,9 @@ function takeAlternative(word, alternative) {
 function openWord(word) {
   const sentence = shown[word.sentence];
   const [position] = sentence.words[word.index].tokens;
-  openAlternatives(word.element, sentence, position, chosenModel()?.name, (alternative) =>
+  const model = chosenModel()?.name;
+  const ask = (question, signal) => postJson("/v1/alternatives", { ...question, model }, signal);
+  openAlternatives(word.element, sentence, position, ask, (alternative) =>
     takeAlternative(word, alternative),
   );
 }
@@ -246,6 +250,7 @@ async function start() {
 
 watchNotice();
 watchTabs();
+watchDocuments();
 watchInside();
 watchButtons();
 watchSource((word) => lightUp("source", word));

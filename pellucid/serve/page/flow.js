@@ -1,7 +1,7 @@
 // From keystrokes to an answer: waits for a pause, asks once, drops what came too late.
 
 import { postJson } from "./api.js";
-import { byId } from "./dom.js";
+import { byId } from "./ui/elements.js";
 
 const PAUSE_MS = 280;
 const SOON_MS = 40; // after a paste nobody types on

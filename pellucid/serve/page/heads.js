@@ -4,7 +4,7 @@ import { make } from "./ui/dom.js";
 import { headView, kindsOf } from "./ui/heads.js";
 import { forgetPictures } from "./ui/heatmap.js";
 import { Matrix } from "./ui/matrices.js";
-import { readable } from "./words.js";
+import { readable } from "./ui/words.js";
 
 const RESTING = "Point at a cell, or walk through the cells with the arrow keys.";
 

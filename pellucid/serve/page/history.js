@@ -1,6 +1,6 @@
 // What was translated in this tab; it lives in memory and goes with the tab.
 
-import { byId } from "./dom.js";
+import { byId } from "./ui/elements.js";
 import { make } from "./ui/dom.js";
 
 const MOST = 30;

@@ -1,11 +1,12 @@
 // The tab that looks inside: every head of every layer for the sentence just translated.
 
 import { postJson } from "./api.js";
-import { byId } from "./dom.js";
+import { byId } from "./ui/elements.js";
 import { make } from "./ui/dom.js";
 import { drawHeads } from "./heads.js";
 import { chosenModel } from "./models.js";
 import { isInside, onInside, showTranslate } from "./tabs.js";
+import { drawLive } from "./live-link.js";
 import { drawWalk } from "./walk.js";
 
 const view = byId("view-inside");
@@ -47,7 +48,7 @@ async function draw() {
     const capture = hasAttention
       ? await postJson("/v1/inspect", body, request.signal)
       : { names: [] };
-    view.replaceChildren(...heading(), drawHeads(capture), drawWalk({ text: source, target: text, model }));
+    view.replaceChildren(...heading(), drawHeads(capture), ...drawLive({ text: source, model }), drawWalk({ text: source, target: text, model }));
     drawn = JSON.stringify(body);
   } catch (problem) {
     if (problem.name === "AbortError") return;

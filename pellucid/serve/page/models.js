@@ -1,14 +1,18 @@
-// Which model translates, and between which languages.
+// Which model translates, between which languages, and with which terms.
 
-import { byId } from "./dom.js";
+import { byId } from "./ui/elements.js";
 import { make } from "./ui/dom.js";
 
 const select = byId("model");
+const glossary = byId("glossary");
 const names = new Intl.DisplayNames(["en"], { type: "language", fallback: "none" });
 let models = [];
 
 /** The model that is chosen, as GET /v1/models tells of it; null before it is known. */
 export const chosenModel = () => models.find((model) => model.name === select.value) ?? null;
+
+/** The name of the glossary whose terms are asked for; undefined for none. */
+export const chosenGlossary = () => glossary.value || undefined;
 
 /** Offer `found`, keeping the choice if it is still there. */
 export function drawModels(found) {
@@ -29,12 +33,13 @@ export function pickModel(name) {
   label();
 }
 
-/** Call `handler()` when the reader chooses another one. */
+/** Call `handler()` when the reader chooses another one, or another glossary. */
 export function onModelChange(handler) {
   select.addEventListener("change", () => {
     label();
     handler();
   });
+  glossary.addEventListener("change", () => handler());
 }
 
 function titleOf(model) {
@@ -59,6 +64,18 @@ function label() {
   byId("target-language").textContent = languageOf(model.target_language) ?? "Translation";
   setLanguage(byId("source"), model.source_language);
   setLanguage(byId("target"), model.target_language);
+  drawGlossaries(model.glossaries ?? []);
+}
+
+/** Offer the glossaries of the model, keeping the choice if it is still there. */
+function drawGlossaries(names) {
+  const before = glossary.value;
+  glossary.replaceChildren(
+    make("option", { value: "" }, "none"),
+    ...names.map((name) => make("option", { value: name }, name)),
+  );
+  glossary.value = names.includes(before) ? before : "";
+  glossary.hidden = byId("glossary-label").hidden = names.length === 0;
 }
 
 function setLanguage(element, code) {

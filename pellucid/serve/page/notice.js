@@ -1,7 +1,7 @@
 // What went wrong, in words, and what happens next.
 
 import { setKey } from "./api.js";
-import { byId } from "./dom.js";
+import { byId } from "./ui/elements.js";
 
 const box = byId("notice");
 const text = byId("notice-text");

@@ -1,6 +1,6 @@
 // Two views, one at a time.
 
-import { byId } from "./dom.js";
+import { byId } from "./ui/elements.js";
 import { moved } from "./ui/dom.js";
 
 const tabs = [byId("tab-translate"), byId("tab-inside")];

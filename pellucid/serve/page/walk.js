@@ -3,6 +3,8 @@
 import { postForText, postJson } from "./api.js";
 import { make } from "./ui/dom.js";
 
+const COMPUTING = "Computing every step …";
+
 /** A section that walks through `body` ({text, target, model}) when asked to. */
 export function drawWalk(body) {
   const open = make("button", { type: "button" }, "Open the walk");
@@ -10,14 +12,14 @@ export function drawWalk(body) {
   const status = make("p", { class: "note", role: "status" });
   const place = make("div", { class: "walk-place" });
   open.addEventListener("click", () =>
-    attempt(open, status, async () => {
+    attempt(open, status, COMPUTING, async () => {
       await showIn(place, await walkOf(body));
       open.hidden = true;
     }),
   );
   save.addEventListener("click", () =>
-    attempt(save, status, async () => {
-      download(await postForText("/v1/walk", { ...body, format: "html" }));
+    attempt(save, status, COMPUTING, async () => {
+      download(await postForText("/v1/walk", { ...body, format: "html" }), "pellucid-walk.html");
     }),
   );
   return make(
@@ -41,9 +43,10 @@ async function walkOf({ target, ...rest }) {
   return own.sentence.target === target ? own : postJson("/v1/walk", { ...rest, target });
 }
 
-async function attempt(button, status, work) {
+/** Do `work` at the press of `button`; `status` says `working`, and what went wrong. */
+export async function attempt(button, status, working, work) {
   button.disabled = true;
-  status.textContent = "Computing every step …";
+  status.textContent = working;
   try {
     await work();
     status.textContent = "";
@@ -65,8 +68,9 @@ function showIn(place, report) {
   });
 }
 
-function download(html) {
+/** Hand the reader `html` as a file. */
+export function download(html, name) {
   const address = URL.createObjectURL(new Blob([html], { type: "text/html" }));
-  make("a", { href: address, download: "pellucid-walk.html" }).click();
+  make("a", { href: address, download: name }).click();
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }

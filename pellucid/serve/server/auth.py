@@ -46,10 +46,10 @@ class KeyRing:
 
 
 def key_of(headers: Mapping[str, str]) -> str | None:
-    """The key of a request: from a Bearer token, a Basic password, or ``X-API-Key``."""
+    """The key of a request: a Bearer token, DeepL's, a Basic password, or ``X-API-Key``."""
     scheme, _, rest = headers.get("authorization", "").partition(" ")
     match scheme.lower():
-        case "bearer":
+        case "bearer" | "deepl-auth-key":  # the second is what DeepL's clients send
             return rest.strip()
         case "basic":
             try:

@@ -5,6 +5,7 @@ bounds, by the standard library. ``while_connected`` cancels work when its clien
 """
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import Coroutine, Mapping, MutableMapping
 from email.message import Message
@@ -15,6 +16,7 @@ from urllib.parse import parse_qsl
 from starlette.types import Message as Event
 from starlette.types import Receive
 
+from pellucid.serve.server.binary_tensors import HEAD_LENGTH, read_tensors
 from pellucid.serve.server.checks import media_type_of
 from pellucid.serve.server.errors import Fault, InvalidError, RefusedError
 from pellucid.serve.server.limits import ServerLimits
@@ -38,8 +40,8 @@ class ClientLeftError(Exception):
     """The client closed the connection before the answer was ready."""
 
 
-async def read_body(receive: Receive, limits: ServerLimits) -> bytes:
-    """The whole body. Raises RefusedError if it grows too large, ClientLeftError."""
+async def read_body(receive: Receive, most: int) -> bytes:
+    """The whole body. Raises RefusedError beyond ``most`` bytes, ClientLeftError."""
     body = bytearray()
     while True:
         message = await receive()
@@ -47,10 +49,10 @@ async def read_body(receive: Receive, limits: ServerLimits) -> bytes:
             raise ClientLeftError
         body += message.get("body", b"")
         # Counted as it arrives too: the limit must not rest on the Content-Length alone.
-        if len(body) > limits.max_body_bytes:
+        if len(body) > most:
             raise RefusedError(
                 413,
-                f"a body must have at most {limits.max_body_bytes} bytes",
+                f"a body must have at most {most} bytes",
                 headers={"connection": "close"},
             )
         if not message.get("more_body", False):
@@ -58,15 +60,24 @@ async def read_body(receive: Receive, limits: ServerLimits) -> bytes:
 
 
 def parse_body(
-    body: bytes, headers: Mapping[str, str], limits: ServerLimits, *, form_query: bytes | None
+    body: bytes,
+    headers: Mapping[str, str],
+    limits: ServerLimits,
+    *,
+    form_query: bytes | None,
+    takes_tensors: bool = False,
 ) -> Any:
     """Parse the body. Raises RefusedError, and InvalidError with the names of wrong fields.
 
     ``form_query`` is the query string of a path that also accepts forms, with their fields in the
-    body or in the query; None for a path that accepts only JSON.
+    body or in the query; None for a path that accepts only JSON. A path that ``takes_tensors``
+    accepts them in bytes after the JSON, and JSON that is not called so: Triton's clients send no
+    media type.
     """
     kind = media_type_of(headers)
-    if kind == JSON:
+    if takes_tensors and HEAD_LENGTH in headers:
+        return read_tensors(body, headers, limits)
+    if kind == JSON or (takes_tensors and not kind):
         try:
             return parse_strictly(body, limits.max_json_depth, limits.max_json_values)
         except MalformedError as error:
@@ -79,6 +90,35 @@ def parse_body(
             parts = _parts_of(body, headers["content-type"])
             return _as_object(_form_fields(form_query) + parts)
     raise RefusedError(415, f"the body must be {JSON} in UTF-8")
+
+
+@dataclasses.dataclass(frozen=True)
+class Upload:
+    """A file of a form, and the other fields."""
+
+    name: str
+    """As the client calls it: only its end is read, and it is never a path here."""
+    data: bytes
+    fields: Mapping[str, str]
+
+
+def parse_upload(body: bytes, headers: Mapping[str, str]) -> Upload:
+    """The file of a multipart form, in the field ``file``. Raises RefusedError, InvalidError."""
+    if media_type_of(headers) != PARTS:
+        raise RefusedError(415, f"the body must be {PARTS} with a file")
+    name = data = None
+    fields: list[tuple[str, str]] = []
+    for part in _split_parts(body, headers["content-type"]):
+        field, filename, value = _read_part(part)
+        if filename is None:
+            fields.append((field, _decoded(value)))
+        elif field != "file" or data is not None:
+            raise RefusedError(400, "a form must have one file, in the field file")
+        else:
+            name, data = filename, value
+    if name is None or data is None:
+        raise InvalidError([Fault("file", "must be a file of the form", "")])
+    return Upload(name, data, _as_object(fields))
 
 
 def replay(value: Any, receive: Receive) -> Receive:
@@ -115,7 +155,12 @@ def _form_fields(form: bytes) -> list[tuple[str, str]]:
 
 
 def _parts_of(body: bytes, content_type: str) -> list[tuple[str, str]]:
-    """The fields of a multipart form (RFC 7578) without files.
+    """The fields of a multipart form (RFC 7578) without files."""
+    return [_field_of(part) for part in _split_parts(body, content_type)]
+
+
+def _split_parts(body: bytes, content_type: str) -> list[bytes]:
+    """The parts of a multipart form (RFC 7578).
 
     The body is split at its boundary a bounded number of times. The standard library parses only
     the short headers of the parts.
@@ -130,11 +175,19 @@ def _parts_of(body: bytes, content_type: str) -> list[tuple[str, str]]:
     before, *parts = (b"\r\n" + body).split(mark, _MOST_FORM_FIELDS + 1)
     if before.strip() or not parts or parts.pop().rstrip() != b"--":
         raise RefusedError(400, f"the body is not a form of at most {_MOST_FORM_FIELDS} parts")
-    return [_field_of(part) for part in parts]
+    return parts
 
 
 def _field_of(part: bytes) -> tuple[str, str]:
     """Name and value of one part. Raises RefusedError, also for a file."""
+    name, filename, value = _read_part(part)
+    if filename is not None:
+        raise RefusedError(415, "files are not accepted")
+    return name, _decoded(value)
+
+
+def _read_part(part: bytes) -> tuple[str, str | None, bytes]:
+    """Name, file name if it is a file, and value of one part. Raises RefusedError."""
     head, separator, value = part.partition(b"\r\n\r\n")
     if not (head.startswith(b"\r\n") and separator) or len(head) > _LONGEST_PART_HEAD:
         raise RefusedError(400, "a part of the form is malformed")
@@ -144,11 +197,17 @@ def _field_of(part: bytes) -> tuple[str, str]:
     encoding = message.get("content-transfer-encoding", "8bit").lower()
     if not isinstance(name, str) or encoding not in ("7bit", "8bit", "binary"):
         raise RefusedError(400, "a part of the form is malformed")
-    if message.get_filename() is not None:
-        raise RefusedError(415, "files are not accepted")
+    filename = message.get_filename()
+    return (
+        _decoded(name.encode("latin-1")),
+        None if filename is None else _decoded(filename.encode("latin-1", "replace")),
+        value,
+    )
 
+
+def _decoded(value: bytes) -> str:
     try:
-        return name.encode("latin-1").decode(), value.decode()
+        return value.decode()
     except ValueError:
         raise RefusedError(400, "the body is not a form in UTF-8") from None
 
@@ -158,9 +217,16 @@ def _head_of(head: bytes) -> Message:
 
 
 def _as_object(fields: list[tuple[str, str]]) -> dict[str, Any]:
-    """The fields by name; the digits of ``alternatives`` become a number."""
+    """The fields by name; the digits of ``alternatives`` become a number, several ``text`` a list.
+
+    DeepL's clients send ``text`` once for each text.
+    """
     found: dict[str, Any] = {}
     for name, value in fields:
+        if name == "text" and name in found:
+            several = found[name] if isinstance(found[name], list) else [found[name]]
+            found[name] = [*several, value]
+            continue
         if name in found:
             raise InvalidError([Fault(name, "must be given once", "")])
         is_count = name == "alternatives" and value.isdecimal() and len(value) < 10

@@ -78,7 +78,7 @@ def check_origin(
         raise RefusedError(403, "requests from pages of other origins are refused")
 
 
-def check_framing(headers: Mapping[str, str], limits: ServerLimits) -> None:
+def check_framing(headers: Mapping[str, str], most: int) -> None:
     """Raise RefusedError for a body that is too large, encoded, or of unknown length.
 
     Without chunked bodies a proxy in front and this server cannot disagree about which of two
@@ -92,10 +92,8 @@ def check_framing(headers: Mapping[str, str], limits: ServerLimits) -> None:
     length = headers.get("content-length", "0")
     if not length.isdecimal() or len(length) > 20:  # digits of 2**64
         raise RefusedError(400, "Content-Length must be a number", headers=closing)
-    if int(length) > limits.max_body_bytes:
-        raise RefusedError(
-            413, f"a body must have at most {limits.max_body_bytes} bytes", headers=closing
-        )
+    if int(length) > most:
+        raise RefusedError(413, f"a body must have at most {most} bytes", headers=closing)
     if headers.get("content-encoding", "identity").lower() != "identity":
         raise RefusedError(415, "the body must not be encoded", headers=closing)
 

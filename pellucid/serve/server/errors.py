@@ -97,6 +97,13 @@ class NotFoundError(ServiceError):
         super().__init__(message)
 
 
+class ConflictError(ServiceError):
+    """The request fits no model such as this one."""
+
+    status = 409
+    title = "Not possible with this model"
+
+
 class OverloadedError(ServiceError):
     """Too many requests are waiting."""
 

@@ -17,6 +17,7 @@ from pellucid.serve.server.body import (
     NOTHING,
     ClientLeftError,
     parse_body,
+    parse_upload,
     read_body,
     replay,
     set_json,
@@ -41,6 +42,8 @@ from pellucid.serve.server.limits import ServerLimits
 from pellucid.serve.server.metrics import RequestMetrics
 from pellucid.serve.server.pauses import Turnstile
 
+UPLOAD = "upload"
+"""The key in the state of a request for its file."""
 _LOG = logging.getLogger("pellucid.serve")
 _TEXT_LOG = logging.getLogger("pellucid.serve.text")
 
@@ -49,6 +52,9 @@ _CLIENT_LEFT = 499
 """nginx's status for a client that closed the connection; only the log and the metrics show it."""
 _AT_ONCE = 8
 """Requests that are read in one turn of the event loop."""
+
+_UPLOADS_AT_ONCE = 16
+"""Files that arrive at a time: each may be large, and the key of some comes with the file."""
 
 SECURITY_HEADERS = [
     (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'"),
@@ -75,6 +81,18 @@ class Policy:
     the fields of the query."""
     body_key_paths: frozenset[str] = frozenset()
     """Paths where the key may be a field of the body, even of a GET."""
+    forbidden_paths: frozenset[str] = frozenset()
+    """Paths whose clients expect 403, not 401, for a missing or wrong key."""
+    forbidden_prefixes: tuple[str, ...] = ()
+    """Beginnings of such paths."""
+    get_body_paths: frozenset[str] = frozenset()
+    """Paths whose clients send fields in the body of a GET."""
+    tensor_prefix: str | None = None
+    """The beginning of the paths that take tensors, in JSON or in bytes after it."""
+    file_paths: frozenset[str] = frozenset()
+    """Paths that take a multipart form with a file, which is in the state of the request."""
+    open_prefix: str | None = None
+    """Paths that begin so need no key: their ends cannot be guessed."""
     log_text: bool = False
     """Whether the text of users may be logged."""
 
@@ -113,6 +131,8 @@ class Guard:
         self._metrics = service.metrics
         self._running = 0
         """Requests in progress."""
+        self._uploads = 0
+        """Uploads that arrive."""
         self._turnstile = Turnstile(_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -125,7 +145,7 @@ class Guard:
         # Set before anything can fail: errors name the id, and the paths of forms have `error`.
         state = scope.setdefault("state", {})
         state["request_id"] = secrets.token_hex(8)
-        state[FORM_PATH] = scope["path"] in self._policy.form_paths
+        state[FORM_PATH] = scope["path"] in self._policy.form_paths or self._takes_tensors(scope)
         begun = time.monotonic()
         answered: list[int] = []
 
@@ -189,10 +209,11 @@ class Guard:
         value: Any = NOTHING
         body = b""
         try:
-            check_framing(headers, limits)
+            check_framing(headers, self._most_bytes(path))
             has_key = in_body and headers.get("content-length", "0") != "0"
-            if reads := method in _BODY_METHODS or has_key:
-                body = await self._body(receive)
+            has_body = method in _BODY_METHODS or path in policy.get_body_paths
+            if reads := has_body or has_key:
+                body = await self._body(receive, path)
         except RefusedError:
             if in_body:
                 # Without a key a client learns only that one is needed, not what else is wrong.
@@ -204,37 +225,54 @@ class Guard:
             self._check_key(path, None)
 
         query = scope["query_string"] if path in policy.form_paths else None
-        if reads and (body or "content-type" in headers or query):
-            value = parse_body(body, headers, limits, form_query=query)
+        if reads and path in policy.file_paths:
+            upload = parse_upload(body, headers)
+            scope["state"][UPLOAD] = upload
+            value = dict(upload.fields)
+        elif reads and (body or "content-type" in headers or query):
+            takes_tensors = self._takes_tensors(scope)
+            value = parse_body(body, headers, limits, form_query=query, takes_tensors=takes_tensors)
         if in_body:
             # The search may have found the key in another field: only the parsed one counts.
             self._check_key(path, _key_in(value))
 
-        if method not in _BODY_METHODS:
+        if not has_body:
             await self._app(scope, receive, send)
             return
 
         if policy.log_text and value is not NOTHING:
             _TEXT_LOG.info("request %s: %s", scope["state"]["request_id"], _without_key(value))
 
+        if path in policy.file_paths:
+            value = NOTHING  # the route reads the state
         # Routes read JSON alone, so a form is handed on as JSON.
         if value is not NOTHING:
             set_json(scope)
         await self._app(scope, replay(value, receive), send)
 
-    async def _body(self, receive: Receive) -> bytes:
+    async def _body(self, receive: Receive, path: str) -> bytes:
         """Read the body and wait for this request's turn.
 
         While the body arrives, the request does not count as running: otherwise clients that send
-        slowly would leave no room for the others.
+        slowly would leave no room for the others. Raises OverloadedError for one upload too many.
         """
+        is_upload = path in self._policy.file_paths
+        if is_upload and self._uploads >= _UPLOADS_AT_ONCE:
+            raise OverloadedError(f"{self._uploads} files are being uploaded; try again later")
+
         self._running -= 1
+        self._uploads += is_upload
         try:
-            body = await read_body(receive, self._limits)
+            body = await read_body(receive, self._most_bytes(path))
         finally:
             self._running += 1
+            self._uploads -= is_upload
         await self._turnstile.wait()
         return body
+
+    def _most_bytes(self, path: str) -> int:
+        is_upload = path in self._policy.file_paths
+        return self._limits.max_file_bytes if is_upload else self._limits.max_body_bytes
 
     def _check_load(self) -> None:
         """Raise OverloadedError if more requests run than the service can hold.
@@ -246,9 +284,18 @@ class Guard:
         if self._running > self._service.max_running:
             raise OverloadedError(f"{self._running - 1} requests are in progress; try again later")
 
+    def _takes_tensors(self, scope: Scope) -> bool:
+        prefix = self._policy.tensor_prefix
+        return prefix is not None and scope["path"].startswith(prefix)
+
     def _check_key(self, path: str, key: str | None) -> None:
         policy = self._policy
-        if policy.keys and path not in policy.open_paths and not policy.keys.opens(key):
+        is_open = path in policy.open_paths or (
+            policy.open_prefix is not None and path.startswith(policy.open_prefix)
+        )
+        if policy.keys and not is_open and not policy.keys.opens(key):
+            if path in policy.forbidden_paths or path.startswith(policy.forbidden_prefixes):
+                raise RefusedError(403, "an API key is needed")
             raise RefusedError(
                 401, "an API key is needed", headers={"www-authenticate": 'Bearer realm="pellucid"'}
             )

@@ -15,6 +15,8 @@ class ServerLimits(Config):
 
     max_body_bytes: int = 1 << 20
     """Bytes of a request's body."""
+    max_file_bytes: int = 16 << 20
+    """Bytes of the body of an upload."""
     max_connections: int = 1024
     """Open connections of one worker process; one more is answered with 503."""
     max_request_seconds: float = 30.0

@@ -15,6 +15,7 @@ TITLES = {
     404: "Not found",
     405: "Method not allowed",
     408: "Request not received in time",
+    409: "Not possible with this model",
     411: "Length required",
     413: "Too large",
     414: "Address too long",

@@ -1,0 +1,237 @@
+"""DeepL's HTTP interface, so that its clients work with this server."""
+
+import asyncio
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import Literal
+
+import pydantic
+from fastapi import APIRouter, Request
+from starlette.responses import JSONResponse, Response
+
+from pellucid.documents.html_files import TagRules
+from pellucid.serve.http.libretranslate import AUTO, choose_model
+from pellucid.serve.http.routes import documented
+from pellucid.serve.limits import Limits
+from pellucid.serve.marked import MarkedTexts
+from pellucid.serve.models import LoadedModel
+from pellucid.serve.schema import TranslateRequest, faults_of_translate
+from pellucid.serve.server.body import while_connected
+from pellucid.serve.server.errors import Fault, InvalidError
+from pellucid.serve.server.strict_json import shown
+from pellucid.serve.service import Service
+from pellucid.text.detection import Detected, likely_languages
+from pellucid.text.languages import language_name
+
+PATHS = frozenset(("/v2/translate", "/v2/languages", "/v2/usage"))
+"""They take forms as well as JSON, and answer a wrong key with 403."""
+LANGUAGES = "/v2/languages"
+"""Its clients send ``type`` in the body of a GET."""
+_NO_LIMIT = 10**12
+"""Characters. Clients compute what is left of it."""
+_LONGEST_CODE = 20
+_LONGEST_NAME = 200
+_MOST_TAGS = 1000
+"""Of names of elements, or of characters that name them."""
+
+
+class DeeplRequest(pydantic.BaseModel):
+    """A request as clients of DeepL send it, in JSON or as a form."""
+
+    model_config = pydantic.ConfigDict(
+        strict=True, extra="forbid", use_attribute_docstrings=True, protected_namespaces=()
+    )
+
+    text: str | list[str]
+    """What to translate."""
+    target_lang: str = pydantic.Field(max_length=_LONGEST_CODE)
+    """Language code, such as ``DE`` or ``EN-GB``, of which the region is ignored."""
+    source_lang: str | None = pydantic.Field(default=None, max_length=_LONGEST_CODE)
+    """Language code; without it, of several models into the target language the one that reads the
+    language of the text, if languages can be detected here, else the first."""
+    tag_handling: Literal["html", "xml"] | None = None
+    """With ``html`` or ``xml`` tags are kept, and those within a sentence stand on the aligned
+    words."""
+    splitting_tags: list[str] | str = pydantic.Field(default_factory=list, max_length=_MOST_TAGS)
+    """Elements that end a sentence, by name; in a string with commas between."""
+    non_splitting_tags: list[str] | str = pydantic.Field(
+        default_factory=list, max_length=_MOST_TAGS
+    )
+    """Elements within a sentence."""
+    ignore_tags: list[str] | str = pydantic.Field(default_factory=list, max_length=_MOST_TAGS)
+    """Elements whose content stays as it is."""
+    outline_detection: bool | str | None = None
+    """In XML: unless it is false, or ``0``, elements that hold elements and no text of their own
+    end a sentence, and so do those in them."""
+    glossary_id: str | None = pydantic.Field(default=None, max_length=_LONGEST_NAME)
+    """A glossary of the server by its name, whose terms are in the translations."""
+    split_sentences: Literal["0", "1", "nonewlines"] = "1"
+    """``0`` translates a text as one sentence."""
+    formality: Literal["default", "prefer_more", "prefer_less"] = "default"
+    """Ignored, as ``prefer`` allows; models have one form of address."""
+    context: str | None = None
+    """Ignored: each sentence is translated by itself."""
+    preserve_formatting: bool | str | None = None
+    """Ignored: white space is always kept."""
+    show_billed_characters: bool | str | None = None
+    """Ignored: they are always shown."""
+    model_type: str | None = None
+    """Ignored: the languages choose the model."""
+    tag_handling_version: str | None = None
+    """Ignored."""
+
+
+class DeeplTranslation(pydantic.BaseModel):
+    """One translated text."""
+
+    detected_source_language: str
+    text: str
+    billed_characters: int
+    """Characters of the text that was sent; nothing is billed."""
+
+
+class DeeplResponse(pydantic.BaseModel):
+    """The translations, in the order of the texts."""
+
+    translations: list[DeeplTranslation]
+
+
+class DeeplLanguage(pydantic.BaseModel):
+    """A language of a model."""
+
+    language: str
+    name: str
+    supports_formality: bool = False
+
+
+class DeeplUsage(pydantic.BaseModel):
+    """How much was translated: not counted here."""
+
+    character_count: int = 0
+    character_limit: int = _NO_LIMIT
+
+
+def make_deepl_routes(service: Service) -> APIRouter:
+    """``/v2/translate``, ``/v2/languages`` and ``/v2/usage``."""
+    router = APIRouter(tags=["DeepL"])
+    marked = MarkedTexts(service)
+
+    @router.post(
+        "/v2/translate", response_model=DeeplResponse, responses=documented(404, 422, 429, 504)
+    )
+    async def deepl_translate(body: DeeplRequest, request: Request) -> Response:
+        """As DeepL's; the languages choose the model."""
+        _check_limits(body, service.limits)
+        found = await asyncio.to_thread(_detected, body) if body.source_lang is None else []
+        source = AUTO if body.source_lang is None else _own_code(body.source_lang)
+        model = choose_model(service, source, _own_code(body.target_lang), found)
+        texts = await while_connected(request.receive, _translated(service, marked, body, model))
+        language = model.source_language.upper()
+        answer = DeeplResponse(
+            translations=[
+                DeeplTranslation(
+                    detected_source_language=language, text=text, billed_characters=len(given)
+                )
+                for given, text in zip(_texts_of(body), texts, strict=True)
+            ]
+        )
+        return JSONResponse(answer.model_dump())
+
+    @router.get(LANGUAGES, response_model=list[DeeplLanguage], responses=documented(422))
+    async def deepl_languages(
+        request: Request, type: Literal["source", "target"] | None = None
+    ) -> Response:
+        """The languages that models read, or with ``type`` ``target`` those that they write."""
+        side = type or _side_in(await request.body())
+        service.find(None)
+        models = service.loaded()
+        codes = [
+            each.source_language if side == "source" else each.target_language for each in models
+        ]
+        return JSONResponse(
+            [
+                DeeplLanguage(language=code.upper(), name=language_name(code)).model_dump()
+                for code in dict.fromkeys(codes)
+            ]
+        )
+
+    @router.get("/v2/usage", response_model=DeeplUsage, responses=documented())
+    async def deepl_usage() -> Response:
+        """No characters of a very large number: nothing is counted."""
+        return JSONResponse(DeeplUsage().model_dump())
+
+    return router
+
+
+def _side_in(body: bytes) -> str:
+    """The ``type`` in the body of a GET, which the guard has made JSON."""
+    fields = json.loads(body) if body else {}
+    side = fields.get("type", "source") if isinstance(fields, dict) else None
+    if side not in ("source", "target"):
+        raise InvalidError([Fault("type", "must be source or target", shown(side))])
+    return str(side)
+
+
+def _own_code(code: str) -> str:
+    """``EN-GB`` as ``en``."""
+    return code.lower().partition("-")[0]
+
+
+def _texts_of(body: DeeplRequest) -> list[str]:
+    return [body.text] if isinstance(body.text, str) else body.text
+
+
+def _check_limits(body: DeeplRequest, limits: Limits) -> None:
+    """Raise InvalidError for texts beyond the limits."""
+    faults = faults_of_translate(TranslateRequest(text=_texts_of(body)), limits)
+    if faults:
+        single = isinstance(body.text, str)
+        raise InvalidError([_of_single(each) if single else each for each in faults])
+
+
+def _detected(body: DeeplRequest) -> list[list[Detected]]:
+    """What each text may be in."""
+    has_tags = body.tag_handling is not None
+    return [likely_languages(each, has_tags=has_tags) for each in _texts_of(body)]
+
+
+async def _translated(
+    service: Service, marked: MarkedTexts, body: DeeplRequest, model: LoadedModel
+) -> list[str]:
+    """The translation of each text."""
+    given = _texts_of(body)
+    split = body.split_sentences != "0"
+    if body.tag_handling is not None:
+        served = service.find(model.place.name)
+        texts, _ = await marked.translate(
+            served, given, _rules(body), split=split, glossary=body.glossary_id
+        )
+        return texts
+
+    request = TranslateRequest(
+        text=given, model=model.place.name, split=split, glossary=body.glossary_id
+    )
+    return [each.text for each in (await service.translate(request, whole=True)).translations]
+
+
+def _rules(body: DeeplRequest) -> TagRules:
+    """What the tags of a request mean."""
+    is_xml = body.tag_handling == "xml"
+    return TagRules(
+        is_xml=is_xml,
+        divides=_names(body.splitting_tags),
+        inline=_names(body.non_splitting_tags),
+        opaque=_names(body.ignore_tags),
+        finds_outline=is_xml and body.outline_detection not in (False, "0", "false"),
+    )
+
+
+def _names(given: Sequence[str]) -> frozenset[str]:
+    """The names of elements, in lower case as the parser gives them."""
+    names = given.split(",") if isinstance(given, str) else given
+    return frozenset(name.strip().lower() for name in names if name.strip())
+
+
+def _of_single(fault: Fault) -> Fault:
+    return dataclasses.replace(fault, field=fault.field.removesuffix(".0"))

@@ -1,0 +1,172 @@
+"""The routes of documents: upload, progress and download, and those of LibreTranslate's clients."""
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pydantic
+from fastapi import APIRouter, Request
+from starlette.responses import JSONResponse, Response
+
+from pellucid.documents.names import ending_of
+from pellucid.serve.documents import Documents, DocumentState
+from pellucid.serve.http.libretranslate import choose_model
+from pellucid.serve.http.routes import documented
+from pellucid.serve.server.body import Upload, while_connected
+from pellucid.serve.server.errors import Fault, InvalidError
+from pellucid.serve.server.guard import UPLOAD
+from pellucid.serve.service import Service
+from pellucid.serve.shelf import Shelf
+
+UPLOADS = frozenset(("/v1/documents", "/translate_file"))
+"""Paths that take a file."""
+DOWNLOADS = "/download_file/"
+"""What the addresses of LibreTranslate's downloads begin with. They need no key, as theirs do: the
+rest of one is a secret of its own."""
+_TYPES = {
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+    "odt": "application/vnd.oasis.opendocument.text",
+    "epub": "application/epub+zip",
+}
+
+
+class TranslatedFile(pydantic.BaseModel):
+    """Where a translated file can be had."""
+
+    translatedFileUrl: str  # noqa: N815  # LibreTranslate's name
+
+
+def _form(*fields: str, required: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The form of an upload in OpenAPI."""
+    properties: dict[str, Any] = {name: {"type": "string"} for name in fields}
+    properties["file"] = {"type": "string", "format": "binary"}
+    schema = {"type": "object", "properties": properties, "required": ["file", *required]}
+    return {
+        "requestBody": {"required": True, "content": {"multipart/form-data": {"schema": schema}}}
+    }
+
+
+def make_document_routes(service: Service, shared: Path | None = None) -> APIRouter:
+    """``/v1/documents`` and LibreTranslate's ``/translate_file``.
+
+    A document is in the memory of one process; of several workers on one address each finds those
+    of the others in the folder ``shared``.
+    """
+    router = APIRouter()
+    documents = Documents(service, None if shared is None else Shelf(shared))
+
+    def uploaded(request: Request, known: Collection[str]) -> Upload:
+        upload: Upload = request.scope["state"][UPLOAD]
+        faults = [Fault(name, "is not a field", "") for name in upload.fields if name not in known]
+        if faults:
+            raise InvalidError(faults)
+        return upload
+
+    @router.post(
+        "/v1/documents",
+        response_model=DocumentState,
+        status_code=202,
+        responses=documented(404, 422, 429),
+        openapi_extra=_form("model", "columns", "keep_numbers", "glossary"),
+    )
+    async def upload_document(request: Request) -> Response:
+        """Begin to translate a file; its format is that of its name. ``columns`` are those of a
+        table, with commas between; ``keep_numbers`` is ``true`` or ``false``; ``glossary`` names
+        one from ``GET /v1/models``, whose terms are in the translation.
+        """
+        known = ("model", "columns", "keep_numbers", "glossary", "api_key")
+        upload = uploaded(request, known)
+        fields = upload.fields
+        served = service.find(fields.get("model"))
+        state = documents.add(
+            served,
+            upload.name,
+            upload.data,
+            columns=fields.get("columns", ""),
+            keep_numbers=_flag(fields.get("keep_numbers", "false")),
+            glossary=fields.get("glossary"),
+        )
+        return JSONResponse(state.model_dump(), status_code=202)
+
+    @router.get("/v1/documents/{key}", response_model=DocumentState, responses=documented(404))
+    async def document_state(key: str) -> Response:
+        """How far a document is."""
+        return JSONResponse(documents.state(key).model_dump())
+
+    @router.delete("/v1/documents/{key}", status_code=204, responses=documented(404))
+    async def forget_document(key: str) -> Response:
+        """Forget a document, and end its translation."""
+        documents.drop(key)
+        return Response(status_code=204)
+
+    @router.get(
+        "/v1/documents/{key}/file",
+        response_class=Response,
+        responses={
+            **documented(404),
+            200: {"content": {"application/octet-stream": {"schema": {"type": "string"}}}},
+        },
+    )
+    async def document_file(key: str) -> Response:
+        """The translated file."""
+        return _file(*documents.file(key))
+
+    @router.post(
+        "/translate_file",
+        response_model=TranslatedFile,
+        responses=documented(404, 422, 429),
+        openapi_extra=_form(
+            "source", "target", "api_key", "glossary", required=("source", "target")
+        ),
+        tags=["LibreTranslate"],
+    )
+    async def translate_file(request: Request) -> Response:
+        """As LibreTranslate's: answers when the file is translated, with its address."""
+        known = ("source", "target", "api_key", "glossary")
+        upload = uploaded(request, known)
+        for name in ("source", "target"):
+            if name not in upload.fields:
+                raise InvalidError([Fault(name, "is required", "")])
+        model = choose_model(service, upload.fields["source"], upload.fields["target"])
+        served = service.find(model.place.name)
+        begun = documents.add(
+            served, upload.name, upload.data, glossary=upload.fields.get("glossary")
+        )
+        found = await while_connected(request.receive, documents.ended(begun.id))
+        if found.state == "failed":
+            reason = f": {found.detail}" if found.detail else ""
+            raise InvalidError([Fault("file", f"cannot be translated{reason}", "")])
+        address = f"{DOWNLOADS.lstrip('/')}{found.id}.{ending_of(found.name)}"
+        return JSONResponse({"translatedFileUrl": f"{request.base_url}{address}"})
+
+    @router.get(
+        "/download_file/{name}",
+        response_class=Response,
+        responses={
+            **documented(404),
+            200: {"content": {"application/octet-stream": {"schema": {"type": "string"}}}},
+        },
+        tags=["LibreTranslate"],
+    )
+    async def download_file(name: str) -> Response:
+        """The file whose address ``/translate_file`` gave."""
+        return _file(*documents.file(name.partition(".")[0]))
+
+    return router
+
+
+def _flag(value: str) -> bool:
+    if value not in ("true", "false"):
+        raise InvalidError([Fault("keep_numbers", "must be true or false", value)])
+    return value == "true"
+
+
+def _file(name: str, data: bytes) -> Response:
+    """A download: never shown by a browser as a page of this server."""
+    return Response(
+        data,
+        media_type=_TYPES.get(ending_of(name), "application/octet-stream"),
+        headers={"content-disposition": f"attachment; filename*=UTF-8''{quote(name)}"},
+    )

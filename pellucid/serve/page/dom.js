@@ -1,9 +1,0 @@
-// Small help that only the page needs; the rest it shares with the report.
-
-export const byId = (id) => document.getElementById(id);
-
-/** 0.273 as 27%, and what is nearly nothing as <1%. */
-export function percent(probability) {
-  const rounded = Math.round(probability * 100);
-  return rounded === 0 && probability > 0 ? "<1%" : `${rounded}%`;
-}

@@ -1,0 +1,96 @@
+"""A document's way to its model: through the queue, in batches with other requests' sentences."""
+
+import asyncio
+import concurrent.futures
+import functools
+from collections.abc import Callable, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pellucid.core.errors import PellucidError
+from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.engine import SearchWatcher
+from pellucid.decoding.result import Translation
+from pellucid.serve.server.errors import DeadlineError
+from pellucid.serve.service import Served, Service
+from pellucid.text.glossary import Glossary
+
+if TYPE_CHECKING:
+    from pellucid.decoding.attention import AttentionWeights
+
+_Found = TypeVar("_Found")
+_SENTENCES = 32
+"""Sentences that share one turn in the queue of the model."""
+
+
+class QueuedSearch:
+    """Translates through the queue of a model, from a thread that is not the event loop's."""
+
+    def __init__(
+        self,
+        service: Service,
+        served: Served,
+        settings: DecodingConfig,
+        deadline: float,
+        glossary: Glossary | None = None,
+    ) -> None:
+        """``deadline``: on ``time.monotonic``. To be made on the event loop."""
+        self.deadline = deadline
+        self._service, self._served = service, served
+        self._settings, self._glossary = settings, glossary
+        self._loop = asyncio.get_running_loop()
+        self._waits_for: concurrent.futures.Future[Any] | None = None
+
+    def translations(self, texts: list[str]) -> list[Translation]:
+        """The translation of each sentence, a few at a time, so that others have their turns."""
+        found: list[Translation] = []
+        for first in range(0, len(texts), _SENTENCES):
+            some = texts[first : first + _SENTENCES]
+            found += self._wait(
+                self._service.sentences(
+                    self._served, some, self._settings, self.deadline, self._glossary
+                )
+            )
+        return found
+
+    def attention(self, translations: Sequence[Translation]) -> "list[AttentionWeights]":
+        """The attention of each."""
+        found: list[AttentionWeights] = []
+        for first in range(0, len(translations), _SENTENCES):
+            some = translations[first : first + _SENTENCES]
+            work = functools.partial(self._attention_of, some)
+            found += self._wait(self._service.alone(self._served, work, self.deadline))
+        return found
+
+    def stop(self) -> None:
+        """Raise DeadlineError in the thread that translates, now or at its next sentence."""
+        self.deadline = 0.0
+        if self._waits_for is not None:
+            self._waits_for.cancel()
+
+    def call_soon(self, callback: Callable[[], object]) -> None:
+        """Have the event loop call something, unless the server has stopped."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(callback)
+
+    def _attention_of(
+        self, translations: Sequence[Translation], _watcher: SearchWatcher
+    ) -> "list[AttentionWeights]":
+        return self._served.model.translator.attention(translations)
+
+    def _wait(self, work: Coroutine[Any, Any, _Found]) -> _Found:
+        """Run a coroutine on the event loop, and wait for its result in this thread."""
+        if self._loop.is_closed() or self.deadline == 0.0:
+            work.close()
+            raise (
+                PellucidError("the server has stopped")
+                if self._loop.is_closed()
+                else DeadlineError("it was given up")
+            )
+        future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        self._waits_for = future
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError:
+            raise DeadlineError("it was given up") from None
+        finally:
+            self._waits_for = None

@@ -1,0 +1,229 @@
+"""Documents over HTTP: upload, progress, download, limits, and LibreTranslate's routes."""
+
+import io
+import json
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import docx
+import pytest
+import requests
+from served_models import client_of, make_service, serving, write_bundle
+from server_processes import serving_process
+from starlette.testclient import TestClient
+
+from pellucid.serve.limits import Limits
+from pellucid.serve.server.auth import KeyRing
+from pellucid.serve.server.guard import Policy
+
+KEY = "a-key-that-is-long-enough"
+HTML = b"<p>je suis <b>\xc3\xa9tudiant</b></p>\n"
+
+
+def upload(client: TestClient, name: str = "a.html", data: bytes = HTML, **fields: str):
+    return client.post("/v1/documents", files={"file": (name, data)}, data=fields)
+
+
+def finished(client: TestClient, key: str) -> dict:
+    for _ in range(500):
+        state = client.get(f"/v1/documents/{key}").json()
+        if state["state"] in ("done", "failed"):
+            return state
+        time.sleep(0.02)
+    raise AssertionError(state)
+
+
+def test_a_document_is_taken_translated_and_fetched(client: TestClient):
+    answer = upload(client)
+    assert answer.status_code == 202
+    state = finished(client, answer.json()["id"])
+    assert (state["state"], state["sentences_done"], state["sentences"]) == ("done", 1, 1)
+    assert state["name"] == "a.en.html"
+
+    found = client.get(f"/v1/documents/{state['id']}/file")
+    assert found.text.startswith("<p>")
+    assert found.text.count("<b>") == found.text.count("</b>") == 1
+    assert found.headers["content-disposition"] == "attachment; filename*=UTF-8''a.en.html"
+    assert found.headers["content-type"] == "application/octet-stream"
+
+    assert client.delete(f"/v1/documents/{state['id']}").status_code == 204
+    assert client.get(f"/v1/documents/{state['id']}").status_code == 404
+
+
+def test_a_word_file_comes_back_as_one(client: TestClient):
+    document = docx.Document()
+    document.add_paragraph("je suis ").add_run("étudiant").bold = True
+    data = io.BytesIO()
+    document.save(data)
+    key = upload(client, "a.docx", data.getvalue()).json()["id"]
+    assert finished(client, key)["state"] == "done"
+    found = docx.Document(io.BytesIO(client.get(f"/v1/documents/{key}/file").content))
+    assert any(run.bold for run in found.paragraphs[0].runs)
+
+
+def test_what_cannot_be_read_fails_with_a_reason(client: TestClient):
+    state = finished(client, upload(client, "a.docx", b"no zip").json()["id"])
+    assert state["state"] == "failed"
+    assert "not a" in state["detail"]
+    assert client.get(f"/v1/documents/{state['id']}/file").status_code == 404
+
+    table = finished(client, upload(client, "a.csv", b"a,b\nje,tu\n").json()["id"])
+    assert "'a', 'b'" in table["detail"]
+    table = finished(client, upload(client, "a.csv", b"a,b\nje,tu\n", columns="b").json()["id"])
+    assert table["state"] == "done"
+
+
+@pytest.mark.parametrize(
+    ("name", "status"), [("a.pdf", 422), ("a.docm", 422), ("a", 422), ("../../a.html", 202)]
+)
+def test_names_decide_the_format_and_are_no_paths(client: TestClient, name: str, status: int):
+    answer = upload(client, name)
+    assert answer.status_code == status
+    if status == 202:
+        assert answer.json()["name"] == "a.en.html"
+
+
+def test_other_bodies_and_fields_are_refused(client: TestClient):
+    assert client.post("/v1/documents", json={"file": "x"}).status_code == 415
+    assert client.post("/v1/documents", data={"a": "b"}).status_code == 415
+    assert upload(client, other="1").status_code == 422
+    assert upload(client, keep_numbers="maybe").status_code == 422
+    assert upload(client, model="none").status_code == 404
+    two = [("file", ("a.md", b"a")), ("file", ("b.md", b"b"))]
+    assert client.post("/v1/documents", files=two).status_code == 400
+
+
+def test_documents_are_bounded_in_number_bytes_and_characters():
+    limits = Limits(max_documents=1, max_file_bytes=5000, max_document_chars=1000)
+    with serving(limits) as client:
+        assert upload(client, "a.md", b"je " * 3000).status_code == 413
+        state = finished(client, upload(client, "a.md", b"je " * 500).json()["id"])
+        assert "at most 1,000 characters" in state["detail"]
+        assert upload(client).status_code == 429
+        client.delete(f"/v1/documents/{state['id']}")
+        assert upload(client).status_code == 202
+
+
+def test_a_document_that_takes_too_long_fails():
+    with serving(Limits(max_document_seconds=1e-6)) as client:
+        key = upload(client).json()["id"]
+        for _ in range(300):
+            answer = client.get(f"/v1/documents/{key}")
+            if answer.status_code == 404 or answer.json()["state"] == "failed":
+                return
+            time.sleep(0.02)
+        raise AssertionError(answer.text)
+
+
+def test_the_bytes_of_a_zip_bomb_do_not_become_memory(client: TestClient):
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("word/document.xml", b" " * (40 << 20))
+    state = finished(client, upload(client, "a.docx", data.getvalue()).json()["id"])
+    assert "32 MiB" in state["detail"]
+
+
+def test_clients_of_libretranslate_get_an_address_and_the_file(client: TestClient):
+    form = {"source": "fr", "target": "en"}
+    answer = client.post("/translate_file", files={"file": ("a.html", HTML)}, data=form)
+    address = answer.json()["translatedFileUrl"]
+    assert "/download_file/" in address
+    assert address.endswith(".html")
+    assert client.get(address).text.startswith("<p>")
+
+    refused = client.post("/translate_file", files={"file": ("a.pdf", b"x")}, data=form)
+    assert refused.status_code == 422
+    assert refused.json()["detail"].startswith("file cannot be translated: a .pdf file is set in")
+    spoiled = client.post("/translate_file", files={"file": ("a.docx", b"x")}, data=form)
+    assert spoiled.json()["detail"].startswith("file cannot be translated: the document is not a")
+    assert "docx or html" in refused.json()["error"]
+    settings = client.get("/frontend/settings").json()
+    assert settings["filesTranslation"] is True
+    assert ".docx" in settings["supportedFilesFormat"]
+
+
+def test_uploads_need_the_key_and_a_download_has_its_secret():
+    with serving(policy=Policy(keys=KeyRing([KEY]))) as client:
+        assert upload(client).status_code == 401
+        form = {"source": "fr", "target": "en", "api_key": KEY}
+        answer = client.post("/translate_file", files={"file": ("a.html", HTML)}, data=form)
+        assert client.get(answer.json()["translatedFileUrl"]).status_code == 200
+        assert client.get("/download_file/guess.html").status_code == 404
+        headers = {"authorization": f"Bearer {KEY}"}
+        taken = client.post("/v1/documents", files={"file": ("a.html", HTML)}, headers=headers)
+        assert taken.status_code == 202
+        assert client.get(f"/v1/documents/{taken.json()['id']}").status_code == 401
+
+
+def test_workers_find_the_documents_of_each_other(tmp_path: Path):
+    limits = Limits(max_documents=2)
+    with (
+        client_of(make_service(limits), shared=tmp_path) as one,
+        client_of(make_service(limits), shared=tmp_path) as other,
+    ):
+        first = upload(one).json()["id"]
+        assert finished(other, first) == finished(one, first)
+        found = other.get(f"/v1/documents/{first}/file")
+        assert found.content == one.get(f"/v1/documents/{first}/file").content
+        assert found.headers["content-disposition"] == "attachment; filename*=UTF-8''a.en.html"
+
+        # The number is that of all workers, and each may forget what is another's.
+        second = upload(other, "b.md").json()["id"]
+        assert upload(one).status_code == 429
+        assert other.delete(f"/v1/documents/{first}").status_code == 204
+        for client in (one, other):
+            assert client.get(f"/v1/documents/{first}").status_code == 404
+            assert client.get(f"/v1/documents/{first}/file").status_code == 404
+            assert client.get("/v1/documents/..%2Flock").status_code == 404
+        assert finished(one, second)["state"] == "done"
+        assert upload(one).status_code == 202
+    assert [path.suffix for path in tmp_path.iterdir() if first in path.name] == []
+
+
+def test_a_document_whose_worker_has_died_has_failed(tmp_path: Path):
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    key = "a" * 32
+    with client_of(make_service(), shared=tmp_path) as client:
+        state = {"id": key, "state": "running", "sentences_done": 1, "sentences": 9, "name": "a"}
+        content = {"state": state, "until": time.time() + 60, "process": process.pid}
+        (tmp_path / f"{key}.json").write_text(json.dumps(content))
+        found = client.get(f"/v1/documents/{key}").json()
+        assert found["state"] == "failed"
+        assert "has ended" in found["detail"]
+
+
+def test_two_worker_processes_translate_documents(tmp_path: Path):
+    folder = write_bundle(tmp_path / "tiny")
+    with serving_process(folder, "--workers", 2) as server:
+        address = f"http://127.0.0.1:{server.port}"
+        keys = [
+            requests.post(f"{address}/v1/documents", files={"file": ("a.html", HTML)}).json()["id"]
+            for _ in range(6)
+        ]
+        for key in keys:
+            for _ in range(4):  # each on a connection of its own, which either worker may take
+                state = finished(_Fresh(address), key)
+                assert state["state"] == "done"
+                file = requests.get(f"{address}/v1/documents/{key}/file")
+                assert file.text.count("<b>") == 1
+        form = {"source": "fr", "target": "en"}
+        answer = requests.post(
+            f"{address}/translate_file", files={"file": ("a.html", HTML)}, data=form, timeout=60
+        )
+        for _ in range(4):
+            assert requests.get(answer.json()["translatedFileUrl"]).text.startswith("<p>")
+        assert requests.get(f"{address}/frontend/settings").json()["filesTranslation"] is True
+
+
+class _Fresh:
+    """Asks each time on a new connection."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+
+    def get(self, path: str) -> requests.Response:
+        return requests.get(f"{self._address}{path}")

@@ -1,0 +1,60 @@
+"""A document on the page: chosen, translated with its progress, saved; a bad one has a reason."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_chosen_document_is_translated_and_saved(visit, tmp_path, scheme):
+    from test_page_looks import violations
+
+    page = visit(
+        color_scheme=scheme, viewport={"width": 375, "height": 700}, accept_downloads=True
+    ).page
+    expect(page.locator("#model")).to_be_enabled()
+    file = tmp_path / "letter.html"
+    file.write_text("<p>un <b>chat</b></p>\n<p>un chien</p>\n", encoding="utf-8")
+    page.set_input_files("#document-file", file)
+    expect(page.locator("#document-state")).to_have_text("letter.html is translated.")
+    assert violations(page) == []
+    wide, seen = page.evaluate(
+        "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
+    )
+    assert wide <= seen
+
+    with page.expect_download() as saved:
+        page.click("#document-save")
+    assert saved.value.suggested_filename.startswith("letter.")
+    text = saved.value.path().read_text(encoding="utf-8")
+    assert text.count("<b>") == text.count("</b>") == 1
+    assert text.count("<p>") == 2
+
+
+def test_the_terms_of_a_chosen_glossary_are_in_text_and_document(visit, tmp_path):
+    page = visit(accept_downloads=True).page
+    expect(page.locator("#model")).to_be_enabled()
+    expect(page.get_by_label("Terms").locator("option")).to_have_text(["none", "cats"])
+    page.get_by_label("Terms").select_option("cats")
+    page.fill("#source", "le chat dort")
+    has_term = re.compile(r"\b([Tt]rain|[Tt]able)\b")
+    expect(page.locator("#target")).to_have_text(has_term)
+
+    file = tmp_path / "letter.html"
+    file.write_text("<p>le chat dort</p>\n", encoding="utf-8")
+    page.set_input_files("#document-file", file)
+    expect(page.locator("#document-state")).to_have_text("letter.html is translated.")
+    with page.expect_download() as saved:
+        page.click("#document-save")
+    assert has_term.search(saved.value.path().read_text(encoding="utf-8"))
+
+
+def test_a_document_that_cannot_be_read_is_named_with_the_reason(visit, tmp_path):
+    page = visit().page
+    expect(page.locator("#model")).to_be_enabled()
+    file = tmp_path / "broken.docx"
+    file.write_bytes(b"no zip")
+    page.set_input_files("#document-file", file)
+    expect(page.locator("#document-state")).to_contain_text("broken.docx could not be translated")
+    expect(page.locator("#document-save")).to_be_hidden()
