@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pellucid.cli.options import json_option
+from pellucid.cli.options import LanguagePair, json_option
 
 if TYPE_CHECKING:
     from pellucid.text.check.check import Diagnosis, Finding
@@ -27,6 +27,11 @@ _WIDEST_EXAMPLE = 70
     help="Test files to look for in the training files.",
 )
 @click.option(
+    "--languages",
+    type=LanguagePair(),
+    help="Find pairs with a side in another language than these, such as en-de (extra detect).",
+)
+@click.option(
     "--fix",
     type=click.Path(path_type=Path),
     metavar="OUT",
@@ -34,7 +39,12 @@ _WIDEST_EXAMPLE = 70
 )
 @json_option
 def check(
-    source: Path, target: Path, test: tuple[Path, Path] | None, fix: Path | None, as_json: bool
+    source: Path,
+    target: Path,
+    test: tuple[Path, Path] | None,
+    languages: tuple[str, str] | None,
+    fix: Path | None,
+    as_json: bool,
 ) -> int:
     """Find what is wrong with the parallel text in SOURCE and TARGET.
 
@@ -45,11 +55,11 @@ def check(
     Examples:
       pellucid check train.en train.de
       pellucid check train.en train.de --test test.en test.de --json
-      pellucid check train.en train.de --fix cleaned
+      pellucid check train.en train.de --languages en-de --fix cleaned
     """
     from pellucid.text.check.check import examine
 
-    diagnosis = examine(source, target, test=test)
+    diagnosis = examine(source, target, test=test, languages=languages)
     click.echo(
         json.dumps(diagnosis.to_dict(), ensure_ascii=False) if as_json else _report(diagnosis)
     )

@@ -15,11 +15,13 @@ from pellucid.cli.options import (
     open_translator,
     search_options,
 )
-from pellucid.core.files import open_replacement
 from pellucid.evaluation.metrics import METRICS, shown_metrics
 from pellucid.evaluation.tokenizers import TOKENIZERS
+from pellucid.text.corpus.readers import plain_stem
+from pellucid.text.corpus.writers import open_output
 
 if TYPE_CHECKING:
+    from pellucid.decoding.translator import Translator
     from pellucid.evaluation.evaluate import Evaluation
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -82,6 +84,25 @@ language_option = click.option(
     help="Write the scores of each line by itself to this file, as TSV: the line's number, its"
     " scores, source, translation and references.",
 )
+@click.option(
+    "--robustness",
+    is_flag=True,
+    help="BLEU of copies of SOURCE instead: in upper case, in Title Case, without the final stop,"
+    " with typing errors, with emoji, with stray spaces.",
+)
+@click.option(
+    "--glossary",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="TSV file of terms that translations must have, as pellucid translate takes it; also says"
+    " how many of them are there.",
+)
+@click.option(
+    "--domain",
+    "domains",
+    multiple=True,
+    help="With --glossary: only its terms of this domain, and those of none; may be given many"
+    " times.",
+)
 @json_option
 def evaluate(
     bundle: str,
@@ -94,6 +115,9 @@ def evaluate(
     metrics: tuple[str, ...],
     pronunciations: bool | None,
     sentence_scores: Path | None,
+    robustness: bool,
+    glossary: Path | None,
+    domains: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Translate SOURCE with BUNDLE and score it against REFERENCE.
@@ -110,10 +134,18 @@ def evaluate(
     from pellucid.evaluation.evaluate import evaluate as evaluate_lines
     from pellucid.evaluation.evaluate import read_test_set
     from pellucid.text.config import file_format
+    from pellucid.text.glossary import Glossary, count_present
 
+    if domains and glossary is None:
+        raise click.UsageError("--domain must go with --glossary.")
     if not reference and file_format(source) != "tsv":
         raise click.UsageError(
             "Missing argument 'REFERENCE...', unless SOURCE is a .tsv file with the references."
+        )
+
+    if robustness and (metrics or pronunciations is not None or sentence_scores):
+        raise click.UsageError(
+            "--robustness is BLEU, and takes no --metric, --pronunciations or --sentence-scores."
         )
 
     if pronunciations is None and "per" in metrics:
@@ -122,12 +154,18 @@ def evaluate(
 
     sources, references = read_test_set(Path(source), [Path(name) for name in reference])
     # After the test set was read: a missing file fails before the model is opened.
+    terms = None if glossary is None else Glossary.read(glossary, domains)
     translator = open_translator(bundle, search, engine=engine)
+    translator.glossary = terms
     language = language or suffix_language(reference[0] if reference else source)
+    if robustness:
+        _evaluate_copies(translator, sources, references, language, tokenize, as_json=as_json)
+        return
+
     # The file is opened first: one that cannot be written must not cost a translation.
     with contextlib.ExitStack() as stack:
         # Renamed into place when the block ends: an error leaves an older file as it was.
-        file = stack.enter_context(open_replacement(sentence_scores)) if sentence_scores else None
+        file = stack.enter_context(open_output(str(sentence_scores))) if sentence_scores else None
         evaluation = evaluate_lines(
             translator,
             sources,
@@ -135,7 +173,7 @@ def evaluate(
             language=language,
             tokenize=tokenize,
             pronunciations=pronunciations,
-            per_sentence=file is not None,
+            per_sentence=file is not None or terms is not None,
         )
         if file is not None:
             for row in _sentence_table(evaluation, sources, references, metrics):
@@ -147,9 +185,42 @@ def evaluate(
         # ``--metric`` chooses figures; signatures and times stay.
         left_out |= METRICS.keys() - set(metrics) if metrics else set()
         kept = {name: value for name, value in table.items() if name not in left_out}
+        if terms is not None:
+            present, count = count_present(terms, sources, evaluation.translations or ())
+            kept["terms"] = {"present": present, "of": count}
         click.echo(json.dumps(kept, ensure_ascii=False))
         return
     _print(evaluation, metrics)
+    if terms is not None:
+        present, count = count_present(terms, sources, evaluation.translations or ())
+        click.echo(f"terms in their translations: {present:,} of {count:,}")
+
+
+def _evaluate_copies(
+    translator: "Translator",
+    sources: Sequence[str],
+    references: Sequence[Sequence[str]],
+    language: str | None,
+    tokenize: Any,
+    *,
+    as_json: bool,
+) -> None:
+    from pellucid.evaluation.robustness import COPIES, as_table, evaluate_robustness
+
+    scores = evaluate_robustness(
+        translator, sources, references, language=language, tokenize=tokenize
+    )
+    if as_json:
+        click.echo(json.dumps(as_table(scores)))
+        return
+
+    click.echo("copy        BLEU    loss")
+    for name, score in scores.items():
+        loss = "" if name == "original" else f"{score.loss:.2f}"
+        click.echo(f"{name:10} {score.bleu:5.2f}  {loss:>6}   {COPIES[name]}")
+    emoji = scores["emoji"]
+    click.echo(f"{emoji.emoji_lost:,} of {emoji.emoji:,} emoji lost")
+    click.echo(scores["original"].signature)
 
 
 def _shown(evaluation: "Evaluation", metrics: tuple[str, ...]) -> tuple[str, ...]:
@@ -207,6 +278,6 @@ def _print(evaluation: "Evaluation", metrics: tuple[str, ...]) -> None:
 
 def suffix_language(path: str) -> str | None:
     """The language that a file name such as ``test.de`` or ``test.de.gz`` ends in, if any."""
-    suffix = Path(path.removesuffix(".gz")).suffix.removeprefix(".")
+    suffix = Path(plain_stem(path)).suffix.removeprefix(".")
     # ``test.txt`` or ``test.2024`` names no language.
     return suffix if len(suffix) == _LANGUAGE_CODE_LENGTH and suffix.isalpha() else None

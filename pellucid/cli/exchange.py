@@ -1,11 +1,14 @@
 """``pellucid import`` and ``pellucid export``: models of other programs, read and written."""
 
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 
 from pellucid.interop.ctranslate2 import Quantization
+
+if TYPE_CHECKING:
+    from pellucid.web.weights import WeightsType
 
 _bundle = click.argument("bundle")
 _new_folder = click.argument("out", type=click.Path(path_type=Path))
@@ -47,6 +50,7 @@ def export() -> None:
       pellucid export huggingface runs/en-de opus-en-de
       pellucid export ctranslate2 runs/en-de ct2-en-de --quantization int8
       pellucid export onnx runs/en-de onnx-en-de
+      pellucid export web runs/en-de en-de.html
     """
 
 
@@ -91,3 +95,66 @@ def onnx(bundle: str, out: Path) -> None:
 
     export_onnx(load_bundle(bundle), out)
     click.echo(f"wrote {out}", err=True)
+
+
+@export.command()
+@_bundle
+@click.argument("out", type=click.Path(path_type=Path, dir_okay=False))
+@click.option(
+    "--weights",
+    type=click.Choice(("float32", "float16", "int8")),
+    default="float16",
+    show_default=True,
+    help="How the matrices are stored; the page computes in float32.",
+)
+@click.option(
+    "--example",
+    metavar="TEXT",
+    help="The text with which the page opens; '' for none.  [default: the last short sample of the"
+    " run's validations]",
+)
+@click.option(
+    "--film", default="", metavar="TEXT", help="Show TEXT through the updates of the run BUNDLE."
+)
+@click.option(
+    "--book",
+    default="",
+    metavar="ADDRESS",
+    help="A site of these docs (make site): numbers of equations lead there.",
+)
+def web(
+    bundle: str,
+    out: Path,
+    weights: "WeightsType",
+    example: str | None,
+    film: str,
+    book: str,
+) -> None:
+    """Write BUNDLE to the new file OUT: a page that translates by itself, without a server.
+
+    Any model but word vectors can be exported. Open the file in a browser, also from a disk or a
+    phone: nothing is loaded and nothing is sent.
+    """
+    from pellucid.bundle import load_any_bundle
+    from pellucid.web.export import export_web
+    from pellucid.web.invitation import sample_of_run
+
+    loaded = load_any_bundle(bundle)
+    frames = None
+    if film:
+        from pellucid.inspection.film import film as film_of
+
+        frames = film_of(bundle, film)
+    if example is None:
+        example = film or sample_of_run(loaded)
+    size = export_web(
+        loaded, out, weights, name=_name_of(bundle), example=example, film=frames, book=book
+    )
+    # said, because it may be a sentence of the user's own text, and the file goes to others
+    opening = f"; it opens with “{example}”" if example else ""
+    click.echo(f"wrote {out}: {size / 1e6:.1f} MB{opening}", err=True)
+
+
+def _name_of(bundle: str) -> str:
+    """What a page calls a model: the last part of its path."""
+    return Path(bundle).resolve().name

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from pellucid.inspection.capture import Capture
     from pellucid.inspection.entries import Entry
+    from pellucid.inspection.film import Film
     from pellucid.inspection.heads import HeadRank
     from pellucid.inspection.lens import Lens
     from pellucid.inspection.saliency import Saliency
@@ -207,7 +208,22 @@ def _file_option(name: str, text: str) -> Callable[[_Command], _Command]:
 @_file_option("--save", "Write the intermediates as safetensors.")
 @_file_option("--attention", "Draw heat maps of the attention, as .svg, .png or .pdf.")
 @_file_option("--report", "Write one HTML file that walks the sentence through the model.")
+@click.option(
+    "--film", is_flag=True, help="With --report: the same sentence through the updates of its run."
+)
+@click.option(
+    "--book",
+    default="",
+    metavar="ADDRESS",
+    help="With --report: a site of these docs (make site), to which numbers of equations lead.",
+)
 @click.option("--saliency", is_flag=True, help="Which source words each target word depends on.")
+@click.option(
+    "--why", metavar="WORD", help="Why WORD is generated: what each part adds to its logit."
+)
+@click.option(
+    "--not", "rival", metavar="WORD", help="With --why or alone: why WORD is not generated."
+)
 @json_option
 def inspect(
     bundle: str,
@@ -217,7 +233,11 @@ def inspect(
     save: Path | None,
     attention: Path | None,
     report: Path | None,
+    film: bool,
+    book: str,
     saliency: bool,
+    why: str | None,
+    rival: str | None,
     as_json: bool,
 ) -> None:
     """Look inside BUNDLE, a bundle or run folder, while it translates SENTENCE.
@@ -229,8 +249,20 @@ def inspect(
     Examples:
       pellucid inspect runs/demo "je suis étudiant"
       pellucid inspect runs/demo "je suis étudiant" --report report.html
+      pellucid inspect runs/demo "je suis étudiant" --report report.html --film
       pellucid inspect runs/demo "je suis étudiant" --only "decoder.layers.0.*" --json
+      pellucid inspect runs/demo "je suis étudiant" --why student --not teacher
     """
+    if film and report is None:
+        raise click.UsageError("--film is part of a report: name its file by --report FILE")
+    if book and report is None:
+        raise click.UsageError("--book is for a report: name its file by --report FILE")
+    if why is not None or rival is not None:
+        if only or save is not None or attention is not None or report is not None or saliency:
+            raise click.UsageError("--why and --not go with --target and --json only")
+        _explain(bundle, sentence, target, why, rival, as_json)
+        return
+
     # A wrong suffix fails before PyTorch is imported and the model is run.
     from pellucid.inspection.figures.canvas import check_picture
 
@@ -261,8 +293,35 @@ def inspect(
         from pellucid.inspection.report.page import write_report
 
         # The report captures again, with everything in it.
-        write_report(opened.translator, report, sentence, target)
+        frames = _film(bundle, sentence, target) if film else None
+        write_report(opened.translator, report, sentence, target, frames, book=book)
         click.echo(f"report: {report}", err=True)
+
+
+def _film(run: str, sentence: str, target: str | None) -> "Film":
+    from pellucid.inspection.film import film
+
+    found = film(run, sentence, target)
+    steps = ", ".join(f"{frame.step:,}" for frame in found.frames)
+    click.echo(f"film: updates {steps}", err=True)
+    return found
+
+
+def _explain(
+    bundle: str,
+    sentence: str,
+    target: str | None,
+    word: str | None,
+    rival: str | None,
+    as_json: bool,
+) -> None:
+    from pellucid.inspection.why import why
+
+    found = why(bundle, sentence, target, word=word, rival=rival)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), ensure_ascii=False))
+    else:
+        click.echo("\n".join(_clean(line) for line in str(found).splitlines()))
 
 
 def _draw(opened: "Opened", sentence: "Sentence", only: tuple[str, ...], path: Path) -> None:

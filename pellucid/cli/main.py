@@ -32,7 +32,9 @@ CommandName = Literal[
     "fill",
     "import",
     "inspect",
+    "join",
     "plot",
+    "prepare",
     "presets",
     "runs",
     "score",
@@ -51,12 +53,14 @@ TASKS: dict[str, dict[CommandName, str]] = {
         "presets": "List the presets and what each is for.",
         "config": "Print a preset whole, as a config file to edit.",
         "check": "Check parallel text for errors before training on it.",
+        "prepare": "Clean and tokenize a large corpus, here or on Ray.",
         "runs": "List training runs, the best first.",
         "plot": "Plot the loss, BLEU and learning rate of runs.",
         "verify-resume": "Prove that a killed and resumed run equals an unbroken one.",
     },
     "Translate": {
         "translate": "Translate a file, or standard input.",
+        "join": "Join the parts that many processes translated.",
         "serve": "Serve models over HTTP, with a web page.",
     },
     "Evaluate": {
@@ -125,8 +129,12 @@ def load_command(name: CommandName) -> click.Command:
             from pellucid.cli.exchange import import_ as command
         case "inspect":
             from pellucid.cli.inspect_ import inspect as command
+        case "join":
+            from pellucid.cli.parts import join as command
         case "plot":
             from pellucid.cli.runs import plot as command
+        case "prepare":
+            from pellucid.cli.prepare import prepare as command
         case "presets":
             from pellucid.cli.presets import presets as command
         case "runs":

@@ -28,9 +28,22 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print one JS
 json_lines_option = click.option(
     "--json", "as_json", is_flag=True, help="Write one JSON object a line."
 )
-written_file_option = click.option(
-    "-o", "--out", type=click.Path(path_type=Path), required=True, help="File to write."
-)
+
+
+class LanguagePair(click.ParamType[tuple[str, str]]):
+    """Two languages, as ``en-de``."""
+
+    name = "source-target"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, str]:
+        """The codes of both."""
+        source, _, target = value.partition("-")
+        if not (source.isalpha() and target.isalpha()):
+            wanted = "two languages with a hyphen between, such as en-de"
+            self.fail(f"{value!r} is not {wanted}.", param, ctx)
+        return source, target
 
 
 def settings_option(help_text: str) -> Callable[[_Command], _Command]:
@@ -71,6 +84,13 @@ def _turned_off(setting: str) -> _Keep:
             chosen[setting] = False
 
     return turn_off
+
+
+def _keep_choice(ctx: click.Context, parameter: click.Parameter, value: bool | None) -> None:
+    """Keep the value of a flag of which False is a choice too."""
+    chosen = ctx.params.setdefault("search", {})
+    if value is not None:
+        chosen[parameter.name] = value
 
 
 def _option(
@@ -220,6 +240,19 @@ constraint_options = _all_of(
         _option("--align-head", int, "The head that aligns.  [default: the mean of all]"),
         _flag("--replace-unknown", "Put the aligned source word for an unknown one."),
         ensemble_option,
+        click.option(
+            "--recase/--no-recase",
+            default=None,
+            expose_value=False,
+            callback=_keep_choice,
+            help="Read lines in upper or in title case as lower case.  [default: if the model was"
+            " trained for it]",
+        ),
+        _flag(
+            "--no-copy-symbols",
+            "Translate emoji, and lines without letters or digits, instead of copying them.",
+            _turned_off("copy_symbols"),
+        ),
         _flag(
             "--no-cache",
             "Compute the whole prefix again at every step; slow.",

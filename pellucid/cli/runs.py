@@ -86,6 +86,7 @@ def _cells(summary: "RunSummary") -> tuple[str, ...]:
         best = f"{name} {_decimal(summary.best, 3 if summary.figure == 'loss' else 2)}"
     # "patience" or "max_steps" says more than "finished".
     ended = summary.reason if summary.state in ("finished", "stopped") else None
+
     return (
         summary.kind or "",
         "" if summary.parameters is None else _short(summary.parameters),

@@ -83,6 +83,9 @@ _OPTIONS = [
         click.Choice(get_args(ComputeType)),
     ),
     _several("--languages", "NAME=en-de", "Languages of a model whose bundle does not name them."),
+    _several(
+        "--glossary", "NAME=FILE", "TSV file of terms that requests may ask for by this name."
+    ),
     _option("--api-key-file", None, "File with one key, or sha256:HASH, a line."),
     _flag("--insecure-no-auth", "Accept requests without a key from any network."),
     _several("--allowed-host", "NAME", "Host name that requests may use; * is any."),
@@ -164,15 +167,15 @@ def serve(ctx: click.Context, bundles: tuple[str, ...]) -> None:
         max_head_bytes=limits.max_header_bytes,
     )
 
-    with _shared_figures(options["workers"]):
+    with _shared_folder(options["workers"]) as shared:
         try:
-            # Imports prometheus_client, which reads the variable that `_shared_figures` sets.
+            # Imports prometheus_client, which reads the variable that `_shared_folder` sets.
             from pellucid.serve.server.process import ServerPlan
             from pellucid.serve.server.supervisor import run_workers
         except ModuleNotFoundError as error:
             raise MissingExtraError(str(error.name), "serve", "pellucid serve") from None
 
-        serving = _serving(bundles, options, keys)
+        serving = _serving(bundles, options, keys, shared)
         _log_in_lines(quiet=ctx.find_root().obj["quiet"])
 
         def announce() -> None:
@@ -192,7 +195,9 @@ def _leave(_number: int, _frame: FrameType | None) -> None:
     sys.exit(0)
 
 
-def _serving(bundles: tuple[str, ...], options: dict[str, Any], keys: list[str]) -> "Serving":
+def _serving(
+    bundles: tuple[str, ...], options: dict[str, Any], keys: list[str], shared: Path | None
+) -> "Serving":
     """The models and how to serve them. Raises ConfigError, and InputMissingError for a bundle."""
     from pellucid.serve.http.serving import Serving
     from pellucid.serve.server.auth import KeyRing
@@ -201,6 +206,7 @@ def _serving(bundles: tuple[str, ...], options: dict[str, Any], keys: list[str])
     return Serving(
         places=_places(bundles, options),
         limits=given_limits(options),
+        shared=shared,
         policy=Policy(
             keys=KeyRing(keys),
             hosts=frozenset(name.lower() for name in (*options["allowed_host"], options["host"])),
@@ -213,15 +219,17 @@ def _serving(bundles: tuple[str, ...], options: dict[str, Any], keys: list[str])
 
 
 @contextlib.contextmanager
-def _shared_figures(workers: int) -> Iterator[None]:
-    """A folder in which several workers add up their metrics."""
+def _shared_folder(workers: int) -> Iterator[Path | None]:
+    """A folder in which several workers add up their metrics; gives that of their documents."""
     if workers == 1:
-        yield
+        yield None
         return
     # Removed when the supervisor ends; if it is killed, by the worker that notices.
     with tempfile.TemporaryDirectory(prefix="pellucid-figures-") as folder:
         os.environ[SHARED_FIGURES] = folder
-        yield
+        documents = Path(folder) / "documents"
+        documents.mkdir(mode=0o700)
+        yield documents
 
 
 def _read_keys(path: str | None) -> list[str]:
@@ -289,6 +297,7 @@ def _places(bundles: tuple[str, ...], options: dict[str, Any]) -> "list[ModelPla
     """The models to serve. Raises ConfigError, and InputMissingError if one does not exist."""
     from pellucid.bundle import find_bundle
     from pellucid.serve.models import ModelPlace, name_places
+    from pellucid.text.glossary import Glossary
 
     given: dict[str, tuple[str, str]] = {}
     for each in options["languages"]:
@@ -298,12 +307,20 @@ def _places(bundles: tuple[str, ...], options: dict[str, Any]) -> "list[ModelPla
             raise ConfigError(f"--languages must look like NAME=en-de, got {each!r}")
         given[name] = (source, target)
 
+    glossaries = []
+    for each in options["glossary"]:
+        name, separator, file = each.partition("=")
+        if not (name and separator and file):
+            raise ConfigError(f"--glossary must look like NAME=FILE, got {each!r}")
+        Glossary.read(Path(file))  # fails now, as the bundles below
+        glossaries.append((name, Path(file)))
+
     places = []
     for name, path in name_places(list(bundles)):
         find_bundle(path)  # fails now, with a clear message, instead of in a worker
         pair = given.get(name, given.get(""))
         engine, compute_type = options["engine"], options["compute_type"]
-        places.append(ModelPlace(name, path, pair, engine, compute_type))
+        places.append(ModelPlace(name, path, pair, engine, compute_type, tuple(glossaries)))
 
     unknown = given.keys() - {place.name for place in places} - {""}
     if unknown:

@@ -24,6 +24,7 @@ FILTERS = frozenset(
         "doctor",
         "evaluate",
         "fill",
+        "join",
         "presets",
         "runs",
         "score",

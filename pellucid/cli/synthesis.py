@@ -19,21 +19,23 @@ from pellucid.cli.options import (
     sampling_options,
     search_options,
     single_search_options,
-    written_file_option,
 )
 
 if TYPE_CHECKING:
     from pellucid.decoding.translator import Translator
     from pellucid.text.tokenizers.interface import Tokenizer
-    from pellucid.training.synthesis import Finish, Progress
+    from pellucid.training.synthesis import Finish, SynthesisProgress
 
 _SECONDS_BETWEEN_LINES = 5.0
+_written_lines_option = click.option(
+    "-o", "--out", required=True, help="File to write, such as out.de or out.de.zst."
+)
 
 
 @click.command()
 @click.argument("teacher")
 @click.argument("source")
-@written_file_option
+@_written_lines_option
 @click.option(
     "--reference",
     type=click.Path(path_type=Path),
@@ -52,7 +54,7 @@ def distill(
     obj: dict[str, bool],
     teacher: str,
     source: str,
-    out: Path,
+    out: str,
     search: Choices,
     engine: Choices,
     reference: Path | None,
@@ -87,7 +89,7 @@ def distill(
 @click.command()
 @click.argument("reverse_bundle")
 @click.argument("target_text")
-@written_file_option
+@_written_lines_option
 @single_search_options
 @sampling_options
 @click.option("--noise", is_flag=True, help="Leave out, blank and move words of the translations.")
@@ -107,7 +109,7 @@ def backtranslate(
     obj: dict[str, bool],
     reverse_bundle: str,
     target_text: str,
-    out: Path,
+    out: str,
     search: Choices,
     engine: Choices,
     sampling: Choices,
@@ -177,9 +179,9 @@ class _Reporter:
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
         self._began = self._last_line = time.monotonic()
-        self.last: Progress | None = None
+        self.last: SynthesisProgress | None = None
 
-    def __call__(self, progress: "Progress") -> None:
+    def __call__(self, progress: "SynthesisProgress") -> None:
         """Take a report of the progress, and print it if enough time has passed."""
         is_first, self.last = self.last is None, progress
         now = time.monotonic()
@@ -198,14 +200,14 @@ class _Reporter:
             click.echo(text, err=True)
 
 
-def _counted(progress: "Progress") -> str:
+def _counted(progress: "SynthesisProgress") -> str:
     """``12,288 of 29,000 lines``."""
     of = "" if progress.total is None else f" of {progress.total:,}"
     return f"{progress.lines:,}{of} lines"
 
 
 def _write(
-    translator: "Translator", source: str, out: Path, finish: "Finish", *, quiet: bool
+    translator: "Translator", source: str, out: str, finish: "Finish", *, quiet: bool
 ) -> int:
     """Write ``out`` to its end or until a signal, and return the exit code.
 
@@ -231,5 +233,5 @@ def _write(
     if not quiet:
         click.echo(f"{_counted(reporter.last)} are done", err=True)
     # stdout holds the path alone, for scripts.
-    click.echo(str(out))
+    click.echo(out)
     return 0

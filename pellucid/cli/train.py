@@ -187,15 +187,16 @@ def _are_text_files(texts: tuple[str, ...]) -> bool:
     Raises UsageError for more than two, InputMissingError if one of two is no file.
     """
     from pellucid.text.config import file_format
+    from pellucid.text.corpus.readers import input_exists
 
     if len(texts) == 1:
-        return Path(texts[0]).is_file() and file_format(texts[0]) != "plain"
+        return input_exists(texts[0]) and file_format(texts[0]) != "plain"
     if len(texts) > 2:
         raise click.UsageError(
             f"train needs SOURCE and TARGET, or one CONFIG, got {len(texts)} arguments"
         )
 
-    missing = [text for text in texts if not Path(text).is_file()]
+    missing = [text for text in texts if not input_exists(text)]
     if missing:
         _refuse_missing(texts, missing)
     return True
@@ -221,8 +222,10 @@ def _refuse_missing(texts: tuple[str, ...], missing: list[str]) -> None:
 
 def default_folder(texts: tuple[str, ...]) -> Path:
     """``runs/en-de`` for train.en and train.de, else ``runs/`` and the name of the first."""
-    # train.en.gz is English, too.
-    stems = [Path(text.removesuffix(".gz")) for text in texts]
+    from pellucid.text.corpus.readers import plain_stem
+
+    # train.en.gz is English, too, and so is train.parquet#en.
+    stems = [Path(plain_stem(text)) for text in texts]
     suffixes = [stem.suffix.removeprefix(".") for stem in stems]
     if len(texts) == 2 and all(suffixes) and suffixes[0] != suffixes[1]:
         return Path("runs") / "-".join(suffixes)

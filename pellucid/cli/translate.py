@@ -14,10 +14,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import click
 
+from pellucid.cli.documents import (
+    LINES,
+    reads_documents,
+    refuse_line_options,
+    translate_files,
+)
 from pellucid.cli.options import (
     Choices,
     constraint_options,
@@ -26,13 +32,17 @@ from pellucid.cli.options import (
     open_translator,
     search_options,
 )
+from pellucid.cli.parts import write_part
 from pellucid.core.errors import DataError, InputMissingError, WriteError
 from pellucid.core.files import open_replacement, write_errors
+from pellucid.documents.names import FORMATS
 
 if TYPE_CHECKING:
     from pellucid.decoding.requests import Request
     from pellucid.decoding.result import Translation
     from pellucid.decoding.translator import Translator
+    from pellucid.documents.names import Format
+    from pellucid.text.detection import OtherLanguages
 
 
 def plain_line(translation: "Translation") -> str:
@@ -216,6 +226,23 @@ _log = logging.getLogger("pellucid")
     help="A word after whose full stop a sentence goes on; may be given many times.",
 )
 @click.option(
+    "--glossary",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="TSV file of terms that translations must have: source, target, forms, case, domain.",
+)
+@click.option(
+    "--domain",
+    "domains",
+    multiple=True,
+    help="With --glossary: only its terms of this domain, and those of none; may be given many"
+    " times.",
+)
+@click.option(
+    "--detect",
+    is_flag=True,
+    help="Warn of lines in another language than the model reads (extra detect).",
+)
+@click.option(
     "--explain-search",
     is_flag=True,
     help="With --json: write the hypotheses of the search instead, and why it dropped them.",
@@ -224,8 +251,30 @@ _log = logging.getLogger("pellucid")
     "--reference",
     help="With --explain-search: file of right translations, to find out what missed them.",
 )
+@click.option(
+    "--part",
+    metavar="K/N",
+    help="Translate the K-th of N parts of FILE into the folder -o; see pellucid join.",
+)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice([LINES, *FORMATS]),
+    help="What FILE is.  [default: by the end of its name; lines for any other]",
+)
+@click.option(
+    "--columns",
+    metavar="NAMES",
+    help="Of a table: the columns to translate, by name or number, with commas between; of JSON and"
+    " YAML: the keys.",
+)
+@click.option(
+    "--keep-numbers", is_flag=True, help="Of a document: leave every number as it is written."
+)
 @json_lines_option
+@click.pass_obj
 def translate(
+    obj: dict[str, bool],
     bundle: str,
     file: str,
     output: str,
@@ -237,10 +286,17 @@ def translate(
     buffer_size: int | None,
     split: bool | None,
     abbreviations: tuple[str, ...],
+    glossary: Path | None,
+    domains: tuple[str, ...],
+    detect: bool,
     explain_search: bool,
     reference: str | None,
+    part: str | None,
+    kind: "Literal['lines'] | Format | None",
+    columns: str | None,
+    keep_numbers: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """Translate FILE, or stdin, with BUNDLE: a bundle folder or a run folder.
 
     Every line in gives one line out, an empty one an empty one. A line of several sentences is
@@ -248,19 +304,34 @@ def translate(
     several, as NUMBER ||| TRANSLATION ||| SCORE. Under torchrun the lines are shared out among
     the processes, and written in order by the first.
 
+    A document (docx, html, md, srt, ...) or a folder of documents gives the same with its text
+    translated and everything else as it is; docs/documents.md lists the formats.
+
     \b
     Examples:
+      pellucid translate runs/en-de report.docx -o bericht.docx
       echo "je suis étudiant" | pellucid translate runs/demo
       pellucid translate runs/en-de test.en -o test.de --beam-size 5
       pellucid translate runs/en-de test.en --n-best 5 --align --json
+      pellucid translate runs/en-de test.en --part 3/64 -o parts
     """
     from pellucid.text.corpus.lines import iterate_lines
+    from pellucid.text.detection import OtherLanguages
+    from pellucid.text.glossary import Glossary
     from pellucid.text.splitting import add_abbreviations
 
     if reference is not None and not explain_search:
         raise click.UsageError("--reference must go with --explain-search.")
     if explain_search and not as_json:
         raise click.UsageError("--explain-search must go with --json.")
+    if explain_search and detect:
+        raise click.UsageError("--explain-search takes no --detect.")
+    if explain_search and glossary is not None:
+        raise click.UsageError("--explain-search takes no --glossary.")
+    if domains and glossary is None:
+        raise click.UsageError("--domain must go with --glossary.")
+    if part is not None and (explain_search or "RANK" in os.environ):
+        raise click.UsageError("--part is for neither --explain-search nor torchrun.")
 
     # Before any text is split.
     add_abbreviations(abbreviations)
@@ -270,6 +341,20 @@ def translate(
     if buffer_size is None and file == "-" and sys.stdin.isatty():
         buffer_size = 1
 
+    is_document = reads_documents(file, kind) and not tab_separated
+    if is_document:
+        unused = {
+            "--json": as_json,
+            "--part": part is not None,
+            "--no-split": split is False,
+            "--detect": detect,
+        }
+        refuse_line_options(search, unused)
+    elif columns is not None or keep_numbers:
+        raise click.UsageError("--columns and --keep-numbers are for documents.")
+
+    # Before the model is opened, which may take seconds.
+    terms = None if glossary is None else Glossary.read(glossary, domains)
     translator = open_translator(
         bundle,
         search,
@@ -279,26 +364,53 @@ def translate(
         buffer_size=buffer_size,
         figures=as_json,
     )
+    translator.glossary = terms
+    if is_document:
+        return translate_files(
+            translator,
+            file,
+            output,
+            kind=None if kind == "lines" else kind,
+            columns=[name.strip() for name in (columns or "").split(",") if name.strip()],
+            keep_numbers=keep_numbers,
+            quiet=obj["quiet"],
+        )
 
-    lines = iterate_lines(sys.stdin.buffer if file == "-" else Path(file))
-    requests = _columns(lines) if tab_separated else lines
     if split is not None:
         # None leaves the choice to the bundle, which knows what its training text was like.
         translator.split = split
 
-    doubts = _Doubts()
-    render = doubts.reporting(_renderer(as_json=as_json, several=translator.settings.n_best > 1))
+    doubts = _Doubts(OtherLanguages(translator.source_language) if detect else None)
+    several = translator.settings.n_best > 1
+    render = doubts.reporting(_renderer(as_json=as_json, several=several))
+    if part is not None:
+        code = write_part(
+            translator,
+            part,
+            file,
+            output,
+            form="json" if as_json else "n-best" if several else "text",
+            details={"tab_separated": tab_separated, "abbreviations": sorted(abbreviations)},
+            requests=_columns if tab_separated else iter,
+            render=render,
+            quiet=obj["quiet"],
+        )
+        doubts.end()
+        return code
+
+    lines = iterate_lines(sys.stdin.buffer if file == "-" else Path(file))
+    requests = _columns(lines) if tab_separated else lines
     # Only torchrun sets RANK; without it the module of process groups is not imported.
     if "RANK" in os.environ and is_one_of_several(file, explains=explain_search):
         write_together(translator, requests, render, lambda: opened(output))
         doubts.end()
-        return
+        return 0
 
     with opened(output) as out:
         if explain_search:
             for line in explained_lines(translator, requests, reference):
                 out.write(line.encode())
-            return
+            return 0
 
         for number, translation in enumerate(translator.translate(requests)):
             out.write(render(number, translation))
@@ -306,10 +418,14 @@ def translate(
                 # ``--buffer-size`` is given by those who wait for each line, and by a terminal.
                 out.flush()
     doubts.end()
+    return 0
 
 
 class _Doubts:
-    """Warns of translations that should not be trusted; of many, it gives the number."""
+    """Warns of translations that should not be trusted; of many, it gives the number.
+
+    With ``others`` also of lines in another language.
+    """
 
     _SHOWN = 5
     _MESSAGES = MappingProxyType(
@@ -319,8 +435,9 @@ class _Doubts:
         }
     )
 
-    def __init__(self) -> None:
+    def __init__(self, others: "OtherLanguages | None") -> None:
         self._count = 0
+        self._others = others
 
     def reporting(
         self, render: Callable[[int, "Translation"], bytes]
@@ -329,6 +446,8 @@ class _Doubts:
 
         def warn_and_render(number: int, translation: "Translation") -> bytes:
             """Render a translation; log a warning first if it is doubtful."""
+            if self._others is not None:
+                self._others.look(number + 1, translation.source)
             doubt = translation.warning
             if doubt is not None:
                 self._count += 1
@@ -342,6 +461,8 @@ class _Doubts:
 
     def end(self) -> None:
         """Log the number of warnings that were not shown."""
+        if self._others is not None:
+            self._others.end()
         if self._count > self._SHOWN:
             _log.warning(
                 "%d more: suspiciously short, or repeating themselves", self._count - self._SHOWN
@@ -370,7 +491,13 @@ def _columns(lines: Iterable[str]) -> Iterator["Request"]:
 
 @contextlib.contextmanager
 def opened(output: str) -> Iterator[IO[bytes]]:
-    """The binary stream to write to; an existing file is replaced once the last line is written."""
+    """The binary stream to write to; an existing file is replaced once the last line is written.
+
+    A name such as ``out.de.zst`` or ``s3://bucket/out.de`` is packed or written elsewhere
+    (``pellucid.text.corpus.writers``).
+    """
+    from pellucid.text.corpus.writers import is_plain_output, open_output
+
     path = Path(output).resolve()
     if output == "-":
         if sys.stdout is None:
@@ -381,6 +508,9 @@ def opened(output: str) -> Iterator[IO[bytes]]:
     elif path.exists() and not path.is_file():
         # A pipe or a device such as /dev/null cannot be replaced by renaming another file.
         with write_errors(path), path.open("wb") as out:
+            yield out
+    elif not is_plain_output(output):
+        with open_output(output) as out:
             yield out
     else:
         # Written beside the file and renamed, so that an interrupted run leaves the old one.

@@ -77,4 +77,5 @@ def _describe(proof: "ResumeProof") -> str:
         lines += ["", "resuming is exact with these settings on this machine"]
     else:
         lines += ["", "resuming is NOT exact with these settings on this machine"]
+
     return "\n".join(lines)

@@ -157,20 +157,28 @@ def _remove_outdated(folder: Path, bundle: Bundle) -> None:
 
 def _key(bundle: Bundle) -> str:
     """A key that differs between models, and between versions of the two programs."""
-    content = bundle.manifest.get("sha256")
-    if content is None:
-        # an imported model has no manifest: its key is made of its parts
-        from pellucid.core.tensors import fingerprint
-        from pellucid.model.stored import model_tensors
-
-        content = [
-            bundle.settings.get("model"),
-            bundle.source_tokenizer.fingerprint,
-            bundle.target_tokenizer.fingerprint,
-            {name: fingerprint(each) for name, each in model_tensors(bundle.model).items()},
-        ]
-    described = json.dumps([content, __version__, version("ctranslate2")], sort_keys=True)
+    described = json.dumps(
+        [content_of(bundle), __version__, version("ctranslate2")], sort_keys=True
+    )
     return hashlib.sha256(described.encode()).hexdigest()[:_KEY_LENGTH]
+
+
+def content_of(bundle: Bundle) -> object:
+    """The hash of a bundle's manifest; of an imported model, its parts and their hashes."""
+    content = bundle.manifest.get("sha256")
+    if content is not None:
+        return content
+
+    # an imported model has no manifest: its key is made of its parts
+    from pellucid.core.tensors import fingerprint
+    from pellucid.model.stored import model_tensors
+
+    return [
+        bundle.settings.get("model"),
+        bundle.source_tokenizer.fingerprint,
+        bundle.target_tokenizer.fingerprint,
+        {name: fingerprint(each) for name, each in model_tensors(bundle.model).items()},
+    ]
 
 
 def _parents(bundle: Bundle) -> list[Path]:

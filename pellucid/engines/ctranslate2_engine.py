@@ -145,6 +145,10 @@ class Ctranslate2Engine(Engine):
         """``ctranslate2/`` and the type that it computes in."""
         return f"{self.name}/{self._workers.compute_type}"
 
+    def thread_count(self, settings: DecodingConfig) -> int:  # noqa: ARG002  # the same for all
+        """The workers, of one thread each."""
+        return self._workers.count
+
     def follow(self, bundle: Translatable) -> None:  # noqa: ARG002  # it has the bundle
         """Once the model is in memory, each search first checks whether it was changed."""
         with self._lock:

@@ -113,6 +113,7 @@ class Search:
         )
 
         def hypothesis(each: _Found) -> Hypothesis:
+            """What was found with a log-probability for each token, scored now if need be."""
             if self._needs_scoring(each):
                 log_probs = tuple(next(scores).result().log_probs)
             elif each.log_probs is None:

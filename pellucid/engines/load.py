@@ -48,8 +48,15 @@ class AutoEngine(Engine):
 
     def signature(self, settings: DecodingConfig) -> str:
         """The signature of the engine that would serve such a call."""
+        return self._engine_for(settings).signature(settings)
+
+    def thread_count(self, settings: DecodingConfig) -> int:
+        """Those of the engine that would serve such a call."""
+        return self._engine_for(settings).thread_count(settings)
+
+    def _engine_for(self, settings: DecodingConfig) -> Engine:
         able = not self._fast.refusals(settings) and not self._fast.is_changed()
-        return self._fast.signature(settings) if able else TorchEngine().signature(settings)
+        return self._fast if able else TorchEngine()
 
     def follow(self, bundle: Translatable) -> None:
         """From now on each search first checks whether the model was changed."""
@@ -125,6 +132,11 @@ def load_parts(
         narrow(bundle.model)
 
     settings = DecodingConfig.carried(bundle.settings.get("decoding", {}), f"{path}: decoding")
+    noise = bundle.settings.get("noise")
+    for setting, share in (("recase", "lower"), ("mark_terms", "terms")):
+        # What the model was trained for, unless its settings say otherwise.
+        if getattr(settings, setting) is None and isinstance(noise, dict) and noise.get(share):
+            settings = settings.changed({setting: True})
     chosen = _choose(bundle, engine, compute_type)
     if chosen.name == "torch" and isinstance(bundle.held, StoredModel):
         bundle.held.read()  # so that errors of the model are raised here

@@ -36,7 +36,11 @@ def test_a_file_to_translate_that_is_not_there(tiny_run: Path, tmp_path: Path):
 
 
 def test_a_folder_in_the_place_of_a_file(tiny_run: Path, tmp_path: Path):
+    """A folder holds documents, and their translations need a folder too."""
     result = pellucid("translate", tiny_run, tmp_path)
+    assert result.code == 2
+    assert "-o must name a folder for the documents of a folder" in result.err
+    result = pellucid("score", tiny_run, tmp_path, tmp_path)
     assert result.code == 66
     assert result.error_line == f"error: cannot read {tmp_path}: Is a directory"
 

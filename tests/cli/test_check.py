@@ -39,6 +39,29 @@ def test_findings_are_listed_with_lines_and_examples_that_cannot_steer_a_termina
     ]
 
 
+def test_other_languages_are_found_and_dropped_where_languages_are_named(files):
+    add(files, "Das Kind schläft seit drei Stunden.".encode(), b"The child has slept for hours.")
+    add(files, b"L'enfant dort depuis trois heures.", b"\xff")
+    add(
+        files,
+        b"L'enfant dort depuis trois heures.",
+        b"Gisteravond hebben we met de kinderen een lange wandeling gemaakt.",
+    )
+    plain = json.loads(pellucid("check", "a.fr", "a.en", "--json", folder=files).out)
+    assert "other_language" not in plain
+    options = ("--languages", "fr-en")
+    report = pellucid("check", "a.fr", "a.en", *options, "--json", folder=files)
+    found = json.loads(report.out)["other_language"]
+    assert (found["count"], found["source"], found["target"]) == (2, 1, 1)
+    assert found["first_lines"] == [201, 203]
+    assert found["examples"][0]["source"] == "Das Kind schläft seit drei Stunden."
+    said = pellucid("check", "a.fr", "a.en", *options, "--fix", "out", folder=files)
+    assert said.code == 0
+    assert "kept 200 pairs" in said.err
+    wrong = pellucid("check", "a.fr", "a.en", "--languages", "fr", folder=files)
+    assert (wrong.code, "is not two languages with a hyphen" in wrong.err) == (2, True)
+
+
 def test_a_lost_line_ends_with_65(files):
     lines = (files / "a.en").read_bytes().split(b"\n")
     (files / "a.en").write_bytes(b"\n".join(lines[:120] + lines[121:]))

@@ -52,6 +52,8 @@ def translations(run: Path, *options: object, stdin: bytes = TEXT) -> list[dict]
         (["--no-cache", "--no-mask-at-inference", "-b", 1, "--max-length", 5], {
             "use_cache": False, "mask_at_inference": False, "beam_size": 1, "max_length": 5,
         }),
+        (["--no-copy-symbols", "--no-recase"], {"copy_symbols": False, "recase": False}),
+        (["--recase"], {"recase": True}),
         (["--repredict", "--no-mask-at-inference", "-b", 1, "--max-length", 5], {
             "repredict": True, "mask_at_inference": False, "beam_size": 1, "max_length": 5,
         }),

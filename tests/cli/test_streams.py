@@ -32,6 +32,23 @@ def test_one_line_out_for_every_line_in(tiny_run: Path):
     assert_only_doubts(result.err)
 
 
+def test_lines_in_other_languages_are_warned_of_and_translated_all_the_same(tiny_run: Path):
+    """The model reads French; of many lines five are shown."""
+    german = "Gestern Abend sind wir mit den Kindern am Fluss spaziert."
+    text = f"une vieille dame lit le journal dans le train\n\n12 345\n{german}\n".encode()
+    plain = pellucid("translate", tiny_run, stdin=text)
+    found = pellucid("translate", tiny_run, "--detect", stdin=text)
+    assert (found.code, found.out) == (0, plain.out)
+    said = [line for line in found.err.splitlines() if "looks" in line]
+    assert said == ["WARNING: line 4: looks German (de), and the model reads French (fr)"]
+    assert "looks" not in plain.err
+    many = pellucid("translate", tiny_run, "--detect", stdin=f"{german}\n".encode() * 8)
+    assert sum("looks German" in line for line in many.err.splitlines()) == 5
+    assert "WARNING: 3 more lines in other languages: de 3" in many.err
+    refused = pellucid("translate", tiny_run, "a.docx", "-o", "b.docx", "--detect")
+    assert (refused.code, "--detect cannot be used with documents" in refused.err) == (2, True)
+
+
 def test_the_engine_is_named_to_those_who_ask_if_it_was_not_chosen(tiny_run: Path):
     """In words of the command line: ``banned=["cat"]``, not the repr of a tuple."""
     result = pellucid("translate", tiny_run, "--ban", "cat", stdin=b"le chat\n")

@@ -1,5 +1,7 @@
 """``distill`` and ``backtranslate``: killed, stopped and gone on with; tags, noise, refusals."""
 
+import contextlib
+import gzip
 import json
 import os
 import signal
@@ -11,6 +13,7 @@ from commands import Running, pellucid, running
 
 from pellucid import phrasebook
 from pellucid.engines.load import load
+from pellucid.text.corpus.lines import iterate_lines
 from pellucid.training.synthesis import add_text_noise
 
 SEARCH = ("--beam-size", 1, "--max-length", 4)
@@ -155,3 +158,59 @@ def test_what_is_there_is_kept(short: Path, tiny_run: Path, tmp_path: Path):
         f"error: {out} is already there; hint: choose another --out, or remove it"
     )
     assert out.read_text() == "precious"
+
+
+def unpacked(name: str) -> str:
+    with contextlib.closing(iterate_lines(Path(name))) as lines:
+        return "".join(f"{line}\n" for line in lines)
+
+
+def test_inputs_and_outputs_are_packed_tables_or_elsewhere(
+    french: Path, tiny_run: Path, tmp_path: Path
+):
+    """``file://`` goes the way of any remote path, through fsspec."""
+    texts = french.read_text().splitlines()[:40]
+    (tmp_path / "plain.fr").write_text("".join(f"{text}\n" for text in texts))
+    source = tmp_path / "pairs.jsonl.gz"
+    with gzip.open(source, "wt") as file:
+        file.writelines(f"{json.dumps({'fr': text})}\n" for text in texts)
+
+    plain = tmp_path / "plain.en"
+    command = ("distill", tiny_run, *SEARCH)
+    assert pellucid(*command, tmp_path / "plain.fr", "--out", plain).code == 0
+    for name in ("a.en.gz", "a.en.zst", "a.en.xz", "a.csv#en", "a.parquet#en"):
+        out = f"{tmp_path / name}"
+        result = pellucid(*command, f"{source}#fr", "--out", out)
+        assert (result.code, result.out) == (0, f"{out}\n"), result.err
+        assert unpacked(out) == plain.read_text()
+    there = f"file://{tmp_path / 'there.en.zst'}"
+    result = pellucid(*command, f"file://{tmp_path / 'plain.fr'}", "--out", there, folder=tmp_path)
+    assert (result.code, result.out) == (0, f"{there}\n"), result.err
+    assert unpacked(str(tmp_path / "there.en.zst")) == plain.read_text()
+    again = pellucid(*command, tmp_path / "plain.fr", "--out", there, folder=tmp_path)
+    assert again.code == 1
+    assert "there.en.zst is already there" in again.error_line
+    assert not list(tmp_path.glob("*.partial*"))
+
+    tagged = tmp_path / "tagged.fr.xz"
+    result = pellucid("backtranslate", tiny_run, *SEARCH, source, "--out", tagged, "--tag", "le")
+    assert (result.code, result.out) == (0, f"{tagged}\n"), result.err
+    refused = pellucid(*command, tmp_path / "plain.fr", "--out", tmp_path / "a.parquet")
+    assert (refused.code, "must be a text, or a table and a column" in refused.error_line) == (
+        78,
+        True,
+    )
+
+
+def test_a_packed_output_is_gone_on_with_after_a_kill(french: Path, tiny_run: Path, tmp_path: Path):
+    out, unbroken = tmp_path / "out.en.zst", tmp_path / "unbroken.en.zst"
+    arguments = ("distill", tiny_run, french, *SEARCH, "--out")
+    with running(*arguments, out) as command:
+        wait_for_line(command, out, BLOCK)
+        os.kill(command.pid, signal.SIGKILL)
+    assert not out.exists()
+    result = pellucid(*arguments, out)
+    assert (result.code, "going on after" in result.err) == (0, True), result.err
+    assert pellucid(*arguments, unbroken).code == 0
+    assert out.read_bytes() == unbroken.read_bytes()
+    assert not list(tmp_path.glob("*.partial*"))

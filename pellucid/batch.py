@@ -1,0 +1,253 @@
+"""Callables that translate, score and check batches of a table, for engines that share out work.
+
+    dataset.map_batches(Translate("runs/en-de", column="en"), batch_size=1024)     # Ray Data
+    frame.mapInPandas(Translate("runs/en-de", column="en"), schema)                # Spark
+    frame.map_partitions(Translate("runs/en-de", column="en"), meta=meta)          # Dask
+    dataset.map(Translate("runs/en-de", column="en"), batched=True)                # datasets
+
+A batch is a dictionary of arrays or lists, a frame of pandas, or a table of pyarrow, and what comes
+back is the same with columns added. An iterator of batches gives an iterator, as Spark wants it. A
+callable is a path and options: a few hundred bytes when it is sent to another process, which opens
+the model at its first batch and once.
+"""
+
+import dataclasses
+import functools
+import math
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from pellucid.core.errors import DataError
+from pellucid.decoding.translator import Translator
+from pellucid.engines import ComputeType, Device, EngineName
+from pellucid.engines.load import load
+from pellucid.text.check.check import far_lengths
+from pellucid.text.check.scan import LINE_FAULTS, scan_block
+
+Batch = TypeVar("Batch")
+_Columns = dict[str, Sequence[Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Translate:
+    """Adds the translation of a column, and its score if ``score`` names a column for it.
+
+    ``path`` is a bundle or a run folder that every machine can read. Options are those of
+    ``pellucid.load`` and ``Translator.translate``; None leaves the choice to the model. An empty
+    cell, or none, gives an empty translation with the score 0. A batch is searched as one list, so
+    the same batch gives the same text wherever it is translated.
+
+    Raises DataError for a column that is missing or not text, and as ``pellucid.load`` does.
+    """
+
+    path: str
+    column: str = "text"
+    into: str = "translation"
+    score: str | None = None
+    beam_size: int | None = None
+    length_penalty: float | None = None
+    max_length: int | None = None
+    split: bool | None = None
+    engine: EngineName = "auto"
+    device: Device = "auto"
+    compute_type: ComputeType = "float32"
+
+    def __call__(self, batch: Batch) -> Batch:
+        """The batch with its new columns; of an iterator of batches, an iterator."""
+        return _with_columns(batch, self._added)
+
+    def _added(self, batch: Any) -> _Columns:
+        texts = _texts(batch, self.column)
+        translator = _open(os.getpid(), self.path, self.engine, self.device, self.compute_type)
+        found = translator.translate(
+            texts,
+            beam_size=self.beam_size,
+            length_penalty=self.length_penalty,
+            max_length=self.max_length,
+            split=self.split,
+        )
+        added: _Columns = {self.into: [each.text for each in found]}
+        if self.score is not None:
+            added[self.score] = [float(each.score) for each in found]
+        return added
+
+
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """Adds the log-probability in nats that a model gives each target, stop included.
+
+    ``into`` is the summed log-probability, and ``perplexity`` its perplexity for each token.
+
+    Raises as ``Translate`` and ``Translator.score`` do.
+    """
+
+    path: str
+    source: str = "source"
+    target: str = "target"
+    into: str = "log_prob"
+    perplexity: str | None = None
+    device: Device = "auto"
+
+    def __call__(self, batch: Batch) -> Batch:
+        """The batch with its new columns; of an iterator of batches, an iterator."""
+        return _with_columns(batch, self._added)
+
+    def _added(self, batch: Any) -> _Columns:
+        # Only torch gives probabilities of given words.
+        translator = _open(os.getpid(), self.path, "torch", self.device, "float32")
+        found = translator.score(_texts(batch, self.source), _texts(batch, self.target))
+        added: _Columns = {self.into: [float(sum(each.token_log_probs)) for each in found]}
+        if self.perplexity is not None:
+            added[self.perplexity] = [float(each.perplexity) for each in found]
+        return added
+
+
+@dataclasses.dataclass(frozen=True)
+class Check:
+    """Adds the faults of each pair, by the names of ``pellucid check`` with spaces between.
+
+    What takes the whole corpus is not seen in a batch: repeated pairs, misalignment, and the usual
+    ratio of lengths of two languages. ``usual_ratio`` states that: characters of the source
+    for each of the target.
+
+    Raises DataError for a column that is missing or not text.
+    """
+
+    source: str = "source"
+    target: str = "target"
+    into: str = "faults"
+    usual_ratio: float = 1.0
+
+    def __call__(self, batch: Batch) -> Batch:
+        """The batch with its new column; of an iterator of batches, an iterator."""
+        return _with_columns(batch, self._added)
+
+    def _added(self, batch: Any) -> _Columns:
+        sources, targets = _texts(batch, self.source), _texts(batch, self.target)
+        return {self.into: faults_of_pairs(sources, targets, self.usual_ratio)}
+
+
+def faults_of_pairs(
+    sources: Sequence[str], targets: Sequence[str], usual_ratio: float
+) -> list[str]:
+    """The faults of each pair as ``Check`` writes them; line ends count as spaces."""
+    faults: list[list[str]] = [[] for _ in sources]
+    if not sources:
+        return []
+
+    scans = [scan_block(_block_of(lines)) for lines in (sources, targets)]
+    for fault in LINE_FAULTS:
+        for row in np.union1d(scans[0].faults[fault], scans[1].faults[fault]):
+            faults[int(row)].append(fault)
+
+    # The faults of pairs are for those with text on both sides, as in ``pellucid check``.
+    is_far = far_lengths(scans[0].lengths, scans[1].lengths, float(np.log(usual_ratio)))
+    for row, found in enumerate(faults):
+        if "empty" in found:
+            continue
+        if sources[row] == targets[row]:
+            found.append("source_equals_target")
+        if is_far[row]:
+            found.append("length_ratio")
+    return [" ".join(found) for found in faults]
+
+
+def _block_of(texts: Sequence[str]) -> bytes:
+    return "".join(f"{text.translate(_ONE_LINE)}\n" for text in texts).encode("utf-8", "replace")
+
+
+_ONE_LINE = str.maketrans("\n", " ")
+
+
+def _with_columns(given: Batch, added: Callable[[Any], _Columns]) -> Batch:
+    """A batch of any kind with columns added."""
+    changed: Batch = _changed(given, added)
+    return changed
+
+
+def _changed(batch: Any, added: Callable[[Any], _Columns]) -> Any:
+    kind = type(batch).__module__.partition(".")[0]
+    if kind == "pandas":
+        return batch.assign(
+            **{name: np.array(column, _dtype(column)) for name, column in added(batch).items()}
+        )
+
+    if kind == "pyarrow":
+        for name, column in added(batch).items():
+            values = _arrow_array(column)
+            if name in batch.schema.names:
+                batch = batch.set_column(batch.schema.names.index(name), name, values)
+            else:
+                batch = batch.append_column(name, values)
+        return batch
+
+    if isinstance(batch, Mapping):
+        # Arrays for arrays (Ray), lists for lists (datasets).
+        is_numpy = any(isinstance(column, np.ndarray) for column in batch.values())
+        columns = {
+            name: np.array(column, _dtype(column)) if is_numpy else column
+            for name, column in added(batch).items()
+        }
+        return {**batch, **columns}
+
+    if isinstance(batch, Iterator):
+        return (_changed(each, added) for each in batch)
+    raise DataError(
+        "a batch must be a dictionary of columns, a frame of pandas, a table of pyarrow, or an"
+        f" iterator of these, got {type(batch).__name__}"
+    )
+
+
+def _dtype(column: Sequence[Any]) -> type:
+    """Text as objects: NumPy's own type of text pads every cell to the longest."""
+    return float if column and isinstance(column[0], float) else object
+
+
+def _arrow_array(column: Sequence[Any]) -> Any:
+    import pyarrow
+
+    return pyarrow.array(column, pyarrow.float64() if _dtype(column) is float else pyarrow.string())
+
+
+def _texts(batch: Any, name: str) -> list[str]:
+    """A column as a list of texts; a cell without a value is an empty text."""
+    try:
+        column = batch[name]
+    except (KeyError, IndexError):
+        raise DataError(f"there is no column {name} in the batch") from None
+
+    # pyarrow has values of its own, which become Python's here.
+    values = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+    texts = []
+    for row, value in enumerate(values):
+        if isinstance(value, str):
+            texts.append(str(value))
+        elif value is None or (isinstance(value, float) and math.isnan(value)):
+            texts.append("")  # pandas writes a missing cell as NaN
+        else:
+            raise DataError(f"column {name}, row {row}: must be text, got {str(value)[:60]!a}")
+    return texts
+
+
+_opening = threading.Lock()
+
+
+def _open(
+    process: int, path: str, engine: EngineName, device: Device, compute_type: ComputeType
+) -> Translator:
+    """The translator of this process for a recipe, opened at the first call."""
+    # Without the lock, threads that begin together would each open one.
+    with _opening:
+        return _opened(process, path, engine, device, compute_type)
+
+
+@functools.lru_cache(maxsize=4)
+def _opened(
+    _process: int, path: str, engine: EngineName, device: Device, compute_type: ComputeType
+) -> Translator:
+    """``_process`` is part of the key: a forked process has none of the threads of its parent."""
+    return load(path, engine, device, compute_type)

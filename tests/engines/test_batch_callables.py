@@ -1,0 +1,142 @@
+"""The callables of ``pellucid.batch`` take what Ray, Spark, Dask and datasets hand them."""
+
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pandas
+import pyarrow
+import pytest
+import tiny_runs
+
+from pellucid import batch
+from pellucid.batch import Check, Score, Translate
+from pellucid.core.errors import DataError
+from pellucid.engines.load import load
+
+TEXTS = ["je suis étudiant", "", "le chat dort", "vous partez"]
+TARGETS = ["i am a student", "you", "the cat sleeps", "you leave"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_runs.tiny_run(tmp_path_factory.getbasetemp())
+
+
+@pytest.fixture(scope="module")
+def said(run: Path) -> list[str]:
+    return [each.text for each in load(run).translate(TEXTS, beam_size=2)]
+
+
+def translate(run: Path) -> Translate:
+    return Translate(str(run), column="fr", into="en", score="points", beam_size=2)
+
+
+def test_a_dictionary_of_arrays_gives_arrays_and_one_of_lists_gives_lists(run: Path, said):
+    arrays = {"fr": np.array(TEXTS, dtype=object), "id": np.arange(4)}
+    found = translate(run)(arrays)
+    assert list(found) == ["fr", "id", "en", "points"]
+    assert (found["en"].dtype, found["points"].dtype) == (object, float)
+    assert list(found["en"]) == said
+    assert list(arrays) == ["fr", "id"]
+    found = translate(run)({"fr": TEXTS})
+    assert found["en"] == said
+    assert found["points"][1] == 0.0
+
+
+def test_a_frame_of_pandas_gives_a_frame(run: Path, said):
+    frame = pandas.DataFrame({"fr": [*TEXTS[:1], None, *TEXTS[2:]]}, index=[5, 6, 7, 9])
+    found = translate(run)(frame)
+    assert list(found["en"]) == said
+    assert list(found.index) == [5, 6, 7, 9]
+    assert list(frame.columns) == ["fr"]
+
+
+def test_a_table_of_pyarrow_gives_a_table(run: Path, said):
+    table = pyarrow.table({"fr": TEXTS, "en": ["old"] * 4})
+    for each in (table, table.to_batches()[0]):
+        found = translate(run)(each)
+        assert isinstance(found, type(each))
+        assert found["en"].to_pylist() == said
+        assert found.schema.names == ["fr", "en", "points"]
+
+
+def test_an_iterator_of_frames_gives_an_iterator_as_spark_wants_it(run: Path, said):
+    frames = (pandas.DataFrame({"fr": [text]}) for text in TEXTS)
+    found = translate(run)(frames)
+    assert next(found)["en"].tolist() == said[:1]
+    assert len(list(found)) == 3
+
+
+def test_a_callable_is_sent_as_a_small_recipe_and_opens_its_model_once(
+    run: Path, said, monkeypatch: pytest.MonkeyPatch
+):
+    opened = []
+
+    def load_and_count(*arguments):
+        opened.append(arguments)
+        return load(*arguments)
+
+    monkeypatch.setattr(batch, "load", load_and_count)
+    batch._opened.cache_clear()
+    sent = pickle.dumps(translate(run))
+    assert len(sent) < 1000
+    received = pickle.loads(sent)
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(received, [{"fr": TEXTS}] * 4))
+    assert [each["en"] for each in found] == [said] * 4
+    assert pickle.loads(sent)({"fr": TEXTS[:1]})["en"] == said[:1]
+    assert len(opened) == 1
+    batch._opened.cache_clear()
+
+
+def test_targets_are_scored(run: Path):
+    table = {"source": TEXTS, "target": TARGETS}
+    found = Score(str(run), perplexity="perplexity")(table)
+    wanted = load(run, "torch").score(TEXTS, TARGETS)
+    np.testing.assert_allclose(found["log_prob"], [sum(each.token_log_probs) for each in wanted])
+    np.testing.assert_allclose(found["perplexity"], [each.perplexity for each in wanted])
+
+
+def test_pairs_are_checked():
+    pairs = {
+        "a good pair": ("ein gutes Paar", ""),
+        " ": ("x", "empty"),
+        "same": ("same", "source_equals_target"),
+        "short": (
+            "a much longer side than the other one is, by far and without any reason",
+            "length_ratio",
+        ),
+        "nul \0": ("null", "nul"),
+        "broken\nline": ("zwei Zeilen", ""),
+    }
+    table = {"source": list(pairs), "target": [target for target, _ in pairs.values()]}
+    assert Check()(table)["faults"] == [faults for _, faults in pairs.values()]
+    assert Check(usual_ratio=10.0)({"source": ["abcdefgh"], "target": ["abcdefg."]})["faults"] == [
+        "length_ratio"
+    ]
+    assert Check()({"source": [], "target": []})["faults"] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"en": ["a"]}, "there is no column fr"),
+        ({"fr": ["a", 3]}, "column fr, row 1: must be text, got '3'"),
+        ({"fr": [["a"]]}, r"column fr, row 0: must be text"),
+        (pyarrow.table({"fr": [1]}), "column fr, row 0"),
+        (7, "a batch must be a dictionary of columns"),
+        ("text", "a batch must be a dictionary of columns"),
+    ],
+)
+def test_what_is_no_batch_of_text_is_refused(given, message):
+    with pytest.raises(DataError, match=message):
+        Translate("nowhere", column="fr")(given)
+
+
+def test_datasets_map_takes_one(run: Path, said, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    datasets = pytest.importorskip("datasets")
+    rows = datasets.Dataset.from_dict({"fr": TEXTS})
+    assert rows.map(translate(run), batched=True, batch_size=4)["en"][:] == said
