@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install -q -c constraints.txt
 
-.PHONY: demo test lint types docs clean
+.PHONY: demo test lint types docs site clean
 
 demo: $(VENV)/.demo
 	$(BIN)/pellucid demo
@@ -26,6 +26,11 @@ docs: $(VENV)/.demo
 	$(BIN)/python scripts/document_equations.py
 	$(BIN)/python scripts/document_parts.py
 
+# Into build/site: open index.html. Strict: a link that leads nowhere ends the build.
+site: $(VENV)/.site
+	$(BIN)/python scripts/prepare_site.py
+	$(BIN)/zensical build --clean --strict
+
 $(VENV)/bin/python:
 	$(PY) -m venv $(VENV)
 	$(BIN)/python -m pip install -q --upgrade 'pip>=25.1'
@@ -36,6 +41,10 @@ $(VENV)/.demo: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/.test: $(VENV)/bin/python pyproject.toml constraints.txt
 	$(INSTALL) -e '.[test]'
+	touch $@
+
+$(VENV)/.site: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(INSTALL) -e '.[site]'
 	touch $@
 
 $(VENV)/.dev: $(VENV)/bin/python pyproject.toml constraints.txt

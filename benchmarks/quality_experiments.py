@@ -17,6 +17,8 @@ _VALIDATION_LINES = 500
 _LENGTH_PENALTY = "2.0"
 """Chosen by validation BLEU: with beam 5 and 0.6, 1, 1.3, 1.6, 2 a model of En-De has 39.9, 40.2,
 40.3, 40.5 and 40.7, one of En-Fr 58.1, 58.4, 58.6, 58.5 and 58.5."""
+_NO_LIMIT = 100_000.0
+"""Minutes, where another setting ends the run."""
 _SMALL_PAIRS = 6000
 """So few that regularization decides within minutes; with all pairs it takes an hour to show."""
 
@@ -44,6 +46,22 @@ class Text:
 
 
 @dataclasses.dataclass(frozen=True)
+class Variant:
+    """One of several ways to train that an experiment compares."""
+
+    name: str
+    settings: tuple[str, ...] = ()
+    """What differs from the experiment's own settings."""
+    first: tuple[str, ...] = ()
+    """Settings of another run, if any, whose bundle this one begins with (``--init``)."""
+
+    @property
+    def slug(self) -> str:
+        """The name as part of a file's."""
+        return self.name.replace(" ", "-").replace(",", "")
+
+
+@dataclasses.dataclass(frozen=True)
 class Experiment:
     """One claim about quality."""
 
@@ -55,8 +73,7 @@ class Experiment:
     """Of training and validating, as the run's own clock counts them."""
     settings: tuple[str, ...] = ()
     """What differs from the preset."""
-    variants: tuple[tuple[str, tuple[str, ...]], ...] = (("", ()),)
-    """Names of what is compared and the settings of each."""
+    variants: tuple[Variant, ...] = (Variant(""),)
     goal: float | None = None
     """Greedy validation BLEU whose minute is reported."""
 
@@ -67,17 +84,56 @@ by heart."""
 _BPE_DROPOUT = "tokenizer.sampling=0.1"
 
 _LONG_RUNS = (
-    ("preset", ()),
-    ("dropout 0.3", _LONG),
-    ("and BPE-dropout", (*_LONG, _BPE_DROPOUT)),
-    ("and R-Drop", (*_LONG, _BPE_DROPOUT, "training.r_drop=3.0")),
-    (
+    Variant("preset"),
+    Variant("dropout 0.3", _LONG),
+    Variant("and BPE-dropout", (*_LONG, _BPE_DROPOUT)),
+    Variant("and R-Drop", (*_LONG, _BPE_DROPOUT, "training.r_drop=3.0")),
+    Variant(
         "and batches of 4096",
         (*_LONG, _BPE_DROPOUT, "training.batch_tokens=4096", "training.learning_rate=4e-3"),
     ),
 )
 """Each with what those above have, but for R-Drop in the last. Which of them is taken is decided
 by validation BLEU; ``--only`` runs one."""
+
+_SIMCUT = "training.simcut=3.0"
+_MUON = "training.optimizer=muon"
+_BOTH = "data.both_directions=true"
+
+
+def _epochs(count: int) -> str:
+    """A budget that a busy machine does not change: a resumed run is the unbroken one."""
+    return f"training.max_epochs={count}"
+
+
+def _vocabulary(size: int) -> str:
+    return f"tokenizer.vocabulary_size={size}"
+
+
+_LITTLE_TEXT = (
+    Variant("dropout 0.3", (*_LONG, _epochs(80))),
+    Variant("SimCut", (*_LONG, _SIMCUT, _epochs(80))),
+    Variant("R-Drop", (*_LONG, "training.r_drop=5.0", _epochs(80))),
+    Variant("vocabulary of 4,000", (*_LONG, _vocabulary(4000), _epochs(80))),
+    Variant("vocabulary of 2,000", (*_LONG, _vocabulary(2000), _epochs(80))),
+    Variant("vocabulary of 1,000", (*_LONG, _vocabulary(1000), _epochs(80))),
+    Variant("Muon", (*_LONG, _MUON, "training.learning_rate=6e-3", _epochs(80))),
+    Variant(
+        "both directions first",
+        (*_LONG, "training.learning_rate=1e-3", _epochs(30)),
+        first=(*_LONG, _BOTH, _epochs(25)),
+    ),
+    Variant(
+        "SimCut, both directions first",
+        (*_LONG, _SIMCUT, "training.learning_rate=1e-3", _epochs(30)),
+        first=(*_LONG, _SIMCUT, _BOTH, _epochs(25)),
+    ),
+    Variant("SimCut, vocabulary of 2,000", (*_LONG, _SIMCUT, _vocabulary(2000), _epochs(80))),
+    Variant("SimCut, dropout 0.2", (*_LONG, _SIMCUT, "model.dropout=0.2", _epochs(80))),
+    Variant("SimCut, 160 passes", (*_LONG, _SIMCUT, _epochs(160))),
+)
+"""Budgets are passes over the text; what each cost in CPU time is told beside it. An epoch of both
+directions is two passes."""
 
 _AVERAGES_OF_TEN = ("training.average_decay=0", "training.average_last=10")
 
@@ -112,6 +168,52 @@ EXPERIMENTS: dict[str, Experiment] = {
     "scan": Experiment("SCAN, simple split, a held-out tenth", "scan", "scan", 30.0),
     "cmudict": Experiment("CMUdict, letters to phones", "cmudict", "cmudict", 60.0),
     "tatoeba": Experiment("Tatoeba De-En, two hours", "tatoeba", "tatoeba-de-en", 120.0),
+    "little-text-choice": Experiment(
+        "Multi30k En-De, what to do with 29,000 pairs: chosen on val",
+        "multi30k",
+        "multi30k-en-de-tuning",
+        _NO_LIMIT,
+        variants=_LITTLE_TEXT,
+        goal=34.0,
+    ),
+    "little-text": Experiment(
+        "Multi30k En-De, what was chosen, with seeds",
+        "multi30k",
+        "multi30k-en-de",
+        _NO_LIMIT,
+        variants=_LITTLE_TEXT,
+    ),
+    "little-text-fr": Experiment(
+        "Multi30k En-Fr, what was chosen, with seeds",
+        "multi30k",
+        "multi30k-en-fr",
+        _NO_LIMIT,
+        variants=_LITTLE_TEXT,
+    ),
+    "cmudict-choice": Experiment(
+        "CMUdict, what to do beyond the preset",
+        "cmudict",
+        "cmudict",
+        _NO_LIMIT,
+        variants=(
+            Variant("preset", (_epochs(20),)),
+            Variant("SimCut", (_SIMCUT, _epochs(20))),
+            Variant("SimCut, 40 passes", (_SIMCUT, _epochs(40))),
+            Variant("dropout 0.3", ("model.dropout=0.3", _epochs(20))),
+            Variant("Muon", (_MUON, _epochs(20))),
+        ),
+    ),
+    "tatoeba-choice": Experiment(
+        "Tatoeba De-En, what to do beyond the preset",
+        "tatoeba",
+        "tatoeba-de-en",
+        _NO_LIMIT,
+        variants=(
+            Variant("preset", (_epochs(8),)),
+            Variant("SimCut", (_SIMCUT, _epochs(8))),
+            Variant("Muon", (_MUON, _epochs(8))),
+        ),
+    ),
     "regularization": Experiment(
         "Multi30k En-De, the first 6,000 pairs: what each option changes, by itself",
         "multi30k",
@@ -119,19 +221,21 @@ EXPERIMENTS: dict[str, Experiment] = {
         600.0,
         ("training.max_steps=1200", "training.validate_every=200"),
         variants=(
-            ("preset", ()),
-            ("dropout 0.3", ("model.dropout=0.3",)),
-            ("BPE-dropout 0.1", (_BPE_DROPOUT,)),
-            ("R-Drop 3", ("training.r_drop=3.0",)),
-            ("no averaging", ("training.average_decay=0",)),
-            ("word dropout 0.1", ("training.word_dropout=0.1",)),
-            ("layer drop 0.1", ("model.layer_drop=0.1",)),
-            ("post-norm", ("model.norm=post",)),
-            ("no label smoothing", ("training.label_smoothing=0",)),
-            ("vocabulary of 4,000", ("tokenizer.vocabulary_size=4000",)),
-            ("last 10 validations averaged", (*_AVERAGES_OF_TEN, "training.validate_every=100")),
-            ("weight decay 0.05", ("training.weight_decay=0.05",)),
-            ("dropout 0.1", ("model.dropout=0.1",)),
+            Variant("preset"),
+            Variant("dropout 0.3", ("model.dropout=0.3",)),
+            Variant("BPE-dropout 0.1", (_BPE_DROPOUT,)),
+            Variant("R-Drop 3", ("training.r_drop=3.0",)),
+            Variant("no averaging", ("training.average_decay=0",)),
+            Variant("word dropout 0.1", ("training.word_dropout=0.1",)),
+            Variant("layer drop 0.1", ("model.layer_drop=0.1",)),
+            Variant("post-norm", ("model.norm=post",)),
+            Variant("no label smoothing", ("training.label_smoothing=0",)),
+            Variant("vocabulary of 4,000", ("tokenizer.vocabulary_size=4000",)),
+            Variant(
+                "last 10 validations averaged", (*_AVERAGES_OF_TEN, "training.validate_every=100")
+            ),
+            Variant("weight decay 0.05", ("training.weight_decay=0.05",)),
+            Variant("dropout 0.1", ("model.dropout=0.1",)),
         ),
     ),
 }

@@ -22,7 +22,7 @@ def page(result: dict[str, Any]) -> str:
         if rows:
             rows.sort(
                 key=lambda row: (
-                    [v for v, _ in experiment.variants].index(row["variant"]),
+                    [v.name for v in experiment.variants].index(row["variant"]),
                     row["seed"],
                 )
             )
@@ -48,9 +48,12 @@ def _cells(row: Row) -> dict[str, str]:
     took = row["command_minutes"]
     allowed = f"{row['minutes']:g} ({took:.1f} in all)" if took >= row["minutes"] else f"{took:.1f}"
     cells = {"variant": row["variant"]} if row["variant"] else {}
+    cells |= {"seed": str(row["seed"])}
+    if "cpu_minutes" in row:
+        cells["CPU minutes"] = f"{row['cpu_minutes']:.0f}"
+    else:
+        cells["minutes"] = f"{row['minutes']:g}" if row["resumed"] else allowed
     cells |= {
-        "seed": str(row["seed"]),
-        "minutes": f"{row['minutes']:g}" if row["resumed"] else allowed,
         "parameters": f"{row['parameters']:,}",
         "updates": f"{row['updates']:,}",
         "tokens": f"{row['target_tokens'] / 1e6:.1f} M",
@@ -60,8 +63,9 @@ def _cells(row: Row) -> dict[str, str]:
         "valid exact": f"{row['best']['exact_match']:.1f}%",
     }
     if row["goal"] is not None:
-        minutes = row["goal_minutes"]
-        cells[f"BLEU {row['goal']:g} after"] = f"{minutes:.1f} min" if minutes else "never"
+        minutes = row.get("goal_cpu_minutes", row["goal_minutes"])
+        unit = "CPU min" if "cpu_minutes" in row else "min"
+        cells[f"BLEU {row['goal']:g} after"] = f"{minutes:.1f} {unit}" if minutes else "never"
     for test, figures in row["tests"].items():
         for name in figures["signatures"]:
             cells[f"{test} {name}"] = f"{figures[name]:.2f}"
@@ -70,7 +74,7 @@ def _cells(row: Row) -> dict[str, str]:
 
 def _gain(row: Row, rows: Sequence[Row]) -> dict[str, str]:
     """Validation BLEU beyond that of the first variant with the same seed, if there are several."""
-    variants = [variant for variant, _ in EXPERIMENTS[row["experiment"]].variants]
+    variants = [variant.name for variant in EXPERIMENTS[row["experiment"]].variants]
     first = [
         other for other in rows if other["variant"] == variants[0] and other["seed"] == row["seed"]
     ]

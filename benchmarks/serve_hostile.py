@@ -10,6 +10,7 @@ with all of its checks. Honest requests come in between, and after all.
 import argparse
 import asyncio
 import contextlib
+import io
 import itertools
 import json
 import os
@@ -17,11 +18,13 @@ import random
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.request
+import zipfile
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -29,16 +32,38 @@ from typing import Any
 import hostile_sequences as hostile
 from serving import REPOSITORY, Client, Server, server, translation_body, write_result
 
-DOCUMENTED = {200, 400, 401, 403, 404, 405, 408, 411, 413, 414, 415, 421, 422, 429, 431, 503, 504}
-PATHS = ["/v1/translate", "/v1/alternatives", "/v1/inspect", "/translate"]
+DOCUMENTED = {
+    200,
+    202,
+    204,
+    *(400, 401, 403, 404, 405, 408, 411, 413, 414, 415, 421, 422, 429, 431),
+}
+DOCUMENTED |= {503, 504}
+PATHS = [
+    "/v1/translate", "/v1/alternatives", "/v1/inspect", "/translate", "/v2/translate",
+    "/v2/models/hostile/infer", "/v1/documents", "/translate_file",
+]  # fmt: skip
+_NAME = "hostile"
+"""Of the model."""
+_TAGS = (
+    *("<p>", "</p>", "<b>", "</b>", "<a href='x", "'>", "</a>", "<br/>", "<!--", "-->", "<script>"),
+    *("</script>", "<![CDATA[", "]]>", "<?x", "<i/>", "&amp", "&#0;", "&#xD800;", "&lt;", "<", ">"),
+    *("hello", " a dog ", "\x00", "\ud83d", "é", "\n", "{name}", "%s", "http://x.y", "\u202e"),
+)
+"""Of which texts with tags are made."""
+_ENDINGS = (
+    *("txt", "md", "html", "docx", "pptx", "odt", "epub", "srt", "vtt", "po", "xliff", "csv"),
+    *("tsv", "json", "yaml", "pdf", "docm", "exe", "", "x" * 300),
+)
 _AT_ONCE = 32
 _TEXT = "hello"
 CONFIG = """
 [[operations]]
-include-path-regex = "^/v1/(alternatives|inspect|walk|translate)$"
+include-path-regex = "^/(v1/(alternatives|inspect|walk|translate|documents)|translate|v2/)"
 checks.positive_data_acceptance.expected-statuses = ["2xx", "404", "422", "429", "5xx"]
 """
-"""These may refuse a text for its tokens, which no schema can tell of."""
+"""These may refuse a text for its tokens, a name of a file or of a glossary, or a shape that does
+not fit, of which no schema can tell."""
 
 
 def head(path: str, *more: str, length: int | None = None, kind: str = "application/json") -> bytes:
@@ -55,11 +80,132 @@ def honest(draw: random.Random) -> bytes:
     return json.dumps({"text": "".join(draw.choices("abc .,é", k=20))}).encode()
 
 
+def soup(draw: random.Random) -> str:
+    """Tags, entities and words in any order; at times very many of one."""
+    if draw.random() < 0.2:
+        return draw.choice(_TAGS) * draw.choice([300, 900])
+    return "".join(draw.choices(_TAGS, k=draw.randrange(1, 60)))
+
+
+def marked(draw: random.Random) -> bytes:
+    """A request with tags, as clients of LibreTranslate or DeepL send one."""
+    if draw.random() < 0.5:
+        body: dict[str, Any] = {
+            "q": soup(draw),
+            "source": "auto",
+            "target": "und",
+            "format": "html",
+        }
+        path = "/translate"
+        body |= draw.choice([{}, {"alternatives": 3}, {"glossary": "x"}, {"q": [soup(draw)] * 3}])
+    else:
+        handling = draw.choice(["html", "xml"])
+        body = {"text": [soup(draw)], "target_lang": "EN", "tag_handling": handling}
+        body |= draw.choice(
+            [
+                *({}, {"splitting_tags": ["b", "p"]}, {"ignore_tags": "b,i"}, {"glossary_id": "x"}),
+                *({"outline_detection": False}, {"non_splitting_tags": [""] * 900}),
+            ]
+        )
+        path = "/v2/translate"
+    return whole(path, json.dumps(body).encode())
+
+
+def archive(draw: random.Random) -> bytes:
+    """A zip file that says it is a document: broken, huge when unpacked, or with a bad part."""
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as made:
+        inner = draw.choice(
+            [
+                *(
+                    b" " * (40 << 20),
+                    b"<a>" * 50_000,
+                    draw.randbytes(500),
+                    soup(draw).encode("utf-8", "replace"),
+                ),
+                b'<!DOCTYPE x [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><x>&b;</x>',
+            ]
+        )
+        for name in draw.sample(
+            [
+                *("word/document.xml", "ppt/slides/slide1.xml", "content.xml", "a.xhtml"),
+                *("mimetype", "META-INF/container.xml", "../../x", "[Content_Types].xml"),
+            ],
+            k=4,
+        ):
+            made.writestr(name, inner)
+    content = bytearray(data.getvalue())
+    if draw.random() < 0.3:
+        content[draw.randrange(len(content))] = draw.randrange(256)
+    return bytes(content)
+
+
+def upload(draw: random.Random) -> bytes:
+    """A form with a file."""
+    name = f"{draw.choice(['a', '../../a', chr(0) + 'a', 'é' * 300])}.{draw.choice(_ENDINGS)}"
+    data = draw.choice(
+        [
+            draw.randbytes(200), archive(draw), soup(draw).encode("utf-8", "replace"),
+            b"[" * 100_000, b"&a " * 1000, b'{"a":"b"}', b"a,b\nc,d\n", b"\xff\xfea",
+        ]
+    )  # fmt: skip
+    fields = draw.choice(
+        [{}, {"columns": "a"}, {"glossary": "x"}, {"keep_numbers": "x"}, {"q": ""}]
+    )
+    path = draw.choice(["/v1/documents", "/translate_file"])
+    if path == "/translate_file":
+        fields = {**fields, "source": "auto", "target": "en"}
+    parts = [
+        f'--x\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n'.encode()
+        for key, value in fields.items()
+    ]
+    about = f'--x\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'
+    parts.append(about.encode() + data + b"\r\n")
+    body = b"".join(parts) + draw.choice([b"--x--\r\n", b"--x--", b"", b"--x\r\n"])
+    kind = "multipart/form-data; boundary=x"
+    return head(path, "Connection: close", length=len(body), kind=kind) + body
+
+
+def tensors(draw: random.Random) -> bytes:
+    """Tensors whose bytes, sizes and shapes do not fit each other."""
+    size = draw.choice([0, 5, 6, -1, 1 << 40, 80_000])
+    tensor = {"name": "text", "shape": draw.choice([[1], [2], [10**9], []]), "datatype": "BYTES"}
+    tensor["parameters"] = {"binary_data_size": size}
+    text = json.dumps({"inputs": [tensor]}).encode()
+    content = draw.choice([struct.pack("<I", 1) + b"a", b"\0" * 80_000, draw.randbytes(9), b""])
+    length = draw.choice([len(text), len(text), 0, 1 << 40, len(text) - 1])
+    more = f"Inference-Header-Content-Length: {length}"
+    return whole(f"/v2/models/{_NAME}/infer", text + content, more)
+
+
+def look(draw: random.Random) -> bytes:
+    """A question for what is not there."""
+    ways = [
+        *(
+            "/v1/documents/x",
+            "/v1/documents/..%2f..%2fx",
+            "/v1/documents/%00/file",
+            "/v3/glossaries/x",
+        ),
+        *("/download_file/../x", "/download_file/" + "a" * 5000, "/v2/glossaries/%ff/entries"),
+        *("/v3/glossaries/x/entries?source_lang=a", "/v2/models/x/ready", "/v2/languages?type=x"),
+    ]
+    return whole(draw.choice(ways), b"").replace(b"POST", draw.choice([b"GET", b"DELETE"]))
+
+
 def make(draw: random.Random) -> tuple[str, bytes]:
     """One hostile request: its kind, its bytes."""
     path = draw.choice(PATHS)
     kind = draw.choice(KINDS)
     match kind:
+        case "tags":
+            return kind, marked(draw)
+        case "upload":
+            return kind, upload(draw)
+        case "tensors":
+            return kind, tensors(draw)
+        case "look":
+            return kind, look(draw)
         case "huge body, declared":
             return kind, head(path, length=draw.choice([1 << 21, 1 << 30, 10**19]))
         case "huge body, sent":
@@ -158,7 +304,7 @@ KINDS = [
     "escaped NUL", "numbers", "header flood", "large header", "long address", "slow body",
     "slow head", "nothing", "half-closed", "cut off", "flipped bytes", "two lengths", "smuggling",
     "gzip", "form", "multipart", "other host", "other origin", "traversal", "TLS", "methods",
-    "heavy but allowed",
+    "heavy but allowed", "tags", "tags", "tags", "upload", "upload", "upload", "tensors", "look",
 ]  # fmt: skip
 
 
@@ -391,7 +537,9 @@ def main() -> None:
         options.bundle, options.engine, options.seed + 3
     )
     receipt = ["--max-receipt-seconds", "1"]
-    with server(options.bundle, "--engine", options.engine, *receipt) as made:
+    model = f"{_NAME}={options.bundle}"
+    languages = ["--languages", f"{_NAME}=fr-en"]
+    with server(model, "--engine", options.engine, *languages, *receipt) as made:
         asyncio.run(attack(made, 60, options.seed))
         figures["resident MB before"], files = made.resident_mb(), made.open_files()
         begun = time.monotonic()

@@ -22,6 +22,7 @@ explain_search ........ the tree of a search, and why it chose what it chose
 inspect ............... a Capture: every intermediate of a forward pass by name
 clear ................. a bundle's weights, as the pages of pellucid.equations take them
 Capture ............... those intermediates, with their axes, equations and meaning
+why ................... why this word and not that one, part by part
 write_report .......... one sentence walked through the model, as an HTML file
 
 From transformers: ``pellucid.load(path)`` is what ``from_pretrained`` and ``pipeline`` are there,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from pellucid.inspection.capture import Capture as Capture
     from pellucid.inspection.capture import inspect as inspect
     from pellucid.inspection.report.page import write_report as write_report
+    from pellucid.inspection.why import why as why
     from pellucid.training.automatic import choose_config as choose_config
     from pellucid.training.automatic import train_files as train_files
     from pellucid.training.config import RunConfig as RunConfig
@@ -74,6 +76,7 @@ __all__ = [
     "save_bundle",
     "train",
     "train_files",
+    "why",
     "write_report",
 ]
 
@@ -159,6 +162,10 @@ def __getattr__(name: str) -> Any:
             from pellucid.inspection.report.page import write_report
 
             return write_report
+        case "why":
+            from pellucid.inspection.why import why
+
+            return why
     instead = "; pellucid.load(path) gives a translator" if name in _LOADERS else ""
     raise AttributeError(f"module 'pellucid' has no attribute {name!r}{instead}")
 

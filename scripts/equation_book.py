@@ -50,6 +50,7 @@ PAGES = (
     "search",
     "before",
     "after",
+    "attribution",
     "notation",
 )
 """In the order of the index."""

@@ -12,11 +12,16 @@ named by the ``Law:`` of its docstring, and the laws that hold the page of equat
 elsewhere, those of the folders and files of its area.
 
 The tests run once as they are, under coverage, which shows the lines that each of them executes;
-that is kept per test file in --cache. Each mutant then lives in a forked process, in which the
-functions of the loaded module get the mutated code, and runs the tests that execute the broken
-statement, its own first and quick ones before slow ones, until the first failure. A mutant is given
-tests for about 60 seconds; one that none of these noticed has survived, though a slower test might
-have noticed it, so that both shares are lower bounds. The files on disk are never touched.
+that is kept per test file in --cache (executed_lines.py). Each mutant then lives in a forked
+process with a temporary folder of its own, in which the functions of the loaded module get the
+mutated code, and runs the tests that execute the broken statement, its own first and quick ones
+before slow ones, until the first failure. A failure counts if the same test passes in such a
+process without a mutant. A mutant is given its own tests for about 60 seconds and the others for
+as long; one that none of these noticed has survived, though a slower test might have noticed it,
+so that both shares are lower bounds. The files on disk are never touched.
+
+Which test noticed a mutant is kept in --cache as well, until the code of the broken file or of the
+test's file changes. What survived is tried again every time.
 
 Mutants that nobody can notice stand in equivalent_mutants.toml with the reason.
 """
@@ -24,9 +29,7 @@ Mutants that nobody can notice stand in equivalent_mutants.toml with the reason.
 import argparse
 import ast
 import gc
-import hashlib
 import importlib
-import json
 import os
 import re
 import resource
@@ -34,7 +37,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
 import types
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -44,20 +46,28 @@ from inspect import unwrap
 from pathlib import Path
 from typing import Any
 
-import coverage
 import pytest
+from executed_lines import Executed, Watch, context_of
 from mutants import Mutant, content_hash, hand_made, mutants
 from mutation_results import (
+    EQUIVALENT,
     ROOT,
     FileResult,
     equivalents,
     print_table,
     read_result,
+    refuted_reasons,
     write_result,
 )
 
 SECONDS_OF_TESTS = 60.0
-"""What the tests of one mutant may take together, by the time they took unbroken."""
+"""What a mutant's own tests may take together, by the time they took when they were watched, and
+the others again."""
+SECONDS_IF_EQUIVALENT = 10.0
+"""The same for a mutant that stands in equivalent_mutants.toml: its reason is what counts, and the
+tests only look whether one of them refutes it."""
+ALSO_IMPORTED = {"_pytest", "hypothesis", "numpy", "pellucid", "safetensors", "sympy", "torch"}
+"""Packages that start no threads when they are imported, which a fork would lose."""
 LAWS = (
     "accelerator_equals_cpu",
     "accumulated_equals_one_batch",
@@ -79,6 +89,7 @@ TESTS = (
     *(f"laws/test_{name}.py" for name in LAWS),
     "model",
     "decoding",
+    "inspection/test_why.py",
     "training/test_averaging.py",
     "training/test_checkpoints.py",
     "training/test_loss_scale.py",
@@ -210,178 +221,6 @@ def replace_function(owner: Any, name: str, old: Any, new: Any) -> bool:
     return True
 
 
-class Executed:
-    """Which test executes which lines, kept for each test file until that file changes."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        self.folder = folder
-        self.tests: dict[str, dict[str, Any]] = {}
-        """For each test its seconds, the lines by file content, and the functions."""
-
-    def read(self, path: Path) -> bool:
-        """Take what is kept about a test file, if it is as it was."""
-        kept = self._kept(path)
-        if not kept.exists():
-            return False
-        name = path.relative_to(ROOT).as_posix()
-        found = json.loads(kept.read_text())
-        self.tests |= {f"{name}::{test.partition('::')[2]}": found[test] for test in found}
-        return True
-
-    def write(self, path: Path, found: dict[str, dict[str, Any]]) -> None:
-        """Keep what was found about a test file."""
-        self._kept(path).write_text(json.dumps(found))
-        self.tests |= found
-
-    def verdict_of(self, mutant: Mutant) -> Path:
-        """Where it stands which test noticed a mutant."""
-        place = f"{mutant.path.stem} {mutant.function}"
-        text = f"{content_hash(mutant.path)} {place} {mutant.kind} {mutant.before} {mutant.after}"
-        return self.folder / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.verdict"
-
-    def _kept(self, path: Path) -> Path:
-        content = path.read_bytes() + path.name.encode()
-        return self.folder / f"{hashlib.sha256(content).hexdigest()[:24]}.json"
-
-    @cached_property
-    def of_file(self) -> dict[str, dict[int, set[str]]]:
-        """For each file content and line, the tests that execute it."""
-        found: dict[str, dict[int, set[str]]] = defaultdict(lambda: defaultdict(set))
-        for test, about in self.tests.items():
-            for content, lines in about["lines"].items():
-                for line in lines:
-                    found[content][line].add(test)
-        return found
-
-    @cached_property
-    def of_function(self) -> dict[str, set[str]]:
-        """For each function, by its name and that of its class, the tests that execute it."""
-        found: dict[str, set[str]] = defaultdict(set)
-        for test, about in self.tests.items():
-            for function in about["functions"]:
-                found[function].add(test)
-        return found
-
-    def tests_of(self, mutant: Mutant) -> set[str]:
-        """The tests that execute the broken statement, or its function if the file has changed."""
-        if not mutant.function:
-            inside = [name for name, _, _ in functions_of(mutant.path)]
-            return set().union(*(self.of_function.get(name, set()) for name in inside))
-        inside = self.of_function.get(mutant.function)
-        if inside is None:
-            # A function that is new, or has another name: whatever executes others of its file.
-            names = [name for name, _, _ in functions_of(mutant.path)]
-            return set().union(*(self.of_function.get(name, set()) for name in names))
-        content = hash_of(mutant.path)
-        lines = self.of_file.get(content, {})
-        first, last = mutant.statement
-        exact = set().union(*(lines.get(line, set()) for line in range(first, last + 1)))
-        if mutant.is_default:
-            return inside
-        # Of a test that was watched before the file changed, only the functions are known.
-        return exact | {test for test in inside if content not in self.tests[test]["lines"]}
-
-
-def hash_of(path: Path) -> str:
-    """A fingerprint of every byte of a file."""
-    return hashlib.sha256((ROOT / path).read_bytes()).hexdigest()[:16]
-
-
-class Watch:
-    """Runs tests as they are and takes note of the lines they execute."""
-
-    def __init__(self, files: list[Path]) -> None:
-        self.files = files
-        self.coverage = coverage.Coverage(
-            data_file=None, config_file=False, include=[str(ROOT / each) for each in files]
-        )
-        self.coverage.set_option("run:disable_warnings", ["no-data-collected"])
-        self.contexts = [""]
-        self.seconds: dict[str, float] = defaultdict(float)
-        self.failed: set[str] = set()
-
-    def run(self, items: list[pytest.Item]) -> None:
-        """Every test once, in the order in which they were collected."""
-        self.coverage.start()
-        for item, following in zip(items, [*items[1:], None], strict=True):
-            self.enter(item.nodeid)
-            item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
-            self.leave()
-        self.coverage.stop()
-
-    def enter(self, context: str) -> None:
-        """From now on lines and seconds count for ``context``."""
-        self._turn()
-        self.contexts.append(context)
-        self.coverage.switch_context(context)
-
-    def leave(self) -> None:
-        """Back to the context before."""
-        self._turn()
-        self.contexts.pop()
-        self.coverage.switch_context(self.contexts[-1])
-
-    def _turn(self) -> None:
-        now = time.monotonic()
-        self.seconds[self.contexts[-1]] += now - getattr(self, "since", now)
-        self.since = now
-
-    def found(self, items: list[pytest.Item]) -> dict[str, dict[str, Any]]:
-        """What each test executes, the fixtures that it shares with others included."""
-        data = self.coverage.get_data()
-        by_context: dict[str, list[tuple[Path, int]]] = defaultdict(list)
-        for path in self.files:
-            for line, contexts in data.contexts_by_lineno(str(ROOT / path)).items():
-                for context in contexts:
-                    by_context[context].append((path, line))
-        spans = {path: list(functions_of(path)) for path in self.files}
-
-        found = {}
-        for item in items:
-            if item.nodeid in self.failed:
-                continue
-            contexts = [item.nodeid, *_shared_fixtures(item)]
-            lines: dict[str, set[int]] = defaultdict(set)
-            functions = set()
-            for path, line in {each for context in contexts for each in by_context[context]}:
-                lines[hash_of(path)].add(line)
-                functions |= {n for n, first, last in spans[path] if first <= line <= last}
-            found[item.nodeid] = {
-                "seconds": round(sum(self.seconds[context] for context in contexts), 4),
-                "lines": {content: sorted(numbers) for content, numbers in lines.items()},
-                "functions": sorted(functions),
-            }
-        return found
-
-
-def _shared_fixtures(item: pytest.Item) -> list[str]:
-    """The contexts of the fixtures that ``item`` shares with other tests."""
-    info = item._fixtureinfo  # type: ignore[attr-defined]
-    definitions = [info.name2fixturedefs.get(name, ()) for name in info.names_closure]
-    wide = [each for found in definitions for each in found if each.scope != "function"]
-    return [_context_of(each) for each in wide]
-
-
-def _context_of(definition: Any) -> str:
-    return f"fixture {definition.baseid} {definition.argname}"
-
-
-def functions_of(path: Path) -> Iterator[tuple[str, int, int]]:
-    """Each function and method of a file with its first and last line."""
-
-    def visit(node: ast.AST, prefix: str) -> Iterator[tuple[str, int, int]]:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, ast.ClassDef):
-                yield from visit(child, f"{prefix}{child.name}.")
-            elif isinstance(child, ast.FunctionDef):
-                yield f"{prefix}{child.name}", child.lineno, child.end_lineno or child.lineno
-            else:
-                yield from visit(child, prefix)
-
-    yield from visit(ast.parse((ROOT / path).read_text(encoding="utf-8")), "")
-
-
 class OwnTests:
     """Which tests belong to a mutant."""
 
@@ -483,22 +322,49 @@ def _declared(text: str) -> set[int]:
     return {int(number) for each in lists for number in re.findall(r"\d+", each)}
 
 
+@dataclass
+class Trial:
+    """A process in which tests run, with a mutant in place or as the program is."""
+
+    mutant: Mutant | None
+    pipe: int
+    folder: Path
+    items: list[pytest.Item]
+    own: set[str]
+    area: str
+
+
 class Experiment:
     """A pytest plugin that runs the collected tests once for every mutant."""
 
-    def __init__(self, todo: dict[str, list[Mutant]], executed: Executed, jobs: int) -> None:
-        self.todo, self.executed, self.jobs = todo, executed, jobs
+    def __init__(
+        self, todo: dict[str, list[Mutant]], executed: Executed, jobs: int, scratch: Path
+    ) -> None:
+        self.todo, self.executed, self.jobs, self.scratch = todo, executed, jobs, scratch
         self.own = OwnTests()
+        self.reasons = equivalents()
         self.verdicts: dict[Mutant, dict[str, Any]] = {}
         self.kills: Counter[str] = Counter()
         """How many mutants each test has noticed; one that noticed some will notice more."""
-        self.running: dict[int, tuple[Mutant, int, set[str], int]] = {}
+        self.running: dict[int, Trial] = {}
+        self.passes: dict[str, bool] = {}
+        """Whether a test that noticed something passes alone as the program is."""
         self.watch: Watch | None = None
-        self.is_broken = False
+        self.pipe: int | None = None
+        self.folders = 0
+
+    def pytest_configure(self) -> None:
+        """The same examples for every mutant, and none that another has found."""
+        import hypothesis  # not before pytest, which rewrites its assertions
+
+        hypothesis.settings.register_profile("mutants", database=None, derandomize=True)
+        hypothesis.settings.load_profile("mutants")
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """In place of running the tests once."""
+        self.session = session
         self.look(session.items)
+        self.import_what_tests_import()
         items = {item.nodeid: item for item in session.items}
         gc.freeze()  # so that a fork shares what was loaded
         everything = [(area, mutant) for area, each in self.todo.items() for mutant in each]
@@ -508,8 +374,7 @@ class Experiment:
                 continue
             while len(self.running) >= self.jobs:
                 self.finish_one()
-            own, others = self.in_order(mutant, area, items)
-            self.start(mutant, own, others)
+            self.start(mutant, area, *self.in_order(mutant, area, items))
             if number % 50 == 49:
                 print(f"{number + 1} of {len(everything)} tried", file=sys.stderr, flush=True)
         while self.running:
@@ -521,39 +386,87 @@ class Experiment:
 
         What survived is tried again: tests may have been written since.
         """
-        kept = self.executed.verdict_of(mutant)
-        by = json.loads(kept.read_text()) if kept.exists() else ""
+        by = self.executed.verdict(mutant)
         if by not in items:
             return False
         is_own = self.own.includes(mutant, area, by)
         if not is_own and self.in_order(mutant, area, items)[0]:
             return False
         self.kills[by] += 1
-        self.verdicts[mutant] = {"verdict": "noticed", "by": by, "is_own": is_own}
+        self.verdicts[mutant] = {"verdict": "noticed", "by": by, "is_own": is_own, "seconds": 0.0}
         if not is_own:
             print(f"only by others  {mutant}  {by}", flush=True)
         return True
 
     def look(self, items: list[pytest.Item]) -> None:
-        """Run the tests about which nothing is known yet."""
+        """Run the tests about which nothing is known yet, each file in a process of its own."""
         by_file: dict[Path, list[pytest.Item]] = defaultdict(list)
         for item in items:
             by_file[item.path].append(item)
         unknown = [path for path in by_file if not self.executed.read(path)]
-        files = [path for area in AREAS.values() for path in files_of(area)]
-        for path in unknown:
+        # The longest first, so that no process is left alone with it at the end.
+        unknown.sort(key=lambda path: len(by_file[path]), reverse=True)
+        running: dict[int, Path] = {}
+        for path in [*unknown, *[None] * self.jobs]:
+            while running and (path is None or len(running) >= self.jobs):
+                watched = running.pop(os.wait()[0])
+                failed = self.executed.read_failures(watched)
+                if failed is None:
+                    failed = [f"{watched.relative_to(ROOT)}, as its process died"]
+                for each in failed:
+                    print(f"fails as it is, so left out: {each}", file=sys.stderr, flush=True)
+            if path is None:
+                continue
             print(f"watching {path.relative_to(ROOT)}", file=sys.stderr, flush=True)
-            self.watch = Watch(files)
+            folder = self.new_folder()
+            if process := os.fork():
+                running[process] = path
+                continue
+            self.isolate(folder)
+            before = set(sys.modules)
+            self.watch = Watch([path for area in AREAS.values() for path in files_of(area)])
             self.watch.run(by_file[path])
-            self.executed.write(path, self.watch.found(by_file[path]))
-            self.watch = None
+            imported = [name for name in sys.modules if name not in before]
+            self.executed.write(path, self.watch.found(by_file[path]), self.watch.failed, imported)
+            os._exit(0)
+
+    def import_what_tests_import(self) -> None:
+        """Import once, before forking, what every process would import again for its tests."""
+        for name in self.executed.modules:
+            if name.partition(".")[0] in ALSO_IMPORTED:
+                try:
+                    importlib.import_module(name)
+                except Exception:  # noqa: S112  a module of ``six.moves`` and its like
+                    continue
+
+    def new_folder(self) -> Path:
+        """A folder that one process alone writes to."""
+        self.folders += 1
+        folder = self.scratch / str(self.folders)
+        folder.mkdir(parents=True)
+        return folder
+
+    def isolate(self, folder: Path) -> None:
+        """Let this forked process share no file with the others, and print nothing.
+
+        Tests keep runs in pytest's base folder, which every process would else empty before its
+        first test, and in which the tests of one mutant would read the run of another.
+        """
+        factory = self.session.config._tmp_path_factory  # type: ignore[attr-defined]
+        factory._basetemp = folder / "pytest"
+        factory._basetemp.mkdir()
+        tempfile.tempdir = str(folder)
+        os.environ["TMPDIR"] = str(folder)
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 1)
+        os.dup2(nowhere, 2)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: Any) -> Any:
         """What a shared fixture executes counts for all tests that have it."""
         if self.watch is None or fixturedef.scope == "function":
             return (yield)
-        self.watch.enter(_context_of(fixturedef))
+        self.watch.enter(context_of(fixturedef))
         try:
             return (yield)
         finally:
@@ -567,16 +480,17 @@ class Experiment:
         self, mutant: Mutant, area: str, items: dict[str, pytest.Item]
     ) -> tuple[list[pytest.Item], list[pytest.Item]]:
         """The tests that execute the broken statement: its own and the others, quick ones first."""
-        able = [test for test in self.executed.tests_of(mutant) if test in items]
-        if area == BY_HAND:
-            named = {test for test in items if self.own.includes(mutant, area, test)}
-            able = sorted({*able, *(named if not mutant.test.startswith("ER-") else ())})
-        seconds = {test: self.seconds(test) for test in able}
-        able.sort(key=lambda test: (seconds[test] / (1 + self.kills[test]) ** 2, test))
+        able = {test for test in self.executed.tests_of(mutant) if test in items}
+        if area == BY_HAND and not mutant.test.startswith("ER-"):
+            able |= {test for test in items if self.own.includes(mutant, area, test)}
+        ordered = [test for test in able if self.passes.get(test, True)]
+        seconds = {test: self.seconds(test) for test in ordered}
+        ordered.sort(key=lambda test: (seconds[test] / (1 + self.kills[test]) ** 2, test))
         chosen: tuple[list[pytest.Item], list[pytest.Item]] = [], []
+        has_reason = (mutant.path.stem, mutant.before, mutant.after) in self.reasons
         for which, is_own in enumerate((True, False)):
-            left = SECONDS_OF_TESTS
-            for test in able:
+            left = SECONDS_IF_EQUIVALENT if has_reason else SECONDS_OF_TESTS
+            for test in ordered:
                 if self.own.includes(mutant, area, test) == is_own:
                     left -= seconds[test]
                     if left < 0 and chosen[which]:
@@ -585,62 +499,91 @@ class Experiment:
         return chosen
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """The first failure is enough; a test that fails unbroken is left out, and named."""
-        if report.failed and not self.is_broken:
-            assert self.watch is not None
+        """The first failure is enough; a test that fails as the program is gets left out."""
+        if not report.failed:
+            return
+        if self.watch is not None:
             self.watch.failed.add(report.nodeid)
-            print(f"fails as it is, so left out: {report.nodeid}", file=sys.stderr, flush=True)
-        elif report.failed:
+        elif self.pipe is not None:
             os.write(self.pipe, report.nodeid.encode())
             os._exit(KILLED)
 
-    def start(self, mutant: Mutant, own: list[pytest.Item], others: list[pytest.Item]) -> None:
-        """Fork, break, and test."""
-        reader, self.pipe = os.pipe()
+    def start(
+        self, mutant: Mutant | None, area: str, own: list[pytest.Item], others: list[pytest.Item]
+    ) -> int:
+        """Fork, break, and test; without a mutant, test the program as it is."""
+        reader, writer = os.pipe()
+        folder, items = self.new_folder(), [*own, *others]
         process = os.fork()
         if process:
-            os.close(self.pipe)
+            os.close(writer)
             names = {item.nodeid for item in own}
-            self.running[process] = mutant, reader, names, len(own) + len(others)
-            return
-        self.is_broken = True
+            self.running[process] = Trial(mutant, reader, folder, items, names, area)
+            return process
+        os.close(reader)
+        self.pipe = writer
         limit = round(5 * SECONDS_OF_TESTS)
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 5))
         signal.signal(signal.SIGXCPU, signal.SIG_DFL)
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, 1)
-        os.dup2(nowhere, 2)
+        self.isolate(folder)
         try:
-            is_placed = put_in_place(mutant)
+            is_placed = mutant is None or put_in_place(mutant)
         except BaseException:
             is_placed = False
         if not is_placed:
             os._exit(UNABLE)
         try:
-            items = [*own, *others]
             for item, following in zip(items, [*items[1:], None], strict=bool(items)):
                 item.ihook.pytest_runtest_protocol(item=item, nextitem=following)
         except BaseException:
             os._exit(KILLED)
         os._exit(SURVIVED)
 
-    def finish_one(self) -> None:
-        """Wait for a process to end, and take note of its verdict."""
-        process, status = os.wait()
-        mutant, reader, own, count = self.running.pop(process)
-        noticed_by = os.read(reader, 10_000).decode()
-        os.close(reader)
+    def wait(self, process: int = -1) -> tuple[Trial, str, str, float]:
+        """Wait for a process to end: its trial, the verdict, the test that failed, CPU seconds."""
+        process, status, used = os.wait4(process, 0)
+        trial = self.running.pop(process)
+        failed = os.read(trial.pipe, 10_000).decode()
+        os.close(trial.pipe)
+        shutil.rmtree(trial.folder, ignore_errors=True)
         code = os.waitstatus_to_exitcode(status)
         verdict = {KILLED: "noticed", SURVIVED: "survived", UNABLE: "unable"}.get(code, "noticed")
-        is_own = noticed_by in own or (verdict == "noticed" and not noticed_by)
-        self.verdicts[mutant] = {"verdict": verdict, "by": noticed_by, "is_own": is_own}
-        self.kills[noticed_by] += 1
-        if noticed_by:
-            self.executed.verdict_of(mutant).write_text(json.dumps(noticed_by))
+        return trial, verdict, failed, used.ru_utime + used.ru_stime
+
+    def passes_unbroken(self, item: pytest.Item) -> bool:
+        """Whether a test passes alone, as the program is, in a process like those of mutants."""
+        if item.nodeid not in self.passes:
+            _, verdict, _, _ = self.wait(self.start(None, "", [item], []))
+            self.passes[item.nodeid] = verdict == "survived"
+            if verdict != "survived":
+                print(f"fails unbroken, so left out: {item.nodeid}", file=sys.stderr, flush=True)
+        return self.passes[item.nodeid]
+
+    def finish_one(self) -> None:
+        """Wait for a process to end, and take note of its verdict."""
+        trial, verdict, by, seconds = self.wait()
+        mutant = trial.mutant
+        assert mutant is not None
+        if by:
+            [noticed] = [item for item in trial.items if item.nodeid == by]
+            if not self.passes_unbroken(noticed):
+                items = {item.nodeid: item for item in trial.items}
+                self.start(mutant, trial.area, *self.in_order(mutant, trial.area, items))
+                return
+            self.executed.keep_verdict(mutant, by)
+        is_own = by in trial.own or (verdict == "noticed" and not by)
+        self.verdicts[mutant] = {
+            "verdict": verdict,
+            "by": by,
+            "is_own": is_own,
+            "seconds": round(seconds, 1),
+        }
+        self.kills[by] += 1
+        line = f"{seconds:4.0f} s {len(trial.items):4} tests  {mutant}"
         if verdict != "noticed":
-            print(f"{verdict} {count:4} tests  {mutant}", flush=True)
+            print(f"{verdict} {line}", flush=True)
         elif not is_own:
-            print(f"only by others  {mutant}  {noticed_by}", flush=True)
+            print(f"only by others  {line}  {by}", flush=True)
 
 
 def samples(
@@ -659,19 +602,6 @@ def samples(
             yield name, path, *mutants(path, share)
 
 
-def tests_of_last_time(known: dict[str, Any], results: list[FileResult]) -> list[str]:
-    """The tests that noticed the mutants of these files before they changed; those of the area for
-    a file that is new.
-    """
-    before = {(each["area"], Path(each["file"]).stem): each["tests"] for each in known["files"]}
-    found: set[str] = set()
-    for result in results:
-        if result.is_new:
-            own = [f"tests/{each}" for each in getattr(AREAS.get(result.area), "tests", TESTS)]
-            found.update(before.get((result.area, Path(result.file).stem)) or own)
-    return sorted(each for each in found if (ROOT / each).exists())
-
-
 def main() -> int:
     """Print a table, and write it down unless the run was of single modules."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -687,12 +617,12 @@ def main() -> int:
     options = parser.parse_args()
     os.chdir(ROOT)
     scratch = Path(tempfile.mkdtemp(prefix="mutants-"))
-    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(scratch / "hypothesis")
     # Shapes in signatures are not checked at every call, which takes longer than the tests.
     os.environ["JAXTYPING_DISABLE"] = "1"
 
     known = {} if options.fresh else read_result(options.out)
     results: list[FileResult] = []
+    reasons = equivalents()
     todo: dict[str, list[Mutant]] = {}
     for name, path, chosen, count in samples(options.area or [BY_HAND, *AREAS], options.all):
         if options.only and path.stem not in options.only:
@@ -702,15 +632,13 @@ def main() -> int:
         )
         result = FileResult(name, path.as_posix(), content, count, chosen)
         results.append(result)
-        if options.only or not result.take(known):
+        if options.only or not result.take(known, reasons):
             todo.setdefault(name, []).extend(chosen)
-    experiment = Experiment(todo, Executed(options.cache), options.jobs)
+    experiment = Experiment(todo, Executed(options.cache), options.jobs, scratch)
     if options.watch:
         experiment.todo = {}
     if any(todo.values()):
         tests = [f"tests/{each}" for each in options.tests or TESTS]
-        if known and not options.tests:
-            tests = tests_of_last_time(known, results)
         arguments = [*PYTEST_OPTIONS, f"--basetemp={scratch / 'pytest'}", *tests]
         code = pytest.main(arguments, plugins=[experiment])
         shutil.rmtree(scratch, ignore_errors=True)
@@ -720,11 +648,14 @@ def main() -> int:
         return 0
     for result in results:
         result.fill(experiment.verdicts)
-    unnoticeable = equivalents(results)
-    print_table(results, unnoticeable)
+    refuted = refuted_reasons(results, experiment.reasons)
+    print_table(results, experiment.reasons)
     if not options.only and not options.all:
-        write_result(options.out, results, unnoticeable, known)
-    return 0
+        budget = {"seconds": SECONDS_OF_TESTS, "seconds_if_equivalent": SECONDS_IF_EQUIVALENT}
+        write_result(options.out, results, experiment.reasons, known, budget)
+    for each in refuted:
+        print(f"{EQUIVALENT}: noticed after all: {each}", file=sys.stderr)
+    return 1 if refuted else 0
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import math
 import sys
 import tomllib
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,17 +33,25 @@ class FileResult:
     chosen: list[Mutant]
     commit: str = ""
     tried: list[dict[str, Any]] = field(default_factory=list)
-    """Line, kind, before and after of each, its verdict, and the test that noticed it."""
-    tests: list[str] = field(default_factory=list)
-    """Files of tests that noticed its mutants: where a refresh looks."""
+    """Line, kind, before and after of each, its verdict, the test that noticed it, and the CPU
+    seconds of its process (none if the verdict was kept from an earlier run)."""
     is_new: bool = True
 
-    def take(self, known: dict[str, Any]) -> bool:
-        """Use the figures of an earlier run if the same content was broken then."""
+    def take(self, known: dict[str, Any], reasons: Collection[tuple[str, str, str]]) -> bool:
+        """Use the figures of an earlier run if the same content was broken then.
+
+        Not where a mutant survived without a reason: tests may have been written since.
+        """
         for each in known.get("files", []):
             if (each["area"], each["content"]) == (self.area, self.content):
+                survivors = {
+                    (Path(self.file).stem, one["before"], one["after"])
+                    for one in each["tried"]
+                    if one["verdict"] == "survived"
+                }
+                if not survivors <= set(reasons):
+                    return False
                 self.commit, self.tried, self.is_new = each["commit"], each["tried"], False
-                self.tests = each["tests"]
                 return True
         return False
 
@@ -62,7 +71,6 @@ class FileResult:
             for mutant in self.chosen
             if verdicts.get(mutant, {}).get("verdict", "unable") != "unable"
         ]
-        self.tests = sorted({each["by"].partition("::")[0] for each in self.tried} - {""})
 
 
 def read_result(folder: Path) -> dict[str, Any]:
@@ -74,17 +82,24 @@ def read_result(folder: Path) -> dict[str, Any]:
     return result if result.get("format") == 2 else {}
 
 
-def equivalents(results: list[FileResult]) -> dict[tuple[str, str, str], str]:
-    """The mutants that nobody can notice, each with the reason; refuses one that was noticed."""
+def equivalents() -> dict[tuple[str, str, str], str]:
+    """The mutants that nobody can notice, as module, before and after, each with the reason."""
     path = Path(__file__).with_name(EQUIVALENT)
     table = tomllib.loads(path.read_text(encoding="utf-8"))["mutant"]
-    reasons = {(each["module"], each["before"], each["after"]): each["reason"] for each in table}
-    for result in results:
-        for each in result.tried:
-            key = Path(result.file).stem, each["before"], each["after"]
-            if key in reasons and each["verdict"] == "noticed":
-                sys.exit(f"{EQUIVALENT}: noticed after all by {each['by']}: {key}")
-    return reasons
+    return {(each["module"], each["before"], each["after"]): each["reason"] for each in table}
+
+
+def refuted_reasons(
+    results: list[FileResult], reasons: dict[tuple[str, str, str], str]
+) -> list[str]:
+    """The mutants that have a reason and were noticed all the same; they count as noticed."""
+    return [
+        f"{result.file}: {each['before']} -> {each['after']} (by {each['by']})"
+        for result in results
+        for each in result.tried
+        if (Path(result.file).stem, each["before"], each["after"]) in reasons
+        and each["verdict"] == "noticed"
+    ]
 
 
 def interval(noticed: int, count: int) -> tuple[float, float]:
@@ -135,7 +150,8 @@ def as_table(results: list[FileResult], reasons: dict[tuple[str, str, str], str]
         tried = []
         for each in result.tried:
             key = Path(result.file).stem, each["before"], each["after"]
-            reason = {"reason": reasons[key]} if key in reasons else {}
+            is_equivalent = key in reasons and each["verdict"] != "noticed"
+            reason = {"reason": reasons[key]} if is_equivalent else {}
             tried.append({k: v for k, v in each.items() if k != "reason"} | reason)
         files.append(
             {
@@ -144,7 +160,6 @@ def as_table(results: list[FileResult], reasons: dict[tuple[str, str, str], str]
                 "content": result.content,
                 "commit": result.commit,
                 "mutants": result.mutants,
-                "tests": result.tests,
                 "tried": tried,
             }
         )
@@ -172,8 +187,12 @@ def write_result(
     results: list[FileResult],
     reasons: dict[tuple[str, str, str], str],
     known: dict[str, Any],
+    budget: dict[str, float],
 ) -> None:
-    """Write mutation.json and mutation.md; figures of areas that this run left alone stay."""
+    """Write mutation.json and mutation.md; figures of areas that this run left alone stay.
+
+    ``budget`` has the seconds of tests that a mutant is given, and one that has a reason.
+    """
     files = as_table(results, reasons)
     areas = {each["area"] for each in files}
     files += [each for each in known.get("files", []) if each["area"] not in areas]
@@ -183,6 +202,7 @@ def write_result(
         "benchmark": "mutation",
         "command": machine.command(),
         "machine": machine.describe(("torch", "pytest", "hypothesis")),
+        "budget": budget,
         "areas": summaries(files, "area"),
         "kinds": summaries(files, "kind"),
         "files": files,
@@ -195,7 +215,8 @@ def write_result(
 
 def page(result: dict[str, Any]) -> str:
     """The same for the eye."""
-    about, everything = result["machine"], result["areas"]["all"]
+    about, everything, budget = result["machine"], result["areas"]["all"], result["budget"]
+    seconds = sum(mutant.get("seconds", 0) for each in result["files"] for mutant in each["tried"])
     lines = [
         "# Do the tests notice when the program is broken?",
         "",
@@ -209,8 +230,11 @@ def page(result: dict[str, Any]) -> str:
         " (`scripts/breaks.toml`) are counted apart.",
         "",
         "Every mutant of an area has the same chance to be in the sample, and the same are chosen"
-        " every time. A mutant is given tests for about 60 seconds, so the shares are lower bounds."
-        " The intervals are Wilson's, of 95% confidence. What cannot be noticed computes the same;"
+        f" every time. A mutant is given its own tests for about {budget['seconds']:g} seconds and"
+        " the others for as long, so the shares are lower bounds; one that has a reason below is"
+        f" given {budget['seconds_if_equivalent']:g} seconds of each. All mutants of the last runs"
+        f" on their files together took {seconds / 60:.0f} minutes of CPU time. The intervals are"
+        " Wilson's, of 95% confidence. What cannot be noticed computes the same;"
         " the reasons are below and in `scripts/equivalent_mutants.toml`. Figures of a file hold as"
         " long as its code does (comments and docstrings do not count); `python scripts/mutate.py`"
         " tries the files that have changed.",

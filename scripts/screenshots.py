@@ -1,7 +1,8 @@
-"""Take pictures of a report or of the page, with a model of your own, in headless Chromium.
+"""Take pictures of a report, the page or an exported file of your model in headless Chromium.
 
     python scripts/screenshots.py report runs/demo "je vois un chat noir dans le jardin" pictures
     python scripts/screenshots.py page runs/demo "je vois un chat noir dans le jardin" pictures
+    python scripts/screenshots.py web runs/demo "je ne vois pas les maisons" pictures
 
 Pictures are not kept in the repository: they are made when somebody wants to look.
 """
@@ -20,7 +21,9 @@ from typing import Literal
 
 from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
+from pellucid.bundle import load_any_bundle
 from pellucid.inspection.report.page import write_report
+from pellucid.web.export import export_web
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +33,8 @@ class Shot:
     name: str
     at: str
     """The page of the report, and the step on it."""
+    click: str = ""
+    """What is opened there, as a CSS selector."""
     hover: str = ""
     """What is pointed at, as a CSS selector."""
     dark: bool = False
@@ -38,9 +43,25 @@ class Shot:
 
 
 REPORT_SHOTS = (
-    Shot("overview", "overview"),
-    Shot("overview-dark", "overview", dark=True),
-    Shot("overview-phone", "overview", width=375),
+    Shot("model", "overview"),
+    Shot("model-dark", "overview", dark=True, width=1600),
+    Shot("model-phone", "overview", width=375),
+    Shot("model-word", "overview", click=".said-word:nth-child(4)"),
+    Shot("model-head", "overview", click="[data-part='decoder.layers.0.cross_attention.heads.1']"),
+    Shot(
+        "model-head-dark",
+        "overview",
+        click="[data-part='encoder.layers.0.self_attention.heads.0']",
+        dark=True,
+    ),
+    Shot(
+        "model-head-phone",
+        "overview",
+        click="[data-part='decoder.layers.0.cross_attention.heads.1']",
+        width=375,
+    ),
+    Shot("model-feed-forward", "overview", click="[data-part='encoder.layers.0.feed_forward']"),
+    Shot("model-words", "overview", click=".column.output .name"),
     Shot("tokens", "encoder.embedding"),
     Shot("scores", "encoder.layers.0.self_attention/scores", hover="#step-scores .result .cells"),
     Shot(
@@ -72,6 +93,9 @@ REPORT_SHOTS = (
 )
 
 
+_OPENING = 600
+"""Milliseconds until an opened part has its width."""
+
 Scheme = Literal["light", "dark"]
 SCHEMES: tuple[Scheme, ...] = ("light", "dark")
 WIDE: ViewportSize = {"width": 1280, "height": 800}
@@ -81,7 +105,7 @@ PHONE: ViewportSize = {"width": 375, "height": 780}
 def main() -> int:
     """Write the report or start the server, then take every picture of it."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["report", "page"])
+    parser.add_argument("what", choices=["report", "page", "web"])
     parser.add_argument("bundle")
     parser.add_argument("sentence")
     parser.add_argument("folder", type=Path)
@@ -94,6 +118,8 @@ def main() -> int:
         browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         if arguments.what == "report":
             take_report(browser, arguments.bundle, arguments.sentence, arguments.folder)
+        elif arguments.what == "web":
+            take_web(browser, arguments.bundle, arguments.sentence, arguments.folder)
         else:
             take_page(browser, arguments.bundle, arguments.sentence, arguments.folder)
         browser.close()
@@ -119,11 +145,45 @@ def take(browser: Browser, report: Path, shot: Shot, path: Path) -> None:
     )
     page = context.new_page()
     page.goto(f"{report.as_uri()}#{shot.at}")
+    if shot.click:
+        page.locator(shot.click).click()
+        page.wait_for_timeout(_OPENING)
     if shot.hover:
         page.locator(shot.hover).scroll_into_view_if_needed()
         page.locator(shot.hover).hover(position={"x": 150, "y": 60})
     page.screenshot(path=path)
     context.close()
+
+
+WEB_SHOTS = (
+    Shot("untouched", ""),
+    Shot("untouched-dark", "", dark=True, width=1600),
+    Shot("untouched-phone", "", width=375),
+    Shot("without", "", click="[data-part='decoder.layers.0.cross_attention']"),
+    Shot("without-dark", "", click="[data-part='decoder.layers.0.cross_attention']", dark=True),
+)
+
+
+def take_web(browser: Browser, bundle: str, sentence: str, folder: Path) -> None:
+    """Export the model as a file, and take pictures of it at work, whole and without a part."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "model.html"
+        export_web(load_any_bundle(bundle), path, example=sentence)
+        for shot in WEB_SHOTS:
+            size: ViewportSize = {"width": shot.width, "height": 900}
+            scheme: Scheme = "dark" if shot.dark else "light"
+            page = browser.new_page(viewport=size, color_scheme=scheme)
+            page.goto(path.as_uri())
+            page.wait_for_selector("html[data-ready]")
+            page.locator("#explorer").scroll_into_view_if_needed()
+            page.locator(".said-word").first.wait_for()
+            if shot.click:
+                page.get_by_role("button", name="Switch parts off").click()
+                page.locator(shot.click).click()
+                page.locator(".before-after").wait_for()
+            page.wait_for_timeout(2 * _OPENING)
+            save(page, folder, f"web-{shot.name}", full_page=True)
+            page.close()
 
 
 def take_page(browser: Browser, bundle: str, sentence: str, folder: Path) -> None:

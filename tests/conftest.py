@@ -62,8 +62,10 @@ def browser() -> "Iterator[Browser]":
     path = shutil.which("chromium") or shutil.which("google-chrome")
     if path is None:
         pytest.skip("no Chromium on this machine: apt-get install chromium")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    # on a busy machine a browser may wait for seconds until it gets a processor
+    expect.set_options(timeout=30_000)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         running = asyncio._get_running_loop()

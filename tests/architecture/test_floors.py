@@ -19,11 +19,14 @@ FLOORS = {
     "text": 2,
     "bundle": 3,
     "decoding": 4,
+    "documents": 5,
     "evaluation": 5,
     "training": 6,
     "inspection": 7,
     "interop": 7,
     "engines": 8,
+    "web": 8,
+    "batch": 9,
     "serve": 9,
     "cli": 10,
 }
@@ -40,6 +43,8 @@ WORKS_WITHOUT_TORCH = {
         "engines/cache.py",
         "engines/ctranslate2_engine.py",
         "engines/load.py",
+        "engines/parts.py",
+        "serve/live.py",
         "serve/models.py",
         "serve/service.py",
     )
@@ -140,6 +145,8 @@ def test_late_imports_only_where_start_up_counts_or_a_package_is_optional(path: 
     if area_of(path) in ("cli", None) or path in WORKS_WITHOUT_TORCH:
         return
     optional = {"matplotlib", "tensorboard", "torch.utils.tensorboard", "ctranslate2", "onnx"}
+    optional |= {"lxml", "markdown_it", "polib", "yaml"}
+    optional |= {"fsspec", "pyarrow", "zstandard", "datasets", "ray", "py3langid"}
     optional |= {f"torch.distributed.{part}" for part in ("device_mesh", "fsdp", "tensor")}
     if area_of(path) == "evaluation":  # the command line's help reads the table of metrics
         optional |= {"sacrebleu", "sacremoses", "sentencepiece"}

@@ -39,11 +39,14 @@ def corpora(tmp_path) -> Path:
 def test_every_experiment_can_be_configured(tmp_path):
     from quality_experiments import EXPERIMENTS
 
-    files = [f"data.{name}={name}" for name in ("source", "target")]
+    names = "source", "target", "valid_source", "valid_target"
+    files = [f"data.{name}={name}" for name in names]
     for experiment in EXPERIMENTS.values():
-        for _, settings in experiment.variants:
-            config = read_config(experiment.preset, [*files, *experiment.settings, *settings])
-            assert config.training.max_minutes or config.training.max_steps
+        for variant in experiment.variants:
+            for settings in filter(None, (variant.settings, variant.first or variant.settings)):
+                config = read_config(experiment.preset, [*files, *experiment.settings, *settings])
+                training = config.training
+                assert training.max_minutes or training.max_steps or training.max_epochs
 
 
 def test_what_is_held_out_of_scan_is_not_learned_from(corpora, monkeypatch):
@@ -75,6 +78,38 @@ def test_no_word_of_cmudict_is_both_learned_and_validated(corpora):
     train, valid = (read_lines(folder / f"{part}.graph") for part in ("train", "valid"))
     assert (len(train), len(valid), len(set(valid))) == (200, 1000, 500)
     assert not set(train) & set(valid)
+
+
+def test_cpu_time_is_that_of_all_parts_and_of_the_run_before(tmp_path):
+    """90 s, stopped; then 30 s more, in which BLEU 34 is reached after 12; 60 s before both."""
+    import json
+
+    import quality
+
+    def write(name: str, *events: dict[str, object]) -> Path:
+        (tmp_path / name).mkdir()
+        lines = "".join(json.dumps(event) + "\n" for event in events)
+        (tmp_path / name / "journal.jsonl").write_text(lines)
+        return tmp_path / name
+
+    start = {"event": "start", "parameters": 5, "precision": "fp32"}
+    figures = {"validation_seconds": 1.0, "seconds": 600, "loss": 1.0, "chrf": 1, "exact_match": 1}
+    end = {"event": "end", "best_step": 20, "step": 20, "target_tokens": 9, "seconds": 600}
+    run = write(
+        "run",
+        start,
+        {"event": "train", "cpu_seconds": 60.0},
+        {"event": "validation", "step": 10, "cpu_seconds": 90.0, "bleu": 33.0, **figures},
+        start,
+        {"event": "validation", "step": 20, "cpu_seconds": 12.0, "bleu": 34.5, **figures},
+        {"event": "train", "cpu_seconds": 30.0},
+        {**end, "reason": "max_epochs"},
+    )
+    parent = write("parent", start, {"event": "train", "cpu_seconds": 60.0})
+    alone, after = quality.learned(run, 34.0), quality.learned(run, 34.0, parent)
+    assert (alone["cpu_minutes"], alone["goal_cpu_minutes"]) == (2.0, 1.7)
+    assert (after["cpu_minutes"], after["goal_cpu_minutes"]) == (3.0, 2.7)
+    quality.train("multi30k", ["data.source=none"], run)  # it has ended: nothing is trained
 
 
 def test_seeds_are_told_by_mean_and_spread():
@@ -138,3 +173,35 @@ def _row(
         "curve": [],
         "tests": {"words": {"wer": wer, "signatures": {"wer": "word:line"}}},
     }
+
+
+def test_a_lever_is_kept_if_it_is_faster_and_the_history_tells_both(monkeypatch):
+    """10 and 12 minutes before, 8 and 9 after; a lever that never gets there is not faster."""
+    import speedrun
+
+    def runs(*minutes: float | None) -> list[dict[str, object]]:
+        return [
+            {"seed": seed, "cpu_minutes": each, "best_bleu": 33.0}
+            for seed, each in enumerate(minutes, start=1)
+        ]
+
+    about = {**_row(1, 0.0)["machine"], "load_before": 0.5}
+    lever = {
+        "name": "small words",
+        "settings": ["tokenizer.vocabulary_size=1000"],
+        "epochs": 10,
+        "machine": about,
+        "command": "python speedrun.py",
+        "before": runs(10.0, 12.0),
+        "after": runs(8.0, 9.0),
+        "kept": True,
+    }
+    assert speedrun.is_faster(lever)
+    assert not speedrun.is_faster({**lever, "after": runs(8.0, None)})
+    assert not speedrun.is_faster({**lever, "after": runs(12.0, 13.0)})
+    text = speedrun.page([lever, {**lever, "name": "other", "after": runs(None, 9.0)}])
+    assert (
+        "| small words | `tokenizer.vocabulary_size=1000` | 10 | 1, 2 | 11.0 (10.0 to 12.0)"
+        " | 8.5 (8.0 to 9.0) | yes |"
+    ) in text
+    assert "| 11.0 (10.0 to 12.0) | never (33.0 at best) |" in text

@@ -68,21 +68,25 @@ def commands_in(line: str) -> Iterator[list[str]]:
             yield words[words.index("pellucid") + 1 :]
 
 
-def parse(arguments: list[str], *, whole: bool) -> None:
-    """Let click read the arguments; nothing is run. Unless ``whole``, some may be missing."""
+def parse(arguments: list[str], *, whole: bool) -> str:
+    """Let click read the arguments; nothing is run. Unless ``whole``, some may be missing.
+
+    Gives the name of the command, or "" if there is none.
+    """
     context = click.Context(cli, info_name="pellucid", **cli.context_settings)
     known = {name for option in cli.get_params(context) for name in option.opts}
     names = [word for word in arguments if not word.startswith("-")]
     place = arguments.index(names[0]) if names else len(arguments)
     assert set(arguments[:place]) <= known, f"unknown option in {arguments[:place]}"
     if not names:
-        return
+        return ""
     command = cli.get_command(context, names[0])
     assert command is not None, f"there is no command {names[0]}"
     try:
         command.make_context(names[0], arguments[place + 1 :], parent=context)
     except click.MissingParameter:
         assert not whole
+    return names[0]
 
 
 def field_exists(path: str) -> bool:
@@ -135,14 +139,16 @@ def test_every_relative_link_leads_somewhere(page: Path):
 
 @EVERY_PAGE
 def test_every_command_exists_with_its_options(page: Path):
+    found = set()
     for block in blocks(page, ""):
         for line in block.replace("\\\n", " ").splitlines():
             for arguments in commands_in(line) if "pellucid" in line else ():
-                parse(arguments, whole=True)
+                found.add(parse(arguments, whole=True))
     for code in inline_code(page):
         if re.match(r"(echo .*\| )?pellucid( |$)", code):
             for arguments in commands_in(code):
-                parse(arguments, whole=False)
+                found.add(parse(arguments, whole=False))
+    assert found <= {"", *cli.list_commands(click.Context(cli))}
 
 
 def test_a_command_that_does_not_exist_would_be_noticed():

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import docx
 import pytest
 
 from pellucid import phrasebook
@@ -44,6 +45,10 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pairs = getattr(splits, name)
         (folder / f"{name}.en").write_text("".join(f"{pair.source}\n" for pair in pairs))
         (folder / f"{name}.de").write_text("".join(f"{pair.target}\n" for pair in pairs))
+
+    report = docx.Document()
+    report.add_paragraph(pairs[0].source)
+    report.save(str(folder / "report.docx"))
     return folder
 
 
@@ -66,6 +71,7 @@ def test_every_command_works_in_the_order_it_is_given(workplace: Path):
         "train",
         "translate",
         "translate",
+        "translate",
         "evaluate",
     ]
     for command in found:
@@ -76,6 +82,8 @@ def test_every_command_works_in_the_order_it_is_given(workplace: Path):
         assert "Traceback" not in result.stderr
     written = (workplace / "test.out.de").read_text(encoding="utf-8")
     assert written.count("\n") == 10
+    [paragraph] = docx.Document(str(workplace / "bericht.docx")).paragraphs
+    assert paragraph.text
 
 
 def test_the_python_example_works(workplace: Path):

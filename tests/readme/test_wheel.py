@@ -34,16 +34,25 @@ def test_it_carries_what_is_not_python(site: Path):
     assert not list(site.glob("tests*"))
 
 
-def test_it_carries_every_file_of_the_page_and_of_reports(site: Path):
-    for folder in (
-        "pellucid/serve/page",
-        "pellucid/inspection/report/assets",
-        "pellucid/inspection/ui",
-    ):
-        ours = {path.name for path in (ROOT / folder).iterdir()}
-        assert {path.name for path in (site / folder).iterdir()} == ours
-        main = {"page": "index.html", "assets": "report.js", "ui": "ui.css"}
-        assert main[Path(folder).name] in ours
+def test_it_carries_every_file_of_the_pages_and_of_reports(site: Path):
+    main = {
+        "pellucid/serve/page": "index.html",
+        "pellucid/inspection/report/assets": "report.js",
+        "pellucid/inspection/ui": "ui.css",
+        "pellucid/web/engine": "model.js",
+        "pellucid/web/page": "page.html",
+    }
+    ours = _files_of_pages(ROOT)
+    assert {f"{folder}/{file}" for folder, file in main.items()} <= ours
+    assert {path.rpartition("/")[0] for path in ours} == set(main)
+    assert _files_of_pages(site) == ours
+
+
+def _files_of_pages(root: Path) -> set[str]:
+    """What a browser reads, wherever in the package it lies."""
+    kinds = {".js", ".css", ".html", ".svg"}
+    found = (path for path in (root / "pellucid").rglob("*") if path.suffix in kinds)
+    return {path.relative_to(root).as_posix() for path in found}
 
 
 def test_it_trains_and_translates_from_an_empty_folder(site: Path, tmp_path: Path):
@@ -62,7 +71,10 @@ def test_it_trains_and_translates_from_an_empty_folder(site: Path, tmp_path: Pat
     code = (
         "import pellucid, pathlib\n"
         "print(pathlib.Path(pellucid.__file__).parent)\n"
-        "print(len(pellucid.load('run').translate(['je suis étudiant'])))"
+        "print(len(pellucid.load('run').translate(['je suis étudiant'])))\n"
+        "from pellucid.bundle import load_bundle\n"
+        "from pellucid.web.export import make_page\n"
+        "print('<title>' in make_page(load_bundle('run')))"
     )
     translate = subprocess.run(
         [sys.executable, "-c", code],
@@ -72,4 +84,4 @@ def test_it_trains_and_translates_from_an_empty_folder(site: Path, tmp_path: Pat
         text=True,
         check=True,
     )
-    assert translate.stdout.split() == [str(site / "pellucid"), "1"]
+    assert translate.stdout.split() == [str(site / "pellucid"), "1", "True"]

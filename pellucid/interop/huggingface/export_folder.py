@@ -113,6 +113,7 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
     }
 
     def fill(folder: Path) -> None:
+        """Write the tables, both sentencepiece models and the parameters."""
         for name, content in files.items():
             text = json.dumps(content, ensure_ascii=False, indent=2)
             (folder / name).write_text(text, encoding="utf-8")

@@ -143,4 +143,5 @@ class MarianSettings(Config):
             "output_bias": True,
             "attention_bias": True,
         }
+
         return TransformerConfig.parse(table, "config.json")

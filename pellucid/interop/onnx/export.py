@@ -265,6 +265,7 @@ def _about(bundle: Bundle, models: Mapping[str, Any]) -> dict[str, Any]:
     """The content of ``onnx.json``: what a program needs to run the graphs."""
     config = bundle.model.config
     assert isinstance(config, TransformerConfig)
+
     return {
         "made_by": f"pellucid {__version__}",
         "opset": OPSET,
