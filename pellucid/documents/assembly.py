@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pellucid.documents.aligned import Aligned
 from pellucid.documents.placement import Placer, SentencePair, Span
@@ -49,6 +49,11 @@ class _Part:
     answer: Aligned
     cuts: list[int]
     """The characters of the source where its marks begin and end."""
+
+    @property
+    def is_unchanged(self) -> bool:
+        """Whether the translation is the sentence itself, so that its marks stay where they are."""
+        return self.source == self.answer.text
 
     @functools.cached_property
     def pair(self) -> SentencePair:
@@ -208,6 +213,11 @@ class _Spans:
             start, end = max(node.start, part.start), min(node.end, part.end)
             if start >= end:
                 continue
+            if part.is_unchanged:
+                moved = part.target_start - part.start
+                spans.append((start + moved, end + moved))
+                certainty += end - start
+                continue
             inside = part.pair.source_inside(start - part.start, end - part.start)
             free = part.units_within(allowed)
             if not inside or free[0] == free[1]:
@@ -217,14 +227,16 @@ class _Spans:
                 max(parent.start, part.start) - part.start, min(parent.end, part.end) - part.start
             )
             blocked = [part.units_within(each) for each in taken]
-            if set(of_parent) <= set(inside) and not any(b > a for a, b in blocked):
+            words = part.pair.words_of
+            if set(words(of_parent)) <= set(words(inside)) and not any(b > a for a, b in blocked):
                 spans.append(part.target_span(part.placer.whole(inside, free)))
                 certainty += len(inside)
             elif (found := part.placer.place(inside, free, blocked)) is not None:
                 spans.append(part.target_span(found[0]))
                 certainty += found[1]
 
-        # A line end at its start or end belongs to it too.
+        # The white space and line ends at its start or end belong to it too.
+        spans += self._blanks_between(node)
         inner = [
             self._pinned[n.number]
             for n in all_nodes(node)
@@ -235,6 +247,17 @@ class _Spans:
             point = min(max(self._point(node.start), allowed[0]), allowed[1])
             return (point, point), -1.0
         return hull, certainty
+
+    def _blanks_between(self, node: Node) -> Iterator[Span]:
+        """The white space of the translation for what a pair has of that around sentences."""
+        ends = [0, *(part.end for part in self._parts)]
+        starts = [*(part.start for part in self._parts), len(self._reading.text)]
+        for first, last in zip(ends, starts, strict=True):
+            start, end = max(node.start, first), min(node.end, last)
+            if start < end:
+                span = self._point(start), self._point(end)
+                if self._target[slice(*span)].isspace():
+                    yield span
 
     def _point(self, place: int) -> int:
         """The character of the translation for a place between characters of the text."""
@@ -259,6 +282,8 @@ class _Spans:
         return start + place - first if 1 < last - first == end - start else point
 
     def _point_within(self, part: _Part, place: int) -> int:
+        if part.is_unchanged:
+            return part.target_start + place
         gap = part.placer.gap(place)
         units = part.pair.target_units
         if not units:

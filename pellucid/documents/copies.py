@@ -19,6 +19,8 @@ def unchanged(text: str, literals: Sequence[Span]) -> Aligned:
 
 def with_copies(text: str, literals: Sequence[Span], answer: Aligned) -> Aligned | None:
     """The translation if the model copied every literal; else None."""
+    if answer.text == text:
+        return unchanged(text, literals)
     copies: list[Copy] = []
     for word in dict.fromkeys(text[start:end] for start, end in literals):
         ours = [(start, end) for start, end in literals if text[start:end] == word]

@@ -80,9 +80,10 @@ class SentencePair:
         _match_equal_words(source, target, sources, targets, weights)
         for ours, theirs in copies:
             weights[_unit_at(targets, theirs)] = {_unit_at(sources, ours): 1.0}
-        if any(unit.start < cut < unit.end for cut in (cuts := set(cuts)) for unit in sources):
+        within = {cut for cut in cuts if any(unit.start < cut < unit.end for unit in sources)}
+        if within:
             sources, targets, weights = _cut_same_words(
-                source, target, sources, targets, weights, cuts
+                source, target, sources, targets, weights, within
             )
         shares = [
             {number: weight / sum(found.values()) for number, weight in found.items()}
@@ -91,15 +92,18 @@ class SentencePair:
         return cls(source, target, sources, targets, shares)
 
     def source_inside(self, start: int, end: int) -> list[int]:
-        """The units between two characters of the source; words, or signs if there is no word.
+        """The units between two characters of the source.
 
         A word belongs to where it begins, or to where it ends if nothing begins there.
         """
         units = self.source_units
         inside = [number for number, unit in enumerate(units) if start <= unit.start < end]
-        inside = inside or [number for number, _ in _overlaps(units, start, end)]
+        return inside or [number for number, _ in _overlaps(units, start, end)]
+
+    def words_of(self, inside: Sequence[int]) -> list[int]:
+        """The words among these units of the source; the signs if there is no word."""
         words = [number for number in inside if self.source_units[number].is_word]
-        return words or inside
+        return words or list(inside)
 
 
 def units_of(text: str, whole: Sequence[Span] = ()) -> list[Unit]:
@@ -239,8 +243,9 @@ class Placer:
         Only units of ``allowed`` are taken, none of those ``taken``. None if no unit is aligned.
         """
         pair = self._pair
-        wanted = set(inside)
-        is_of_words = any(pair.source_units[number].is_word for number in inside)
+        # A word that is aligned with a sign is noise mostly; a sign goes with a sign or a word.
+        everything, words = set(inside), set(pair.words_of(inside))
+        is_of_words = any(pair.source_units[number].is_word for number in words)
         blocked = {number for start, end in taken for number in range(start, end)}
 
         # Kadane's algorithm: the stretch with the largest sum, in one pass.
@@ -252,8 +257,9 @@ class Placer:
             if number in blocked:
                 running, begin = 0.0, number + 1
                 continue
-            share = sum(part for other, part in pair.shares[number].items() if other in wanted)
             is_word = pair.target_units[number].is_word
+            wanted = words if is_word else everything
+            share = sum(part for other, part in pair.shares[number].items() if other in wanted)
             if share > likeliest_share and (is_word or not is_of_words):
                 likeliest, likeliest_share = number, share
             weight = 1.0 if is_word or not is_of_words else _SIGN_WEIGHT

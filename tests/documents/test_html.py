@@ -77,6 +77,22 @@ def test_whatever_it_is_an_identity_leaves_every_byte_and_no_tag_is_lost(source,
         assert found.count(tag) == source.count(tag)
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "é<img alt=x>é",
+        "Eins<br/>zw<b>ei</b>",
+        "H<sub>2</sub>O ist W<i>ass</i>er",
+        "ab<a>cd</a>e<!-- x -->f abcdef",
+        "<b>ab</b>cd ab<b>cd</b>",
+    ],
+)
+def test_a_mark_within_a_word_stays_there_if_the_word_is_the_same(source: str):
+    document = HtmlDocument(source)
+    again = translate_segments(document.segments, Identity())
+    assert document.text_with(again) == source
+
+
 def test_a_translation_becomes_text_and_never_markup():
     class Markup(Swapping):
         def one(self, sentence: str, align: bool) -> Aligned:

@@ -44,6 +44,16 @@ def test_a_note_stays_behind_its_word():
     assert result("red house", Alone(7), " stands") == ("HOUSE", Alone(7), " RED STANDS")
 
 
+def test_a_pair_around_the_end_of_a_word_goes_around_its_translation():
+    found = result("a red", Open(0), "dish", Close(0), " house")
+    assert found == (Open(0), "REDDISH", Close(0), " A HOUSE")
+
+
+def test_a_sign_at_the_end_of_a_pair_stays_in_it():
+    found = result(Open(0), "red house!", Close(0), " here")
+    assert found == (Open(0), "HOUSE RED!", Close(0), " HERE")
+
+
 def test_a_line_end_divides_sentences_and_stays_between_them():
     found = result("red house", Alone(0, breaks=True), "old cat")
     assert found == ("HOUSE RED", Alone(0, breaks=True), "CAT OLD")
