@@ -190,7 +190,7 @@ def test_change_a_word_and_see_what_changes(explorer: Explorer):
     assert page.input_value("#source") == "je ne vois pas les chiens rouges"
     expect(page.locator("#target")).to_have_text("i do not see the red dogs")
     expect(explorer.said("dogs")).to_have_class("said-word new")
-    expect(page.locator("canvas.changed").nth(20)).to_be_attached()
+    expect(page.locator(".frame.changed").nth(20)).to_be_attached()
 
 
 def test_redo_the_arithmetic_of_one_attention_score(explorer: Explorer, capture: Capture):

@@ -36,6 +36,7 @@ SCRIPTS = (
     "ui/plan.js",
     "ui/paint.js",
     "ui/ribbons.js",
+    "ui/sheet.js",
     "ui/towers.js",
     "ui/card.js",
     "ui/bus.js",

@@ -48,7 +48,7 @@ export function liveProvider(engine, plan, search = {}) {
 }
 
 async function stateOf(engine, plan, loaded, usual, { source, target, edits, search, translation }) {
-  const read = plan.reads === "target" ? { ids: [], tokens: [] } : await engine.readSource(source);
+  const read = await readingOf(engine, plan, source, translation);
   let said = { ids: [], text: source };
   if (plan.reads === "target") said = { ids: (await engine.readTarget(source)).ids, text: source };
   else if (plan.reads === "pairs" && target !== null) said = { ids: (await engine.readTarget(target)).ids, text: target };
@@ -60,7 +60,7 @@ async function stateOf(engine, plan, loaded, usual, { source, target, edits, sea
   const likely = likeliest(logits, plan.shown);
   const saidIds = spokenIds(plan, ids, likely);
   const shown = [...new Set([...saidIds, ...likely.flatMap((row) => row.map(([id]) => id))])];
-  const pieces = await engine.tokens([...shown, ...ids]);
+  const pieces = await piecesOf(engine, [...shown, ...ids], logits.shape[1]);
   const label = labelerOf(pieces);
   const words = new Map(shown.map((id, index) => [id, id === plan.stop ? STOP_MARK : label(pieces[index])]));
   const targetTokens = pieces.slice(shown.length);
@@ -80,6 +80,22 @@ async function stateOf(engine, plan, loaded, usual, { source, target, edits, sea
   const predictions = likely.map((row) => row.map(([id, share]) => [words.get(id), share, id]));
   const matrix = matrixReader({ plan, capture, loaded, words: axes, shown, likely });
   return { sentence, words: axes, predictions, matrix, config: plan.config, entries: plan.entries, capture };
+}
+
+/** The ids and tokens of a source; a translation that is known brings them along, which saves asking a worker. */
+async function readingOf(engine, plan, source, translation) {
+  if (plan.reads === "target") return { ids: [], tokens: [] };
+  const { source_ids: ids, source_tokens: tokens } = translation ?? {};
+  return ids?.length > 0 ? { ids, tokens } : engine.readSource(source);
+}
+
+const vocabularies = new WeakMap(); // of engines, asked for once
+
+/** The pieces of ids of a vocabulary of `size`. */
+async function piecesOf(engine, ids, size) {
+  if (!vocabularies.has(engine)) vocabularies.set(engine, await engine.tokens([...Array(size).keys()]));
+  const all = vocabularies.get(engine);
+  return ids.map((id) => all[id]);
 }
 
 /** What each position says: the text itself, shifted; where nothing is given, what is likeliest. */

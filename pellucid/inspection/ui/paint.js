@@ -65,23 +65,38 @@ const FADING = [1, 0.45, 0];
 const FADES_EVERY = 550;
 const STEADY = 0.55; // where motion is not wanted, until the next change
 const quiet = window.matchMedia("(prefers-reduced-motion: reduce)");
-const lit = new Map(); // by canvas: what is painted on it, and what of it lights up
+const lit = new Map(); // by picture: what is painted on it, and what of it lights up
 let faded = 0;
 let clock = null;
 
+/** A picture of a matrix that is not on the page: `draw` scales it into a box of a canvas that is. */
+export function makePixels(onLight) {
+  const surface = document.createElement("canvas");
+  return {
+    surface,
+    context: surface.getContext("2d", { willReadFrequently: true }), // kept where it is painted, number by number
+    onLight,
+    draw(context, width, height) {
+      context.imageSmoothingEnabled = false;
+      context.drawImage(surface, 0, 0, width, height);
+    },
+  };
+}
+
 /**
- * Paint `matrix` on `canvas`, one pixel a number; what is not finite stays see-through. With `before`, the matrix
- * that was there, the numbers that differ light up, and the light fades. `most` and `isSparse` as in `thinned`.
+ * Paint `matrix` on `picture`, one pixel a number; what is not finite stays see-through. With `before`, the matrix
+ * that was there, the numbers that differ light up, and the light fades; returns whether any does. `most` and
+ * `isSparse` as in `thinned`.
  *
- * The light is painted on the canvas itself: a browser that composes its pictures without a graphics card takes
+ * The light is painted on the picture itself: a browser that composes its pictures without a graphics card takes
  * longer for a hundred fading layers than for all else that an edit asks for.
  */
-export function paintPixels(canvas, matrix, { most = Infinity, isSparse = false, before = null } = {}) {
+export function paintPixels(picture, matrix, { most = Infinity, isSparse = false, before = null } = {}) {
   const now = thinned(matrix, most, isSparse);
   const { rows, columns, values } = now;
-  if (canvas.width !== columns) canvas.width = columns;
-  if (canvas.height !== rows) canvas.height = rows;
-  const context = canvas.getContext("2d");
+  const { surface, context } = picture;
+  if (surface.width !== columns) surface.width = columns;
+  if (surface.height !== rows) surface.height = rows;
   const image = context.createImageData(columns, rows);
   const pixels = new Uint32Array(image.data.buffer);
   const hues = huesOf(matrix);
@@ -95,15 +110,15 @@ export function paintPixels(canvas, matrix, { most = Infinity, isSparse = false,
     pixels[index] = colors[Math.round(place * SHADES)];
   }
   const changes = before && before !== matrix ? lightsOf(thinned(before, most, isSparse), now, extent) : null;
-  canvas.classList.toggle("changed", changes !== null);
   if (changes === null) {
-    lit.delete(canvas);
+    lit.delete(picture);
     context.putImageData(image, 0, 0);
   } else {
-    lit.set(canvas, { context, image, pixels: pixels.slice(), changes });
-    light(lit.get(canvas), quiet.matches ? STEADY : FADING[0]);
+    lit.set(picture, { picture, image, pixels: pixels.slice(), changes });
+    light(lit.get(picture), quiet.matches ? STEADY : FADING[0]);
     fadeAll();
   }
+  return changes !== null;
 }
 
 /** How strongly each number lights up, from 0 to 255: those that changed, the more the larger the change; or null. */
@@ -123,7 +138,7 @@ function lightsOf(old, now, extent) {
 const HIGHLIGHT = { light: [255, 165, 30], dark: [255, 214, 90] }; // amber
 
 /** Paint the pixels with their light at this strength. */
-function light({ context, image, pixels, changes }, strength) {
+function light({ picture, image, pixels, changes }, strength) {
   const bytes = image.data;
   new Uint32Array(bytes.buffer).set(pixels);
   const [red, green, blue] = HIGHLIGHT[isDark() ? "dark" : "light"];
@@ -139,7 +154,8 @@ function light({ context, image, pixels, changes }, strength) {
     bytes[at + 2] = part * blue + rest * bytes[at + 2];
     bytes[at + 3] = rest === 0 ? 255 * share : 255;
   }
-  context.putImageData(image, 0, 0);
+  picture.context.putImageData(image, 0, 0);
+  picture.onLight();
 }
 
 /** From now on all that is lit fades together. */

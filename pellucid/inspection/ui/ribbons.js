@@ -5,14 +5,11 @@ const FAINT = 0.02;
 const LEVELS = 24;
 
 /**
- * Draw the weights of `matrix` on `canvas`, which has its size on the page. Options: `color` (three
+ * Draw the weights of `matrix` in a box of `width` by `height` pixels. Options: `color` (three
  * numbers), `line` (a CSS color), `row` (the row to stress, or null), `labels` (words of the left side),
  * `ink` (their color), `keeps` (whether rows on both sides are the same words).
  */
-export function drawRibbons(canvas, matrix, options) {
-  const { width, height } = fitted(canvas);
-  const context = canvas.getContext("2d");
-  context.clearRect(0, 0, width, height);
+export function drawRibbons(context, width, height, matrix, options) {
   const { rows, columns } = matrix;
   const labelled = options.labels && width > 64;
   const left = labelled ? Math.min(70, width * 0.42) : 1;
@@ -58,17 +55,6 @@ function bucketed(matrix, isWanted) {
   return levels;
 }
 
-/** The canvas at the resolution of the screen, and its size in CSS pixels. */
-function fitted(canvas) {
-  const ratio = window.devicePixelRatio || 1;
-  const { clientWidth: width, clientHeight: height } = canvas;
-  const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
-  if (canvas.width !== wide) canvas.width = wide;
-  if (canvas.height !== high) canvas.height = high;
-  canvas.getContext("2d").setTransform(ratio, 0, 0, ratio, 0, 0);
-  return { width, height };
-}
-
 /** What a row keeps of itself past the sublayer: the residual connection. */
 function drawStreams(context, rows, y, left, right, line) {
   context.strokeStyle = line;
@@ -102,10 +88,7 @@ function shortened(context, word, width) {
  * Draw the states of a recurrent layer: each row hands its state to the next, and with `isBothWays` a second lane
  * hands it to the row before.
  */
-export function drawChain(canvas, rows, { isBothWays, color, line, row: stressed }) {
-  const { width, height } = fitted(canvas);
-  const context = canvas.getContext("2d");
-  context.clearRect(0, 0, width, height);
+export function drawChain(context, width, height, rows, { isBothWays, color, line, row: stressed }) {
   const y = (row) => ((row + 0.5) * height) / rows;
   drawStreams(context, rows, y, 0, width, line);
   const [red, green, blue] = color;

@@ -3,14 +3,16 @@
 
 import { onSchemeChange } from "./colors.js";
 import { formula, make, moved, percent } from "./dom.js";
-import { paintPixels } from "./paint.js";
+import { makePixels, paintPixels } from "./paint.js";
 import { isOfSource, isSquare, ofHead } from "./plan.js";
 import { drawChain, drawRibbons } from "./ribbons.js";
 import { Matrix } from "./matrices.js";
 import { isResting } from "./pointer.js";
+import { makeSheet } from "./sheet.js";
 
 const STRIP = 28;
 const HIDDEN = 48;
+const ROUND = 6;
 const WIDE = 64;
 const ROW_HEIGHT = { least: 13, most: 26, all: 300 };
 const RIBBON_COLORS = { self_attention: "--self", cross_attention: "--cross" };
@@ -20,12 +22,15 @@ const RIBBON_COLORS = { self_attention: "--self", cross_attention: "--cross" };
  * `pick(row)`, `word(side, row)`. Returns its element, the slot below it, and functions to paint and arrange it.
  */
 export function makeTower(tower, acts) {
-  const view = { state: null, row: null, stress: null, off: new Set() };
   const words = make("div", { class: "words" });
   const band = make("div", { class: "row-band", "aria-hidden": "true" });
+  const flow = make("div", { class: "flow" }, wordColumn(tower, words));
   const columns = [];
+  const sheet = makeSheet(flow, () => columns.flatMap((column) => column.pictures()));
+  const view = { state: null, row: null, off: new Set(), redraw: sheet.soon };
   const blocks = tower.blocks.map((block) => makeBlock(block, columns, view, acts));
-  const flow = make("div", { class: "flow" }, wordColumn(tower, words), ...blocks.map(({ element }) => element), band);
+  flow.append(...blocks.map(({ element }) => element), sheet.element, band);
+  sheet.follow(columns.map(({ element }) => element));
   const slot = make("div", { class: "card-slot" });
   const about = make("p", { class: "side-name" }, make("b", {}, tower.title), make("span", {}, ` ${tower.about}`));
   const element = make(
@@ -59,8 +64,6 @@ export function makeTower(tower, acts) {
     if (isRow) element.style.setProperty("--at", row);
     for (const column of columns) column.redraw();
   };
-  const draw = () => columns.forEach((column) => column.redraw());
-  new ResizeObserver(() => requestAnimationFrame(draw)).observe(flow);
   onSchemeChange(() => view.state && columns.forEach((column) => column.paint(view.state, null)));
   listenToRows(flow, tower, view, acts);
 
@@ -165,20 +168,25 @@ function makeColumn(column, view, acts) {
   const element = make("div", { class: `column ${column.kind}`, "data-column": column.name }, name, body, heads);
   element.style.flexGrow = column.weight;
 
-  const self = { column, element, shown: [], opened: false, head: null, hovered: null, step: null };
+  const self = { column, element, shown: [], opened: false, head: null, hovered: null, step: null, isOff: false, isDim: false };
   const build = () => {
-    self.shown = self.opened ? openParts(column, self, acts) : closedParts(column, view, self, acts);
+    self.shown = self.opened ? openParts(column, view, self, acts) : closedParts(column, view, self, acts);
     body.replaceChildren(...self.shown.map((part) => part.element));
+    view.redraw();
   };
   build();
-  self.thumbs = makeThumbs(column, heads, self, acts, () => self.redraw());
+  self.thumbs = makeThumbs(column, heads, view, self, acts);
+
+  self.pictures = () => [...self.shown.map(({ picture }) => picture), ...self.thumbs.pictures()];
 
   self.paint = (state, before) => {
     self.thumbs.paint(state, before);
     for (const part of self.shown) part.paint(state, before);
   };
-  self.redraw = () => {
-    for (const part of self.shown) part.redraw?.();
+  /** Draw the ribbons again, or all pictures. */
+  self.redraw = (isWhole = false) => {
+    for (const picture of self.pictures()) if (isWhole || picture.followsRow) picture.isDirty = true;
+    view.redraw();
   };
   self.arrange = (opened) => {
     const isOpen = opened?.column === column;
@@ -198,34 +206,56 @@ function makeColumn(column, view, acts) {
     const isOff = off.has(column.name) || off.has(blockOf(column.name));
     element.classList.toggle("off", isOff);
     element.classList.toggle("stressed", stressed?.has(column.name) ?? false);
+    self.isOff = isOff;
+    self.isDim = stressed !== null && ![...stressed].some((each) => isWithin(column, each));
     name.setAttribute("aria-label", `${column.page.title}${isOff ? ", switched off" : ""}: open`);
     self.thumbs.mark(off, stressed);
-    self.redraw();
+    self.redraw(true);
   };
   return self;
 }
 
 const blockOf = (name) => /^.*layers\.\d+/.exec(name)?.[0] ?? name;
 
+/** Whether a stressed part is this column, a head of it, or the block that it stands in. */
+const isWithin = (column, stressed) =>
+  stressed === column.name || stressed === blockOf(column.name) || stressed.startsWith(`${column.name}.heads.`);
+
+const FAINT = { off: 0.13, dim: 0.28 }; // as in explorer.css
+
+/** How strongly a picture in a column is drawn; what is switched off is hardly seen. */
+const strengthIn = (self, isOff) => (isOff ? FAINT.off : 1) * (self.isDim ? FAINT.dim : 1);
+
 /** A matrix in a frame, one pixel a number. */
-function makeFrame(matrixName, most, className = "") {
+function makeFrame(matrixName, most, view, self, { className = "", isOff = () => false } = {}) {
   const isSparse = /\.hidden$/.test(matrixName);
-  const canvas = make("canvas", { "aria-hidden": "true", width: 1, height: 1 });
-  const element = make("div", { class: `frame ${className}` }, canvas);
+  const element = make("div", { class: `frame ${className}` });
+  const redraw = () => {
+    picture.isDirty = true;
+    view.redraw();
+  };
+  const pixels = makePixels(redraw);
+  const radius = className === "hidden-units" ? ROUND : 2; // as in explorer.css
+  const picture = { element, draw: pixels.draw, strength: () => strengthIn(self, isOff()), isDirty: true, radius };
   return {
     element,
+    picture,
     paint(state, before) {
       const matrix = state.matrix(matrixName);
       element.classList.toggle("missing", !matrix);
       if (!matrix) return;
-      paintPixels(canvas, matrix, { most, isSparse, before: before?.matrix(matrixName) });
+      const hasChanged = paintPixels(pixels, matrix, { most, isSparse, before: before?.matrix(matrixName) });
+      element.classList.toggle("changed", hasChanged);
+      redraw();
     },
   };
 }
 
 function closedParts(column, view, self, acts) {
   const frames = [];
-  const stream = () => makeFrame(ofHead(column.stream, 0), STRIP, "stream");
+  const frame = (name, most, className) =>
+    makeFrame(name, most, view, self, { className, isOff: () => self.isOff && className === "hidden-units" });
+  const stream = () => frame(ofHead(column.stream, 0), STRIP, "stream");
   switch (column.kind) {
     case "self_attention":
     case "cross_attention":
@@ -233,55 +263,48 @@ function closedParts(column, view, self, acts) {
       break;
     case "feed_forward": {
       const hidden = column.parts.find(({ matrix }) => matrix.endsWith(".hidden"));
-      if (hidden) frames.push(makeFrame(hidden.matrix, HIDDEN, "hidden-units"));
+      if (hidden) frames.push(frame(hidden.matrix, HIDDEN, "hidden-units"));
       frames.push(stream());
       break;
     }
     case "embedding":
       for (const { matrix } of column.parts) {
-        if (!matrix.endsWith(".lookup") || column.parts.length < 2) frames.push(makeFrame(matrix, STRIP));
+        if (!matrix.endsWith(".lookup") || column.parts.length < 2) frames.push(frame(matrix, STRIP));
       }
       break;
     case "recurrent":
-      frames.push(makeChain(column, view), makeFrame(column.stream, HIDDEN));
+      frames.push(makeChain(column, view, self), frame(column.stream, HIDDEN));
       break;
     default:
-      for (const { matrix } of column.parts.slice(-3)) frames.push(makeFrame(ofHead(matrix, 0), STRIP));
+      for (const { matrix } of column.parts.slice(-3)) frames.push(frame(ofHead(matrix, 0), STRIP));
   }
-  for (const frame of frames) frame.element.addEventListener("click", () => acts.open(column.name));
+  for (const { element } of frames) element.addEventListener("click", () => acts.open(column.name));
   return frames;
 }
 
-/** `draw`, however often it is asked for, once before the next frame. */
-function oncePerFrame(draw) {
-  let isDue = false;
-  return () => {
-    if (!isDue) {
-      requestAnimationFrame(() => {
-        isDue = false;
-        draw();
-      });
-    }
-    isDue = true;
+/** A drawing that follows the row that is pointed at: `draw(context, width, height, style)` in the box of `element`. */
+function makeDrawing(element, view, self, draw) {
+  const picture = { element, draw, strength: () => strengthIn(self, self.isOff), isDirty: true, followsRow: true };
+  return {
+    element,
+    picture,
+    redraw() {
+      picture.isDirty = true;
+      view.redraw();
+    },
   };
 }
 
 /** The weights of all heads together, or of the one that is pointed at. */
 function makeRibbons(column, view, self) {
-  const canvas = make("canvas", { class: "ribbons", "aria-hidden": "true" });
-  const element = make("div", { class: "ribbon-frame" }, canvas);
   const weights = column.parts.find(({ matrix }) => matrix.endsWith(".weights"))?.matrix;
   const count = Math.max(1, column.page.head_count);
   let shown = null;
-  const redraw = oncePerFrame(() => {
-    if (!shown || !canvas.isConnected || canvas.clientWidth === 0) return;
-    const style = getComputedStyle(canvas);
-    const matrix = self.hovered === null ? shown.mean : shown.heads[self.hovered];
-    if (!matrix) {
-      canvas.getContext("2d").clearRect(0, 0, canvas.width, canvas.height);
-      return;
-    }
-    drawRibbons(canvas, matrix, {
+  const element = make("div", { class: "ribbon-frame" });
+  const drawing = makeDrawing(element, view, self, (context, width, height, style) => {
+    const matrix = self.hovered === null ? shown?.mean : shown?.heads[self.hovered];
+    if (!matrix) return;
+    drawRibbons(context, width, height, matrix, {
       color: style.getPropertyValue(RIBBON_COLORS[column.kind]).split(" ").map(Number),
       line: style.getPropertyValue("--line"),
       ink: style.getPropertyValue("--soft"),
@@ -292,14 +315,13 @@ function makeRibbons(column, view, self) {
     });
   });
   return {
-    element,
-    redraw,
+    ...drawing,
     paint(state) {
       const isOn = (head) => !view.off.has(`${column.name}.heads.${head}`);
       const heads = Array.from({ length: count }, (_, head) => state.matrix(ofHead(weights, head)));
       const on = heads.filter((matrix, head) => matrix && isOn(head));
       shown = { heads, mean: on.length > 0 ? Matrix.meanOf(on) : null };
-      redraw();
+      drawing.redraw();
     },
   };
 }
@@ -307,16 +329,14 @@ function makeRibbons(column, view, self) {
 const BOTH_WAYS = 134; // the equation of an encoder that reads in both directions
 
 /** The states of a recurrent layer: each is made of the word and of the state before it. */
-function makeChain(column, view) {
-  const canvas = make("canvas", { class: "ribbons", "aria-hidden": "true" });
-  const element = make("div", { class: "ribbon-frame chain" }, canvas);
+function makeChain(column, view, self) {
   const hidden = column.stream;
   const isBothWays = column.page.steps[0].equations.includes(BOTH_WAYS);
   let shown = null;
-  const redraw = oncePerFrame(() => {
-    if (!shown || canvas.clientWidth === 0) return;
-    const style = getComputedStyle(canvas);
-    drawChain(canvas, shown.rows, {
+  const element = make("div", { class: "ribbon-frame chain" });
+  const drawing = makeDrawing(element, view, self, (context, width, height, style) => {
+    if (!shown) return;
+    drawChain(context, width, height, shown.rows, {
       isBothWays,
       color: style.getPropertyValue("--self").split(" ").map(Number),
       line: style.getPropertyValue("--line"),
@@ -324,22 +344,21 @@ function makeChain(column, view) {
     });
   });
   return {
-    element,
-    redraw,
+    ...drawing,
     paint(state) {
       shown = state.matrix(hidden);
-      redraw();
+      drawing.redraw();
     },
   };
 }
 
 /** What is inside an open column: every matrix, its rows beside the words that they belong to. */
-function openParts(column, self, acts) {
+function openParts(column, view, self, acts) {
   return column.parts.map((part) => {
     const head = self.head ?? 0;
     const name = ofHead(part.matrix, head);
     const square = isSquare(part);
-    const frame = makeFrame(name, square ? Infinity : WIDE);
+    const frame = makeFrame(name, square ? Infinity : WIDE, view, self);
     const letter = part.step.symbols.at(-1).letter;
     const isChosen = part.step.name === self.step;
     const button = make(
@@ -361,6 +380,7 @@ function openParts(column, self, acts) {
     });
     return {
       element: button,
+      picture: frame.picture,
       paint(state, before) {
         frame.paint(state, before);
         matrix = state.matrix(name);
@@ -382,15 +402,16 @@ function cellUnder(event, picture, matrix) {
 }
 
 /** A small picture of each head's weights; pointing at one shows its ribbons. */
-function makeThumbs(column, holder, self, acts, redraw) {
+function makeThumbs(column, holder, view, self, acts) {
   const count = column.page.head_count;
   const weights = column.parts.find(({ matrix }) => matrix.endsWith(".weights"))?.matrix;
-  if (count < 1 || !weights) return { paint() {}, press() {}, mark() {} };
+  if (count < 1 || !weights) return { pictures: () => [], paint() {}, press() {}, mark() {} };
   holder.setAttribute("role", "group");
   holder.setAttribute("aria-label", `Heads of ${column.page.title}`);
   const thumbs = Array.from({ length: count }, (_, head) => {
-    const frame = makeFrame(ofHead(weights, head), 32);
     const name = `${column.name}.heads.${head}`;
+    const isOff = () => self.isOff || view.off.has(name);
+    const frame = makeFrame(ofHead(weights, head), 32, view, self, { isOff });
     const label = `${column.page.title}, head ${head}`;
     const button = make(
       "button",
@@ -400,7 +421,7 @@ function makeThumbs(column, holder, self, acts, redraw) {
     button.addEventListener("click", () => acts.open(name));
     const point = (value) => {
       self.hovered = value;
-      redraw();
+      self.redraw();
     };
     button.addEventListener("pointerenter", () => point(head));
     button.addEventListener("pointerleave", () => point(null));
@@ -411,6 +432,7 @@ function makeThumbs(column, holder, self, acts, redraw) {
   });
   rove(holder, ".thumb");
   return {
+    pictures: () => thumbs.map(({ frame }) => frame.picture),
     paint(state, before) {
       for (const { frame } of thumbs) frame.paint(state, before);
     },
@@ -443,6 +465,7 @@ function makeOutput(column, acts) {
   return {
     column,
     element,
+    pictures: () => [],
     paint(state, before) {
       const { words, sentence, predictions } = state;
       body.replaceChildren(
