@@ -53,6 +53,14 @@ def test_a_document_is_taken_translated_and_fetched(client: TestClient):
     assert client.get(f"/v1/documents/{state['id']}").status_code == 404
 
 
+def test_every_method_of_an_address_is_named_to_who_uses_another(client: TestClient):
+    for method in ("OPTIONS", "POST", "PUT"):
+        answer = client.request(method, "/v1/documents/x")
+        assert (answer.status_code, answer.headers["allow"]) == (405, "DELETE, GET")
+        assert client.request(method, "/v1/documents/x/file").headers["allow"] == "GET"
+    assert client.options("/v1/documents").headers["allow"] == "POST"
+
+
 def test_a_word_file_comes_back_as_one(client: TestClient):
     document = docx.Document()
     document.add_paragraph("je suis ").add_run("étudiant").bold = True

@@ -287,6 +287,8 @@ def test_there_is_no_cors_unless_it_was_asked_for():
         response = client.options("/v1/translate", headers=ask)
         assert response.status_code == 200
         assert response.headers["access-control-allow-origin"] == "https://friend.example"
+        forget = ask | {"access-control-request-method": "DELETE"}
+        assert client.options("/v1/documents/x", headers=forget).status_code == 200
         response = client.options("/v1/translate", headers=ask | {"origin": "https://evil.example"})
         assert response.status_code == 401
 

@@ -1,6 +1,7 @@
 """The ASGI application: guard, routes, page, error handlers and the OpenAPI document."""
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import compile_path
 from starlette.types import ASGIApp
 
 import pellucid
@@ -53,7 +55,7 @@ def make_app(service: Service, policy: Policy, *, shared: Path | None = None) ->
         app.add_middleware(
             CORSMiddleware,
             allow_origins=sorted(policy.origins),
-            allow_methods=["GET", "POST"],
+            allow_methods=["GET", "POST", "DELETE"],
             allow_headers=["authorization", "content-type", "x-api-key"],
             max_age=600,
         )
@@ -96,6 +98,7 @@ def make_routed_app(service: Service, *, shared: Path | None = None) -> FastAPI:
     # Written once: FastAPI would write it at the first request, and without the limits.
     document = complete(_document(app, service.limits))
     app.openapi = lambda: document  # type: ignore[method-assign]  # as FastAPI's manual has it
+    app.state.methods = _methods_of(document)
 
     return app
 
@@ -121,6 +124,15 @@ def _document(app: FastAPI, limits: Limits) -> dict[str, Any]:
         if schema in schemas:
             _bound(schemas[schema]["properties"][field], bounds)
     return document
+
+
+def _methods_of(document: Mapping[str, Any]) -> list[tuple[re.Pattern[str], str]]:
+    """Each path with several methods, and these methods as a header names them."""
+    return [
+        (compile_path(path)[0], ", ".join(sorted(method.upper() for method in operations)))
+        for path, operations in document["paths"].items()
+        if len(operations) > 1
+    ]
 
 
 def _bounds(limits: Limits) -> dict[tuple[str, str], dict[str, int]]:
@@ -201,7 +213,13 @@ async def _on_http_error(request: Request, error: Exception) -> Response:
     # Our own words: starlette's detail may repeat what the client sent.
     details = {404: "there is no such address", 405: "this method is not allowed at this address"}
     detail = details.get(error.status_code, TITLES.get(error.status_code, "Error"))
-    return problem_response(request.scope, error.status_code, detail, headers=error.headers)
+    headers = dict(error.headers or {})
+    if error.status_code == 405:
+        # The first route that fits a path answers, and starlette names the methods of that alone.
+        for path, methods in request.app.state.methods:
+            if path.fullmatch(request.scope["path"]):
+                headers["Allow"] = methods
+    return problem_response(request.scope, error.status_code, detail, headers=headers)
 
 
 async def _on_defect(request: Request, _error: Exception) -> Response:
