@@ -15,9 +15,10 @@ from pellucid.cli.options import (
     open_translator,
     search_options,
 )
+from pellucid.core.errors import ConfigError
 from pellucid.evaluation.metrics import METRICS, shown_metrics
 from pellucid.evaluation.tokenizers import TOKENIZERS
-from pellucid.text.corpus.readers import plain_stem
+from pellucid.text.corpus.readers import address_of, plain_stem
 from pellucid.text.corpus.writers import open_output
 
 if TYPE_CHECKING:
@@ -81,8 +82,8 @@ language_option = click.option(
 @click.option(
     "--sentence-scores",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write the scores of each line by itself to this file, as TSV: the line's number, its"
-    " scores, source, translation and references.",
+    help="Write the scores of each line by itself to this file: its number, its scores, source,"
+    " translation and references; as TSV, or as JSON lines if its name ends in .jsonl.",
 )
 @click.option(
     "--robustness",
@@ -152,6 +153,8 @@ def evaluate(
         # ``per`` counts phones, so whoever asks for it has pronunciations.
         pronunciations = True
 
+    if sentence_scores is not None:
+        _check_scores_file(sentence_scores)
     sources, references = read_test_set(Path(source), [Path(name) for name in reference])
     # After the test set was read: a missing file fails before the model is opened.
     terms = None if glossary is None else Glossary.read(glossary, domains)
@@ -176,7 +179,8 @@ def evaluate(
             per_sentence=file is not None or terms is not None,
         )
         if file is not None:
-            for row in _sentence_table(evaluation, sources, references, metrics):
+            rows_of = _sentence_objects if _is_jsonl(sentence_scores) else _sentence_table
+            for row in rows_of(evaluation, sources, references, metrics):
                 file.write(row.encode() + b"\n")
 
     if as_json:
@@ -226,6 +230,44 @@ def _evaluate_copies(
 def _shown(evaluation: "Evaluation", metrics: tuple[str, ...]) -> tuple[str, ...]:
     """The requested metrics, or by default those for text or for pronunciations."""
     return metrics or shown_metrics(pronunciations=evaluation.per is not None)
+
+
+def _is_jsonl(path: Path | None) -> bool:
+    address = address_of(str(path))
+    return address.location.lower().removesuffix(address.packing).endswith(".jsonl")
+
+
+def _check_scores_file(path: Path) -> None:
+    """Raise ConfigError for a name that says another format than TSV or JSON lines."""
+    address = address_of(path)
+    if address.table or address.column:
+        raise ConfigError(
+            f"the scores of sentences are TSV or JSON lines, got {path}",
+            hint="for example scores.tsv, scores.tsv.gz or scores.jsonl.zst",
+        )
+
+
+def _sentence_objects(
+    evaluation: "Evaluation",
+    sources: Sequence[str],
+    references: Sequence[Sequence[str]],
+    metrics: tuple[str, ...],
+) -> Iterator[str]:
+    """A line of JSON for each sentence; a score that does not exist is null."""
+    by_sentence, translations = evaluation.by_sentence, evaluation.translations
+    assert by_sentence is not None
+    assert translations is not None
+    names = [name for name in _shown(evaluation, metrics) if name in by_sentence]
+    for index, texts in enumerate(zip(sources, translations, references, strict=True)):
+        source, translation, accepted = texts
+        row = {
+            "line": index + 1,
+            **{name: by_sentence[name].scores[index] for name in names},
+            "source": source,
+            "translation": translation,
+            "references": list(accepted),
+        }
+        yield json.dumps(row, ensure_ascii=False)
 
 
 def _sentence_table(

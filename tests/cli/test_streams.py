@@ -11,6 +11,8 @@ import pytest
 from commands import pellucid, running
 from corpora import data_options, write_pair
 
+from pellucid.text.corpus.lines import read_lines
+
 STRICT = ["-X", "warn_default_encoding", "-W", "error::EncodingWarning"]
 LINES = "le chat dort\n\nje suis étudiant\n"
 
@@ -176,6 +178,41 @@ def test_evaluate_writes_a_line_of_scores_for_each_sentence(tiny_run: Path, tmp_
     assert [row[6:] for row in rows] == [["the cat", ""], ["b c", "d"], ["", ""], ["y", ""]]
     assert rows[2][3] == ""  # no word, no error rate
     assert all(0 <= float(row[1]) <= 100 for row in rows)
+
+
+def test_scores_of_sentences_are_packed_and_written_to_other_places(tiny_run: Path, tmp_path: Path):
+    (tmp_path / "test.tsv").write_text("le chat\tthe cat\na\tb c\td\n\t\n")
+    options = (tmp_path / "test.tsv", "--metric", "chrf", "--metric", "wer", "--sentence-scores")
+
+    def written(name: object) -> list[str]:
+        result = pellucid("evaluate", tiny_run, *options, name)
+        assert result.code == 0, result.err
+        return read_lines(Path(str(name)))
+
+    plain = written(tmp_path / "scores.tsv")
+    assert len(plain) == 4
+    for name in ("scores.tsv.gz", "scores.tsv.zst", "scores.tsv.xz"):
+        assert written(tmp_path / name) == plain
+        assert (tmp_path / name).read_bytes() != (tmp_path / "scores.tsv").read_bytes()
+    assert written(f"file://{tmp_path}/other.tsv.zst") == plain
+
+    objects = [json.loads(line) for line in written(tmp_path / "scores.jsonl.gz")]
+    cells = [line.split("\t") for line in plain[1:]]
+    for row, found in zip(cells, objects, strict=True):
+        assert list(found) == ["line", "chrf", "wer", "source", "translation", "references"]
+        assert [str(found["line"]), found["source"], found["translation"]] == [row[0], *row[3:5]]
+        assert f"{found['chrf']:.4f}" == row[1]
+    assert objects[2]["wer"] is None
+    assert [each["references"] for each in objects] == [["the cat"], ["b c", "d"], [""]]
+
+
+@pytest.mark.parametrize("name", ["a.parquet#scores", "a.csv", "a.csv#scores", "a.jsonl#chrf"])
+def test_scores_of_sentences_are_no_column_of_a_table(name: str, tiny_run: Path, tmp_path: Path):
+    pair = write_pair(tmp_path)
+    result = pellucid("evaluate", tiny_run, *pair, "--sentence-scores", tmp_path / name)
+    assert result.code == 78
+    assert "error: the scores of sentences are TSV or JSON lines, got" in result.error_line
+    assert "for example scores.tsv, scores.tsv.gz or scores.jsonl.zst" in result.error_line
 
 
 def test_a_file_of_scores_that_cannot_be_written_costs_no_translation(
