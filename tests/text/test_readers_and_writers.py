@@ -5,8 +5,12 @@ import gzip
 import json
 import lzma
 import re
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import ClassVar
 
 import fsspec
 import pyarrow
@@ -85,6 +89,88 @@ def test_what_lies_in_another_place_is_read_and_written():
     fsspec.filesystem("memory").rm("/bucket", recursive=True)
 
 
+class BucketFile(fsspec.spec.AbstractBufferedFile):
+    """A file as s3fs, gcsfs and http have it: read in ranges, with a ``readline`` of its own."""
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        if end > self.fs.breaks_at:
+            raise RuntimeError("the connection broke")
+        return self.fs.stored[self.path][start:end]
+
+
+class BucketFiles(fsspec.AbstractFileSystem):
+    """Objects in a bucket, in memory, that can only be read."""
+
+    protocol = "bucket"
+    stored: ClassVar[dict[str, bytes]] = {}
+    breaks_at = 1 << 30
+
+    def info(self, path, **_):
+        if path not in self.stored:
+            raise FileNotFoundError(path)
+        return {"name": path, "size": len(self.stored[path]), "type": "file"}
+
+    def _open(self, path, mode="rb", **_):
+        if mode != "rb":
+            raise NotImplementedError
+        size = len(self.stored[path])
+        return BucketFile(self, path, mode, block_size=16, cache_type="bytes", size=size)
+
+
+@pytest.fixture
+def bucket() -> Iterator[type[BucketFiles]]:
+    fsspec.register_implementation("bucket", BucketFiles, clobber=True)
+    yield BucketFiles
+    BucketFiles.stored.clear()
+    BucketFiles.breaks_at = 1 << 30
+
+
+def test_files_that_are_read_in_ranges_give_the_same_lines(
+    tmp_path: Path, bucket: type[BucketFiles]
+):
+    forms = write_forms(tmp_path)
+    for path in tmp_path.iterdir():
+        bucket.stored[f"data/{path.name}"] = path.read_bytes()
+    for form, name in forms.items():
+        url = f"bucket://data/{name.rpartition('/')[2]}"
+        assert read_lines(Path(url)) == EN, form
+        assert hash_of_input(url) == hash_of_input(name.removeprefix("file://"))
+
+    bucket.breaks_at = 16
+    for name in ("a.en", "a.en.gz", "a.en.zst", "p.csv#en", "p.parquet#en"):
+        with pytest.raises(InputMissingError, match="connection broke"):
+            read_lines(Path(f"bucket://data/{name}"))
+    with (
+        pytest.raises(WriteError, match="cannot write bucket://data/out: NotImplementedError"),
+        open_output("bucket://data/out"),
+    ):
+        pass
+
+
+def test_an_http_server_is_read(tmp_path: Path):
+    """With ranges or without: Python's own server has none, and sends the whole file."""
+    pytest.importorskip("aiohttp", reason="fsspec reads http with aiohttp")
+    forms = write_forms(tmp_path)
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None: ...
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        for form, name in forms.items():
+            url = f"http://127.0.0.1:{server.server_port}/{name.rpartition('/')[2]}"
+            assert input_exists(url)
+            assert read_lines(Path(url)) == EN, form
+        with pytest.raises(InputMissingError, match="cannot read http://"):
+            read_lines(Path(f"http://127.0.0.1:{server.server_port}/none"))
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
 @pytest.mark.parametrize(
     ("name", "place", "column", "packing", "table", "stem"),
     [
@@ -157,7 +243,11 @@ def test_what_is_written_is_read(tmp_path: Path, name: str):
 
 
 @pytest.mark.parametrize(
-    "name", ["o.parquet", "o.csv", "o.jsonl#a", "o.parquet.gz#a", "datasets://a?split=b#c"]
+    "name",
+    [
+        *("o.parquet", "o.csv", "o.jsonl#a", "o.parquet.gz#a", "datasets://a?split=b#c"),
+        *("http://127.0.0.1/o.de", "https://127.0.0.1/o.csv#a"),
+    ],
 )
 def test_an_output_that_cannot_be_written_is_refused(name: str):
     with pytest.raises(ConfigError), open_output(name):

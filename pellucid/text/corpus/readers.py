@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 from urllib.parse import parse_qsl
 
-from pellucid.core.errors import DataError, InputMissingError, MissingExtraError
+from pellucid.core.errors import DataError, InputMissingError, MissingExtraError, PellucidError
 from pellucid.core.files import sha256_of
 from pellucid.core.limits import parse_json
 
@@ -156,8 +156,46 @@ def open_packed(address: Address) -> Iterator[BinaryIO]:
     with _remote_errors(address.location):
         filesystem, inner = file_system_of(address.location)
         opened = filesystem.open(inner, "rb")
-    with opened as file:
-        yield file
+    with opened as file, io.BufferedReader(_Remote(file, address.location)) as buffered:
+        yield buffered
+
+
+class _Remote(io.RawIOBase):
+    """A file of fsspec as one of Python's.
+
+    Those of its file systems differ: the files of http and of object stores have a ``readline``
+    that takes no size, and raise whatever their packages raise when a connection breaks.
+    """
+
+    def __init__(self, file: Any, url: str) -> None:
+        self._file = file
+        self._url = url
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def seekable(self) -> bool:
+        """As the file; what a server sends without ranges can only be read on."""
+        return bool(self._file.seekable())
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Move, and return the position."""
+        return int(self._file.seek(offset, whence))
+
+    def tell(self) -> int:
+        """The position."""
+        return int(self._file.tell())
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer as far as one answer reaches. Raises InputMissingError."""
+        try:
+            content = self._file.read(len(buffer))
+        except Exception as error:
+            reason = str(error) or type(error).__name__
+            raise InputMissingError(f"cannot read {self._url} to its end: {reason}") from error
+        buffer[: len(content)] = content
+        return len(content)
 
 
 @contextlib.contextmanager
@@ -509,6 +547,9 @@ def _remote_errors(url: str) -> Iterator[None]:
     except ImportError as error:
         # s3fs, gcsfs and others are packages of their own, which fsspec names.
         raise InputMissingError(f"cannot read {url}: {error}") from error
-    except (OSError, ValueError) as error:
+    except PellucidError:
+        raise
+    except Exception as error:
+        # A file system raises what its package raises, of which not all is an OSError.
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
         raise InputMissingError(f"cannot read {url}: {reason}") from error

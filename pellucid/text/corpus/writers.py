@@ -39,6 +39,8 @@ def check_output(name: str) -> None:
             f"an output must be a text, or a table and a column, got {name}",
             hint="for example out.de, out.de.zst, out.csv#translation, out.parquet#translation",
         )
+    if address.scheme in ("http", "https"):
+        raise ConfigError(f"nothing can be written to {address.scheme}://, got {name}")
     if address.table == "parquet" and address.packing:
         raise ConfigError(f"Parquet is packed inside, got {name}", hint="leave out the suffix")
 
@@ -99,8 +101,9 @@ def _open_remote(url: str) -> Iterator[BinaryIO]:
             with contextlib.suppress(Exception):  # the error that ended the block is raised
                 filesystem.rm(temporary)
             raise
-    except (OSError, ValueError) as error:
-        raise WriteError(f"cannot write {url}: {error}") from error
+    except (OSError, ValueError, NotImplementedError) as error:
+        # fsspec's file systems that can only be read raise the last one.
+        raise WriteError(f"cannot write {url}: {str(error) or type(error).__name__}") from error
 
 
 def _zstd_writer(file: BinaryIO) -> Any:
