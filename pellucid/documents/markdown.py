@@ -60,7 +60,9 @@ class MarkdownDocument:
         seen = 0
         in_table = False
         self._parser = _parser()
-        for token in self._parser.parse(text):
+        self._env: dict[str, Any] = {}
+        """The addresses that links name (``[text][name]``), as the parser keeps them."""
+        for token in self._parser.parse(text, self._env):
             in_table = (in_table or token.type == "table_open") and token.type != "table_close"
             if token.type == "inline" and token.map is not None and token.content.strip():
                 seen = self._add(token, lines, starts, seen, in_table)
@@ -111,19 +113,30 @@ class MarkdownDocument:
 
     def _written(self, segment: Segment, place: _Place) -> str:
         """The source of a segment, in which every mark is one for CommonMark's rules too."""
-        wanted = sum(isinstance(piece, Open) for piece in segment.pieces)
+        wanted = [
+            (_TAGS.get(place.sources[piece.number][0], "link"), isinstance(piece, Close))
+            for piece in segment.pieces
+            if isinstance(piece, Open | Close)
+        ]
         for way in _WAYS:
             text = _source_of(segment, place, way)
             if not wanted or way == "tags":
                 break
-            # A star next to a sign is none, depending on what is on its other side.
-            inner = self._parser.parseInline(text)[0].children or []
-            if (
-                sum(token.type.endswith("_open") for token in inner if token.markup != "autolink")
-                == wanted
-            ):
+            # A star next to a sign is none, depending on what is on its other side, and two stars
+            # that meet are one mark of another kind.
+            if _marks_of(self._parser.parseInline(text, self._env)[0].children or []) == wanted:
                 break
         return text
+
+
+def _marks_of(tokens: Iterable[Any]) -> list[tuple[str, bool]]:
+    """The marks around text that a parser found, in order: a name, and whether it is an end."""
+    found = []
+    for token in tokens:
+        name, _, side = token.type.rpartition("_")
+        if side in ("open", "close") and token.markup != "autolink":
+            found.append(("del" if name == "s" else name, side == "close"))
+    return found
 
 
 def _line_starts(source: str) -> list[int]:
@@ -264,7 +277,8 @@ def _label_end(raw: str) -> int:
 
 _Way = Literal["as it was", "spaced", "tags"]
 _WAYS: tuple[_Way, ...] = get_args(_Way)
-"""How stars are written: alone, with a space on their outer side, or as tags of HTML."""
+"""How stars are written: alone, with a space on their outer side and none on the inner one, or as
+tags of HTML."""
 _TAGS = {"*": "em", "_": "em", "**": "strong", "__": "strong", "~~": "del"}
 
 
@@ -272,8 +286,12 @@ def _source_of(segment: Segment, place: _Place, way: _Way) -> str:
     """The source of a segment: its text escaped where it would begin a mark."""
     written: list[str] = []
     at_start = True
-    for piece in segment.pieces:
+    for index, piece in enumerate(segment.pieces):
         if isinstance(piece, str):
+            if way == "spaced":
+                before, after = segment.pieces[max(0, index - 1)], segment.pieces[index + 1 :][:1]
+                piece = piece.lstrip(" ") if isinstance(before, Open) else piece
+                piece = piece.rstrip(" ") if after and isinstance(after[0], Close) else piece
             written.append(_escaped(piece, at_start=at_start, in_table=place.in_table))
             at_start = at_start and not piece.strip()
         elif isinstance(piece, Alone):

@@ -12,6 +12,7 @@ import pytest
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.names import format_of, is_document
+from pellucid.documents.segments import Segment
 from pellucid.documents.translate import translate_document
 from tests.documents.stand_in import Swapping, translated
 
@@ -69,6 +70,21 @@ def test_markdown_keeps_blocks_and_marks():
         "ONE LINE  \nTWO LINE\n\n    indented code\n\n![image](a.png) [REF][1] TEXT\n\n"
         "[1]: http://c.d\n"
     )
+
+
+def test_stars_that_would_meet_are_kept_apart():
+    """Seed 3706 of benchmarks/documents.py: two marks of one star became one of two."""
+    document = read_document(b"# **x *red cat. mixed* *river old.* garden**\n", "md", "a.md")
+    [segment] = document.segments
+    strong, text, first, _, first_end, _, second, _, *rest = segment.pieces
+    pieces = (strong, text, first, "RED CAT. ", first_end, second, "MIXED RIVER OLD.", *rest)
+    [written] = document.write([Segment(pieces)]).decode().splitlines()
+    assert written == "# **x  *RED CAT.*  *MIXED RIVER OLD.*  garden**"
+
+
+def test_a_link_whose_address_is_elsewhere_stays_one():
+    source = "a garden, [*red* house][1]\n\n[1]: http://x.y\n"
+    assert translated(source, "a.md") == "GARDEN A, [*RED* HOUSE][1]\n\n[1]: http://x.y\n"
 
 
 def test_markdown_text_begins_no_mark():

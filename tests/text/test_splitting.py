@@ -1,7 +1,7 @@
 """Long texts are cut into sentences, and nothing of them is lost."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pellucid.core.errors import ConfigError
@@ -18,6 +18,8 @@ TEXTS = st.text(
 
 
 @given(TEXTS | st.text(st.characters(exclude_categories=["Cs"]), max_size=40))
+@example("D\u00a0.")
+@example("Plan B\u202f\u00a0 . And\u3000C\u2003.")
 @settings(max_examples=400, deadline=None)
 def test_sentences_and_what_is_between_them_are_the_text(text: str):
     sentences = split_sentences(text, "en")
