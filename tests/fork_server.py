@@ -2,6 +2,7 @@
 
 A command is a whole process with its own exit code, signals and streams, as on the command
 line, without the seconds that importing torch takes. Requests and answers are JSON lines.
+What many commands import is imported here, or each fork would import it again.
 """
 
 import gc
@@ -11,14 +12,38 @@ import resource
 import signal
 import sys
 
+import ctranslate2  # noqa: F401
+
+import pellucid.cli.ablate
+import pellucid.cli.check
 import pellucid.cli.demo
 import pellucid.cli.display
+import pellucid.cli.doctor
 import pellucid.cli.evaluate
+import pellucid.cli.inspect_
+import pellucid.cli.score
+import pellucid.cli.serve
 import pellucid.cli.train
 import pellucid.cli.translate
+import pellucid.decoding.attention
+import pellucid.decoding.ensemble
+import pellucid.decoding.search.scoring
+import pellucid.engines.ctranslate2_engine
+import pellucid.engines.ctranslate2_search
+import pellucid.engines.load
+import pellucid.engines.parts
 import pellucid.evaluation.evaluate
+import pellucid.inspection.capture
+import pellucid.inspection.figures.canvas
+import pellucid.inspection.heads
+import pellucid.inspection.laws
+import pellucid.inspection.lens
+import pellucid.inspection.saliency
+import pellucid.interop.ctranslate2.export
 import pellucid.training.train  # noqa: F401
 from pellucid.cli import main
+from pellucid.model.build import parameter_shapes
+from pellucid.model.config import TransformerConfig
 
 
 def run_here(request: dict) -> None:
@@ -49,6 +74,8 @@ def run_here(request: dict) -> None:
 def serve() -> None:
     """Fork for each request; the child leaves through the interpreter's own exit."""
     requests, answers = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
+    # the first tensor on the meta device makes torch import 700 modules, SymPy among them
+    parameter_shapes(TransformerConfig(), 8, 8)
     gc.freeze()  # or every fork would copy what its first collection touches
     print("ready", file=answers, flush=True)
     for line in requests:
