@@ -5,14 +5,19 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install -q -c constraints.txt
 
-.PHONY: demo test lint types docs site clean
+.PHONY: demo test explore lint types docs site clean
 
 demo: $(VENV)/.demo
 	$(BIN)/pellucid demo
 
-# One thread for each of the two processes: more would stand in each other's way.
+# One thread for each of the two processes: more would stand in each other's way. Modules are
+# compiled once, also where the environment says otherwise, as many tests start a process.
 test: $(VENV)/.test
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
+	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -q -n 2
+
+# The tests of properties alone, with examples that are drawn at random.
+explore: $(VENV)/.test
+	$(BIN)/python -m pytest -q -m hypothesis --hypothesis-profile=explore
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .

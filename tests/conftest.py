@@ -1,6 +1,7 @@
 """Shapes written in signatures are checked: the hook is installed before pellucid is imported.
 
-One Chromium serves all tests that need a browser: a process can hold no second one.
+One Chromium serves all tests that need a browser: a process can hold no second one. Hypothesis
+draws the same examples in every run; ``make explore`` draws others.
 """
 
 import asyncio
@@ -10,6 +11,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import hypothesis
 import pytest
 
 if TYPE_CHECKING:
@@ -18,6 +20,12 @@ if TYPE_CHECKING:
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # tests run side by side; two cores are shared
 
 import shapes
+
+# How long an example takes says nothing on a busy machine.
+_PATIENT = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("steady", derandomize=True, **_PATIENT)
+hypothesis.settings.register_profile("explore", derandomize=False, print_blob=True, **_PATIENT)
+hypothesis.settings.load_profile("steady")
 
 shapes.install(["pellucid.decoding", "pellucid.equations", "pellucid.model"])
 

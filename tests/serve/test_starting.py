@@ -126,6 +126,7 @@ def test_workers_end_with_a_supervisor_that_is_killed(bundle: Path):
     body = json.dumps({"text": LINES * 12, "beam_size": 8}).encode()
     head = b"POST /v1/translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     with serving_process(bundle, "--workers", 2, code=-signal.SIGKILL) as server:
+        wait_until(lambda: len(children_of(server.command.pid)) == 2)
         workers = children_of(server.command.pid)
         client = server.connect()
         client.sendall(head + b"Content-Length: %d\r\n\r\n" % len(body) + body)
