@@ -215,6 +215,31 @@ def test_the_client_of_triton_hears_what_is_wrong(server: ServerProcess):
 INFER = "/v2/models/tiny/infer"
 
 
+@pytest.mark.parametrize("is_binary", [False, True])
+def test_a_request_as_the_client_of_kserve_writes_it_is_answered(
+    client: TestClient, is_binary: bool
+):
+    """As the bytes that kserve 0.21.0 sent to a socket: with the name of the model in the body."""
+    id_, text = "100cacbb-5191-42a0-8e9b-0b758d08101f", LINES[0].encode()
+    tensor: dict = {"name": "text", "shape": [1], "datatype": "BYTES"}
+    if is_binary:
+        tensor["parameters"] = {"binary_data_size": 4 + len(text)}
+    else:
+        tensor["data"] = [LINES[0]]
+    body = json.dumps({"id": id_, "model_name": "tiny", "inputs": [tensor]}).encode()
+    headers = {"content-type": "application/json"}
+    if is_binary:
+        headers = {
+            "content-type": "application/octet-stream",
+            "inference-header-content-length": str(len(body)),
+        }
+        body += struct.pack("<I", len(text)) + text
+    answer = client.post(INFER, content=body, headers=headers)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["id"] == id_
+    assert answer.json()["outputs"][0]["data"] == [SAID[0]]
+
+
 @pytest.mark.parametrize(
     ("change", "fault"),
     [

@@ -85,6 +85,8 @@ class InferRequest(_Message):
 
     id: str | None = pydantic.Field(default=None, max_length=200)
     """Returned in the answer."""
+    model_name: str | None = pydantic.Field(default=None, max_length=200)
+    """Ignored: the address names the model. KServe's own client repeats it here."""
     parameters: InferParameters = InferParameters()
     inputs: list[InferInput] = pydantic.Field(min_length=1, max_length=1)
     outputs: list[InferOutput] = pydantic.Field(default=[], max_length=2)
