@@ -12,6 +12,7 @@ pairs beside each other do not overlap, and each comes exactly once, whatever th
 
 import dataclasses
 import itertools
+import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 
@@ -106,6 +107,11 @@ class SentencePair:
         return words or list(inside)
 
 
+_SHORT_FORM = re.compile(r"['’](?:s|d|m|t|ll|re|ve)(?![\w'’])", re.IGNORECASE)
+"""What English writes behind an apostrophe belongs to the word before it ("Mary's", "don't"), so
+that a mark on the next word begins there. In French, say, no word ends with these letters."""
+
+
 def units_of(text: str, whole: Sequence[Span] = ()) -> list[Unit]:
     """The words and signs of a text; every character but white space is in one of them.
 
@@ -120,6 +126,8 @@ def units_of(text: str, whole: Sequence[Span] = ()) -> list[Unit]:
         character = text[place]
         is_whole = place in ends
         is_letter = character.isalnum() or unicodedata.category(character)[0] == "M"
+        if begun is not None and character in "'’":
+            is_letter = _SHORT_FORM.match(text, place) is not None
         is_wide = is_letter and unicodedata.east_asian_width(character) in "WF"
         if is_letter and not is_wide and not is_whole:
             begun = place if begun is None else begun

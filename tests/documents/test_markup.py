@@ -6,7 +6,7 @@ import pytest
 
 from pellucid.documents.aligned import Aligned
 from pellucid.documents.markup import Counts, translate_segments
-from pellucid.documents.placement import Placer, SentencePair
+from pellucid.documents.placement import Placer, SentencePair, units_of
 from pellucid.documents.segments import Alone, Close, Open, Segment
 from tests.documents.stand_in import Swapping
 
@@ -52,6 +52,20 @@ def test_a_pair_around_the_end_of_a_word_goes_around_its_translation():
 def test_a_sign_at_the_end_of_a_pair_stays_in_it():
     found = result(Open(0), "red house!", Close(0), " here")
     assert found == (Open(0), "HOUSE RED!", Close(0), " HERE")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("mary's book isn't here", ["mary's", "book", "isn't", "here"]),
+        ("l'homme d’Artagnan", ["l", "'", "homme", "d", "’", "Artagnan"]),
+        ("'s gibt 'd'", ["'", "s", "gibt", "'", "d", "'"]),
+        ("we'll; they’VE, a's's", ["we'll", ";", "they’VE", ",", "a", "'", "s's"]),
+    ],
+)
+def test_the_short_forms_of_english_belong_to_the_word_before(text: str, words: list[str]):
+    """Otherwise a mark on "book" may begin at the "s" of "Mary's"."""
+    assert [text[unit.start : unit.end] for unit in units_of(text)] == words
 
 
 def test_a_line_end_divides_sentences_and_stays_between_them():
