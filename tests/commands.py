@@ -66,6 +66,7 @@ def running(
     stderr: Path | None = None,
     environment: dict[str, str] | None = None,
     largest_file: int | None = None,
+    umask: int | None = None,
     closed: tuple[int, ...] = (),
 ) -> Iterator[Running]:
     """Run ``pellucid`` with ``arguments`` beside the block; ``result`` is there when it ends."""
@@ -85,6 +86,7 @@ def running(
             "environment": environment or {},
             "streams": [None if n in closed else path for n, path in enumerate(paths)],
             "largest_file": largest_file,
+            "umask": umask,
         }
         server = _server()
         assert server.stdin is not None
@@ -110,6 +112,7 @@ def pellucid(
     stdout: Path | None = None,
     environment: dict[str, str] | None = None,
     largest_file: int | None = None,
+    umask: int | None = None,
     closed: tuple[int, ...] = (),
 ) -> Result:
     """Run ``pellucid`` with ``arguments`` to its end."""
@@ -120,6 +123,7 @@ def pellucid(
         stdout=stdout,
         environment=environment,
         largest_file=largest_file,
+        umask=umask,
         closed=closed,
     ) as command:
         pass

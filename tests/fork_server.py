@@ -2,7 +2,8 @@
 
 A command is a whole process with its own exit code, signals and streams, as on the command
 line, without the seconds that importing torch takes. Requests and answers are JSON lines.
-What many commands import is imported here, or each fork would import it again.
+What many commands import is imported here, or each fork would import it again; not
+``prometheus_client``, which at its import looks whether there are several workers.
 """
 
 import gc
@@ -13,6 +14,8 @@ import signal
 import sys
 
 import ctranslate2  # noqa: F401
+import fastapi  # noqa: F401
+import uvicorn  # noqa: F401
 
 import pellucid.cli.ablate
 import pellucid.cli.check
@@ -40,6 +43,10 @@ import pellucid.inspection.laws
 import pellucid.inspection.lens
 import pellucid.inspection.saliency
 import pellucid.interop.ctranslate2.export
+import pellucid.serve.models
+import pellucid.serve.schema
+import pellucid.serve.server.process
+import pellucid.serve.shelf
 import pellucid.training.train  # noqa: F401
 from pellucid.cli import main
 from pellucid.model.build import parameter_shapes
@@ -47,8 +54,10 @@ from pellucid.model.config import TransformerConfig
 
 
 def run_here(request: dict) -> None:
-    """Become the command: streams, folder, environment, limits, arguments."""
+    """Become the command: streams, folder, umask, environment, limits, arguments."""
     os.chdir(request["folder"])
+    if request["umask"] is not None:
+        os.umask(request["umask"])
     os.environ.update(request["environment"])
     streams = ((0, os.O_RDONLY), (1, os.O_WRONLY), (2, os.O_WRONLY))
     for (number, flags), path in zip(streams, request["streams"], strict=True):

@@ -2,8 +2,6 @@
 
 import os
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -65,7 +63,7 @@ def test_who_may_read_follows_the_umask(mask: int, tmp_path: Path):
     """Not 0600 for everything, as safetensors would write its files."""
     run = tmp_path / "run"
     settings = set_options([*SETTINGS, "training.max_steps=1"])
-    command = [sys.executable, "-m", "pellucid", "train", "demo", *settings, "--out", str(run)]
-    subprocess.run(command, check=True, capture_output=True, umask=mask)
+    result = pellucid("train", "demo", *settings, "--out", run, umask=mask)
+    assert result.code == 0, result.err
     modes = {stat.S_IMODE(path.stat().st_mode) for path in run.rglob("*") if path.is_file()}
     assert modes == {0o666 & ~mask}
