@@ -58,6 +58,7 @@ def _files_of_pages(root: Path) -> set[str]:
 def test_it_trains_and_translates_from_an_empty_folder(site: Path, tmp_path: Path):
     environment = {**os.environ, "PYTHONPATH": str(site)}
     small = ["phrasebook.pairs=200", "phrasebook.held_out=5", "training.max_steps=2"]
+    small += ["model.d_model=16", "model.d_ff=16", "model.heads=2", "tokenizer.vocabulary_size=400"]
     overrides = [word for setting in small for word in ("--set", setting)]
     train = subprocess.run(
         [sys.executable, "-m", "pellucid", "train", "demo", "--out", "run", *overrides],
