@@ -57,6 +57,7 @@ def main() -> None:
         environment = {
             **os.environ,
             "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}",
+            "RAY_ADDRESS": "local",
             # On a busy machine a process of Ray needs longer than five seconds to start.
             "RAY_SERVE_PROXY_READY_CHECK_TIMEOUT_S": "120",
         }

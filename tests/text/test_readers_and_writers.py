@@ -113,7 +113,7 @@ class BucketFiles(fsspec.AbstractFileSystem):
     def _open(self, path, mode="rb", **_):
         if mode != "rb":
             raise NotImplementedError
-        size = len(self.stored[path])
+        size = self.info(path)["size"]
         return BucketFile(self, path, mode, block_size=16, cache_type="bytes", size=size)
 
 
@@ -136,6 +136,8 @@ def test_files_that_are_read_in_ranges_give_the_same_lines(
         assert read_lines(Path(url)) == EN, form
         assert hash_of_input(url) == hash_of_input(name.removeprefix("file://"))
 
+    with pytest.raises(InputMissingError, match="bucket://data/none: no such file, or no answer"):
+        read_lines(Path("bucket://data/none"))
     bucket.breaks_at = 16
     for name in ("a.en", "a.en.gz", "a.en.zst", "p.csv#en", "p.parquet#en"):
         with pytest.raises(InputMissingError, match="connection broke"):

@@ -549,6 +549,10 @@ def _remote_errors(url: str) -> Iterator[None]:
         raise InputMissingError(f"cannot read {url}: {error}") from error
     except PellucidError:
         raise
+    except FileNotFoundError as error:
+        # That of http repeats the address, also where nothing answers.
+        reason = error.strerror or "no such file, or no answer"
+        raise InputMissingError(f"cannot read {url}: {reason}") from error
     except Exception as error:
         # A file system raises what its package raises, of which not all is an OSError.
         reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
