@@ -65,7 +65,7 @@ const FADING = [1, 0.45, 0];
 const FADES_EVERY = 550;
 const STEADY = 0.55; // where motion is not wanted, until the next change
 const quiet = window.matchMedia("(prefers-reduced-motion: reduce)");
-const lit = new Map(); // by picture: what is painted on it, and what of it lights up
+const lit = new Map(); // by what lights up: a function that shows it with its light at a strength
 let faded = 0;
 let clock = null;
 
@@ -114,9 +114,8 @@ export function paintPixels(picture, matrix, { most = Infinity, isSparse = false
     lit.delete(picture);
     context.putImageData(image, 0, 0);
   } else {
-    lit.set(picture, { picture, image, pixels: pixels.slice(), changes });
-    light(lit.get(picture), quiet.matches ? STEADY : FADING[0]);
-    fadeAll();
+    const painted = { picture, image, pixels: pixels.slice(), changes };
+    glow(picture, (strength) => light(painted, strength));
   }
   return changes !== null;
 }
@@ -158,13 +157,23 @@ function light({ picture, image, pixels, changes }, strength) {
   picture.onLight();
 }
 
+/**
+ * Call `show(strength)` now and whenever the light of `key` has faded, at last with 0. In a few steps: an
+ * animation of the browser's own would draw the page anew 60 times a second.
+ */
+export function glow(key, show) {
+  lit.set(key, show);
+  show(quiet.matches ? STEADY : FADING[0]);
+  fadeAll();
+}
+
 /** From now on all that is lit fades together. */
 function fadeAll() {
   faded = 0;
   if (clock !== null || quiet.matches) return;
   clock = setInterval(() => {
     faded += 1;
-    for (const each of lit.values()) light(each, FADING[faded]);
+    for (const show of lit.values()) show(FADING[faded]);
     if (FADING[faded] > 0) return;
     lit.clear();
     clearInterval(clock);

@@ -3,7 +3,7 @@
 
 import { onSchemeChange } from "./colors.js";
 import { formula, make, moved, percent } from "./dom.js";
-import { makePixels, paintPixels } from "./paint.js";
+import { glow, makePixels, paintPixels } from "./paint.js";
 import { isOfSource, isSquare, ofHead } from "./plan.js";
 import { drawChain, drawRibbons } from "./ribbons.js";
 import { Matrix } from "./matrices.js";
@@ -488,6 +488,7 @@ function makeOutput(column, acts) {
             make("span", { class: "chance" }, percent(share)),
           );
           button.style.setProperty("--share", share);
+          if (isNew) glow(button, (strength) => button.style.setProperty("--lit", strength));
           button.addEventListener("click", () => acts.pick(row));
           button.addEventListener("focus", () => acts.point("decoder", row));
           return button;
