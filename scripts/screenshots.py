@@ -15,13 +15,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal
 
 from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 from pellucid.bundle import load_any_bundle
+from pellucid.inspection.film import film
 from pellucid.inspection.report.page import write_report
 from pellucid.web.export import export_web
 
@@ -155,35 +156,94 @@ def take(browser: Browser, report: Path, shot: Shot, path: Path) -> None:
     context.close()
 
 
-WEB_SHOTS = (
-    Shot("untouched", ""),
-    Shot("untouched-dark", "", dark=True, width=1600),
-    Shot("untouched-phone", "", width=375),
-    Shot("without", "", click="[data-part='decoder.layers.0.cross_attention']"),
-    Shot("without-dark", "", click="[data-part='decoder.layers.0.cross_attention']", dark=True),
-)
+WIDTHS = (375, 768, 1280, 1600)
+"""Of the screens on which the live model is looked at, in CSS pixels."""
+
+
+def _switch_off(page: Page) -> None:
+    page.get_by_role("button", name="Switch parts off").click()
+    page.locator("#explorer [data-part='decoder.layers.0.cross_attention']").click()
+    page.locator(".before-after").wait_for()
+
+
+def _why(page: Page) -> None:
+    page.locator(".said-word").nth(1).click()
+    page.locator(".why-parts").wait_for()
+
+
+def _head(page: Page) -> None:
+    name = "decoder.layers.0.cross_attention.heads.1"
+    page.locator(f"#explorer [data-part='{name}']").click()
+    page.locator(".card").wait_for()
+
+
+def _tour(page: Page) -> None:
+    page.get_by_role("button", name="Take the tour").click()
+    page.locator(".tour[data-is-listening]").wait_for()
+
+
+def _next_step(page: Page) -> None:
+    page.locator(".tour-next").click()
+    page.locator(".tour[data-is-listening]").wait_for()
+
+
+def _examples(page: Page) -> None:
+    page.get_by_role("button", name="Worked examples").click()
+    page.locator(".scenes").wait_for()
+
+
+def _film(page: Page) -> None:
+    page.locator(".film input[type=range]").fill("0")
+    page.locator(".film-leave").wait_for()
+
+
+WEB_ACTS: dict[str, tuple[Callable[[Page], None], ...]] = {
+    "whole": (),
+    "why": (_why,),
+    "head": (_head,),
+    "without": (_switch_off,),
+    "tour": (_tour,),
+    "tour-later": (_tour, *[_next_step] * 5),
+    "examples": (_examples,),
+    "film": (_film,),
+}
+"""What is done before each picture of the live model."""
 
 
 def take_web(browser: Browser, bundle: str, sentence: str, folder: Path) -> None:
-    """Export the model as a file, and take pictures of it at work, whole and without a part."""
+    """Export the model as a file, and take pictures of all that it shows, on every screen."""
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "model.html"
-        export_web(load_any_bundle(bundle), path, example=sentence)
-        for shot in WEB_SHOTS:
-            size: ViewportSize = {"width": shot.width, "height": 900}
-            scheme: Scheme = "dark" if shot.dark else "light"
-            page = browser.new_page(viewport=size, color_scheme=scheme)
-            page.goto(path.as_uri())
-            page.wait_for_selector("html[data-ready]")
-            page.locator("#explorer").scroll_into_view_if_needed()
-            page.locator(".said-word").first.wait_for()
-            if shot.click:
-                page.get_by_role("button", name="Switch parts off").click()
-                page.locator(shot.click).click()
-                page.locator(".before-after").wait_for()
-            page.wait_for_timeout(2 * _OPENING)
-            save(page, folder, f"web-{shot.name}", full_page=True)
-            page.close()
+        frames = film(bundle, sentence) if Path(bundle, "journal.jsonl").exists() else None
+        run = Path(bundle).name
+        export_web(load_any_bundle(bundle), path, name=run, example=sentence, film=frames)
+        for width in WIDTHS:
+            for scheme in SCHEMES:
+                for shot, acts in WEB_ACTS.items():
+                    if frames is None and shot == "film":
+                        continue
+                    size: ViewportSize = {"width": width, "height": 900}
+                    page = browser.new_page(
+                        viewport=size, color_scheme=scheme, reduced_motion="reduce"
+                    )
+                    page.goto(path.as_uri())
+                    take_live(page, acts, folder, f"web-{shot}-{width}-{scheme}")
+                    page.close()
+
+
+def take_live(
+    page: Page, acts: tuple[Callable[[Page], None], ...], folder: Path, name: str
+) -> None:
+    """The live model after some acts, and a word if anything is wider than the screen."""
+    page.wait_for_selector("html[data-ready]")
+    page.locator("#explorer").scroll_into_view_if_needed()
+    page.locator(".said-word").first.wait_for()
+    for act in acts:
+        act(page)
+    page.wait_for_timeout(_OPENING)
+    if page.evaluate("document.documentElement.scrollWidth > window.innerWidth"):
+        sys.stdout.write(f"{name} is wider than the screen\n")
+    save(page, folder, name, full_page=True)
 
 
 def take_page(browser: Browser, bundle: str, sentence: str, folder: Path) -> None:
@@ -192,6 +252,27 @@ def take_page(browser: Browser, bundle: str, sentence: str, folder: Path) -> Non
         for scheme in SCHEMES:
             take_wide(browser, address, sentence, folder, scheme)
         take_phone(browser, address, sentence, folder)
+        take_served(browser, address, sentence, folder)
+
+
+def take_served(browser: Browser, address: str, text: str, folder: Path) -> None:
+    """The section that opens the live model, and the tab that it opens."""
+    for width in WIDTHS:
+        for scheme in SCHEMES:
+            size: ViewportSize = {"width": width, "height": 900}
+            context = browser.new_context(
+                viewport=size, color_scheme=scheme, reduced_motion="reduce"
+            )
+            page = context.new_page()
+            translate(page, address, text)
+            page.click("#tab-inside")
+            section = page.get_by_role("region", name="The model at work")
+            section.wait_for()
+            save(page, folder, f"page-live-{width}-{scheme}", full_page=True)
+            with context.expect_page() as opened:
+                section.get_by_role("link", name="Open the model live").click()
+            take_live(opened.value, (), folder, f"live-{width}-{scheme}")
+            context.close()
 
 
 @contextlib.contextmanager

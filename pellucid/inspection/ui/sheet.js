@@ -27,7 +27,7 @@ export function makeSheet(flow, pictures) {
     const ratio = Math.min(window.devicePixelRatio || 1, Math.sqrt(MOST_PIXELS / size));
     const shown = pictures();
     const boxes = shown.map(({ element }) => boxIn(frame, element, ratio));
-    const [wide, high] = [Math.round(frame.width * ratio), Math.round(frame.height * ratio)];
+    const [, , wide, high] = boxIn(frame, canvas, ratio);
     const places = `${wide} ${high} ${boxes.join(" ")}`;
     const hasMoved = places !== placed;
     placed = places;
