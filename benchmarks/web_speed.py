@@ -7,8 +7,8 @@ exported and the file opened --opened times, each time in a browser of its own, 
 not count. ``first_answer`` is the time from the start of loading to the translation of the file's
 example, of which the median is kept, and ``megabytes`` what the tab's process alone holds when the
 explorer is painted; an empty tab's is given for comparison. Then words of the text are deleted, one
-after another, through the page's own field: ``repaint`` is the time from the event of an edit to the
-frame in which the explorer shows the new sentence in all its pictures, the median of these edits.
+after another, through the page's own field: ``repaint`` is the time from the event of an edit to
+the frame in which the explorer shows the new sentence in all its pictures, the median of these.
 
 In a tab of its own the engine then translates --lines lines, with alignments: one at a time
 (``greedy``, ``beam 4``), and with their searches side by side (``greedy, together``), as the page
