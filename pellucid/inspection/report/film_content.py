@@ -4,7 +4,7 @@ from typing import Any
 
 from pellucid.inspection.film import Film
 from pellucid.inspection.report.content import report_content
-from pellucid.inspection.report.steps import labeler
+from pellucid.inspection.report.steps import label_words, labeler
 
 FILM_BUDGET = 4_800_000
 """Bytes of all frames together, as much as everything else in a report."""
@@ -23,7 +23,8 @@ def film_content(film: Film, *, budget: int = FILM_BUDGET) -> dict[str, Any]:
     frames = []
     for frame in film.frames:
         content = report_content(frame.capture, budget=each_budget)
-        own = zip(map(label, frame.own_tokens), frame.own_confidences, strict=True)
+        labels = label_words(frame.own_tokens, label)
+        own = zip(labels, frame.own_confidences, strict=True)
         frames.append(
             {
                 "step": frame.step,

@@ -5,7 +5,8 @@ matrices of the report, with the arithmetic that gives one value of its result.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from pellucid.core.special import STOP_ID
@@ -90,16 +91,29 @@ _SPACE = "▁"
 """SentencePiece's mark for a space."""
 
 
-def label_words(tokens: Sequence[str]) -> list[str]:
-    """Short labels of tokens: ``▁see`` becomes ``see``, and a piece inside a word ``-ing``.
+_BYTE = re.compile(r"<0x([0-9A-F]{2})>")
+"""A token that stands for one byte of UTF-8."""
 
-    Tokens of a tokenizer without marks for spaces are not changed.
+
+def label_words(tokens: Sequence[str], label: Callable[[str], str] | None = None) -> list[str]:
+    """Short labels of the tokens of a text, each by ``label``, or as ``labeler`` labels them.
+
+    Bytes that spell a character together are labeled with it: ``<0xC3>``, ``<0xA9>`` become
+    ``é 1/2`` and ``é 2/2``.
     """
-    return list(map(labeler(tokens), tokens))
+    labels = list(map(label or labeler(tokens), tokens))
+    for first, size, character in _characters_of_bytes(tokens):
+        parts = range(1, size + 1)
+        labels[first : first + size] = [f"{character} {part}/{size}" for part in parts]
+    return labels
 
 
 def labeler(tokens: Sequence[str]) -> Callable[[str], str]:
-    """The function that labels a single token among these."""
+    """The function that labels a single token among these.
+
+    ``▁see`` becomes ``see``, a piece inside a word ``-ing``, and the byte of a character of ASCII
+    that character. Tokens of a tokenizer without marks for spaces are not changed.
+    """
     # Word tokenizers mark no spaces: there every token is a word of its own.
     return _label if any(token.startswith(_SPACE) for token in tokens) else str
 
@@ -113,6 +127,25 @@ def plain_prediction(word: Prediction, label: Callable[[str], str]) -> list[str 
 def _label(token: str) -> str:
     if token.startswith(_SPACE):
         return token.removeprefix(_SPACE) or _SPACE
+    byte = _BYTE.fullmatch(token)
+    if byte and 0x20 < int(byte[1], 16) < 0x7F:
+        return chr(int(byte[1], 16))
     # Special tokens such as <s> and [MASK] are no pieces of words.
     is_mark = token[:1] in ("<", "[") and token[-1:] in (">", "]")
     return token if is_mark or not token[:1].isalnum() else f"-{token}"
+
+
+def _characters_of_bytes(tokens: Sequence[str]) -> Iterator[tuple[int, int, str]]:
+    """Where tokens for bytes spell a character of several: the first, how many, the character."""
+    found = [_BYTE.fullmatch(token) for token in tokens]
+    for first, byte in enumerate(found):
+        lead = int(byte[1], 16) if byte else 0
+        size = 4 if lead >= 0xF0 else 3 if lead >= 0xE0 else 2 if lead >= 0xC0 else 1
+        run = [each for each in found[first : first + size] if each]
+        if size == 1 or len(run) < size:
+            continue
+        try:
+            character = bytes(int(each[1], 16) for each in run).decode("utf-8")
+        except UnicodeDecodeError:
+            continue
+        yield first, size, character

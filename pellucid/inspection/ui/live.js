@@ -64,8 +64,10 @@ async function stateOf(engine, plan, loaded, usual, { source, target, edits, sea
   const label = labelerOf(pieces);
   const words = new Map(shown.map((id, index) => [id, id === plan.stop ? STOP_MARK : label(pieces[index])]));
   const targetTokens = pieces.slice(shown.length);
+  const saidTokens = saidIds.map((id) => pieces[shown.indexOf(id)]);
+  const says = withCharacters(saidTokens, saidIds.map((id) => words.get(id)));
 
-  const axes = axisWords(plan, read.tokens, targetTokens, saidIds, shown, words);
+  const axes = axisWords(plan, read.tokens, targetTokens, says, shown, words);
   const sentence = {
     source,
     target: said.text,
@@ -133,10 +135,9 @@ function shareOf({ shape, values }, likely, row, id) {
 }
 
 /** The labels of each axis, as the report writes them. */
-function axisWords(plan, sourceTokens, targetTokens, saidIds, shown, words) {
+function axisWords(plan, sourceTokens, targetTokens, says, shown, words) {
   const source = labels([...sourceTokens, STOP_MARK]);
   const reads = labels([START_MARK, ...targetTokens]);
-  const says = saidIds.map((id) => words.get(id));
   const here = plan.reads === "source" ? source : reads;
   return {
     source,
@@ -147,13 +148,40 @@ function axisWords(plan, sourceTokens, targetTokens, saidIds, shown, words) {
   };
 }
 
-const labels = (tokens) => tokens.map(labelerOf(tokens));
+/** The labels of the tokens of a text (`label_words` in steps.py). */
+export const labels = (tokens) => withCharacters(tokens, tokens.map(labelerOf(tokens)));
 
-/** `▁see` becomes `see`, and a piece inside a word `-ing`; without marks for spaces nothing changes. */
+const BYTE = /^<0x([0-9A-F]{2})>$/;
+const byteOf = (token) => (BYTE.test(token ?? "") ? Number.parseInt(BYTE.exec(token)[1], 16) : null);
+
+/** `labels` of `tokens`; bytes that spell a character together get it: `é 1/2` and `é 2/2`. */
+function withCharacters(tokens, labels) {
+  const bytes = tokens.map(byteOf);
+  const found = [...labels];
+  for (const [first, lead] of bytes.entries()) {
+    const size = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc0 ? 2 : 1;
+    const run = bytes.slice(first, first + size);
+    if (size === 1 || run.length < size || run.includes(null)) continue;
+    try {
+      const character = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(Uint8Array.from(run));
+      for (let part = 0; part < size; part += 1) found[first + part] = `${character} ${part + 1}/${size}`;
+    } catch {
+      continue; // no character
+    }
+  }
+  return found;
+}
+
+/**
+ * `▁see` becomes `see`, a piece inside a word `-ing`, and the byte of a character of ASCII that character;
+ * without marks for spaces nothing changes.
+ */
 function labelerOf(tokens) {
   if (!tokens.some((token) => token.startsWith(SPACE))) return (token) => token;
   return (token) => {
     if (token.startsWith(SPACE)) return token.slice(SPACE.length) || SPACE;
+    const byte = byteOf(token);
+    if (byte > 0x20 && byte < 0x7f) return String.fromCharCode(byte);
     const isMark = /^[<[].*[>\]]$/.test(token);
     return isMark || !/^[\p{L}\p{N}]/u.test(token) ? token : `-${token}`;
   };
