@@ -221,10 +221,10 @@ const blockOf = (name) => /^.*layers\.\d+/.exec(name)?.[0] ?? name;
 const isWithin = (column, stressed) =>
   stressed === column.name || stressed === blockOf(column.name) || stressed.startsWith(`${column.name}.heads.`);
 
-const FAINT = { off: 0.13, dim: 0.28 }; // as in explorer.css
+const PALE = { off: 0.13, dim: 0.28 }; // as in explorer.css
 
 /** How strongly a picture in a column is drawn; what is switched off is hardly seen. */
-const strengthIn = (self, isOff) => (isOff ? FAINT.off : 1) * (self.isDim ? FAINT.dim : 1);
+const strengthIn = (self, isOff) => (isOff ? PALE.off : 1) * (self.isDim ? PALE.dim : 1);
 
 /** A matrix in a frame, one pixel a number. */
 function makeFrame(matrixName, most, view, self, { className = "", isOff = () => false } = {}) {
