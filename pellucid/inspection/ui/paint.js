@@ -159,7 +159,7 @@ function light({ picture, image, pixels, changes }, strength) {
 
 /**
  * Call `show(strength)` now and whenever the light of `key` has faded, at last with 0. In a few steps: an
- * animation of the browser's own would draw the page anew 60 times a second.
+ * animation of the browser's own would draw the page again 60 times a second.
  */
 export function glow(key, show) {
   lit.set(key, show);
