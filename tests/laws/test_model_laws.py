@@ -83,7 +83,10 @@ def test_selected_beams_go_on_as_if_they_had_been_alone(variant: str):
 @pytest.mark.parametrize("variant", EVERY_KIND)
 @pytest.mark.parametrize("gradients", [True, False])
 def test_states_that_go_on_from_one_state_do_not_disturb_each_other(variant: str, gradients: bool):
-    """Caches are values: two continuations in turn, twelve tokens each, beams crossed in one."""
+    """Caches are values: two continuations in turn, twelve tokens each, beams crossed in one.
+
+    The run of all twelve has the logits of every prefix, as ``test_causal`` proves of each kind.
+    """
     model = tiny_model(variant)
     source = sources(5, 3)
     words = [targets(2, 12, seed=seed) for seed in (1, 2)]
@@ -94,12 +97,13 @@ def test_states_that_go_on_from_one_state_do_not_disturb_each_other(variant: str
             _, state = model.step(words[0][:, position : position + 1], states[-1])
             states.append(state)
         pair = [states[-1], states[-1].select(torch.tensor([[0, 0], [1, 1]]))]
+        full = [model(source, each) for each in words]
         for position in range(3, 12):
             for which, width in ((0, 1), (1, 2)):
                 ids = words[which][:, position : position + 1].expand(-1, width)
                 logits, pair[which] = model.step(ids, pair[which])
-                full = model(source, words[which][:, : position + 1])[:, -1]
-                torch.testing.assert_close(logits[:, width - 1], full, **EXACT)
+                expected = full[which][:, position]
+                torch.testing.assert_close(logits[:, width - 1], expected, **EXACT)
         again, _ = model.step(words[1][:, 3:4], states[-1])  # long after others went on from it
         other, _ = model.step(words[0][:, 3:4], states[-1])
     torch.testing.assert_close(again[:, 0], model(source, words[1][:, :4])[:, -1], **EXACT)
