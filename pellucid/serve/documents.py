@@ -197,14 +197,18 @@ class Documents:
         found = self._shelf.get(key)
         return None if found is None else DocumentState(**found)
 
-    def _publish(self, document: _Document) -> None:
-        """Tell the other workers how far a document is, unless one of them has dropped it."""
+    def _publish(self, document: _Document, translation: bytes | None = None) -> None:
+        """Tell the other workers how far a document is, unless one of them has dropped it.
+
+        With its ``translation`` it is done.
+        """
         if self._shelf is None or not self._shelf.holds(document.id):
             return
-        if document.state == "done":
-            self._shelf.put_file(document.id, document.data)
-        seconds = self._service.limits.max_document_seconds
-        self._shelf.put(document.id, document.described().model_dump(), seconds)
+        reported = document.described().model_dump()
+        if translation is not None:
+            self._shelf.put_file(document.id, translation)
+            reported["state"] = "done"
+        self._shelf.put(document.id, reported, self._service.limits.max_document_seconds)
 
     def _forget(self, key: str) -> None:
         del self._documents[key]
@@ -237,11 +241,16 @@ class Documents:
                 document.state = "running"
                 self._publish(document)
                 data, document.data = document.data, b""
-                document.data = self._translated(
+                translation = self._translated(
                     document, data, served, name, options, keep_numbers, search
                 )
+                # The other workers first: whoever hears from this one that it is done may ask
+                # another one for the file.
+                with contextlib.suppress(WriteError):  # then it stays "running" to the others
+                    self._publish(document, translation)
                 # From now on until it is fetched.
                 document.deadline = time.monotonic() + self._service.limits.max_document_seconds
+                document.data = translation
                 document.state = "done"
             except (DataError, ConfigError, ServiceError) as error:
                 document.state, document.detail = "failed", str(error)
@@ -250,8 +259,9 @@ class Documents:
                 _LOG.error("a document failed: %s", place_of(error))
                 document.state = "failed"
                 document.detail = "an unexpected error occurred; see the server log"
-            with contextlib.suppress(WriteError):  # then it stays "running" to the others
-                self._publish(document)
+            if document.state == "failed":
+                with contextlib.suppress(WriteError):
+                    self._publish(document)
         search.call_soon(document.ended.set)
 
     def _translated(

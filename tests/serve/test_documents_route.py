@@ -18,6 +18,7 @@ from starlette.testclient import TestClient
 from pellucid.serve.limits import Limits
 from pellucid.serve.server.auth import KeyRing
 from pellucid.serve.server.guard import Policy
+from pellucid.serve.shelf import Shelf
 
 KEY = "a-key-that-is-long-enough"
 HTML = b"<p>je suis <b>\xc3\xa9tudiant</b></p>\n"
@@ -28,7 +29,7 @@ def upload(client: TestClient, name: str = "a.html", data: bytes = HTML, **field
 
 
 def finished(client: TestClient, key: str) -> dict:
-    for _ in range(500):
+    for _ in range(3000):
         state = client.get(f"/v1/documents/{key}").json()
         if state["state"] in ("done", "failed"):
             return state
@@ -202,6 +203,25 @@ def test_a_document_whose_worker_has_died_has_failed(tmp_path: Path):
         found = client.get(f"/v1/documents/{key}").json()
         assert found["state"] == "failed"
         assert "has ended" in found["detail"]
+
+
+def test_a_document_is_done_to_the_other_workers_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Or who hears from one worker that it is done could be refused the file by another."""
+    put, own = Shelf.put, []
+
+    def put_and_ask(shelf: Shelf, key: str, state: dict, seconds: float) -> None:
+        if state["state"] == "done":
+            own.append(client.get(f"/v1/documents/{key}").json()["state"])
+        put(shelf, key, state, seconds)
+
+    monkeypatch.setattr(Shelf, "put", put_and_ask)
+    with client_of(make_service(), shared=tmp_path) as client:
+        key = upload(client).json()["id"]
+        assert finished(client, key)["state"] == "done"
+        assert client.get(f"/v1/documents/{key}/file").text.count("<b>") == 1
+    assert own == ["running"]
 
 
 def test_two_worker_processes_translate_documents(tmp_path: Path):
