@@ -1,6 +1,7 @@
 """The callables of ``pellucid.batch`` take what Ray, Spark, Dask and datasets hand them."""
 
 import pickle
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -21,7 +22,9 @@ TARGETS = ["i am a student", "you", "the cat sleeps", "you leave"]
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_runs.tiny_run(tmp_path_factory.getbasetemp())
+    """A copy: what is converted beside it is signed for the cache home of this folder's tests."""
+    shared = tiny_runs.tiny_run(tmp_path_factory.getbasetemp())
+    return shutil.copytree(shared, tmp_path_factory.mktemp("batch") / "run", symlinks=True)
 
 
 @pytest.fixture(scope="module")
