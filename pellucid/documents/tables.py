@@ -9,7 +9,7 @@ from pellucid.documents.plain import TaggedText, decode, encode
 from pellucid.documents.segments import Segment
 
 _LONGEST_FIELD = 1 << 20
-"""Characters of one cell; the csv module takes 131,072 unless it is told."""
+"""Characters of one cell; the default of the csv module is 131,072."""
 _MOST_CELLS = 2_000_000
 _SHOWN_COLUMNS = 20
 
