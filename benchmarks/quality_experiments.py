@@ -98,6 +98,15 @@ by validation BLEU; ``--only`` runs one."""
 
 _SIMCUT = "training.simcut=3.0"
 _MUON = "training.optimizer=muon"
+_FAST_MUON = (_MUON, "training.learning_rate=6e-3", "training.warmup_steps=200")
+_SMALL_BATCHES = (
+    _MUON,
+    "training.batch_tokens=1024",
+    "training.learning_rate=4e-3",
+    "training.warmup_steps=400",
+    "training.average_decay=0.998",
+    "training.validate_every=1000",
+)
 _BOTH = "data.both_directions=true"
 
 
@@ -118,6 +127,7 @@ _LITTLE_TEXT = (
     Variant("vocabulary of 2,000", (*_LONG, _vocabulary(2000), _epochs(80))),
     Variant("vocabulary of 1,000", (*_LONG, _vocabulary(1000), _epochs(80))),
     Variant("Muon", (*_LONG, _MUON, "training.learning_rate=6e-3", _epochs(80))),
+    Variant("Muon, batches of 1,024, 20 passes", (*_SMALL_BATCHES, _epochs(20))),
     Variant(
         "both directions first",
         (*_LONG, "training.learning_rate=1e-3", _epochs(30)),
@@ -130,6 +140,10 @@ _LITTLE_TEXT = (
     ),
     Variant("SimCut, vocabulary of 2,000", (*_LONG, _SIMCUT, _vocabulary(2000), _epochs(80))),
     Variant("SimCut, dropout 0.2", (*_LONG, _SIMCUT, "model.dropout=0.2", _epochs(80))),
+    Variant(
+        "Muon, SimCut, dropout 0.2, 30 passes",
+        (*_LONG, *_FAST_MUON, _SIMCUT, "model.dropout=0.2", _epochs(30)),
+    ),
     Variant("SimCut, 160 passes", (*_LONG, _SIMCUT, _epochs(160))),
 )
 """Budgets are passes over the text; what each cost in CPU time is told beside it. An epoch of both
@@ -200,7 +214,10 @@ EXPERIMENTS: dict[str, Experiment] = {
             Variant("SimCut", (_SIMCUT, _epochs(20))),
             Variant("SimCut, 40 passes", (_SIMCUT, _epochs(40))),
             Variant("dropout 0.3", ("model.dropout=0.3", _epochs(20))),
-            Variant("Muon", (_MUON, _epochs(20))),
+            Variant(
+                "Muon, 5,022 updates",
+                (_MUON, "training.learning_rate=4e-3", "training.max_steps=5022"),
+            ),
         ),
     ),
     "tatoeba-choice": Experiment(
@@ -211,7 +228,15 @@ EXPERIMENTS: dict[str, Experiment] = {
         variants=(
             Variant("preset", (_epochs(8),)),
             Variant("SimCut", (_SIMCUT, _epochs(8))),
-            Variant("Muon", (_MUON, _epochs(8))),
+            Variant(
+                "Muon, 1,715 updates",
+                (
+                    _MUON,
+                    "training.learning_rate=4e-3",
+                    "training.warmup_steps=200",
+                    "training.max_steps=1715",
+                ),
+            ),
         ),
     ),
     "regularization": Experiment(

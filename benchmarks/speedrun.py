@@ -5,15 +5,16 @@
     python benchmarks/speedrun.py --work /tmp/speedrun --table
 
 Before and after are trained in turn on one machine, with each of the --seeds: `before` with the
-levers that were kept so far, `after` with --set on top. With --keep a lever that is faster on
-average is kept, and the next is measured against it. A run that lies in --work is not made again,
-and one that was interrupted goes on. The history is in `results/speedrun.json`; --table writes the
-page from it and trains nothing. Only validation text is read.
+levers that were kept so far and any --both, `after` with --set on top. With --keep a lever that is
+faster on average is kept, and the next is measured against it. A run that lies in --work is not
+made again, and one that was interrupted goes on. The history is in `results/speedrun.json`; --table
+writes the page from it and trains nothing. Only validation text is read.
 
 What is counted: CPU minutes of the run's process on all its threads from its start to the first
 greedy validation of at least 34, start-up and earlier validations included, the tokenizer of a new
 run too. The wall minutes beside them are the run's own clock, and mean something only on an idle
-machine. Every run ends after --epochs passes, to which its learning rate falls.
+machine. Every run ends after --epochs passes, or as its settings say, and to that end its learning
+rate falls. Validations come every 100 updates unless a setting says otherwise.
 """
 
 import argparse
@@ -43,6 +44,7 @@ def main() -> None:
 
     if not options.table:
         kept = [each for lever in history if lever["kept"] for each in lever["settings"]]
+        kept = [*options.both, *kept]
         runs: dict[str, list[dict[str, Any]]] = {"before": [], "after": []}
         for seed in options.seeds:
             # in turn, so that what else the machine does falls on both
@@ -52,6 +54,7 @@ def main() -> None:
         lever: Lever = {
             "name": options.lever,
             "settings": options.set,
+            "both": options.both,
             "epochs": options.epochs,
             "machine": machine.describe(),
             "command": machine.command(),
@@ -70,12 +73,12 @@ def main() -> None:
 def _run(settings: Sequence[str], seed: int, options: argparse.Namespace) -> dict[str, Any]:
     """Train once, unless that was done before; when the goal was reached."""
     # named by its settings: the run after one lever is the run before the next
-    changed = "-".join(each.rpartition(".")[2].replace("=", "") for each in settings) or "preset"
-    run = options.work / f"{changed}-{options.epochs}epochs-seed{seed}"
+    run = options.work / f"{_slug(settings)}-{options.epochs}epochs-seed{seed}"
     text = prepare("multi30k-en-de-tuning", options.data.resolve(), options.work.resolve())
     own = [f"training.max_epochs={options.epochs}", f"training.seed={seed}"]
     own += [f"training.threads={options.threads}"] if options.threads else []
-    train("multi30k", [*settings, *_ALWAYS, *own, *text.settings], run)
+    # a setting that is named twice is what it is named last: levers may be about these too
+    train("multi30k", [*_ALWAYS, *own, *settings, *text.settings], run)
 
     figures = learned(run, GOAL)
     return {
@@ -85,6 +88,12 @@ def _run(settings: Sequence[str], seed: int, options: argparse.Namespace) -> dic
         "resumed": figures["resumed"],
         "best_bleu": round(figures["best"]["bleu"], 2),
     }
+
+
+def _slug(settings: Sequence[str]) -> str:
+    """The settings as a file's name, each without its section: its value may have a point too."""
+    sides = (each.partition("=") for each in settings)
+    return "-".join(key.rpartition(".")[2] + value for key, _, value in sides) or "preset"
 
 
 def is_faster(lever: Lever) -> bool:
@@ -107,6 +116,8 @@ def page(history: Sequence[Lever]) -> str:
     ]
     for lever in history:
         settings = ", ".join(f"`{each}`" for each in lever["settings"])
+        if lever.get("both"):
+            settings += "; both with " + ", ".join(f"`{each}`" for each in lever["both"])
         seeds = ", ".join(str(run["seed"]) for run in lever["after"])
         before, after = _told(lever["before"]), _told(lever["after"])
         kept = "yes" if lever["kept"] else "no"
@@ -141,6 +152,7 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument("--work", type=Path, required=True, help="where runs are kept")
     parser.add_argument("--lever", default="", help="what is changed, in a few words")
     parser.add_argument("--set", action="append", default=[], help="a setting of the lever")
+    parser.add_argument("--both", action="append", default=[], help="a setting of both runs")
     parser.add_argument("--epochs", type=int, default=10, help="passes over the text of every run")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--threads", type=int, help="of each run; by default all cores")

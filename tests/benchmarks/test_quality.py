@@ -205,3 +205,14 @@ def test_a_lever_is_kept_if_it_is_faster_and_the_history_tells_both(monkeypatch)
         " | 8.5 (8.0 to 9.0) | yes |"
     ) in text
     assert "| 11.0 (10.0 to 12.0) | never (33.0 at best) |" in text
+    text = speedrun.page([{**lever, "both": ["training.validate_every=200"]}])
+    assert "`tokenizer.vocabulary_size=1000`; both with `training.validate_every=200` |" in text
+
+
+def test_runs_of_other_settings_have_other_names():
+    import speedrun
+
+    names = {speedrun._slug([each]) for each in ("model.dropout=0.1", "noise.upper=0.1")}
+    assert names == {"dropout0.1", "upper0.1"}
+    assert speedrun._slug([]) == "preset"
+    assert speedrun._slug(["a.b=2e-3", "c=x"]) == "b2e-3-cx"
