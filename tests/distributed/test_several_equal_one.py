@@ -59,12 +59,13 @@ class Poisoned:
         return sums
 
 
-def learn(sharding: str, variant: str) -> dict[str, Any]:
+def learn(sharding: str, variant: str, optimizer_name: str) -> dict[str, Any]:
     """Some updates of a tiny model, by as many processes as there are."""
     config = TrainingConfig.parse(
         {
             "max_steps": 1,
             "sharding": sharding,
+            "optimizer": optimizer_name,
             "average_decay": 0.5,
             "clip_norm": 0.5,
             "adam_eps": 1e-3,  # a smaller one would blow up rounding where gradients are near zero
@@ -110,12 +111,14 @@ def parameters(model: SequenceModel) -> dict[str, np.ndarray]:
     return {name: each.detach().numpy().copy() for name, each in model_tensors(model).items()}
 
 
-@pytest.mark.parametrize("sharding", ["none", "fsdp"])
+@pytest.mark.parametrize(
+    ("sharding", "optimizer"), [("none", "adam"), ("fsdp", "adam"), ("none", "muon")]
+)
 @pytest.mark.parametrize("variant", ["paper", "biases, untied, unshared"])
-def test_two_processes_learn_what_one_learns(sharding: str, variant: str):
+def test_two_processes_learn_what_one_learns(sharding: str, optimizer: str, variant: str):
     """One update is left out everywhere, as the gradient of one process is not finite."""
-    alone = learn(sharding, variant)
-    first, second = in_processes(learn, sharding, variant)
+    alone = learn(sharding, variant, optimizer)
+    first, second = in_processes(learn, sharding, variant, optimizer)
     assert first["figures"] == second["figures"] or math.isnan(first["figures"][1][2])
     for row, expected in zip(first["figures"], alone["figures"], strict=True):
         assert row == pytest.approx(expected, rel=1e-11, nan_ok=True)
