@@ -104,14 +104,22 @@ def _run(
     print(json.dumps({key: row[key] for key in ("experiment", "variant", "seed", "tests")}))
 
 
-def train(preset: str, settings: Sequence[str], run: Path, parent: Path | None = None) -> None:
+def train(
+    preset: str,
+    settings: Sequence[str],
+    run: Path,
+    parent: Path | None = None,
+    processes: int = 1,
+) -> None:
     """Train, or go on with, the run in a folder; one that has ended is left as it is."""
     if run.exists() and any(event["event"] == "end" for event in _events(run)):
         last = [event for event in _events(run) if event["event"] == "end"][-1]
         if last["reason"] in ("max_steps", "max_epochs", "max_minutes"):
             return
     sets = [part for setting in settings for part in ("--set", setting)]
-    command = [sys.executable, "-m", "pellucid", "train", preset, *sets, "--out", str(run)]
+    torchrun = ["-m", "torch.distributed.run", "--nproc-per-node", str(processes)]
+    start = [sys.executable, *(torchrun if processes > 1 else []), "-m", "pellucid"]
+    command = [*start, "train", preset, *sets, "--out", str(run)]
     if parent is not None:
         command += ["--init", str(parent)]
     subprocess.run([*command, "--resume"], check=True)

@@ -12,9 +12,10 @@ writes the page from it and trains nothing. Only validation text is read.
 
 What is counted: CPU minutes of the run's process on all its threads from its start to the first
 greedy validation of at least 34, start-up and earlier validations included, the tokenizer of a new
-run too. The wall minutes beside them are the run's own clock, and mean something only on an idle
-machine. Every run ends after --epochs passes, or as its settings say, and to that end its learning
-rate falls. Validations come every 100 updates unless a setting says otherwise.
+run too; of several processes, those of the first times their number. The minutes in brackets are
+the run's own clock, and mean something only on an idle machine. Every run ends after --epochs
+passes, or as its settings say, and to that end its learning rate falls. Validations come every 100
+updates unless a setting says otherwise.
 """
 
 import argparse
@@ -55,6 +56,7 @@ def main() -> None:
             "name": options.lever,
             "settings": options.set,
             "both": options.both,
+            "processes": options.processes,
             "epochs": options.epochs,
             "machine": machine.describe(),
             "command": machine.command(),
@@ -73,17 +75,20 @@ def main() -> None:
 def _run(settings: Sequence[str], seed: int, options: argparse.Namespace) -> dict[str, Any]:
     """Train once, unless that was done before; when the goal was reached."""
     # named by its settings: the run after one lever is the run before the next
-    run = options.work / f"{_slug(settings)}-{options.epochs}epochs-seed{seed}"
+    several = f"-{options.processes}processes" if options.processes > 1 else ""
+    run = options.work / f"{_slug(settings)}-{options.epochs}epochs{several}-seed{seed}"
     text = prepare("multi30k-en-de-tuning", options.data.resolve(), options.work.resolve())
     own = [f"training.max_epochs={options.epochs}", f"training.seed={seed}"]
     own += [f"training.threads={options.threads}"] if options.threads else []
     # a setting that is named twice is what it is named last: levers may be about these too
-    train("multi30k", [*_ALWAYS, *own, *settings, *text.settings], run)
+    everything = [*_ALWAYS, *own, *settings, *text.settings]
+    train("multi30k", everything, run, processes=options.processes)
 
     figures = learned(run, GOAL)
+    spent = figures.get("goal_cpu_minutes")
     return {
         "seed": seed,
-        "cpu_minutes": figures.get("goal_cpu_minutes"),
+        "cpu_minutes": None if spent is None else round(spent * options.processes, 2),
         "minutes": figures["goal_minutes"],
         "resumed": figures["resumed"],
         "best_bleu": round(figures["best"]["bleu"], 2),
@@ -118,6 +123,8 @@ def page(history: Sequence[Lever]) -> str:
         settings = ", ".join(f"`{each}`" for each in lever["settings"])
         if lever.get("both"):
             settings += "; both with " + ", ".join(f"`{each}`" for each in lever["both"])
+        if lever.get("processes", 1) > 1:
+            settings += f"; both by {lever['processes']} processes"
         seeds = ", ".join(str(run["seed"]) for run in lever["after"])
         before, after = _told(lever["before"]), _told(lever["after"])
         kept = "yes" if lever["kept"] else "no"
@@ -137,13 +144,16 @@ def page(history: Sequence[Lever]) -> str:
 
 
 def _told(runs: Sequence[dict[str, Any]]) -> str:
-    """Mean and range of the CPU minutes; of a run that did not get there, its best BLEU."""
+    """Mean and range of the CPU minutes, and the clock; the best BLEU where one never got there."""
     missed = [run["best_bleu"] for run in runs if run["cpu_minutes"] is None]
     if missed:
         return f"never ({max(missed):.1f} at best)"
-    minutes = [run["cpu_minutes"] for run in runs]
-    told = f"{statistics.mean(minutes):.1f}"
-    return told if len(minutes) == 1 else f"{told} ({min(minutes):.1f} to {max(minutes):.1f})"
+    cpu = [run["cpu_minutes"] for run in runs]
+    clock = statistics.mean(run["minutes"] for run in runs)
+    told = f"{statistics.mean(cpu):.1f}"
+    if len(cpu) > 1:
+        told += f", {min(cpu):.1f} to {max(cpu):.1f}"
+    return f"{told} ({clock:.1f})"
 
 
 def _parse_options() -> argparse.Namespace:
@@ -156,6 +166,7 @@ def _parse_options() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=10, help="passes over the text of every run")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
     parser.add_argument("--threads", type=int, help="of each run; by default all cores")
+    parser.add_argument("--processes", type=int, default=1, help="of each run, by torchrun")
     parser.add_argument("--keep", action="store_true", help="keep the lever if it is faster")
     parser.add_argument("--table", action="store_true", help="only write the page, train nothing")
     options = parser.parse_args()

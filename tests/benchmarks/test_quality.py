@@ -181,7 +181,7 @@ def test_a_lever_is_kept_if_it_is_faster_and_the_history_tells_both(monkeypatch)
 
     def runs(*minutes: float | None) -> list[dict[str, object]]:
         return [
-            {"seed": seed, "cpu_minutes": each, "best_bleu": 33.0}
+            {"seed": seed, "cpu_minutes": each, "minutes": 9.0, "best_bleu": 33.0}
             for seed, each in enumerate(minutes, start=1)
         ]
 
@@ -201,12 +201,12 @@ def test_a_lever_is_kept_if_it_is_faster_and_the_history_tells_both(monkeypatch)
     assert not speedrun.is_faster({**lever, "after": runs(12.0, 13.0)})
     text = speedrun.page([lever, {**lever, "name": "other", "after": runs(None, 9.0)}])
     assert (
-        "| small words | `tokenizer.vocabulary_size=1000` | 10 | 1, 2 | 11.0 (10.0 to 12.0)"
-        " | 8.5 (8.0 to 9.0) | yes |"
+        "| small words | `tokenizer.vocabulary_size=1000` | 10 | 1, 2 | 11.0, 10.0 to 12.0 (9.0)"
+        " | 8.5, 8.0 to 9.0 (9.0) | yes |"
     ) in text
-    assert "| 11.0 (10.0 to 12.0) | never (33.0 at best) |" in text
-    text = speedrun.page([{**lever, "both": ["training.validate_every=200"]}])
-    assert "`tokenizer.vocabulary_size=1000`; both with `training.validate_every=200` |" in text
+    assert "| 11.0, 10.0 to 12.0 (9.0) | never (33.0 at best) |" in text
+    text = speedrun.page([{**lever, "both": ["training.validate_every=200"], "processes": 2}])
+    assert "000`; both with `training.validate_every=200`; both by 2 processes |" in text
 
 
 def test_runs_of_other_settings_have_other_names():
