@@ -41,6 +41,7 @@ from pellucid.training.recipe import (
     first_batch,
     may_double_batch,
     minutes_can_train,
+    optimizer_for,
     tokenizer_choice,
     with_fewer_pieces,
 )
@@ -122,7 +123,10 @@ class Bench:
         # In proportion: a validation takes about as long for each pair.
         seconds = self._validation_seconds(plan) * valid_pairs / len(self._data.valid_sources)
         steps = float(self._overrides.get("training.max_steps", math.inf))
-        plan = dataclasses.replace(plan, validation_seconds=seconds, most_updates=steps)
+        optimizer = optimizer_for(plan.size, self._overrides)
+        plan = dataclasses.replace(
+            plan, validation_seconds=seconds, most_updates=steps, optimizer=optimizer
+        )
 
         tokenizer = self._base.choices[0]
 
@@ -227,6 +231,7 @@ class Bench:
                 **size.settings,
                 "model.dropout": 0.1,
                 "training.batch_tokens": batch_tokens,
+                "training.optimizer": optimizer_for(size, self._overrides),
                 "training.max_steps": 1,
                 "training.precision": "auto",
             },

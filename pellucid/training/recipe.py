@@ -83,6 +83,12 @@ _NOTATION_RATE = 2 / 3
 presets ``scan`` and ``cmudict``. Exact matches on validation text after equally many updates, with
 3e-3 and with 2e-3: SCAN 83.2% and 89.2%, CMUdict 43.1% and 44.2%, but the phrasebook 99.6% and
 98.6%."""
+_WIDEST_MUON = 192
+"""Muon orthogonalizes the gradient of every matrix in each update. That takes 5 d_model /
+batch_tokens of the operations of the blocks: a third at width 128 with 2,048 tokens, more than all
+of them at 512. Wider models were not measured."""
+_MUON_RATE = 2.0
+"""Times the rate of AdamW; Multi30k is learned in half the time (docs/training.md, section 13)."""
 _WARMUP_SHARE = 0.1
 _LEAST_WARMUP, _MOST_WARMUP = 50, 1000
 """Updates. Pre-norm needs little warm-up (Xiong et al. 2020), Adam's means need some."""
@@ -99,7 +105,7 @@ on Tatoeba."""
 
 @dataclasses.dataclass(frozen=True)
 class Size:
-    """The shape of a Transformer, and the peak learning rate that suits its width."""
+    """The shape of a Transformer, and the peak learning rate of AdamW that suits its width."""
 
     d_model: int
     d_ff: int
@@ -183,6 +189,7 @@ class Plan:
     validation_seconds: float = 0.0
     most_updates: float = math.inf
     """A limit of another kind than minutes, if one was set."""
+    optimizer: str = "muon"
 
     @property
     def passes(self) -> float:
@@ -378,6 +385,18 @@ def minutes_can_train(size: Size, pace: Pace, minutes: float) -> bool:
     return pace.tokens_in(minutes) >= TOKENS_PER_PARAMETER * size.block_parameters
 
 
+def optimizer_for(size: Size, given: Mapping[str, Any]) -> str:
+    """The optimizer of a Transformer of this size; ``given`` are the user's settings."""
+    if "training.optimizer" in given:
+        return str(given["training.optimizer"])
+
+    # Muon needs whole matrices, and was measured with Transformers.
+    is_whole = given.get("training.sharding") != "fsdp"
+    is_transformer = given.get("model.kind", "transformer") == "transformer"
+    width = int(given.get("model.d_model", size.d_model))
+    return "muon" if is_whole and is_transformer and width <= _WIDEST_MUON else "adam"
+
+
 def size_choice(plan: Plan, why: str) -> Choice:
     """The shape of the model; ``why`` says why it is not larger."""
     return Choice(plan.size.settings, str(plan.size), why)
@@ -403,15 +422,18 @@ def regularization_choice(plan: Plan) -> Choice:
 
 
 def update_choice(plan: Plan) -> Choice:
-    """Batch size, learning rate and schedule."""
+    """Batch size, optimizer, learning rate and schedule."""
     wanted = min(max(_WARMUP_SHARE * plan.updates, _LEAST_WARMUP), _MOST_WARMUP)
     warmup = math.ceil(min(wanted, plan.updates / 3))  # a short run must not end in its warm-up
 
     is_notation = unit_of(plan.facts.target, is_target=True) != "bpe"
-    rate = round(plan.size.learning_rate * (_NOTATION_RATE if is_notation else 1.0), 5)
+    by_muon = plan.optimizer == "muon"
+    factor = (_NOTATION_RATE if is_notation else 1.0) * (_MUON_RATE if by_muon else 1.0)
+    rate = round(plan.size.learning_rate * factor, 5)
 
     settings = {
         "training.batch_tokens": plan.batch_tokens,
+        "training.optimizer": plan.optimizer,
         "training.learning_rate": rate,
         "training.warmup_steps": warmup,
         "training.schedule": "linear",
@@ -423,8 +445,9 @@ def update_choice(plan: Plan) -> Choice:
     }
 
     speed = plan.pace.target_tokens / plan.pace.seconds
+    name = {"adam": "AdamW", "muon": "Muon"}.get(plan.optimizer, plan.optimizer)
     what = (
-        f"batches of {plan.batch_tokens:,} tokens, rate {rate:g} after"
+        f"batches of {plan.batch_tokens:,} tokens, {name} at rate {rate:g} after"
         f" {warmup:,} updates, then falling to zero"
     )
     why = f"measured {speed:,.0f} target tokens/s, so about {plan.updates:,} updates"

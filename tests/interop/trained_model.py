@@ -23,6 +23,7 @@ SETTINGS = [
     "training.max_steps=250",
     "training.max_minutes=60",
     "training.learning_rate=0.004",
+    "training.optimizer=adam",
     "training.warmup_steps=40",
     "training.schedule=inverse_root",
     "training.average_decay=0.0",

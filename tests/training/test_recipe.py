@@ -20,6 +20,7 @@ from pellucid.training.recipe import (
     is_deterministic,
     may_double_batch,
     minutes_can_train,
+    optimizer_for,
     regularization_choice,
     tokenizer_choice,
     update_choice,
@@ -212,12 +213,31 @@ def test_warm_up_and_average_are_shares_of_the_run_within_bounds():
 
 
 def test_a_notation_is_learned_at_a_lower_rate():
-    """Two thirds of 3e-3; sentences keep it, those of a generated grammar too."""
+    """Two thirds of 6e-3; sentences keep it, those of a generated grammar too."""
     rates = {
         name: update_choice(plan(facts)).settings["training.learning_rate"]
         for name, facts in (("s", SCAN), ("c", CMUDICT), ("p", PHRASEBOOK), ("m", MULTI30K))
     }
-    assert rates == {"s": 2e-3, "c": 2e-3, "p": 3e-3, "m": 3e-3}
+    assert rates == {"s": 4e-3, "c": 4e-3, "p": 6e-3, "m": 6e-3}
+
+
+def test_muon_is_chosen_up_to_the_width_where_its_products_cost_little():
+    assert [optimizer_for(size, {}) for size in SIZES] == ["muon"] * 3 + ["adam"] * 4
+    assert optimizer_for(SIZES[0], {"model.d_model": 512}) == "adam"
+    assert optimizer_for(SIZES[-1], {"model.d_model": 192}) == "muon"
+    assert optimizer_for(SIZES[0], {"training.sharding": "fsdp"}) == "adam"
+    assert optimizer_for(SIZES[0], {"model.kind": "rnn-attention"}) == "adam"
+    assert optimizer_for(SIZES[-1], {"training.optimizer": "muon"}) == "muon"
+
+
+def test_the_rate_is_that_of_the_optimizer():
+    """AdamW, where the user asks for it, has half the rate of Muon."""
+    by_adam = dataclasses.replace(plan(MULTI30K), optimizer="adam")
+    chosen = update_choice(by_adam)
+    assert chosen.settings["training.optimizer"] == "adam"
+    assert chosen.settings["training.learning_rate"] == 3e-3
+    assert "AdamW at rate 0.003" in chosen.what
+    assert "Muon at rate 0.006" in update_choice(plan(MULTI30K)).what
 
 
 def test_validations_cost_a_tenth_of_the_time_and_the_last_comes_when_it_is_up():
