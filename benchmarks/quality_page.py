@@ -38,6 +38,7 @@ def _section(rows: Sequence[Row]) -> list[str]:
     return [
         f"Preset `{first['preset']}`, {changed}. {_machine(rows)}\n",
         *_table([_cells(row) | _gain(row, rows) for row in rows]),
+        *_settings(rows),
         *_means(rows),
         *_curves(rows),
         *_signatures(rows),
@@ -49,10 +50,10 @@ def _cells(row: Row) -> dict[str, str]:
     allowed = f"{row['minutes']:g} ({took:.1f} in all)" if took >= row["minutes"] else f"{took:.1f}"
     cells = {"variant": row["variant"]} if row["variant"] else {}
     cells |= {"seed": str(row["seed"])}
-    if "cpu_minutes" in row:
-        cells["CPU minutes"] = f"{row['cpu_minutes']:.0f}"
-    else:
-        cells["minutes"] = f"{row['minutes']:g}" if row["resumed"] else allowed
+    # of a run whose journal counts CPU time, the clock tells only what else the machine did
+    is_counted = "cpu_minutes" in row
+    cells["minutes"] = "" if is_counted else f"{row['minutes']:g}" if row["resumed"] else allowed
+    cells["CPU minutes"] = f"{row['cpu_minutes']:.0f}" if is_counted else ""
     cells |= {
         "parameters": f"{row['parameters']:,}",
         "updates": f"{row['updates']:,}",
@@ -84,12 +85,28 @@ def _gain(row: Row, rows: Sequence[Row]) -> dict[str, str]:
 
 
 def _table(rows: Sequence[dict[str, str]]) -> list[str]:
-    head = list(rows[0])
+    # a column that is empty in every row tells nothing
+    names = dict.fromkeys(name for row in rows for name in row)
+    head = [name for name in names if any(row.get(name) for row in rows)]
     return [
         f"| {' | '.join(head)} |",
         f"|{'---|' * len(head)}",
         *(f"| {' | '.join(row.get(name, '') for name in head)} |" for row in rows),
     ]
+
+
+def _settings(rows: Sequence[Row]) -> list[str]:
+    """What each variant changes in the preset, if there are several."""
+    by_variant = {row["variant"]: row for row in rows}
+    if len(by_variant) == 1:
+        return []
+
+    lines = [""]
+    for variant, row in by_variant.items():
+        first = ", ".join(f"`{each}`" for each in row.get("first", ()))
+        own = ", ".join(f"`{each}`" for each in row["settings"]) or "nothing"
+        lines.append(f"- {variant}: {own}" + (f"; begins with a run of {first}" if first else ""))
+    return lines
 
 
 def _means(rows: Sequence[Row]) -> list[str]:

@@ -143,8 +143,29 @@ def test_what_an_option_gains_is_told_beside_the_same_seed():
     assert gains == {"preset": "+0.00", "dropout 0.1": "+1.50"}
 
 
+def test_clock_and_cpu_time_have_columns_and_each_variant_its_settings():
+    """An old run has the clock alone, a new one CPU time."""
+    import quality_page
+
+    rows = [
+        _row(1, 0.0, "regularization", "preset"),
+        {
+            **_row(1, 0.0, "regularization", "dropout 0.1"),
+            "cpu_minutes": 7.0,
+            "settings": ["model.dropout=0.1"],
+            "first": ["data.both_directions=true"],
+        },
+    ]
+    text = quality_page.page({"rows": rows, "counted": "", "command": ""})
+    assert "| variant | seed | minutes | CPU minutes | parameters |" in text
+    assert "| preset | 1 | 60 (61.0 in all) |  | 1,000 |" in text
+    assert "| dropout 0.1 | 1 |  | 7 | 1,000 |" in text
+    changed = "`model.dropout=0.1`; begins with a run of `data.both_directions=true`"
+    assert f"- preset: nothing\n- dropout 0.1: {changed}\n" in text
+
+
 def _row(
-    seed: int, wer: float, experiment: str = "cmudict", variant: str = "", bleu: float = 50.0
+    seed: int, wer: float, experiment: str = "tatoeba", variant: str = "", bleu: float = 50.0
 ) -> dict[str, object]:
     return {
         "experiment": experiment,
