@@ -19,6 +19,7 @@ updates unless a setting says otherwise.
 """
 
 import argparse
+import hashlib
 import json
 import statistics
 from collections.abc import Sequence
@@ -32,6 +33,8 @@ from quality_experiments import prepare
 RESULTS = Path(__file__).parent / "results"
 HISTORY = RESULTS / "speedrun.json"
 GOAL = 34.0
+_LONGEST_NAME = 100
+"""Of a run's folder, in characters; of longer ones the rest is told by a hash."""
 _ALWAYS = ("training.validate_every=100", "training.max_minutes=100000")
 
 Lever = dict[str, Any]
@@ -98,7 +101,10 @@ def _run(settings: Sequence[str], seed: int, options: argparse.Namespace) -> dic
 def _slug(settings: Sequence[str]) -> str:
     """The settings as a file's name, each without its section: its value may have a point too."""
     sides = (each.partition("=") for each in settings)
-    return "-".join(key.rpartition(".")[2] + value for key, _, value in sides) or "preset"
+    name = "-".join(key.rpartition(".")[2] + value for key, _, value in sides) or "preset"
+    if len(name) <= _LONGEST_NAME:
+        return name
+    return f"{name[:_LONGEST_NAME]}-{hashlib.sha256(name.encode()).hexdigest()[:8]}"
 
 
 def is_faster(lever: Lever) -> bool:

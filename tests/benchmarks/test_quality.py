@@ -237,3 +237,6 @@ def test_runs_of_other_settings_have_other_names():
     assert names == {"dropout0.1", "upper0.1"}
     assert speedrun._slug([]) == "preset"
     assert speedrun._slug(["a.b=2e-3", "c=x"]) == "b2e-3-cx"
+    long = [speedrun._slug([f"section.name=value{end}", *["a.b=c"] * 80]) for end in "xy"]
+    assert len(set(long)) == 2
+    assert max(map(len, long)) < 120
