@@ -394,8 +394,11 @@ def optimizer_for(size: Size, given: Mapping[str, Any]) -> str:
     # Muon needs whole matrices, and was measured with Transformers.
     is_whole = given.get("training.sharding") != "fsdp"
     is_transformer = given.get("model.kind", "transformer") == "transformer"
-    width = int(given.get("model.d_model", size.d_model))
-    return "muon" if is_whole and is_transformer and width <= _WIDEST_MUON else "adam"
+    width = given.get("model.d_model", size.d_model)
+
+    # What the user set is not checked yet: parsing the config refuses what is no number.
+    is_narrow = isinstance(width, int) and width <= _WIDEST_MUON
+    return "muon" if is_whole and is_transformer and is_narrow else "adam"
 
 
 def size_choice(plan: Plan, why: str) -> Choice:

@@ -228,6 +228,7 @@ def test_muon_is_chosen_up_to_the_width_where_its_products_cost_little():
     assert optimizer_for(SIZES[0], {"training.sharding": "fsdp"}) == "adam"
     assert optimizer_for(SIZES[0], {"model.kind": "rnn-attention"}) == "adam"
     assert optimizer_for(SIZES[-1], {"training.optimizer": "muon"}) == "muon"
+    assert optimizer_for(SIZES[0], {"model.d_model": "wide"}) == "adam"  # parsing will refuse it
 
 
 def test_the_rate_is_that_of_the_optimizer():
