@@ -10,7 +10,8 @@ page from what lies there and trains nothing. --minutes shortens every run, for 
 
 What is counted: minutes are the run's own clock, training and validating together; the whole
 command, with tokenizer and start-up, is given beside it. CPU minutes are the time of the run's
-process on all its threads, in all its resumed parts, and in the run that it begins with. Tokens
+process on all its threads, in all its resumed parts, and in the run that it begins with; those of
+the runs that teach it are given apart. Tokens
 are real target tokens, stops included. Validation is greedy. The bundle that was best on validation
 text is tested, once, by `pellucid evaluate` with the search settings of its preset; nothing is
 chosen by test text.
@@ -86,6 +87,9 @@ def _run(
     if variant.first:
         parent = options.work / f"{slug}-first"
         train(experiment.preset, [*experiment.settings, *variant.first, *always], parent)
+    teachers = [options.work / each for each in variant.teachers]
+    if teachers:
+        always.append(f"training.teacher={json.dumps(list(map(str, teachers)))}")
     train(experiment.preset, [*own, *always], run, parent)
     row: dict[str, Any] = {
         "experiment": name,
@@ -98,6 +102,7 @@ def _run(
         "command_minutes": round((time.monotonic() - began) / 60, 2),
         "machine": about,
         **learned(run, experiment.goal, parent),
+        **_taught_by(teachers),
         "tests": {test.name: _test(run, test) for test in text.tests},
     }
     kept.write_text(json.dumps(row, indent=1), encoding="utf-8")
@@ -180,6 +185,15 @@ def learned(run: Path, goal: float | None, parent: Path | None = None) -> dict[s
         "goal_minutes": round(reached[0], 2) if reached else None,
         "curve": [[round(e["seconds"] / 60, 2), e["step"], round(e["bleu"], 2)] for e in validated],
     }
+
+
+def _taught_by(teachers: Sequence[Path]) -> dict[str, Any]:
+    """Which runs taught, and their CPU minutes, which are not among the run's own."""
+    if not teachers:
+        return {}
+    minutes = sum(cpu_minutes(_events(each)) or 0.0 for each in teachers)
+    names = [each.name for each in teachers]
+    return {"teachers": names, "teachers_cpu_minutes": round(minutes, 2)}
 
 
 def _test(run: Path, test: Test) -> dict[str, Any]:

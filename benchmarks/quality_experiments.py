@@ -54,6 +54,8 @@ class Variant:
     """What differs from the experiment's own settings."""
     first: tuple[str, ...] = ()
     """Settings of another run, if any, whose bundle this one begins with (``--init``)."""
+    teachers: tuple[str, ...] = ()
+    """Runs in ``--work``, by the names of their folders, that teach this one together."""
 
     @property
     def slug(self) -> str:

@@ -54,6 +54,8 @@ def _cells(row: Row) -> dict[str, str]:
     is_counted = "cpu_minutes" in row
     cells["minutes"] = "" if is_counted else f"{row['minutes']:g}" if row["resumed"] else allowed
     cells["CPU minutes"] = f"{row['cpu_minutes']:.0f}" if is_counted else ""
+    if "teachers_cpu_minutes" in row:
+        cells["CPU minutes"] += f" and {row['teachers_cpu_minutes']:.0f} of its teachers"
     cells |= {
         "parameters": f"{row['parameters']:,}",
         "updates": f"{row['updates']:,}",
@@ -105,7 +107,10 @@ def _settings(rows: Sequence[Row]) -> list[str]:
     for variant, row in by_variant.items():
         first = ", ".join(f"`{each}`" for each in row.get("first", ()))
         own = ", ".join(f"`{each}`" for each in row["settings"]) or "nothing"
-        lines.append(f"- {variant}: {own}" + (f"; begins with a run of {first}" if first else ""))
+        line = f"- {variant}: {own}" + (f"; begins with a run of {first}" if first else "")
+        if "teachers" in row:
+            line += "; taught by " + ", ".join(f"`{each}`" for each in row["teachers"])
+        lines.append(line)
     return lines
 
 
@@ -138,7 +143,8 @@ def _curves(rows: Sequence[Row]) -> list[str]:
     for row in rows:
         if row["goal"] is not None:
             points = ", ".join(f"{minutes:.1f}: {bleu:.1f}" for minutes, _, bleu in row["curve"])
-            lines.append(f"\nGreedy validation BLEU by minute, seed {row['seed']}: {points}.")
+            who = ", ".join(filter(None, (row["variant"], f"seed {row['seed']}")))
+            lines.append(f"\nGreedy validation BLEU by minute, {who}: {points}.")
     return lines
 
 

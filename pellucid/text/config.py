@@ -133,14 +133,14 @@ class NoiseConfig(Config):
         return any(self.model_dump().values())
 
 
-def _as_names(value: Any) -> Any:
-    """One name stands for a list of one."""
+def as_names(value: Any) -> Any:
+    """A tuple of names: one name stands for a list of one; what is no list stays as it is."""
     if isinstance(value, str):
         return (value,)
     return tuple(value) if isinstance(value, list) else value
 
 
-FileNames = Annotated[tuple[str, ...], pydantic.BeforeValidator(_as_names)]
+FileNames = Annotated[tuple[str, ...], pydantic.BeforeValidator(as_names)]
 """One file name or a list of them, relative to the current folder."""
 
 

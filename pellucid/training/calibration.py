@@ -175,7 +175,7 @@ class Bench:
         with torch_for_training(config):
             model = self._model(config)
             optimizer = build_optimizer(model, config.training)
-            objective = build_objective(config.training, None)
+            objective = build_objective(config.training)
             precision = resolve_precision(config.training.precision, self._device)
 
             drawing = dataclasses.replace(self._data.drawing, batch_tokens=batch_tokens)

@@ -109,10 +109,14 @@ def _origin(config: RunConfig) -> str:
     # Folders are left out: a bundle that is passed on must tell nothing about the machine it was
     # made on.
     taught = ""
-    if training.teacher is not None:
+    if training.teacher:
+        named = zip(training.teacher, training.teacher_manifest, strict=True)
+        teachers = "; ".join(
+            f"the bundle `{Path(path).name}`, whose manifest has the SHA-256\n`{digest}`"
+            for path, digest in named
+        )
         taught = (
-            f"\nTaught word by word by the bundle `{Path(training.teacher).name}`, whose manifest"
-            f" has the SHA-256\n`{training.teacher_manifest}`, with weight"
+            f"\nTaught word by word by {teachers}, with weight"
             f" {training.teacher_weight:g} and temperature {training.teacher_temperature:g}."
         )
     if training.init is None:

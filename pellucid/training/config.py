@@ -1,9 +1,9 @@
 """Settings of a training run, and the whole config that travels with every bundle."""
 
 from collections.abc import Mapping
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from pellucid.core.config import Config
 from pellucid.decoding.config import DecodingConfig
@@ -12,8 +12,10 @@ from pellucid.model.config import ModelSection, TransformerConfig, TranslatorSet
 from pellucid.text.config import (
     SENTENCEPIECE_KINDS,
     DataConfig,
+    FileNames,
     NoiseConfig,
     TokenizerConfig,
+    as_names,
 )
 
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
@@ -173,6 +175,12 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
 """Names of the same settings in fairseq, JoeyNMT, Marian, OpenNMT-py, Transformers and others."""
 
 
+Hashes = Annotated[
+    tuple[Annotated[str, Field(pattern="^[0-9a-f]{64}$")], ...], BeforeValidator(as_names)
+]
+"""One SHA-256 or a list of them, in hexadecimal digits."""
+
+
 class TrainingConfig(Config):
     """How a model learns; the defaults of optimizer and schedule are the paper's (§5.3, §5.4)."""
 
@@ -241,11 +249,12 @@ class TrainingConfig(Config):
     """Probability that the second pass of SimCut misses a token, on either side."""
     word_dropout: float = Field(0.0, ge=0, lt=1)
     """Probability that an input token, on either side, is replaced by the unknown token."""
-    teacher: str | None = None
+    teacher: FileNames = ()
     """A bundle, or a run folder with one, whose probabilities for each token are learned from
-    (knowledge distillation, Kim and Rush 2016, §3.1); the run uses its tokenizers."""
-    teacher_manifest: str | None = Field(None, pattern="^[0-9a-f]{64}$")
-    """SHA-256 of the manifest of that bundle, recorded when the run starts."""
+    (knowledge distillation, Kim and Rush 2016, §3.1); the run uses its tokenizers. Several bundles
+    teach as an ensemble, by the mean of their log-probabilities (compare Sun et al. 2019)."""
+    teacher_manifest: Hashes = ()
+    """SHA-256 of the manifest of each of these bundles, recorded when the run starts."""
     teacher_weight: float = Field(0.5, ge=0, le=1)
     """Weight of the teacher's distribution in the loss; the labels have the rest."""
     teacher_temperature: float = Field(1.0, gt=0)
@@ -326,9 +335,9 @@ class TrainingConfig(Config):
                 "init and parent belong together, a bundle and the SHA-256 of its manifest"
                 " (read_config and --init write them down)"
             )
-        if (self.teacher is None) != (self.teacher_manifest is None):
+        if len(self.teacher) != len(self.teacher_manifest):
             faults.append(
-                "teacher and teacher_manifest belong together, a bundle and the SHA-256 of its"
+                "teacher and teacher_manifest belong together, each bundle and the SHA-256 of its"
                 " manifest (read_config writes it down)"
             )
 

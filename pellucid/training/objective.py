@@ -6,7 +6,7 @@ the config.
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 import torch
@@ -15,7 +15,7 @@ from pellucid.core.special import PAD_ID
 from pellucid.equations.fused_views import LossTerms, TeacherRows, fused_linear_loss_of_views
 from pellucid.equations.regularization import cut_tokens
 from pellucid.model.dropout import chosen_words, drop_words
-from pellucid.model.seq2seq import LossSums, PredictsTokens, SequenceModel
+from pellucid.model.seq2seq import LossSums, OutputStates, PredictsTokens, SequenceModel
 from pellucid.model.trace import UNWATCHED, Trace
 from pellucid.text.batching import Batch
 from pellucid.training.config import TrainingConfig
@@ -60,12 +60,36 @@ class WithoutSomeWords:
 
 @dataclasses.dataclass(frozen=True)
 class Teacher:
-    """A model that is not trained, whose probabilities are learned from (Hinton et al., 2015)."""
+    """Models that are not trained, whose probabilities are learned from (Hinton et al., 2015).
 
-    model: SequenceModel
+    Several teach as an ensemble does in a search, by the mean of their log-probabilities. That is
+    the softmax of the mean of their logits, as a softmax ignores what is added to a whole row: one
+    linear map of their hidden states side by side, so that any number costs one softmax.
+    """
+
+    models: Sequence[SequenceModel]
     share: float
     """Weight of the teacher's probabilities in the loss; the labels have the rest."""
     temperature: float
+
+    def rows(self, batch: Batch, real: torch.Tensor) -> TeacherRows:
+        """The models' hidden states at the positions ``real``, side by side."""
+        with torch.no_grad():
+            each = [self._states(model, batch) for model in self.models]
+
+        count, biases = len(each), [rows.bias for rows in each if rows.bias is not None]
+        return TeacherRows(
+            hidden=torch.cat([rows.hidden.flatten(0, 1)[real] for rows in each], dim=1),
+            weight=torch.cat([rows.weight / count for rows in each], dim=1),
+            bias=torch.stack(biases).sum(dim=0) / count if biases else None,
+            share=self.share,
+            temperature=self.temperature,
+        )
+
+    @staticmethod
+    def _states(model: SequenceModel, batch: Batch) -> OutputStates:
+        assert isinstance(model, PredictsTokens)
+        return model.output_states(batch.source, batch.target_input)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,7 +127,7 @@ class Views:
         rows = model.output_states(read.source, read.target_input, trace)
         hidden = rows.hidden.view(views, len(flat), -1)[:, real]  # (view, token, d_model)
 
-        taught = self._taught(batch, real)
+        taught = None if self.teacher is None else self.teacher.rows(batch, real)
         terms = LossTerms(self.smoothing, self.r_drop, taught, self.simcut)
         loss, likelihood = fused_linear_loss_of_views(hidden, rows.weight, rows.bias, labels, terms)
         return LossSums(loss, likelihood, labels.shape[0])
@@ -120,42 +144,26 @@ class Views:
             edits[f"{side}.lookup"] = functools.partial(cut_tokens, is_cut=is_cut)
         return Trace(edits=edits)
 
-    def _taught(self, batch: Batch, real: torch.Tensor) -> TeacherRows | None:
-        """The teacher's hidden states at the positions ``real``, if there is a teacher."""
-        if self.teacher is None:
-            return None
 
-        assert isinstance(self.teacher.model, PredictsTokens)
-        with torch.no_grad():
-            rows = self.teacher.model.output_states(batch.source, batch.target_input)
-        return TeacherRows(
-            hidden=rows.hidden.flatten(0, 1)[real],
-            weight=rows.weight,
-            bias=rows.bias,
-            share=self.teacher.share,
-            temperature=self.teacher.temperature,
-        )
+MakeObjective = Callable[[TrainingConfig, Sequence[SequenceModel]], Objective]
+"""Makes an objective from the settings and the teachers, as ``build_objective`` does."""
 
 
-MakeObjective = Callable[[TrainingConfig, SequenceModel | None], Objective]
-"""Makes an objective from the settings and the teacher, as ``build_objective`` does."""
-
-
-def build_objective(config: TrainingConfig, teacher: SequenceModel | None = None) -> Objective:
-    """The objective that ``config`` names; ``teacher`` is the model of ``training.teacher``."""
+def build_objective(config: TrainingConfig, teachers: Sequence[SequenceModel] = ()) -> Objective:
+    """The objective that ``config`` names; ``teachers`` are the models of ``training.teacher``."""
     # Without a second view or a teacher the loss is the model's own, whatever kind it is.
-    if teacher is None and config.r_drop == 0 and config.simcut == 0:
+    if not teachers and config.r_drop == 0 and config.simcut == 0:
         plain = CrossEntropy(config.label_smoothing)
         return WithoutSomeWords(config.word_dropout, plain) if config.word_dropout else plain
 
-    listened_to = None
-    if teacher is not None:
-        listened_to = Teacher(teacher, config.teacher_weight, config.teacher_temperature)
+    teacher = None
+    if teachers:
+        teacher = Teacher(teachers, config.teacher_weight, config.teacher_temperature)
     return Views(
         config.label_smoothing,
         config.r_drop,
         config.word_dropout,
-        listened_to,
+        teacher,
         config.simcut,
         config.simcut_rate,
     )

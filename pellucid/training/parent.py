@@ -1,11 +1,11 @@
-"""Other models that a run uses: the bundle it fine-tunes, called its parent, and its teacher.
+"""Other models that a run uses: the bundle it fine-tunes, called its parent, and its teachers.
 
 For each there is a function that completes the config, one that loads the bundle and checks it
 against the config, and one that uses it.
 """
 
 import fnmatch
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -191,24 +191,26 @@ Tokenizers = tuple[Tokenizer, Tokenizer]
 
 
 def taught_by(
-    table: Mapping[str, Any], bundle: Bundle[SequenceModel], chosen: Iterable[str]
+    table: Mapping[str, Any], teachers: Sequence[Bundle[SequenceModel]], chosen: Iterable[str]
 ) -> dict[str, Any]:
-    """The config ``table`` for a run with the teacher ``bundle``, which it records.
+    """The config ``table`` for a run with these teachers, at least one, which it records.
 
-    Unless the run fine-tunes another bundle, it uses the teacher's tokenizers. ``chosen`` are the
-    dotted names that the user set. Raises ConfigError naming every setting of the tokenizer among
-    them that contradicts the teacher.
+    Unless the run fine-tunes another bundle, it uses the first teacher's tokenizers. ``chosen`` are
+    the dotted names that the user set. Raises ConfigError naming every setting of the tokenizer
+    among them that contradicts the teacher.
     """
     result = dict(table)
     training = section_of(table, "training")
+    hashes = [parent_hash(each) for each in teachers]
     result["training"] = {
         **training,
-        "teacher": str(bundle.path),
-        "teacher_manifest": training.get("teacher_manifest", parent_hash(bundle)),
+        "teacher": [str(each.path) for each in teachers],
+        "teacher_manifest": training.get("teacher_manifest", hashes),
     }
     if training.get("init"):
         return result  # the tokenizers are those of the parent
 
+    bundle = teachers[0]
     wanted, own = section_of(table, "tokenizer"), tokenizer_config(bundle).to_table()
     names = chosen_names(chosen, "tokenizer")
 
@@ -228,22 +230,22 @@ def taught_by(
     return result
 
 
-def load_teacher(config: RunConfig) -> Bundle[SequenceModel] | None:
-    """The teacher of ``config``, if any, in evaluation mode and without gradients.
+def load_teachers(config: RunConfig) -> list[Bundle[SequenceModel]]:
+    """The teachers of ``config``, if any, in evaluation mode and without gradients.
 
-    Raises ConfigError if its hash is not the one in ``config`` or if it cannot teach that model,
+    Raises ConfigError if a hash is not the one in ``config`` or if one cannot teach that model,
     and what opening it raises.
     """
-    wanted = config.training
-    if wanted.teacher is None:
-        return None
+    named = zip(config.training.teacher, config.training.teacher_manifest, strict=True)
+    return [_load_teacher(config, path, expected) for path, expected in named]
 
-    bundle = load_any_bundle(wanted.teacher)
+
+def _load_teacher(config: RunConfig, path: str, expected: str) -> Bundle[SequenceModel]:
+    bundle = load_any_bundle(path)
     model, faults = bundle.model, []
-    if wanted.teacher_manifest != parent_hash(bundle):
+    if expected != parent_hash(bundle):
         faults.append(
-            f"training.teacher_manifest is {wanted.teacher_manifest}, but the bundle has"
-            f" {parent_hash(bundle)}"
+            f"training.teacher_manifest is {expected}, but the bundle has {parent_hash(bundle)}"
         )
 
     kind = model.config.kind
@@ -259,7 +261,7 @@ def load_teacher(config: RunConfig) -> Bundle[SequenceModel] | None:
         )
 
     if faults:
-        raise ConfigError(f"{wanted.teacher} cannot teach this run: " + "; ".join(faults))
+        raise ConfigError(f"{path} cannot teach this run: " + "; ".join(faults))
 
     # Its dropout would be noise in what is learned, and its gradients would take memory for
     # nothing.
@@ -268,10 +270,10 @@ def load_teacher(config: RunConfig) -> Bundle[SequenceModel] | None:
 
 
 def given_tokenizers(
-    parent: Bundle[SequenceModel] | None, teacher: Bundle[SequenceModel] | None
+    parent: Bundle[SequenceModel] | None, teachers: Sequence[Bundle[SequenceModel]]
 ) -> Tokenizers | None:
-    """The tokenizers of the parent, or else of the teacher."""
-    giver = parent or teacher
+    """The tokenizers of the parent, or else of the first teacher."""
+    giver = parent or next(iter(teachers), None)
     return None if giver is None else (giver.source_tokenizer, giver.target_tokenizer)
 
 

@@ -11,6 +11,7 @@ from pellucid.core.config import apply_overrides, did_you_mean, read_toml
 from pellucid.core.config_text import commented_toml
 from pellucid.core.errors import InputMissingError
 from pellucid.model.config import kind_of, own_settings
+from pellucid.text.config import as_names
 from pellucid.training.config import RunConfig
 from pellucid.training.parent import begin_with, section_of, taught_by
 
@@ -40,7 +41,7 @@ def read_config(
     table = apply_overrides(_for_kind(own, overrides), overrides)
     training = table.get("training")
     init = init or (training.get("init") if isinstance(training, dict) else None)
-    teacher = training.get("teacher") if isinstance(training, dict) else None
+    teachers = as_names(training.get("teacher")) if isinstance(training, dict) else ()
 
     # What a user wrote is held to; what a preset says gives way to the bundle.
     chosen = {each.partition("=")[0].strip() for each in overrides}
@@ -48,8 +49,9 @@ def read_config(
         chosen |= {f"{section}.{key}" for section in own for key in _keys(own[section])}
     if init:
         table = begin_with(table, open_any_bundle(init), chosen)
-    if teacher:
-        table = taught_by(table, open_any_bundle(teacher), chosen)
+    # parsing reports what is no name, with all other faults
+    if teachers and isinstance(teachers, tuple) and all(isinstance(each, str) for each in teachers):
+        table = taught_by(table, [open_any_bundle(each) for each in teachers], chosen)
     return RunConfig.parse(table, origin=name)
 
 

@@ -44,7 +44,7 @@ from pellucid.training.parent import (
     given_tokenizers,
     learned_tensors,
     load_parent,
-    load_teacher,
+    load_teachers,
 )
 from pellucid.training.precision import LossScale, Scaled, resolve_precision
 from pellucid.training.run import Progress, Run
@@ -149,12 +149,12 @@ def set_up_run(
     """A run before its first update, with its data prepared in ``folder``."""
     device = _device(config)
     parent = load_parent(config)
-    teacher = load_teacher(config)
+    teachers = load_teachers(config)
 
     # The first process writes tokenizers and tokenized text; the others then find them.
-    given = given_tokenizers(parent, teacher)
+    given = given_tokenizers(parent, teachers)
     data = process_group.world.first_then_others(lambda: prepare_data(config, folder.path, given))
-    if teacher is not None:
+    for teacher in teachers:
         check_tokenizers(teacher, (data.source_tokenizer, data.target_tokenizer))
 
     # The memory is estimated here, when the vocabularies are known and nothing large exists yet.
@@ -182,9 +182,7 @@ def set_up_run(
     # One process measures for all: two machines may come to different results.
     precision = process_group.world.from_first(resolve_precision(config.training.precision, device))
 
-    objective = make_objective(
-        config.training, None if teacher is None else teacher.model.to(device)
-    )
+    objective = make_objective(config.training, [each.model.to(device) for each in teachers])
 
     begin_phase("preparing the optimizer and the batches")
     scale = LossScale() if precision == "fp16" else None

@@ -29,7 +29,7 @@ def build_faulty(
     fault: Callable[[SequenceModel, Batch, LossSums, int], LossSums],
 ) -> Callable[[TrainingConfig, SequenceModel | None], Faulty]:
     """What takes the place of ``build_objective``."""
-    return lambda config, teacher: Faulty(build_objective(config, teacher), fault)
+    return lambda config, teachers: Faulty(build_objective(config, teachers), fault)
 
 
 def times(sums: LossSums, factor: float) -> LossSums:

@@ -8,6 +8,7 @@ from tiny_models import VOCABULARY, tiny_model
 from torch import Tensor
 
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, UNK_ID
+from pellucid.decoding.ensemble import Ensemble
 from pellucid.equations import transformer
 from pellucid.equations.losses import smoothed_cross_entropy
 from pellucid.equations.regularization import distillation_loss, r_drop_loss, simcut_loss
@@ -149,7 +150,7 @@ def test_a_model_that_continues_texts_learns_the_same_ways():
     texts = [target for _, target in PAIRS]
     batch = collate_pairs(texts, texts)
     plain = build_objective(config())(model, batch)
-    twice = build_objective(config(r_drop=5.0, teacher_weight=0.0), model)(model, batch)
+    twice = build_objective(config(r_drop=5.0, teacher_weight=0.0), [model])(model, batch)
     torch.testing.assert_close(twice.loss, plain.loss, rtol=1e-12, atol=0)
 
 
@@ -163,7 +164,7 @@ def test_accumulated_batches_equal_one_large_batch_with_everything_on(clip_norm:
         batches = [
             collate_pairs(*zip(*[next(rows) for _ in range(cut)], strict=True)) for cut in cuts
         ]
-        objective = build_objective(settings, teacher)
+        objective = build_objective(settings, [teacher])
         reports.append(
             update(model, build_optimizer(model, settings), batches, objective, settings, 0.1)
         )
@@ -226,7 +227,7 @@ def test_both_passes_of_r_drop_miss_words_of_their_own():
 def test_a_teacher_that_nobody_listens_to_changes_nothing(alpha: float):
     model = learner()
     without = Views(0.1, alpha, 0.0, None)
-    beside = Views(0.1, alpha, 0.0, Teacher(tiny_model(seed=7), 0.0, 2.0))
+    beside = Views(0.1, alpha, 0.0, Teacher([tiny_model(seed=7)], 0.0, 2.0))
     expected = without(seeded(model), BATCH)
     got = beside(seeded(model), BATCH)
     assert torch.equal(got.loss, expected.loss)
@@ -238,7 +239,7 @@ def test_a_teacher_that_nobody_listens_to_changes_nothing(alpha: float):
 
 def test_a_student_like_its_teacher_has_no_gradient():
     student, teacher = tiny_model(), tiny_model()
-    objective = build_objective(config(teacher_weight=1.0, teacher_temperature=2.0), teacher)
+    objective = build_objective(config(teacher_weight=1.0, teacher_temperature=2.0), [teacher])
     assert objective(student, BATCH).loss.item() == pytest.approx(0.0, abs=1e-10)
     for gradient in gradients(objective, student):
         torch.testing.assert_close(gradient, torch.zeros_like(gradient), rtol=0, atol=1e-10)
@@ -246,7 +247,7 @@ def test_a_student_like_its_teacher_has_no_gradient():
 
 def test_a_teacher_s_part_is_its_equation():
     student, teacher = learner(dropout=0.0), tiny_model(seed=7)
-    objective = build_objective(config(teacher_weight=0.3, teacher_temperature=2.0), teacher)
+    objective = build_objective(config(teacher_weight=0.3, teacher_temperature=2.0), [teacher])
     sums = objective(student, BATCH)
     logits, theirs = real_logits(student, BATCH), real_logits(teacher, BATCH)
     labels = BATCH.labels[BATCH.labels != PAD_ID]
@@ -256,25 +257,51 @@ def test_a_teacher_s_part_is_its_equation():
     assert sums.token_count == TOKENS
 
 
+@pytest.mark.parametrize("has_bias", [(False, False), (True, True), (True, False)])
+@pytest.mark.parametrize("temperature", [1.0, 2.0])
+def test_several_teachers_teach_what_their_ensemble_says(
+    temperature: float, has_bias: tuple[bool, bool]
+):
+    """Values and gradients: learned from is the ensemble that a search uses, of any sizes."""
+    student = learner(dropout=0.0)
+    teachers = [
+        tiny_model(seed=7, output_bias=has_bias[0]),
+        tiny_model(seed=8, output_bias=has_bias[1], d_model=12, heads=3),
+    ]
+    settings = config(teacher_weight=0.3, teacher_temperature=temperature)
+    sums = build_objective(settings, teachers)(student, BATCH)
+    with torch.no_grad():
+        theirs = Ensemble(teachers)(BATCH.source, BATCH.target_input)[BATCH.labels != PAD_ID]
+    logits, labels = real_logits(student, BATCH), BATCH.labels[BATCH.labels != PAD_ID]
+    expected = 0.7 * smoothed_cross_entropy(logits, labels, 0.1)
+    expected = expected + 0.3 * distillation_loss(logits, theirs, temperature).sum()
+    torch.testing.assert_close(sums.loss, expected, rtol=1e-12, atol=0)
+    ours = torch.autograd.grad(sums.loss, list(student.parameters()))
+    referee = torch.autograd.grad(expected, list(student.parameters()))
+    for mine, right in zip(ours, referee, strict=True):
+        torch.testing.assert_close(mine, right, rtol=1e-10, atol=1e-13)
+
+
 def test_a_teacher_without_r_drop_has_the_batch_read_once():
     """Twice would cost twice as much, and average over two dropout masks."""
     model, rows = learner(), []
     model.encoder.register_forward_hook(lambda _, inputs, __: rows.append(len(inputs[0])))
     teacher = tiny_model(seed=1)
-    build_objective(config(teacher_weight=0.5), teacher)(model, BATCH)
-    build_objective(config(r_drop=1.0), None)(model, BATCH)
+    build_objective(config(teacher_weight=0.5), [teacher])(model, BATCH)
+    build_objective(config(r_drop=1.0))(model, BATCH)
     assert rows == [len(PAIRS), 2 * len(PAIRS)]
 
 
 def test_a_teacher_reads_every_word_and_is_left_as_it_was():
     student = learner(dropout=0.0)
-    objective = build_objective(config(teacher_weight=1.0, word_dropout=0.9), tiny_model())
+    objective = build_objective(config(teacher_weight=1.0, word_dropout=0.9), [tiny_model()])
     loss = objective(seeded(student), BATCH).loss
     assert loss > 0.01  # the student missed words that its equal had
     assert isinstance(objective, Views)
     assert objective.teacher is not None
     loss.backward()
-    assert all(each.grad is None for each in objective.teacher.model.parameters())
+    [teacher] = objective.teacher.models
+    assert all(each.grad is None for each in teacher.parameters())
 
 
 def test_an_update_in_bfloat16_is_the_one_in_float32_within_its_tolerance():
@@ -282,7 +309,7 @@ def test_an_update_in_bfloat16_is_the_one_in_float32_within_its_tolerance():
     reports = []
     for precision in ("fp32", "bf16"):
         model = tiny_model(dropout=0.0).float()
-        objective = build_objective(settings, tiny_model(seed=7).float())
+        objective = build_objective(settings, [tiny_model(seed=7).float()])
         optimizer = build_optimizer(model, settings)
         reports.append(update(model, optimizer, [BATCH], objective, settings, 0.1, precision))
     full, half = reports

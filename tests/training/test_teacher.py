@@ -63,7 +63,7 @@ def test_the_run_takes_the_teacher_s_tokenizers_and_names_it(tiny_run: Path, tmp
     assert student.source_tokenizer.fingerprint == teacher.source_tokenizer.fingerprint
     assert student.target_tokenizer.fingerprint == teacher.target_tokenizer.fingerprint
     digest = read_manifest(find_bundle(tiny_run))["sha256"]
-    assert student.settings["training"]["teacher_manifest"] == digest
+    assert student.settings["training"]["teacher_manifest"] == [digest]
     assert student.settings["tokenizer"]["kind"] == "word"
     assert student.path is not None
     card = (student.path / "README.md").read_text()
@@ -71,6 +71,37 @@ def test_the_run_takes_the_teacher_s_tokenizers_and_names_it(tiny_run: Path, tmp
     assert f"`{digest}`, with weight 0.25 and temperature 2." in card
     again = read_config(str(student.path / "config.toml"))  # a run's config is itself a config
     assert again.to_table() == student.settings
+
+
+def test_several_teachers_are_named_by_path_or_list_and_all_recorded(
+    tiny_run: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+):
+    other = copy_of_tiny_run(tmp_path_factory.getbasetemp(), tmp_path / "other")
+    train(read_config("demo", [*SETTINGS, "training.max_steps=6"]), other, resume=True)
+    first, second = find_bundle(tiny_run), find_bundle(other)
+    both = [*STUDENT, f'training.teacher=["{tiny_run}", "{other}"]']
+    config = read_config("demo", [*both, "training.max_steps=4"])
+    assert config.training.teacher == (str(first), str(second))
+    hashes = [read_manifest(each)["sha256"] for each in (first, second)]
+    assert config.training.teacher_manifest == tuple(hashes)
+    assert hashes[0] != hashes[1]
+
+    train(config, tmp_path / "unbroken")
+    updates = iter(range(100))
+    stop = {"should_stop": lambda: "asked" if next(updates) == 2 else None}
+    train(config, tmp_path / "broken", **stop)
+    train(config, tmp_path / "broken", resume=True)
+    assert fingerprints(tmp_path / "broken", 4) == fingerprints(tmp_path / "unbroken", 4)
+    alone = read_config("demo", settings(4, first))
+    train(alone, tmp_path / "alone")
+    assert losses(tmp_path / "alone") != losses(tmp_path / "unbroken")
+
+    student = load_bundle(tmp_path / "broken")
+    assert student.path is not None
+    card = (student.path / "README.md").read_text()
+    assert all(f"`{digest}`" in card for digest in hashes)
+    with pytest.raises(ConfigError, match="teacher_manifest"):
+        train(alone, tmp_path / "broken", resume=True)
 
 
 def test_weight_zero_is_the_run_without_a_teacher_within_rounding(tiny_run: Path, tmp_path: Path):
@@ -89,7 +120,7 @@ def test_resuming_with_another_teacher_is_refused(
     train(read_config("demo", settings(2, tiny_run)), tmp_path / "run")
     other = copy_of_tiny_run(tmp_path_factory.getbasetemp(), tmp_path / "other")
     train(read_config("demo", [*SETTINGS, "training.max_steps=6"]), other, resume=True)
-    with pytest.raises(ConfigError, match=r"training\.teacher_manifest: [0-9a-f]{64} -> "):
+    with pytest.raises(ConfigError, match=r"training\.teacher_manifest: \['[0-9a-f]{64}'\] -> "):
         train(read_config("demo", settings(4, other)), tmp_path / "run", resume=True)
 
 
