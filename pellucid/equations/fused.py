@@ -293,10 +293,10 @@ class _LinearCrossEntropy(GradientsInForward):
 
             columns = labels[rows, None]
             label_logits = logits.gather(1, columns).squeeze(1).to(hidden.dtype)
-            log_normalizers = _log_normalizers(logits, probabilities, columns, hidden.dtype)
+            normalizers = log_normalizers(logits, probabilities, columns, hidden.dtype)
 
-            likelihood += (log_normalizers - label_logits).sum()
-            uniform += (log_normalizers - (hidden[rows] @ mean_weight + mean_bias)).sum()
+            likelihood += (normalizers - label_logits).sum()
+            uniform += (normalizers - (hidden[rows] @ mean_weight + mean_bias)).sum()
             if gradients is not None:
                 # the rounding rows have a softmax too, which must not reach the gradients
                 probabilities[len(logits) :] = 0.0
@@ -320,10 +320,10 @@ def rounded_up(rows: Tensor, dtype: torch.dtype) -> Tensor:
     return functional.pad(rows.to(dtype), (0, 0, 0, missing))
 
 
-def _log_normalizers(
+def log_normalizers(
     logits: Tensor, probabilities: Tensor, labels: Tensor, dtype: torch.dtype
 ) -> Tensor:
-    """log Σ exp(z) of each row, by log p = z − log Σ exp(z) at the label where that is exact.
+    """log Σ exp(z) of each row in ``dtype``, by log p = z − log Σ exp(z) at the label (row, 1).
 
     On a CPU, logsumexp takes several passes over the logits; the softmax that is already computed
     spares most of them. Where the label's probability is close to underflow, its logarithm is not

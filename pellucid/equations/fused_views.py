@@ -7,7 +7,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from pellucid.equations.fused import GradientsInForward, apply_loss, rounded_up
+from pellucid.equations.fused import (
+    GradientsInForward,
+    apply_loss,
+    log_normalizers,
+    rounded_up,
+)
 
 _CHUNK_ROWS = 1024
 """Rows of logits held at once, for all passes together, as in ``fused``."""
@@ -70,9 +75,9 @@ def fused_linear_loss_of_views(
 
 
 class _LossOfViews(GradientsInForward):
-    """Computes its gradients in the forward pass, while a chunk of logits is in memory.
+    """Computes its gradients in the forward pass, while a chunk of probabilities is in memory.
 
-    Matrix products are in ``dtype``, everything else in the dtype of ``hidden``.
+    Matrix products and probabilities are in ``dtype``, everything else in the dtype of ``hidden``.
     """
 
     @staticmethod
@@ -81,169 +86,244 @@ class _LossOfViews(GradientsInForward):
         needs_gradient = any(ctx.needs_input_grad)
         views, row_count, _ = hidden.shape
         narrow_hidden, narrow_weight = rounded_up(hidden, dtype), weight.to(dtype)
+        right = _RightWords(hidden, weight, bias, labels, terms)
 
         to_hidden = torch.empty_like(hidden) if needs_gradient else None
         to_weight = torch.zeros_like(weight) if needs_gradient else None
         to_bias = torch.zeros_like(bias) if needs_gradient and bias is not None else None
 
         loss = torch.zeros((), dtype=hidden.dtype, device=hidden.device)
-        likelihood = torch.zeros_like(loss)
-        teacher = _narrow(terms.teacher, dtype)
+        teacher = _narrow(terms.teacher, hidden.dtype, dtype)
 
         # (view, row, d_model) is cut along the rows, so memory holds ``step`` rows of each view
         step = max(1, _CHUNK_ROWS // views)
         for first in range(0, row_count, step):
+            # ``rows`` ends with the data, ``filled`` with the rows of zeros that round it up
             rows, filled = slice(first, min(first + step, row_count)), slice(first, first + step)
-            count, narrow_rows = rows.stop - first, narrow_hidden[:, filled]
-            logits = _logits(narrow_rows, narrow_weight, bias, hidden.dtype)[:, :count]
+            # all passes together as one matrix: products of several small ones are slower
+            narrow_rows = narrow_hidden[:, filled].flatten(0, 1)
+            logits = _logits(narrow_rows, narrow_weight, bias).unflatten(0, (views, -1))
+            chunk = _Chunk(logits, labels[rows], terms, hidden.dtype)
 
-            taught = None
+            right.add(rows, chunk)
+            loss += chunk.disagreement()
             if teacher is not None:
-                taught = _teacher_log_p(teacher, filled, hidden.dtype)[:count]
-
-            chunk = _Chunk(functional.log_softmax(logits, dim=-1), labels[rows], terms)
-            loss += chunk.loss(taught)
-            likelihood += chunk.likelihood
+                taught = _logits(teacher.hidden[filled], teacher.weight, teacher.bias)
+                loss += chunk.learned_from(taught)
 
             if to_hidden is not None and to_weight is not None:
-                wide = chunk.gradient(taught)  # (view, row, vocabulary)
-                # padded like the rows it is multiplied with
-                narrow = _with_zeros(wide.to(dtype), narrow_rows.shape[1] - count)
-                to_hidden[:, rows] = (narrow @ narrow_weight)[:, :count].to(hidden.dtype)
-                to_weight += narrow.flatten(0, 1).T @ narrow_rows.flatten(0, 1)
+                gradient = chunk.gradient().flatten(0, 1)  # (view · filled, vocabulary)
+                to_rows = (gradient @ narrow_weight).unflatten(0, (views, -1))
+                to_hidden[:, rows] = to_rows[:, : chunk.count].to(hidden.dtype)
+                to_weight += gradient.T @ narrow_rows
                 if to_bias is not None:
-                    to_bias += wide.sum(dim=(0, 1))
+                    to_bias += gradient.sum(dim=0, dtype=to_bias.dtype)
 
-        if needs_gradient:
+        if to_hidden is not None and to_weight is not None:
+            right.subtract_labels(to_hidden, to_weight, to_bias)
             ctx.save_for_backward(to_hidden, to_weight, to_bias)
-        ctx.mark_non_differentiable(likelihood)
-        return loss, likelihood
+        ctx.mark_non_differentiable(right.likelihood)
+        return loss + right.loss(), right.likelihood
+
+
+class _RightWords:
+    """The part of the loss that compares with the labels, the mean over the passes held to them.
+
+    As in ``fused_linear_cross_entropy`` its gradient is the softmax, which ``_Chunk`` has, less
+    what the labels and the smoothing say, which is linear: no one-hot matrix is made.
+    """
+
+    def __init__(
+        self, hidden: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, terms: LossTerms
+    ) -> None:
+        self._held = _held(terms, len(hidden))
+        self._share = _label_share(terms)
+        self._smoothing = terms.smoothing
+        self._hidden, self._weight, self._labels = hidden[: self._held], weight, labels
+
+        # the uniform part of the smoothing needs only the mean logit, which is linear in these
+        self._mean_weight = weight.mean(dim=0)
+        self._mean_bias = bias.mean() if bias is not None else 0.0
+        self.likelihood = torch.zeros((), dtype=hidden.dtype, device=hidden.device)
+        self._uniform = torch.zeros_like(self.likelihood)
+
+    def add(self, rows: slice, chunk: "_Chunk") -> None:
+        """Add a chunk's cross-entropy to the sums."""
+        normalizers = chunk.normalizers[: self._held]  # (held view, row)
+        means = self._hidden[:, rows] @ self._mean_weight + self._mean_bias
+        self.likelihood += (normalizers - chunk.label_logits[: self._held]).sum() / self._held
+        self._uniform += (normalizers - means).sum() / self._held
+
+    def loss(self) -> Tensor:
+        """(1 - ε) CE against the label + ε CE against the uniform distribution, with its weight."""
+        mixed = (1.0 - self._smoothing) * self.likelihood + self._smoothing * self._uniform
+        return self._share * mixed
+
+    def subtract_labels(self, to_hidden: Tensor, to_weight: Tensor, to_bias: Tensor | None) -> None:
+        """Subtract what labels and smoothing say from the gradients of the softmax, in place."""
+        share, words = self._share / self._held, len(self._weight)
+        kept, spread = share * (1.0 - self._smoothing), share * self._smoothing
+        to_hidden[: self._held] -= kept * self._weight[self._labels] + spread * self._mean_weight
+
+        # in one pass over all rows
+        labels = self._labels.repeat(self._held)
+        to_weight.index_add_(0, labels, self._hidden.flatten(0, 1), alpha=-kept)
+        to_weight -= spread / words * self._hidden.sum(dim=(0, 1))
+        if to_bias is not None:
+            to_bias.index_add_(0, labels, torch.ones_like(labels, dtype=to_bias.dtype), alpha=-kept)
+            to_bias -= spread / words * len(labels)
 
 
 class _Chunk:
-    """The loss of some rows of log-probabilities of all passes, and its gradient."""
+    """Some rows of all passes: their part of the loss, and its gradient with respect to the logits.
 
-    def __init__(self, log_p: Tensor, labels: Tensor, terms: LossTerms) -> None:
-        self._log_p = log_p  # (view, row, vocabulary)
-        self._labels = labels
+    Rows beyond ``count`` are those of zeros that round a product up. Their probabilities are zero,
+    so that nothing of them reaches a gradient.
+    """
+
+    def __init__(
+        self, logits: Tensor, labels: Tensor, terms: LossTerms, dtype: torch.dtype
+    ) -> None:
+        self._logits = logits  # (view, filled, vocabulary)
+        self._columns = labels.unsqueeze(1)
         self._terms = terms
-        self._share = 0.0 if terms.teacher is None else terms.teacher.share
+        self._dtype = dtype
+        self._held = _held(terms, len(logits))
+
+        self.count = len(labels)
+        self._p = self._probabilities(logits)
+        self.label_logits = self._at_labels(logits)  # (view, row)
+        self.normalizers = self._log_normalizers(logits, self._p)  # (view, row)
 
         # weights of KL(first ‖ second) and of the other direction
         self._there, self._back = 0.0, 0.0
-        if log_p.shape[0] > 1:
+        if len(logits) > 1:
             # α/4 for each direction, as in ``r_drop_loss``
             self._there, self._back = terms.r_drop / 4 + terms.simcut, terms.r_drop / 4
 
-        # the passes that labels and teacher are compared with; a cut one of SimCut is not
-        self._held = 1 if terms.simcut else log_p.shape[0]
-        chosen = log_p[: self._held].gather(2, self._index())
-        self.likelihood = -chosen.sum() / self._held
+        # what the loss needs, and the gradient needs again
+        self._difference: Tensor | None = None  # z - z′ of the two passes
+        self._mean_differences: Tensor | None = None
+        self._taught: tuple[Tensor, Tensor] | None = None
 
-        self._soft: Tensor | None = None
-        self._agreement = _Agreement(log_p) if self._there else None
+    def disagreement(self) -> Tensor | float:
+        """The weighted KL divergences of two passes, summed over the rows; 0 if they have none.
 
-    def loss(self, taught: Tensor | None) -> Tensor:
-        """The chunk's part of the sum; ``taught`` are the teacher's softened log-probabilities."""
-        smoothing = self._terms.smoothing
-        loss = (1.0 - smoothing) * self.likelihood
-        if smoothing:
-            loss = loss - smoothing * self._log_p[: self._held].mean(dim=2).sum() / self._held
+        log p - log p′ = (z - z′) - (a - a′), where a is log Σ exp(z) of the row.
+        """
+        if not self._there:
+            return 0.0
 
-        loss = (1.0 - self._share) * loss
-        if self._agreement is not None:
-            loss = loss + self._there * self._agreement.there.sum()
-            if self._back:
-                loss = loss + self._back * self._agreement.back.sum()
+        self._difference = self._logits[0] - self._logits[1]  # (filled, vocabulary)
+        self._mean_differences = self._dot(self._p, self._difference)  # (view, filled)
+        apart = self.normalizers[0] - self.normalizers[1]  # (row)
+        there, back = (self._mean_differences[:, : self.count] - apart).unbind()
+        # KL(p′ ‖ p) is Σ p′ (log p′ - log p), with both signs turned
+        return self._there * there.sum() - self._back * back.sum()
 
-        if taught is not None and self._terms.teacher is not None:
-            # times T², so that its gradient does not shrink with T (Hinton et al., 2015, §2)
-            temperature = self._terms.teacher.temperature
-            divergences = taught.exp() * (taught - self._softened(temperature))
-            loss = loss + self._share * temperature**2 * divergences.sum() / self._held
-        return loss
+    def learned_from(self, taught: Tensor) -> Tensor:
+        """The weighted divergence from a teacher whose logits are ``taught`` (filled, vocabulary).
 
-    def gradient(self, taught: Tensor | None) -> Tensor:
-        """The gradient with respect to the logits of each pass: (view, row, vocabulary)."""
-        terms, kept = self._terms, (1.0 - self._share) / self._held
-        p = self._log_p.exp() if self._agreement is None else self._agreement.p
+        KL(softmax(z′ / T) ‖ softmax(z / T)), made as in ``disagreement``.
+        """
+        terms = self._terms.teacher
+        assert terms is not None
+        logits, soft, normalizers = (
+            each[: self._held] for each in (self._logits, self._p, self.normalizers)
+        )
+        taught = taught.unsqueeze(0)
 
-        # p - q, where q is the smoothed label; of a pass that is not held to it nothing
-        gradient = p * kept
-        gradient[self._held :] = 0.0
-        held = gradient[: self._held]
-        if terms.smoothing:
-            held -= kept * terms.smoothing / p.shape[2]
-        index = self._index()
-        right = torch.full_like(index, -kept * (1.0 - terms.smoothing), dtype=p.dtype)
-        # at the label of each row: -(1 - ε) of the part that the labels have
-        held.scatter_add_(2, index, right)
+        # at temperature 1 the student's probabilities are there already
+        if terms.temperature != 1.0:
+            logits, taught = logits / terms.temperature, taught / terms.temperature
+            soft = self._probabilities(logits)
+            normalizers = self._log_normalizers(logits, soft)
+        wanted = self._probabilities(taught)
+        self._taught = soft, wanted
 
-        if self._agreement is not None:
-            self._agreement.add_gradient(gradient, self._there, self._back)
+        apart = self._log_normalizers(taught, wanted) - normalizers
+        divergences = self._dot(wanted, taught - logits)[:, : self.count] - apart
+        # times T², so that its gradient does not shrink with T (Hinton et al., 2015, §2)
+        return terms.share * terms.temperature**2 * divergences.sum() / self._held
 
-        if taught is not None and terms.teacher is not None:
-            temperature = terms.teacher.temperature
-            soft = p[: self._held] if temperature == 1.0 else self._softened(temperature).exp()
-            held += self._share * temperature / self._held * (soft - taught.exp())
+    def gradient(self) -> Tensor:
+        """The gradient with respect to the logits (view, filled, vocabulary), but for the labels.
+
+        Of the cross-entropy softmax(z) is here; ``_RightWords.subtract_labels`` has the rest.
+        """
+        share = _label_share(self._terms) / self._held
+        gradient = self._p * share if self._difference is None else self._of_both_passes(share)
+
+        if self._taught is not None and self._terms.teacher is not None:
+            soft, wanted = self._taught
+            weight = self._terms.teacher.share * self._terms.teacher.temperature / self._held
+            gradient[: self._held].add_(soft, alpha=weight).sub_(wanted, alpha=weight)
         return gradient
 
-    def _index(self) -> Tensor:
-        """The labels of the passes that are held to them: (held view, row, 1)."""
-        return self._labels.expand(self._held, -1).unsqueeze(2)
+    def _of_both_passes(self, share: float) -> Tensor:
+        """The softmax of the passes that are held to the labels, and the divergences' gradients.
 
-    def _softened(self, temperature: float) -> Tensor:
-        log_p = self._log_p[: self._held]
-        if temperature == 1.0:
-            return log_p
-        if self._soft is None:
-            # log p differs from the logits by a constant in each row, which softmax ignores
-            self._soft = functional.log_softmax(log_p / temperature, dim=-1)
-        return self._soft
+        With d = z - z′ that is p ∘ (share + there (d - Σ p d)) + back (p - p′) for the first pass,
+        and p′ ∘ (share - back (d - Σ p′ d)) + there (p′ - p) for the second.
+        """
+        assert self._difference is not None
+        assert self._mean_differences is not None
+        gradient = torch.empty_like(self._p)
+        first, second = self._p
+        shares = share, share if self._held > 1 else 0.0
+
+        for view, (own, other, curved, straight) in enumerate(
+            ((first, second, self._there, self._back), (second, first, -self._back, self._there))
+        ):
+            factors = shares[view] + straight - curved * self._mean_differences[view]
+            part = torch.mul(own, factors.to(own.dtype).unsqueeze(1), out=gradient[view])
+            if curved:
+                part.addcmul_(own, self._difference, value=curved)
+            if straight:
+                part.sub_(other, alpha=straight)
+        return gradient
+
+    def _probabilities(self, logits: Tensor) -> Tensor:
+        p = logits.softmax(dim=-1)
+        p[:, self.count :] = 0.0
+        return p
+
+    def _at_labels(self, logits: Tensor) -> Tensor:
+        columns = self._columns.expand(len(logits), -1, -1)
+        return logits[:, : self.count].gather(2, columns).squeeze(2).to(self._dtype)
+
+    def _log_normalizers(self, logits: Tensor, p: Tensor) -> Tensor:
+        """log Σ exp(z) of each real row: (view, row)."""
+        real = zip(logits[:, : self.count], p[:, : self.count], strict=True)
+        return torch.stack(
+            [log_normalizers(own, probable, self._columns, self._dtype) for own, probable in real]
+        )
+
+    def _dot(self, p: Tensor, values: Tensor) -> Tensor:
+        """Σ p · values of each row, summed in the wide dtype; (view, filled)."""
+        return (p * values).sum(dim=-1, dtype=self._dtype)
 
 
-class _Agreement:
-    """The KL divergence between two passes for each row, ``there`` and ``back``."""
-
-    def __init__(self, log_p: Tensor) -> None:
-        self.p = log_p.exp()  # (view, row, vocabulary)
-        self._ratio = log_p[0] - log_p[1]
-        self.there = torch.linalg.vecdot(self.p[0], self._ratio)
-        self.back = -torch.linalg.vecdot(self.p[1], self._ratio)
-
-    def add_gradient(self, gradient: Tensor, there: float, back: float) -> None:
-        """Add the gradient of there · KL(p ‖ p′) + back · KL(p′ ‖ p) in place; only once."""
-        first, second = self.p
-        first_factor = self._ratio - self.there.unsqueeze(1)
-        gradient[0].addcmul_(first, first_factor, value=there)
-        gradient[1].add_(second, alpha=there).sub_(first, alpha=there)
-        if not back:
-            return
-
-        # in place: the ratio is as large as the logits of the chunk, and is not needed again
-        second_factor = self._ratio.add_(self.back.unsqueeze(1)).neg_()
-        gradient[1].addcmul_(second, second_factor, value=back)
-        gradient[0].add_(first, alpha=back).sub_(second, alpha=back)
+def _held(terms: LossTerms, views: int) -> int:
+    """How many passes are compared with labels and teacher: a cut one of SimCut is not."""
+    return 1 if terms.simcut else views
 
 
-def _logits(hidden: Tensor, weight: Tensor, bias: Tensor | None, dtype: torch.dtype) -> Tensor:
-    logits = functional.linear(hidden, weight).to(dtype)
+def _label_share(terms: LossTerms) -> float:
+    """The part of the loss that the labels have beside a teacher."""
+    return 1.0 if terms.teacher is None else 1.0 - terms.teacher.share
+
+
+def _logits(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    logits = functional.linear(hidden, weight)
     return logits if bias is None else logits.add_(bias)
 
 
-def _narrow(teacher: TeacherRows | None, dtype: torch.dtype) -> TeacherRows | None:
+def _narrow(
+    teacher: TeacherRows | None, wide: torch.dtype, dtype: torch.dtype
+) -> TeacherRows | None:
     if teacher is None:
         return None
-    hidden, weight = rounded_up(teacher.hidden, dtype), teacher.weight.to(dtype)
+    # autocast may have left its hidden states narrow, and they need the same rows of zeros
+    hidden, weight = rounded_up(teacher.hidden.to(wide), dtype), teacher.weight.to(dtype)
     return dataclasses.replace(teacher, hidden=hidden, weight=weight)
-
-
-def _with_zeros(rows: Tensor, count: int) -> Tensor:
-    """``rows``, followed by ``count`` rows of zeros."""
-    return functional.pad(rows, (0, 0, 0, count)) if count else rows
-
-
-def _teacher_log_p(teacher: TeacherRows, rows: slice, dtype: torch.dtype) -> Tensor:
-    """The teacher's softened log-probabilities at ``rows``; (row, vocabulary)."""
-    logits = _logits(teacher.hidden[rows], teacher.weight, teacher.bias, dtype)
-    return functional.log_softmax(logits / teacher.temperature, dim=-1)

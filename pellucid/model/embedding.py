@@ -57,8 +57,11 @@ class Positions(nn.Module):
             {name: nn.Parameter(torch.empty(shape)) for name, shape in shapes.items()}
         )
 
-        # not persistent: a function of the sizes, so no bundle needs to hold it
-        table = sinusoidal_positions(_TABLE_LENGTH, width)
+        # not persistent: a function of the sizes, so no bundle needs to hold it. On the CPU also
+        # where shapes alone are asked for: on the meta device its arithmetic imports the whole
+        # compiler of PyTorch, which takes a second or two
+        with torch.device("cpu"):
+            table = sinusoidal_positions(_TABLE_LENGTH, width)
         self.register_buffer("sinusoids", table, persistent=False)
 
     def forward(
