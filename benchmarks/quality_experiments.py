@@ -119,6 +119,8 @@ def _vocabulary(size: int) -> str:
     return f"tokenizer.vocabulary_size={size}"
 
 
+_TEACHERS = tuple(f"little-text-20-passes-seed{seed}" for seed in (1, 2, 3))
+
 _LITTLE_TEXT = (
     Variant("20 passes", (_epochs(20),)),
     Variant("50 passes, dropout 0.3", (*_LONG, _epochs(50))),
@@ -128,6 +130,8 @@ _LITTLE_TEXT = (
     Variant("R-Drop, 30 passes", ("training.r_drop=5.0", _epochs(30))),
     Variant("vocabulary of 4,000, 20 passes", (_vocabulary(4000), _epochs(20))),
     Variant("vocabulary of 2,000, 20 passes", (_vocabulary(2000), _epochs(20))),
+    Variant("10 passes, one teacher", (_epochs(10),), teachers=_TEACHERS[:1]),
+    Variant("20 passes, three teachers", (_epochs(20),), teachers=_TEACHERS),
     Variant(
         "both directions first",
         ("training.learning_rate=2e-3", _epochs(10)),
