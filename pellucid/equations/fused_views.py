@@ -86,7 +86,7 @@ class _LossOfViews(GradientsInForward):
         needs_gradient = any(ctx.needs_input_grad)
         views, row_count, _ = hidden.shape
         narrow_hidden, narrow_weight = rounded_up(hidden, dtype), weight.to(dtype)
-        right = _RightWords(hidden, weight, bias, labels, terms)
+        label_loss = _LabelLoss(hidden, weight, bias, labels, terms)
 
         to_hidden = torch.empty_like(hidden) if needs_gradient else None
         to_weight = torch.zeros_like(weight) if needs_gradient else None
@@ -102,10 +102,10 @@ class _LossOfViews(GradientsInForward):
             rows, filled = slice(first, min(first + step, row_count)), slice(first, first + step)
             # all passes together as one matrix: products of several small ones are slower
             narrow_rows = narrow_hidden[:, filled].flatten(0, 1)
-            logits = _logits(narrow_rows, narrow_weight, bias).unflatten(0, (views, -1))
+            logits = _logits(narrow_rows, narrow_weight, bias).view(views, -1, len(weight))
             chunk = _Chunk(logits, labels[rows], terms, hidden.dtype)
 
-            right.add(rows, chunk)
+            label_loss.add(rows, chunk)
             loss += chunk.disagreement()
             if teacher is not None:
                 taught = _logits(teacher.hidden[filled], teacher.weight, teacher.bias)
@@ -113,20 +113,20 @@ class _LossOfViews(GradientsInForward):
 
             if to_hidden is not None and to_weight is not None:
                 gradient = chunk.gradient().flatten(0, 1)  # (view · filled, vocabulary)
-                to_rows = (gradient @ narrow_weight).unflatten(0, (views, -1))
+                to_rows = (gradient @ narrow_weight).view(views, -1, weight.shape[1])
                 to_hidden[:, rows] = to_rows[:, : chunk.count].to(hidden.dtype)
                 to_weight += gradient.T @ narrow_rows
                 if to_bias is not None:
                     to_bias += gradient.sum(dim=0, dtype=to_bias.dtype)
 
         if to_hidden is not None and to_weight is not None:
-            right.subtract_labels(to_hidden, to_weight, to_bias)
+            label_loss.subtract_labels(to_hidden, to_weight, to_bias)
             ctx.save_for_backward(to_hidden, to_weight, to_bias)
-        ctx.mark_non_differentiable(right.likelihood)
-        return loss + right.loss(), right.likelihood
+        ctx.mark_non_differentiable(label_loss.likelihood)
+        return loss + label_loss.loss(), label_loss.likelihood
 
 
-class _RightWords:
+class _LabelLoss:
     """The part of the loss that compares with the labels, the mean over the passes held to them.
 
     As in ``fused_linear_cross_entropy`` its gradient is the softmax, which ``_Chunk`` has, less
@@ -216,8 +216,8 @@ class _Chunk:
 
         self._difference = self._logits[0] - self._logits[1]  # (filled, vocabulary)
         self._mean_differences = self._dot(self._p, self._difference)  # (view, filled)
-        apart = self.normalizers[0] - self.normalizers[1]  # (row)
-        there, back = (self._mean_differences[:, : self.count] - apart).unbind()
+        shift = self.normalizers[0] - self.normalizers[1]  # (row)
+        there, back = (self._mean_differences[:, : self.count] - shift).unbind()
         # KL(p′ ‖ p) is Σ p′ (log p′ - log p), with both signs turned
         return self._there * there.sum() - self._back * back.sum()
 
@@ -241,15 +241,15 @@ class _Chunk:
         wanted = self._probabilities(taught)
         self._taught = soft, wanted
 
-        apart = self._log_normalizers(taught, wanted) - normalizers
-        divergences = self._dot(wanted, taught - logits)[:, : self.count] - apart
+        shift = self._log_normalizers(taught, wanted) - normalizers
+        divergences = self._dot(wanted, taught - logits)[:, : self.count] - shift
         # times T², so that its gradient does not shrink with T (Hinton et al., 2015, §2)
         return terms.share * terms.temperature**2 * divergences.sum() / self._held
 
     def gradient(self) -> Tensor:
         """The gradient with respect to the logits (view, filled, vocabulary), but for the labels.
 
-        Of the cross-entropy softmax(z) is here; ``_RightWords.subtract_labels`` has the rest.
+        Of the cross-entropy softmax(z) is here; ``_LabelLoss.subtract_labels`` has the rest.
         """
         share = _label_share(self._terms) / self._held
         gradient = self._p * share if self._difference is None else self._of_both_passes(share)
