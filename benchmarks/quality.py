@@ -11,10 +11,9 @@ page from what lies there and trains nothing. --minutes shortens every run, for 
 What is counted: minutes are the run's own clock, training and validating together; the whole
 command, with tokenizer and start-up, is given beside it. CPU minutes are the time of the run's
 process on all its threads, in all its resumed parts, and in the run that it begins with; those of
-the runs that teach it are given apart. Tokens
-are real target tokens, stops included. Validation is greedy. The bundle that was best on validation
-text is tested, once, by `pellucid evaluate` with the search settings of its preset; nothing is
-chosen by test text.
+the runs that teach it are given beside them. Tokens are real target tokens, stops included.
+Validation is greedy. The bundle that was best on validation text is tested, once, by `pellucid
+evaluate` with the search settings of its preset; nothing is chosen by test text.
 """
 
 import argparse
@@ -88,6 +87,9 @@ def _run(
         parent = options.work / f"{slug}-first"
         train(experiment.preset, [*experiment.settings, *variant.first, *always], parent)
     teachers = [options.work / each for each in variant.teachers]
+    untrained = [each.name for each in teachers if not each.exists()]
+    if untrained:
+        raise SystemExit(f"{variant.name}: its teachers {', '.join(untrained)} are to be run first")
     if teachers:
         always.append(f"training.teacher={json.dumps(list(map(str, teachers)))}")
     train(experiment.preset, [*own, *always], run, parent)

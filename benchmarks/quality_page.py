@@ -20,12 +20,10 @@ def page(result: dict[str, Any]) -> str:
     for name, experiment in EXPERIMENTS.items():
         rows = [row for row in result["rows"] if row["experiment"] == name]
         if rows:
-            rows.sort(
-                key=lambda row: (
-                    [v.name for v in experiment.variants].index(row["variant"]),
-                    row["seed"],
-                )
-            )
+            # a row may be of a variant that this version no longer has: those come last
+            order = [variant.name for variant in experiment.variants]
+            order += sorted({row["variant"] for row in rows}.difference(order))
+            rows.sort(key=lambda row: (order.index(row["variant"]), row["seed"]))
             parts += [f"\n## {experiment.title}\n", *_section(rows)]
     return "\n".join(parts) + "\n"
 

@@ -195,11 +195,11 @@ class _Chunk:
         self.label_logits = self._at_labels(logits)  # (view, row)
         self.normalizers = self._log_normalizers(logits, self._p)  # (view, row)
 
-        # weights of KL(first ‖ second) and of the other direction
-        self._there, self._back = 0.0, 0.0
+        # weights of the forward divergence KL(first ‖ second) and of the reverse one
+        self._forward, self._reverse = 0.0, 0.0
         if len(logits) > 1:
             # α/4 for each direction, as in ``r_drop_loss``
-            self._there, self._back = terms.r_drop / 4 + terms.simcut, terms.r_drop / 4
+            self._forward, self._reverse = terms.r_drop / 4 + terms.simcut, terms.r_drop / 4
 
         # what the loss needs, and the gradient needs again
         self._difference: Tensor | None = None  # z - z′ of the two passes
@@ -211,15 +211,15 @@ class _Chunk:
 
         log p - log p′ = (z - z′) - (a - a′), where a is log Σ exp(z) of the row.
         """
-        if not self._there:
+        if not self._forward:
             return 0.0
 
         self._difference = self._logits[0] - self._logits[1]  # (filled, vocabulary)
         self._mean_differences = self._dot(self._p, self._difference)  # (view, filled)
         shift = self.normalizers[0] - self.normalizers[1]  # (row)
-        there, back = (self._mean_differences[:, : self.count] - shift).unbind()
+        forward, reverse = (self._mean_differences[:, : self.count] - shift).unbind()
         # KL(p′ ‖ p) is Σ p′ (log p′ - log p), with both signs turned
-        return self._there * there.sum() - self._back * back.sum()
+        return self._forward * forward.sum() - self._reverse * reverse.sum()
 
     def learned_from(self, taught: Tensor) -> Tensor:
         """The weighted divergence from a teacher whose logits are ``taught`` (filled, vocabulary).
@@ -263,8 +263,9 @@ class _Chunk:
     def _of_both_passes(self, share: float) -> Tensor:
         """The softmax of the passes that are held to the labels, and the divergences' gradients.
 
-        With d = z - z′ that is p ∘ (share + there (d - Σ p d)) + back (p - p′) for the first pass,
-        and p′ ∘ (share - back (d - Σ p′ d)) + there (p′ - p) for the second.
+        With d = z - z′, and the weights f and r of the forward and the reverse divergence, that is
+        p ∘ (share + f (d - Σ p d)) + r (p - p′) for the first pass, and
+        p′ ∘ (share - r (d - Σ p′ d)) + f (p′ - p) for the second.
         """
         assert self._difference is not None
         assert self._mean_differences is not None
@@ -272,15 +273,19 @@ class _Chunk:
         first, second = self._p
         shares = share, share if self._held > 1 else 0.0
 
-        for view, (own, other, curved, straight) in enumerate(
-            ((first, second, self._there, self._back), (second, first, -self._back, self._there))
+        for view, (own, other, as_left, as_right) in enumerate(
+            (
+                (first, second, self._forward, self._reverse),
+                (second, first, -self._reverse, self._forward),
+            )
         ):
-            factors = shares[view] + straight - curved * self._mean_differences[view]
+            # the divergence whose left argument the pass is, and the one whose right argument
+            factors = shares[view] + as_right - as_left * self._mean_differences[view]
             part = torch.mul(own, factors.to(own.dtype).unsqueeze(1), out=gradient[view])
-            if curved:
-                part.addcmul_(own, self._difference, value=curved)
-            if straight:
-                part.sub_(other, alpha=straight)
+            if as_left:
+                part.addcmul_(own, self._difference, value=as_left)
+            if as_right:
+                part.sub_(other, alpha=as_right)
         return gradient
 
     def _probabilities(self, logits: Tensor) -> Tensor:

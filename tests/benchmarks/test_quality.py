@@ -1,6 +1,8 @@
 """The experiments of benchmarks/quality.py: valid settings, honest splits, right arithmetic."""
 
 import itertools
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -162,6 +164,36 @@ def test_clock_and_cpu_time_have_columns_and_each_variant_its_settings():
     assert "| dropout 0.1 | 1 |  | 7 | 1,000 |" in text
     changed = "`model.dropout=0.1`; begins with a run of `data.both_directions=true`"
     assert f"- preset: nothing\n- dropout 0.1: {changed}\n" in text
+
+
+def test_the_page_names_teachers_their_time_and_variants_that_are_gone():
+    import quality_page
+
+    rows = [
+        _row(1, 0.0, "regularization", "of an older version"),
+        {
+            **_row(1, 0.0, "regularization", "dropout 0.1"),
+            "cpu_minutes": 7.0,
+            "teachers": ["a-seed1", "a-seed2"],
+            "teachers_cpu_minutes": 88.0,
+        },
+    ]
+    text = quality_page.page({"rows": rows, "counted": "", "command": ""})
+    assert "| dropout 0.1 | 1 |  | 7 and 88 of its teachers | 1,000 |" in text
+    assert "- dropout 0.1: nothing; taught by `a-seed1`, `a-seed2`\n" in text
+    assert text.index("| dropout 0.1 |") < text.index("| of an older version |")
+
+
+def test_a_run_whose_teachers_are_missing_says_which_to_run_first(corpora: Path):
+    script = BENCHMARKS / "quality.py"
+    asked = ["--experiment", "little-text-choice", "--only", "10 passes, one teacher"]
+    command = [sys.executable, str(script), "--data", str(corpora), "--work", str(corpora / "w")]
+    done = subprocess.run([*command, *asked], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    expected = (
+        "10 passes, one teacher: its teachers little-text-20-passes-seed1 are to be run first"
+    )
+    assert done.stderr.strip().splitlines()[-1] == expected
 
 
 def _row(
