@@ -233,6 +233,10 @@ class TrainingConfig(Config):
     clip_rows: float = Field(0.0, ge=0)
     """The largest 2-norm of a row of a matrix's gradient, after ``reduction``. It limits how far a
     frequent word's vector moves in one update; 0 is no limit."""
+    vector_epochs: int = Field(0, ge=0, le=1000)
+    """Before the first update, and before the clock of ``max_minutes`` starts, learn word vectors
+    from the training pairs by skip-gram, reading them so many times with both sides interleaved;
+    the embeddings start from them. 0 starts from random rows. Does nothing with ``--init``."""
     skip_spikes: bool = False
     """Leave out an update whose gradient is far longer than recent ones, instead of clipping it."""
     label_smoothing: float = Field(0.1, ge=0, lt=1)
@@ -453,6 +457,13 @@ class RunConfig(Config):
             )
         if self.data.both_directions and not self.tokenizer.shared:
             faults.append("data.both_directions needs tokenizer.shared=true")
+
+        if self.training.vector_epochs and model.pretrained_vectors is not None:
+            faults.append(
+                "training.vector_epochs and model.pretrained_vectors exclude each other: embeddings"
+                " start from one of them"
+            )
+
         if self.data.text or self.data.valid_text:
             faults.append(
                 f"model.kind={self.model.kind} learns from pairs: name them by data.source and"
@@ -465,6 +476,8 @@ class RunConfig(Config):
         faults = []
         if self.data.both_directions:
             faults.append(f"data.both_directions is for pairs, not for model.kind={kind}")
+        if self.training.vector_epochs:
+            faults.append(f"training.vector_epochs is for pairs, not for model.kind={kind}")
         if self.data.source or self.data.valid_source:
             faults.append(
                 f"model.kind={kind} learns from plain text: name it by data.text, not by"

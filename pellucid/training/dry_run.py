@@ -137,11 +137,15 @@ def dry_run(config: RunConfig, out: Path, say: Say) -> Forecast:
 
     That is an update on each of the largest batches, a few on ordinary batches, a validation, a
     search with the run's own beam size, and a checkpoint and a bundle written and read again, all
-    in a temporary folder beside ``out``. Only what ``data.cache`` names is kept.
+    in a temporary folder beside ``out``. Only what ``data.cache`` names is kept. Word vectors of
+    the pairs are left out, and the forecast does not count them.
 
     Raises whatever ``train`` would raise; DivergedError if an update is not finite.
     """
     refuse_if_used(out)
+    # Vectors are a small part of a run, and would be learned whole.
+    training = config.training.model_copy(update={"vector_epochs": 0})
+    config = config.model_copy(update={"training": training})
 
     # On the same disk as ``out``, so that a lack of space or rights shows here.
     above = next(each for each in out.absolute().parents if each.is_dir())

@@ -13,7 +13,7 @@ import torch
 
 from pellucid.core.errors import ConfigError, InputMissingError
 from pellucid.core.phases import begin_phase
-from pellucid.core.world import joined, local_rank, was_restarted, world_of_environment
+from pellucid.core.world import World, joined, local_rank, was_restarted, world_of_environment
 from pellucid.model.build import build_any_model
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.skipgram import SkipGram
@@ -37,6 +37,7 @@ from pellucid.training.journal import Journal, Listener
 from pellucid.training.loop import StopRequest, learn
 from pellucid.training.memory import refuse_what_cannot_fit
 from pellucid.training.objective import MakeObjective, build_objective
+from pellucid.training.pair_vectors import start_from_pairs
 from pellucid.training.parent import (
     check_tokenizers,
     copy_parameters,
@@ -166,6 +167,10 @@ def set_up_run(
     begin_phase("building the model")
     model = build_any_model(config.model, *sizes, seed=config.training.seed)
     _begin_from_data(model, data, config)
+    # The vectors take a while, and a parent or a checkpoint replaces all parameters.
+    epochs, world = config.training.vector_epochs, process_group.world
+    if epochs and parent is None and _newest_checkpoint(folder, world) is None:
+        start_from_pairs(model, data, epochs, config.training.seed, world, device)
     if parent is not None:
         copy_parameters(model, parent)
     freeze(model, config.training.freeze)
@@ -216,13 +221,17 @@ def _begin_from_data(model: SequenceModel, data: TrainingData, config: RunConfig
         start_from_vectors(model, tokenizers, Path(config.model.pretrained_vectors))
 
 
+def _newest_checkpoint(folder: RunFolder, world: World) -> str | None:
+    """The name of the newest intact checkpoint, if there is one."""
+    # The first process chooses for all: another may not see a file yet on a network's disk.
+    newest = world.by_first(lambda: newest_intact(folder.path))
+    name: str | None = world.from_first(newest and newest.name)
+    return name
+
+
 def _resume(run: Run) -> None:
     """Load the newest intact checkpoint, if there is one."""
-    world = run.process_group.world
-
-    # The first process chooses for all: another may not see a file yet on a network's disk.
-    newest = world.by_first(lambda: newest_intact(run.folder.path))
-    name = world.from_first(newest and newest.name)
+    name = _newest_checkpoint(run.folder, run.process_group.world)
     if name is None:
         _log.warning("no checkpoint in %s yet: starting from the beginning", run.folder.path)
         return

@@ -4,6 +4,7 @@ import logging
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from pellucid.bundle import Bundle, load_any_bundle
 from pellucid.core.errors import BundleError, ConfigError
@@ -57,14 +58,11 @@ def start_from_vectors(
 
     place = {word: index for index, word in enumerate(vectors.words)}
     rows = torch.from_numpy(vectors.matrix)
-    largest = max(float(rows.max()), -float(rows.min())) if len(rows) else 0.0
-    if largest > _SQUARABLE:
-        rows = rows / largest
-    rows = rows * (model.config.d_model**-0.5 / rows.std().clamp(min=1e-12))  # all may be equal
+    rows = as_embeddings(rows)
 
     # A token without a vector keeps its random row.
     for name, tokenizer in zip(("source", "target"), tokenizers, strict=True):
-        weight = _embedding_of(model, name)
+        weight = embedding_of(model, name)
         tokens = tokenizer.tokens(range(tokenizer.vocabulary_size))
         known = [index for index, token in enumerate(tokens) if token in place]
         if not known:
@@ -76,11 +74,22 @@ def start_from_vectors(
         _log.info("%d of %d %s tokens begin with a vector", len(known), len(tokens), name)
 
 
-def _embedding_of(model: SequenceModel, side: str) -> torch.Tensor:
+def as_embeddings(rows: Tensor) -> Tensor:
+    """Vectors (word, size) scaled to the standard deviation of new embeddings, size^-0.5."""
+    largest = max(float(rows.max()), -float(rows.min())) if len(rows) else 0.0
+    if largest > _SQUARABLE:
+        rows = rows / largest
+    # Vectors that are all equal have no deviation.
+    scaled: Tensor = rows * (rows.shape[1] ** -0.5 / rows.std().clamp(min=1e-12))
+    return scaled
+
+
+def embedding_of(model: SequenceModel, side: str) -> Tensor:
+    """The embedding matrix of the side ``source`` or ``target``, which may be the same."""
     if isinstance(model, SkipGram):
         return model.w_in
 
     # Models of plain text have a single embedding for both sides.
     embedding = getattr(model, f"{side}_embedding", None) or getattr(model, "embedding")  # noqa: B009
-    weight: torch.Tensor = embedding.weight
+    weight: Tensor = embedding.weight
     return weight

@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from processes import in_processes
 from tiny_models import TINY, tiny_model
 
-from pellucid.core.special import PAD_ID
+from pellucid.core.special import PAD_ID, SPECIAL_COUNT
 from pellucid.core.world import joined, world_of_environment
 from pellucid.model.build import build_any_model
 from pellucid.model.config import KINDS, own_settings, parse_model_config
@@ -18,6 +19,7 @@ from pellucid.model.stored import model_tensors
 from pellucid.text.batching import Batch, collate_pairs
 from pellucid.training.averaging import Average
 from pellucid.training.config import TrainingConfig
+from pellucid.training.data import prepare_data
 from pellucid.training.distributed import (
     Share,
     local_tensors,
@@ -26,7 +28,10 @@ from pellucid.training.distributed import (
     whole_model,
 )
 from pellucid.training.objective import CrossEntropy
+from pellucid.training.pair_vectors import start_from_pairs
+from pellucid.training.presets import read_config
 from pellucid.training.step import apply_gradient, build_optimizer, find_gradient
+from pellucid.training.vectors import embedding_of
 
 PAIRS = [
     ([5, 6], [7]),
@@ -147,3 +152,23 @@ def test_a_sentence_that_teaches_nothing_has_no_loss_and_no_gradient(kind: str):
     sums.loss.backward()
     assert (sums.loss.item(), sums.token_count) == (0.0, 0)
     assert all(not each.grad.any() for each in model.parameters() if each.grad is not None)
+
+
+def vectors(folder: str) -> np.ndarray:
+    """The embedding of a new model that starts from vectors of its pairs."""
+    few = "phrasebook.pairs=500", "phrasebook.held_out=20", "model.d_model=16"
+    config = read_config("demo", [*few, "tokenizer.kind=word", "tokenizer.vocabulary_size=200"])
+    with joined(world_of_environment()) as world:
+        data = world.first_then_others(lambda: prepare_data(config, Path(folder)))
+        size = data.source_tokenizer.vocabulary_size
+        # other rows in each process, so that only what is received can be equal
+        model = build_any_model(config.model, size, size, seed=world.rank)
+        start_from_pairs(model, data, 1, 1, world, "cpu")
+        return embedding_of(model, "source").detach().numpy()[SPECIAL_COUNT:]
+
+
+def test_two_processes_begin_with_the_vectors_of_one(tmp_path: Path):
+    first, second = in_processes(vectors, str(tmp_path))
+    seen = np.abs(first - second).max(axis=1) == 0.0
+    assert seen.mean() > 0.9  # a token that no pair has keeps its own random row
+    np.testing.assert_allclose(first[seen], vectors(str(tmp_path))[seen], atol=1e-4)
