@@ -1,12 +1,11 @@
 // The page of an exported model: a text, its translation as one types, and the model at work below.
 
-import { closeAlternatives, openAlternatives, watchAlternatives } from "../ui/alternatives.js";
+import { closeAlternatives } from "../ui/alternatives.js";
 import { make } from "../ui/dom.js";
 import { byId } from "../ui/elements.js";
-import { joined, readAnswer, saidOtherwise } from "../ui/sentences.js";
-import { drawSource, lightSource, watchSource } from "../ui/source.js";
-import { drawTarget, focusTarget, lightTarget, watchTarget } from "../ui/target.js";
-import { drawThreads } from "../ui/threads.js";
+import { readAnswer } from "../ui/sentences.js";
+import { drawSource } from "../ui/source.js";
+import { lightUp, ownTranslation, showTranslation, watchTranslation } from "../ui/translation.js";
 import { startEngine } from "./engine_client.js";
 import { mountViews } from "./views.js";
 import { asSentence, otherWays, sentencesOf } from "./texts.js";
@@ -16,7 +15,6 @@ const NEW_TOKENS = 30;
 const MOST_CHARACTERS = 5000;
 const TOGETHER = 8; // sentences that are translated at once: between, the page sees whether someone typed on
 const REMEMBERED = 200; // sentences whose translations are kept
-const SPEAK_AFTER_MS = 1200;
 const BUSY_AFTER_MS = 250;
 
 const field = byId("source");
@@ -28,9 +26,6 @@ const isTranslator = header.source_reads === "pairs";
 const listeners = [];
 const known = new Map();
 let engine = null;
-let own = null; // what the model said: { text, truncated, sentences, ways }
-let shown = [];
-let clocks = [];
 let isAsking = false;
 
 function readJson(id) {
@@ -82,7 +77,7 @@ let isStale = false; // the way to search changed, and not the text
 
 async function answer(text) {
   if (text.trim() === "") {
-    show(null);
+    showTranslation(null);
     tell(text, null);
     return;
   }
@@ -103,7 +98,7 @@ async function answer(text) {
     truncated: limited !== text || sentences.some((each) => each.truncated),
     sentences,
   };
-  show({ ...readAnswer(limited, translation), ways });
+  showTranslation({ ...readAnswer(limited, translation), ways });
   // the views show one sentence: the first
   const first = places.findIndex(({ source }) => source !== "");
   tell(places[first].source, said[first]);
@@ -194,61 +189,6 @@ function drawInvitation() {
 
 // ---- the translation ----
 
-function show(next) {
-  own = next;
-  byId("truncated").hidden = !next?.truncated;
-  showSentences(next?.sentences ?? []);
-}
-
-function showSentences(sentences, { note = "" } = {}) {
-  clocks.forEach(clearTimeout);
-  clocks = [];
-  shown = sentences;
-  const text = joined(sentences);
-  drawTarget(sentences);
-  drawSource(sentences);
-  const ways = (own?.ways ?? []).filter((way) => way !== text && way !== own.text);
-  byId("others").hidden = ways.length === 0;
-  byId("others-list").replaceChildren(
-    ...ways.map((way) => make("li", {}, make("button", { type: "button", dir: "auto" }, way))),
-  );
-  lightUp(null, null);
-  byId("chosen").hidden = note === "";
-  byId("chosen-text").textContent = note;
-  byId("copy").hidden = text === "";
-  byId("legend").hidden = !sentences.some((each) => each.confidences.some((value) => value !== null));
-  const speak = () => {
-    byId("spoken").textContent = text === "" ? "" : `${byId("target-language").textContent}: ${text}`;
-  };
-  clocks.push(setTimeout(speak, SPEAK_AFTER_MS));
-}
-
-function takeWay(text) {
-  const bare = { text, tokens: [], confidences: null, alignment: null };
-  const before = { ...own.sentences[0], before: "", after: "" };
-  showSentences([saidOtherwise(before, bare)], { note: "Another way to say it." });
-  byId("own").focus();
-}
-
-function takeAlternative(word, alternative) {
-  const old = shown[word.sentence];
-  const first = own.sentences[word.sentence];
-  const next = alternative.text === first.text ? first : saidOtherwise(old, alternative);
-  const sentences = shown.map((each, index) => (index === word.sentence ? next : each));
-  const isAllOwn = joined(sentences) === own.text;
-  showSentences(sentences, { note: isAllOwn ? "" : "Goes on from the word you chose." });
-  focusTarget(word.sentence, word.index);
-}
-
-function openWord(word) {
-  if (!isTranslator) return;
-  const sentence = shown[word.sentence];
-  const [position] = sentence.words[word.index].tokens;
-  openAlternatives(word.element, sentence, position, askAlternatives, (alternative) =>
-    takeAlternative(word, alternative),
-  );
-}
-
 async function askAlternatives({ text, prefix, count }) {
   const ids = await engine.idsOf(prefix);
   const found = await engine.alternatives(text, ids, count, isGreedy() ? { beam_size: 1 } : {});
@@ -260,40 +200,7 @@ async function askAlternatives({ text, prefix, count }) {
   return { alternatives };
 }
 
-// ---- who goes with whom ----
-
-function lightUp(side, word) {
-  if (word === null) {
-    lightSource(() => false);
-    lightTarget(() => false);
-    drawThreads([], []);
-    return;
-  }
-  const { toSource, toTarget } = shown[word.sentence] ?? { toSource: [], toTarget: [] };
-  const partners = (side === "target" ? toSource : toTarget)[word.index] ?? new Set();
-  const isWord = (sentence, index) => sentence === word.sentence && index === word.index;
-  const isPartner = (sentence, index) => sentence === word.sentence && partners.has(index);
-  const sources = lightSource(side === "source" ? isWord : isPartner);
-  const targets = lightTarget(side === "target" ? isWord : isPartner);
-  drawThreads(sources, targets);
-}
-
 // ---- buttons ----
-
-async function copy() {
-  let done = "Copied";
-  try {
-    await navigator.clipboard.writeText(joined(shown));
-  } catch {
-    getSelection().selectAllChildren(byId("target"));
-    done = "Marked: press Ctrl+C";
-  }
-  byId("copy").textContent = done;
-  byId("spoken").textContent = done;
-  setTimeout(() => {
-    byId("copy").textContent = "Copy";
-  }, 2000);
-}
 
 function watchButtons() {
   field.addEventListener("input", onType);
@@ -301,18 +208,6 @@ function watchButtons() {
   byId("clear").addEventListener("click", () => {
     setText("");
     field.focus();
-  });
-  byId("copy").addEventListener("click", copy);
-  byId("own").addEventListener("click", () => {
-    showSentences(own.sentences);
-    focusTarget(0, 0);
-  });
-  byId("others-list").addEventListener("click", (event) => {
-    const button = event.target.closest("button");
-    if (button !== null) takeWay(button.textContent);
-  });
-  byId("sure").addEventListener("change", (event) => {
-    document.body.classList.toggle("plain", !event.target.checked);
   });
   byId("search").hidden = header.source_reads === "source"; // a gap is filled, not searched
   for (const id of ["greedy", "beam"]) {
@@ -326,9 +221,10 @@ function watchButtons() {
 async function start() {
   watchButtons();
   drawInvitation();
-  watchSource((word) => lightUp("source", word));
-  watchTarget({ point: (word) => lightUp("target", word), open: openWord });
-  watchAlternatives({ close: () => lightUp(null, null) });
+  watchTranslation({
+    ask: isTranslator ? askAlternatives : null,
+    announce: (text) => `${byId("target-language").textContent}: ${text}`,
+  });
   if (field.value === "") field.value = header.example; // a browser may keep what was typed before
   onType();
   try {
@@ -349,7 +245,7 @@ async function start() {
     header,
     setText,
   });
-  const first = own?.sentences.find(({ source }) => source !== "");
+  const first = ownTranslation()?.sentences.find(({ source }) => source !== "");
   if (first === undefined) return;
   const [said] = await ask([first.source]);
   tell(first.source, said);
