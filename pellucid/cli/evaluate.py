@@ -12,6 +12,7 @@ from pellucid.cli.options import (
     Choices,
     engine_options,
     json_option,
+    mbr_option,
     open_translator,
     search_options,
 )
@@ -65,6 +66,7 @@ language_option = click.option(
 @click.argument("source")
 @click.argument("reference", nargs=-1)
 @search_options
+@mbr_option
 @engine_options
 @language_option
 @tokenize_option

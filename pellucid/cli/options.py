@@ -155,6 +155,8 @@ length_penalty_option = _option(
     "--length-penalty", float, "Exponent of the length penalty; 0 is none."
 )
 
+mbr_option = _flag("--mbr", "Of beam-size candidates take the one most like all of them, by chrF.")
+
 search_options = _all_of(
     [
         _beam_size_option,
@@ -232,7 +234,7 @@ constraint_options = _all_of(
         _option("--diverse-groups", int, "Parts of the beam that avoid one another's tokens."),
         _option("--diversity-strength", float, "How much they avoid them, in nats."),
         *_SAMPLING,
-        _flag("--mbr", "Of beam-size candidates take the one most like all of them, by chrF."),
+        mbr_option,
         _flag("--align", "Print which word comes from which, as 0-0 1-2."),
         _option(
             "--align-layer", int, "The decoder layer that aligns.  [default: the last but one]"

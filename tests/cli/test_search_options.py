@@ -74,6 +74,27 @@ def test_options_are_settings(tiny_run: Path, options: list[object], changes: di
         assert entry.get("expected_utility") == pytest.approx(translation.expected_utility)
 
 
+def test_evaluate_takes_minimum_bayes_risk(tiny_run: Path, tmp_path: Path):
+    source, reference = tmp_path / "test.fr", tmp_path / "test.en"
+    source.write_bytes(TEXT)
+    translator = library.load(tiny_run)
+    chosen = translator.settings.changed({"mbr": True, "beam_size": 5, "max_length": 8})
+    said = [each.text for each in translator.translate(LINES, chosen)]
+    reference.write_text("".join(f"{line}\n" for line in said), encoding="utf-8")
+
+    result = pellucid(
+        "evaluate", tiny_run, source, reference,
+        "--mbr", "--beam-size", 5, "--max-length", 8, "--metric", "exact_match", "--json",
+    )  # fmt: skip
+
+    assert result.code == 0, result.err
+    table = json.loads(result.out)
+    assert table["exact_match"] == 100.0
+    assert "mbr=True" in table["signatures"]["exact_match"]
+    plain = translator.translate(LINES, chosen.changed({"mbr": False}))
+    assert [each.text for each in plain] != said
+
+
 def test_lines_may_bring_a_prefix_of_their_own(tiny_run: Path):
     stdin = "je suis étudiant\tthe cat\nje suis étudiant\n".encode()
     first, second = translations(tiny_run, "--tab-separated", stdin=stdin)
