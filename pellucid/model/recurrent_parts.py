@@ -1,5 +1,6 @@
 """Layers, attention, encoder and decoder of the recurrent translators of 2014 and 2015."""
 
+import contextlib
 import dataclasses
 import math
 from typing import assert_never
@@ -171,7 +172,8 @@ class RecurrentLayer(nn.Module):
             outputs, last = self.network(x, hidden)
             return outputs.to(x.dtype), LayerState(last.squeeze(0).to(x.dtype), None)
 
-        outputs, (last, cell) = self.network(x, (hidden, state.cell.unsqueeze(0)))
+        with _autocast_of_lstm(x.device):
+            outputs, (last, cell) = self.network(x, (hidden, state.cell.unsqueeze(0)))
         new_state = LayerState(last.squeeze(0).to(x.dtype), cell.squeeze(0).to(x.dtype))
         return outputs.to(x.dtype), new_state  # under autocast the kernel may return bfloat16
 
@@ -192,7 +194,9 @@ class RecurrentLayer(nn.Module):
 
         # packed, so that the backward direction starts at each last word and not in the padding
         packed = pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
-        packed_outputs, last = self.network(packed)
+        is_lstm = isinstance(self.network, nn.LSTM)
+        with _autocast_of_lstm(x.device) if is_lstm else contextlib.nullcontext():
+            packed_outputs, last = self.network(packed)
         outputs, _ = pad_packed_sequence(packed_outputs, batch_first=True, total_length=x.shape[1])
         outputs = outputs.to(x.dtype)
 
@@ -200,6 +204,19 @@ class RecurrentLayer(nn.Module):
             return outputs, LayerState(_side_by_side(last).to(x.dtype), None)
         hidden, cell = (_side_by_side(each).to(x.dtype) for each in last)
         return outputs, LayerState(hidden, cell)
+
+
+def _autocast_of_lstm(device: torch.device) -> contextlib.AbstractContextManager[object]:
+    """No autocast on a CPU for which oneDNN has no LSTM in the dtype of autocast: it would raise.
+
+    It has one in bfloat16 for AVX-512, and none in float16.
+    """
+    if device.type != "cpu" or (
+        torch.get_autocast_dtype("cpu") == torch.bfloat16
+        and torch.backends.cpu.get_cpu_capability().startswith("AVX512")
+    ):
+        return contextlib.nullcontext()
+    return torch.autocast("cpu", enabled=False)
 
 
 def _side_by_side(
