@@ -16,7 +16,6 @@ import hashlib
 import itertools
 import json
 import logging
-import platform
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import PackageNotFoundError, version
@@ -43,6 +42,7 @@ from pellucid.core.files import (
 )
 from pellucid.core.growing import GrowingFile
 from pellucid.core.limits import parse_json, shown
+from pellucid.core.processor import processor_name
 from pellucid.decoding.requests import Request, Translatable
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
@@ -245,7 +245,7 @@ def _write_manifest(
         "text": text.name,
         "size": partial.stat().st_size,
         "text_sha256": sha256_of(partial),
-        "processor": _processor(),
+        "processor": processor_name(),
         "made_from": dict(made_from),
     }
     write_file(folder / f"{part.name}{_MANIFEST_SUFFIX}", manifest_text(content))
@@ -464,15 +464,3 @@ def _version_of(package: str) -> str | None:
         return version(package)
     except PackageNotFoundError:
         return None
-
-
-def _processor() -> str:
-    """The name of the processor, whose instructions decide how sums are rounded."""
-    try:
-        with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as file:
-            for line in itertools.islice(file, 100):
-                if line.startswith("model name"):
-                    return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.bundle import Bundle
-from pellucid.core.errors import MissingExtraError
+from pellucid.core.errors import ConfigError, MissingExtraError
 from pellucid.core.special import SPECIAL_COUNT
 from pellucid.engines import ComputeType
 from pellucid.engines.cache import Convert, converted, converted_for_now
-from pellucid.interop.ctranslate2.support import vocabulary_pieces
+from pellucid.interop.ctranslate2.support import int8_fault, vocabulary_pieces
 
 _TRIAL_LINES = 16
 _TRIAL_TOKENS = 16
@@ -76,12 +76,18 @@ def _physical_cores() -> int:
 def open_workers(bundle: Bundle, compute_type: ComputeType) -> Workers:
     """Open ``bundle`` with CTranslate2, converting it first if necessary.
 
-    ``auto`` tries both types on this machine and takes the faster one. There are as many workers
-    as torch may use threads. Raises MissingExtraError without ctranslate2, BundleError for a model
-    that it cannot express, WriteError.
+    ``auto`` tries both types on this machine and takes the faster one; float32 where int8 computes
+    wrong results. There are as many workers as torch may use threads. Raises MissingExtraError
+    without ctranslate2, ConfigError for int8 where its results are wrong, BundleError for a model
+    that CTranslate2 cannot express, WriteError.
     """
+    fault = int8_fault()
+    if compute_type == "int8" and fault:
+        raise ConfigError(f"compute_type=int8 {fault}", hint="take float32, or auto")
     if compute_type != "auto":
         return _open(bundle, compute_type)
+    if fault:
+        return _open(bundle, "float32")
     # measured, as int8 is faster only on processors that have instructions for it
     candidates = [_open(bundle, "float32"), _open(bundle, "int8")]
     seconds = [_seconds_of(each, bundle) for each in candidates]

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from engine_bundles import random_bundle, said, saved, sentences, tokenizer
+from processors import pretend_processor
 
 from pellucid.core.errors import CancelledError, ConfigError, PellucidError
 from pellucid.core.special import PAD_ID, START_ID
@@ -21,6 +22,7 @@ from pellucid.decoding.translator import Translator
 from pellucid.engines.ctranslate2_engine import Ctranslate2Engine
 from pellucid.engines.load import choose_engine, load
 from pellucid.engines.workers import open_workers
+from pellucid.interop.ctranslate2.support import int8_fault
 
 LINES = sentences(200)
 
@@ -303,6 +305,7 @@ def test_who_watches_can_end_the_search_between_two_batches(fast):
         fast.translate(LINES[0], watcher=Impatient(needs_steps=True))
 
 
+@pytest.mark.skipif(int8_fault() is not None, reason=f"int8 {int8_fault()}")
 def test_int8_answers_and_says_so(tmp_path: Path):
     folder = saved(tmp_path / "bundle", d_model=64)
     fast = load(folder, engine="ctranslate2", device="cpu", compute_type="int8")
@@ -314,6 +317,20 @@ def test_int8_answers_and_says_so(tmp_path: Path):
     assert [t.score for t in exact] != [t.score for t in rounded]
     auto = load(folder, engine="ctranslate2", device="cpu", compute_type="auto")
     assert auto.engine.reason.partition("; ")[2].startswith(("int8, ", "float32, "))
+
+
+def test_int8_is_refused_where_its_results_are_wrong(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    folder = saved(tmp_path / "bundle")
+    pretend_processor("AuthenticAMD", "fpu avx2", tmp_path, monkeypatch)
+    with pytest.raises(
+        ConfigError, match="int8 gives wrong translations on this processor"
+    ) as told:
+        load(folder, engine="ctranslate2", device="cpu", compute_type="int8")
+    assert told.value.hint == "take float32, or auto"
+    auto = load(folder, engine="ctranslate2", device="cpu", compute_type="auto")
+    assert "float32, " in auto.engine.reason
 
 
 def test_a_model_that_gives_nan_is_told(tmp_path: Path):

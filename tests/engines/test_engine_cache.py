@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from engine_bundles import random_bundle, said, saved, sentences
+from processors import pretend_processor
 
 from pellucid.bundle import load_bundle
 from pellucid.core.errors import WriteError
@@ -34,13 +35,16 @@ def _informed(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "pellucid")
 
 
-def test_the_second_start_takes_what_the_first_converted(tmp_path: Path, caplog):
+def test_the_second_start_takes_what_the_first_converted(
+    tmp_path: Path, caplog, monkeypatch: pytest.MonkeyPatch
+):
     folder = saved(tmp_path / "bundle")
     first = load(folder, engine="ctranslate2", device="cpu").translate(LINES)
     second = load(folder, engine="ctranslate2", device="cpu").translate(LINES)
     assert times_converted(caplog) == 1
     assert conversions(tmp_path) == ["bundle-float32"]
     assert first == second
+    pretend_processor("AuthenticAMD", "fpu avx_vnni", tmp_path, monkeypatch)
     load(folder, engine="ctranslate2", device="cpu", compute_type="int8")
     assert conversions(tmp_path) == ["bundle-float32", "bundle-int8"]
 

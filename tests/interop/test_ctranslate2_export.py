@@ -6,10 +6,13 @@ from typing import Any
 
 import ctranslate2
 import pytest
+from click.testing import CliRunner
 from marian_folders import marian_folder, marian_greedy, open_marian
+from processors import pretend_processor
 from small_bundles import NEW_TOKENS, our_greedy, sentences, small_bundle
 
-from pellucid.bundle import Bundle
+from pellucid.bundle import Bundle, save_bundle
+from pellucid.cli.exchange import export
 from pellucid.core.errors import BundleError, MissingExtraError, OutputExistsError
 from pellucid.core.files import read_manifest
 from pellucid.core.special import SPECIAL_COUNT, START_ID
@@ -17,7 +20,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.engines.load import choose_engine
 from pellucid.interop.ctranslate2.export import export_ctranslate2
-from pellucid.interop.ctranslate2.support import vocabulary_pieces
+from pellucid.interop.ctranslate2.support import int8_fault, vocabulary_pieces
 from pellucid.interop.huggingface.export_folder import export_huggingface
 from pellucid.interop.huggingface.import_folder import read_huggingface
 from pellucid.text.tokenizers.tokenizer import load_tokenizer
@@ -156,3 +159,37 @@ def test_a_missing_ctranslate2_is_told_with_the_extra(
     with pytest.raises(MissingExtraError, match="exporting to CTranslate2 needs ctranslate2") as e:
         export_ctranslate2(small_bundle(), tmp_path / "out")
     assert e.value.hint == "pip install 'pellucid[fast]'"
+
+
+@pytest.mark.parametrize(
+    ("vendor", "flags", "is_wrong"),
+    [
+        ("AuthenticAMD", "fpu avx2", True),
+        ("AuthenticAMD", "fpu avx2 avx512f", True),
+        ("AuthenticAMD", "fpu avx2 avx512_vnni", False),
+        ("GenuineIntel", "fpu avx2", False),
+    ],
+)
+def test_int8_is_known_to_be_wrong_without_vnni_where_ctranslate2_takes_onednn(
+    vendor: str, flags: str, is_wrong: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    pretend_processor(vendor, flags, tmp_path, monkeypatch)
+    assert (int8_fault() is not None) == is_wrong
+    monkeypatch.setenv("CT2_USE_MKL", "1")
+    assert int8_fault() is None
+
+
+def test_an_export_that_cannot_be_used_here_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    pretend_processor("AuthenticAMD", "fpu avx2", tmp_path, monkeypatch)
+    save_bundle(tmp_path / "bundle", small_bundle(), card="", details={})
+    for kind, warns in (("int8", True), ("float32", False)):
+        result = CliRunner().invoke(
+            export,
+            ["ctranslate2", str(tmp_path / "bundle"), str(tmp_path / kind), "--quantization", kind],
+            catch_exceptions=False,
+        )
+        told = f"WARNING: {kind} gives wrong translations on this processor" in result.stderr
+        assert told == warns
+        assert result.stderr.endswith(f"wrote {tmp_path / kind}\n")

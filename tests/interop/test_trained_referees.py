@@ -22,6 +22,7 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.interop.ctranslate2 import Quantization
 from pellucid.interop.ctranslate2.export import export_ctranslate2
+from pellucid.interop.ctranslate2.support import int8_fault
 from pellucid.interop.huggingface.export_folder import export_huggingface
 from pellucid.interop.huggingface.import_folder import read_huggingface
 from pellucid.model.stored import model_tensors
@@ -205,6 +206,8 @@ def test_every_quantization_says_nearly_the_same_and_leaves_the_bundle_as_it_was
     quantization: Quantization, trained: Bundle, tmp_path: Path
 ):
     """CTranslate2 quantizes in place. Of 200: 150 to 200; half-trained models waver more."""
+    if quantization.startswith("int") and int8_fault() is not None:
+        pytest.skip(f"{quantization} {int8_fault()}")
     before = {name: each.clone() for name, each in model_tensors(trained.model).items()}
     export_ctranslate2(trained, tmp_path / "out", quantization)
     for name, tensor in model_tensors(trained.model).items():
