@@ -108,6 +108,8 @@ _LONG_RUNS = (
 by validation BLEU; ``--only`` runs one."""
 
 _SIMCUT = "training.simcut=3.0"
+_VECTORS = "training.vector_epochs=4"
+_FAST = "training.learning_rate=8e-3"
 _BOTH = "data.both_directions=true"
 
 
@@ -124,6 +126,9 @@ _TEACHERS = tuple(f"little-text-20-passes-seed{seed}" for seed in (1, 2, 3))
 
 _LITTLE_TEXT = (
     Variant("20 passes", (_epochs(20),)),
+    Variant("20 passes, word vectors first", (_VECTORS, _epochs(20))),
+    Variant("20 passes, rate of 0.008", (_FAST, _epochs(20))),
+    Variant("20 passes, word vectors first, rate of 0.008", (_VECTORS, _FAST, _epochs(20))),
     Variant("20 passes, dropout 0.3", (*_LONG, _epochs(20))),
     Variant("30 passes, dropout 0.3", (*_LONG, _epochs(30))),
     Variant("50 passes, dropout 0.3", (*_LONG, _epochs(50))),

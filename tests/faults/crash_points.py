@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from forks import fork
+
 WATCHED = ("open", "os.", "shutil.")
 """Audit events that name a dealing with the disk; fsync has none and is counted by itself."""
 
@@ -35,7 +37,7 @@ class Death:
 def die_at(event: int, below: Path, work: Callable[[], None]) -> Death:
     """Do ``work`` in a fork that ends at its dealing number ``event`` with what is ``below``."""
     reading, writing = os.pipe()
-    child = os.fork()
+    child = fork()
     if child == 0:
         os.close(reading)
         _work_and_die(event, below, work, writing)

@@ -6,6 +6,8 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from forks import fork
+
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
 
@@ -19,7 +21,7 @@ class ForkedRun:
 
     def __init__(self, config: Path, run: Path, plant: Callable[[], None] = _nothing) -> None:
         self._code: int | None = None
-        self._pid = os.fork()
+        self._pid = fork()
         if self._pid == 0:
             code = 1
             try:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
+from forks import fork
 
 from pellucid.core.errors import PellucidError
 
@@ -42,7 +43,7 @@ class Outcome:
 def run_limited(case: Callable[[], object]) -> Outcome:
     """Fork, run ``case`` there, and return how it ended; a fork that dies is a failure."""
     reading, writing = os.pipe()
-    child = os.fork()
+    child = fork()
     if child == 0:
         try:
             os.close(reading)
