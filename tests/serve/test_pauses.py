@@ -77,6 +77,25 @@ def test_a_few_pass_in_each_turn_in_order_and_none_waits_for_one_that_left():
     assert max(map(len, turns.noted.values())) == 3
 
 
+@pytest.mark.parametrize("pause", range(6))
+def test_who_comes_as_others_are_let_on_counts_with_them(pause: int):
+    async def main() -> Turns:
+        turnstile, turns = Turnstile(3), Turns()
+
+        async def pass_through(number: int) -> None:
+            for _ in range(pause if number >= 5 else 0):
+                await asyncio.sleep(0)
+            await turnstile.wait()
+            turns.note(number)
+
+        await asyncio.wait([asyncio.create_task(pass_through(number)) for number in range(10)])
+        return turns
+
+    turns = asyncio.run(main())
+    assert [each for group in turns.noted.values() for each in group] == list(range(10))
+    assert max(map(len, turns.noted.values())) == 3
+
+
 def test_the_answers_of_one_batch_are_written_in_several_turns():
     """Else a request that is only refused waits for all 64 of them."""
     service = make_service()

@@ -186,7 +186,8 @@ def test_change_a_word_and_see_what_changes(explorer: Explorer):
     """A click on a word of the picture marks it in the field, ready to be typed over."""
     page = explorer.page
     page.locator(".tower.encoder .word").nth(5).click()
-    page.keyboard.type("chiens")
+    # at once: on a slow machine half a word would be translated too, and be what changes are from
+    page.keyboard.insert_text("chiens")
     assert page.input_value("#source") == "je ne vois pas les chiens rouges"
     expect(page.locator("#target")).to_have_text("i do not see the red dogs")
     expect(explorer.said("dogs")).to_have_class("said-word new")

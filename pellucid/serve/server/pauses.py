@@ -45,28 +45,31 @@ class Turnstile:
         self._at_once = at_once
         self._waiting: collections.deque[asyncio.Future[None]] = collections.deque()
         self._passed = 0
-        """Tasks that passed in this turn; 0 if none passed for a whole turn."""
+        """Tasks that passed in this turn."""
+        self._let_on = 0
+        """Tasks that were waiting and will pass in the next turn."""
 
     async def wait(self) -> None:
         """Return when it is this task's turn."""
         loop = asyncio.get_running_loop()
-        if self._passed >= self._at_once or self._waiting:
+        if self._passed >= self._at_once or self._let_on or self._waiting:
             turn: asyncio.Future[None] = loop.create_future()
             self._waiting.append(turn)
             await turn
         else:
             self._passed += 1
-            if self._passed == 1:  # the first of a turn: schedule the reset for the next one
+            if self._passed == 1:  # the first after an idle turn: else the next call is scheduled
                 loop.call_soon(self._let_next)
 
     def _let_next(self) -> None:
-        self._passed = 0
-        while self._waiting and self._passed < self._at_once:
+        # Those of the last call have just passed, in this turn.
+        self._passed, self._let_on = self._let_on, 0
+        while self._waiting and self._let_on < self._at_once:
             turn = self._waiting.popleft()
             if not turn.done():  # it is if its task was cancelled
                 turn.set_result(None)
-                self._passed += 1
+                self._let_on += 1
 
         # Scheduled only while tasks pass, so that an idle server does not spin.
-        if self._passed:
+        if self._passed or self._let_on:
             asyncio.get_running_loop().call_soon(self._let_next)
