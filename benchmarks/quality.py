@@ -75,7 +75,9 @@ def _run(
         return
     minutes = options.minutes or experiment.minutes
     text = prepare(experiment.text, options.data.resolve(), options.work.resolve())
-    own = [*experiment.settings, *variant.settings]
+    # a variant may change what the experiment sets
+    by_name = {each.partition("=")[0]: each for each in (*experiment.settings, *variant.settings)}
+    own = list(by_name.values())
     always = [f"training.max_minutes={minutes}", f"training.seed={seed}", *text.settings]
     if options.threads:
         always.append(f"training.threads={options.threads}")

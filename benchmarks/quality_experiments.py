@@ -86,8 +86,16 @@ _BEFORE_MUON = (
     "training.batch_tokens=2048",
     "training.average_decay=0.995",
     "training.validate_every=500",
+    "training.weight_decay=0",
+    "training.vector_epochs=0",
 )
 """The preset ``multi30k`` as it was; experiments with it are kept to compare with."""
+_BEFORE_DECAY = (
+    "training.learning_rate=4e-3",
+    "training.weight_decay=0",
+    "training.vector_epochs=0",
+)
+"""The same preset with Muon, before it began with word vectors and had a weight decay."""
 _TATOEBA_BY_ADAM = ("training.optimizer=adam", "training.learning_rate=2e-3")
 _LONG = ("model.dropout=0.3", "training.average_decay=0.998", "training.weight_decay=0.05")
 """For half an hour and more: the text has been seen fifty times by then, and must not be learned
@@ -113,6 +121,14 @@ _FAST = "training.learning_rate=8e-3"
 _BOTH = "data.both_directions=true"
 
 
+def _decay(amount: float) -> str:
+    return f"training.weight_decay={amount:g}"
+
+
+_PRESET = (_VECTORS, _FAST, _decay(0.1))
+"""As the preset ``multi30k`` begins, learns and decays now."""
+
+
 def _epochs(count: int) -> str:
     """A budget that a busy machine does not change: a resumed run is the unbroken one."""
     return f"training.max_epochs={count}"
@@ -122,13 +138,21 @@ def _vocabulary(size: int) -> str:
     return f"tokenizer.vocabulary_size={size}"
 
 
+_TEACHERS_OF_SMALL = tuple(
+    f"regularization-muon-weight-decay-{each}-seed1" for each in ("0.4", "1", "0.4-dropout-0.3")
+)
 _TEACHERS = tuple(f"little-text-20-passes-seed{seed}" for seed in (1, 2, 3))
+
+_SOONER = "word vectors first, rate of 0.008"
 
 _LITTLE_TEXT = (
     Variant("20 passes", (_epochs(20),)),
     Variant("20 passes, word vectors first", (_VECTORS, _epochs(20))),
     Variant("20 passes, rate of 0.008", (_FAST, _epochs(20))),
-    Variant("20 passes, word vectors first, rate of 0.008", (_VECTORS, _FAST, _epochs(20))),
+    Variant(f"20 passes, {_SOONER}", (_VECTORS, _FAST, _epochs(20))),
+    Variant(f"20 passes, {_SOONER}, weight decay of 0.1", (*_PRESET, _epochs(20))),
+    Variant(f"30 passes, {_SOONER}, weight decay of 0.2", (*_PRESET, _decay(0.2), _epochs(30))),
+    Variant(f"40 passes, {_SOONER}, weight decay of 0.1", (*_PRESET, _epochs(40))),
     Variant("20 passes, dropout 0.3", (*_LONG, _epochs(20))),
     Variant("30 passes, dropout 0.3", (*_LONG, _epochs(30))),
     Variant("50 passes, dropout 0.3", (*_LONG, _epochs(50))),
@@ -224,6 +248,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         "multi30k",
         "multi30k-en-de-tuning",
         _NO_LIMIT,
+        _BEFORE_DECAY,
         variants=_LITTLE_TEXT,
         goal=34.0,
     ),
@@ -232,6 +257,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         "multi30k",
         "multi30k-en-de",
         _NO_LIMIT,
+        _BEFORE_DECAY,
         variants=_LITTLE_TEXT,
     ),
     "little-text-fr": Experiment(
@@ -239,6 +265,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         "multi30k",
         "multi30k-en-fr",
         _NO_LIMIT,
+        _BEFORE_DECAY,
         variants=_LITTLE_TEXT,
     ),
     "tatoeba-choice": Experiment(
@@ -277,6 +304,40 @@ EXPERIMENTS: dict[str, Experiment] = {
             Variant("dropout 0.1", ("model.dropout=0.1",)),
         ),
     ),
+    "regularization-muon": Experiment(
+        "Multi30k En-De, the first 6,000 pairs: what each option changes, by Muon",
+        "multi30k",
+        "multi30k-en-de-small",
+        _NO_LIMIT,
+        (_VECTORS, _FAST, _decay(0), _epochs(20), "training.validate_every=400"),
+        variants=(
+            Variant("start"),
+            Variant("weight decay 0.1", (_decay(0.1),)),
+            Variant("weight decay 0.4", (_decay(0.4),)),
+            Variant("weight decay 0.4, dropout 0.3", (_decay(0.4), "model.dropout=0.3")),
+            Variant("weight decay 0.4, SimCut 3", (_decay(0.4), _SIMCUT)),
+            Variant(
+                "weight decay 0.4, vocabulary of 4,000",
+                (_decay(0.4), _vocabulary(4000)),
+            ),
+            Variant(
+                "weight decay 0.4, both directions first",
+                (_decay(0.4), _epochs(10)),
+                first=(_decay(0.4), _BOTH, _epochs(5)),
+            ),
+            Variant(
+                "weight decay 0.4, three teachers", (_decay(0.4),), teachers=_TEACHERS_OF_SMALL
+            ),
+            Variant("weight decay 1", (_decay(1),)),
+            Variant("dropout 0.3", ("model.dropout=0.3",)),
+            Variant("SimCut 3", (_SIMCUT,)),
+            Variant("BPE-dropout 0.1", (_BPE_DROPOUT,)),
+            Variant("vocabulary of 4,000", (_vocabulary(4000),)),
+            Variant("vocabulary of 2,000", (_vocabulary(2000),)),
+            Variant("word dropout 0.1", ("training.word_dropout=0.1",)),
+            Variant("both directions first", (_epochs(10),), first=(_BOTH, _epochs(5))),
+        ),
+    ),
 }
 
 
@@ -311,7 +372,14 @@ def _multi30k(folder: Path, language: str, tests: tuple[Test, ...]) -> Text:
         *_files("", folder / "train.en", folder / f"train.{language}"),
         *_files("valid_", folder / "val.en", folder / f"val.{language}"),
     )
-    return Text(settings, tests)
+    return Text(settings, (_searched(folder, language), *tests))
+
+
+def _searched(folder: Path, language: str) -> Test:
+    """The validation text by beam search, which greedy BLEU does not always foretell."""
+    files = folder / "val.en", folder / f"val.{language}"
+    options = "--language", language, "--length-penalty", _LENGTH_PENALTY
+    return Test("val by beam search", files, ("bleu", "chrf"), options)
 
 
 def _small(folder: Path, into: Path) -> Text:
@@ -323,7 +391,8 @@ def _small(folder: Path, into: Path) -> Text:
         (
             *_files("", into / "train.en", into / "train.de"),
             *_files("valid_", folder / "val.en", folder / "val.de"),
-        )
+        ),
+        (_searched(folder, "de"),),
     )
 
 

@@ -37,7 +37,14 @@ HISTORY = RESULTS / "speedrun.json"
 GOAL = 34.0
 _LONGEST_NAME = 100
 """Of a run's folder, in characters; of longer ones the rest is told by a hash."""
-_ALWAYS = ("training.validate_every=100", "training.max_minutes=100000")
+_ALWAYS = (
+    "training.validate_every=100",
+    "training.max_minutes=100000",
+    # of the preset as it was when the history began
+    "training.learning_rate=4e-3",
+    "training.weight_decay=0",
+    "training.vector_epochs=0",
+)
 
 Lever = dict[str, Any]
 """A line of the history: name, settings, the runs before and after, and whether it was kept."""
