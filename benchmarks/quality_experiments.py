@@ -190,6 +190,21 @@ _LITTLE_TEXT = (
 """Budgets are passes over the text; what each cost in CPU time is told beside it. An epoch of both
 directions is two passes."""
 
+_SHORT = (
+    "model.encoder_layers=2",
+    "model.decoder_layers=2",
+    _vocabulary(5200),
+    "training.batch_tokens=2048",
+    "training.learning_rate=6e-3",
+    "training.warmup_steps=200",
+    "training.average_decay=0.99",
+    "training.validate_every=200",
+    "training.vector_epochs=0",
+    _decay(0),
+)
+"""As `pellucid train SOURCE TARGET --minutes 10` chose for captions with one core, before it chose
+word vectors and weight decay by Muon."""
+
 _AVERAGES_OF_TEN = ("training.average_decay=0", "training.average_last=10")
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -278,6 +293,36 @@ EXPERIMENTS: dict[str, Experiment] = {
         variants=(
             Variant("AdamW", _TATOEBA_BY_ADAM),
             Variant("Muon"),
+        ),
+    ),
+    "ten-minutes": Experiment(
+        "Multi30k En-De, seven passes by a small model, as ten minutes of one core allow",
+        "multi30k",
+        "multi30k-en-de-tuning",
+        _NO_LIMIT,
+        (*_SHORT, _epochs(7)),
+        variants=(
+            Variant("as before"),
+            Variant("word vectors first, weight decay 0.33", (_VECTORS, _decay(0.33))),
+            Variant(
+                "word vectors first, weight decay 0.24, rate of 0.008",
+                (_VECTORS, _decay(0.24), _FAST),
+            ),
+        ),
+    ),
+    "ten-minutes-small": Experiment(
+        "Multi30k En-De, the first 6,000 pairs, thirty passes by a small model",
+        "multi30k",
+        "multi30k-en-de-small",
+        _NO_LIMIT,
+        (*_SHORT, _epochs(30)),
+        variants=(
+            Variant("as before"),
+            Variant("word vectors first, weight decay 1.6", (_VECTORS, _decay(1.6))),
+            Variant(
+                "word vectors first, weight decay 1.2, rate of 0.008",
+                (_VECTORS, _decay(1.2), _FAST),
+            ),
         ),
     ),
     "regularization": Experiment(

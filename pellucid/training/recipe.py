@@ -88,8 +88,25 @@ _WIDEST_MUON = 256
 batch_tokens of the operations of the blocks: a third at width 128 with 2,048 tokens, more than all
 of them at 512. At 256 an update takes 1.3 times as long and is worth it: two passes over Multi30k
 give 27.4 greedy validation BLEU, with AdamW 21.1. Wider models were not measured."""
-_MUON_RATE = 2.0
-"""Times the rate of AdamW; Multi30k is learned in half the time (docs/training.md, section 13)."""
+_OF_ADAM = {"muon": 2.0}
+"""Its rate as a multiple of that of AdamW; so Multi30k is learned in half the time
+(docs/training.md, section 13)."""
+_DECAYED_PASSES = 2.5
+"""Weight decay makes every matrix an average over its last 1 / (rate · decay) updates. By Muon an
+average over two to three passes was best for 6,000 pairs and for 29,000 (docs/training.md,
+section 3); that it should be counted in passes is from Wang and Aitchison (2024). Validation BLEU by
+beam search, with word vectors and it and without both: 37.8 and 35.9 after seven passes over
+Multi30k by 2+2 layers, 26.8 and 23.7 after thirty over its first 6,000 pairs."""
+_MOST_DECAY = 1.6
+"""That of those 6,000 pairs. Of some hundred, a pass is a few updates: too short an average."""
+_VECTOR_EPOCHS = 4
+"""Reading the pairs so often gives word vectors to start from (docs/training.md, section 3)."""
+_VECTOR_SHARE = 0.05
+"""The most time that they may take, as a share of the minutes, and on top of them."""
+_VECTOR_SECONDS = 1.2e-5
+_VECTOR_TABLE = 8000 * 128
+"""Learning them takes 1.2e-5 s for each word and epoch on one core, if the embeddings have 8,000
+rows of width 128; in proportion longer if they are larger."""
 _WARMUP_SHARE = 0.1
 _LEAST_WARMUP, _MOST_WARMUP = 50, 1000
 """Updates. Pre-norm needs little warm-up (Xiong et al. 2020), Adam's means need some."""
@@ -197,17 +214,35 @@ class Plan:
         """How often the corpus will be read."""
         # Time and the user's own limit: the smaller number of updates decides.
         updates = min(self.pace.updates_in(self.minutes), self.most_updates)
-        return min(updates * self.pace.pairs / self.facts.pairs, float(self.most_passes))
+        return min(updates / self.updates_per_pass, float(self.most_passes))
 
     @property
     def most_passes(self) -> int:
         """How often it may be read."""
-        return max(_MOST_PASSES, math.ceil(_LEAST_UPDATES * self.pace.pairs / self.facts.pairs))
+        return max(_MOST_PASSES, math.ceil(_LEAST_UPDATES / self.updates_per_pass))
 
     @property
     def updates(self) -> int:
         """How many updates the run will have, about."""
-        return max(1, round(self.passes * self.facts.pairs / self.pace.pairs))
+        return max(1, round(self.passes * self.updates_per_pass))
+
+    @property
+    def updates_per_pass(self) -> float:
+        """How many batches hold the whole corpus."""
+        return self.facts.pairs / self.pace.pairs
+
+    @property
+    def learns_sentences_by_muon(self) -> bool:
+        """Whether what was measured with Muon on sentences applies: word vectors, weight decay."""
+        is_text = unit_of(self.facts.target, is_target=True) == "bpe"
+        return self.optimizer == "muon" and is_text and not is_deterministic(self.facts)
+
+    @property
+    def learning_rate(self) -> float:
+        """The highest rate, which the warm-up reaches."""
+        is_notation = unit_of(self.facts.target, is_target=True) != "bpe"
+        factor = _NOTATION_RATE if is_notation else 1.0
+        return round(self.size.learning_rate * factor * _OF_ADAM.get(self.optimizer, 1.0), 5)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -366,13 +401,11 @@ def first_batch(corpus_tokens: float, *, on_accelerator: bool) -> int:
 
 def may_double_batch(plan: Plan) -> bool:
     """Whether there is time for so many updates that fewer with larger batches learn more."""
-    # A pass must keep its least number of updates after the doubling too.
-    doubled_per_pass = plan.facts.pairs / (2 * plan.pace.pairs)
-
     return (
         plan.updates > _MOST_UPDATES
         and 2 * plan.batch_tokens <= _LARGEST_BATCH
-        and doubled_per_pass >= _BATCHES_PER_PASS
+        # A pass must keep its least number of updates after the doubling too.
+        and plan.updates_per_pass / 2 >= _BATCHES_PER_PASS
     )
 
 
@@ -418,11 +451,41 @@ def regularization_choice(plan: Plan) -> Choice:
     # Text that is hardly repeated cannot be learned by heart: little dropout is enough.
     if plan.passes <= _FEW_PASSES:
         return Choice({"model.dropout": 0.1}, "dropout 0.1", times)
-    if plan.passes <= _MANY_PASSES:
-        return Choice({"model.dropout": 0.2}, "dropout 0.2", times)
 
-    settings = {"model.dropout": 0.3, "training.weight_decay": 0.05}
-    return Choice(settings, "dropout 0.3, weight decay 0.05", times)
+    dropout = 0.2 if plan.passes <= _MANY_PASSES else 0.3
+    if plan.learns_sentences_by_muon:
+        wanted = 1 / (_DECAYED_PASSES * plan.learning_rate * plan.updates_per_pass)
+        decay = float(f"{min(wanted, _MOST_DECAY):.2g}")
+    else:
+        decay = 0.0 if plan.passes <= _MANY_PASSES else 0.05
+
+    if not decay:
+        return Choice({"model.dropout": dropout}, f"dropout {dropout}", times)
+    settings = {"model.dropout": dropout, "training.weight_decay": decay}
+    return Choice(settings, f"dropout {dropout}, weight decay {decay:g}", times)
+
+
+def start_choice(plan: Plan, tokenizer: Choice) -> Choice:
+    """Whether embeddings start from word vectors of the pairs, and how often these read the text.
+
+    ``tokenizer`` is what was chosen for it: the time grows with the size of the vocabulary.
+    """
+    if not plan.learns_sentences_by_muon:
+        why = "word vectors are for sentences that are learned by Muon"
+        return Choice({}, "embeddings that start from random rows", why)
+
+    sides = 1 if tokenizer.settings["tokenizer.shared"] else 2
+    table = sides * tokenizer.settings["tokenizer.vocabulary_size"] * plan.size.d_model
+    seconds = running_words(plan.facts) * _VECTOR_SECONDS * max(1.0, table / _VECTOR_TABLE)
+
+    epochs = min(_VECTOR_EPOCHS, int(_VECTOR_SHARE * 60.0 * plan.minutes / seconds))
+    if not epochs:
+        why = f"to learn word vectors would take more than {_VECTOR_SHARE:.0%} of the time"
+        return Choice({}, "embeddings that start from random rows", why)
+
+    what = "embeddings that start from word vectors of the pairs"
+    why = f"to learn them takes about {epochs * seconds:.0f} s more"
+    return Choice({"training.vector_epochs": epochs}, what, why)
 
 
 def update_choice(plan: Plan) -> Choice:
@@ -430,15 +493,10 @@ def update_choice(plan: Plan) -> Choice:
     wanted = min(max(_WARMUP_SHARE * plan.updates, _LEAST_WARMUP), _MOST_WARMUP)
     warmup = math.ceil(min(wanted, plan.updates / 3))  # a short run must not end in its warm-up
 
-    is_notation = unit_of(plan.facts.target, is_target=True) != "bpe"
-    by_muon = plan.optimizer == "muon"
-    factor = (_NOTATION_RATE if is_notation else 1.0) * (_MUON_RATE if by_muon else 1.0)
-    rate = round(plan.size.learning_rate * factor, 5)
-
     settings = {
         "training.batch_tokens": plan.batch_tokens,
         "training.optimizer": plan.optimizer,
-        "training.learning_rate": rate,
+        "training.learning_rate": plan.learning_rate,
         "training.warmup_steps": warmup,
         "training.schedule": "linear",
         "training.precision": "auto",
@@ -451,7 +509,7 @@ def update_choice(plan: Plan) -> Choice:
     speed = plan.pace.target_tokens / plan.pace.seconds
     name = {"adam": "AdamW", "muon": "Muon"}.get(plan.optimizer, plan.optimizer)
     what = (
-        f"batches of {plan.batch_tokens:,} tokens, {name} at rate {rate:g} after"
+        f"batches of {plan.batch_tokens:,} tokens, {name} at rate {plan.learning_rate:g} after"
         f" {warmup:,} updates, then falling to zero"
     )
     why = f"measured {speed:,.0f} target tokens/s, so about {plan.updates:,} updates"
@@ -523,6 +581,8 @@ class Recipe:
                 chosen.pop(name, None)
         if self.overrides.get("tokenizer.shared") is False:
             chosen["model.share_embeddings"] = False
+        if "model.pretrained_vectors" in self.overrides:
+            chosen.pop("training.vector_epochs", None)
 
         given = {f"data.{name}": value for name, value in self.data.items()}
         return {**given, **chosen, **self.overrides}
@@ -565,6 +625,7 @@ def choices(plan: Plan, size_reason: str, tokenizer: Choice) -> tuple[Choice, ..
     return (
         tokenizer,
         size_choice(plan, size_reason),
+        start_choice(plan, tokenizer),
         regularization_choice(plan),
         update_choice(plan),
         validation_choice(plan),
