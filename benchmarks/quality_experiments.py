@@ -304,10 +304,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         variants=(
             Variant("as before"),
             Variant("word vectors first, weight decay 0.33", (_VECTORS, _decay(0.33))),
-            Variant(
-                "word vectors first, weight decay 0.24, rate of 0.008",
-                (_VECTORS, _decay(0.24), _FAST),
-            ),
         ),
     ),
     "ten-minutes-small": Experiment(
@@ -319,10 +315,6 @@ EXPERIMENTS: dict[str, Experiment] = {
         variants=(
             Variant("as before"),
             Variant("word vectors first, weight decay 1.6", (_VECTORS, _decay(1.6))),
-            Variant(
-                "word vectors first, weight decay 1.2, rate of 0.008",
-                (_VECTORS, _decay(1.2), _FAST),
-            ),
         ),
     ),
     "regularization": Experiment(

@@ -95,10 +95,11 @@ _DECAYED_PASSES = 2.5
 """Weight decay makes every matrix an average over its last 1 / (rate · decay) updates. By Muon an
 average over two to three passes was best for 6,000 pairs and for 29,000 (docs/training.md,
 section 3); that it should be counted in passes is from Wang and Aitchison (2024). Validation BLEU by
-beam search, with word vectors and it and without both: 37.8 and 35.9 after seven passes over
-Multi30k by 2+2 layers, 26.8 and 23.7 after thirty over its first 6,000 pairs."""
+beam search with word vectors and an average over 1.8 passes, and without both: 37.8 and 35.9 after
+seven passes over Multi30k by 2+2 layers, 26.8 and 23.7 after thirty over its first 6,000 pairs."""
 _MOST_DECAY = 1.6
-"""That of those 6,000 pairs. Of some hundred, a pass is a few updates: too short an average."""
+"""As measured with those 6,000 pairs. With some hundred, a pass is a few updates, too short an
+average."""
 _VECTOR_EPOCHS = 4
 """Reading the pairs so often gives word vectors to start from (docs/training.md, section 3)."""
 _VECTOR_SHARE = 0.05
