@@ -94,9 +94,9 @@ _OF_ADAM = {"muon": 2.0}
 _DECAYED_PASSES = 2.5
 """Weight decay makes every matrix an average over its last 1 / (rate · decay) updates. By Muon an
 average over two to three passes was best for 6,000 pairs and for 29,000 (docs/training.md,
-section 3); that it should be counted in passes is from Wang and Aitchison (2024). Validation BLEU by
-beam search with word vectors and an average over 1.8 passes, and without both: 37.8 and 35.9 after
-seven passes over Multi30k by 2+2 layers, 26.8 and 23.7 after thirty over its first 6,000 pairs."""
+section 3); that it should be counted in passes is from Wang and Aitchison (2024). With word vectors
+and an average over 1.8 passes, and without both, validation BLEU by beam search is 37.8 and 35.9
+after seven passes over Multi30k by 2+2 layers, 26.8 and 23.7 after thirty over 6,000 pairs."""
 _MOST_DECAY = 1.6
 """As measured with those 6,000 pairs. With some hundred, a pass is a few updates, too short an
 average."""
