@@ -466,14 +466,14 @@ def regularization_choice(plan: Plan) -> Choice:
     return Choice(settings, f"dropout {dropout}, weight decay {decay:g}", times)
 
 
-def start_choice(plan: Plan, tokenizer: Choice) -> Choice:
+def start_choice(plan: Plan, tokenizer: Choice) -> Choice | None:
     """Whether embeddings start from word vectors of the pairs, and how often these read the text.
 
-    ``tokenizer`` is what was chosen for it: the time grows with the size of the vocabulary.
+    ``tokenizer`` is what was chosen for it: the time grows with the size of the vocabulary. None
+    where word vectors are not considered.
     """
     if not plan.learns_sentences_by_muon:
-        why = "word vectors are for sentences that are learned by Muon"
-        return Choice({}, "embeddings that start from random rows", why)
+        return None
 
     sides = 1 if tokenizer.settings["tokenizer.shared"] else 2
     table = sides * tokenizer.settings["tokenizer.vocabulary_size"] * plan.size.d_model
@@ -623,10 +623,11 @@ def _as_setting(name: str, value: Any) -> str:
 
 def choices(plan: Plan, size_reason: str, tokenizer: Choice) -> tuple[Choice, ...]:
     """Everything that is chosen for ``plan``; the tokenizer was chosen before."""
+    start = start_choice(plan, tokenizer)
     return (
         tokenizer,
         size_choice(plan, size_reason),
-        start_choice(plan, tokenizer),
+        *([start] if start else []),
         regularization_choice(plan),
         update_choice(plan),
         validation_choice(plan),

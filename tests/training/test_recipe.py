@@ -182,8 +182,8 @@ def test_word_vectors_take_a_twentieth_of_the_minutes_at_most():
     """Multi30k has 670,000 words: an epoch takes 8 s with 8,000 rows of width 128."""
 
     def chosen(given: Plan) -> object:
-        tokenizer = tokenizer_choice(given.facts, given.size)
-        return start_choice(given, tokenizer).settings.get("training.vector_epochs")
+        choice = start_choice(given, tokenizer_choice(given.facts, given.size))
+        return choice and choice.settings.get("training.vector_epochs")
 
     assert [chosen(plan(MULTI30K, minutes)) for minutes in (2, 5, 10, 60)] == [None, 1, 3, 4]
     assert chosen(plan(RUSSIAN, 10)) == 1  # two tables take twice as long
@@ -192,8 +192,12 @@ def test_word_vectors_take_a_twentieth_of_the_minutes_at_most():
     assert chosen(plan(dataclasses.replace(MULTI30K, pairs=10**7), 60)) is None
     assert chosen(dataclasses.replace(plan(MULTI30K, 60), optimizer="adam")) is None
     assert [chosen(plan(facts, 60)) for facts in (SCAN, CMUDICT, PHRASEBOOK)] == [None] * 3
-    line = str(start_choice(plan(MULTI30K, 60), tokenizer_choice(MULTI30K, SIZES[1])))
+    tokenizer = tokenizer_choice(MULTI30K, SIZES[1])
+    line = str(start_choice(plan(MULTI30K, 60), tokenizer))
     assert line.endswith("word vectors of the pairs: to learn them takes about 32 s more")
+    many = start_choice(plan(dataclasses.replace(MULTI30K, pairs=10**7), 60), tokenizer)
+    assert "random rows: to learn word vectors would take more than 5%" in str(many)
+    assert start_choice(plan(PHRASEBOOK, 60), tokenizer_choice(PHRASEBOOK, SIZES[1])) is None
 
 
 def test_nobody_reads_the_same_text_thousands_of_times():
