@@ -153,6 +153,11 @@ _LITTLE_TEXT = (
     Variant(f"20 passes, {_SOONER}, weight decay of 0.1", (*_PRESET, _epochs(20))),
     Variant(f"30 passes, {_SOONER}, weight decay of 0.2", (*_PRESET, _decay(0.2), _epochs(30))),
     Variant(f"40 passes, {_SOONER}, weight decay of 0.1", (*_PRESET, _epochs(40))),
+    Variant(
+        "both directions first, weight decay of 0.1",
+        (*_PRESET, _epochs(10)),
+        first=(*_PRESET, _BOTH, _epochs(5)),
+    ),
     Variant("20 passes, dropout 0.3", (*_LONG, _epochs(20))),
     Variant("30 passes, dropout 0.3", (*_LONG, _epochs(30))),
     Variant("50 passes, dropout 0.3", (*_LONG, _epochs(50))),
