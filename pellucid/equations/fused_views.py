@@ -32,6 +32,19 @@ class TeacherRows:
 
 
 @dataclasses.dataclass(frozen=True)
+class TopKRows:
+    """The likeliest tokens of a teacher at the same positions, and their weight in the loss."""
+
+    logits: Float[Tensor, "row k"]
+    tokens: Int[Tensor, "row k"]
+    """Their ids; no id comes twice in a row."""
+    share: float
+    """w, as in ``TeacherRows``."""
+    temperature: float
+    """T, as in ``TeacherRows``."""
+
+
+@dataclasses.dataclass(frozen=True)
 class LossTerms:
     """The terms of the loss."""
 
@@ -39,7 +52,7 @@ class LossTerms:
     """ε of the smoothed labels."""
     r_drop: float = 0.0
     """α: the weight of the divergence between two passes; used if there are two."""
-    teacher: TeacherRows | None = None
+    teacher: TeacherRows | TopKRows | None = None
     simcut: float = 0.0
     """α of SimCut, used if there are two passes: the weight of KL(first ‖ second). Then the first
     pass alone is held to the labels and to the teacher."""
@@ -58,8 +71,9 @@ def fused_linear_loss_of_views(
 
     With SimCut the mean is over the first pass alone, and the divergence is α Σᵢ KL(pᵢ ‖ p′ᵢ).
 
-    Twin of ``smoothed_cross_entropy``, ``r_drop_loss``, ``simcut_loss`` and ``distillation_loss``
-    over the last linear map. The gradients are computed in the same pass, from
+    Twin of ``smoothed_cross_entropy``, ``r_drop_loss``, ``simcut_loss``, ``distillation_loss`` and
+    ``top_k_distillation_loss`` over the last linear map. The gradients are computed in the same
+    pass, from
 
         ∂CE/∂z = p - q,   ∂D/∂z = T (softmax(z / T) - softmax(z′ / T)),
         ∂KL(p ‖ p′)/∂z = p ∘ (log p - log p′ - KL(p ‖ p′)),   ∂KL(p ‖ p′)/∂z′ = p′ - p
@@ -67,7 +81,7 @@ def fused_linear_loss_of_views(
     Only the first of the two results carries a gradient; none reaches the teacher.
 
     EQ: 112, 113, 118, 119, 120.  Source: Liang et al. (2021); Gao et al. (2022); Hinton
-    et al. (2015).
+    et al. (2015); Tan et al. (2019) for the tokens of ``TopKRows``.
     Symbols: w, T, α, ε as in ``TeacherRows`` and ``LossTerms``; z′ᵢ the teacher's logits.
     Law: tests/laws/test_fused_views_equal_clear.py.
     """
@@ -93,7 +107,9 @@ class _LossOfViews(GradientsInForward):
         to_bias = torch.zeros_like(bias) if needs_gradient and bias is not None else None
 
         loss = torch.zeros((), dtype=hidden.dtype, device=hidden.device)
-        teacher = _narrow(terms.teacher, hidden.dtype, dtype)
+        teacher = terms.teacher
+        if isinstance(teacher, TeacherRows):
+            teacher = _narrow(teacher, hidden.dtype, dtype)
 
         # (view, row, d_model) is cut along the rows, so memory holds ``step`` rows of each view
         step = max(1, _CHUNK_ROWS // views)
@@ -107,9 +123,11 @@ class _LossOfViews(GradientsInForward):
 
             label_loss.add(rows, chunk)
             loss += chunk.disagreement()
-            if teacher is not None:
+            if isinstance(teacher, TeacherRows):
                 taught = _logits(teacher.hidden[filled], teacher.weight, teacher.bias)
                 loss += chunk.learned_from(taught)
+            elif teacher is not None:
+                loss += chunk.learned_from_top(teacher.logits[rows], teacher.tokens[rows])
 
             if to_hidden is not None and to_weight is not None:
                 gradient = chunk.gradient().flatten(0, 1)  # (view · filled, vocabulary)
@@ -204,7 +222,9 @@ class _Chunk:
         # what the loss needs, and the gradient needs again
         self._difference: Tensor | None = None  # z - z′ of the two passes
         self._mean_differences: Tensor | None = None
-        self._taught: tuple[Tensor, Tensor] | None = None
+        self._softened: Tensor | None = None  # softmax(z / T) of the passes held to the teacher
+        self._wanted: Tensor | None = None  # the teacher's probabilities, of all tokens or of these
+        self._tokens: Tensor | None = None
 
     def disagreement(self) -> Tensor | float:
         """The weighted KL divergences of two passes, summed over the rows; 0 if they have none.
@@ -228,23 +248,43 @@ class _Chunk:
         """
         terms = self._terms.teacher
         assert terms is not None
-        logits, soft, normalizers = (
-            each[: self._held] for each in (self._logits, self._p, self.normalizers)
-        )
+        logits, normalizers = self._soften(terms.temperature)
         taught = taught.unsqueeze(0)
+        taught = taught if terms.temperature == 1.0 else taught / terms.temperature
+        self._wanted = self._probabilities(taught)
 
-        # at temperature 1 the student's probabilities are there already
-        if terms.temperature != 1.0:
-            logits, taught = logits / terms.temperature, taught / terms.temperature
-            soft = self._probabilities(logits)
-            normalizers = self._log_normalizers(logits, soft)
-        wanted = self._probabilities(taught)
-        self._taught = soft, wanted
-
-        shift = self._log_normalizers(taught, wanted) - normalizers
-        divergences = self._dot(wanted, taught - logits)[:, : self.count] - shift
+        shift = self._log_normalizers(taught, self._wanted) - normalizers
+        divergences = self._dot(self._wanted, taught - logits)[:, : self.count] - shift
         # times T², so that its gradient does not shrink with T (Hinton et al., 2015, §2)
         return terms.share * terms.temperature**2 * divergences.sum() / self._held
+
+    def learned_from_top(self, taught: Tensor, tokens: Tensor) -> Tensor:
+        """The weighted divergence from a teacher whose likeliest ``tokens`` (row, k) are known.
+
+        ``taught`` are their logits. Σ q (log q - z / T) + a over these tokens alone, where a is the
+        student's log Σ exp(z / T): no row as long as the vocabulary is made for the teacher.
+        """
+        terms = self._terms.teacher
+        assert terms is not None
+        logits, normalizers = self._soften(terms.temperature)
+        log_wanted = (taught.to(self._dtype) / terms.temperature).log_softmax(dim=-1)
+        self._wanted, self._tokens = log_wanted.exp(), tokens.expand(self._held, -1, -1)
+
+        own = logits[:, : self.count].gather(2, self._tokens).to(self._dtype)  # (held, row, k)
+        divergences = (self._wanted * (log_wanted - own)).sum(dim=-1) + normalizers
+        return terms.share * terms.temperature**2 * divergences.sum() / self._held
+
+    def _soften(self, temperature: float) -> tuple[Tensor, Tensor]:
+        """z / T of the passes held to the teacher, and log Σ exp(z / T) of their real rows."""
+        logits, normalizers = self._logits[: self._held], self.normalizers[: self._held]
+        self._softened = self._p[: self._held]
+
+        # at temperature 1 the student's probabilities are there already
+        if temperature != 1.0:
+            logits = logits / temperature
+            self._softened = self._probabilities(logits)
+            normalizers = self._log_normalizers(logits, self._softened)
+        return logits, normalizers
 
     def gradient(self) -> Tensor:
         """The gradient with respect to the logits (view, filled, vocabulary), but for the labels.
@@ -254,10 +294,17 @@ class _Chunk:
         share = _label_share(self._terms) / self._held
         gradient = self._p * share if self._difference is None else self._of_both_passes(share)
 
-        if self._taught is not None and self._terms.teacher is not None:
-            soft, wanted = self._taught
-            weight = self._terms.teacher.share * self._terms.teacher.temperature / self._held
-            gradient[: self._held].add_(soft, alpha=weight).sub_(wanted, alpha=weight)
+        teacher = self._terms.teacher
+        if teacher is None or self._softened is None or self._wanted is None:
+            return gradient
+
+        weight = teacher.share * teacher.temperature / self._held
+        held = gradient[: self._held].add_(self._softened, alpha=weight)
+        if self._tokens is None:
+            held.sub_(self._wanted, alpha=weight)
+        else:
+            wanted = (-weight * self._wanted).to(held.dtype).expand(self._held, -1, -1)
+            held[:, : self.count].scatter_add_(2, self._tokens, wanted)
         return gradient
 
     def _of_both_passes(self, share: float) -> Tensor:
@@ -324,11 +371,7 @@ def _logits(hidden: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return logits if bias is None else logits.add_(bias)
 
 
-def _narrow(
-    teacher: TeacherRows | None, wide: torch.dtype, dtype: torch.dtype
-) -> TeacherRows | None:
-    if teacher is None:
-        return None
+def _narrow(teacher: TeacherRows, wide: torch.dtype, dtype: torch.dtype) -> TeacherRows:
     # autocast may have left its hidden states narrow, and they need the same rows of zeros
     hidden, weight = rounded_up(teacher.hidden.to(wide), dtype), teacher.weight.to(dtype)
     return dataclasses.replace(teacher, hidden=hidden, weight=weight)

@@ -130,3 +130,27 @@ def distillation_loss(
     require_same_size("vocabulary", ("logits", logits, -1), ("teacher", teacher, -1))
     # the teacher's softened distribution is the target: no gradient is needed through it
     return temperature**2 * kl_divergence(softmax(teacher / temperature), logits / temperature)
+
+
+def top_k_distillation_loss(
+    logits: Float[Tensor, "*batch vocabulary"],
+    teacher: Float[Tensor, "*batch k"],
+    tokens: Int[Tensor, "*batch k"],
+    temperature: Number = 1.0,
+) -> Float[Tensor, "*batch"]:
+    """``distillation_loss`` from a teacher whose k likeliest tokens at each position are known.
+
+        D = T² Σⱼ qⱼ (log qⱼ - log pᵥ₍ⱼ₎),   q = softmax(zₜ / T),   p = softmax(z / T)
+
+    EQ: 119.  Source: Tan et al. (2019), who keep 8 tokens; Hinton et al. (2015), §2.
+    Symbols: logits = z, teacher = zₜ of these tokens alone, tokens = v, temperature = T.
+    Raises: ConfigError unless T > 0, ShapeError unless every token has one logit.
+
+    The teacher's other tokens have probability 0, so that its k probabilities sum to one.
+    """
+    if not temperature > 0:
+        raise ConfigError(f"temperature must be above 0, got {temperature}")
+    require_same_size("number of tokens", ("teacher", teacher, -1), ("tokens", tokens, -1))
+    log_q = log_softmax(teacher / temperature)
+    log_p = log_softmax(logits / temperature).gather(-1, tokens)  # (*batch, k)
+    return temperature**2 * (log_q.exp() * (log_q - log_p)).sum(dim=-1)

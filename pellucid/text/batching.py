@@ -262,6 +262,20 @@ def _cut(source: Indices, target: Indices, budget: int) -> list[int]:
 
 
 @dataclass(frozen=True)
+class TopTokens:
+    """The likeliest tokens at each position, by a model that teaches another."""
+
+    ids: torch.Tensor
+    """int64 (token, k): a row for each label that is not PAD, in the order of the labels."""
+    logits: torch.Tensor
+    """float32 (token, k)"""
+
+    def to(self, device: torch.device) -> Self:
+        """The same tokens on a device."""
+        return type(self)(_sent(self.ids, device), _sent(self.logits, device))
+
+
+@dataclass(frozen=True)
 class Batch:
     """Padded pairs, ready for teacher forcing (EQ-106, 121)."""
 
@@ -275,6 +289,8 @@ class Batch:
     """Labels that are not PAD."""
     non_padding: torch.Tensor | None = None
     """int64: the positions of labels that are not PAD, flattened; None on a CPU."""
+    top_tokens: TopTokens | None = None
+    """What a teacher expects at these positions, if that was computed before the run."""
 
     def to(self, device: torch.device | str) -> Self:
         """The same batch on a device.
@@ -290,7 +306,9 @@ class Batch:
         positions = None
         if wanted.type != "cpu":
             positions = _sent(label_positions(self.labels), wanted)
-        return type(self)(source, target_input, labels, self.target_token_count, positions)
+        top_tokens = None if self.top_tokens is None else self.top_tokens.to(wanted)
+        count = self.target_token_count
+        return type(self)(source, target_input, labels, count, positions, top_tokens)
 
 
 def label_positions(labels: torch.Tensor) -> torch.Tensor:

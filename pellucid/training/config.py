@@ -263,6 +263,10 @@ class TrainingConfig(Config):
     """Weight of the teacher's distribution in the loss; the labels have the rest."""
     teacher_temperature: float = Field(1.0, gt=0)
     """Temperature of both distributions when they are compared (Hinton et al. 2015)."""
+    teacher_top_k: int = Field(0, ge=0)
+    """Learn from the teacher's so many likeliest tokens at each position, which are computed once
+    for the whole text before the first update (Tan et al. 2019 keep 8); 0 learns from the whole
+    distribution, for which every teacher reads every batch again."""
     average_last: int = Field(1, ge=1)
     """Validate and keep the mean of the parameters at the last so many validations (§6.1)."""
     average_decay: float = Field(0.0, ge=0, lt=1)
@@ -432,6 +436,14 @@ class RunConfig(Config):
         random = wanted.word_dropout or any(getattr(self.model, rate, 0.0) for rate in rates)
         if wanted.r_drop and self.model.predicts_tokens and not random:
             faults.append("training.r_drop compares two passes, which are alike without dropout")
+
+        if wanted.teacher_top_k and not wanted.teacher:
+            faults.append("training.teacher_top_k needs training.teacher, whose tokens they are")
+        if wanted.teacher_top_k and (self.tokenizer.sampling or self.noise.is_on):
+            faults.append(
+                "training.teacher_top_k asks the teacher once, so the text must be the same in"
+                " every epoch: tokenizer.sampling and noise must be off"
+            )
         return faults
 
     def _noise_faults(self) -> list[str]:

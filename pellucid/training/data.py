@@ -22,7 +22,15 @@ from pellucid.bundle import load_tokenizers, save_tokenizers
 from pellucid.core.errors import ConfigError, CorruptError, DataError
 from pellucid.core.files import read_manifest, verify_folder, write_folder
 from pellucid.core.phases import begin_phase
-from pellucid.text.batching import BLOCK, Batch, BatchSampler, Lengths, collate, collate_gathered
+from pellucid.text.batching import (
+    BLOCK,
+    Batch,
+    BatchSampler,
+    Lengths,
+    TopTokens,
+    collate,
+    collate_gathered,
+)
 from pellucid.text.check.check import warn_of_faults
 from pellucid.text.config import DataConfig
 from pellucid.text.corpus.cleaning import InOrder
@@ -78,6 +86,9 @@ class TrainingData:
     drawing: "Drawing"
     source_language: str = UNKNOWN
     """As a code such as ``en``; ``und`` if it is unknown."""
+    top_tokens: Callable[[npt.NDArray[np.int64]], TopTokens] | None = None
+    """The likeliest tokens of the teachers, by rows of ``store``; None if a teacher reads every
+    batch itself, or if there is none."""
 
     def sampler(self) -> BatchSampler:
         """The batches of a run, from the first on, as positions in ``rows``."""
@@ -105,6 +116,8 @@ class TrainingData:
         if sides is None:
             # Segmented as in the store.
             batch = collate(self.store, rows)
+            if self.top_tokens is not None:
+                batch = dataclasses.replace(batch, top_tokens=self.top_tokens(rows))
         else:
             source, target = sides
             batch = collate_gathered(source.gather(rows, epoch), target.gather(rows, epoch))

@@ -25,7 +25,7 @@ from pellucid.model.config import KINDS, BlockSettings
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.stored import model_tensors
 from pellucid.model.transformer import DecoderLayer, EncoderLayer
-from pellucid.text.batching import Batch
+from pellucid.text.batching import Batch, TopTokens
 from pellucid.training.config import RunConfig, TrainingConfig
 
 _BUCKET_SIZE = 1 << 23
@@ -53,7 +53,9 @@ class Share:
 
         # Padding has no loss: the forward and backward pass happen, and their gradients are zero.
         labels = torch.full_like(batch.labels, PAD_ID)
-        return dataclasses.replace(batch, labels=labels, target_token_count=0)
+        top = batch.top_tokens
+        top = None if top is None else TopTokens(top.ids[:0], top.logits[:0])
+        return dataclasses.replace(batch, labels=labels, target_token_count=0, top_tokens=top)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,7 +12,12 @@ from typing import Protocol
 import torch
 
 from pellucid.core.special import PAD_ID
-from pellucid.equations.fused_views import LossTerms, TeacherRows, fused_linear_loss_of_views
+from pellucid.equations.fused_views import (
+    LossTerms,
+    TeacherRows,
+    TopKRows,
+    fused_linear_loss_of_views,
+)
 from pellucid.equations.regularization import cut_tokens
 from pellucid.model.dropout import chosen_words, drop_words
 from pellucid.model.seq2seq import LossSums, OutputStates, PredictsTokens, SequenceModel
@@ -72,6 +77,17 @@ class Teacher:
     """Weight of the teacher's probabilities in the loss; the labels have the rest."""
     temperature: float
 
+    def predictions(self, batch: Batch, real: torch.Tensor) -> TeacherRows | TopKRows:
+        """What the models expect at the positions ``real``.
+
+        Those are all positions with a label. The models read the batch, unless it brings their
+        likeliest tokens.
+        """
+        top = batch.top_tokens
+        if top is None:
+            return self.rows(batch, real)
+        return TopKRows(top.logits, top.ids, self.share, self.temperature)
+
     def rows(self, batch: Batch, real: torch.Tensor) -> TeacherRows:
         """The models' hidden states at the positions ``real``, side by side."""
         with torch.no_grad():
@@ -127,7 +143,7 @@ class Views:
         rows = model.output_states(read.source, read.target_input, trace)
         hidden = rows.hidden.view(views, len(flat), -1)[:, real]  # (view, token, d_model)
 
-        taught = None if self.teacher is None else self.teacher.rows(batch, real)
+        taught = None if self.teacher is None else self.teacher.predictions(batch, real)
         terms = LossTerms(self.smoothing, self.r_drop, taught, self.simcut)
         loss, likelihood = fused_linear_loss_of_views(hidden, rows.weight, rows.bias, labels, terms)
         return LossSums(loss, likelihood, labels.shape[0])

@@ -50,6 +50,7 @@ from pellucid.training.parent import (
 from pellucid.training.precision import LossScale, Scaled, resolve_precision
 from pellucid.training.run import Progress, Run
 from pellucid.training.step import build_optimizer
+from pellucid.training.teacher_tokens import teacher_tokens
 from pellucid.training.torch_setup import torch_for_training
 from pellucid.training.vectors import start_from_vectors
 
@@ -187,7 +188,15 @@ def set_up_run(
     # One process measures for all: two machines may come to different results.
     precision = process_group.world.from_first(resolve_precision(config.training.precision, device))
 
-    objective = make_objective(config.training, [each.model.to(device) for each in teachers])
+    models = [each.model.to(device) for each in teachers]
+    if config.training.teacher_top_k:
+        # The first process computes them; the others then find its files.
+        tokens = process_group.world.first_then_others(
+            lambda: teacher_tokens(data, models, config, folder.path, precision)
+        )
+        data = dataclasses.replace(data, top_tokens=tokens.of)
+        models = [each.cpu() for each in models]  # they are not asked again
+    objective = make_objective(config.training, models)
 
     begin_phase("preparing the optimizer and the batches")
     scale = LossScale() if precision == "fp16" else None

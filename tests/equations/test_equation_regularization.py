@@ -16,6 +16,7 @@ from pellucid.equations.regularization import (
     r_drop_loss,
     simcut_loss,
     symmetric_divergence,
+    top_k_distillation_loss,
 )
 from pellucid.equations.softmax import softmax
 
@@ -166,6 +167,26 @@ def test_a_softened_teacher_by_hand():
     close(distillation_loss(HALVES, teacher, 2), expected)
 
 
+@pytest.mark.by_hand
+def test_a_teacher_of_two_tokens_by_hand():
+    """EQ-119: teacher (¾, ¼) of the tokens 2 and 0, student (½, ¼, ¼): ¾ log 3 + ¼ log ½."""
+    student = torch.tensor([0.5, 0.25, 0.25]).log()
+    expected = 0.75 * math.log(3.0) + 0.25 * math.log(0.5)
+    close(top_k_distillation_loss(student, QUARTERS, torch.tensor([2, 0])), expected)
+
+
+@pytest.mark.property
+@pytest.mark.parametrize("temperature", [1.0, 3.0])
+def test_a_teacher_whose_tokens_are_all_known_is_the_whole_one(temperature):
+    logits, teacher = torch.randn(2, 7, requires_grad=True), torch.randn(2, 7)
+    top = teacher.topk(7)
+    ours = top_k_distillation_loss(logits, top.values, top.indices, temperature)
+    whole = distillation_loss(logits, teacher, temperature)
+    close(ours, whole)
+    gradients = [torch.autograd.grad(each.sum(), logits)[0] for each in (ours, whole)]
+    close(*gradients)
+
+
 @pytest.mark.property
 @pytest.mark.parametrize("temperature", [1.0, 3.0])
 def test_the_gradient_is_the_difference_of_the_softened_distributions(temperature):
@@ -188,6 +209,14 @@ def test_a_student_like_its_teacher_has_nothing_to_learn():
 def test_a_temperature_that_is_none_is_refused(temperature):
     with pytest.raises(ConfigError, match="temperature must be above 0, got"):
         distillation_loss(HALVES, QUARTERS, temperature)
+    with pytest.raises(ConfigError, match="temperature must be above 0, got"):
+        top_k_distillation_loss(HALVES, QUARTERS, torch.tensor([0, 1]), temperature)
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_a_token_without_a_logit_is_named():
+    with pytest.raises(ShapeError, match="teacher and tokens must have the same number of tokens"):
+        top_k_distillation_loss(HALVES, QUARTERS, torch.tensor([0]))
 
 
 @pytest.mark.usefixtures("unchecked_shapes")

@@ -8,13 +8,19 @@ from torch import Tensor
 
 from pellucid.equations import fused_views
 from pellucid.equations.fused import fused_linear_cross_entropy
-from pellucid.equations.fused_views import LossTerms, TeacherRows, fused_linear_loss_of_views
+from pellucid.equations.fused_views import (
+    LossTerms,
+    TeacherRows,
+    TopKRows,
+    fused_linear_loss_of_views,
+)
 from pellucid.equations.losses import cross_entropy, smoothed_cross_entropy
 from pellucid.equations.regularization import (
     distillation_loss,
     r_drop_loss,
     simcut_loss,
     symmetric_divergence,
+    top_k_distillation_loss,
 )
 
 LABELS = torch.tensor([0, 3, 10, 3, 7, 1, 3])
@@ -32,6 +38,11 @@ def teacher(share: float, temperature: float, *, has_bias: bool = True) -> Teach
     return TeacherRows(hidden.detach(), weight.detach(), bias, share, temperature)
 
 
+def top_k_teacher(share: float, temperature: float, k: int = 3) -> TopKRows:
+    top = random(ROWS, WORDS, seed=7).detach().topk(k)
+    return TopKRows(top.values, top.indices, share, temperature)
+
+
 def clear(
     hidden: Tensor, weight: Tensor, bias: Tensor | None, labels: Tensor, terms: LossTerms
 ) -> Tensor:
@@ -46,7 +57,13 @@ def clear(
         divergence, logits = both - plain, logits[:1]
     right = torch.stack([smoothed_cross_entropy(z, labels, terms.smoothing) for z in logits]).mean()
     share, taught = 0.0, torch.tensor(0.0)
-    if terms.teacher is not None:
+    if isinstance(terms.teacher, TopKRows):
+        share, top = terms.teacher.share, terms.teacher
+        taught = torch.stack(
+            [top_k_distillation_loss(z, top.logits, top.tokens, top.temperature) for z in logits]
+        )
+        taught = taught.sum() / len(logits)
+    elif terms.teacher is not None:
         theirs = terms.teacher.hidden @ terms.teacher.weight.T
         theirs = theirs if terms.teacher.bias is None else theirs + terms.teacher.bias
         temperature, share = terms.teacher.temperature, terms.teacher.share
@@ -74,6 +91,7 @@ def test_every_mixture_has_the_values_and_gradients_of_its_parts(
     bias = random(WORDS, seed=3) if has_bias else None
     inputs = [each for each in (hidden, weight, bias) if each is not None]
     teachers = [None, teacher(0.3, 1.0), teacher(1.0, 2.5, has_bias=False), teacher(0.0, 2.0)]
+    teachers += [top_k_teacher(0.3, 1.0), top_k_teacher(1.0, 2.5), top_k_teacher(0.5, 2.0, WORDS)]
     for smoothing, taught in itertools.product((0.0, 0.1), teachers):
         terms = LossTerms(smoothing, alpha, taught, simcut)
         expected = clear(hidden, weight, bias, LABELS, terms)

@@ -2,6 +2,7 @@
 
 import dataclasses
 
+import numpy as np
 import pytest
 import torch
 from tiny_models import VOCABULARY, tiny_model
@@ -11,15 +12,21 @@ from pellucid.core.special import PAD_ID, SPECIAL_COUNT, UNK_ID
 from pellucid.decoding.ensemble import Ensemble
 from pellucid.equations import transformer
 from pellucid.equations.losses import smoothed_cross_entropy
-from pellucid.equations.regularization import distillation_loss, r_drop_loss, simcut_loss
+from pellucid.equations.regularization import (
+    distillation_loss,
+    r_drop_loss,
+    simcut_loss,
+    top_k_distillation_loss,
+)
 from pellucid.equations.weights import EmbeddingWeights
 from pellucid.model.build import build_any_model
 from pellucid.model.clear import clear_transformer
 from pellucid.model.config import parse_model_config
 from pellucid.model.dropout import DropoutSource, chosen_words, drop_words
 from pellucid.model.seq2seq import SequenceModel
-from pellucid.text.batching import Batch, collate_pairs
+from pellucid.text.batching import Batch, TopTokens, collate_pairs
 from pellucid.training.config import TrainingConfig
+from pellucid.training.distributed import Share
 from pellucid.training.objective import CrossEntropy, Objective, Teacher, Views, build_objective
 from pellucid.training.step import build_optimizer, update
 
@@ -280,6 +287,36 @@ def test_several_teachers_teach_what_their_ensemble_says(
     referee = torch.autograd.grad(expected, list(student.parameters()))
     for mine, right in zip(ours, referee, strict=True):
         torch.testing.assert_close(mine, right, rtol=1e-10, atol=1e-13)
+
+
+def test_a_batch_that_brings_the_likeliest_tokens_is_not_read_by_the_teacher():
+    student, teacher = learner(dropout=0.0), tiny_model(seed=7)
+    top = real_logits(teacher, BATCH).detach().topk(3)
+    batch = dataclasses.replace(BATCH, top_tokens=TopTokens(top.indices, top.values))
+    teacher.register_forward_pre_hook(lambda *_: pytest.fail("the teacher read the batch"))
+    settings = config(teacher_weight=0.3, teacher_temperature=2.0)
+    sums = build_objective(settings, [teacher])(student, batch.to("cpu"))
+
+    logits, labels = real_logits(student, BATCH), BATCH.labels[BATCH.labels != PAD_ID]
+    expected = 0.7 * smoothed_cross_entropy(logits, labels, 0.1)
+    taught = top_k_distillation_loss(logits, top.values, top.indices, 2.0)
+    expected = expected + 0.3 * taught.sum()
+    torch.testing.assert_close(sums.loss, expected, rtol=1e-12, atol=0)
+    ours = torch.autograd.grad(sums.loss, list(student.parameters()))
+    referee = torch.autograd.grad(expected, list(student.parameters()))
+    for mine, right in zip(ours, referee, strict=True):
+        torch.testing.assert_close(mine, right, rtol=1e-10, atol=1e-13)
+
+
+def test_a_share_without_labels_has_no_likeliest_tokens_either():
+    top = TopTokens(torch.zeros(TOKENS, 3, dtype=torch.int64), torch.zeros(TOKENS, 3))
+    batch = dataclasses.replace(BATCH, top_tokens=top)
+    blank = Share(0, np.array([1]), is_blank=True).taught(batch)
+    model = learner()
+    sums = build_objective(config(), [tiny_model(seed=7)])(model, blank)
+    sums.loss.backward()
+    assert (sums.loss.item(), sums.token_count) == (0.0, 0)
+    assert all(not each.grad.any() for each in model.parameters() if each.grad is not None)
 
 
 def test_a_teacher_without_r_drop_has_the_batch_read_once():

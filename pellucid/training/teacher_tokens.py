@@ -1,0 +1,193 @@
+"""The likeliest tokens of a run's teachers at every position of its training text.
+
+``teacher_tokens`` computes them once, before the first update, or finds them in the cache. An
+update then costs hardly more than one without a teacher, however many teachers there are.
+"""
+
+import dataclasses
+import hashlib
+import json
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch.nn import functional
+
+from pellucid.core.errors import CorruptError, InputMissingError
+from pellucid.core.files import verify_folder, write_folder
+from pellucid.core.phases import begin_phase
+from pellucid.core.special import PAD_ID
+from pellucid.decoding.engine import token_batches
+from pellucid.model.seq2seq import SequenceModel
+from pellucid.text.batching import TopTokens, collate
+from pellucid.text.corpus.rows import FileIds, Indices
+from pellucid.text.corpus.store import TokenStore
+from pellucid.training.config import RunConfig
+from pellucid.training.data import TrainingData
+from pellucid.training.folder import DATA_FOLDER
+from pellucid.training.objective import Teacher
+from pellucid.training.precision import Precision, autocast
+
+_VERSION = 1
+"""Version of the files and of how they are computed; others are not found, and computed again."""
+_IDS, _LOGITS = "tokens.ids", "tokens.logits"
+_ID_TYPE, _LOGIT_TYPE = "<u4", "<f4"
+_PAIRS_AT_ONCE = 4096
+_ROWS_AT_ONCE = 1024
+"""Positions whose logits over the vocabulary are held at once."""
+_TELL_EVERY = 100_000
+"""Pairs between two lines of progress."""
+
+_log = logging.getLogger("pellucid")
+
+
+@dataclasses.dataclass(frozen=True)
+class TeacherTokens:
+    """The k likeliest tokens at each position of the targets of a store, and their logits."""
+
+    ids: FileIds
+    logits: FileIds
+    begins: Indices
+    """At how many positions the pairs before each one end; (pair + 1)."""
+    top_k: int
+
+    @classmethod
+    def open(cls, folder: Path, store: TokenStore, top_k: int) -> Self:
+        """Those that lie in ``folder``. Raises InputMissingError if there are none, CorruptError
+        if a file is damaged."""
+        verify_folder(folder)
+        begins = np.zeros(len(store) + 1, dtype=np.int64)
+        np.cumsum(store.target_lengths.astype(np.int64) + 1, out=begins[1:])  # one more for STOP
+
+        found = cls(
+            FileIds(folder / _IDS, _ID_TYPE), FileIds(folder / _LOGITS, _LOGIT_TYPE), begins, top_k
+        )
+        if not len(found.ids) == len(found.logits) == int(begins[-1]) * top_k:
+            raise CorruptError(f"{folder} does not fit the training text")
+        return found
+
+    def of(self, pairs: Indices) -> TopTokens:
+        """The tokens of these rows of the store, one pair after the other."""
+        begins = (self.begins[pairs] * self.top_k).tolist()
+        ends = (self.begins[pairs + 1] * self.top_k).tolist()
+
+        # A read for each pair, as of a store: the pairs of a batch lie anywhere in the file.
+        ids, logits = (
+            np.concatenate(
+                [file.read(begin, end - begin) for begin, end in zip(begins, ends, strict=True)]
+            ).reshape(-1, self.top_k)
+            for file in (self.ids, self.logits)
+        )
+        return TopTokens(torch.from_numpy(ids.astype(np.int64)), torch.from_numpy(logits))
+
+
+def teacher_tokens(
+    data: TrainingData,
+    models: Sequence[SequenceModel],
+    config: RunConfig,
+    run: Path,
+    precision: Precision,
+) -> TeacherTokens:
+    """The ``training.teacher_top_k`` likeliest tokens by ``models``, found or computed.
+
+    They lie in the cache of the tokenized text, or in the run folder, named by a hash over what
+    decides them. Raises WriteError.
+    """
+    wanted = config.training
+    vocabulary_size = data.target_tokenizer.vocabulary_size
+    top_k = min(wanted.teacher_top_k, vocabulary_size)
+    recipe = [_VERSION, data.fingerprint, list(wanted.teacher_manifest), top_k, precision]
+    fingerprint = hashlib.sha256(json.dumps(recipe).encode()).hexdigest()
+    cache = Path(config.data.cache) if config.data.cache else run / DATA_FOLDER
+    folder = cache / f"teacher-{fingerprint[:32]}"
+
+    def fill(empty: Path) -> None:
+        _compute(data.store, models, top_k, wanted.batch_tokens, precision, empty)
+
+    try:
+        return TeacherTokens.open(folder, data.store, top_k)
+    except InputMissingError:
+        pass
+    except CorruptError as error:
+        # They can be computed again, so damage costs time and not the run.
+        _log.warning("%s; asking the teacher again", error)
+
+    begin_phase("computing the teacher's likeliest tokens")
+    write_folder(folder, fill, details={"fingerprint": fingerprint})
+    return TeacherTokens.open(folder, data.store, top_k)
+
+
+def _compute(
+    store: TokenStore,
+    models: Sequence[SequenceModel],
+    top_k: int,
+    batch_tokens: int,
+    precision: Precision,
+    folder: Path,
+) -> None:
+    """Write the tokens of all pairs, in the order of the store."""
+    with (folder / _IDS).open("wb") as ids, (folder / _LOGITS).open("wb") as logits:
+        for first in range(0, len(store), _PAIRS_AT_ONCE):
+            if first and first % _TELL_EVERY < _PAIRS_AT_ONCE:
+                _log.info("the teacher has read %s of %s pairs", f"{first:,}", f"{len(store):,}")
+            pairs = np.arange(first, min(first + _PAIRS_AT_ONCE, len(store)))
+            for file, each in zip(
+                (ids, logits),
+                _of_pairs(store, pairs, models, top_k, batch_tokens, precision),
+                strict=True,
+            ):
+                file.write(each.tobytes())
+
+
+def _of_pairs(
+    store: TokenStore,
+    pairs: Indices,
+    models: Sequence[SequenceModel],
+    top_k: int,
+    batch_tokens: int,
+    precision: Precision,
+) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.float32]]:
+    """The ids (position, k) and the logits (position, k) of some pairs, in their order."""
+    lengths = store.target_lengths[pairs].astype(np.int64) + 1
+    begins = np.cumsum(lengths) - lengths
+    ids = np.empty((int(lengths.sum()), top_k), dtype=_ID_TYPE)
+    logits = np.empty(ids.shape, dtype=_LOGIT_TYPE)
+
+    # Pairs of similar length go through the teacher together, for little padding.
+    for places in token_batches(lengths.tolist(), batch_tokens):
+        found = _read(store, pairs[places], models, top_k, precision)
+        positions = np.concatenate(
+            [np.arange(begins[each], begins[each] + lengths[each]) for each in places]
+        )
+        ids[positions], logits[positions] = found.ids.numpy(), found.logits.numpy()
+    return ids, logits
+
+
+@torch.no_grad()
+def _read(
+    store: TokenStore,
+    pairs: Indices,
+    models: Sequence[SequenceModel],
+    top_k: int,
+    precision: Precision,
+) -> TopTokens:
+    """The tokens of one batch."""
+    device = next(models[0].parameters()).device
+    batch = collate(store, pairs).to(device)
+    flat = batch.labels.view(-1)
+    real = (flat != PAD_ID).nonzero().view(-1)
+    with autocast(precision, device.type):
+        rows = Teacher(models, share=1.0, temperature=1.0).rows(batch, real)
+
+    # The logits are compared with each other, so they are computed in the teacher's own precision.
+    weight = rows.weight
+    found = [
+        functional.linear(hidden.to(weight.dtype), weight, rows.bias).topk(top_k)
+        for hidden in torch.split(rows.hidden, _ROWS_AT_ONCE)
+    ]
+    ids = torch.cat([each.indices for each in found])
+    return TopTokens(ids.cpu(), torch.cat([each.values for each in found]).float().cpu())
