@@ -1,5 +1,6 @@
 """Law: fused = clear, for the losses of several passes and of a teacher, values and gradients."""
 
+import dataclasses
 import itertools
 
 import pytest
@@ -169,3 +170,23 @@ def test_under_autocast_products_are_made_in_bfloat16():
         strict=True,
     ):
         torch.testing.assert_close(ours, theirs, rtol=1e-1, atol=1e-1)
+
+
+def test_under_autocast_a_teachers_product_is_made_in_bfloat16_too():
+    """So it makes no difference whether its parameters and hidden states are rounded before."""
+    hidden = random(1, ROWS, 16, seed=1, dtype=torch.float32)
+    weight = random(WORDS, 16, seed=2, dtype=torch.float32)
+    taught = teacher(0.5, 2.0, has_bias=False)
+    wide = dataclasses.replace(taught, hidden=taught.hidden.float(), weight=taught.weight.float())
+    rounded = dataclasses.replace(
+        wide, hidden=wide.hidden.bfloat16(), weight=wide.weight.bfloat16().float()
+    )
+
+    def loss(each: TeacherRows) -> Tensor:
+        return fused_linear_loss_of_views(hidden, weight, None, LABELS, LossTerms(0.1, 0, each))[0]
+
+    with torch.autocast("cpu", torch.bfloat16):
+        narrow = loss(wide)
+        torch.testing.assert_close(narrow, loss(rounded), rtol=0, atol=0)
+    assert not torch.equal(loss(wide), loss(rounded))
+    torch.testing.assert_close(narrow, loss(wide), rtol=2e-2, atol=2e-2)
