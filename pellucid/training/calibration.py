@@ -123,9 +123,15 @@ class Bench:
         # In proportion: a validation takes about as long for each pair.
         seconds = self._validation_seconds(plan) * valid_pairs / len(self._data.valid_sources)
         steps = float(self._overrides.get("training.max_steps", math.inf))
-        optimizer = optimizer_for(plan.size, self._overrides)
+        epochs = float(self._overrides.get("training.max_epochs", math.inf))
+        rate = self._overrides.get("training.learning_rate")
+
         plan = dataclasses.replace(
-            plan, validation_seconds=seconds, most_updates=steps, optimizer=optimizer
+            plan,
+            validation_seconds=seconds,
+            most_updates=min(steps, epochs * plan.updates_per_pass),
+            optimizer=optimizer_for(plan.size, self._overrides),
+            given_rate=None if rate is None else float(rate),
         )
 
         tokenizer = self._base.choices[0]

@@ -209,6 +209,8 @@ class Plan:
     most_updates: float = math.inf
     """A limit of another kind than minutes, if one was set."""
     optimizer: str = "muon"
+    given_rate: float | None = None
+    """The learning rate that the user set; weight decay follows it."""
 
     @property
     def passes(self) -> float:
@@ -241,6 +243,8 @@ class Plan:
     @property
     def learning_rate(self) -> float:
         """The highest rate, which the warm-up reaches."""
+        if self.given_rate is not None:
+            return self.given_rate
         is_notation = unit_of(self.facts.target, is_target=True) != "bpe"
         factor = _NOTATION_RATE if is_notation else 1.0
         return round(self.size.learning_rate * factor * _OF_ADAM.get(self.optimizer, 1.0), 5)

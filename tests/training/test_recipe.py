@@ -176,6 +176,9 @@ def test_weight_decay_by_muon_averages_over_two_and_a_half_passes():
         dataclasses.replace(plan(MULTI30K, minutes), optimizer="adam") for minutes in (60, 200)
     ]
     assert [chosen(each) for each in by_adam] == [None, 0.05]
+    # at half the rate twice the decay is the same average
+    slower = dataclasses.replace(long, given_rate=3e-3)
+    assert (slower.learning_rate, chosen(slower)) == (3e-3, 0.46)
 
 
 def test_word_vectors_take_a_twentieth_of_the_minutes_at_most():
