@@ -11,13 +11,15 @@ page from what lies there and trains nothing. --minutes shortens every run, for 
 What is counted: minutes are the run's own clock, training and validating together; the whole
 command, with tokenizer and start-up, is given beside it. CPU minutes are the time of the run's
 process on all its threads, in all its resumed parts, and in the run that it begins with; those of
-the runs that teach it are given beside them. Tokens are real target tokens, stops included.
+the runs that teach it, or whose translations it learns from, are given beside them, translating
+included. Tokens are real target tokens, stops included.
 Validation is greedy. The bundle that was best on validation text is tested, once, by `pellucid
 evaluate` with the search settings of its preset; nothing is chosen by test text.
 """
 
 import argparse
 import json
+import resource
 import subprocess
 import sys
 import time
@@ -27,7 +29,7 @@ from typing import Any
 
 import machine
 import quality_page
-from quality_experiments import EXPERIMENTS, Experiment, Test, Variant, prepare
+from quality_experiments import EXPERIMENTS, Experiment, Test, Text, Variant, prepare
 
 RESULTS = Path(__file__).parent / "results"
 
@@ -75,10 +77,12 @@ def _run(
         return
     minutes = options.minutes or experiment.minutes
     text = prepare(experiment.text, options.data.resolve(), options.work.resolve())
+    _check_helpers(variant, seed, options.work)
+    files, translating = _with_translations(text, variant, seed, options.work.resolve())
     # a variant may change what the experiment sets
     by_name = {each.partition("=")[0]: each for each in (*experiment.settings, *variant.settings)}
     own = list(by_name.values())
-    always = [f"training.max_minutes={minutes}", f"training.seed={seed}", *text.settings]
+    always = [f"training.max_minutes={minutes}", f"training.seed={seed}", *files]
     if options.threads:
         always.append(f"training.threads={options.threads}")
     run = options.work / slug
@@ -88,10 +92,7 @@ def _run(
     if variant.first:
         parent = options.work / f"{slug}-first"
         train(experiment.preset, [*experiment.settings, *variant.first, *always], parent)
-    teachers = [options.work / each for each in variant.teachers]
-    untrained = [each.name for each in teachers if not each.exists()]
-    if untrained:
-        raise SystemExit(f"{variant.name}: its teachers {', '.join(untrained)} are to be run first")
+    teachers = _runs(variant.teachers, seed, options.work)
     if teachers:
         always.append(f"training.teacher={json.dumps(list(map(str, teachers)))}")
     train(experiment.preset, [*own, *always], run, parent)
@@ -106,7 +107,7 @@ def _run(
         "command_minutes": round((time.monotonic() - began) / 60, 2),
         "machine": about,
         **learned(run, experiment.goal, parent),
-        **_taught_by(teachers),
+        **_helped_by(variant, seed, options.work, translating),
         "tests": {test.name: _test(run, test) for test in text.tests},
     }
     kept.write_text(json.dumps(row, indent=1), encoding="utf-8")
@@ -191,13 +192,74 @@ def learned(run: Path, goal: float | None, parent: Path | None = None) -> dict[s
     }
 
 
-def _taught_by(teachers: Sequence[Path]) -> dict[str, Any]:
-    """Which runs taught, and their CPU minutes, which are not among the run's own."""
-    if not teachers:
+def _runs(names: Sequence[str], seed: int, work: Path) -> list[Path]:
+    return [work / name.format(seed=seed) for name in names]
+
+
+def _check_helpers(variant: Variant, seed: int, work: Path) -> None:
+    names = (*variant.teachers, *variant.translated_by, *variant.translated_back_by)
+    untrained = [each.name for each in _runs(names, seed, work) if not each.exists()]
+    if untrained:
+        raise SystemExit(f"{variant.name}: its teachers {', '.join(untrained)} are to be run first")
+
+
+def _with_translations(
+    text: Text, variant: Variant, seed: int, work: Path
+) -> tuple[list[str], float]:
+    """The settings of the text, with what other runs translate beside it, and the CPU minutes of
+    that.
+
+    Translations of the sources are further targets for them, translations of the targets further
+    sources (Nguyen et al. 2020, arXiv:1911.01986: data diversification).
+    """
+    settings = dict(each.split("=", 1) for each in text.settings)
+    source, target = Path(settings["data.source"]), Path(settings["data.target"])
+    sources, targets, minutes = [source], [target], 0.0
+    (work / "text").mkdir(exist_ok=True)
+
+    for run in _runs(variant.translated_by, seed, work):
+        made, spent = _translated(run, source, work / "text" / f"{run.name}{target.suffix}")
+        sources, targets, minutes = [*sources, source], [*targets, made], minutes + spent
+    for run in _runs(variant.translated_back_by, seed, work):
+        made, spent = _translated(run, target, work / "text" / f"{run.name}{source.suffix}")
+        sources, targets, minutes = [*sources, made], [*targets, target], minutes + spent
+
+    if len(sources) > 1:
+        settings["data.source"] = json.dumps(list(map(str, sources)))
+        settings["data.target"] = json.dumps(list(map(str, targets)))
+    return [f"{name}={value}" for name, value in settings.items()], minutes
+
+
+def _translated(run: Path, text: Path, made: Path) -> tuple[Path, float]:
+    """The translations of a file, and the CPU minutes they took, now or when they were made."""
+    spent = made.with_name(f"{made.name}.cpu-minutes")
+    if not spent.exists():
+        before = _cpu_seconds_of_children()
+        command = ["distill", str(run), str(text), "--out", str(made), "--beam-size", "5"]
+        made.unlink(missing_ok=True)
+        subprocess.run([sys.executable, "-m", "pellucid", *command], check=True)
+        spent.write_text(f"{(_cpu_seconds_of_children() - before) / 60:.2f}", encoding="utf-8")
+    return made, float(spent.read_text(encoding="utf-8"))
+
+
+def _cpu_seconds_of_children() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _helped_by(variant: Variant, seed: int, work: Path, translating: float) -> dict[str, Any]:
+    """Which runs taught or translated, and their CPU minutes, which are not the run's own."""
+    kinds = {
+        "teachers": _runs(variant.teachers, seed, work),
+        "translated_by": _runs(variant.translated_by, seed, work),
+        "translated_back_by": _runs(variant.translated_back_by, seed, work),
+    }
+    runs = set().union(*kinds.values())
+    if not runs:
         return {}
-    minutes = sum(cpu_minutes(_events(each)) or 0.0 for each in teachers)
-    names = [each.name for each in teachers]
-    return {"teachers": names, "teachers_cpu_minutes": round(minutes, 2)}
+    minutes = translating + sum(cpu_minutes(_events(each)) or 0.0 for each in runs)
+    names = {kind: [each.name for each in found] for kind, found in kinds.items() if found}
+    return {**names, "teachers_cpu_minutes": round(minutes, 2)}
 
 
 def _test(run: Path, test: Test) -> dict[str, Any]:

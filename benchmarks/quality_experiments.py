@@ -55,7 +55,12 @@ class Variant:
     first: tuple[str, ...] = ()
     """Settings of another run, if any, whose bundle this one begins with (``--init``)."""
     teachers: tuple[str, ...] = ()
-    """Runs in ``--work``, by the names of their folders, that teach this one together."""
+    """Runs in ``--work``, by the names of their folders, that teach this one together. Here and
+    below ``{seed}`` in a name stands for the seed of this run."""
+    translated_by: tuple[str, ...] = ()
+    """Runs in ``--work``: their translations of all sources are further targets."""
+    translated_back_by: tuple[str, ...] = ()
+    """Runs of the other direction: their translations of all targets are further sources."""
 
     @property
     def slug(self) -> str:
@@ -141,9 +146,13 @@ def _vocabulary(size: int) -> str:
 _TEACHERS_OF_SMALL = tuple(
     f"regularization-muon-weight-decay-{each}-seed1" for each in ("0.4", "1", "0.4-dropout-0.3")
 )
+_FORWARD_OF_SMALL = "regularization-muon-weight-decay-0.4-seed{seed}"
+_REVERSE_OF_SMALL = "regularization-muon-reverse-weight-decay-0.4-seed{seed}"
 _TEACHERS = tuple(f"little-text-20-passes-seed{seed}" for seed in (1, 2, 3))
 
 _SOONER = "word vectors first, rate of 0.008"
+_TRANSLATING = f"12-passes-{_SOONER}-weight-decay-of-0.1-seed{{seed}}".replace(" ", "-")
+_TRANSLATING = _TRANSLATING.replace(",", "")
 
 _LITTLE_TEXT = (
     Variant("20 passes", (_epochs(20),)),
@@ -151,8 +160,15 @@ _LITTLE_TEXT = (
     Variant("20 passes, rate of 0.008", (_FAST, _epochs(20))),
     Variant(f"20 passes, {_SOONER}", (_VECTORS, _FAST, _epochs(20))),
     Variant(f"20 passes, {_SOONER}, weight decay of 0.1", (*_PRESET, _epochs(20))),
+    Variant(f"12 passes, {_SOONER}, weight decay of 0.1", (*_PRESET, _epochs(12))),
     Variant(f"30 passes, {_SOONER}, weight decay of 0.2", (*_PRESET, _decay(0.2), _epochs(30))),
     Variant(f"40 passes, {_SOONER}, weight decay of 0.1", (*_PRESET, _epochs(40))),
+    Variant(
+        "12 passes over the pairs and their translations both ways",
+        (*_PRESET, _epochs(12)),
+        translated_by=(f"little-text-choice-{_TRANSLATING}",),
+        translated_back_by=(f"little-text-reverse-{_TRANSLATING}",),
+    ),
     Variant(
         "both directions first, weight decay of 0.1",
         (*_PRESET, _epochs(10)),
@@ -210,6 +226,7 @@ _SHORT = (
 """As `pellucid train SOURCE TARGET --minutes 10` chose for captions with one core, before it chose
 word vectors and weight decay by Muon."""
 
+_SMALL_BY_MUON = (_VECTORS, _FAST, _decay(0), _epochs(20), "training.validate_every=400")
 _AVERAGES_OF_TEN = ("training.average_decay=0", "training.average_last=10")
 
 EXPERIMENTS: dict[str, Experiment] = {
@@ -288,6 +305,14 @@ EXPERIMENTS: dict[str, Experiment] = {
         _BEFORE_DECAY,
         variants=_LITTLE_TEXT,
     ),
+    "little-text-reverse": Experiment(
+        "Multi30k De-En, the reverse models of others, scored on val",
+        "multi30k",
+        "multi30k-de-en-tuning",
+        _NO_LIMIT,
+        _BEFORE_DECAY,
+        variants=_LITTLE_TEXT,
+    ),
     "tatoeba-choice": Experiment(
         "Tatoeba De-En, forty minutes of one core: which optimizer",
         "tatoeba",
@@ -351,7 +376,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         "multi30k",
         "multi30k-en-de-small",
         _NO_LIMIT,
-        (_VECTORS, _FAST, _decay(0), _epochs(20), "training.validate_every=400"),
+        _SMALL_BY_MUON,
         variants=(
             Variant("start"),
             Variant("weight decay 0.1", (_decay(0.1),)),
@@ -370,6 +395,18 @@ EXPERIMENTS: dict[str, Experiment] = {
             Variant(
                 "weight decay 0.4, three teachers", (_decay(0.4),), teachers=_TEACHERS_OF_SMALL
             ),
+            Variant(
+                "weight decay 0.4, two seeds teach by their 8 likeliest tokens",
+                (_decay(0.4), "training.teacher_top_k=8"),
+                teachers=(_FORWARD_OF_SMALL.format(seed=1), _FORWARD_OF_SMALL.format(seed=2)),
+            ),
+            Variant("weight decay 0.4, 30 passes", (_decay(0.4), _epochs(30))),
+            Variant(
+                "weight decay 0.4, 10 passes over the pairs and their translations both ways",
+                (_decay(0.4), _epochs(10)),
+                translated_by=(_FORWARD_OF_SMALL,),
+                translated_back_by=(_REVERSE_OF_SMALL,),
+            ),
             Variant("weight decay 1", (_decay(1),)),
             Variant("dropout 0.3", ("model.dropout=0.3",)),
             Variant("SimCut 3", (_SIMCUT,)),
@@ -379,6 +416,14 @@ EXPERIMENTS: dict[str, Experiment] = {
             Variant("word dropout 0.1", ("training.word_dropout=0.1",)),
             Variant("both directions first", (_epochs(10),), first=(_BOTH, _epochs(5))),
         ),
+    ),
+    "regularization-muon-reverse": Experiment(
+        "Multi30k De-En, the first 6,000 pairs: what translates back for the others, by Muon",
+        "multi30k",
+        "multi30k-de-en-small",
+        _NO_LIMIT,
+        _SMALL_BY_MUON,
+        variants=(Variant("weight decay 0.4", (_decay(0.4),)),),
     ),
 }
 
@@ -391,8 +436,11 @@ def prepare(text: str, data: Path, work: Path) -> Text:
             return _multi30k(data / "multi30k", language, _flickr(data / "multi30k", language))
         case "multi30k-en-de-tuning":
             return _multi30k(data / "multi30k", "de", ())
-        case "multi30k-en-de-small":
-            return _small(data / "multi30k", _folder(work, "multi30k-small"))
+        case "multi30k-de-en-tuning":
+            return _multi30k(data / "multi30k", "en", (), source="de")
+        case "multi30k-en-de-small" | "multi30k-de-en-small":
+            source, target = text.removeprefix("multi30k-").removesuffix("-small").split("-")
+            return _small(data / "multi30k", source, target, _folder(work, "multi30k-small"))
         case "scan":
             return _scan(data / "scan", _folder(work, "scan"))
         case "cmudict":
@@ -409,32 +457,32 @@ def _folder(work: Path, name: str) -> Path:
     return folder
 
 
-def _multi30k(folder: Path, language: str, tests: tuple[Test, ...]) -> Text:
+def _multi30k(folder: Path, language: str, tests: tuple[Test, ...], source: str = "en") -> Text:
     settings = (
-        *_files("", folder / "train.en", folder / f"train.{language}"),
-        *_files("valid_", folder / "val.en", folder / f"val.{language}"),
+        *_files("", folder / f"train.{source}", folder / f"train.{language}"),
+        *_files("valid_", folder / f"val.{source}", folder / f"val.{language}"),
     )
-    return Text(settings, (_searched(folder, language), *tests))
+    return Text(settings, (_searched(folder, language, source), *tests))
 
 
-def _searched(folder: Path, language: str) -> Test:
+def _searched(folder: Path, language: str, source: str = "en") -> Test:
     """The validation text by beam search, which greedy BLEU does not always foretell."""
-    files = folder / "val.en", folder / f"val.{language}"
+    files = folder / f"val.{source}", folder / f"val.{language}"
     options = "--language", language, "--length-penalty", _LENGTH_PENALTY
     return Test("val by beam search", files, ("bleu", "chrf"), options)
 
 
-def _small(folder: Path, into: Path) -> Text:
+def _small(folder: Path, source: str, target: str, into: Path) -> Text:
     """The first pairs alone, which minutes suffice to learn by heart; valid is as it was."""
-    for side in ("en", "de"):
+    for side in (source, target):
         lines = itertools.islice(read_lines(folder / f"train.{side}"), _SMALL_PAIRS)
         write_file(into / f"train.{side}", "".join(f"{line}\n" for line in lines).encode())
     return Text(
         (
-            *_files("", into / "train.en", into / "train.de"),
-            *_files("valid_", folder / "val.en", folder / "val.de"),
+            *_files("", into / f"train.{source}", into / f"train.{target}"),
+            *_files("valid_", folder / f"val.{source}", folder / f"val.{target}"),
         ),
-        (_searched(folder, "de"),),
+        (_searched(folder, target, source),),
     )
 
 

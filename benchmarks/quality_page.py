@@ -7,6 +7,12 @@ from typing import Any
 from quality_experiments import EXPERIMENTS
 
 Row = dict[str, Any]
+_HELPERS = {
+    "teachers": "taught by",
+    "translated_by": "learns also from the sources as translated by",
+    "translated_back_by": "learns also from the targets as translated by",
+}
+"""What the runs that a row names did for it."""
 
 
 def page(result: dict[str, Any]) -> str:
@@ -53,7 +59,8 @@ def _cells(row: Row) -> dict[str, str]:
     cells["minutes"] = "" if is_counted else f"{row['minutes']:g}" if row["resumed"] else allowed
     cells["CPU minutes"] = f"{row['cpu_minutes']:.0f}" if is_counted else ""
     if "teachers_cpu_minutes" in row:
-        cells["CPU minutes"] += f" and {row['teachers_cpu_minutes']:.0f} of its teachers"
+        helpers = "teachers" if "teachers" in row else "translators"
+        cells["CPU minutes"] += f" and {row['teachers_cpu_minutes']:.0f} of its {helpers}"
     cells |= {
         "parameters": f"{row['parameters']:,}",
         "updates": f"{row['updates']:,}",
@@ -106,8 +113,9 @@ def _settings(rows: Sequence[Row]) -> list[str]:
         first = ", ".join(f"`{each}`" for each in row.get("first", ()))
         own = ", ".join(f"`{each}`" for each in row["settings"]) or "nothing"
         line = f"- {variant}: {own}" + (f"; begins with a run of {first}" if first else "")
-        if "teachers" in row:
-            line += "; taught by " + ", ".join(f"`{each}`" for each in row["teachers"])
+        for kind, told in _HELPERS.items():
+            if kind in row:
+                line += f"; {told} " + ", ".join(f"`{each}`" for each in row[kind])
         lines.append(line)
     return lines
 

@@ -46,7 +46,9 @@ def test_every_experiment_can_be_configured(tmp_path):
     for experiment in EXPERIMENTS.values():
         for variant in experiment.variants:
             for settings in filter(None, (variant.settings, variant.first or variant.settings)):
-                config = read_config(experiment.preset, [*files, *experiment.settings, *settings])
+                # What is learned from a teacher can be configured only where the teacher is.
+                own = [each for each in settings if not each.startswith("training.teacher_")]
+                config = read_config(experiment.preset, [*files, *experiment.settings, *own])
                 training = config.training
                 assert training.max_minutes or training.max_steps or training.max_epochs
 
@@ -182,6 +184,48 @@ def test_the_page_names_teachers_their_time_and_variants_that_are_gone():
     assert "| dropout 0.1 | 1 |  | 7 and 88 of its teachers | 1,000 |" in text
     assert "- dropout 0.1: nothing; taught by `a-seed1`, `a-seed2`\n" in text
     assert text.index("| dropout 0.1 |") < text.index("| of an older version |")
+
+
+def test_the_page_names_who_translated():
+    import quality_page
+
+    row = {
+        **_row(1, 0.0, "regularization", "dropout 0.1"),
+        "cpu_minutes": 7.0,
+        "translated_by": ["forward-seed1"],
+        "translated_back_by": ["reverse-seed1"],
+        "teachers_cpu_minutes": 20.0,
+    }
+    rows = [_row(1, 0.0, "regularization", "preset"), row]
+    text = quality_page.page({"rows": rows, "counted": "", "command": ""})
+    assert "| 7 and 20 of its translators |" in text
+    assert (
+        "- dropout 0.1: nothing; learns also from the sources as translated by `forward-seed1`;"
+        " learns also from the targets as translated by `reverse-seed1`\n"
+    ) in text
+
+
+def test_translations_stand_beside_the_pairs_and_are_made_once(tmp_path: Path):
+    """Those that lie there already are not made again: their runs are not even opened."""
+    import quality
+    from quality_experiments import Text, Variant
+
+    (tmp_path / "text").mkdir()
+    for name in ("forward-seed3.de", "reverse-seed3.en"):
+        (tmp_path / "text" / f"{name}.cpu-minutes").write_text("1.25")
+    files = tmp_path / "train.en", tmp_path / "train.de"
+    text = Text((f"data.source={files[0]}", f"data.target={files[1]}", "data.valid_source=v"))
+
+    both = Variant("", translated_by=("forward-seed{seed}",), translated_back_by=("reverse-seed3",))
+    settings, minutes = quality._with_translations(text, both, 3, tmp_path)
+    forward, reverse = tmp_path / "text/forward-seed3.de", tmp_path / "text/reverse-seed3.en"
+    assert settings == [
+        f'data.source=["{files[0]}", "{files[0]}", "{reverse}"]',
+        f'data.target=["{files[1]}", "{forward}", "{files[1]}"]',
+        "data.valid_source=v",
+    ]
+    assert minutes == 2.5
+    assert quality._with_translations(text, Variant(""), 3, tmp_path) == (list(text.settings), 0)
 
 
 def test_a_run_whose_teachers_are_missing_says_which_to_run_first(corpora: Path):
