@@ -28,6 +28,7 @@ from pellucid.training.data import TrainingData
 from pellucid.training.folder import RunFolder, refuse_if_used
 from pellucid.training.journal import Journal
 from pellucid.training.loop import Run
+from pellucid.training.pair_vectors import seconds_of_vectors
 from pellucid.training.step import update
 from pellucid.training.torch_setup import torch_for_training
 from pellucid.training.train import set_up_run
@@ -51,6 +52,8 @@ class Measured:
     parameter_bytes: int
     checkpoint_bytes: int
     bundle_bytes: int
+    vector_seconds: float = 0.0
+    """For word vectors of the pairs, before the first update."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +93,8 @@ def forecast(config: TrainingConfig, measured: Measured) -> Forecast:
     return Forecast(
         updates=updates,
         ends_by=ends_by,
-        seconds=updates * measured.update_seconds
+        seconds=measured.vector_seconds
+        + updates * measured.update_seconds
         + validations * measured.validation_seconds
         + checkpoints * measured.checkpoint_seconds,
         epochs=updates * config.accumulate / measured.batches_per_epoch,
@@ -137,15 +141,17 @@ def dry_run(config: RunConfig, out: Path, say: Say) -> Forecast:
 
     That is an update on each of the largest batches, a few on ordinary batches, a validation, a
     search with the run's own beam size, and a checkpoint and a bundle written and read again, all
-    in a temporary folder beside ``out``. Only what ``data.cache`` names is kept. Word vectors of
-    the pairs are left out, and the forecast does not count them.
+    in a temporary folder beside ``out``. Only what ``data.cache`` names is kept. Word vectors are
+    learned from some of the pairs, and not taken.
 
     Raises whatever ``train`` would raise; DivergedError if an update is not finite.
     """
     refuse_if_used(out)
-    # Vectors are a small part of a run, and would be learned whole.
-    training = config.training.model_copy(update={"vector_epochs": 0})
-    config = config.model_copy(update={"training": training})
+    # Here they would be learned from all pairs; a run that begins with a bundle has none.
+    wanted = config.training
+    epochs = wanted.vector_epochs if wanted.init is None else 0
+    without = wanted.model_copy(update={"vector_epochs": 0})
+    config = config.model_copy(update={"training": without})
 
     # On the same disk as ``out``, so that a lack of space or rights shows here.
     above = next(each for each in out.absolute().parents if each.is_dir())
@@ -158,7 +164,15 @@ def dry_run(config: RunConfig, out: Path, say: Say) -> Forecast:
         RunFolder(Path(name) / "run", config, resume=False) as folder,
     ):
         run = set_up_run(config, folder, Journal(folder.journal_path))
-        return forecast(config.training, _measure(run, say))
+        vector_seconds = _word_vectors(run, epochs, say) if epochs else 0.0
+        measured = dataclasses.replace(_measure(run, say), vector_seconds=vector_seconds)
+        return forecast(config.training, measured)
+
+
+def _word_vectors(run: Run, epochs: int, say: Say) -> float:
+    seconds = seconds_of_vectors(run.model, run.data, epochs, run.config.training.seed)
+    say(f"word vectors: about {seconds:.1f} s for {epochs} epochs over all pairs")
+    return seconds
 
 
 def _measure(run: Run, say: Say) -> Measured:

@@ -1,5 +1,6 @@
 """Embeddings that start from word vectors of the training pairs."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -141,7 +142,7 @@ def test_a_resumed_run_learns_no_vectors_and_is_the_unbroken_one(
         assert torch.equal(one, other)
 
 
-def test_a_fine_tuned_model_and_a_dry_run_learn_no_vectors(
+def test_a_fine_tuned_model_learns_no_vectors_and_a_dry_run_some_for_its_forecast(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     train(config_with(), tmp_path / "parent")
@@ -149,7 +150,11 @@ def test_a_fine_tuned_model_and_a_dry_run_learn_no_vectors(
     settings = [*SMALL, "training.vector_epochs=1"]
     child = train(read_config("demo", settings, init=tmp_path / "parent"), tmp_path / "child")
     assert child.reason == "max_steps"
-    assert dry_run(read_config("demo", settings), tmp_path / "dry", lambda _: None).updates == 4
+    told: list[str] = []
+    dry_run(config_with("training.vector_epochs=200"), tmp_path / "dry", told.append)
+    dry_run(read_config("demo", settings, init=tmp_path / "parent"), tmp_path / "dry", told.append)
+    assert [line for line in told if "vectors" in line] == [told[0]]
+    assert re.fullmatch(r"word vectors: about \d+\.\d s for 200 epochs over all pairs", told[0])
 
 
 def test_vectors_are_for_pairs_and_from_one_place():
