@@ -147,7 +147,7 @@ def dry_run(config: RunConfig, out: Path, say: Say) -> Forecast:
     Raises whatever ``train`` would raise; DivergedError if an update is not finite.
     """
     refuse_if_used(out)
-    # Here they would be learned from all pairs; a run that begins with a bundle has none.
+    # Here they would be learned from all pairs; a fine-tuned run has none.
     wanted = config.training
     epochs = wanted.vector_epochs if wanted.init is None else 0
     without = wanted.model_copy(update={"vector_epochs": 0})
