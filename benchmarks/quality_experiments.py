@@ -147,6 +147,7 @@ _TEACHERS_OF_SMALL = tuple(
     f"regularization-muon-weight-decay-{each}-seed1" for each in ("0.4", "1", "0.4-dropout-0.3")
 )
 _FORWARD_OF_SMALL = "regularization-muon-weight-decay-0.4-seed{seed}"
+"""On a processor without bfloat16 it is as "weight decay 0.4, float32"."""
 _REVERSE_OF_SMALL = "regularization-muon-reverse-weight-decay-0.4-seed{seed}"
 _TEACHERS = tuple(f"little-text-20-passes-seed{seed}" for seed in (1, 2, 3))
 
@@ -381,6 +382,7 @@ EXPERIMENTS: dict[str, Experiment] = {
             Variant("start"),
             Variant("weight decay 0.1", (_decay(0.1),)),
             Variant("weight decay 0.4", (_decay(0.4),)),
+            Variant("weight decay 0.4, float32", (_decay(0.4), "training.precision=fp32")),
             Variant("weight decay 0.4, dropout 0.3", (_decay(0.4), "model.dropout=0.3")),
             Variant("weight decay 0.4, SimCut 3", (_decay(0.4), _SIMCUT)),
             Variant(
