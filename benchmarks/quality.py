@@ -107,6 +107,7 @@ def _run(
         "command_minutes": round((time.monotonic() - began) / 60, 2),
         "machine": about,
         **learned(run, experiment.goal, parent),
+        **({"draws": True} if variant.draws else {}),
         **_helped_by(variant, seed, options.work, translating),
         "tests": {test.name: _test(run, test) for test in text.tests},
     }
@@ -221,7 +222,8 @@ def _with_translations(
         made, spent = _translated(run, source, work / "text" / f"{run.name}{target.suffix}")
         sources, targets, minutes = [*sources, source], [*targets, made], minutes + spent
     for run in _runs(variant.translated_back_by, seed, work):
-        made, spent = _translated(run, target, work / "text" / f"{run.name}{source.suffix}")
+        name = f"{run.name}{'-drawn' if variant.draws else ''}{source.suffix}"
+        made, spent = _translated(run, target, work / "text" / name, draws=variant.draws)
         sources, targets, minutes = [*sources, made], [*targets, target], minutes + spent
 
     if len(sources) > 1:
@@ -230,14 +232,15 @@ def _with_translations(
     return [f"{name}={value}" for name, value in settings.items()], minutes
 
 
-def _translated(run: Path, text: Path, made: Path) -> tuple[Path, float]:
+def _translated(run: Path, text: Path, made: Path, *, draws: bool = False) -> tuple[Path, float]:
     """The translations of a file, and the CPU minutes they took, now or when they were made."""
     spent = made.with_name(f"{made.name}.cpu-minutes")
     if not spent.exists():
         before = _cpu_seconds_of_children()
-        command = ["distill", str(run), str(text), "--out", str(made), "--beam-size", "5"]
+        how = ["backtranslate", "--sample"] if draws else ["distill", "--beam-size", "5"]
+        command = [sys.executable, "-m", "pellucid", *how, str(run), str(text), "--out", str(made)]
         made.unlink(missing_ok=True)
-        subprocess.run([sys.executable, "-m", "pellucid", *command], check=True)
+        subprocess.run(command, check=True)
         spent.write_text(f"{(_cpu_seconds_of_children() - before) / 60:.2f}", encoding="utf-8")
     return made, float(spent.read_text(encoding="utf-8"))
 

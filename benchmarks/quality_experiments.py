@@ -61,6 +61,8 @@ class Variant:
     """Runs in ``--work``: their translations of all sources are further targets."""
     translated_back_by: tuple[str, ...] = ()
     """Runs of the other direction: their translations of all targets are further sources."""
+    draws: bool = False
+    """Whether these sources are drawn at random, and not searched for."""
 
     @property
     def slug(self) -> str:
@@ -408,6 +410,12 @@ EXPERIMENTS: dict[str, Experiment] = {
                 (_decay(0.4), _epochs(10)),
                 translated_by=(_FORWARD_OF_SMALL,),
                 translated_back_by=(_REVERSE_OF_SMALL,),
+            ),
+            Variant(
+                "weight decay 0.4, 8 passes over the pairs and drawn sources",
+                (_decay(0.4), _epochs(8)),
+                translated_back_by=(_REVERSE_OF_SMALL,),
+                draws=True,
             ),
             Variant("weight decay 1", (_decay(1),)),
             Variant("dropout 0.3", ("model.dropout=0.3",)),

@@ -116,6 +116,8 @@ def _settings(rows: Sequence[Row]) -> list[str]:
         for kind, told in _HELPERS.items():
             if kind in row:
                 line += f"; {told} " + ", ".join(f"`{each}`" for each in row[kind])
+        if row.get("draws"):
+            line += ", at random"
         lines.append(line)
     return lines
 
