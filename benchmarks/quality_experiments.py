@@ -154,8 +154,7 @@ _REVERSE_OF_SMALL = "regularization-muon-reverse-weight-decay-0.4-seed{seed}"
 _TEACHERS = tuple(f"little-text-20-passes-seed{seed}" for seed in (1, 2, 3))
 
 _SOONER = "word vectors first, rate of 0.008"
-_TRANSLATING = f"12-passes-{_SOONER}-weight-decay-of-0.1-seed{{seed}}".replace(" ", "-")
-_TRANSLATING = _TRANSLATING.replace(",", "")
+_TRANSLATING = Variant(f"12 passes, {_SOONER}, weight decay of 0.1", (*_PRESET, _epochs(12)))
 
 _LITTLE_TEXT = (
     Variant("20 passes", (_epochs(20),)),
@@ -163,14 +162,14 @@ _LITTLE_TEXT = (
     Variant("20 passes, rate of 0.008", (_FAST, _epochs(20))),
     Variant(f"20 passes, {_SOONER}", (_VECTORS, _FAST, _epochs(20))),
     Variant(f"20 passes, {_SOONER}, weight decay of 0.1", (*_PRESET, _epochs(20))),
-    Variant(f"12 passes, {_SOONER}, weight decay of 0.1", (*_PRESET, _epochs(12))),
+    _TRANSLATING,
     Variant(f"30 passes, {_SOONER}, weight decay of 0.2", (*_PRESET, _decay(0.2), _epochs(30))),
     Variant(f"40 passes, {_SOONER}, weight decay of 0.1", (*_PRESET, _epochs(40))),
     Variant(
         "12 passes over the pairs and their translations both ways",
         (*_PRESET, _epochs(12)),
-        translated_by=(f"little-text-choice-{_TRANSLATING}",),
-        translated_back_by=(f"little-text-reverse-{_TRANSLATING}",),
+        translated_by=(f"little-text-choice-{_TRANSLATING.slug}-seed{{seed}}",),
+        translated_back_by=(f"little-text-reverse-{_TRANSLATING.slug}-seed{{seed}}",),
     ),
     Variant(
         "both directions first, weight decay of 0.1",

@@ -142,7 +142,7 @@ def dry_run(config: RunConfig, out: Path, say: Say) -> Forecast:
     That is an update on each of the largest batches, a few on ordinary batches, a validation, a
     search with the run's own beam size, and a checkpoint and a bundle written and read again, all
     in a temporary folder beside ``out``. Only what ``data.cache`` names is kept. Word vectors are
-    learned from some of the pairs, and not taken.
+    learned from some of the pairs, to time that, and thrown away.
 
     Raises whatever ``train`` would raise; DivergedError if an update is not finite.
     """

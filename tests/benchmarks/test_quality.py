@@ -194,6 +194,7 @@ def test_the_page_names_who_translated():
         "cpu_minutes": 7.0,
         "translated_by": ["forward-seed1"],
         "translated_back_by": ["reverse-seed1"],
+        "draws": True,
         "teachers_cpu_minutes": 20.0,
     }
     rows = [_row(1, 0.0, "regularization", "preset"), row]
@@ -201,7 +202,7 @@ def test_the_page_names_who_translated():
     assert "| 7 and 20 of its translators |" in text
     assert (
         "- dropout 0.1: nothing; learns also from the sources as translated by `forward-seed1`;"
-        " learns also from the targets as translated by `reverse-seed1`\n"
+        " learns also from the targets as translated by `reverse-seed1`, at random\n"
     ) in text
 
 
@@ -211,7 +212,7 @@ def test_translations_stand_beside_the_pairs_and_are_made_once(tmp_path: Path):
     from quality_experiments import Text, Variant
 
     (tmp_path / "text").mkdir()
-    for name in ("forward-seed3.de", "reverse-seed3.en"):
+    for name in ("forward-seed3.de", "reverse-seed3.en", "reverse-seed3-drawn.en"):
         (tmp_path / "text" / f"{name}.cpu-minutes").write_text("1.25")
     files = tmp_path / "train.en", tmp_path / "train.de"
     text = Text((f"data.source={files[0]}", f"data.target={files[1]}", "data.valid_source=v"))
@@ -225,6 +226,11 @@ def test_translations_stand_beside_the_pairs_and_are_made_once(tmp_path: Path):
         "data.valid_source=v",
     ]
     assert minutes == 2.5
+    drawn = Variant("", translated_back_by=("reverse-seed3",), draws=True)
+    settings, _ = quality._with_translations(text, drawn, 3, tmp_path)
+    assert (
+        settings[0] == f'data.source=["{files[0]}", "{reverse.with_stem("reverse-seed3-drawn")}"]'
+    )
     assert quality._with_translations(text, Variant(""), 3, tmp_path) == (list(text.settings), 0)
 
 
