@@ -12,7 +12,7 @@ import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,7 @@ from pellucid.text.check.check import warn_of_faults
 from pellucid.text.config import DataConfig
 from pellucid.text.corpus.cleaning import InOrder
 from pellucid.text.corpus.pairs import iterate_pairs, read_pairs, training_files, validation_files
-from pellucid.text.corpus.rows import IdRows, SelectedLengths, Selection
+from pellucid.text.corpus.rows import IdRows, Indices, SelectedLengths, Selection
 from pellucid.text.corpus.store import TokenStore
 from pellucid.text.corpus.store_building import build_store
 from pellucid.text.glossary import Glossary
@@ -66,6 +66,14 @@ _FIRST_DRAWING = "as tokenized"
 _log = logging.getLogger("pellucid")
 
 
+class TokensOfPairs(Protocol):
+    """The likeliest tokens of a run's teachers at each position of its targets."""
+
+    def of(self, pairs: Indices) -> TopTokens:
+        """Those of these rows of the store, one pair after the other."""
+        ...
+
+
 @dataclasses.dataclass(frozen=True)
 class TrainingData:
     """Tokenized pairs to learn from, and pairs to validate on as text and as ids."""
@@ -86,9 +94,9 @@ class TrainingData:
     drawing: "Drawing"
     source_language: str = UNKNOWN
     """As a code such as ``en``; ``und`` if it is unknown."""
-    top_tokens: Callable[[npt.NDArray[np.int64]], TopTokens] | None = None
-    """The likeliest tokens of the teachers, by rows of ``store``; None if a teacher reads every
-    batch itself, or if there is none."""
+    top_tokens: TokensOfPairs | None = None
+    """The likeliest tokens of the teachers; None if a teacher reads every batch itself, or if there
+    is none."""
 
     def sampler(self) -> BatchSampler:
         """The batches of a run, from the first on, as positions in ``rows``."""
@@ -117,7 +125,7 @@ class TrainingData:
             # Segmented as in the store.
             batch = collate(self.store, rows)
             if self.top_tokens is not None:
-                batch = dataclasses.replace(batch, top_tokens=self.top_tokens(rows))
+                batch = dataclasses.replace(batch, top_tokens=self.top_tokens.of(rows))
         else:
             source, target = sides
             batch = collate_gathered(source.gather(rows, epoch), target.gather(rows, epoch))

@@ -30,6 +30,7 @@ from pellucid.training.journal import Journal
 from pellucid.training.loop import Run
 from pellucid.training.pair_vectors import seconds_of_vectors
 from pellucid.training.step import update
+from pellucid.training.teacher_tokens import AskedTeachers
 from pellucid.training.torch_setup import torch_for_training
 from pellucid.training.train import set_up_run
 from pellucid.training.validation import validate
@@ -54,6 +55,8 @@ class Measured:
     bundle_bytes: int
     vector_seconds: float = 0.0
     """For word vectors of the pairs, before the first update."""
+    teacher_seconds: float = 0.0
+    """For the teachers' likeliest tokens in all pairs, likewise."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -94,6 +97,7 @@ def forecast(config: TrainingConfig, measured: Measured) -> Forecast:
         updates=updates,
         ends_by=ends_by,
         seconds=measured.vector_seconds
+        + measured.teacher_seconds
         + updates * measured.update_seconds
         + validations * measured.validation_seconds
         + checkpoints * measured.checkpoint_seconds,
@@ -142,7 +146,8 @@ def dry_run(config: RunConfig, out: Path, say: Say) -> Forecast:
     That is an update on each of the largest batches, a few on ordinary batches, a validation, a
     search with the run's own beam size, and a checkpoint and a bundle written and read again, all
     in a temporary folder beside ``out``. Only what ``data.cache`` names is kept. Word vectors are
-    learned from some of the pairs, to time that, and thrown away.
+    learned from some of the pairs, to time that, and thrown away; the teachers of
+    ``training.teacher_top_k`` read those batches alone.
 
     Raises whatever ``train`` would raise; DivergedError if an update is not finite.
     """
@@ -163,7 +168,8 @@ def dry_run(config: RunConfig, out: Path, say: Say) -> Forecast:
         torch_for_training(config),
         RunFolder(Path(name) / "run", config, resume=False) as folder,
     ):
-        run = set_up_run(config, folder, Journal(folder.journal_path))
+        journal = Journal(folder.journal_path)
+        run = set_up_run(config, folder, journal, ask_teachers=AskedTeachers)
         vector_seconds = _word_vectors(run, epochs, say) if epochs else 0.0
         measured = dataclasses.replace(_measure(run, say), vector_seconds=vector_seconds)
         return forecast(config.training, measured)
@@ -188,6 +194,11 @@ def _measure(run: Run, say: Say) -> Measured:
     update_seconds, tokens = _typical_updates(run)
     say(f"update: {update_seconds:.2f} s on batches as they come, {tokens:,.0f} target tokens")
 
+    teacher_seconds = 0.0
+    if isinstance(run.data.top_tokens, AskedTeachers):
+        teacher_seconds = run.data.top_tokens.seconds_of_all()
+        say(f"teachers: about {teacher_seconds:.1f} s for all pairs, once")
+
     validation_seconds, bundle_bytes = _validate(run)
     say(f"validation: about {validation_seconds:.1f} s, a bundle of {bundle_bytes / 1e6:,.1f} MB")
 
@@ -206,6 +217,7 @@ def _measure(run: Run, say: Say) -> Measured:
         parameter_bytes=sum(each.numel() * each.element_size() for each in run.model.parameters()),
         checkpoint_bytes=checkpoint_bytes,
         bundle_bytes=bundle_bytes,
+        teacher_seconds=teacher_seconds,
     )
 
 
@@ -214,12 +226,13 @@ def _largest_batches(run: Run) -> list[Batch]:
     # The sampler is set back afterwards: the updates that follow are timed on the first batches of
     # a run.
     place = run.sampler.state()
+    text = dataclasses.replace(run.data, top_tokens=None)  # no teacher reads what is only looked at
     widest, fullest = 0, 0
     found: dict[str, npt.NDArray[np.int64]] = {}
 
     for _ in range(min(run.sampler.epoch_batch_count, _BATCHES_LOOKED_AT)):
         indices = next(run.sampler)
-        batch = run.data.batch(indices, 0)
+        batch = text.batch(indices, 0)
 
         # Attention costs the square of the width, the logits the product of both.
         width = max(batch.source.shape[1], batch.labels.shape[1])
@@ -239,17 +252,22 @@ def _typical_updates(run: Run) -> tuple[float, float]:
     accumulate = run.config.training.accumulate
 
     for _ in range(_TIMED_UPDATES):
-        began = time.perf_counter()
+        read, began = _seconds_of_teachers(run), time.perf_counter()
         batches = [run.data.batch(next(run.sampler), 0).to(_device(run)) for _ in range(accumulate)]
 
         # Drawing the batches belongs to an update: with subword regularization it takes a good
-        # part.
-        drawing = time.perf_counter() - began
+        # part. In a run the teachers have read them by then.
+        drawing = time.perf_counter() - began - (_seconds_of_teachers(run) - read)
         seconds, tokens = _timed_update(run, batches)
         all_seconds += drawing + seconds
         all_tokens += tokens
 
     return all_seconds / _TIMED_UPDATES, all_tokens / _TIMED_UPDATES
+
+
+def _seconds_of_teachers(run: Run) -> float:
+    asked = run.data.top_tokens
+    return asked.seconds if isinstance(asked, AskedTeachers) else 0.0
 
 
 def _timed_update(run: Run, batches: list[Batch]) -> tuple[float, int]:

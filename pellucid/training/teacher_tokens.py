@@ -2,13 +2,15 @@
 
 ``teacher_tokens`` computes them once, before the first update, or finds them in the cache. An
 update then costs hardly more than one without a teacher, however many teachers there are.
+``AskedTeachers`` computes those of single batches, for a dry run.
 """
 
 import dataclasses
 import hashlib
 import json
 import logging
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -27,7 +29,7 @@ from pellucid.text.batching import TopTokens, collate
 from pellucid.text.corpus.rows import FileIds, Indices
 from pellucid.text.corpus.store import TokenStore
 from pellucid.training.config import RunConfig
-from pellucid.training.data import TrainingData
+from pellucid.training.data import TokensOfPairs, TrainingData
 from pellucid.training.folder import DATA_FOLDER
 from pellucid.training.objective import Teacher
 from pellucid.training.precision import Precision, autocast
@@ -43,6 +45,12 @@ _TELL_EVERY = 100_000
 """Pairs between two lines of progress."""
 
 _log = logging.getLogger("pellucid")
+
+
+AskTeachers = Callable[
+    [TrainingData, Sequence[SequenceModel], RunConfig, Path, Precision], TokensOfPairs
+]
+"""Has the arguments of ``teacher_tokens``."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,8 +103,21 @@ def teacher_tokens(
     """The ``training.teacher_top_k`` likeliest tokens by ``models``, found or computed.
 
     They lie in the cache of the tokenized text, or in the run folder, named by a hash over what
-    decides them. Raises WriteError.
+    decides them. Afterwards ``models`` lie on the CPU: they are not asked again. Raises WriteError.
     """
+    tokens = _found_or_computed(data, models, config, run, precision)
+    for model in models:
+        model.cpu()
+    return tokens
+
+
+def _found_or_computed(
+    data: TrainingData,
+    models: Sequence[SequenceModel],
+    config: RunConfig,
+    run: Path,
+    precision: Precision,
+) -> TeacherTokens:
     wanted = config.training
     vocabulary_size = data.target_tokenizer.vocabulary_size
     top_k = min(wanted.teacher_top_k, vocabulary_size)
@@ -119,6 +140,53 @@ def teacher_tokens(
     begin_phase("computing the teacher's likeliest tokens")
     write_folder(folder, fill, details={"fingerprint": fingerprint})
     return TeacherTokens.open(folder, data.store, top_k)
+
+
+class AskedTeachers:
+    """The likeliest tokens of the pairs that are asked for, computed then, and timed.
+
+    A dry run needs them for a few batches only.
+    """
+
+    def __init__(
+        self,
+        data: TrainingData,
+        models: Sequence[SequenceModel],
+        config: RunConfig,
+        _run: Path,
+        precision: Precision,
+    ) -> None:
+        """From the arguments of ``teacher_tokens``; nothing is written to the run folder."""
+        wanted = config.training
+        self._data = data
+        self._models = models
+        self._top_k = min(wanted.teacher_top_k, data.target_tokenizer.vocabulary_size)
+        self._batch_tokens = wanted.batch_tokens
+        self._precision = precision
+        self.seconds = 0.0
+        """How long the teachers have read so far."""
+        self._positions = 0
+
+    def of(self, pairs: Indices) -> TopTokens:
+        """The tokens of these rows of the store, one pair after the other."""
+        began = time.perf_counter()
+        ids, logits = _of_pairs(
+            self._data.store,
+            pairs,
+            self._models,
+            self._top_k,
+            self._batch_tokens,
+            self._precision,
+        )
+        self.seconds += time.perf_counter() - began
+        self._positions += len(ids)
+        return TopTokens(torch.from_numpy(ids.astype(np.int64)), torch.from_numpy(logits))
+
+    def seconds_of_all(self) -> float:
+        """About how many seconds the teachers take for all pairs; they must have read some."""
+        store = self._data.store
+        positions = int(store.target_lengths.sum(dtype=np.int64)) + len(store)  # one for each STOP
+        return self.seconds * positions / self._positions
 
 
 def _compute(

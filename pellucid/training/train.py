@@ -50,7 +50,7 @@ from pellucid.training.parent import (
 from pellucid.training.precision import LossScale, Scaled, resolve_precision
 from pellucid.training.run import Progress, Run
 from pellucid.training.step import build_optimizer
-from pellucid.training.teacher_tokens import teacher_tokens
+from pellucid.training.teacher_tokens import AskTeachers, teacher_tokens
 from pellucid.training.torch_setup import torch_for_training
 from pellucid.training.vectors import start_from_vectors
 
@@ -147,8 +147,12 @@ def set_up_run(
     journal: Journal,
     process_group: ProcessGroup = ALONE,
     make_objective: MakeObjective = build_objective,
+    ask_teachers: AskTeachers = teacher_tokens,
 ) -> Run:
-    """A run before its first update, with its data prepared in ``folder``."""
+    """A run before its first update, with its data prepared in ``folder``.
+
+    ``ask_teachers`` is called if ``training.teacher_top_k`` is set.
+    """
     device = _device(config)
     parent = load_parent(config)
     teachers = load_teachers(config)
@@ -192,10 +196,9 @@ def set_up_run(
     if config.training.teacher_top_k:
         # The first process computes them; the others then find its files.
         tokens = process_group.world.first_then_others(
-            lambda: teacher_tokens(data, models, config, folder.path, precision)
+            lambda: ask_teachers(data, models, config, folder.path, precision)
         )
-        data = dataclasses.replace(data, top_tokens=tokens.of)
-        models = [each.cpu() for each in models]  # they are not asked again
+        data = dataclasses.replace(data, top_tokens=tokens)
     objective = make_objective(config.training, models)
 
     begin_phase("preparing the optimizer and the batches")

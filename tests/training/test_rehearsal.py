@@ -32,8 +32,8 @@ def test_a_run_of_so_many_steps_by_hand():
     found = forecast(config, MEASURED)
     assert (found.updates, found.ends_by) == (100, "max_steps")
     assert found.seconds == 100 * 2.0 + 3 * 10.0 + 4 * 1.0
-    with_vectors = dataclasses.replace(MEASURED, vector_seconds=60.0)
-    assert forecast(config, with_vectors).seconds == found.seconds + 60.0
+    with_more = dataclasses.replace(MEASURED, vector_seconds=60.0, teacher_seconds=7.0)
+    assert forecast(config, with_more).seconds == found.seconds + 67.0
     assert found.epochs == 4.0
     assert found.tokens_per_second == 1500.0
 

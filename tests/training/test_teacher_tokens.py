@@ -16,9 +16,12 @@ from pellucid.core.errors import ConfigError
 from pellucid.core.special import PAD_ID
 from pellucid.decoding.ensemble import Ensemble
 from pellucid.model.seq2seq import SequenceModel
+from pellucid.text.batching import TopTokens
+from pellucid.text.corpus.rows import Indices
 from pellucid.training import objective, teacher_tokens
 from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData, prepare_data
+from pellucid.training.dry_run import dry_run
 from pellucid.training.parent import given_tokenizers, load_teachers
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
@@ -56,6 +59,39 @@ def test_the_tokens_are_those_that_the_ensemble_finds_likeliest(
     torch.testing.assert_close(
         found.logits.log_softmax(dim=-1), expected.values.log_softmax(dim=-1), rtol=0, atol=1e-4
     )
+    asked = teacher_tokens.AskedTeachers(data, models, config, tmp_path, "fp32").of(pairs)
+    assert torch.equal(asked.ids, found.ids)
+    torch.testing.assert_close(asked.logits, found.logits, rtol=0, atol=1e-4)
+
+
+def test_the_time_for_all_pairs_is_foretold_from_some(tiny_run: Path, tmp_path: Path):
+    config = read_config("demo", settings(2, tiny_run, TOP_5))
+    models, data = two_teachers(config, tmp_path)
+    asked = teacher_tokens.AskedTeachers(data, models, config, tmp_path, "fp32")
+    read = len(asked.of(np.array([3, 1])).ids) + len(asked.of(np.array([8])).ids)
+    asked.seconds = 10.0
+    positions = int(data.store.target_lengths.sum()) + len(data.store)
+    assert asked.seconds_of_all() == pytest.approx(10.0 * positions / read)
+
+
+def test_a_dry_run_has_the_teachers_read_a_few_batches(
+    tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    read: list[int] = []
+    of_pairs = teacher_tokens.AskedTeachers.of
+
+    def counted(self: teacher_tokens.AskedTeachers, pairs: Indices) -> TopTokens:
+        read.append(len(pairs))
+        return of_pairs(self, pairs)
+
+    monkeypatch.setattr(teacher_tokens.AskedTeachers, "of", counted)
+    config = read_config("demo", settings(3, tiny_run, TOP_5, "training.batch_tokens=40"))
+    said: list[str] = []
+    found = dry_run(config, tmp_path / "run", said.append)
+    assert found.updates == 3
+    assert len(read) == 2 + 4 * 2, "two largest batches, and two for each of four updates"
+    assert [each for each in said if each.startswith("teachers: about ")]
+    assert not (tmp_path / "run").exists()
 
 
 def test_all_tokens_are_the_whole_distribution(tiny_run: Path, tmp_path: Path):
