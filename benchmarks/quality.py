@@ -78,7 +78,7 @@ def _run(
     minutes = options.minutes or experiment.minutes
     text = prepare(experiment.text, options.data.resolve(), options.work.resolve())
     _check_helpers(variant, seed, options.work)
-    files, translating = _with_translations(text, variant, seed, options.work.resolve())
+    files, translating = _with_translations(text, variant, seed, options.work.resolve(), slug)
     # a variant may change what the experiment sets
     by_name = {each.partition("=")[0]: each for each in (*experiment.settings, *variant.settings)}
     own = list(by_name.values())
@@ -108,6 +108,7 @@ def _run(
         "machine": about,
         **learned(run, experiment.goal, parent),
         **({"draws": True} if variant.draws else {}),
+        **({"recombined": variant.recombined} if variant.recombined else {}),
         **_helped_by(variant, seed, options.work, translating),
         "tests": {test.name: _test(run, test) for test in text.tests},
     }
@@ -205,13 +206,14 @@ def _check_helpers(variant: Variant, seed: int, work: Path) -> None:
 
 
 def _with_translations(
-    text: Text, variant: Variant, seed: int, work: Path
+    text: Text, variant: Variant, seed: int, work: Path, slug: str
 ) -> tuple[list[str], float]:
     """The settings of the text, with what other runs translate beside it, and the CPU minutes of
     that.
 
     Translations of the sources are further targets for them, translations of the targets further
-    sources (Nguyen et al. 2020, arXiv:1911.01986: data diversification).
+    sources (Nguyen et al. 2020, arXiv:1911.01986: data diversification). Recombined sources and
+    what the teachers make of them are further pairs, named by ``slug``, which stands for the run.
     """
     settings = dict(each.split("=", 1) for each in text.settings)
     source, target = Path(settings["data.source"]), Path(settings["data.target"])
@@ -219,12 +221,19 @@ def _with_translations(
     (work / "text").mkdir(exist_ok=True)
 
     for run in _runs(variant.translated_by, seed, work):
-        made, spent = _translated(run, source, work / "text" / f"{run.name}{target.suffix}")
+        made, spent = _translated([run], source, work / "text" / f"{run.name}{target.suffix}")
         sources, targets, minutes = [*sources, source], [*targets, made], minutes + spent
     for run in _runs(variant.translated_back_by, seed, work):
         name = f"{run.name}{'-drawn' if variant.draws else ''}{source.suffix}"
-        made, spent = _translated(run, target, work / "text" / name, draws=variant.draws)
+        made, spent = _translated([run], target, work / "text" / name, draws=variant.draws)
         sources, targets, minutes = [*sources, made], [*targets, target], minutes + spent
+    if variant.recombined:
+        new = _recombined(
+            source, variant.recombined, seed, work / "text" / f"{slug}{source.suffix}"
+        )
+        teachers = _runs(variant.teachers, seed, work)
+        made, spent = _translated(teachers, new, new.with_suffix(target.suffix))
+        sources, targets, minutes = [*sources, new], [*targets, made], minutes + spent
 
     if len(sources) > 1:
         settings["data.source"] = json.dumps(list(map(str, sources)))
@@ -232,13 +241,27 @@ def _with_translations(
     return [f"{name}={value}" for name, value in settings.items()], minutes
 
 
-def _translated(run: Path, text: Path, made: Path, *, draws: bool = False) -> tuple[Path, float]:
-    """The translations of a file, and the CPU minutes they took, now or when they were made."""
+def _recombined(source: Path, count: int, seed: int, made: Path) -> Path:
+    """The file of new sentences; seconds of CPU time, which are not counted."""
+    if not made.exists():
+        options = ["--lines", str(count), "--seed", str(seed), "--out", str(made)]
+        command = [sys.executable, "-m", "pellucid", "recombine", str(source), *options]
+        subprocess.run(command, check=True)
+    return made
+
+
+def _translated(
+    runs: Sequence[Path], text: Path, made: Path, *, draws: bool = False
+) -> tuple[Path, float]:
+    """The translations of a file by one run or several together, and the CPU minutes they took, now
+    or when they were made."""
     spent = made.with_name(f"{made.name}.cpu-minutes")
     if not spent.exists():
         before = _cpu_seconds_of_children()
         how = ["backtranslate", "--sample"] if draws else ["distill", "--beam-size", "5"]
-        command = [sys.executable, "-m", "pellucid", *how, str(run), str(text), "--out", str(made)]
+        first, *others = map(str, runs)
+        models = [first, *(part for each in others for part in ("--with", each))]
+        command = [sys.executable, "-m", "pellucid", *how, *models, str(text), "--out", str(made)]
         made.unlink(missing_ok=True)
         subprocess.run(command, check=True)
         spent.write_text(f"{(_cpu_seconds_of_children() - before) / 60:.2f}", encoding="utf-8")

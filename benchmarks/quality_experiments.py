@@ -63,6 +63,9 @@ class Variant:
     """Runs of the other direction: their translations of all targets are further sources."""
     draws: bool = False
     """Whether these sources are drawn at random, and not searched for."""
+    recombined: int = 0
+    """So many sentences are made of the sources (``pellucid recombine``), and translated by all
+    ``teachers`` together, as further pairs."""
 
     @property
     def slug(self) -> str:
@@ -402,6 +405,18 @@ EXPERIMENTS: dict[str, Experiment] = {
                 "weight decay 0.4, two seeds teach by their 8 likeliest tokens",
                 (_decay(0.4), "training.teacher_top_k=8"),
                 teachers=(_FORWARD_OF_SMALL.format(seed=1), _FORWARD_OF_SMALL.format(seed=2)),
+            ),
+            Variant(
+                "weight decay 0.2, 8 passes with 24,000 recombined sources, two teachers",
+                (
+                    _decay(0.2),
+                    _epochs(8),
+                    "training.teacher_top_k=8",
+                    # two of five pairs are true ones, so that each comes sixteen times
+                    "data.weights=[2,3]",
+                ),
+                teachers=(_FORWARD_OF_SMALL.format(seed=1), _FORWARD_OF_SMALL.format(seed=2)),
+                recombined=24_000,
             ),
             Variant("weight decay 0.4, 30 passes", (_decay(0.4), _epochs(30))),
             Variant(

@@ -118,6 +118,8 @@ def _settings(rows: Sequence[Row]) -> list[str]:
                 line += f"; {told} " + ", ".join(f"`{each}`" for each in row[kind])
         if row.get("draws"):
             line += ", at random"
+        if "recombined" in row:
+            line += f"; learns also from {row['recombined']:,} recombined sources as they translate"
         lines.append(line)
     return lines
 

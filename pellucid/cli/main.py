@@ -36,6 +36,7 @@ CommandName = Literal[
     "plot",
     "prepare",
     "presets",
+    "recombine",
     "runs",
     "score",
     "serve",
@@ -78,6 +79,7 @@ TASKS: dict[str, dict[CommandName, str]] = {
     "Generate training text": {
         "distill": "Let a larger model translate training text for a smaller.",
         "backtranslate": "Make source sentences for target text that has none.",
+        "recombine": "Make new sentences from parts of given ones.",
     },
     "Monolingual models": {
         "fill": "Fill in masked words with an encoder.",
@@ -137,6 +139,8 @@ def load_command(name: CommandName) -> click.Command:
             from pellucid.cli.prepare import prepare as command
         case "presets":
             from pellucid.cli.presets import presets as command
+        case "recombine":
+            from pellucid.cli.synthesis import recombine as command
         case "runs":
             from pellucid.cli.runs import runs as command
         case "score":

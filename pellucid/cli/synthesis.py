@@ -1,10 +1,11 @@
-"""``pellucid distill`` and ``pellucid backtranslate``: training text that a model makes.
+"""``pellucid distill``, ``backtranslate`` and ``recombine``: training text that is made.
 
 ``distill`` writes what a teacher translates (Kim and Rush, 2016), ``backtranslate`` source
 sentences for a target text, by a reverse model (Sennrich et al., 2016). Both go on after the lines
-that an earlier call has written.
+that an earlier call has written. ``recombine`` makes sentences for a teacher out of given ones.
 """
 
+import itertools
 import logging
 import time
 from pathlib import Path
@@ -15,6 +16,7 @@ import click
 from pellucid.cli.options import (
     Choices,
     engine_options,
+    ensemble_option,
     open_translator,
     sampling_options,
     search_options,
@@ -23,6 +25,7 @@ from pellucid.cli.options import (
 
 if TYPE_CHECKING:
     from pellucid.decoding.translator import Translator
+    from pellucid.text.recombination import Unit
     from pellucid.text.tokenizers.interface import Tokenizer
     from pellucid.training.synthesis import Finish, SynthesisProgress
 
@@ -48,6 +51,7 @@ _written_lines_option = click.option(
     help="How near a translation is to the reference.  [default: chrf]",
 )
 @search_options
+@ensemble_option
 @engine_options
 @click.pass_obj
 def distill(
@@ -57,6 +61,7 @@ def distill(
     out: str,
     search: Choices,
     engine: Choices,
+    others: tuple[str, ...],
     reference: Path | None,
     measure: str,
 ) -> int:
@@ -69,10 +74,11 @@ def distill(
     Examples:
       pellucid distill runs/en-de train.en --out distilled.de
       pellucid distill runs/en-de train.en --out near.de --reference train.de --beam-size 8
+      pellucid distill runs/seed1 --with runs/seed2 made.en --out made.de
     """
     from pellucid.training.synthesis import Finish
 
-    translator = open_translator(teacher, search, engine=engine, figures=False)
+    translator = open_translator(teacher, search, engine=engine, others=others, figures=False)
     settings = translator.settings
 
     if reference is None:
@@ -149,6 +155,78 @@ def backtranslate(
         tag=tag,
     )
     return _write(translator, target_text, out, finish, quiet=obj["quiet"])
+
+
+@click.command()
+@click.argument("source", type=click.Path(path_type=Path))
+@_written_lines_option
+@click.option("--lines", type=click.IntRange(1), help="How many to make.  [default: as SOURCE has]")
+@click.option(
+    "--unit",
+    type=click.Choice(("word", "character")),
+    default="word",
+    help="What sentences are made of; words are separated by spaces.  [default: word]",
+)
+@click.option(
+    "--overlap",
+    type=click.IntRange(1),
+    default=2,
+    help="Units in a row that both lines share where one goes over into the other.  [default: 2]",
+)
+@click.option(
+    "--seed", type=click.IntRange(0), default=0, help="The same seed makes the same.  [default: 0]"
+)
+@click.pass_obj
+def recombine(
+    obj: dict[str, bool],
+    source: Path,
+    out: str,
+    lines: int | None,
+    unit: "Unit",
+    overlap: int,
+    seed: int,
+) -> int:
+    """Write new sentences that begin as one line of the file SOURCE and end as another.
+
+    Both lines share two words in a row, and the new one goes over from one to the other there. No
+    line of SOURCE is written, and none twice. Of little text fewer may be found than --lines. Let
+    teachers translate them, and train on both: more to learn from what the teachers know.
+
+    \b
+    Examples:
+      pellucid recombine train.en --lines 60000 --out made.en
+      pellucid recombine words.txt --unit character --overlap 3 --out made.txt
+    """
+    from pellucid.core.errors import DataError
+    from pellucid.text.corpus.lines import read_lines
+    from pellucid.text.corpus.writers import check_output, open_output
+    from pellucid.text.recombination import recombined
+
+    check_output(out)
+    given = [line for line in read_lines(source) if line.strip()]
+    wanted = len(given) if lines is None else lines
+    made = list(itertools.islice(recombined(given, seed, unit=unit, overlap=overlap), wanted))
+    if not made:
+        raise DataError(
+            f"nothing new can be made of {source}: no two lines share {overlap} {unit}s in a row"
+            " between others",
+            hint=None if overlap == 1 else f"try --overlap {overlap - 1}",
+        )
+    if len(made) < wanted:
+        logging.getLogger("pellucid").warning(
+            "%s of %s lines were found: too few lines of %s share %s units in a row",
+            f"{len(made):,}",
+            f"{wanted:,}",
+            source,
+            overlap,
+        )
+
+    with open_output(out) as file:
+        file.writelines(f"{line}\n".encode() for line in made)
+    if not obj["quiet"]:
+        click.echo(f"{len(made):,} lines are made", err=True)
+    click.echo(out)
+    return 0
 
 
 def _check_tag(tag: str, forward: str | None, own: "Tokenizer") -> None:

@@ -7,6 +7,7 @@ noise of back-translation.
 import dataclasses
 import hashlib
 import itertools
+import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,6 +19,7 @@ from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError, DataError, InputMissingError, OutputExistsError
 from pellucid.core.growing import GrowingFile
 from pellucid.core.special import UNK_ID
+from pellucid.core.tensors import fingerprint
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
@@ -219,16 +221,25 @@ def _origin(
     translator: Translator, settings: DecodingConfig, finish: Finish, digest: str
 ) -> dict[str, Any]:
     """Everything that decides what is written; another origin does not continue the same file."""
-    bundle = translator.bundle
     reference = None if finish.reference is None else _measure(finish.reference)[0]
     return {
-        "bundle": bundle_hash(bundle.manifest if isinstance(bundle, Bundle) else {}),
+        "bundle": _hash_of_model(translator),
         "source": digest,
         "reference": reference,
         "engine": translator.engine.signature(settings),
         **{f"decoding.{name}": value for name, value in settings.model_dump().items()},
         **{name: getattr(finish, name) for name in ("measure", "noise_seed", "blank", "tag")},
     }
+
+
+def _hash_of_model(translator: Translator) -> str:
+    bundle = translator.bundle
+    if isinstance(bundle, Bundle):
+        return bundle_hash(bundle.manifest)
+
+    # An ensemble has no manifest of its own.
+    tensors = {name: fingerprint(each) for name, each in bundle.model.state_dict().items()}
+    return hashlib.sha256(json.dumps(tensors, sort_keys=True).encode()).hexdigest()
 
 
 def _measure(path: Path) -> tuple[str, int | None]:

@@ -46,8 +46,10 @@ def test_every_experiment_can_be_configured(tmp_path):
     for experiment in EXPERIMENTS.values():
         for variant in experiment.variants:
             for settings in filter(None, (variant.settings, variant.first or variant.settings)):
-                # What is learned from a teacher can be configured only where the teacher is.
-                own = [each for each in settings if not each.startswith("training.teacher_")]
+                # What is learned from a teacher, and how much from what it makes, can be configured
+                # only where the teacher is.
+                without = "training.teacher_", "data.weights"
+                own = [each for each in settings if not each.startswith(without)]
                 config = read_config(experiment.preset, [*files, *experiment.settings, *own])
                 training = config.training
                 assert training.max_minutes or training.max_steps or training.max_epochs
@@ -178,11 +180,15 @@ def test_the_page_names_teachers_their_time_and_variants_that_are_gone():
             "cpu_minutes": 7.0,
             "teachers": ["a-seed1", "a-seed2"],
             "teachers_cpu_minutes": 88.0,
+            "recombined": 24000,
         },
     ]
     text = quality_page.page({"rows": rows, "counted": "", "command": ""})
     assert "| dropout 0.1 | 1 |  | 7 and 88 of its teachers | 1,000 |" in text
-    assert "- dropout 0.1: nothing; taught by `a-seed1`, `a-seed2`\n" in text
+    assert (
+        "- dropout 0.1: nothing; taught by `a-seed1`, `a-seed2`;"
+        " learns also from 24,000 recombined sources as they translate\n"
+    ) in text
     assert text.index("| dropout 0.1 |") < text.index("| of an older version |")
 
 
@@ -218,7 +224,7 @@ def test_translations_stand_beside_the_pairs_and_are_made_once(tmp_path: Path):
     text = Text((f"data.source={files[0]}", f"data.target={files[1]}", "data.valid_source=v"))
 
     both = Variant("", translated_by=("forward-seed{seed}",), translated_back_by=("reverse-seed3",))
-    settings, minutes = quality._with_translations(text, both, 3, tmp_path)
+    settings, minutes = quality._with_translations(text, both, 3, tmp_path, "")
     forward, reverse = tmp_path / "text/forward-seed3.de", tmp_path / "text/reverse-seed3.en"
     assert settings == [
         f'data.source=["{files[0]}", "{files[0]}", "{reverse}"]',
@@ -227,11 +233,30 @@ def test_translations_stand_beside_the_pairs_and_are_made_once(tmp_path: Path):
     ]
     assert minutes == 2.5
     drawn = Variant("", translated_back_by=("reverse-seed3",), draws=True)
-    settings, _ = quality._with_translations(text, drawn, 3, tmp_path)
+    settings, _ = quality._with_translations(text, drawn, 3, tmp_path, "")
     assert (
         settings[0] == f'data.source=["{files[0]}", "{reverse.with_stem("reverse-seed3-drawn")}"]'
     )
-    assert quality._with_translations(text, Variant(""), 3, tmp_path) == (list(text.settings), 0)
+    alone = quality._with_translations(text, Variant(""), 3, tmp_path, "")
+    assert alone == (list(text.settings), 0)
+
+
+def test_recombined_sources_and_their_translations_are_further_pairs(tmp_path: Path):
+    """The sentences are made here; their translations lie there already."""
+    import quality
+    from quality_experiments import Text, Variant
+
+    source, target = tmp_path / "train.en", tmp_path / "train.de"
+    source.write_text("a man in a hat sings\na dog in a hat sleeps\n")
+    (tmp_path / "text").mkdir()
+    new, made = tmp_path / "text/student-seed3.en", tmp_path / "text/student-seed3.de"
+    made.with_name("student-seed3.de.cpu-minutes").write_text("2.5")
+    text = Text((f"data.source={source}", f"data.target={target}"))
+    variant = Variant("", teachers=("teacher",), recombined=2)
+    found = quality._with_translations(text, variant, 3, tmp_path, "student-seed3")
+    settings = [f'data.source=["{source}", "{new}"]', f'data.target=["{target}", "{made}"]']
+    assert found == (settings, 2.5)
+    assert sorted(new.read_text().splitlines()) == ["a dog in a hat sings", "a man in a hat sleeps"]
 
 
 def test_a_run_whose_teachers_are_missing_says_which_to_run_first(corpora: Path):
