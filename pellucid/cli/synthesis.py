@@ -197,12 +197,17 @@ def recombine(
       pellucid recombine train.en --lines 60000 --out made.en
       pellucid recombine words.txt --unit character --overlap 3 --out made.txt
     """
-    from pellucid.core.errors import DataError
+    from pellucid.core.errors import DataError, OutputExistsError
     from pellucid.text.corpus.lines import read_lines
+    from pellucid.text.corpus.readers import input_exists
     from pellucid.text.corpus.writers import check_output, open_output
     from pellucid.text.recombination import recombined
 
     check_output(out)
+    if input_exists(out):
+        raise OutputExistsError(
+            f"{out} is already there", hint="choose another --out, or remove it"
+        )
     given = [line for line in read_lines(source) if line.strip()]
     wanted = len(given) if lines is None else lines
     made = list(itertools.islice(recombined(given, seed, unit=unit, overlap=overlap), wanted))
@@ -222,7 +227,7 @@ def recombine(
         )
 
     with open_output(out) as file:
-        file.writelines(f"{line}\n".encode() for line in made)
+        file.write("".join(f"{line}\n" for line in made).encode())
     if not obj["quiet"]:
         click.echo(f"{len(made):,} lines are made", err=True)
     click.echo(out)

@@ -1,4 +1,5 @@
-"""``distill`` and ``backtranslate``: killed, stopped and gone on with; tags, noise, refusals."""
+"""``distill``, ``backtranslate`` and ``recombine``: killed, stopped and gone on with; tags, noise,
+several teachers, refusals."""
 
 import contextlib
 import gzip
@@ -9,9 +10,11 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from commands import Running, pellucid, running
 
 from pellucid import phrasebook
+from pellucid.bundle import load_bundle, save_bundle
 from pellucid.engines.load import load
 from pellucid.text.corpus.lines import iterate_lines
 from pellucid.training.synthesis import add_text_noise
@@ -28,6 +31,18 @@ def french(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines[5:5] = [""]
     path = tmp_path_factory.mktemp("text") / "text.fr"
     path.write_text("".join(f"{line}\n" for line in lines))
+    return path
+
+
+@pytest.fixture(scope="module")
+def other_teacher(tiny_run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle with the tokenizers of ``tiny_run`` and other parameters."""
+    bundle = load_bundle(tiny_run)
+    with torch.no_grad():
+        for parameter in bundle.model.parameters():
+            parameter.neg_()
+    path = tmp_path_factory.mktemp("other") / "bundle"
+    save_bundle(path, bundle, card="", details={})
     return path
 
 
@@ -91,6 +106,69 @@ def test_the_nearest_to_the_reference_is_taken_from_the_whole_beam(
         assert result.code == 0, result.err
         assert out.read_text().splitlines() == wanted
         out.unlink()
+
+
+def test_several_teachers_translate_together(
+    short: Path, tiny_run: Path, other_teacher: Path, tmp_path: Path
+):
+    """As ``translate --with`` does; and the file of other teachers is not gone on with."""
+    options = ("--with", other_teacher, "--beam-size", 3)
+    asked = pellucid("translate", tiny_run, short, *options)
+    out = tmp_path / "out"
+    result = pellucid("distill", tiny_run, short, "--out", out, *options)
+    assert (result.code, out.read_text()) == (0, asked.out), result.err
+
+
+def test_teachers_that_others_began_with_are_refused(
+    french: Path, tiny_run: Path, other_teacher: Path, tmp_path: Path
+):
+    out = tmp_path / "out"
+    arguments = ("distill", tiny_run, french, "--out", out, *SEARCH)
+    with running(*arguments, "--with", other_teacher) as command:
+        wait_for_line(command, out, BLOCK)
+        os.kill(command.pid, signal.SIGTERM)
+    assert command.result is not None
+    assert command.result.code == 143
+    result = pellucid(*arguments, "--with", tiny_run)
+    assert result.code != 0
+    assert str(out) in result.error_line
+    result = pellucid(*arguments, "--with", other_teacher)
+    assert result.code == 0, result.err
+    assert "going on after " in result.err
+
+
+def test_recombined_lines_are_new_and_the_same_for_the_same_seed(french: Path, tmp_path: Path):
+    def made(name: str, *options: object) -> list[str]:
+        out = tmp_path / name
+        result = pellucid("recombine", french, "--out", out, "--overlap", 1, *options)
+        assert (result.code, result.out) == (0, f"{out}\n"), result.err
+        assert result.err.splitlines()[-1] == "50 lines are made"
+        return unpacked(str(out)).splitlines()
+
+    lines = made("a.fr", "--lines", 50)
+    assert len(set(lines)) == 50
+    assert not set(lines) & set(french.read_text().splitlines())
+    assert made("b.fr.zst", "--lines", 50) == lines
+    assert made("c.fr", "--lines", 50, "--seed", 1) != lines
+
+    result = pellucid("recombine", french, "--out", tmp_path / "a.fr")
+    assert (result.code, "a.fr is already there" in result.error_line) == (1, True)
+    assert (tmp_path / "a.fr").read_text().splitlines() == lines
+
+
+def test_of_little_text_fewer_lines_are_found_or_none(tmp_path: Path):
+    text = tmp_path / "text"
+    text.write_text("a b c d\n\nx b c y\n")
+    result = pellucid("recombine", text, "--out", tmp_path / "out", "--lines", 5)
+    assert (result.code, sorted((tmp_path / "out").read_text().split("\n"))) == (
+        0,
+        ["", "a b c y", "x b c d"],
+    )
+    assert "2 of 5 lines were found" in result.err
+    result = pellucid("recombine", text, "--out", tmp_path / "none", "--overlap", 3)
+    assert result.code == 65
+    assert result.error_line.endswith("; hint: try --overlap 2")
+    assert not (tmp_path / "none").exists()
 
 
 def test_back_translations_are_drawn_spoiled_and_tagged_as_asked(
