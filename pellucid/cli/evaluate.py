@@ -11,6 +11,7 @@ import click
 from pellucid.cli.options import (
     Choices,
     engine_options,
+    ensemble_option,
     json_option,
     mbr_option,
     open_translator,
@@ -67,6 +68,7 @@ language_option = click.option(
 @click.argument("reference", nargs=-1)
 @search_options
 @mbr_option
+@ensemble_option
 @engine_options
 @language_option
 @tokenize_option
@@ -112,6 +114,7 @@ def evaluate(
     source: str,
     reference: tuple[str, ...],
     search: Choices,
+    others: tuple[str, ...],
     engine: Choices,
     language: str | None,
     tokenize: Any,
@@ -160,7 +163,7 @@ def evaluate(
     sources, references = read_test_set(Path(source), [Path(name) for name in reference])
     # After the test set was read: a missing file fails before the model is opened.
     terms = None if glossary is None else Glossary.read(glossary, domains)
-    translator = open_translator(bundle, search, engine=engine)
+    translator = open_translator(bundle, search, engine=engine, others=others)
     translator.glossary = terms
     language = language or suffix_language(reference[0] if reference else source)
     if robustness:

@@ -215,7 +215,7 @@ def recombine(
         raise DataError(
             f"nothing new can be made of {source}: no two lines share {overlap} {unit}s in a row"
             " between others",
-            hint=None if overlap == 1 else f"try --overlap {overlap - 1}",
+            hint="give more text" if overlap == 1 else f"try --overlap {overlap - 1}",
         )
     if len(made) < wanted:
         logging.getLogger("pellucid").warning(

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pellucid.bundle import Bundle
 from pellucid.core.errors import DataError
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import (
@@ -19,7 +18,7 @@ from pellucid.evaluation.metrics import (
     check_lines,
 )
 from pellucid.evaluation.moses import language_code
-from pellucid.evaluation.signature import origin_signature
+from pellucid.evaluation.signature import manifest_of, origin_signature
 from pellucid.evaluation.tokenizers import TokenizerName, check_tokenizer, tokenizer_for
 from pellucid.text.config import file_format
 from pellucid.text.corpus.lines import read_lines
@@ -100,8 +99,7 @@ def evaluate(
     found = {name: metric.score(output) for name, metric in METRICS.items()}
     scores = {name: score for name, score in found.items() if score is not None}
 
-    # An ensemble has no manifest: its hash is "unsaved".
-    manifest = translator.bundle.manifest if isinstance(translator.bundle, Bundle) else {}
+    manifest = manifest_of(translator.bundle)
     engine = translator.engine.signature(settings)
     joined = map("\t".join, alternatives)
     origin = origin_signature(settings, manifest, sources, joined, engine, translator.glossary)

@@ -9,11 +9,10 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
-from pellucid.bundle import Bundle
 from pellucid.decoding.odd_lines import emoji_of, without_emoji
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import References, accepted, bleu, check_lines
-from pellucid.evaluation.signature import origin_signature
+from pellucid.evaluation.signature import manifest_of, origin_signature
 from pellucid.evaluation.tokenizers import TokenizerName, check_tokenizer, tokenizer_for
 from pellucid.text.noise import EMOJI, Draws, title_case, with_spaces, with_typos, without_stop
 
@@ -63,7 +62,7 @@ def evaluate_robustness(
     tokenize = check_tokenizer(tokenizer_for(language) if tokenize is None else tokenize)
     settings = translator.settings.best_alone()
     text_only = settings.model_copy(update={"token_log_probs": False})
-    manifest = translator.bundle.manifest if isinstance(translator.bundle, Bundle) else {}
+    manifest = manifest_of(translator.bundle)
     engine = translator.engine.signature(settings)
 
     scores: dict[CopyName, CopyScore] = {}

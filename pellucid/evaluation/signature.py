@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pellucid import __version__
+from pellucid.bundle import Bundle
 from pellucid.core.config import write_toml
 from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.requests import Translatable
 from pellucid.text.glossary import Glossary
 
 _HASH_LENGTH = 12
@@ -63,6 +65,18 @@ def search_signature(settings: DecodingConfig) -> str:
         if name in _ALWAYS_NAMED or (table[name] != plain[name] and name not in silent)
     ]
     return ",".join(f"{name}={_short(table[name])}" for name in shown)
+
+
+def manifest_of(bundle: Translatable) -> Mapping[str, Any]:
+    """The manifest of a bundle; of an ensemble, which has none, one that names its parameters."""
+    if isinstance(bundle, Bundle):
+        return bundle.manifest
+
+    from pellucid.core.tensors import fingerprint  # imports PyTorch, which a bundle may not need
+
+    tensors = {name: fingerprint(each) for name, each in bundle.model.state_dict().items()}
+    digest = hashlib.sha256(json.dumps(tensors, sort_keys=True).encode()).hexdigest()
+    return {"files": {"ensemble": {"sha256": digest}}}
 
 
 def bundle_hash(manifest: Mapping[str, Any]) -> str:

@@ -11,8 +11,9 @@ from typing import Literal
 import numpy as np
 
 Unit = Literal["word", "character"]
-_FRUITLESS_TRIES = 10_000
-"""After so many in a row nothing new is expected any more."""
+_SEPARATORS: dict[Unit, str] = {"word": " ", "character": ""}
+_MOST_TRIES = 10_000
+"""After so many in a row without anything new, none is expected any more."""
 
 
 def recombined(
@@ -28,44 +29,41 @@ def recombined(
     Source: the idea of recombining fragments that occur in the same surroundings is that of Andreas
     (2020), arXiv:1904.09545, where both sides of a pair are recombined; here a teacher translates.
     """
-    apart = sorted({_apart(line, unit) for line in lines})
-    longest = max(map(len, apart), default=0)
-    places = _places(apart, overlap)
+    texts = sorted({_units(line, unit) for line in lines})
+    longest = max(map(len, texts), default=0)
+    places = _places(texts, overlap)
     random = np.random.default_rng(seed)
-    known = set(apart)
+    known = set(texts)
 
-    fruitless = 0
-    while places and fruitless < _FRUITLESS_TRIES:
-        fruitless += 1
-        first = apart[random.integers(len(apart))]
+    tries = 0
+    while places and tries < _MOST_TRIES:
+        tries += 1
+        first = texts[random.integers(len(texts))]
         if len(first) < overlap + 2:
             continue
         at = int(random.integers(1, len(first) - overlap))
         shared = places[first[at : at + overlap]]
         row, after = shared[random.integers(len(shared))]
 
-        new = first[:at] + apart[row][after:]
+        new = first[:at] + texts[row][after:]
         if new in known or len(new) > longest or _repeats(new, overlap):
             continue
         known.add(new)
-        fruitless = 0
-        yield _JOINED[unit].join(new)
+        tries = 0
+        yield _SEPARATORS[unit].join(new)
 
 
-_JOINED: dict[Unit, str] = {"word": " ", "character": ""}
-
-
-def _apart(line: str, unit: Unit) -> tuple[str, ...]:
+def _units(line: str, unit: Unit) -> tuple[str, ...]:
     return tuple(line.split() if unit == "word" else line.strip())
 
 
 def _places(
-    apart: Sequence[tuple[str, ...]], overlap: int
+    texts: Sequence[tuple[str, ...]], overlap: int
 ) -> dict[tuple[str, ...], list[tuple[int, int]]]:
     """Where units stand side by side with another unit before and another after them: the row
     and the position of each place."""
     places = collections.defaultdict(list)
-    for row, units in enumerate(apart):
+    for row, units in enumerate(texts):
         for at in range(1, len(units) - overlap):
             places[units[at : at + overlap]].append((row, at))
     return places

@@ -7,7 +7,6 @@ noise of back-translation.
 import dataclasses
 import hashlib
 import itertools
-import json
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -15,16 +14,14 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from pellucid.bundle import Bundle
 from pellucid.core.errors import ConfigError, DataError, InputMissingError, OutputExistsError
 from pellucid.core.growing import GrowingFile
 from pellucid.core.special import UNK_ID
-from pellucid.core.tensors import fingerprint
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.metrics import nearest
-from pellucid.evaluation.signature import bundle_hash
+from pellucid.evaluation.signature import bundle_hash, manifest_of
 from pellucid.text.corpus.lines import iterate_lines
 from pellucid.text.corpus.readers import address_of, hash_of_input, input_exists
 from pellucid.text.corpus.writers import check_output, is_plain_output, open_output
@@ -223,23 +220,13 @@ def _origin(
     """Everything that decides what is written; another origin does not continue the same file."""
     reference = None if finish.reference is None else _measure(finish.reference)[0]
     return {
-        "bundle": _hash_of_model(translator),
+        "bundle": bundle_hash(manifest_of(translator.bundle)),
         "source": digest,
         "reference": reference,
         "engine": translator.engine.signature(settings),
         **{f"decoding.{name}": value for name, value in settings.model_dump().items()},
         **{name: getattr(finish, name) for name in ("measure", "noise_seed", "blank", "tag")},
     }
-
-
-def _hash_of_model(translator: Translator) -> str:
-    bundle = translator.bundle
-    if isinstance(bundle, Bundle):
-        return bundle_hash(bundle.manifest)
-
-    # An ensemble has no manifest of its own.
-    tensors = {name: fingerprint(each) for name, each in bundle.model.state_dict().items()}
-    return hashlib.sha256(json.dumps(tensors, sort_keys=True).encode()).hexdigest()
 
 
 def _measure(path: Path) -> tuple[str, int | None]:

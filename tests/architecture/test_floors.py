@@ -44,6 +44,7 @@ WORKS_WITHOUT_TORCH = {
         "engines/ctranslate2_engine.py",
         "engines/load.py",
         "engines/parts.py",
+        "evaluation/signature.py",
         "serve/live.py",
         "serve/models.py",
         "serve/service.py",

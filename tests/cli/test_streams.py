@@ -126,6 +126,20 @@ def test_evaluate_prints_one_json_object(tiny_run: Path, tmp_path: Path):
     assert "8 sentences in " in plain
 
 
+def test_evaluate_asks_all_models_of_an_ensemble(tiny_run: Path, tmp_path: Path):
+    """A model and itself translate as it does alone."""
+    command = ("evaluate", tiny_run, *write_pair(tmp_path), "--json")
+    alone, twice = (
+        json.loads(pellucid(*command, *more).out)
+        for more in (("--engine", "torch"), ("--with", tiny_run))
+    )
+    assert twice["chrf"] == pytest.approx(alone["chrf"])
+    assert "|engine:torch|" in twice["signatures"]["chrf"]
+    assert "|bundle:unsaved|" not in twice["signatures"]["chrf"]
+    refused = pellucid(*command, "--with", tiny_run, "--engine", "ctranslate2")
+    assert refused.code == 2
+
+
 def test_evaluate_prints_the_figures_that_are_asked_for(tiny_run: Path, tmp_path: Path):
     table = tmp_path / "references.tsv"
     table.write_text("chat\ta\tb c d\nle\te f\n")

@@ -1,17 +1,20 @@
 """A real model translates and is scored; the figures say how to get them again."""
 
+import copy
 import dataclasses
 import hashlib
 import json
 import math
 
 import pytest
+import torch
 from evaluated_bundle import SOURCES, evaluated_bundle
 
 from pellucid import __version__
-from pellucid.bundle import load_bundle, save_bundle
+from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.decoding.config import DecodingConfig, SamplingConfig
+from pellucid.decoding.ensemble import load_ensemble
 from pellucid.decoding.translator import Translator
 from pellucid.evaluation.evaluate import are_single_words, evaluate
 from pellucid.evaluation.metrics import (
@@ -204,6 +207,24 @@ def test_a_model_that_is_not_on_disk_is_called_unsaved(translator):
     assert bundle_hash({}) == "unsaved"
     signature = evaluate(translator, ["il pleut"], ["il pleut"]).signatures["bleu"]
     assert "|bundle:unsaved|" in signature
+
+
+def test_an_ensemble_is_named_by_the_parameters_of_all(tmp_path):
+    def hash_of(*names: str) -> str:
+        ensemble = load_ensemble([tmp_path / name for name in names])
+        signature = evaluate(ensemble, ["il pleut"], ["il pleut"]).signatures["bleu"]
+        return signature.partition("|bundle:")[2].partition("|")[0]
+
+    one = evaluated_bundle()
+    tokenizers = one.source_tokenizer, one.target_tokenizer
+    other = Bundle(copy.deepcopy(one.model), *tokenizers, one.settings, {})
+    with torch.no_grad():
+        next(other.model.parameters()).neg_()
+    save_bundle(tmp_path / "one", one, card="", details={})
+    save_bundle(tmp_path / "other", other, card="", details={})
+    hashes = [hash_of("one", "other"), hash_of("one", "one"), hash_of("one", "other", "one")]
+    assert len({*hashes, "unsaved"}) == 4
+    assert hash_of("one", "other") == hashes[0]
 
 
 def test_the_data_hash_is_how_sha256sum_begins(tmp_path):
