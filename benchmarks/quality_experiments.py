@@ -157,6 +157,8 @@ _REVERSE_OF_SMALL = "regularization-muon-reverse-weight-decay-0.4-seed{seed}"
 _TEACHERS = tuple(f"little-text-20-passes-seed{seed}" for seed in (1, 2, 3))
 
 _SOONER = "word vectors first, rate of 0.008"
+_BEST = Variant(f"20 passes, {_SOONER}, weight decay of 0.1", (*_PRESET, _epochs(20)))
+_BEST_TEACHERS = tuple(f"little-text-choice-{_BEST.slug}-seed{seed}" for seed in (2, 3))
 _TRANSLATING = Variant(f"12 passes, {_SOONER}, weight decay of 0.1", (*_PRESET, _epochs(12)))
 
 _LITTLE_TEXT = (
@@ -164,7 +166,7 @@ _LITTLE_TEXT = (
     Variant("20 passes, word vectors first", (_VECTORS, _epochs(20))),
     Variant("20 passes, rate of 0.008", (_FAST, _epochs(20))),
     Variant(f"20 passes, {_SOONER}", (_VECTORS, _FAST, _epochs(20))),
-    Variant(f"20 passes, {_SOONER}, weight decay of 0.1", (*_PRESET, _epochs(20))),
+    _BEST,
     _TRANSLATING,
     Variant(f"30 passes, {_SOONER}, weight decay of 0.2", (*_PRESET, _decay(0.2), _epochs(30))),
     Variant(f"40 passes, {_SOONER}, weight decay of 0.1", (*_PRESET, _epochs(40))),
@@ -173,6 +175,19 @@ _LITTLE_TEXT = (
         (*_PRESET, _epochs(12)),
         translated_by=(f"little-text-choice-{_TRANSLATING.slug}-seed{{seed}}",),
         translated_back_by=(f"little-text-reverse-{_TRANSLATING.slug}-seed{{seed}}",),
+    ),
+    Variant(
+        "10 passes with 58,000 recombined sources, two teachers",
+        (
+            *_PRESET,
+            _decay(0.05),
+            _epochs(10),
+            "training.teacher_top_k=8",
+            # two of five pairs are true ones, so that each comes twelve times
+            "data.weights=[2,3]",
+        ),
+        teachers=_BEST_TEACHERS,
+        recombined=58_000,
     ),
     Variant(
         "both directions first, weight decay of 0.1",
