@@ -158,8 +158,25 @@ _TEACHERS = tuple(f"little-text-20-passes-seed{seed}" for seed in (1, 2, 3))
 
 _SOONER = "word vectors first, rate of 0.008"
 _BEST = Variant(f"20 passes, {_SOONER}, weight decay of 0.1", (*_PRESET, _epochs(20)))
-_BEST_TEACHERS = tuple(f"little-text-choice-{_BEST.slug}-seed{seed}" for seed in (2, 3))
 _TRANSLATING = Variant(f"12 passes, {_SOONER}, weight decay of 0.1", (*_PRESET, _epochs(12)))
+
+
+def _recombining(experiment: str) -> Variant:
+    """A student of two seeds of the best variant, which ``experiment`` runs."""
+    return Variant(
+        "10 passes with 58,000 recombined sources, two teachers",
+        (
+            *_PRESET,
+            _decay(0.05),
+            _epochs(10),
+            "training.teacher_top_k=8",
+            # two of five pairs are true ones, so that each comes twelve times
+            "data.weights=[2,3]",
+        ),
+        teachers=tuple(f"{experiment}-{_BEST.slug}-seed{seed}" for seed in (2, 3)),
+        recombined=58_000,
+    )
+
 
 _LITTLE_TEXT = (
     Variant("20 passes", (_epochs(20),)),
@@ -176,19 +193,7 @@ _LITTLE_TEXT = (
         translated_by=(f"little-text-choice-{_TRANSLATING.slug}-seed{{seed}}",),
         translated_back_by=(f"little-text-reverse-{_TRANSLATING.slug}-seed{{seed}}",),
     ),
-    Variant(
-        "10 passes with 58,000 recombined sources, two teachers",
-        (
-            *_PRESET,
-            _decay(0.05),
-            _epochs(10),
-            "training.teacher_top_k=8",
-            # two of five pairs are true ones, so that each comes twelve times
-            "data.weights=[2,3]",
-        ),
-        teachers=_BEST_TEACHERS,
-        recombined=58_000,
-    ),
+    _recombining("little-text-choice"),
     Variant(
         "both directions first, weight decay of 0.1",
         (*_PRESET, _epochs(10)),
@@ -230,6 +235,8 @@ _LITTLE_TEXT = (
 )
 """Budgets are passes over the text; what each cost in CPU time is told beside it. An epoch of both
 directions is two passes."""
+_WITHOUT_HELPERS = tuple(each for each in _LITTLE_TEXT if not (each.teachers or each.translated_by))
+"""For other languages, whose models the helpers named above cannot teach."""
 
 _SHORT = (
     "model.encoder_layers=2",
@@ -323,7 +330,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         "multi30k-en-fr",
         _NO_LIMIT,
         _BEFORE_DECAY,
-        variants=_LITTLE_TEXT,
+        variants=(*_WITHOUT_HELPERS, _recombining("little-text-fr")),
     ),
     "little-text-reverse": Experiment(
         "Multi30k De-En, the reverse models of others, scored on val",
@@ -331,7 +338,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         "multi30k-de-en-tuning",
         _NO_LIMIT,
         _BEFORE_DECAY,
-        variants=_LITTLE_TEXT,
+        variants=_WITHOUT_HELPERS,
     ),
     "tatoeba-choice": Experiment(
         "Tatoeba De-En, forty minutes of one core: which optimizer",

@@ -188,9 +188,9 @@ def recombine(
 ) -> int:
     """Write new sentences that begin as one line of the file SOURCE and end as another.
 
-    Both lines share two words in a row, and the new one goes over from one to the other there. No
-    line of SOURCE is written, and none twice. Of little text fewer may be found than --lines. Let
-    teachers translate them, and train on both: more to learn from what the teachers know.
+    Both lines share two words in a row (--overlap), where the new one goes over from one to the
+    other. No line of SOURCE is written, and none twice. Translated by a teacher (pellucid distill),
+    they are further pairs to train a student on.
 
     \b
     Examples:
@@ -211,19 +211,20 @@ def recombine(
     given = [line for line in read_lines(source) if line.strip()]
     wanted = len(given) if lines is None else lines
     made = list(itertools.islice(recombined(given, seed, unit=unit, overlap=overlap), wanted))
+    advice = "give more text" if overlap == 1 else f"try --overlap {overlap - 1}"
     if not made:
         raise DataError(
             f"nothing new can be made of {source}: no two lines share {overlap} {unit}s in a row"
             " between others",
-            hint="give more text" if overlap == 1 else f"try --overlap {overlap - 1}",
+            hint=advice,
         )
     if len(made) < wanted:
         logging.getLogger("pellucid").warning(
-            "%s of %s lines were found: too few lines of %s share %s units in a row",
+            "only %s of %s new lines can be made of %s; %s",
             f"{len(made):,}",
             f"{wanted:,}",
             source,
-            overlap,
+            advice,
         )
 
     with open_output(out) as file:

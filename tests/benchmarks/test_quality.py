@@ -259,6 +259,15 @@ def test_recombined_sources_and_their_translations_are_further_pairs(tmp_path: P
     assert sorted(new.read_text().splitlines()) == ["a dog in a hat sings", "a man in a hat sleeps"]
 
 
+def test_whoever_helps_learned_the_same_pair_of_languages():
+    from quality_experiments import EXPERIMENTS
+
+    for name in ("little-text-fr", "little-text-reverse"):
+        for variant in EXPERIMENTS[name].variants:
+            helpers = (*variant.teachers, *variant.translated_by)
+            assert all(each.startswith(name) for each in helpers), variant.name
+
+
 def test_a_run_whose_teachers_are_missing_says_which_to_run_first(corpora: Path):
     script = BENCHMARKS / "quality.py"
     asked = ["--experiment", "little-text-choice", "--only", "10 passes, one teacher"]

@@ -111,7 +111,7 @@ def test_the_nearest_to_the_reference_is_taken_from_the_whole_beam(
 def test_several_teachers_translate_together(
     short: Path, tiny_run: Path, other_teacher: Path, tmp_path: Path
 ):
-    """As ``translate --with`` does; and the file of other teachers is not gone on with."""
+    """As ``translate --with`` does."""
     options = ("--with", other_teacher, "--beam-size", 3)
     asked = pellucid("translate", tiny_run, short, *options)
     out = tmp_path / "out"
@@ -164,7 +164,7 @@ def test_of_little_text_fewer_lines_are_found_or_none(tmp_path: Path):
         0,
         ["", "a b c y", "x b c d"],
     )
-    assert "2 of 5 lines were found" in result.err
+    assert "only 2 of 5 new lines can be made of " in result.err
     result = pellucid("recombine", text, "--out", tmp_path / "none", "--overlap", 3)
     assert result.code == 65
     assert result.error_line.endswith("; hint: try --overlap 2")
