@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pellucid.core.files import write_file
+from pellucid.evaluation.moses import moses_lc_tok
 from pellucid.text.corpus.lines import read_lines
 
 T = TypeVar("T")
@@ -161,16 +162,16 @@ _BEST = Variant(f"20 passes, {_SOONER}, weight decay of 0.1", (*_PRESET, _epochs
 _TRANSLATING = Variant(f"12 passes, {_SOONER}, weight decay of 0.1", (*_PRESET, _epochs(12)))
 
 
-def _recombining(experiment: str) -> Variant:
+def _recombining(experiment: str, passes: int = 10) -> Variant:
     """A student of two seeds of the best variant, which ``experiment`` runs."""
     return Variant(
-        "10 passes with 58,000 recombined sources, two teachers",
+        f"{passes} passes with 58,000 recombined sources, two teachers",
         (
             *_PRESET,
             _decay(0.05),
-            _epochs(10),
+            _epochs(passes),
             "training.teacher_top_k=8",
-            # two of five pairs are true ones, so that each comes twelve times
+            # two of five pairs are true ones: in ten passes each comes twelve times
             "data.weights=[2,3]",
         ),
         teachers=tuple(f"{experiment}-{_BEST.slug}-seed{seed}" for seed in (2, 3)),
@@ -332,6 +333,26 @@ EXPERIMENTS: dict[str, Experiment] = {
         _BEFORE_DECAY,
         variants=(*_WITHOUT_HELPERS, _recombining("little-text-fr")),
     ),
+    "little-text-lower-choice": Experiment(
+        "Multi30k En-De, lower-cased and tokenized as papers train on it: chosen on val",
+        "multi30k",
+        "multi30k-en-de-lower-tuning",
+        _NO_LIMIT,
+        _BEFORE_DECAY,
+        variants=_WITHOUT_HELPERS,
+        goal=34.0,
+    ),
+    "little-text-lower": Experiment(
+        "Multi30k En-De, lower-cased and tokenized as papers train on it, with seeds",
+        "multi30k",
+        "multi30k-en-de-lower",
+        _NO_LIMIT,
+        _BEFORE_DECAY,
+        variants=(
+            *_WITHOUT_HELPERS,
+            *(_recombining("little-text-lower-choice", passes) for passes in (7, 10, 20)),
+        ),
+    ),
     "little-text-reverse": Experiment(
         "Multi30k De-En, the reverse models of others, scored on val",
         "multi30k",
@@ -484,6 +505,10 @@ def prepare(text: str, data: Path, work: Path) -> Text:
             return _multi30k(data / "multi30k", "de", ())
         case "multi30k-de-en-tuning":
             return _multi30k(data / "multi30k", "en", (), source="de")
+        case "multi30k-en-de-lower" | "multi30k-en-fr-lower" | "multi30k-en-de-lower-tuning":
+            language = text.split("-")[2]
+            tuning = text.endswith("-tuning")
+            return _lower(data / "multi30k", language, _folder(work, "multi30k-lower"), tuning)
         case "multi30k-en-de-small" | "multi30k-de-en-small":
             source, target = text.removeprefix("multi30k-").removesuffix("-small").split("-")
             return _small(data / "multi30k", source, target, _folder(work, "multi30k-small"))
@@ -530,6 +555,30 @@ def _small(folder: Path, source: str, target: str, into: Path) -> Text:
         ),
         (_searched(folder, target, source),),
     )
+
+
+def _lower(folder: Path, language: str, into: Path, tuning: bool) -> Text:
+    """The text as papers on Multi30k train on it: lower-cased, normalized and tokenized by Moses.
+
+    Validation and test text are the corpus's own files; a test compares them with what is made
+    here. BLEU of what the model writes is then that of ``bleu_lc_tok``, without a tokenizer.
+    """
+    for side in ("en", language):
+        lines = moses_lc_tok(read_lines(folder / f"train.{side}"), side)
+        write_file(into / f"train.{side}", "".join(f"{line}\n" for line in lines).encode())
+
+    def test(name: str, part: str) -> Test:
+        files = tuple(folder / f"{part}.lc.norm.tok.{side}" for side in ("en", language))
+        options = "--language", language, "--tokenize", "none", "--length-penalty", _LENGTH_PENALTY
+        return Test(name, files, ("bleu", "chrf"), options)
+
+    searched = test("val by beam search, lower-cased", "val")
+    tests = () if tuning else (test("test_2016_flickr, lower-cased", "test_2016_flickr"),)
+    settings = (
+        *_files("", into / "train.en", into / f"train.{language}"),
+        *_files("valid_", *searched.files),
+    )
+    return Text(settings, (searched, *tests))
 
 
 def _flickr(folder: Path, language: str) -> tuple[Test, ...]:

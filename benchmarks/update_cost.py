@@ -44,9 +44,10 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "SimCut": ("training.simcut=3",),
     "one teacher": (),
     "three teachers": (),
-    "8 tokens of a teacher": ("training.teacher_top_k=8",),
+    "8 tokens of a teacher": (),
 }
 _TEACHERS = {"one teacher": 1, "three teachers": 3, "8 tokens of a teacher": 1}
+_TOP_TOKENS = {"8 tokens of a teacher": 8}
 _BATCHES = 8
 _SHOWN = 12
 """Operators of the profile that are told."""
@@ -72,6 +73,11 @@ def main() -> None:
         updates = {}
         for name, settings in VARIANTS.items():
             chosen = read_config("multi30k", [*always, *settings])
+            # set last: a config with it would have to name a teacher that can be opened
+            training = chosen.training.model_copy(
+                update={"teacher_top_k": _TOP_TOKENS.get(name, 0)}
+            )
+            chosen = chosen.model_copy(update={"training": training})
             updates[name] = _Updates(chosen, sizes, precision, _TEACHERS.get(name, 0))
 
         for round_ in range(options.rounds + 1):

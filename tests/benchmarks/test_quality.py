@@ -75,6 +75,24 @@ def test_what_is_held_out_of_scan_is_not_learned_from(corpora, monkeypatch):
     assert test.read_bytes() == repeated.read_bytes()
 
 
+def test_what_papers_train_on_is_made_of_the_training_text_alone(tmp_path):
+    import quality_experiments
+
+    (tmp_path / "multi30k").mkdir()
+    for side, line in (("en", "A dog's ball."), ("de", "Ein Hund, (k)einer.")):
+        (tmp_path / "multi30k" / f"train.{side}").write_text(f"{line}\n")
+
+    tuning = quality_experiments.prepare("multi30k-en-de-lower-tuning", tmp_path, tmp_path)
+    text = quality_experiments.prepare("multi30k-en-de-lower", tmp_path, tmp_path)
+
+    settings = dict(each.split("=", 1) for each in text.settings)
+    assert read_lines(Path(settings["data.source"])) == ["a dog &apos;s ball ."]
+    assert read_lines(Path(settings["data.target"])) == ["ein hund , ( k ) einer ."]
+    assert settings["data.valid_target"] == str(tmp_path / "multi30k" / "val.lc.norm.tok.de")
+    assert text.settings == tuning.settings
+    assert [len(each.tests) for each in (tuning, text)] == [1, 2]
+
+
 def test_no_word_of_cmudict_is_both_learned_and_validated(corpora):
     """Each word is there twice, with two pronunciations."""
     import quality_experiments
