@@ -92,10 +92,13 @@ def _run(
     if variant.first:
         parent = options.work / f"{slug}-first"
         train(experiment.preset, [*experiment.settings, *variant.first, *always], parent)
+    initial = parent
+    if variant.begins_with:
+        (initial,) = _runs([variant.begins_with], seed, options.work)
     teachers = _runs(variant.teachers, seed, options.work)
     if teachers:
         always.append(f"training.teacher={json.dumps(list(map(str, teachers)))}")
-    train(experiment.preset, [*own, *always], run, parent)
+    train(experiment.preset, [*own, *always], run, initial)
     row: dict[str, Any] = {
         "experiment": name,
         "variant": variant.name,
@@ -107,6 +110,7 @@ def _run(
         "command_minutes": round((time.monotonic() - began) / 60, 2),
         "machine": about,
         **learned(run, experiment.goal, parent),
+        **({"begins_with": variant.begins_with.format(seed=seed)} if variant.begins_with else {}),
         **({"draws": True} if variant.draws else {}),
         **({"recombined": variant.recombined} if variant.recombined else {}),
         **_helped_by(variant, seed, options.work, translating),

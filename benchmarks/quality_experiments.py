@@ -55,6 +55,8 @@ class Variant:
     """What differs from the experiment's own settings."""
     first: tuple[str, ...] = ()
     """Settings of another run, if any, whose bundle this one begins with (``--init``)."""
+    begins_with: str = ""
+    """A run in ``--work``, one of the teachers, whose bundle this one begins with (``--init``)."""
     teachers: tuple[str, ...] = ()
     """Runs in ``--work``, by the names of their folders, that teach this one together. Here and
     below ``{seed}`` in a name stands for the seed of this run."""
@@ -162,20 +164,31 @@ _BEST = Variant(f"20 passes, {_SOONER}, weight decay of 0.1", (*_PRESET, _epochs
 _TRANSLATING = Variant(f"12 passes, {_SOONER}, weight decay of 0.1", (*_PRESET, _epochs(12)))
 
 
-def _recombining(experiment: str, passes: int = 10) -> Variant:
+def _recombining(experiment: str) -> Variant:
     """A student of two seeds of the best variant, which ``experiment`` runs."""
     return Variant(
-        f"{passes} passes with 58,000 recombined sources, two teachers",
+        "10 passes with 58,000 recombined sources, two teachers",
         (
             *_PRESET,
             _decay(0.05),
-            _epochs(passes),
+            _epochs(10),
             "training.teacher_top_k=8",
-            # two of five pairs are true ones: in ten passes each comes twelve times
+            # two of five pairs are true ones, so that each comes twelve times
             "data.weights=[2,3]",
         ),
         teachers=tuple(f"{experiment}-{_BEST.slug}-seed{seed}" for seed in (2, 3)),
         recombined=58_000,
+    )
+
+
+def _begun_as_a_teacher(student: Variant, passes: int) -> Variant:
+    """The student, but it begins as its first teacher, and so needs fewer passes."""
+    new = student.name.partition(" with ")[2]
+    return dataclasses.replace(
+        student,
+        name=f"{passes} passes, begun as a teacher, with {new}",
+        settings=(*student.settings, _epochs(passes), "training.learning_rate=4e-3"),
+        begins_with=student.teachers[0],
     )
 
 
@@ -350,7 +363,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         _BEFORE_DECAY,
         variants=(
             *_WITHOUT_HELPERS,
-            *(_recombining("little-text-lower-choice", passes) for passes in (7, 10, 20)),
+            _recombining("little-text-lower-choice"),
+            _begun_as_a_teacher(_recombining("little-text-lower-choice"), 4),
         ),
     ),
     "little-text-reverse": Experiment(

@@ -113,6 +113,8 @@ def _settings(rows: Sequence[Row]) -> list[str]:
         first = ", ".join(f"`{each}`" for each in row.get("first", ()))
         own = ", ".join(f"`{each}`" for each in row["settings"]) or "nothing"
         line = f"- {variant}: {own}" + (f"; begins with a run of {first}" if first else "")
+        if "begins_with" in row:
+            line += f"; begins as `{row['begins_with']}`"
         for kind, told in _HELPERS.items():
             if kind in row:
                 line += f"; {told} " + ", ".join(f"`{each}`" for each in row[kind])

@@ -196,6 +196,7 @@ def test_the_page_names_teachers_their_time_and_variants_that_are_gone():
         {
             **_row(1, 0.0, "regularization", "dropout 0.1"),
             "cpu_minutes": 7.0,
+            "begins_with": "a-seed1",
             "teachers": ["a-seed1", "a-seed2"],
             "teachers_cpu_minutes": 88.0,
             "recombined": 24000,
@@ -204,7 +205,7 @@ def test_the_page_names_teachers_their_time_and_variants_that_are_gone():
     text = quality_page.page({"rows": rows, "counted": "", "command": ""})
     assert "| dropout 0.1 | 1 |  | 7 and 88 of its teachers | 1,000 |" in text
     assert (
-        "- dropout 0.1: nothing; taught by `a-seed1`, `a-seed2`;"
+        "- dropout 0.1: nothing; begins as `a-seed1`; taught by `a-seed1`, `a-seed2`;"
         " learns also from 24,000 recombined sources as they translate\n"
     ) in text
     assert text.index("| dropout 0.1 |") < text.index("| of an older version |")
