@@ -91,6 +91,8 @@ def test_a_server_that_is_down_from_the_start_is_found_later(visit, translators)
 
 def test_a_slow_answer_is_waited_for_or_cancelled(visit, translators):
     page = visit(lambda page: page.clock.install()).page
+    # Models that arrive after the first keystroke have the text translated again.
+    expect(page.locator("#model")).to_be_enabled()
     held: list[Route] = []
     page.route("**/v1/translate", lambda route: held.append(route), times=1)
     with page.expect_request("**/v1/translate"):
