@@ -16,8 +16,11 @@ from pellucid.training.objective import Objective
 
 Precision = Literal["fp32", "bf16", "fp16"]
 
-_SIDE = 1024
-"""Width of the products that are timed: large enough to be limited by arithmetic."""
+_SMALL_SIDE, _SIDE = 256, 1024
+"""Widths of the products that are timed. The second is large enough to be limited by arithmetic;
+without bfloat16 instructions one such product may take seconds, which the first shows at once."""
+_EMULATED_GAIN = 0.5
+"""Less than this is no rounding of the clock: bfloat16 is computed without instructions for it."""
 _NEEDED_GAIN = 1.5
 """bfloat16 must be this much faster, or the casts cost what it gains."""
 _ROUNDS = 5
@@ -36,9 +39,10 @@ def resolve_precision(wanted: Literal["auto", "fp32", "bf16", "fp16"], device: s
     if device == "cuda":
         return "bf16" if torch.cuda.is_bf16_supported() else "fp32"
 
-    # A CPU without bfloat16 instructions still computes with it, more slowly than with float32.
-    gain = _seconds(torch.float32) / _seconds(torch.bfloat16)
-    return "bf16" if gain >= _NEEDED_GAIN else "fp32"
+    # A CPU without bfloat16 instructions still computes with it, tens of times more slowly.
+    if _gain(_SMALL_SIDE) < _EMULATED_GAIN:
+        return "fp32"
+    return "bf16" if _gain(_SIDE) >= _NEEDED_GAIN else "fp32"
 
 
 def autocast(precision: Precision, device: str) -> contextlib.AbstractContextManager[object]:
@@ -48,9 +52,14 @@ def autocast(precision: Precision, device: str) -> contextlib.AbstractContextMan
     return torch.autocast(device, dtype, enabled=precision != "fp32")
 
 
-def _seconds(dtype: torch.dtype) -> float:
+def _gain(side: int) -> float:
+    """How many times faster products are in bfloat16."""
+    return _seconds(torch.float32, side) / _seconds(torch.bfloat16, side)
+
+
+def _seconds(dtype: torch.dtype, side: int) -> float:
     """Seconds of the fastest of a few products of two square matrices."""
-    matrix = torch.ones(_SIDE, _SIDE, dtype=dtype)
+    matrix = torch.ones(side, side, dtype=dtype)
 
     # The fastest, not the mean: whatever else the machine does only adds time.
     best = float("inf")

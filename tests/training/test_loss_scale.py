@@ -69,9 +69,28 @@ def test_on_a_cpu_bfloat16_must_be_half_as_fast_again(
     gain: float, chosen: str, monkeypatch: pytest.MonkeyPatch
 ):
     seconds = {torch.float32: gain, torch.bfloat16: 1.0}
-    monkeypatch.setattr(precision_module, "_seconds", seconds.__getitem__)
+    monkeypatch.setattr(precision_module, "_seconds", lambda dtype, side: seconds[dtype])
     assert precision_module.resolve_precision("auto", "cpu") == chosen
     assert precision_module.resolve_precision("fp16", "cpu") == "fp16"
+
+
+@pytest.mark.parametrize(
+    ("gain_of_small", "chosen", "largest"), [(0.49, "fp32", 256), (0.5, "bf16", 1024)]
+)
+def test_where_bfloat16_is_emulated_only_small_products_are_timed(
+    gain_of_small: float, chosen: str, largest: int, monkeypatch: pytest.MonkeyPatch
+):
+    """A large one takes seconds there; where there are instructions for it, it decides."""
+    sides = []
+
+    def seconds(dtype: torch.dtype, side: int) -> float:
+        sides.append(side)
+        gain = gain_of_small if side == 256 else 2.0
+        return gain if dtype == torch.float32 else 1.0
+
+    monkeypatch.setattr(precision_module, "_seconds", seconds)
+    assert precision_module.resolve_precision("auto", "cpu") == chosen
+    assert max(sides) == largest
 
 
 def _faint(model: SequenceModel, batch: Batch) -> LossSums:

@@ -258,11 +258,11 @@ class _FrameReader:
         self._begin = begin
         self._read_at_once = read_at_once
         self._unpacker = begin()
-        self._content = b""
+        self._content = io.BytesIO()
 
     def read(self, size: int) -> bytes:
         """At most ``size`` bytes; none at the end. Raises EOFError, and as the unpacker."""
-        while not self._content:
+        while not (content := self._content.read(size)):
             if self._unpacker.eof:
                 # xz pads streams to multiples of four bytes.
                 packed = self._unpacker.unused_data.lstrip(b"\0")
@@ -274,8 +274,8 @@ class _FrameReader:
                 packed = self._packed.read(self._read_at_once)
                 if not packed:
                     raise EOFError("it ends too early")
-            self._content = self._unpacker.decompress(packed)
-        content, self._content = self._content[:size], self._content[size:]
+            # Read in small parts, which a buffer gives without a copy of all that is left.
+            self._content = io.BytesIO(self._unpacker.decompress(packed))
         return content
 
 
