@@ -344,7 +344,11 @@ EXPERIMENTS: dict[str, Experiment] = {
         "multi30k-en-fr",
         _NO_LIMIT,
         _BEFORE_DECAY,
-        variants=(*_WITHOUT_HELPERS, _recombining("little-text-fr")),
+        variants=(
+            *_WITHOUT_HELPERS,
+            _recombining("little-text-fr"),
+            _begun_as_a_teacher(_recombining("little-text-fr"), 4),
+        ),
     ),
     "little-text-lower-choice": Experiment(
         "Multi30k En-De, lower-cased and tokenized as papers train on it: chosen on val",
