@@ -26,15 +26,18 @@ def main() -> None:
     torch.set_num_threads(task["threads"])
     torch.set_flush_denormal(True)
     torch.manual_seed(1)
-    answer = _rates() if contender == "matrix-rate" else _train(contender, path, task)
+    answer = (
+        _rates(task["precisions"]) if contender == "matrix-rate" else _train(contender, path, task)
+    )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     print(json.dumps({**answer, "peak_memory_mb": peak}))
 
 
-def _rates() -> dict[str, Any]:
+def _rates(precisions: list[str]) -> dict[str, Any]:
     from step_operations import matrix_rate
 
-    return {"fp32": matrix_rate(torch.float32), "bf16": matrix_rate(torch.bfloat16)}
+    dtypes = {"fp32": torch.float32, "bf16": torch.bfloat16}
+    return {precision: matrix_rate(dtypes[precision]) for precision in precisions}
 
 
 def _train(contender: str, path: Path, task: dict[str, Any]) -> dict[str, Any]:

@@ -12,8 +12,9 @@ def summarize(result: dict[str, Any]) -> None:
 def _of_size(result: dict[str, Any], size: str) -> dict[str, Any]:
     rounds = [entry for entry in result["rounds"] if entry["size"] == size]
     rates = [entry for entry in rounds if entry["contender"] == "matrix-rate"]
-    rate = {name: statistics.median(each[name] for each in rates) for name in ("fp32", "bf16")}
     model = result["models"][size]
+    precisions = model["task"]["precisions"]
+    rate = {name: statistics.median(each[name] for each in rates) for name in precisions}
     contenders: dict[str, Any] = {}
     for name in dict.fromkeys(entry["contender"] for entry in rounds):
         if name == "matrix-rate":

@@ -139,6 +139,8 @@ def _prepare_size(
         "clip_norm": 1.0,
         "warm_up": len(warm_up),
         "threads": options.threads,
+        # The matrix rate takes minutes where a precision has no instructions.
+        "precisions": sorted({each.rsplit("-", 1)[1] for each in options.contenders}),
     }
     (options.work / f"{size}.json").write_text(json.dumps(task))
     return {"task": task, **_count(config.model, lengths, counted, options)}
