@@ -75,7 +75,7 @@ def test_on_a_cpu_bfloat16_must_be_half_as_fast_again(
 
 
 @pytest.mark.parametrize(
-    ("gain_of_small", "chosen", "largest"), [(0.49, "fp32", 256), (0.5, "bf16", 1024)]
+    ("gain_of_small", "chosen", "largest"), [(0.09, "fp32", 256), (0.1, "bf16", 1024)]
 )
 def test_where_bfloat16_is_emulated_only_small_products_are_timed(
     gain_of_small: float, chosen: str, largest: int, monkeypatch: pytest.MonkeyPatch

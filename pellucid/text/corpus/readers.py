@@ -274,7 +274,7 @@ class _FrameReader:
                 packed = self._packed.read(self._read_at_once)
                 if not packed:
                     raise EOFError("it ends too early")
-            # Read in small parts, which a buffer gives without a copy of all that is left.
+            # A slice of bytes would copy all that is left, for every part that is read.
             self._content = io.BytesIO(self._unpacker.decompress(packed))
         return content
 
@@ -376,6 +376,7 @@ def _row(row: dict[str, Any], address: Address, number: int) -> bytes:
 def _csv_rows(file: BinaryIO, address: Address) -> Iterator[bytes]:
     """The rows of CSV or TSV below their header."""
     lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+
     try:
         bounded = _bounded_lines(lines, address)
         rows = (
@@ -384,6 +385,7 @@ def _csv_rows(file: BinaryIO, address: Address) -> Iterator[bytes]:
             else csv.reader(bounded, strict=True)
         )
         header = _header(next(rows, []), address)
+
         for number, row in enumerate(rows, start=1):
             if not row:
                 row = [""] * len(header)  # a blank line
@@ -393,6 +395,7 @@ def _csv_rows(file: BinaryIO, address: Address) -> Iterator[bytes]:
                     f" header has, got {len(row)}"
                 )
             yield _row(dict(zip(header, row, strict=True)), address, number)
+
     except csv.Error as error:
         raise DataError(f"{address.location}, line {rows.line_num}: {error}") from error
     except UnicodeDecodeError as error:
