@@ -78,6 +78,11 @@ def _run(
     minutes = options.minutes or experiment.minutes
     text = prepare(experiment.text, options.data.resolve(), options.work.resolve())
     _check_helpers(variant, seed, options.work)
+    if variant.averages:
+        row = _average(name, experiment, variant, seed, options.work, slug)
+        row["tests"] = {test.name: _test(options.work / slug, test) for test in text.tests}
+        _keep(row, kept)
+        return
     files, translating = _with_translations(text, variant, seed, options.work.resolve(), slug)
     # a variant may change what the experiment sets
     by_name = {each.partition("=")[0]: each for each in (*experiment.settings, *variant.settings)}
@@ -116,8 +121,33 @@ def _run(
         **_helped_by(variant, seed, options.work, translating),
         "tests": {test.name: _test(run, test) for test in text.tests},
     }
+    _keep(row, kept)
+
+
+def _keep(row: dict[str, Any], kept: Path) -> None:
     kept.write_text(json.dumps(row, indent=1), encoding="utf-8")
     print(json.dumps({key: row[key] for key in ("experiment", "variant", "seed", "tests")}))
+
+
+def _average(
+    name: str, experiment: Experiment, variant: Variant, seed: int, work: Path, slug: str
+) -> dict[str, Any]:
+    """The row of a model that is the average of others, without tests; seconds of CPU time."""
+    runs = _runs(variant.averages, seed, work)
+    out = work / slug
+    if not out.exists():
+        command = [sys.executable, "-m", "pellucid", "average", *map(str, runs), "--out", str(out)]
+        subprocess.run(command, check=True)
+    return {
+        "experiment": name,
+        "variant": variant.name,
+        "preset": experiment.preset,
+        "settings": [],
+        "seed": seed,
+        "machine": machine.describe(),
+        "parameters": learned(runs[0], None)["parameters"],
+        "averages": [each.name for each in runs],
+    }
 
 
 def train(
@@ -203,7 +233,12 @@ def _runs(names: Sequence[str], seed: int, work: Path) -> list[Path]:
 
 
 def _check_helpers(variant: Variant, seed: int, work: Path) -> None:
-    names = (*variant.teachers, *variant.translated_by, *variant.translated_back_by)
+    names = (
+        *variant.teachers,
+        *variant.translated_by,
+        *variant.translated_back_by,
+        *variant.averages,
+    )
     untrained = [each.name for each in _runs(names, seed, work) if not each.exists()]
     if untrained:
         raise SystemExit(f"{variant.name}: its teachers {', '.join(untrained)} are to be run first")

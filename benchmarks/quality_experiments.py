@@ -69,6 +69,8 @@ class Variant:
     recombined: int = 0
     """So many sentences are made of the sources (``pellucid recombine``), and translated by all
     ``teachers`` together, as further pairs."""
+    averages: tuple[str, ...] = ()
+    """Runs in ``--work`` whose average (``pellucid average``) is the model; nothing is trained."""
 
     @property
     def slug(self) -> str:
@@ -189,6 +191,14 @@ def _begun_as_a_teacher(student: Variant, passes: int) -> Variant:
         name=f"{passes} passes, begun as a teacher, with {new}",
         settings=(*student.settings, _epochs(passes), "training.learning_rate=4e-3"),
         begins_with=student.teachers[0],
+    )
+
+
+def _averaging(student: Variant, experiment: str, seeds: Sequence[int]) -> Variant:
+    """The average of several seeds of a student that begins as one of its teachers."""
+    return Variant(
+        f"{student.name}, average of {len(seeds)}",
+        averages=tuple(f"{experiment}-{student.slug}-seed{seed}" for seed in seeds),
     )
 
 
@@ -369,6 +379,23 @@ EXPERIMENTS: dict[str, Experiment] = {
             *_WITHOUT_HELPERS,
             _recombining("little-text-lower-choice"),
             _begun_as_a_teacher(_recombining("little-text-lower-choice"), 4),
+        ),
+    ),
+    "little-text-fr-lower": Experiment(
+        "Multi30k En-Fr, lower-cased and tokenized as papers train on it, with seeds",
+        "multi30k",
+        "multi30k-en-fr-lower",
+        _NO_LIMIT,
+        _BEFORE_DECAY,
+        variants=(
+            *_WITHOUT_HELPERS,
+            _recombining("little-text-fr-lower"),
+            _begun_as_a_teacher(_recombining("little-text-fr-lower"), 4),
+            _averaging(
+                _begun_as_a_teacher(_recombining("little-text-fr-lower"), 4),
+                "little-text-fr-lower",
+                (1, 2),
+            ),
         ),
     ),
     "little-text-reverse": Experiment(

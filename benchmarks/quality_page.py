@@ -50,13 +50,21 @@ def _section(rows: Sequence[Row]) -> list[str]:
 
 
 def _cells(row: Row) -> dict[str, str]:
-    took = row["command_minutes"]
-    allowed = f"{row['minutes']:g} ({took:.1f} in all)" if took >= row["minutes"] else f"{took:.1f}"
     cells = {"variant": row["variant"]} if row["variant"] else {}
     cells |= {"seed": str(row["seed"])}
+    return cells | (_averaged(row) if "averages" in row else _trained(row)) | _scores(row)
+
+
+def _averaged(row: Row) -> dict[str, str]:
+    return {"CPU minutes": "those of its runs", "parameters": f"{row['parameters']:,}"}
+
+
+def _trained(row: Row) -> dict[str, str]:
+    took = row["command_minutes"]
+    allowed = f"{row['minutes']:g} ({took:.1f} in all)" if took >= row["minutes"] else f"{took:.1f}"
     # of a run whose journal counts CPU time, the clock tells only what else the machine did
     is_counted = "cpu_minutes" in row
-    cells["minutes"] = "" if is_counted else f"{row['minutes']:g}" if row["resumed"] else allowed
+    cells = {"minutes": "" if is_counted else f"{row['minutes']:g}" if row["resumed"] else allowed}
     cells["CPU minutes"] = f"{row['cpu_minutes']:.0f}" if is_counted else ""
     if "teachers_cpu_minutes" in row:
         helpers = "teachers" if "teachers" in row else "translators"
@@ -74,10 +82,15 @@ def _cells(row: Row) -> dict[str, str]:
         minutes = row.get("goal_cpu_minutes", row["goal_minutes"])
         unit = "CPU min" if "cpu_minutes" in row else "min"
         cells[f"BLEU {row['goal']:g} after"] = f"{minutes:.1f} {unit}" if minutes else "never"
-    for test, figures in row["tests"].items():
-        for name in figures["signatures"]:
-            cells[f"{test} {name}"] = f"{figures[name]:.2f}"
     return cells
+
+
+def _scores(row: Row) -> dict[str, str]:
+    return {
+        f"{test} {name}": f"{figures[name]:.2f}"
+        for test, figures in row["tests"].items()
+        for name in figures["signatures"]
+    }
 
 
 def _gain(row: Row, rows: Sequence[Row]) -> dict[str, str]:
@@ -86,7 +99,7 @@ def _gain(row: Row, rows: Sequence[Row]) -> dict[str, str]:
     first = [
         other for other in rows if other["variant"] == variants[0] and other["seed"] == row["seed"]
     ]
-    if len(variants) == 1 or not first:
+    if len(variants) == 1 or not first or "averages" in row:
         return {}
     return {"gain": f"{row['best']['bleu'] - first[0]['best']['bleu']:+.2f}"}
 
@@ -113,6 +126,10 @@ def _settings(rows: Sequence[Row]) -> list[str]:
         first = ", ".join(f"`{each}`" for each in row.get("first", ()))
         own = ", ".join(f"`{each}`" for each in row["settings"]) or "nothing"
         line = f"- {variant}: {own}" + (f"; begins with a run of {first}" if first else "")
+        if "averages" in row:
+            line = f"- {variant}: the parameters are the mean of those of " + ", ".join(
+                f"`{each}`" for each in row["averages"]
+            )
         if "begins_with" in row:
             line += f"; begins as `{row['begins_with']}`"
         for kind, told in _HELPERS.items():
@@ -133,7 +150,9 @@ def _means(rows: Sequence[Row]) -> list[str]:
         own = [row for row in rows if row["variant"] == variant]
         if len(own) < 2:
             continue
-        figures = {"valid BLEU": [row["best"]["bleu"] for row in own]}
+        figures = {}
+        if "best" in own[0]:
+            figures["valid BLEU"] = [row["best"]["bleu"] for row in own]
         for test, counted in own[0]["tests"].items():
             for name in counted["signatures"]:
                 figures[f"{test} {name}"] = [row["tests"][test][name] for row in own]
@@ -153,7 +172,7 @@ def _curves(rows: Sequence[Row]) -> list[str]:
     """Validation BLEU against minutes, where that was the question."""
     lines = []
     for row in rows:
-        if row["goal"] is not None:
+        if row.get("goal") is not None:
             points = ", ".join(f"{minutes:.1f}: {bleu:.1f}" for minutes, _, bleu in row["curve"])
             who = ", ".join(filter(None, (row["variant"], f"seed {row['seed']}")))
             lines.append(f"\nGreedy validation BLEU by minute, {who}: {points}.")

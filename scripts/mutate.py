@@ -71,6 +71,7 @@ ALSO_IMPORTED = {"_pytest", "hypothesis", "numpy", "pellucid", "safetensors", "s
 LAWS = (
     "accelerator_equals_cpu",
     "accumulated_equals_one_batch",
+    "averages_equal_the_page",
     "clear_equals_fast",
     "fused_equals_clear",
     "fused_in_any_shape",
@@ -132,6 +133,7 @@ AREAS = {
             f"laws/test_{name}.py"
             for name in (
                 "accelerator_equals_cpu",
+                "averages_equal_the_page",
                 "clear_equals_fast",
                 "fused_in_any_shape",
                 "recurrent_equals_clear",

@@ -17,6 +17,7 @@ from pellucid.core.errors import PellucidError
 
 CommandName = Literal[
     "ablate",
+    "average",
     "backtranslate",
     "check",
     "compare",
@@ -53,6 +54,7 @@ TASKS: dict[str, dict[CommandName, str]] = {
         "train": "Train a model from two text files, a config or a preset.",
         "presets": "List the presets and what each is for.",
         "config": "Print a preset whole, as a config file to edit.",
+        "average": "Average the parameters of several models into one.",
         "check": "Check parallel text for errors before training on it.",
         "prepare": "Clean and tokenize a large corpus, here or on Ray.",
         "runs": "List training runs, the best first.",
@@ -101,6 +103,8 @@ def load_command(name: CommandName) -> click.Command:
             # Imported here and not above: most commands import PyTorch, which takes seconds, and
             # `--help` and a mistyped command must not wait for it.
             from pellucid.cli.ablate import ablate as command
+        case "average":
+            from pellucid.cli.average import average as command
         case "backtranslate":
             from pellucid.cli.synthesis import backtranslate as command
         case "check":

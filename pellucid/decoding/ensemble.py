@@ -44,11 +44,9 @@ class EnsembleState:
 
 
 class Ensemble(nn.Module):
-    """The mean of the models' log-probabilities, which the softmax of a search normalizes again.
+    """Several models as one: the mean of their log-probabilities takes the place of logits.
 
-        log p(token) = mean over models of log p(token) - log Σ exp(the same)
-
-    Differs: fairseq averages probabilities; Marian averages logarithms, as this does.
+    With the softmax that a search applies to it, it is ``equations.averages.ensemble_log_probs``.
     """
 
     def __init__(self, models: Sequence[Seq2Seq]) -> None:

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from pellucid.core.limits import shown
+from pellucid.equations.averages import mean_of_parameters
 from pellucid.training.config import TrainingConfig
 
 _Parameters = Mapping[str, Tensor]
@@ -15,7 +16,7 @@ _Parameters = Mapping[str, Tensor]
 class Average:
     """The mean of the last n snapshots, or an exponential moving average, or nothing.
 
-    Source: Vaswani et al. (2017), §6.1 (the mean of the last checkpoints).
+    Source: Vaswani et al. (2017), §6.1, for snapshots; both are in ``equations.averages``.
     Snapshots are taken at validations, so the mean spans ``average_last`` of them.
     """
 
@@ -35,12 +36,10 @@ class Average:
             self._snapshots = [self._copy()]
             return
 
-        # The decay grows to its final value, as in TensorFlow's ExponentialMovingAverage: else the
-        # random initial parameters would remain in the average for thousands of updates.
+        # ``moving_average`` for all tensors at once: average + (1 - decay) · (parameter - average)
         decay = min(self._decay, (1.0 + self._update_count) / (10.0 + self._update_count))
         average = self._snapshots[0]
 
-        # One call for all tensors; average + (1 - decay) · (parameter - average).
         torch._foreach_lerp_(
             list(average.values()),
             [parameter.detach() for parameter in self._parameters.values()],
@@ -128,7 +127,7 @@ class Average:
 
     def _mean(self, snapshots: list[dict[str, Tensor]]) -> dict[str, Tensor]:
         return {
-            name: torch.stack([snapshot[name] for snapshot in snapshots]).mean(dim=0)
+            name: mean_of_parameters(torch.stack([snapshot[name] for snapshot in snapshots]))
             for name in self._parameters
         }
 

@@ -1,5 +1,6 @@
 """The model card: what a bundle is, how good, and how to use it."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import assert_never
 
@@ -52,6 +53,33 @@ Trained for {progress.step:,} updates ({progress.target_tokens:,} target tokens,
 | figure | value | signature |
 |---|---|---|
 {_scores(model, validation, f"beam {training.validate_beam_size}")}
+
+## Use
+
+{_use(model)}
+"""
+
+
+def average_card(model: ModelConfig, hashes: Sequence[str], weights: Sequence[float]) -> str:
+    """The card of an average of bundles, given the hashes of their manifests and their weights."""
+    purpose = "translation model" if model.translates else "model of plain text"
+    rows = "\n".join(
+        f"| `{digest}` | {weight / sum(weights):.1%} |"
+        for digest, weight in zip(hashes, weights, strict=True)
+    )
+    return f"""# A {model.kind} {purpose}, averaged
+
+Every parameter is the mean of that parameter in {len(hashes)} models. Made with Pellucid
+{__version__} and not validated: score it with `pellucid evaluate`.
+
+| SHA-256 of the manifest | share |
+|---|---|
+{rows}
+
+## Model
+
+{model.summary()}.
+`config.toml` is that of the first: its settings of training tell nothing of the others.
 
 ## Use
 

@@ -102,7 +102,7 @@ def load_parent(config: RunConfig) -> Bundle[SequenceModel] | None:
         )
 
     # Dropout may be another one: it changes no parameter.
-    ours, theirs = (_fixed(each) for each in (config.model, bundle.config))
+    ours, theirs = (fixed_settings(each) for each in (config.model, bundle.config))
     faults += [
         f"model.{name} is {theirs.get(name)} in the bundle, not {ours.get(name)}"
         for name in sorted(ours.keys() | theirs.keys())
@@ -183,7 +183,8 @@ def section_of(table: Mapping[str, Any], name: str) -> dict[str, Any]:
     return section if isinstance(section, dict) else {}
 
 
-def _fixed(config: ModelConfig) -> dict[str, Any]:
+def fixed_settings(config: ModelConfig) -> dict[str, Any]:
+    """The settings of a model that decide which parameters it has and what it computes."""
     return {name: each for name, each in config.to_table().items() if name not in FREE["model"]}
 
 

@@ -1,6 +1,7 @@
 """The experiments of benchmarks/quality.py: valid settings, honest splits, right arithmetic."""
 
 import itertools
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -209,6 +210,38 @@ def test_the_page_names_teachers_their_time_and_variants_that_are_gone():
         " learns also from 24,000 recombined sources as they translate\n"
     ) in text
     assert text.index("| dropout 0.1 |") < text.index("| of an older version |")
+
+
+def test_an_average_has_no_training_of_its_own(tmp_path: Path):
+    """Its row is made without one, and the page says of what it is the average."""
+    import quality
+    import quality_page
+    from quality_experiments import EXPERIMENTS, Variant
+
+    runs = tmp_path / "run-seed1", tmp_path / "run-seed2"
+    start = {"event": "start", "parameters": 1000, "precision": "fp32"}
+    validation = {"event": "validation", "step": 1, "seconds": 1, "validation_seconds": 0.1}
+    validation |= dict.fromkeys(("loss", "bleu", "chrf", "exact_match"), 1.0)
+    end = {"event": "end", "step": 1, "best_step": 1, "seconds": 2, "target_tokens": 9}
+    for run in runs:
+        run.mkdir()
+        lines = "".join(f"{json.dumps(each)}\n" for each in (start, validation, end))
+        (run / "journal.jsonl").write_text(lines)
+    (tmp_path / "average").mkdir()  # made before: it is not made again
+    variant = Variant("both", averages=("run-seed{seed}", "run-seed2"))
+    experiment = EXPERIMENTS["regularization"]
+    row = quality._average("regularization", experiment, variant, 1, tmp_path, "average")
+    assert row["parameters"] == 1000
+    assert row["averages"] == ["run-seed1", "run-seed2"]
+
+    tests = {"valid": {"bleu": 30.0, "signatures": {"bleu": "a"}}}
+    trained = {**_row(1, 0.0, "regularization", "preset"), "tests": tests}
+    rows = [trained, {**row, "machine": trained["machine"], "tests": tests}]
+    rows.append({**rows[-1], "seed": 2})
+    text = quality_page.page({"rows": rows, "counted": "", "command": ""})
+    assert "| both | 1 |  | those of its runs | 1,000 |" in text
+    assert "- both: the parameters are the mean of those of `run-seed1`, `run-seed2`\n" in text
+    assert "both over 2 seeds (lowest to highest): valid bleu 30.00 ± 0.00" in text
 
 
 def test_the_page_names_who_translated():

@@ -1,0 +1,59 @@
+"""``pellucid average``: several models averaged into one."""
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("models", nargs=-1, required=True, metavar="MODEL MODEL...")
+@click.option(
+    "-o",
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="New folder to write the bundle to.",
+)
+@click.option(
+    "--weight",
+    "weights",
+    type=click.FloatRange(0),
+    multiple=True,
+    help="How much a model counts; once for each model, in their order.  [default: all the same]",
+)
+@click.pass_obj
+def average(
+    obj: dict[str, bool], models: tuple[str, ...], out: Path, weights: tuple[float, ...]
+) -> None:
+    """Average the parameters of several models into one, as large and as fast as each of them.
+
+    MODEL is a bundle or a run folder, whose best bundle is taken. The models must have begun as
+    one: bundles of one run, or runs that began with the same bundle (pellucid train --init). For
+    models with different beginnings use pellucid translate --with.
+
+    \b
+    Examples:
+      pellucid average runs/student1 runs/student2 --out runs/average
+      pellucid average runs/de/bundles/step-0000* --out runs/last
+      pellucid average runs/news runs/tuned --weight 1 --weight 3 --out runs/between
+    """
+    from pellucid.bundle import load_any_bundle
+    from pellucid.interop.support import refuse_to_overwrite
+    from pellucid.training.merging import save_average
+
+    if weights and len(weights) != len(models):
+        raise click.UsageError(
+            f"--weight must be given for each of the {len(models)} models, or not at all; got"
+            f" {len(weights)}."
+        )
+    refuse_to_overwrite(out)
+
+    bundle = save_average(out, [load_any_bundle(each) for each in models], weights or None)
+    if not obj["quiet"]:
+        click.echo(
+            f"the average of {len(models)} models, {bundle.parameter_count:,} parameters; score it"
+            " with pellucid evaluate",
+            err=True,
+        )
+    # stdout holds the path alone, for scripts.
+    click.echo(str(out))
