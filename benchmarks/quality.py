@@ -267,9 +267,11 @@ def _with_translations(
         made, spent = _translated([run], target, work / "text" / name, draws=variant.draws)
         sources, targets, minutes = [*sources, made], [*targets, target], minutes + spent
     if variant.recombined:
-        new = _recombined(
-            source, variant.recombined, seed, work / "text" / f"{slug}{source.suffix}"
-        )
+        named, drawn_by = slug, seed
+        if variant.recombined_seed is not None:
+            named, drawn_by = slug.removesuffix(f"-seed{seed}"), variant.recombined_seed
+        made_of = work / "text" / f"{named}{source.suffix}"
+        new = _recombined(source, variant.recombined, drawn_by, made_of)
         teachers = _runs(variant.teachers, seed, work)
         made, spent = _translated(teachers, new, new.with_suffix(target.suffix))
         sources, targets, minutes = [*sources, new], [*targets, made], minutes + spent

@@ -69,6 +69,8 @@ class Variant:
     recombined: int = 0
     """So many sentences are made of the sources (``pellucid recombine``), and translated by all
     ``teachers`` together, as further pairs."""
+    recombined_seed: int | None = None
+    """Seed of these sentences, which are then the same for all runs; by default that of the run."""
     averages: tuple[str, ...] = ()
     """Runs in ``--work`` whose average (``pellucid average``) is the model; nothing is trained."""
 
@@ -194,6 +196,12 @@ def _begun_as_a_teacher(student: Variant, passes: int) -> Variant:
     )
 
 
+def _of_the_same_text(student: Variant) -> Variant:
+    """The student, but all its seeds learn from the same recombined sentences."""
+    name = student.name.replace("with ", "with the same ")
+    return dataclasses.replace(student, name=name, recombined_seed=1)
+
+
 def _averaging(student: Variant, experiment: str, seeds: Sequence[int]) -> Variant:
     """The average of several seeds of a student that begins as one of its teachers."""
     return Variant(
@@ -201,6 +209,10 @@ def _averaging(student: Variant, experiment: str, seeds: Sequence[int]) -> Varia
         averages=tuple(f"{experiment}-{student.slug}-seed{seed}" for seed in seeds),
     )
 
+
+_STUDENT_OF_LOWER_FR = _of_the_same_text(
+    _begun_as_a_teacher(_recombining("little-text-fr-lower"), 4)
+)
 
 _LITTLE_TEXT = (
     Variant("20 passes", (_epochs(20),)),
@@ -390,12 +402,8 @@ EXPERIMENTS: dict[str, Experiment] = {
         variants=(
             *_WITHOUT_HELPERS,
             _recombining("little-text-fr-lower"),
-            _begun_as_a_teacher(_recombining("little-text-fr-lower"), 4),
-            _averaging(
-                _begun_as_a_teacher(_recombining("little-text-fr-lower"), 4),
-                "little-text-fr-lower",
-                (1, 2),
-            ),
+            _STUDENT_OF_LOWER_FR,
+            _averaging(_STUDENT_OF_LOWER_FR, "little-text-fr-lower", (1, 2)),
         ),
     ),
     "little-text-reverse": Experiment(

@@ -310,6 +310,15 @@ def test_recombined_sources_and_their_translations_are_further_pairs(tmp_path: P
     assert found == (settings, 2.5)
     assert sorted(new.read_text().splitlines()) == ["a dog in a hat sings", "a man in a hat sleeps"]
 
+    (tmp_path / "text/student.de.cpu-minutes").write_text("1.5")
+    shared = Variant("", teachers=("teacher",), recombined=2, recombined_seed=1)
+    ours, others = (
+        quality._with_translations(text, shared, seed, tmp_path, f"student-seed{seed}")
+        for seed in (3, 4)
+    )
+    assert ours == others
+    assert ours[1] == 1.5
+
 
 def test_whoever_helps_learned_the_same_pair_of_languages():
     from quality_experiments import EXPERIMENTS
