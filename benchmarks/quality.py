@@ -20,6 +20,7 @@ evaluate` with the search settings of its preset; nothing is chosen by test text
 import argparse
 import json
 import resource
+import shutil
 import subprocess
 import sys
 import time
@@ -43,7 +44,8 @@ def main() -> None:
         for variant in experiment.variants:
             if options.only and variant.name not in options.only:
                 continue
-            for seed in options.seeds:
+            # an average is of fixed runs
+            for seed in [0] if variant.averages else options.seeds:
                 _run(name, experiment, variant, seed, options)
     rows = [
         json.loads(path.read_text(encoding="utf-8"))
@@ -71,7 +73,8 @@ def _run(
     options: argparse.Namespace,
 ) -> None:
     """Train and test once, unless that was done before."""
-    slug = "-".join(filter(None, (name, variant.slug, f"seed{seed}")))
+    parts = name, variant.slug, "" if variant.averages else f"seed{seed}"
+    slug = "-".join(filter(None, parts))
     kept = options.work / f"{slug}.result.json"
     if options.table or kept.exists():
         return
@@ -79,7 +82,7 @@ def _run(
     text = prepare(experiment.text, options.data.resolve(), options.work.resolve())
     _check_helpers(variant, seed, options.work)
     if variant.averages:
-        row = _average(name, experiment, variant, seed, options.work, slug)
+        row = _average(name, experiment, variant, options.work, slug)
         row["tests"] = {test.name: _test(options.work / slug, test) for test in text.tests}
         _keep(row, kept)
         return
@@ -118,6 +121,7 @@ def _run(
         **({"begins_with": variant.begins_with.format(seed=seed)} if variant.begins_with else {}),
         **({"draws": True} if variant.draws else {}),
         **({"recombined": variant.recombined} if variant.recombined else {}),
+        **({"recombined_seed": variant.recombined_seed} if variant.recombined_seed else {}),
         **_helped_by(variant, seed, options.work, translating),
         "tests": {test.name: _test(run, test) for test in text.tests},
     }
@@ -130,23 +134,25 @@ def _keep(row: dict[str, Any], kept: Path) -> None:
 
 
 def _average(
-    name: str, experiment: Experiment, variant: Variant, seed: int, work: Path, slug: str
+    name: str, experiment: Experiment, variant: Variant, work: Path, slug: str
 ) -> dict[str, Any]:
-    """The row of a model that is the average of others, without tests; seconds of CPU time."""
-    runs = _runs(variant.averages, seed, work)
+    """The row, without tests, of a model that is the average of others. Averaging takes seconds."""
+    runs = [work / each for each in variant.averages]
+    trained = [learned(run, None) for run in runs]
     out = work / slug
-    if not out.exists():
-        command = [sys.executable, "-m", "pellucid", "average", *map(str, runs), "--out", str(out)]
-        subprocess.run(command, check=True)
+    shutil.rmtree(out, ignore_errors=True)
+    command = [sys.executable, "-m", "pellucid", "average", *map(str, runs), "--out", str(out)]
+    subprocess.run(command, check=True)
     return {
         "experiment": name,
         "variant": variant.name,
         "preset": experiment.preset,
         "settings": [],
-        "seed": seed,
+        "seed": 0,
         "machine": machine.describe(),
-        "parameters": learned(runs[0], None)["parameters"],
-        "averages": [each.name for each in runs],
+        "parameters": trained[0]["parameters"],
+        "cpu_minutes": round(sum(each["cpu_minutes"] for each in trained), 2),
+        "averages": list(variant.averages),
     }
 
 
@@ -241,7 +247,7 @@ def _check_helpers(variant: Variant, seed: int, work: Path) -> None:
     )
     untrained = [each.name for each in _runs(names, seed, work) if not each.exists()]
     if untrained:
-        raise SystemExit(f"{variant.name}: its teachers {', '.join(untrained)} are to be run first")
+        raise SystemExit(f"{variant.name}: {', '.join(untrained)} must be run first")
 
 
 def _with_translations(

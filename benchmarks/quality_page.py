@@ -51,12 +51,12 @@ def _section(rows: Sequence[Row]) -> list[str]:
 
 def _cells(row: Row) -> dict[str, str]:
     cells = {"variant": row["variant"]} if row["variant"] else {}
-    cells |= {"seed": str(row["seed"])}
-    return cells | (_averaged(row) if "averages" in row else _trained(row)) | _scores(row)
-
-
-def _averaged(row: Row) -> dict[str, str]:
-    return {"CPU minutes": "those of its runs", "parameters": f"{row['parameters']:,}"}
+    if "averages" in row:
+        minutes = f"{row['cpu_minutes']:.0f} of its {len(row['averages'])} runs"
+        cells |= {"CPU minutes": minutes, "parameters": f"{row['parameters']:,}"}
+    else:
+        cells |= {"seed": str(row["seed"]), **_trained(row)}
+    return cells | _scores(row)
 
 
 def _trained(row: Row) -> dict[str, str]:
@@ -139,6 +139,8 @@ def _settings(rows: Sequence[Row]) -> list[str]:
             line += ", at random"
         if "recombined" in row:
             line += f"; learns also from {row['recombined']:,} recombined sources as they translate"
+            if "recombined_seed" in row:
+                line += ", the same for all seeds"
         lines.append(line)
     return lines
 
@@ -150,9 +152,7 @@ def _means(rows: Sequence[Row]) -> list[str]:
         own = [row for row in rows if row["variant"] == variant]
         if len(own) < 2:
             continue
-        figures = {}
-        if "best" in own[0]:
-            figures["valid BLEU"] = [row["best"]["bleu"] for row in own]
+        figures = {"valid BLEU": [row["best"]["bleu"] for row in own]}
         for test, counted in own[0]["tests"].items():
             for name in counted["signatures"]:
                 figures[f"{test} {name}"] = [row["tests"][test][name] for row in own]
@@ -181,8 +181,9 @@ def _curves(rows: Sequence[Row]) -> list[str]:
 
 def _signatures(rows: Sequence[Row]) -> list[str]:
     lines = [
-        f"- {test} {name}, seed {row['seed']}: `{signature}`"
+        f"- {test} {name}, {which}: `{signature}`"
         for row in rows
+        for which in ["average" if "averages" in row else f"seed {row['seed']}"]
         for test, figures in row["tests"].items()
         for name, signature in figures["signatures"].items()
     ]

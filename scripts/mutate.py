@@ -94,6 +94,7 @@ TESTS = (
     "training/test_averaging.py",
     "training/test_checkpoints.py",
     "training/test_loss_scale.py",
+    "training/test_merging.py",
     "training/test_gradient_noise.py",
     "training/test_objective.py",
     "training/test_optimizers.py",
@@ -146,7 +147,7 @@ AREAS = {
     "model": Area("model", (), ("model", "laws", "equations"), 1 / 46),
     "update": Area(
         "training",
-        ("step", "objective", "precision", "averaging"),
+        ("step", "objective", "precision", "averaging", "merging"),
         ("training", "laws", "model/test_dropout.py"),
         1 / 9,
     ),

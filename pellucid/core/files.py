@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pellucid.core.errors import CorruptError, InputMissingError, WriteError
+from pellucid.core.errors import CorruptError, InputMissingError, OutputExistsError, WriteError
 from pellucid.core.limits import Deadline, parse_json
 
 MANIFEST_NAME = "manifest.json"
@@ -246,6 +246,14 @@ def open_replacement(path: Path) -> Iterator[BinaryIO]:
             raise
 
         sync_folder(path.parent)
+
+
+def refuse_to_overwrite(out: Path) -> None:
+    """Raise OutputExistsError unless ``out`` is free or an empty folder."""
+    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
+        raise OutputExistsError(
+            f"{out} already holds something", hint="name a new folder, or remove this one first"
+        )
 
 
 def write_folder(path: Path, fill: Callable[[Path], None], *, details: dict[str, Any]) -> None:

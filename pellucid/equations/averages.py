@@ -1,8 +1,8 @@
-"""Averages of models: of their parameters, which makes one model, and of their predictions."""
+"""Averages of models: of their parameters, which gives one model, and of their predictions."""
 
+import math
 from collections.abc import Sequence
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
@@ -14,26 +14,31 @@ from pellucid.equations.softmax import log_softmax
 def mean_of_parameters(
     models: Float[Tensor, " model *shape"], weights: Sequence[Number] | None = None
 ) -> Float[Tensor, "*shape"]:
-    """One parameter of a model that lies in the middle of several.
+    """The weighted mean of one parameter over several models.
 
         θ̄ = Σₘ wₘ θₘ / Σₘ wₘ
 
     EQ: none.  Source: Vaswani et al. (2017), §6.1, for the last checkpoints of one run; Wortsman et
-    al. (2022), arXiv:2203.05482, §2, for runs that began as one model ("uniform soup").
+    al. (2022), arXiv:2203.05482, §2, for models fine-tuned from one ("uniform soup").
     Symbols: models = θ, weights = w, all equal unless given; result = θ̄.
-    Raises: ConfigError unless there is a weight for each model and their sum is positive.
+    Raises: ConfigError unless there is a finite weight ≥ 0 for each model, one of them positive.
 
-    It translates only if the models are near to each other: the hidden units of two that began at
-    random are in a different order.
+    A network that was trained from another initialization has its hidden units in another order, so
+    means over such models are usually useless.
     """
     if weights is None:
         return models.mean(dim=0)
-    if len(weights) != len(models) or not 0 < sum(weights) < float("inf"):
-        raise ConfigError(f"{len(models)} models need as many weights above 0, got {weights}")
+
+    total = sum(weights)
+    # NaN is in no range
+    if len(weights) != len(models) or not (0 < total < math.inf and min(weights) >= 0):
+        raise ConfigError(
+            f"{len(models)} models need {len(models)} finite weights, none negative and not all 0;"
+            f" got {list(weights)}"
+        )
     # (model) → (model, 1, ..., 1), to be multiplied with (model, *shape)
-    factors = torch.as_tensor(weights, dtype=models.dtype, device=models.device)
-    factors = factors.reshape(-1, *[1] * (models.dim() - 1))
-    return (factors * models).sum(dim=0) / factors.sum()
+    shares = models.new_tensor([weight / total for weight in weights])
+    return (shares.reshape(-1, *[1] * (models.dim() - 1)) * models).sum(dim=0)
 
 
 def moving_average(
@@ -42,18 +47,23 @@ def moving_average(
     update: int,
     decay: Number,
 ) -> Float[Tensor, "*shape"]:
-    """The average of a parameter over the last 1 / (1 - decay) updates or so, the newest most.
+    """The average of a parameter over about the last 1 / (1 - decay) updates.
 
         θ̄ₜ = dₜ θ̄ₜ₋₁ + (1 - dₜ) θₜ,   dₜ = min(d, (1 + t) / (10 + t)),   θ̄₁ = θ₁
 
-    EQ: none.  Source: Polyak and Juditsky (1992), who weigh all updates alike; the growing decay is
-    that of TensorFlow's ExponentialMovingAverage.
-    Symbols: average = θ̄ before this update, parameter = θ after it, update = t (counts from 1),
-    decay = d; result = θ̄ₜ.
+    EQ: none.  Source: Polyak and Juditsky (1992), who weight all updates equally; the growing decay
+    is that of TensorFlow's ExponentialMovingAverage.
+    Symbols: average = θ̄ₜ₋₁, parameter = θₜ, update = t (counts from 1), decay = d; result = θ̄ₜ.
+    Raises: ConfigError unless t ≥ 1 and 0 ≤ d < 1.
     """
+    if update < 1 or not 0 <= decay < 1:
+        raise ConfigError(
+            f"update must be at least 1 and decay at least 0 and below 1, got {update} and {decay}"
+        )
     if update == 1:
         return parameter
-    # short at first: else the parameters of a random beginning would stay in it for long
+    # The decay grows to its final value; otherwise the random initial parameters would stay in the
+    # average for thousands of updates.
     decay = min(decay, (1 + update) / (10 + update))
     return decay * average + (1 - decay) * parameter
 
@@ -61,15 +71,17 @@ def moving_average(
 def ensemble_log_probs(
     logits: Float[Tensor, "model *batch vocabulary"],
 ) -> Float[Tensor, "*batch vocabulary"]:
-    """The log-probabilities of the next token as several models predict it together.
+    """The log-probabilities of the next token according to several models together.
 
-        log P(y) = log Softmax( (1/M) Σₘ log Pₘ(y) ) = mean over models of log Pₘ(y) - log Z
+        log P(y) = (1/M) Σₘ log Pₘ(y) - log Z,   Z = Σᵥ exp( (1/M) Σₘ log Pₘ(v) )
 
-    EQ: none.  Source: Sutskever et al. (2014), §3.6, translate with ensembles; the mean of
-    logarithms is Marian's.
-    Symbols: logits = z, result = log P; Pₘ = Softmax(zₘ), and Z makes the result sum to one.
-    Differs: fairseq averages probabilities: there one model that is sure suffices for a token; here
-    one that excludes it suffices against it.
+    EQ: none.  Source: Sutskever et al. (2014), §3.6, for translating with ensembles.
+    Symbols: logits = z, result = log P; Pₘ = Softmax(zₘ), M models.
+    Differs: fairseq averages the probabilities. Here a token that one model gives the probability 0
+    has the probability 0; there it keeps the mean of the others'. Marian adds the log-probabilities
+    with weights of 1 and does not normalize again.
+
+    If every token has the probability 0 according to some model, the result is NaN.
     """
     # each softmax first: a constant that is added to all logits of a model must not count
     log_probs = log_softmax(logits)  # (model, *batch, vocabulary)

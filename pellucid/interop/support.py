@@ -1,11 +1,8 @@
-"""What all conversions share: a free output folder, what no other program has, and test sentences.
+"""What all conversions share: what no other program has, and test sentences.
 
 This module does not import torch: a model that was converted once translates without it.
 """
 
-from pathlib import Path
-
-from pellucid.core.errors import OutputExistsError
 from pellucid.model.config import ModelConfig, TransformerConfig
 
 SENTENCES = (
@@ -25,14 +22,6 @@ _OURS_ALONE = (
 )
 _ACTIVATIONS = ("relu", "gelu", "swish")
 """Activations that Marian, CTranslate2 and our ONNX graphs all have."""
-
-
-def refuse_to_overwrite(out: Path) -> None:
-    """Raise OutputExistsError unless ``out`` is free or an empty folder."""
-    if out.exists() and not (out.is_dir() and not any(out.iterdir())):
-        raise OutputExistsError(
-            f"{out} already holds something", hint="name a new folder, or remove this one first"
-        )
 
 
 def other_kind(config: ModelConfig) -> str:

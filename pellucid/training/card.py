@@ -60,26 +60,30 @@ Trained for {progress.step:,} updates ({progress.target_tokens:,} target tokens,
 """
 
 
-def average_card(model: ModelConfig, hashes: Sequence[str], weights: Sequence[float]) -> str:
-    """The card of an average of bundles, given the hashes of their manifests and their weights."""
+def average_card(
+    model: ModelConfig, names: Sequence[str], members: Sequence[tuple[str, float]]
+) -> str:
+    """The card of an average of bundles: their folders' names, and hash and weight of each."""
     purpose = "translation model" if model.translates else "model of plain text"
+    total = sum(weight for _, weight in members)
     rows = "\n".join(
-        f"| `{digest}` | {weight / sum(weights):.1%} |"
-        for digest, weight in zip(hashes, weights, strict=True)
+        f"| `{name}` | `{digest}` | {weight / total:.1%} |"
+        for name, (digest, weight) in zip(names, members, strict=True)
     )
-    return f"""# A {model.kind} {purpose}, averaged
+    validated = "score it with `pellucid evaluate`" if model.translates else "try it before use"
+    return f"""# An average of {model.kind} models: a {purpose}
 
-Every parameter is the mean of that parameter in {len(hashes)} models. Made with Pellucid
-{__version__} and not validated: score it with `pellucid evaluate`.
+Every parameter is the mean of that parameter in {len(members)} models. Made with Pellucid
+{__version__} and not validated: {validated}.
 
-| SHA-256 of the manifest | share |
-|---|---|
+| bundle | SHA-256 of its manifest | share |
+|---|---|---|
 {rows}
 
 ## Model
 
 {model.summary()}.
-`config.toml` is that of the first: its settings of training tell nothing of the others.
+The section `training` of `config.toml` describes the first of them only.
 
 ## Use
 

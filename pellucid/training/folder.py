@@ -215,7 +215,8 @@ def _differing(config: RunConfig, saved: dict[str, Any]) -> list[str]:
 def remove_worse(run: Path, keep: int) -> None:
     """Delete all bundles of a run but the ``keep`` best by score and the latest.
 
-    A bundle with a damaged manifest is not deleted; a warning names it.
+    A bundle with a damaged manifest is not deleted; a warning names it. Nor is one without a score,
+    which the run did not make.
     """
     ranked = []
     for folder in (run / BUNDLES_FOLDER).glob("step-*"):
@@ -225,6 +226,8 @@ def remove_worse(run: Path, keep: int) -> None:
             _log.warning("left as it is: %s", error)
             continue
 
+        if "score" not in manifest:
+            continue
         score = manifest["score"]  # NaN would break the order
         ranked.append((-math.inf if math.isnan(score) else score, manifest["step"], folder))
 

@@ -1,22 +1,23 @@
-"""Several models that began as one, averaged into one: a "model soup"."""
+"""Models that were fine-tuned from the same bundle, averaged into one: a "model soup"."""
 
 import dataclasses
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from pellucid.bundle import BUNDLES_FOLDER, Bundle, save_bundle
-from pellucid.core.errors import ConfigError
+from pellucid.core.errors import ConfigError, list_faults
+from pellucid.core.files import read_manifest, refuse_to_overwrite
 from pellucid.decoding.sentences import SHARE_KEY
 from pellucid.equations.averages import mean_of_parameters
 from pellucid.model.build import build_unfilled
 from pellucid.model.seq2seq import SequenceModel
-from pellucid.model.stored import load_model_tensors, model_tensors
+from pellucid.model.stored import model_tensors
 from pellucid.training.card import average_card
-from pellucid.training.parent import fixed_settings, parent_hash, section_of
+from pellucid.training.parent import fixed_settings, section_of
 
 _log = logging.getLogger("pellucid")
 
@@ -24,42 +25,47 @@ _log = logging.getLogger("pellucid")
 def average_bundles(
     bundles: Sequence[Bundle[SequenceModel]], weights: Sequence[float] | None = None
 ) -> Bundle[SequenceModel]:
-    """A model whose every parameter is the mean of that parameter in the models of ``bundles``.
+    """A model in which every parameter is the mean of that parameter in the models of ``bundles``.
 
-    Means are taken in float64 and stored in float32; tokenizers and settings are those of the first
-    bundle. ``weights``, all equal unless given, need not sum to 1. If the
-    models are not known to have begun as one, that is logged as a warning: such an average usually
-    translates nothing.
+    Means are computed in float64 and stored in float32. Tokenizers and settings are those of the
+    first bundle. ``weights``, all equal unless given, need not sum to 1. A warning is logged if the
+    models are not known to be of one run or to be fine-tuned from the same bundle: averages of
+    models with different initializations are usually useless.
 
-    Raises ConfigError for fewer than two bundles, for models or tokenizers that differ, naming each
-    difference, and for weights that ``equations.averages.mean_of_parameters`` refuses.
+    Raises ConfigError for fewer than two bundles, for one that is given twice, for models with
+    different settings or tokenizers, naming each difference, and for weights that
+    ``mean_of_parameters`` refuses.
     """
     if len(bundles) < 2:
-        raise ConfigError(f"an average needs at least two models, got {len(bundles)}")
+        raise ConfigError(
+            f"an average needs at least two models, got {len(bundles)}",
+            hint="name the bundles of a run one by one, such as runs/de/bundles/step-*",
+        )
     first = bundles[0]
 
-    faults = [fault for other in bundles[1:] for fault in _differences(first, other)]
+    faults = [*_differences(bundles), *_repetitions(bundles)]
     if faults:
         raise ConfigError(
-            "models of different kinds have no average: " + "; ".join(faults),
+            f"these models cannot be averaged: {list_faults(faults)}",
             hint="average bundles of one run, or of runs that began with the same bundle (--init)",
         )
-    if not _began_as_one(bundles):
+    if not _have_one_origin(bundles):
         _log.warning(
-            "these models are not known to have begun as one: an average of models with different"
-            " beginnings translates nothing; score it with pellucid evaluate"
+            "these models are not known to be fine-tuned from the same bundle: averages of models"
+            " with different initializations are usually useless"
         )
 
     tensors = [model_tensors(each.model) for each in bundles]
-    means = {
-        name: mean_of_parameters(torch.stack([own[name].double() for own in tensors]), weights)
-        for name in tensors[0]
-    }
     sizes = first.source_tokenizer.vocabulary_size, first.target_tokenizer.vocabulary_size
     model = build_unfilled(first.config, *sizes)
-    load_model_tensors(model, means, Path("the average"))
+    with torch.no_grad():
+        for name, parameter in model_tensors(model).items():
+            values = torch.stack([own[name].double() for own in tensors])
+            parameter.copy_(mean_of_parameters(values, weights))
     model.eval().requires_grad_(False)
-    return dataclasses.replace(first, held=model, manifest={}, path=None)
+
+    settings = _settings_of_all(bundles)
+    return dataclasses.replace(first, held=model, settings=settings, manifest={}, path=None)
 
 
 def save_average(
@@ -67,52 +73,90 @@ def save_average(
     bundles: Sequence[Bundle[SequenceModel]],
     weights: Sequence[float] | None = None,
 ) -> Bundle[SequenceModel]:
-    """Write the average of ``bundles`` to the folder ``path``, and return it.
+    """Write the average of ``bundles`` to the new folder ``path``, and return it.
 
-    Model card and manifest name the bundles that it was made of. Raises as ``average_bundles`` and
-    ``save_bundle`` do.
+    Its model card and manifest name the bundles that it was made of. Raises as ``average_bundles``
+    and ``save_bundle`` do, OutputExistsError if ``path`` is not free, and ConfigError if a bundle
+    was not read from a folder.
     """
+    refuse_to_overwrite(Path(path))
+    unsaved = [str(number) for number, each in enumerate(bundles, 1) if each.path is None]
+    if unsaved:
+        raise ConfigError(
+            f"an average names the bundles it is made of, but {', '.join(unsaved)} of"
+            f" {len(bundles)} was never saved",
+            hint="save it with save_bundle and open it with load_any_bundle",
+        )
     average = average_bundles(bundles, weights)
-    hashes = [parent_hash(each) for each in bundles]
-    shares = list(weights or [1.0] * len(bundles))
 
-    named = zip(hashes, shares, strict=True)
+    hashes = [str(each.manifest["sha256"]) for each in bundles]
+    shares = list(weights or [1.0] * len(bundles))
+    members = list(zip(hashes, shares, strict=True))
     details: dict[str, Any] = {
-        "averaged": [{"sha256": digest, "weight": share} for digest, share in named]
+        "averaged": [{"sha256": digest, "weight": share} for digest, share in members]
     }
     if SHARE_KEY in bundles[0].manifest:
-        # A translator cuts its input into sentences if the training text was cut so.
+        # A translator splits its input into sentences if the training text had one in a line.
         details[SHARE_KEY] = bundles[0].manifest[SHARE_KEY]
 
-    card = average_card(average.config, hashes, shares)
+    names = [each.path.name if each.path is not None else "" for each in bundles]
+    card = average_card(average.config, names, members)
     save_bundle(path, average, card=card, details=details)
-    return average
+    return dataclasses.replace(average, manifest=read_manifest(Path(path)), path=Path(path))
 
 
-def _differences(first: Bundle[SequenceModel], other: Bundle[SequenceModel]) -> list[str]:
-    ours, theirs = fixed_settings(first.config), fixed_settings(other.config)
-    faults = [
-        f"model.{name} is {ours.get(name)} in {first.path} and {theirs.get(name)} in {other.path}"
-        for name in sorted(ours.keys() | theirs.keys())
-        if ours.get(name) != theirs.get(name)
-    ]
+def _differences(bundles: Sequence[Bundle[SequenceModel]]) -> Iterator[str]:
+    first = bundles[0]
+    for number, other in enumerate(bundles[1:], 2):
+        names = str(first.path or "the first"), str(other.path or f"number {number}")
+        ours, theirs = fixed_settings(first.config), fixed_settings(other.config)
+        for name in sorted(ours.keys() | theirs.keys()):
+            if ours.get(name) != theirs.get(name):
+                yield (
+                    f"model.{name} is {ours.get(name)} in {names[0]},"
+                    f" {theirs.get(name)} in {names[1]}"
+                )
 
-    for side in ("source", "target"):
-        own, others = (getattr(each, f"{side}_tokenizer") for each in (first, other))
-        if own.fingerprint != others.fingerprint:
-            faults.append(f"{first.path} and {other.path} have different {side} tokenizers")
-    return faults
+        for side in ("source", "target"):
+            own, others = (getattr(each, f"{side}_tokenizer") for each in (first, other))
+            if own.fingerprint != others.fingerprint:
+                yield f"{names[0]} and {names[1]} have different {side} tokenizers"
 
 
-def _began_as_one(bundles: Sequence[Bundle[SequenceModel]]) -> bool:
-    """Whether all are of one run, began with the same bundle, or one of them is that bundle."""
-    folders = {each.path.resolve().parent for each in bundles if each.path is not None}
-    if len(folders) == 1 and next(iter(folders)).name == BUNDLES_FOLDER:
+def _repetitions(bundles: Sequence[Bundle[SequenceModel]]) -> Iterator[str]:
+    seen = set()
+    for each in bundles:
+        digest = each.manifest.get("sha256")
+        if digest in seen:
+            yield f"{each.path} is given twice (a weight makes a model count more)"
+        seen |= {digest} - {None}
+
+
+def _have_one_origin(bundles: Sequence[Bundle[SequenceModel]]) -> bool:
+    """Whether all are of one run, were fine-tuned from the same bundle, or one is that bundle."""
+    folders = {each.path.resolve().parent if each.path else None for each in bundles}
+    [folder, *others] = folders
+    if folder is not None and folder.name == BUNDLES_FOLDER and not others:
         return True
 
-    # What each may have begun as: itself, or the bundle that its run fine-tuned.
-    beginnings = [
-        {parent_hash(each), section_of(each.settings, "training").get("parent")} - {None}
+    # What each may come from: itself, the bundle that its run fine-tuned, those it averages.
+    origins = [
+        {
+            each.manifest.get("sha256"),
+            section_of(each.settings, "training").get("parent"),
+            *(member["sha256"] for member in each.manifest.get("averaged", [])),
+        }
+        - {None}
         for each in bundles
     ]
-    return bool(set.intersection(*beginnings))
+    return bool(set.intersection(*origins))
+
+
+def _settings_of_all(bundles: Sequence[Bundle[SequenceModel]]) -> dict[str, Any]:
+    """The settings of the first, without its parent unless all have the same."""
+    settings = dict(bundles[0].settings)
+    parents = {section_of(each.settings, "training").get("parent") for each in bundles}
+    if len(parents) > 1 and "training" in settings:
+        training = section_of(settings, "training").items()
+        settings["training"] = {k: value for k, value in training if k not in ("init", "parent")}
+    return settings

@@ -212,36 +212,43 @@ def test_the_page_names_teachers_their_time_and_variants_that_are_gone():
     assert text.index("| dropout 0.1 |") < text.index("| of an older version |")
 
 
-def test_an_average_has_no_training_of_its_own(tmp_path: Path):
-    """Its row is made without one, and the page says of what it is the average."""
+def test_an_average_has_no_training_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Its row counts the CPU time of its runs, and an unfinished run is no member."""
     import quality
     import quality_page
     from quality_experiments import EXPERIMENTS, Variant
 
-    runs = tmp_path / "run-seed1", tmp_path / "run-seed2"
     start = {"event": "start", "parameters": 1000, "precision": "fp32"}
     validation = {"event": "validation", "step": 1, "seconds": 1, "validation_seconds": 0.1}
     validation |= dict.fromkeys(("loss", "bleu", "chrf", "exact_match"), 1.0)
+    validation |= {"cpu_seconds": 90.0}
     end = {"event": "end", "step": 1, "best_step": 1, "seconds": 2, "target_tokens": 9}
-    for run in runs:
-        run.mkdir()
+    for run in ("run-seed1", "run-seed2"):
+        (tmp_path / run).mkdir()
         lines = "".join(f"{json.dumps(each)}\n" for each in (start, validation, end))
-        (run / "journal.jsonl").write_text(lines)
-    (tmp_path / "average").mkdir()  # made before: it is not made again
-    variant = Variant("both", averages=("run-seed{seed}", "run-seed2"))
+        (tmp_path / run / "journal.jsonl").write_text(lines)
+    commands = []
+    monkeypatch.setattr(quality.machine, "describe", dict)
+    monkeypatch.setattr(quality.subprocess, "run", lambda command, check: commands.append(command))
+    variant = Variant("both", averages=("run-seed1", "run-seed2"))
     experiment = EXPERIMENTS["regularization"]
-    row = quality._average("regularization", experiment, variant, 1, tmp_path, "average")
-    assert row["parameters"] == 1000
-    assert row["averages"] == ["run-seed1", "run-seed2"]
+    row = quality._average("regularization", experiment, variant, tmp_path, "mean")
+    assert (row["parameters"], row["cpu_minutes"]) == (1000, 3.0)
+    runs = [str(tmp_path / each) for each in variant.averages]
+    assert commands[0][2:] == ["pellucid", "average", *runs, "--out", str(tmp_path / "mean")]
 
     tests = {"valid": {"bleu": 30.0, "signatures": {"bleu": "a"}}}
     trained = {**_row(1, 0.0, "regularization", "preset"), "tests": tests}
     rows = [trained, {**row, "machine": trained["machine"], "tests": tests}]
-    rows.append({**rows[-1], "seed": 2})
     text = quality_page.page({"rows": rows, "counted": "", "command": ""})
-    assert "| both | 1 |  | those of its runs | 1,000 |" in text
+    assert "| both |  |  | 3 of its 2 runs | 1,000 |" in text
     assert "- both: the parameters are the mean of those of `run-seed1`, `run-seed2`\n" in text
-    assert "both over 2 seeds (lowest to highest): valid bleu 30.00 ± 0.00" in text
+    assert "- valid bleu, average: `a`" in text
+
+    (tmp_path / "run-seed2" / "journal.jsonl").write_text(f"{json.dumps(start)}\n")
+    with pytest.raises(IndexError):
+        quality._average("regularization", experiment, variant, tmp_path, "mean")
+    assert len(commands) == 1
 
 
 def test_the_page_names_who_translated():
@@ -310,7 +317,23 @@ def test_recombined_sources_and_their_translations_are_further_pairs(tmp_path: P
     assert found == (settings, 2.5)
     assert sorted(new.read_text().splitlines()) == ["a dog in a hat sings", "a man in a hat sleeps"]
 
+
+def test_students_may_share_their_recombined_sources(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    import quality
+    from quality_experiments import EXPERIMENTS, Text, Variant
+
+    drawn_by = []
+
+    def recombined(source: Path, count: int, seed: int, made: Path) -> Path:
+        drawn_by.append(seed)
+        return made
+
+    monkeypatch.setattr(quality, "_recombined", recombined)
+    (tmp_path / "text").mkdir()
     (tmp_path / "text/student.de.cpu-minutes").write_text("1.5")
+    text = Text(("data.source=train.en", "data.target=train.de"))
     shared = Variant("", teachers=("teacher",), recombined=2, recombined_seed=1)
     ours, others = (
         quality._with_translations(text, shared, seed, tmp_path, f"student-seed{seed}")
@@ -318,6 +341,13 @@ def test_recombined_sources_and_their_translations_are_further_pairs(tmp_path: P
     )
     assert ours == others
     assert ours[1] == 1.5
+    assert drawn_by == [1, 1]
+
+    # what is shared cannot come from teachers that each student has for itself
+    for experiment in EXPERIMENTS.values():
+        for variant in experiment.variants:
+            if variant.recombined_seed is not None:
+                assert not any("{seed}" in each for each in variant.teachers)
 
 
 def test_whoever_helps_learned_the_same_pair_of_languages():
@@ -335,9 +365,7 @@ def test_a_run_whose_teachers_are_missing_says_which_to_run_first(corpora: Path)
     command = [sys.executable, str(script), "--data", str(corpora), "--work", str(corpora / "w")]
     done = subprocess.run([*command, *asked], capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    expected = (
-        "10 passes, one teacher: its teachers little-text-20-passes-seed1 are to be run first"
-    )
+    expected = "10 passes, one teacher: little-text-20-passes-seed1 must be run first"
     assert done.stderr.strip().splitlines()[-1] == expected
 
 

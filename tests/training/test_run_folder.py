@@ -211,9 +211,10 @@ def test_the_best_bundles_and_the_latest_are_kept(tmp_path: Path, tiny_run: Path
     for step, score in scores.items():
         path = tmp_path / BUNDLES_FOLDER / f"step-{step}"
         write_folder(path, lambda _: None, details={"score": score, "step": step})
+    write_folder(tmp_path / BUNDLES_FOLDER / "step-mean", lambda _: None, details={"averaged": []})
     remove_worse(tmp_path, keep=2)
     kept = sorted(path.name for path in (tmp_path / BUNDLES_FOLDER).iterdir())
-    assert kept == ["step-2", "step-3", "step-5"]
+    assert kept == ["step-2", "step-3", "step-5", "step-mean"]
 
 
 def test_a_bundle_with_a_damaged_manifest_does_not_stop_the_run(

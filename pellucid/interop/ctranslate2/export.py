@@ -9,13 +9,12 @@ from torch import Tensor
 
 from pellucid.bundle import Bundle, save_tokenizers
 from pellucid.core.errors import BundleError, MissingExtraError
-from pellucid.core.files import write_folder
+from pellucid.core.files import refuse_to_overwrite, write_folder
 from pellucid.core.special import START_ID
 from pellucid.equations.positions import sinusoidal_positions
 from pellucid.interop.ctranslate2 import Quantization
 from pellucid.interop.ctranslate2.support import POSITIONS, ctranslate2_faults, vocabulary_pieces
 from pellucid.interop.marian.vocabulary import STOP_PIECE, UNK_PIECE
-from pellucid.interop.support import refuse_to_overwrite
 from pellucid.model.config import TransformerConfig
 
 

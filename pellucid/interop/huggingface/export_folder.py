@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
-from pellucid.core.files import write_folder
+from pellucid.core.files import refuse_to_overwrite, write_folder
 from pellucid.core.special import PAD_ID, START_ID
 from pellucid.core.tensors import save_tensors
 from pellucid.decoding.config import DecodingConfig
@@ -39,7 +39,6 @@ from pellucid.interop.marian.vocabulary import (
 from pellucid.interop.support import (
     foreign_switches,
     other_kind,
-    refuse_to_overwrite,
     uneven_faults,
 )
 from pellucid.model.config import ModelConfig, TransformerConfig

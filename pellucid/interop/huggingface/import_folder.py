@@ -19,7 +19,7 @@ from pellucid.core.errors import (
     InputMissingError,
     list_faults,
 )
-from pellucid.core.files import LARGEST_TABLE, read_plain
+from pellucid.core.files import LARGEST_TABLE, read_plain, refuse_to_overwrite
 from pellucid.core.special import START_ID
 from pellucid.core.tensors import TensorFile
 from pellucid.interop.huggingface.pytorch_file import load_torch_tensors
@@ -34,7 +34,6 @@ from pellucid.interop.marian.tensors import (
     layers_from_marian,
 )
 from pellucid.interop.marian.vocabulary import ImportedIds, number_for_us
-from pellucid.interop.support import refuse_to_overwrite
 from pellucid.model.build import build_unfilled
 from pellucid.model.config import TransformerConfig
 from pellucid.model.seq2seq import Seq2Seq

@@ -15,7 +15,7 @@ from torch import Tensor
 from pellucid import __version__
 from pellucid.bundle import Bundle, save_tokenizers
 from pellucid.core.errors import BundleError, MissingExtraError
-from pellucid.core.files import write_folder
+from pellucid.core.files import refuse_to_overwrite, write_folder
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID, UNK_ID
 from pellucid.interop.onnx.graphs import (
     DECODER,
@@ -25,7 +25,7 @@ from pellucid.interop.onnx.graphs import (
     decoder_graph,
     encoder_graph,
 )
-from pellucid.interop.support import SENTENCES, foreign_switches, refuse_to_overwrite
+from pellucid.interop.support import SENTENCES, foreign_switches
 from pellucid.model.config import ModelConfig, TransformerConfig
 
 _PROGRAM = """
