@@ -27,6 +27,7 @@ _REFEREES = (
     "torch.autograd.",
     "torch.cosine_similarity",
     "torch.distributions.",
+    "numpy.average",
     "torch.einsum",
     "torch.func.",
     "torch.logsumexp",
