@@ -18,6 +18,7 @@ _NOT_EXPECTED = {"tolerance", "atol", "rtol", "rel", "abs", "dim", "axis"}
 _REFEREES = (
     "ctranslate2.",
     "gensim.",
+    "numpy.average",
     "numpy.linalg.",
     "onnxruntime.",
     "sacrebleu.",
@@ -27,7 +28,6 @@ _REFEREES = (
     "torch.autograd.",
     "torch.cosine_similarity",
     "torch.distributions.",
-    "numpy.average",
     "torch.einsum",
     "torch.func.",
     "torch.logsumexp",
