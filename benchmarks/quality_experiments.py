@@ -211,7 +211,7 @@ def _averaging(student: Variant, experiment: str, seeds: Sequence[int]) -> Varia
 
 
 _STUDENT_OF_LOWER_FR = _of_the_same_text(
-    _begun_as_a_teacher(_recombining("little-text-fr-lower"), 4)
+    _begun_as_a_teacher(_recombining("little-text-fr-lower"), 3)
 )
 
 _LITTLE_TEXT = (

@@ -13,12 +13,14 @@ from tiny_runs import SETTINGS
 
 from pellucid import load
 from pellucid.bundle import Bundle, find_bundle, load_any_bundle, load_bundle
-from pellucid.core.errors import ConfigError
+from pellucid.core.errors import ConfigError, OutputExistsError
 from pellucid.core.files import read_manifest
 from pellucid.model.build import build_any_model
 from pellucid.model.config import KINDS, own_settings, parse_model_config
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.stored import model_tensors
+from pellucid.text.tokenizers.vocabulary import Vocabulary
+from pellucid.text.tokenizers.word_tokenizers import WordTokenizer
 from pellucid.training.merging import average_bundles, save_average
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
@@ -152,15 +154,55 @@ def test_an_average_has_the_origin_that_all_its_models_share(
     assert "not known" in warning
 
 
-def test_models_that_differ_are_refused_with_every_difference(students: list[Path], tmp_path: Path):
-    stranger = tmp_path / "stranger"
-    settings = [*SETTINGS, "phrasebook.pairs=100", "model.heads=4", "training.max_steps=1"]
-    train(read_config("demo", settings), stranger)
-    result = pellucid("average", students[0], stranger, "--out", tmp_path / "average")
-    assert result.code == 78
-    for fault in ("model.heads is 2 in ", "different source tokenizers", "different target"):
-        assert fault in result.error_line
-    assert not (tmp_path / "average").exists()
+def test_models_that_differ_are_refused_with_every_difference():
+    paper, pre_norm, rotary = map(tiny_bundle, ("paper", "pre-norm", "rotary"))
+    with pytest.raises(ConfigError) as error:
+        average_bundles([paper, pre_norm, rotary])
+    assert str(error.value).endswith(
+        "averaged: model.norm is post in the first, pre in number 2;"
+        " model.positions is sinusoidal in the first, rotary in number 3"
+    )
+
+    other = WordTokenizer("word", Vocabulary.of("ihgfedcba"))
+    for side in ("source", "target"):
+        spoken = dataclasses.replace(paper, **{f"{side}_tokenizer": other}, path=Path("there"))
+        with pytest.raises(ConfigError) as error:
+            average_bundles([paper, tiny_bundle("paper", 1), spoken])
+        assert f": the first and there have different {side} tokenizers" in str(error.value)
+
+
+def test_a_model_counts_once_and_dropout_may_differ():
+    first, second = (
+        dataclasses.replace(
+            tiny_bundle(seed=seed, dropout=0.1 * seed), manifest={"sha256": str(seed)}
+        )
+        for seed in (1, 2)
+    )
+    assert average_bundles([first, second]).config.dropout == 0.1
+    with pytest.raises(ConfigError, match="is given twice"):
+        average_bundles([first, second, first])
+
+
+def test_what_is_saved_names_its_members_and_keeps_what_the_first_knows(
+    students: list[Path], tmp_path: Path
+):
+    first, second = map(load_any_bundle, students)
+    told = {**first.manifest, "several_sentences": 0.5}
+    average = save_average(tmp_path / "a", [dataclasses.replace(first, manifest=told), second])
+    manifest = read_manifest(tmp_path / "a")
+    assert manifest["several_sentences"] == 0.5
+    assert [each["weight"] for each in manifest["averaged"]] == [1.0, 1.0]
+    hashes = [each["sha256"] for each in manifest["averaged"]]
+    assert hashes == [first.manifest["sha256"], second.manifest["sha256"]]
+    assert average.manifest == manifest
+    assert average.path == tmp_path / "a"
+    assert average.settings == first.settings != second.settings
+
+    told.pop("several_sentences")
+    save_average(tmp_path / "b", [dataclasses.replace(first, manifest=told), second])
+    assert "several_sentences" not in read_manifest(tmp_path / "b")
+    with pytest.raises(OutputExistsError):
+        save_average(tmp_path / "b", [first, second])
 
 
 def test_wrong_arguments_are_refused_before_anything_is_written(
@@ -173,7 +215,13 @@ def test_wrong_arguments_are_refused_before_anything_is_written(
     with pytest.raises(ConfigError, match="2 of 2 was never saved"):
         save_average(out, [two[0], dataclasses.replace(two[1], path=None)])
 
+    stranger = tmp_path / "stranger"
+    settings = [*SETTINGS, "phrasebook.pairs=100", "model.heads=4", "training.max_steps=1"]
+    train(read_config("demo", settings), stranger)
+
     for arguments, code, fault in (
+        ((students[0], stranger, "--out", out), 78, "model.heads is 2 in "),
+        ((students[0], stranger, "--out", out), 78, "have different source tokenizers"),
         ((students[0], "--out", out), 2, "at least two models"),
         ((*students, "--out", students[0]), 1, "already holds something"),
         ((*students, "--weight", 1, "--out", out), 2, "--weight must be given for each of the 2"),
