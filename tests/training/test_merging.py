@@ -178,7 +178,11 @@ def test_a_model_counts_once_and_dropout_may_differ():
         )
         for seed in (1, 2)
     )
-    assert average_bundles([first, second]).config.dropout == 0.1
+    there = dataclasses.replace(first, path=Path("there"))
+    average = average_bundles([there, second])
+    assert average.config.dropout == 0.1
+    # it is no longer what lies there
+    assert (average.path, average.manifest) == (None, {})
     with pytest.raises(ConfigError, match="is given twice"):
         average_bundles([first, second, first])
 
