@@ -59,5 +59,7 @@ def test_every_command_works_in_the_order_it_is_given(workplace: Path):
             model = [] if "--init" in command else SMALLER_MODEL
             steps = ["training.max_steps=3"] if "--resume" in command else []
             command = [*command, *set_options([*SMALLER, *model, *steps])]
+        elif command[0] == "recombine":
+            command = [*command, "--lines", "20"]
         result = pellucid(*command, folder=workplace)
         assert result.code == 0, (command, result.err)
