@@ -211,7 +211,7 @@ def _averaging(student: Variant, experiment: str, seeds: Sequence[int]) -> Varia
 
 
 _STUDENT_OF_LOWER_FR = _of_the_same_text(
-    _begun_as_a_teacher(_recombining("little-text-fr-lower"), 3)
+    _begun_as_a_teacher(_recombining("little-text-fr-lower"), 4)
 )
 
 _LITTLE_TEXT = (
@@ -403,7 +403,7 @@ EXPERIMENTS: dict[str, Experiment] = {
             *_WITHOUT_HELPERS,
             _recombining("little-text-fr-lower"),
             _STUDENT_OF_LOWER_FR,
-            _averaging(_STUDENT_OF_LOWER_FR, "little-text-fr-lower", (1, 2)),
+            _averaging(_STUDENT_OF_LOWER_FR, "little-text-fr-lower", (1, 2, 3)),
         ),
     ),
     "little-text-reverse": Experiment(
