@@ -139,24 +139,29 @@ def _have_one_origin(bundles: Sequence[Bundle[SequenceModel]]) -> bool:
     if folder is not None and folder.name == BUNDLES_FOLDER and not others:
         return True
 
-    # What each may come from: itself, the bundle that its run fine-tuned, those it averages.
-    origins = [
-        {
-            each.manifest.get("sha256"),
-            section_of(each.settings, "training").get("parent"),
-            *(member["sha256"] for member in each.manifest.get("averaged", [])),
-        }
-        - {None}
-        for each in bundles
+    return bool(set.intersection(*map(_origins, bundles)))
+
+
+def _origins(bundle: Bundle[SequenceModel]) -> set[str]:
+    """What a model may come from: itself, the bundle that its run fine-tuned, those it averages.
+
+    Manifest and settings may be a stranger's: whatever is no text is left out.
+    """
+    averaged = bundle.manifest.get("averaged")
+    members = averaged if isinstance(averaged, list) else []
+    found = [
+        bundle.manifest.get("sha256"),
+        section_of(bundle.settings, "training").get("parent"),
+        *(member.get("sha256") for member in members if isinstance(member, dict)),
     ]
-    return bool(set.intersection(*origins))
+    return {each for each in found if isinstance(each, str)}
 
 
 def _settings_of_all(bundles: Sequence[Bundle[SequenceModel]]) -> dict[str, Any]:
     """The settings of the first, without its parent unless all have the same."""
     settings = dict(bundles[0].settings)
-    parents = {section_of(each.settings, "training").get("parent") for each in bundles}
-    if len(parents) > 1 and "training" in settings:
+    first, *others = (section_of(each.settings, "training").get("parent") for each in bundles)
+    if "training" in settings and any(each != first for each in others):
         training = section_of(settings, "training").items()
         settings["training"] = {k: value for k, value in training if k not in ("init", "parent")}
     return settings

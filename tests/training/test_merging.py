@@ -154,6 +154,23 @@ def test_an_average_has_the_origin_that_all_its_models_share(
     assert "not known" in warning
 
 
+@pytest.mark.parametrize("averaged", [5, [1], [{}], [{"sha256": ["a"]}], {"sha256": "a"}])
+def test_a_stranger_s_manifest_and_settings_are_no_error(
+    averaged: object, caplog: pytest.LogCaptureFixture
+):
+    strange = {"training": {"parent": ["a"]}}
+    bundles = [
+        dataclasses.replace(
+            tiny_bundle(seed=seed),
+            manifest={"sha256": str(seed), "averaged": averaged},
+            settings=strange,
+        )
+        for seed in (1, 2)
+    ]
+    [warning] = warnings_of(bundles, caplog)
+    assert "not known" in warning
+
+
 def test_models_that_differ_are_refused_with_every_difference():
     paper, pre_norm, rotary = map(tiny_bundle, ("paper", "pre-norm", "rotary"))
     with pytest.raises(ConfigError) as error:
