@@ -29,7 +29,7 @@ from pellucid.text.check.check import far_lengths
 from pellucid.text.check.scan import LINE_FAULTS, scan_block
 
 Batch = TypeVar("Batch")
-_Columns = dict[str, Sequence[Any]]
+_Columns = dict[str, list[str] | np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Translate:
         )
         added: _Columns = {self.into: [each.text for each in found]}
         if self.score is not None:
-            added[self.score] = [float(each.score) for each in found]
+            added[self.score] = np.array([each.score for each in found], float)
         return added
 
 
@@ -100,9 +100,10 @@ class Score:
         # Only torch gives probabilities of given words.
         translator = _open(os.getpid(), self.path, "torch", self.device, "float32")
         found = translator.score(_texts(batch, self.source), _texts(batch, self.target))
-        added: _Columns = {self.into: [float(sum(each.token_log_probs)) for each in found]}
+        log_probs = [sum(each.token_log_probs) for each in found]
+        added: _Columns = {self.into: np.array(log_probs, float)}
         if self.perplexity is not None:
-            added[self.perplexity] = [float(each.perplexity) for each in found]
+            added[self.perplexity] = np.array([each.perplexity for each in found], float)
         return added
 
 
@@ -170,11 +171,13 @@ def _with_columns(given: Batch, added: Callable[[Any], _Columns]) -> Batch:
 
 
 def _changed(batch: Any, added: Callable[[Any], _Columns]) -> Any:
+    # First, as pandas and pyarrow have iterators of their own.
+    if isinstance(batch, Iterator):
+        return (_changed(each, added) for each in batch)
+
     kind = type(batch).__module__.partition(".")[0]
     if kind == "pandas":
-        return batch.assign(
-            **{name: np.array(column, _dtype(column)) for name, column in added(batch).items()}
-        )
+        return batch.assign(**{name: _array(column) for name, column in added(batch).items()})
 
     if kind == "pyarrow":
         for name, column in added(batch).items():
@@ -189,28 +192,27 @@ def _changed(batch: Any, added: Callable[[Any], _Columns]) -> Any:
         # Arrays for arrays (Ray), lists for lists (datasets).
         is_numpy = any(isinstance(column, np.ndarray) for column in batch.values())
         columns = {
-            name: np.array(column, _dtype(column)) if is_numpy else column
+            name: _array(column) if is_numpy else list(column)
             for name, column in added(batch).items()
         }
         return {**batch, **columns}
 
-    if isinstance(batch, Iterator):
-        return (_changed(each, added) for each in batch)
     raise DataError(
         "a batch must be a dictionary of columns, a frame of pandas, a table of pyarrow, or an"
         f" iterator of these, got {type(batch).__name__}"
     )
 
 
-def _dtype(column: Sequence[Any]) -> type:
+def _array(column: list[str] | np.ndarray) -> np.ndarray:
     """Text as objects: NumPy's own type of text pads every cell to the longest."""
-    return float if column and isinstance(column[0], float) else object
+    return column if isinstance(column, np.ndarray) else np.array(column, object)
 
 
-def _arrow_array(column: Sequence[Any]) -> Any:
+def _arrow_array(column: list[str] | np.ndarray) -> Any:
     import pyarrow
 
-    return pyarrow.array(column, pyarrow.float64() if _dtype(column) is float else pyarrow.string())
+    is_number = isinstance(column, np.ndarray)
+    return pyarrow.array(column, pyarrow.float64() if is_number else pyarrow.string())
 
 
 def _texts(batch: Any, name: str) -> list[str]:
@@ -220,8 +222,10 @@ def _texts(batch: Any, name: str) -> list[str]:
     except (KeyError, IndexError):
         raise DataError(f"there is no column {name} in the batch") from None
 
-    # pyarrow has values of its own, which become Python's here.
+    # pyarrow has values of its own, which become Python's here; pandas has several for no value.
     values = column.to_pylist() if hasattr(column, "to_pylist") else list(column)
+    if hasattr(column, "isna"):
+        values = [None if no else each for each, no in zip(values, column.isna(), strict=True)]
     texts = []
     for row, value in enumerate(values):
         if isinstance(value, str):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pellucid.cli.options import Choices
+from pellucid.cli.streams import standard_input, standard_output
 from pellucid.core.errors import DataError, InputMissingError, PellucidError, WriteError
 from pellucid.core.files import open_replacement, write_errors
 
@@ -133,6 +134,8 @@ def _translate_one(
     if output != "-" and file != "-" and Path(output).resolve() == Path(file).resolve():
         raise click.UsageError("-o must not be FILE itself: the original would be lost.")
     _check_output(output, kind)
+    if output == "-":
+        standard_output()  # raises if it is closed, before hours of translating
     if output == "-" and kind in ("docx", "pptx", "odt", "epub") and sys.stdout.isatty():
         raise click.UsageError(f"-o must name a file: a {kind} is nothing for a terminal.")
 
@@ -147,8 +150,8 @@ def _translate_one(
     )
     if output == "-":
         with write_errors(Path("standard output")):
-            sys.stdout.buffer.write(translated)
-            sys.stdout.buffer.flush()
+            standard_output().write(translated)
+            standard_output().flush()
     else:
         with open_replacement(Path(output).resolve()) as out:
             out.write(translated)
@@ -180,7 +183,7 @@ def _bytes_of(file: str) -> bytes:
     from pellucid.documents.containers import LARGEST_FILE
 
     if file == "-":
-        return sys.stdin.buffer.read(LARGEST_FILE + 1)
+        return standard_input().read(LARGEST_FILE + 1)
     path = Path(file)
     try:
         if not path.is_file():

@@ -4,7 +4,6 @@ Both work line by line, so that they are filters of an endless stream.
 """
 
 import json
-import sys
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from pellucid.cli.options import (
     json_lines_option,
     sampling_options,
 )
+from pellucid.cli.streams import standard_input
 
 if TYPE_CHECKING:
     from pellucid.decoding.plain_text import Filled
@@ -42,8 +42,10 @@ def fill(bundle: str, text: tuple[str, ...], count: int, as_json: bool) -> None:
     from pellucid.decoding.plain_text import fill_masks
     from pellucid.text.corpus.lines import iterate_lines
 
+    # Asked for before the model, which takes seconds.
+    lines = text or iterate_lines(standard_input())
     model = load_any_bundle(bundle)
-    for line in text or iterate_lines(sys.stdin.buffer):
+    for line in lines:
         filled = fill_masks(model, line, count)
         if as_json:
             entry = {"text": filled.text, "source": line, "candidates": _named(filled)}
@@ -99,12 +101,14 @@ def continue_(
     from pellucid.decoding.plain_text import continue_text
     from pellucid.text.corpus.lines import iterate_lines
 
+    # Asked for before the model, which takes seconds.
+    lines = text or iterate_lines(standard_input())
     model = load_any_bundle(bundle)
     # The settings that the model was trained to be used with; options change single ones.
     settings = DecodingConfig.carried(model.settings.get("decoding", {}), f"{bundle}: decoding")
     settings = changed_settings(settings, search, sampling)
 
-    for line in text or iterate_lines(sys.stdin.buffer):
+    for line in lines:
         found = continue_text(model, line, settings, new_tokens)
         if as_json:
             click.echo(json.dumps({"source": line, "texts": found}, ensure_ascii=False))

@@ -59,7 +59,8 @@ def score(
     # In portions, so that the first lines of a large file are printed early.
     for first in range(0, len(sources), _LINES_AT_A_TIME):
         chunk = slice(first, first + _LINES_AT_A_TIME)
-        for number, scored in enumerate(translator.score(sources[chunk], targets[chunk]), first):
+        found = translator.score(sources[chunk], targets[chunk], first + 1)
+        for number, scored in enumerate(found, first):
             log_probs.append(math.fsum(scored.token_log_probs))  # fsum: no rounding over long texts
             token_count += len(scored.token_log_probs)
             click.echo(_line(number, scored, log_probs[-1], as_json=as_json))

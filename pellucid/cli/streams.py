@@ -12,9 +12,11 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import NoReturn
+from typing import BinaryIO, NoReturn
 
 from typing_extensions import Buffer
+
+from pellucid.core.errors import InputMissingError, WriteError
 
 FILTERS = frozenset(
     (
@@ -55,6 +57,20 @@ def keep_going_without_a_reader() -> None:
     """Drop what is written to stdout once it has no reader."""
     if _descriptor_of(sys.stdout) == 1:
         sys.stdout = _text_over(_AbandonableFile(1, "wb", closefd=False), sys.stdout)
+
+
+def standard_input() -> BinaryIO:
+    """The bytes of stdin. Raises InputMissingError if it is closed."""
+    if sys.stdin is None:
+        raise InputMissingError("cannot read standard input: it is closed")
+    return sys.stdin.buffer
+
+
+def standard_output() -> BinaryIO:
+    """The bytes of stdout. Raises WriteError if it is closed."""
+    if sys.stdout is None:
+        raise WriteError("cannot write standard output: it is closed")
+    return sys.stdout.buffer
 
 
 def is_broken_pipe(error: BaseException) -> bool:

@@ -33,7 +33,8 @@ from pellucid.cli.options import (
     search_options,
 )
 from pellucid.cli.parts import write_part
-from pellucid.core.errors import DataError, InputMissingError, WriteError
+from pellucid.cli.streams import standard_input, standard_output
+from pellucid.core.errors import DataError, InputMissingError
 from pellucid.core.files import open_replacement, write_errors
 from pellucid.documents.names import FORMATS
 
@@ -145,7 +146,7 @@ def write_together(
 
     def work(first: int, block: "Sequence[str | Request]") -> bytes:
         # A block is translated as one list: batched by length, returned in order.
-        found = translator.translate(list(block))
+        found = translator.translate_block(block, first + 1)
         # Rendered here, so that every process does its share, and bytes are what is sent.
         return b"".join(render(first + index, each) for index, each in enumerate(found))
 
@@ -166,11 +167,13 @@ def write_together(
 def explained_lines(
     translator: "Translator", requests: "Iterable[str | Request]", reference_file: str | None
 ) -> Iterator[str]:
-    """The search tree of each line as JSON; null for an empty line.
+    """The search tree of each line as JSON; null for a line that is not searched.
 
     Raises DataError unless there are as many references as lines.
     """
     from pellucid.decoding.explain import explain_search
+    from pellucid.decoding.odd_lines import OddLine
+    from pellucid.decoding.requests import as_requests
     from pellucid.text.corpus.lines import iterate_lines
 
     references = None if reference_file is None else iterate_lines(Path(reference_file))
@@ -181,8 +184,8 @@ def explained_lines(
         if references is not None and reference is None:
             raise DataError(f"each line needs a reference, got none for line {number}")
 
-        source = request if isinstance(request, str) else request.source
-        if not source.strip():
+        [asked] = as_requests([request], translator.settings, number)
+        if not OddLine.of(asked, translator.settings).plain.source.strip():
             # A line of output for every line of input, also where nothing was searched.
             yield "null\n"
         else:
@@ -335,8 +338,8 @@ def translate(
 
     # Before any text is split.
     add_abbreviations(abbreviations)
-    if file == "-" and sys.stdin is None:
-        raise InputMissingError("cannot read standard input: it is closed")
+    if file == "-":
+        standard_input()  # raises if it is closed, before the model is opened
     # Somebody who types wants the answer to a line before typing the next.
     if buffer_size is None and file == "-" and sys.stdin.isatty():
         buffer_size = 1
@@ -398,7 +401,7 @@ def translate(
         doubts.end()
         return code
 
-    lines = iterate_lines(sys.stdin.buffer if file == "-" else Path(file))
+    lines = iterate_lines(standard_input() if file == "-" else Path(file))
     requests = _columns(lines) if tab_separated else lines
     # Only torchrun sets RANK; without it the module of process groups is not imported.
     if "RANK" in os.environ and is_one_of_several(file, explains=explain_search):
@@ -430,8 +433,8 @@ class _Doubts:
     _SHOWN = 5
     _MESSAGES = MappingProxyType(
         {
-            "short": "line %d: the translation is suspiciously short (%d tokens from %d)",
-            "loop": "line %d: the translation repeats itself (%d tokens from %d)",
+            "short": "%s: the translation is suspiciously short (%d tokens from %d)",
+            "loop": "%s: the translation repeats itself (%d tokens from %d)",
         }
     )
 
@@ -448,16 +451,23 @@ class _Doubts:
             """Render a translation; log a warning first if it is doubtful."""
             if self._others is not None:
                 self._others.look(number + 1, translation.source)
-            doubt = translation.warning
-            if doubt is not None:
+            if translation.warning is not None:
                 self._count += 1
                 if self._count <= self._SHOWN:
-                    # In tokens, as the rules for doubt count them.
-                    sizes = len(translation.tokens), len(translation.source_tokens)
-                    _log.warning(self._MESSAGES[doubt], number + 1, *sizes)
+                    # The sentences of a split line are judged one by one.
+                    for place, each in enumerate(translation.sentences or (translation,), start=1):
+                        self._warn(number + 1, place if translation.sentences else None, each)
             return render(number, translation)
 
         return warn_and_render
+
+    def _warn(self, line: int, sentence: int | None, found: "Translation") -> None:
+        if found.warning is None:
+            return
+        place = f"line {line}" if sentence is None else f"line {line}, sentence {sentence}"
+        # In tokens, as the rules for doubt count them.
+        sizes = len(found.tokens), len(found.source_tokens)
+        _log.warning(self._MESSAGES[found.warning], place, *sizes)
 
     def end(self) -> None:
         """Log the number of warnings that were not shown."""
@@ -500,11 +510,9 @@ def opened(output: str) -> Iterator[IO[bytes]]:
 
     path = Path(output).resolve()
     if output == "-":
-        if sys.stdout is None:
-            raise WriteError("cannot write standard output: it is closed")
         with write_errors(Path("standard output")):
-            yield sys.stdout.buffer
-            sys.stdout.buffer.flush()
+            yield standard_output()
+            standard_output().flush()
     elif path.exists() and not path.is_file():
         # A pipe or a device such as /dev/null cannot be replaced by renaming another file.
         with write_errors(path), path.open("wb") as out:

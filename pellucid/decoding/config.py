@@ -3,6 +3,7 @@
 import functools
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, Self, assert_never
 
 import pydantic
@@ -204,6 +205,23 @@ class DecodingConfig(Config):
         if faults:
             raise ConfigError(f"{origin}: {list_faults(faults)}", hint=_ASK_BY_NAME)
         return settings
+
+    @classmethod
+    def of_bundle(cls, settings: Mapping[str, Any], path: Path | str) -> "DecodingConfig":
+        """The settings of the bundle at ``path``, by all ``settings`` that it has.
+
+        A model that was trained on lower-cased copies or marked terms has ``recase`` or
+        ``mark_terms``, unless its own settings say otherwise. Raises ConfigError.
+        """
+        own = cls.carried(settings.get("decoding", {}), f"{path}: decoding")
+        noise = settings.get("noise")
+        trained = noise if isinstance(noise, dict) else {}
+        changes = {
+            setting: True
+            for setting, share in (("recase", "lower"), ("mark_terms", "terms"))
+            if getattr(own, setting) is None and trained.get(share)
+        }
+        return own.changed(changes) if changes else own
 
     def faults_as_carried(self) -> list[str]:
         """Why a model's own settings may not be these, although a caller's may."""

@@ -11,9 +11,11 @@ from torch import Tensor, nn
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.core.errors import ConfigError
 from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.sentences import knows_single_sentences
 from pellucid.decoding.translator import Translator
 from pellucid.model.seq2seq import Memory, Seq2Seq, State
 from pellucid.model.trace import UNWATCHED, Trace
+from pellucid.text.languages import languages_of
 from pellucid.text.tokenizers.interface import Tokenizer
 
 
@@ -127,13 +129,14 @@ class EnsembleBundle:
 def load_ensemble(paths: Sequence[Path | str], device: str = "cpu") -> Translator:
     """One translator from several bundles: the mean of their log-probabilities at each token.
 
-    The first bundle's ``[decoding]`` section gives the settings. Raises ConfigError naming every
+    Settings and language are those of the first bundle. Lines of several sentences are split if
+    any of the models was trained on single ones. Raises ConfigError naming every
     bundle whose tokenizers differ from those of the first, and as ``load_bundle`` does.
     """
     if not paths:
         raise ConfigError("an ensemble needs at least one bundle, got none")
     first, *bundles = [load_bundle(path, device) for path in paths]
-    settings = DecodingConfig.carried(first.settings.get("decoding", {}), f"{paths[0]}: decoding")
+    settings = DecodingConfig.of_bundle(first.settings, paths[0])
 
     faults = [
         f"{path} has another {side} vocabulary than {paths[0]}"
@@ -152,7 +155,9 @@ def load_ensemble(paths: Sequence[Path | str], device: str = "cpu") -> Translato
         first.source_tokenizer,
         first.target_tokenizer,
     )
-    return Translator(ensemble, settings)
+    splits = any(knows_single_sentences(bundle.manifest) for bundle in (first, *bundles))
+    language, _ = languages_of(first.settings, Path(paths[0]).resolve().name)
+    return Translator(ensemble, settings, split=splits, source_language=language)
 
 
 def _fingerprint(bundle: Bundle, side: str) -> str:

@@ -10,6 +10,7 @@ from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
+from pellucid.decoding.odd_lines import OddLine
 from pellucid.decoding.requests import ReadLine, Request, Translatable, as_requests, read_requests
 from pellucid.decoding.result import Hypothesis, Translation, write_hypothesis
 from pellucid.decoding.search.candidates import Constraints
@@ -131,21 +132,34 @@ def explain_search(
     """Search for the translation of one text and keep the tree.
 
     With a ``reference`` that was not found, the verdict names the search or the model as the cause.
-    The search is the general one, which a law holds to the results of the fast one.
+    The search is the general one, which a law holds to the results of the fast one. A line without
+    its emoji, or in lower case, is shown and searched as ``translate`` searches it; it is not
+    split into sentences, and nothing is put back or aligned.
 
-    Raises ConfigError for sampling and repredict, which have no tree, DataError for a source
-    without a word, what the watcher raises, and as ``translate``.
+    Raises ConfigError for sampling and repredict, which have no tree, and for mbr and
+    coverage_penalty, which choose after the search, DataError for a source that is not searched,
+    what the watcher raises, and as ``translate``.
     """
     settings = settings or translator.settings
-    for name, is_set in (
-        ("sampling", settings.sampling is not None),
-        ("repredict", settings.repredict),
+    for name, is_set, reason in (
+        ("sampling", settings.sampling is not None, "drops nothing, so there is no"),
+        ("repredict", settings.repredict, "drops nothing, so there is no"),
+        ("mbr", settings.mbr, "chooses after the search, so its choice is not that of the"),
+        (
+            "coverage_penalty",
+            settings.coverage_penalty != 0.0,
+            "chooses after the search, so its choice is not that of the",
+        ),
     ):
         if is_set:
-            raise ConfigError(f"{name} drops nothing, so there is no search to explain")
+            raise ConfigError(f"{name} {reason} search to explain")
 
     bundle = translator.bundle
-    [line] = read_requests(as_requests([source], settings, 1), bundle, settings, [1])
+    [request] = as_requests([source], settings, 1)
+    odd = OddLine.of(request, settings)
+    if reference is not None:
+        reference = odd.plain_target(reference)
+    [line] = read_requests([odd.plain], bundle, settings, [1])
     if line.required_ids:
         settings = settings.requiring()
     if line.is_blank:

@@ -90,6 +90,12 @@ class OddLine:
         plain = Request(text, must=request.must, terms=request.terms)
         return cls(request, plain, signs, is_upper)
 
+    def plain_target(self, text: str) -> str:
+        """A translation of the request as the model would have written that of ``plain``."""
+        if self.signs:
+            text = without_emoji(text)
+        return text.lower() if self.is_upper else text
+
     def restored(self, found: Translation) -> Translation:
         """The translation of the request, from that of ``plain``."""
         if self.plain is self.request:

@@ -154,18 +154,19 @@ def read_constraints(
             prefix,
             (
                 *((spell(phrase, "phrase of must", tokenizer),) for phrase in request.must),
-                *_spell_terms(request.terms, settings, tokenizer),
+                *(ids for ids in spell_terms(request.terms, settings, tokenizer) if ids),
             ),
         )
     return constraints
 
 
-def _spell_terms(
+def spell_terms(
     terms: Sequence[tuple[str, ...]], settings: DecodingConfig, tokenizer: Tokenizer
 ) -> list[tuple[tuple[int, ...], ...]]:
     """The ids of each group without phrases that are banned or cannot be generated.
 
-    A glossary is made for many models, so what one of them cannot write is left out.
+    A glossary is made for many models, so what one of them cannot write is left out; of some groups
+    nothing is left.
     """
     groups = []
     for phrases in terms:
@@ -173,11 +174,7 @@ def _spell_terms(
             each for each in phrases if not contradicting_phrases("", [each], settings.banned)
         ]
         spelled = (tuple(tokenizer.encode(each)) for each in allowed)
-        group = tuple(dict.fromkeys(ids for ids in spelled if ids and UNK_ID not in ids))
-        if group:
-            groups.append(group)
-        else:
-            _LOG.warning("no form of a term can be generated: %s", shown(" | ".join(phrases)))
+        groups.append(tuple(dict.fromkeys(ids for ids in spelled if ids and UNK_ID not in ids)))
     return groups
 
 

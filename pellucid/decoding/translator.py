@@ -3,11 +3,13 @@
 import dataclasses
 import functools
 import itertools
+import logging
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, overload
 
 from pellucid.core.errors import DataError
+from pellucid.core.limits import shown
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import Engine, SearchWatcher, TorchEngine
 from pellucid.decoding.odd_lines import OddLine
@@ -21,6 +23,7 @@ from pellucid.decoding.requests import (
     read_requests,
     read_sources,
     source_limit,
+    spell_terms,
 )
 from pellucid.decoding.result import Alternative, Translation, blank_translation, write_translations
 from pellucid.decoding.sentences import SplitLine
@@ -30,6 +33,8 @@ from pellucid.text.tokenizers.interface import Tokenizer
 
 if TYPE_CHECKING:
     from pellucid.decoding.attention import AttentionWeights
+
+_log = logging.getLogger("pellucid")
 
 _DONE_AFTERWARDS = (
     "mbr",
@@ -60,6 +65,8 @@ class _Task:
     next_line: int = 1
     known: OrderedDict[Request, Translation] = dataclasses.field(default_factory=OrderedDict)
     """Translations that may be needed again, the most recently used last."""
+    can_generate: dict[tuple[str, ...], bool] = dataclasses.field(default_factory=dict)
+    """Whether the model can generate a form of each term that was looked for."""
 
 
 class Translator:
@@ -246,8 +253,12 @@ class Translator:
         language = self.source_language if self.split else None
         return self._translate(lines, _Task(self.settings, None, language, first_line))
 
-    def score(self, sources: Sequence[str], targets: Sequence[str]) -> list[Translation]:
+    def score(
+        self, sources: Sequence[str], targets: Sequence[str], first_line: int = 1
+    ) -> list[Translation]:
         """The given translations with the log-probability of each token (forced decoding).
+
+        Warnings and errors count the lines from ``first_line``.
 
         Raises DataError if the counts differ, or for what is not text or too long.
         """
@@ -256,13 +267,13 @@ class Translator:
                 f"each source needs one target, got {len(sources)} sources"
                 f" and {len(targets)} targets"
             )
-        check_texts(sources, 1)
-        check_texts(targets, 1)
+        check_texts(sources, first_line)
+        check_texts(targets, first_line)
         # imported here, as it imports torch, which a converted copy does not need
         from pellucid.decoding.search.scoring import score_lines
 
         bundle, limit = self._bundle, source_limit(self._bundle, self.settings)
-        read = read_sources(sources, bundle.source_tokenizer, limit, itertools.count(1))
+        read = read_sources(sources, bundle.source_tokenizer, limit, itertools.count(first_line))
         sources_ids = [ids[:limit] for ids in read]
         targets_ids = bundle.target_tokenizer.encode_batch(targets)
 
@@ -388,7 +399,10 @@ class Translator:
         lacking = []
         for index, (request, plain) in enumerate(zip(wanted, free, strict=True)):
             text = task.known[plain].text
-            if not all(holds_phrase(text, phrases) for phrases in request.terms):
+            missing = [phrases for phrases in request.terms if not holds_phrase(text, phrases)]
+            # a list, so that each term that cannot be generated has its warning
+            able = [self._can_generate(phrases, task) for phrases in missing]
+            if any(able):
                 lacking.append(index)
                 chosen[index] = request
 
@@ -401,6 +415,15 @@ class Translator:
                 task.settings.model_copy(update=changes),
             )
         return chosen
+
+    def _can_generate(self, phrases: tuple[str, ...], task: "_Task") -> bool:
+        """Whether the model can generate a form of a term; warns once of a term that it cannot."""
+        if phrases not in task.can_generate:
+            [forms] = spell_terms([phrases], task.settings, self._bundle.target_tokenizer)
+            task.can_generate[phrases] = bool(forms)
+            if not forms:
+                _log.warning("no form of a term can be generated: %s", shown(" | ".join(phrases)))
+        return task.can_generate[phrases]
 
 
 def _unmarked(found: Translation, plain: Request) -> Translation:
@@ -422,13 +445,13 @@ def translate_lines(
     # a search of nothing but a stop would generate something, so blank lines skip it
     wanted = [line for line in lines if not line.is_blank]
     if wanted:
-        found = engine.search(wanted, bundle, _searching(settings), watcher)
+        found = engine.search(wanted, bundle, settings_of_search(settings), watcher)
         written = iter(write_translations(wanted, found, bundle, settings))
     return [blank_translation(line, settings) if line.is_blank else next(written) for line in lines]
 
 
 @functools.lru_cache(maxsize=64)
-def _searching(settings: DecodingConfig) -> DecodingConfig:
+def settings_of_search(settings: DecodingConfig) -> DecodingConfig:
     """The settings for the engine, without those that are applied to its result."""
     is_reranked = settings.mbr or settings.coverage_penalty
     # reranking chooses among all hypotheses of the beam, not among the n best

@@ -16,7 +16,7 @@ from pellucid.decoding.engine import Engine, SearchWatcher, TorchEngine
 from pellucid.decoding.requests import ReadLine, Translatable
 from pellucid.decoding.result import Hypothesis
 from pellucid.decoding.sentences import knows_single_sentences
-from pellucid.decoding.translator import Translator
+from pellucid.decoding.translator import Translator, settings_of_search
 from pellucid.engines import ComputeType, Device, EngineName
 from pellucid.engines.ctranslate2_engine import Ctranslate2Engine
 from pellucid.engines.workers import onnxruntime_is_loaded, open_workers
@@ -55,7 +55,9 @@ class AutoEngine(Engine):
         return self._engine_for(settings).thread_count(settings)
 
     def _engine_for(self, settings: DecodingConfig) -> Engine:
-        able = not self._fast.refusals(settings) and not self._fast.is_changed()
+        # as the translator will ask it: without what is done before and after the search
+        faults = self._fast.refusals(settings_of_search(settings))
+        able = not faults and not self._fast.is_changed()
         return self._fast if able else TorchEngine()
 
     def follow(self, bundle: Translatable) -> None:
@@ -131,12 +133,7 @@ def load_parts(
 
         narrow(bundle.model)
 
-    settings = DecodingConfig.carried(bundle.settings.get("decoding", {}), f"{path}: decoding")
-    noise = bundle.settings.get("noise")
-    for setting, share in (("recase", "lower"), ("mark_terms", "terms")):
-        # What the model was trained for, unless its settings say otherwise.
-        if getattr(settings, setting) is None and isinstance(noise, dict) and noise.get(share):
-            settings = settings.changed({setting: True})
+    settings = DecodingConfig.of_bundle(bundle.settings, path)
     chosen = _choose(bundle, engine, compute_type)
     if chosen.name == "torch" and isinstance(bundle.held, StoredModel):
         bundle.held.read()  # so that errors of the model are raised here

@@ -83,7 +83,8 @@ def evaluate_robustness(
             found = [without_emoji(text) for text in found]
 
         score = bleu(found, wanted, tokenize)
-        origin = origin_signature(settings, manifest, copied, map("\t".join, wanted), engine)
+        joined = map("\t".join, wanted)
+        origin = origin_signature(settings, manifest, copied, joined, engine, translator.glossary)
         loss = scores["original"].bleu - score.score if scores else 0.0
         scores[name] = CopyScore(score.score, loss, f"{score.signature}|{origin}", added, lost)
     return scores

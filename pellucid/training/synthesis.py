@@ -118,6 +118,8 @@ def write_translations(
     """
     growing = _growing_path(str(out))
     settings = translator.settings.changed({"token_log_probs": False})
+    translator = translator.with_settings(settings)
+    translator.split = False  # a line of training text stays one line
 
     # The hash of the source is part of the origin: another text does not continue this file.
     digest, total = _measure(source)
@@ -136,7 +138,7 @@ def write_translations(
             if reason is not None:
                 return reason
 
-            found = translator.translate([text for text, _ in block], settings, split=False)
+            found = translator.translate_block([text for text, _ in block], file.line_count + 1)
             references = [reference for _, reference in block]
             made = _finished(found, references, finish, file.line_count)
 

@@ -122,6 +122,16 @@ def test_an_ensemble_is_asked_as_one(tiny_run: Path):
     assert [e["score"] for e in entries] == pytest.approx([e["score"] for e in alone], abs=1e-4)
 
 
+def test_an_ensemble_of_a_model_with_itself_reads_lines_as_that_model_does(tiny_run: Path):
+    """It is split as the model was trained, and its language is known."""
+    two = b"Je vois le chat. Nous parlons."
+    [alone] = translations(tiny_run, "--engine", "torch", stdin=two)
+    [twice] = translations(tiny_run, "--with", tiny_run, stdin=two)
+    assert len(twice["sentences"]) == 2
+    assert twice["translation"] == alone["translation"]
+    assert load_ensemble([tiny_run, tiny_run]).source_language == "fr"
+
+
 def test_what_cannot_be_asked_together_is_refused(tiny_run: Path):
     lonely = pellucid("translate", tiny_run, "--top-k", 3, "--seed", 1, stdin=TEXT)
     assert lonely.code == 2
@@ -248,3 +258,25 @@ def test_suspicious_translations_are_named_up_to_five(tiny_run: Path):
     assert [line.split("line ")[1].split(":")[0] for line in named] == ["1", "2", "3", "4", "5"]
     assert "the translation repeats itself (40 tokens from 5)" in named[0]
     assert "2 more: suspiciously short, or repeating themselves" in result.err
+
+
+def test_of_a_split_line_the_doubtful_sentence_is_named(tiny_run: Path):
+    """With its own tokens, as the rules for doubt count them."""
+    text = b"Nous parlons. Le petit chat noir dort."
+    result = pellucid("translate", tiny_run, "--min-length", 20, "--max-length", 20, stdin=text)
+    named = [line for line in result.err.splitlines() if "repeats itself" in line]
+    assert named[-1].endswith(
+        "line 1, sentence 2: the translation repeats itself (20 tokens from 5)"
+    )
+
+
+def test_a_warning_names_the_line_of_the_whole_text(tiny_run: Path, tmp_path: Path):
+    """Lines are scored and translated a thousand at a time."""
+    long = " ".join(["chat"] * 2000)
+    sources = tmp_path / "long.fr"
+    sources.write_text("chat\n" * 1025 + f"{long}\n", encoding="utf-8")
+    scored = pellucid("score", tiny_run, sources, sources, "--length-penalty", 0)
+    assert "line 1026 has " in scored.err
+    out = tmp_path / "made"
+    made = pellucid("distill", tiny_run, sources, "--out", out, "--max-length", 1)
+    assert "line 1026 has " in made.err

@@ -390,3 +390,14 @@ def test_no_escape_codes_where_there_is_no_terminal(tmp_path: Path):
     )
     assert result.code == 0
     assert "\x1b" not in result.err
+
+
+def test_a_document_for_a_closed_stdout_is_refused_before_it_is_translated(
+    tiny_run: Path, tmp_path: Path
+):
+    page = tmp_path / "page.html"
+    page.write_text("<p>chat</p>")
+    result = pellucid("translate", tiny_run, page, closed=(1,))
+    assert result.code == 74
+    assert result.error_line == "error: cannot write standard output: it is closed"
+    assert "1 of 1" not in result.err

@@ -109,3 +109,10 @@ def test_a_text_is_continued(folder: Path):
     refused = pellucid("continue", bundle, "the", "--top-k", "3")
     assert refused.code == 2
     assert "--top-k must go with --sample" in refused.err
+
+
+def test_a_closed_stdin_is_told_before_the_model_is_opened(folder: Path):
+    for command in ("fill", "continue"):
+        result = pellucid(command, str(folder), closed=(0,))
+        assert result.code == 66
+        assert result.error_line == "error: cannot read standard input: it is closed"

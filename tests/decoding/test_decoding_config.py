@@ -103,3 +103,15 @@ def test_a_live_hypothesis_is_bounded_at_the_greatest_length_it_may_have():
     assert power.bound_penalty(3, 9) == 100.0
     assert power.changed({"length_penalty": -1.0}).bound_penalty(3, 9) == 0.25
     assert power.changed({"stop_bound": "current"}).bound_penalty(3, 9) == 9.0
+
+
+def test_a_model_is_asked_as_it_was_trained_unless_its_settings_say_otherwise():
+    trained = {"noise": {"lower": 0.1, "terms": 0.3}}
+    found = DecodingConfig.of_bundle(trained, "runs/a")
+    assert (found.recase, found.mark_terms) == (True, True)
+    found = DecodingConfig.of_bundle({**trained, "decoding": {"recase": False}}, "runs/a")
+    assert (found.recase, found.mark_terms) == (False, True)
+    for table in ({}, {"noise": {"lower": 0.0}}, {"noise": 3}):
+        assert DecodingConfig.of_bundle(table, "runs/a") == DecodingConfig()
+    with pytest.raises(ConfigError, match="runs/a: decoding"):
+        DecodingConfig.of_bundle({"decoding": {"beam": 2}}, "runs/a")

@@ -187,5 +187,21 @@ def test_a_request_of_its_own_is_explained_too():
 def test_what_has_no_tree_is_refused():
     with pytest.raises(ConfigError, match="sampling drops nothing"):
         explain_search(translator(sampling={}), SOURCE)
-    with pytest.raises(DataError, match="a search needs a source that holds a word, got none"):
-        explain_search(translator(), "  ")
+    with pytest.raises(ConfigError, match="coverage_penalty chooses after the search"):
+        explain_search(translator(coverage_penalty=0.2), SOURCE)
+    with pytest.raises(ConfigError, match="mbr chooses after the search"):
+        explain_search(translator(mbr=True), SOURCE)
+    for nothing in ("  ", "... 🙂"):
+        with pytest.raises(DataError, match="a search needs a source that holds a word, got none"):
+            explain_search(translator(), nothing)
+
+
+def test_a_line_in_capitals_with_emoji_is_searched_as_it_is_translated():
+    asked = translator(recase=True)
+    plain = explain_search(asked, SOURCE)
+    odd = explain_search(asked, f"{SOURCE.upper()} 🙂", f"{plain.translations[0].text.upper()} 🙂")
+    assert odd.source == SOURCE
+    assert odd.nodes == plain.nodes
+    assert odd.reference.verdict == "found"
+    found = asked.translate(f"{SOURCE.upper()} 🙂")
+    assert found.text == f"{odd.translations[0].text.upper()} 🙂"

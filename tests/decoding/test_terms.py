@@ -86,6 +86,16 @@ def test_what_a_model_cannot_write_or_may_not_is_left_out(caplog):
     assert "no form of a term can be generated" in caplog.text
 
 
+def test_a_line_is_not_searched_again_for_a_term_that_the_model_cannot_write(caplog):
+    """The second search, with a wider beam, would find another text. One warning is enough."""
+    greedy = SETTINGS.changed({"beam_size": 1})
+    unknown = Glossary([Term((word,), ("zebra",)) for word in ("étudiant", "maison", "pleut")])
+    bundle = small_bundle(kind="word")
+    plain = Translator(bundle, greedy).translate(list(SENTENCES))
+    assert Translator(bundle, greedy, glossary=unknown).translate(list(SENTENCES)) == plain
+    assert caplog.text.count("no form of a term can be generated") == 1
+
+
 def test_terms_are_there_in_capitals_and_beside_emoji():
     settings = SETTINGS.changed({"recase": True})
     found = translator(settings, GLOSSARY).translate("JE SUIS ÉTUDIANT 😀")

@@ -65,6 +65,28 @@ def test_a_table_of_pyarrow_gives_a_table(run: Path, said):
         assert found.schema.names == ["fr", "en", "points"]
 
 
+def test_what_pandas_calls_missing_gives_an_empty_translation(run: Path, said):
+    for dtype in ("string", "string[pyarrow]"):
+        frame = pandas.DataFrame({"fr": pandas.array([*TEXTS[:1], None, *TEXTS[2:]], dtype)})
+        assert list(translate(run)(frame)["en"]) == said
+
+
+def test_an_empty_block_has_the_types_of_a_full_one(run: Path):
+    full = pyarrow.table({"fr": TEXTS})
+    tables = [translate(run)(each) for each in (full, full.slice(0, 0))]
+    assert pyarrow.concat_tables(tables).num_rows == len(TEXTS)
+    assert translate(run)(pandas.DataFrame({"fr": []}))["points"].dtype == float
+    assert translate(run)({"fr": np.array([], object)})["points"].dtype == float
+    pairs = Score(str(run))({"source": [], "target": []})
+    assert pairs["log_prob"] == []
+
+
+def test_a_file_that_pandas_reads_in_chunks_is_an_iterator(run: Path, said, tmp_path: Path):
+    pandas.DataFrame({"fr": TEXTS}).to_csv(tmp_path / "texts.csv", index=False)
+    chunks = pandas.read_csv(tmp_path / "texts.csv", chunksize=3)
+    assert [text for frame in translate(run)(chunks) for text in frame["en"]] == said
+
+
 def test_an_iterator_of_frames_gives_an_iterator_as_spark_wants_it(run: Path, said):
     frames = (pandas.DataFrame({"fr": [text]}) for text in TEXTS)
     found = translate(run)(frames)

@@ -112,3 +112,18 @@ def test_in_bfloat16_it_is_torch_that_searches_and_the_signature_says_so(
     rnn = saved(tmp_path / "rnn", kind="rnn", d_model=8, encoder_layers=1, decoder_layers=1)
     with pytest.raises(ConfigError, match="only the matrices of a Transformer's blocks can be"):
         load(rnn, device="cpu", compute_type="bfloat16")
+
+
+@pytest.mark.parametrize(
+    "changes", [{"recase": True}, {"copy_symbols": False}, {"mark_terms": True}, {"mbr": True}]
+)
+def test_a_signature_names_the_engine_that_searches(tmp_path: Path, changes: dict[str, bool]):
+    """What is done before and after a search is no reason for another engine."""
+    translator = load(saved(tmp_path / "bundle"), device="cpu")
+    settings = translator.settings.changed(changes)
+    assert translator.engine.signature(settings) == "ctranslate2/float32"
+    assert translator.engine.thread_count(settings) == translator.engine._fast.thread_count(
+        settings
+    )
+    sampled = settings.changed({"mbr": False, "sampling": {}})
+    assert translator.engine.signature(sampled) == "torch"

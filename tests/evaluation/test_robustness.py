@@ -14,6 +14,7 @@ from pellucid.decoding.translator import Translator
 from pellucid.evaluation import robustness
 from pellucid.evaluation.metrics import bleu
 from pellucid.evaluation.robustness import COPIES, evaluate_robustness
+from pellucid.text.glossary import Glossary, Term
 
 LINES = [f"{line.capitalize()}." if line else "" for line in SOURCES]
 SETTINGS = DecodingConfig(beam_size=2, max_length=8)
@@ -54,6 +55,12 @@ def test_the_figures_are_those_of_the_translations_and_lost_emoji_are_counted(mo
 
     without = Translator(evaluated_bundle(), SETTINGS.changed({"copy_symbols": False}))
     assert evaluate_robustness(without, LINES, LINES)["emoji"].emoji_lost == 4
+
+    terms = Glossary([Term(("pleut",), ("rains",))])
+    told = Translator(evaluated_bundle(), SETTINGS, glossary=terms)
+    signature = evaluate_robustness(told, LINES, LINES)["original"].signature
+    assert f"|terms:{terms.fingerprint[:12]}|" in signature
+    assert "|terms:" not in scores["original"].signature
 
     copies = [robustness._with_emoji(line, number) for number, line in enumerate(LINES)]
     assert [len(emoji_of(copy)) for copy in copies] == [1] * 5
