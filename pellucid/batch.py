@@ -27,6 +27,7 @@ from pellucid.engines import ComputeType, Device, EngineName
 from pellucid.engines.load import load
 from pellucid.text.check.check import far_lengths
 from pellucid.text.check.scan import LINE_FAULTS, scan_block
+from pellucid.text.corpus.readers import ONE_LINE
 
 Batch = TypeVar("Batch")
 _Columns = dict[str, list[str] | np.ndarray]
@@ -158,10 +159,7 @@ def faults_of_pairs(
 
 
 def _block_of(texts: Sequence[str]) -> bytes:
-    return "".join(f"{text.translate(_ONE_LINE)}\n" for text in texts).encode("utf-8", "replace")
-
-
-_ONE_LINE = str.maketrans("\n", " ")
+    return "".join(f"{text.translate(ONE_LINE)}\n" for text in texts).encode("utf-8", "replace")
 
 
 def _with_columns(given: Batch, added: Callable[[Any], _Columns]) -> Batch:

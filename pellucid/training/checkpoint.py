@@ -275,6 +275,14 @@ def _read_state(path: Path) -> dict[str, Any]:
     return state
 
 
+def saved_precision(folder: Path) -> object:
+    """The precision of the run that a checkpoint is of, as its state has it; None if it has none.
+
+    Raises CorruptError.
+    """
+    return _read_state(folder / _STATE_FILE).get("precision")
+
+
 def checkpoints_of(run: Path) -> list[Path]:
     """The checkpoints of a run folder, latest step first."""
     return sorted((run / CHECKPOINTS_FOLDER).glob("step-*"), reverse=True)

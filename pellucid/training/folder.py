@@ -102,7 +102,7 @@ class RunFolder:
             # Without a config the earlier run was killed before it had written one.
             if self._resume and config_path.exists():
                 _refuse_other_config(self._config, read_toml(config_path))
-            folders = (CHECKPOINTS_FOLDER, BUNDLES_FOLDER, FILM_FOLDER)
+            folders = (CHECKPOINTS_FOLDER, BUNDLES_FOLDER, FILM_FOLDER, DATA_FOLDER)
             for folder in (self.path, *(self.path / name for name in folders)):
                 remove_leftovers(folder)
             write_file(config_path, write_toml(self._config.to_table()).encode())

@@ -57,12 +57,16 @@ def start_from_pairs(
     # The last column says how often a token occurs, so that one sum sends both.
     size, width = text.first_target + len(target), model.config.d_model
     learned = torch.zeros(size, width + 1)
-    if world.is_first:
+
+    def learn() -> None:
         began = time.monotonic()
         skipgram = _learn(text, size, width, epochs, seed)
-        learned = torch.cat([skipgram.w_in.detach(), skipgram.counts[:, None]], dim=1)
+        learned.copy_(torch.cat([skipgram.w_in.detach(), skipgram.counts[:, None]], dim=1))
         known, seconds = int((skipgram.counts > 0).sum()), time.monotonic() - began
         _log.info("%d of %d tokens begin with a vector, after %.0f s", known, size, seconds)
+
+    # The others wait here and not in the sum, which gives up after half an hour.
+    world.by_first(learn)
     learned = world.sum(learned.to(device)).cpu()
 
     is_known = learned[:, -1] > 0

@@ -52,7 +52,9 @@ def prepare(
 
     with write_errors(out):
         out.mkdir(parents=True, exist_ok=True)
-    text = clean_corpus(training_files(data), out / TEXT_FOLDER, rules, in_order or one_by_one)
+    # Both directions are those of the cleaned pairs; the config that is written has the setting.
+    one_way = data.model_copy(update={"both_directions": False})
+    text = clean_corpus(training_files(one_way), out / TEXT_FOLDER, rules, in_order or one_by_one)
 
     table = config.to_table()
     table["data"] = table.get("data", {}) | {

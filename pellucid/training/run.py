@@ -49,6 +49,8 @@ class Progress:
     best_score: float | None = None
     """The best validation figure so far; higher is better, a loss counts negative."""
     best_step: int = 0
+    best_regular_score: float | None = None
+    """The best of the regular validations, by which patience and plateaus count."""
     validations_since_best: int = 0
     validated_step: int = 0
     """The step of the last validation."""
@@ -75,22 +77,27 @@ class Progress:
         for field in dataclasses.fields(self):
             # A count that an older checkpoint lacks begins at its default.
             setattr(self, field.name, state.get(field.name, field.default))
+        if "best_regular_score" not in state:
+            self.best_regular_score = self.best_score
 
     def note_score(self, score: float, *, is_regular: bool = True) -> bool:
         """Record a validation figure; True if it is the best so far, which NaN never is.
 
-        Only regular validations count for patience and plateaus.
+        Only regular validations count for patience and plateaus, and only beside each other: a run
+        that is prolonged decides as one that did not end between two of them.
         """
         self.validated_step = self.step
 
-        # Every comparison with NaN is false, so that NaN is never the best.
-        is_best = score > (-math.inf if self.best_score is None else self.best_score)
+        is_best = _is_above(score, self.best_score)
         if is_best:
             self.best_score, self.best_step = score, self.step
 
         if is_regular:
-            self.validations_since_best = 0 if is_best else self.validations_since_best + 1
-            self.validations_at_this_rate = 0 if is_best else self.validations_at_this_rate + 1
+            is_above = _is_above(score, self.best_regular_score)
+            if is_above:
+                self.best_regular_score = score
+            self.validations_since_best = 0 if is_above else self.validations_since_best + 1
+            self.validations_at_this_rate = 0 if is_above else self.validations_at_this_rate + 1
 
         return is_best
 
@@ -131,6 +138,11 @@ class Progress:
         if config.max_minutes is not None:
             shares.append(self.seconds / (60.0 * config.max_minutes))
         return min(1.0, max(shares))
+
+
+def _is_above(score: float, best: float | None) -> bool:
+    # Every comparison with NaN is false, so that NaN is never the best.
+    return score > (-math.inf if best is None else best)
 
 
 _LARGEST_COUNT = 1 << 53

@@ -137,14 +137,13 @@ def update_norm(optimizer: torch.optim.Optimizer, process_group: ProcessGroup = 
     The change is computed again from the optimizer's state or the gradient, one tensor at a time.
     Comparing with a copy of the old parameters would need as much memory as the model.
     """
-    is_plain = isinstance(optimizer, torch.optim.SGD)
-
     with torch.no_grad():
         moves = [
             _move(parameter, optimizer, group).norm().double()
             for group in optimizer.param_groups
             for parameter in group["params"]
-            if (parameter.grad is not None if is_plain else parameter in optimizer.state)
+            # a block that this update skipped has none, and was not moved
+            if parameter.grad is not None
         ]
 
     return float(process_group.whole_norm(torch.stack(moves).norm())) if moves else 0.0

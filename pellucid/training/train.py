@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import logging
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import torch
@@ -19,7 +20,12 @@ from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.skipgram import SkipGram
 from pellucid.training.averaging import Average
 from pellucid.training.board import with_board
-from pellucid.training.checkpoint import CHECKPOINTS_FOLDER, load_checkpoint, newest_intact
+from pellucid.training.checkpoint import (
+    CHECKPOINTS_FOLDER,
+    load_checkpoint,
+    newest_intact,
+    saved_precision,
+)
 from pellucid.training.config import RunConfig
 from pellucid.training.data import TrainingData, prepare_data
 from pellucid.training.distributed import (
@@ -47,7 +53,7 @@ from pellucid.training.parent import (
     load_parent,
     load_teachers,
 )
-from pellucid.training.precision import LossScale, Scaled, resolve_precision
+from pellucid.training.precision import LossScale, Precision, Scaled, resolve_precision
 from pellucid.training.run import Progress, Run
 from pellucid.training.step import build_optimizer
 from pellucid.training.teacher_tokens import AskTeachers, teacher_tokens
@@ -129,9 +135,13 @@ def train(
         journal = Journal(folder.journal_path, listener) if world.is_first else Journal(None)
 
         process_group = process_group_of(config.training, world)
-        run = set_up_run(config, folder, journal, process_group, make_objective)
-        if resume:
-            _resume(run)
+        newest = _newest_checkpoint(folder, world) if resume else None
+        run = set_up_run(config, folder, journal, process_group, make_objective, newest=newest)
+        if newest is not None:
+            resume_from(run, newest)
+            _log.info("resumed from %s", newest.name)
+        elif resume:
+            _log.warning("no checkpoint in %s yet: starting from the beginning", folder.path)
         run.process_group.require_equal(run.model)
 
         journal.write("start", _about(run))
@@ -148,10 +158,12 @@ def set_up_run(
     process_group: ProcessGroup = ALONE,
     make_objective: MakeObjective = build_objective,
     ask_teachers: AskTeachers = teacher_tokens,
+    newest: Path | None = None,
 ) -> Run:
     """A run before its first update, with its data prepared in ``folder``.
 
-    ``ask_teachers`` is called if ``training.teacher_top_k`` is set.
+    ``ask_teachers`` is called if ``training.teacher_top_k`` is set. ``newest`` is the checkpoint
+    that the run will go on from: its parameters need no start, and its precision is kept.
     """
     device = _device(config)
     parent = load_parent(config)
@@ -171,11 +183,11 @@ def set_up_run(
 
     begin_phase("building the model")
     model = build_any_model(config.model, *sizes, seed=config.training.seed)
-    _begin_from_data(model, data, config)
-    # The vectors take a while, and a parent or a checkpoint replaces all parameters.
-    epochs, world = config.training.vector_epochs, process_group.world
-    if epochs and parent is None and _newest_checkpoint(folder, world) is None:
-        start_from_pairs(model, data, epochs, config.training.seed, world, device)
+    if isinstance(model, SkipGram):
+        model.count(torch.from_numpy(ids) for ids in data.target_ids())
+    # A parent or a checkpoint replaces all parameters.
+    if parent is None and newest is None:
+        _start_from_vectors(model, data, config, process_group.world, device)
     if parent is not None:
         copy_parameters(model, parent)
     freeze(model, config.training.freeze)
@@ -187,10 +199,7 @@ def set_up_run(
         model = model.to(device)
     begin_stream(model, config.training.seed, process_group.world)
 
-    if config.training.precision == "auto":
-        begin_phase("measuring whether bfloat16 is faster")
-    # One process measures for all: two machines may come to different results.
-    precision = process_group.world.from_first(resolve_precision(config.training.precision, device))
+    precision = _precision(config, newest, process_group.world, device)
 
     models = [each.model.to(device) for each in teachers]
     if config.training.teacher_top_k:
@@ -224,33 +233,41 @@ def set_up_run(
     )
 
 
-def _begin_from_data(model: SequenceModel, data: TrainingData, config: RunConfig) -> None:
-    """Initialize what depends on the data: word counts of a skip-gram, pretrained vectors."""
-    if isinstance(model, SkipGram):
-        model.count(torch.from_numpy(ids) for ids in data.target_ids())
+def _start_from_vectors(
+    model: SequenceModel, data: TrainingData, config: RunConfig, world: World, device: str
+) -> None:
+    """Let the embeddings start from word vectors, those of a file or of the pairs, if asked for."""
     if config.model.pretrained_vectors is not None:
         tokenizers = data.source_tokenizer, data.target_tokenizer
         start_from_vectors(model, tokenizers, Path(config.model.pretrained_vectors))
+    epochs = config.training.vector_epochs
+    if epochs:
+        start_from_pairs(model, data, epochs, config.training.seed, world, device)
 
 
-def _newest_checkpoint(folder: RunFolder, world: World) -> str | None:
-    """The name of the newest intact checkpoint, if there is one."""
+def _precision(config: RunConfig, newest: Path | None, world: World, device: str) -> Precision:
+    """That of the checkpoint to go on from, else as the settings say or as it is measured."""
+
+    def choose() -> Precision:
+        saved = None if newest is None else saved_precision(newest)
+        for each in get_args(Precision):
+            if each == saved:
+                return each  # type: ignore[no-any-return]  # one of them
+        if config.training.precision == "auto":
+            begin_phase("measuring whether bfloat16 is faster")
+        return resolve_precision(config.training.precision, device)
+
+    # One process chooses for all: two machines may measure different results.
+    chosen: Precision = world.from_first(world.by_first(choose))
+    return chosen
+
+
+def _newest_checkpoint(folder: RunFolder, world: World) -> Path | None:
+    """The newest intact checkpoint, if there is one."""
     # The first process chooses for all: another may not see a file yet on a network's disk.
     newest = world.by_first(lambda: newest_intact(folder.path))
-    name: str | None = world.from_first(newest and newest.name)
-    return name
-
-
-def _resume(run: Run) -> None:
-    """Load the newest intact checkpoint, if there is one."""
-    name = _newest_checkpoint(run.folder, run.process_group.world)
-    if name is None:
-        _log.warning("no checkpoint in %s yet: starting from the beginning", run.folder.path)
-        return
-
-    folder = run.folder.path / CHECKPOINTS_FOLDER / name
-    resume_from(run, folder)
-    _log.info("resumed from %s", folder.name)
+    name = world.from_first(newest and newest.name)
+    return None if name is None else folder.path / CHECKPOINTS_FOLDER / name
 
 
 def resume_from(run: Run, folder: Path) -> None:

@@ -1,7 +1,10 @@
 """Whole runs by two processes: one model, one journal, exact resumes, shards that fit anyone."""
 
+import datetime
 import json
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,14 +12,20 @@ import tiny_runs
 from processes import in_processes
 
 from pellucid.bundle import load_bundle
+from pellucid.core import world
 from pellucid.core.config import read_toml
 from pellucid.core.errors import CorruptError
 from pellucid.core.files import read_manifest, sha256_of, verify_folder
 from pellucid.core.tensors import load_tensors
+from pellucid.model.build import build_any_model
+from pellucid.model.skipgram import SkipGram
+from pellucid.training import pair_vectors
 from pellucid.training.checkpoint import checkpoints_of, read_part
+from pellucid.training.data import prepare_data
 from pellucid.training.journal import JOURNAL_FILE, read_journal
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
+from pellucid.training.vectors import embedding_of
 
 SETTINGS = [
     *tiny_runs.SETTINGS,
@@ -166,3 +175,28 @@ def test_a_checkpoint_without_one_of_its_shards_is_damaged(tmp_path: Path):
     with pytest.raises(CorruptError, match=r"has not all files of model: \['model-00002-of-00002"):
         read_part(newest, "model", lambda _, count: range(count))
     assert load_tensors(newest / "model-00002-of-00002.safetensors")
+
+
+def begin_slowly(folder: Path) -> float:
+    """The sum of the embeddings, whose vectors the first learns for longer than a sum may wait."""
+    learn, world._LONGEST_SUM = pair_vectors._learn, datetime.timedelta(seconds=2)
+
+    def slowly(*arguments: Any) -> SkipGram:
+        time.sleep(4)
+        return learn(*arguments)
+
+    pair_vectors._learn = slowly
+    config = read_config("demo", tiny_runs.SETTINGS)
+    with world.joined(world.world_of_environment()) as together:
+        data = together.first_then_others(lambda: prepare_data(config, folder))
+        size = data.source_tokenizer.vocabulary_size
+        model = build_any_model(config.model, size, size, seed=1)
+        pair_vectors.start_from_pairs(model, data, 1, 1, together, "cpu")
+    return float(embedding_of(model, "source").detach().sum())
+
+
+def test_other_processes_wait_as_long_as_the_word_vectors_take(tmp_path: Path):
+    """And not for the half an hour, here two seconds, that a sum of gradients may take."""
+    first, second = in_processes(begin_slowly, tmp_path)
+    assert isinstance(first, float)
+    assert first == second

@@ -2,11 +2,18 @@
 
 import pytest
 import torch
+from tiny_models import tiny_model
 from torch import nn
 
+from pellucid.text.batching import collate_pairs
+from pellucid.training.config import TrainingConfig
+from pellucid.training.objective import build_objective
 from pellucid.training.step import (
     GradientNoiseMeter,
     TwoBatchSizes,
+    apply_gradient,
+    build_optimizer,
+    find_gradient,
     gradient_noise_scale,
     gradient_noise_trace,
     joint_norm,
@@ -86,3 +93,21 @@ def test_the_norm_of_an_update_is_that_of_what_changed(
         assert update_norm(optimizer) == pytest.approx(float(joint_norm(changes)), rel=1e-9)
     squares = sum(float(each.detach().square().sum()) for each in layer.parameters())
     assert parameter_norm(optimizer) == pytest.approx(squares**0.5)
+
+
+@pytest.mark.parametrize("name", ["adam", "muon", "sgd"])
+def test_a_block_that_an_update_skips_does_not_count(name: str):
+    """It has the optimizer's state of earlier updates, and was not moved."""
+    model = tiny_model(layer_drop=0.5, dropout=0.0)
+    config = TrainingConfig.parse({"max_steps": 9, "optimizer": name})
+    optimizer = build_optimizer(model, config)
+    objective, batch = build_objective(config), collate_pairs([[4, 5, 6], [7]], [[8], [9, 5]])
+    skipped = 0
+    for _ in range(9):
+        before = [each.detach().clone() for each in model.parameters()]
+        report = find_gradient(model, optimizer, [batch], objective, config)
+        apply_gradient(optimizer, report, 1e-3)
+        skipped += any(each.grad is None for each in model.parameters())
+        changes = [a - b.detach() for a, b in zip(before, model.parameters(), strict=True)]
+        assert update_norm(optimizer) == pytest.approx(float(joint_norm(changes)), rel=1e-6)
+    assert skipped > 2

@@ -1,5 +1,6 @@
 """``pellucid prepare``: what is dropped, that the store is found by runs, and Ray's equal bytes."""
 
+import json
 import os
 import subprocess
 import sys
@@ -11,7 +12,9 @@ from commands import pellucid
 from pellucid import phrasebook
 from pellucid.core.errors import ConfigError, DataError, OutputExistsError
 from pellucid.text.corpus.cleaning import Rules, clean_corpus
-from pellucid.text.corpus.pairs import PairFiles
+from pellucid.text.corpus.pairs import PairFiles, iterate_pairs
+from pellucid.training.prepare import prepare
+from pellucid.training.presets import read_config
 
 GOOD = [
     ("A dog runs.", "Ein Hund läuft."),
@@ -154,6 +157,37 @@ def test_a_run_finds_the_prepared_store(prepared: Path, tmp_path: Path):
     assert not (tmp_path / "run" / "data").exists()
     # read and not trained again, which gives another one if sentencepiece draws lines
     assert "training the tokenizer" not in result.err
+
+
+def test_both_directions_are_made_of_the_cleaned_pairs_once(tmp_path: Path):
+    write(tmp_path, GOOD)
+    names = [str(tmp_path / name) for name in ("t.en", "t.de")]
+    settings = [
+        *SETTINGS,
+        f"data.source={names[0]}",
+        f"data.target={names[1]}",
+        f"data.valid_source={names[0]}",
+        f"data.valid_target={names[1]}",
+        "data.both_directions=true",
+        "tokenizer.shared=true",
+        "tokenizer.kind=word",
+    ]
+    found = prepare(read_config("tiny", settings), tmp_path / "out", Rules())
+    assert found.text.kept == len(GOOD)
+    assert len(found.store) == 2 * len(GOOD)
+
+
+def test_line_ends_within_a_text_become_spaces(tmp_path: Path):
+    """So that line n of one side stays beside line n of the other."""
+    pairs = [("A dog.\nIt runs.", "Ein Hund.\r\nEr läuft."), ("A cat.", "Eine Katze.")]
+    path = tmp_path / "pairs.jsonl"
+    lines = (json.dumps({"source": source, "target": target}) for source, target in pairs)
+    path.write_text("".join(f"{line}\n" for line in lines))
+    clean = clean_corpus(PairFiles((path,), (), "jsonl"), tmp_path / "text", Rules())
+    assert list(iterate_pairs(clean.files)) == [
+        ("A dog. It runs.", "Ein Hund.  Er läuft."),
+        ("A cat.", "Eine Katze."),
+    ]
 
 
 def test_a_config_without_files_or_with_shares_is_refused(tmp_path: Path, text: Path):

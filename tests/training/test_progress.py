@@ -39,6 +39,22 @@ def test_a_score_between_two_regular_ones_may_be_the_best_but_uses_up_no_patienc
     assert (progress.best_score, progress.validations_since_best) == (2.0, 1)
 
 
+def test_a_prolonged_run_decides_as_one_that_did_not_end_between_two_validations():
+    """The last validation of the first part was a new best, which the regular ones do not see."""
+    prolonged, unbroken = Progress(), Progress()
+    for progress in (prolonged, unbroken):
+        progress.note_score(30.0)
+    prolonged.note_score(33.0, is_regular=False)
+    for progress in (prolonged, unbroken):
+        progress.note_score(32.0)
+        progress.note_score(32.5)
+    assert (prolonged.best_score, unbroken.best_score) == (33.0, 32.5)
+    names = "best_regular_score", "validations_since_best", "validations_at_this_rate"
+    for name in names:
+        assert getattr(prolonged, name) == getattr(unbroken, name)
+    assert unbroken.validations_since_best == 0
+
+
 def test_a_score_that_is_not_a_number_is_never_the_best():
     progress = Progress()
     assert not progress.note_score(float("nan"))
@@ -89,6 +105,12 @@ def test_the_progress_of_an_older_checkpoint_is_read():
     older = Progress(step=3).state()
     del older["rate_reductions"], older["validations_at_this_rate"]
     assert Progress.from_state(older) == Progress(step=3)
+
+    older |= {"best_score": 2.0}
+    del older["best_regular_score"]
+    progress = Progress()
+    progress.restore(older)
+    assert progress.best_regular_score == 2.0, "all validations of that time together"
 
 
 def validation(loss: float, bleu: float, chrf: float) -> Validation:

@@ -109,8 +109,8 @@ def test_the_lock_of_a_dead_process_is_taken_over(tmp_path: Path):
 def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path):
     with RunFolder(tmp_path, config(), resume=False):
         pass
-    for folder in (tmp_path, tmp_path / "checkpoints", tmp_path / "bundles"):
-        (folder / ".tmp-123").mkdir()
+    for name in ("", "checkpoints", "bundles", "data"):
+        (tmp_path / name / ".tmp-123").mkdir(parents=True)
     with RunFolder(tmp_path, config(), resume=True):
         pass
     assert not list(tmp_path.rglob(".tmp-*"))

@@ -121,6 +121,21 @@ def test_a_resumed_run_is_the_unbroken_one_and_asks_no_teacher_again(
     assert fingerprints(tmp_path / "broken", 10) == fingerprints(tmp_path / "unbroken", 10)
 
 
+def test_a_resumed_run_keeps_its_precision_and_with_it_the_tokens(
+    tiny_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A busy machine may measure otherwise; the tokens are named by the precision too."""
+    config = read_config("demo", settings(4, tiny_run, TOP_5, "training.precision=auto"))
+    updates = iter(range(100))
+    stop = {"should_stop": lambda: "asked" if next(updates) == 2 else None}
+    measured = iter(["bf16", "fp32"])
+    monkeypatch.setattr("pellucid.training.train.resolve_precision", lambda *_: next(measured))
+    train(config, tmp_path / "run", **stop)
+    train(config, tmp_path / "run", resume=True)
+    assert next(measured) == "fp32", "not measured again"
+    assert len(list((tmp_path / "run" / "data").glob("teacher-*"))) == 1
+
+
 @pytest.mark.parametrize("damage", ["cut short", "changed"])
 def test_damaged_files_are_computed_again(
     tiny_run: Path, tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture

@@ -204,6 +204,28 @@ def test_a_model_may_begin_with_vectors(runs: dict[str, Path], tmp_path: Path):
         torch.testing.assert_close(weight[index], expected, rtol=1e-4, atol=1e-6)
 
 
+def test_pretrained_vectors_are_read_only_when_a_run_starts(runs: dict[str, Path], tmp_path: Path):
+    path = tmp_path / "vectors.txt"
+    write_vectors(path, load_vectors(runs["skipgram"]))
+    more = [
+        *SMALL,
+        "phrasebook.pairs=300",
+        "model.d_model=16",
+        "model.d_ff=16",
+        "model.heads=2",
+        "model.decoder_layers=1",
+        f'model.pretrained_vectors="{path}"',
+        "training.max_steps=3",
+    ]
+    config = read_config("decoder", more)
+    updates = iter(range(100))
+    train(config, tmp_path / "run", should_stop=lambda: "asked" if next(updates) else None)
+    path.unlink()
+    assert train(config, tmp_path / "run", resume=True).reason == "max_steps"
+    child = read_config("decoder", more, init=tmp_path / "run")
+    assert train(child, tmp_path / "child").reason == "max_steps"
+
+
 def test_vectors_of_another_size_or_other_words_are_refused(runs: dict[str, Path], tmp_path: Path):
     folder = runs["skipgram"]
     small = settings_of("decoder", "training.max_steps=1", f'model.pretrained_vectors="{folder}"')

@@ -13,6 +13,7 @@ from pellucid.text.check.alignment import find_misalignment
 from pellucid.text.check.scan import scan
 from pellucid.text.config import DataConfig, PairFormat, file_format
 from pellucid.text.corpus.lines import iterate_lines
+from pellucid.text.corpus.readers import ONE_LINE
 from pellucid.text.tokenizers.interface import check_text
 
 _HEADERS = ({"source", "target"}, {"src", "tgt"}, {"src", "trg"})
@@ -244,4 +245,4 @@ def _parse_json_pair(line: str, place: str) -> tuple[str, str]:
             check_text(text)
         except DataError as error:
             raise DataError(f"{place}: {error}", hint=error.hint) from None
-    return source, target
+    return source.translate(ONE_LINE), target.translate(ONE_LINE)

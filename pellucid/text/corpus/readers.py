@@ -31,6 +31,8 @@ from pellucid.core.limits import parse_json
 Packing = Literal["", ".gz", ".zst", ".xz"]
 PACKINGS: tuple[Packing, ...] = (".gz", ".zst", ".xz")
 Table = Literal["", "csv", "tsv", "jsonl", "parquet", "datasets"]
+ONE_LINE = str.maketrans("\n\r", "  ")
+"""For ``str.translate``: makes spaces of line ends, so that a text is one line."""
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+]+):/{1,3}(.*)", re.DOTALL)
 """At least two letters, so that no drive of Windows is one."""
@@ -346,12 +348,9 @@ def _cell(value: Any, place: str) -> bytes:
     if not isinstance(value, str):
         raise DataError(f"{place}: a cell must be text, got {str(value)[:60]!a}")
     try:
-        return f"{value.translate(_ONE_LINE)}\n".encode()
+        return f"{value.translate(ONE_LINE)}\n".encode()
     except UnicodeEncodeError:
         raise DataError(f"{place}: a cell must not hold a lone surrogate") from None
-
-
-_ONE_LINE = str.maketrans("\n\r", "  ")
 
 
 def _row(row: dict[str, Any], address: Address, number: int) -> bytes:
