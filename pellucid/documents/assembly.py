@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from pellucid.documents.aligned import Aligned
 from pellucid.documents.placement import Placer, SentencePair, Span
 from pellucid.documents.protected import unprotect
-from pellucid.documents.segments import Close, Node, Open, Piece, Segment, all_nodes
+from pellucid.documents.segments import OUTERMOST, Close, Node, Open, Piece, Segment, all_nodes
 from pellucid.text.splitting import Sentence
 
 
@@ -89,6 +89,7 @@ def assemble(reading: Reading, answers: Sequence[Aligned]) -> Segment:
         return Segment((target,))
     spans = _Spans(reading, target, parts, pinned)
     spans.place_children(reading.root, (0, len(target)))
+    spans.order_ranges(reading.root)
 
     pieces = _pieces(reading, target, spans.found)
     return unprotect(pieces, reading.kept)
@@ -203,6 +204,34 @@ class _Spans:
                 point = min(max(point, allowed[0]), allowed[1])
                 self.found[child.number] = _outside_of(point, [*taken, *self._fixed])
 
+    def order_ranges(self, root: Node) -> None:
+        """Put the marks of a range around its words, where these came in another order."""
+        nodes = {node.number: node for node in all_nodes(root)}
+        for end in nodes.values():
+            start = None if end.mark is None or end.mark.ends is None else nodes.get(end.mark.ends)
+            if start is None or self.found[start.number] <= self.found[end.number]:
+                continue
+            assert start.parent is not None
+            if start.parent is end.parent:
+                first, last = self._range_span(start, end, start.parent)
+                self.found[start.number], self.found[end.number] = (first, first), (last, last)
+            # One of them is in a pair: the other one goes to that end of the pair.
+            elif (pair := _ancestor_in(start, end.parent)) is not None:
+                self.found[end.number] = (self.found[pair.number][1],) * 2
+            elif (pair := _ancestor_in(end, start.parent)) is not None:
+                self.found[start.number] = (self.found[pair.number][0],) * 2
+
+    def _range_span(self, start: Node, end: Node, parent: Node) -> Span:
+        """The characters for the words between two marks; pairs that they are in belong to it."""
+        allowed = self.found.get(parent.number, (0, len(self._target)))
+        words = Node(OUTERMOST, parent, start.start, end.start)
+        first, last = self._pair_span(words, parent, allowed, ())[0]
+        pairs = [self.found[each.number] for each in parent.children if each.mark is None]
+        for left, right in [*pairs, *self._fixed]:
+            first = left if left < first < right else first
+            last = right if left < last < right else last
+        return first, last
+
     def _pair_span(
         self, node: Node, parent: Node, allowed: Span, taken: Sequence[Span]
     ) -> tuple[Span, float]:
@@ -293,6 +322,14 @@ class _Spans:
         if gap == len(units) or (gap and not leans_right):
             return part.target_start + units[gap - 1].end
         return part.target_start + units[gap].start
+
+
+def _ancestor_in(node: Node, parent: Node | None) -> Node | None:
+    """The pair around ``node`` that is a child of ``parent``."""
+    above: Node | None = node
+    while above is not None and above.parent is not parent:
+        above = above.parent
+    return above
 
 
 def _blanks_around(text: str, place: int) -> Span:

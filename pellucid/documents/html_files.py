@@ -8,12 +8,12 @@ import codecs
 import dataclasses
 import html
 from collections.abc import Iterator, Sequence
-from html.parser import HTMLParser
 from typing import Literal
 
 from pellucid.core.errors import DataError
 from pellucid.documents.attributes import Attribute, readable_attributes
 from pellucid.documents.containers import LARGEST_TEXT
+from pellucid.documents.html_parser import PlacedParser
 from pellucid.documents.segments import Alone, Close, Open, Piece, Segment
 
 _INLINE = frozenset(
@@ -73,6 +73,27 @@ class TagRules:
 PAGE = TagRules(with_attributes=True)
 """The rules of a document in HTML."""
 _KEEPS_LINES = frozenset(("pre", "textarea"))
+_TABLE_PARTS = frozenset(("thead", "tbody", "tfoot"))
+_ENDED_BY = {
+    "li": frozenset(("li",)),
+    **dict.fromkeys(("dt", "dd"), frozenset(("dt", "dd"))),
+    "p": frozenset(
+        (
+            *("address", "article", "aside", "blockquote", "details", "dialog", "div", "dl"),
+            *("fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5"),
+            *("h6", "header", "hgroup", "hr", "main", "menu", "nav", "ol", "p", "pre", "search"),
+            *("section", "table", "ul"),
+        )
+    ),
+    **dict.fromkeys(("rt", "rp"), frozenset(("rt", "rp"))),
+    "option": frozenset(("option", "optgroup", "hr")),
+    "optgroup": frozenset(("optgroup", "hr")),
+    **dict.fromkeys(("td", "th"), frozenset(("td", "th", "tr", *_TABLE_PARTS))),
+    "tr": frozenset(("tr", *_TABLE_PARTS)),
+    **dict.fromkeys(_TABLE_PARTS, _TABLE_PARTS),
+}
+"""Elements whose end tag may be left out, and those whose beginning ends them. Source: HTML
+Standard, 13.1.2.4, optional tags."""
 _BLANKS = " \t\r\n\f"
 """White space as HTML defines it; a no-break space is text."""
 _DEEPEST = 60
@@ -365,27 +386,77 @@ def _with_outline(tokens: list[_Token]) -> list[_Token]:
 
 def _with_opaque(tokens: Iterator[_Token], rules: TagRules) -> Iterator[_Token]:
     """The tokens, with each element that is not translated as one."""
-    depth, name = 0, ""
-    kept: list[_Token] = []
+    kept: _Kept | None = None
+    around: list[str] = []
+    """The elements that are open around a token, outside of one that is kept."""
     lines = 0
 
     for token in tokens:
-        if depth:
-            kept.append(token)
-            if token.name == name and token.kind in ("start", "end"):
-                depth += 1 if token.kind == "start" else -1
-            if not depth:
-                yield _joined(kept, name, rules)
-            continue
+        if kept is not None:
+            if not kept.is_ended_before(token, around):
+                kept.add(token)
+                if kept.is_closed:
+                    yield _joined(kept.tokens, kept.name, rules)
+                    kept = None
+                continue
+            # Its end tag was left out, and this token is not in it.
+            yield _Token("other", "".join(each.raw for each in kept.tokens))
+            kept = None
+
         if token.kind == "start" and (rules.is_opaque(token.name) or token.text == "no"):
-            depth, name, kept = 1, token.name, [token]
+            none: frozenset[str] = frozenset()
+            kept = _Kept(token, none if rules.is_xml else _ENDED_BY.get(token.name, none))
             continue
+        if token.kind == "start":
+            around.append(token.name)
+        elif token.kind == "end" and token.name in around[-_DEEPEST:]:
+            while around.pop() != token.name:
+                pass
         if token.name in _KEEPS_LINES:
             lines = max(0, lines + (token.kind == "start") - (token.kind == "end"))
         yield _of_sentence(token, lines > 0, rules)
 
-    if depth:  # it is never closed
-        yield _Token("other", "".join(token.raw for token in kept))
+    if kept is not None:  # it is never closed
+        yield _Token("other", "".join(token.raw for token in kept.tokens))
+
+
+class _Kept:
+    """The tokens of an element that is not translated, as they come."""
+
+    def __init__(self, token: _Token, ended_by: frozenset[str]) -> None:
+        self.name = token.name
+        self.tokens = [token]
+        self.is_closed = False
+        self._ended_by = ended_by
+        """Elements that end it where its end tag is left out; none if it may not be."""
+        self._within: list[str] = []
+        """The elements that are open in it."""
+
+    def is_ended_before(self, token: _Token, around: Sequence[str]) -> bool:
+        """Whether the element ends without an end tag: another begins, or one around it ends."""
+        if not self._ended_by:
+            return False
+        if token.kind == "end":
+            is_own = token.name == self.name or token.name in self._within[-_DEEPEST:]
+            return not is_own and token.name in around[-_DEEPEST:]
+        # Whatever is open in it ends with it, if its end tag may be left out or means no block.
+        within = self._within
+        return (
+            token.name in self._ended_by
+            and len(within) <= _DEEPEST
+            and all(name in _ENDED_BY or name in _INLINE for name in within)
+        )
+
+    def add(self, token: _Token) -> None:
+        """Add a token that is in it."""
+        self.tokens.append(token)
+        if token.kind == "start" and (self._ended_by or token.name == self.name):
+            self._within.append(token.name)
+        elif token.kind == "end" and token.name in self._within[-_DEEPEST:]:
+            while self._within.pop() != token.name:
+                pass
+        elif token.kind == "end" and token.name == self.name:
+            self.is_closed = True
 
 
 def _joined(tokens: Sequence[_Token], name: str, rules: TagRules) -> _Token:
@@ -420,23 +491,17 @@ def _of_sentence(token: _Token, keeps_lines: bool, rules: TagRules) -> _Token:
 
 def _tokens(source: str, rules: TagRules) -> Iterator[_Token]:
     reader = _Reader(source, rules)
-    reader.feed(source)
+    reader.read()
     return reader.finish()
 
 
-class _Reader(HTMLParser):
-    """The parser of the standard library, with the place of each event."""
+class _Reader(PlacedParser):
+    """Collects the tokens of a text."""
 
     def __init__(self, source: str, rules: TagRules) -> None:
-        super().__init__(convert_charrefs=False)
+        super().__init__(source)
         self._rules = rules
-        self._source = source
         self._found: list[tuple[int, _Token]] = []
-        self._line_starts = [0]
-        at = source.find("\n")
-        while at >= 0:
-            self._line_starts.append(at + 1)
-            at = source.find("\n", at + 1)
 
     def parse_starttag(self, i: int) -> int:
         """Read a start tag; in XML what is in a ``script`` is read as anything else."""
@@ -446,29 +511,23 @@ class _Reader(HTMLParser):
         return end
 
     def finish(self) -> Iterator[_Token]:
-        """The tokens. What the parser did not end, such as a tag that never closes, is no text.
-
-        ``HTMLParser.close`` is not called: it tries each ``<`` in the rest as the start of a tag
-        and takes quadratic time.
-        """
-        left = len(self._source) - len(self.rawdata)
-        if self.rawdata:
+        """The tokens. What the parser did not end, such as a tag that never closes, is no text."""
+        if self.unread:
             # An entity that the end cut off is text.
             kind: _Kind = "text" if self.rawdata.startswith("&") else "other"
-            self._found.append((left, _Token(kind, "")))
+            self._found.append((len(self.source) - self.unread, _Token(kind, "")))
         if not self._found:
             return
-        stops = [place for place, _ in self._found[1:]] + [len(self._source)]
+        stops = [place for place, _ in self._found[1:]] + [len(self.source)]
         for (start, token), stop in zip(self._found, stops, strict=True):
-            token.raw = self._source[start:stop]
+            token.raw = self.source[start:stop]
             if token.kind == "text":
                 token.text = html.unescape(token.raw)
             if token.raw:
                 yield token
 
     def _add(self, token: _Token) -> None:
-        line, column = self.getpos()
-        self._found.append((self._line_starts[line - 1] + column, token))
+        self._found.append((self.place, token))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._add_start("alone" if self._rules.is_void(tag) else "start", tag, attrs)
@@ -477,11 +536,13 @@ class _Reader(HTMLParser):
         self._add_start("alone", tag, attrs)
 
     def _add_start(self, kind: _Kind, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attrs = [(name, value and self.as_written(value)) for name, value in attrs]
         values = {name: (value or "").lower() for name, value in attrs}
         kept = values.get("translate") == "no" or "notranslate" in values.get("class", "").split()
         read: list[Attribute] = []
         if self._rules.with_attributes and not kept and not self._rules.is_opaque(tag):
-            read = readable_attributes(tag, self.get_starttag_text() or "", attrs)
+            written = self.as_written(self.get_starttag_text() or "")
+            read = readable_attributes(tag, written, attrs)
         token = _Token(kind, "", tag, "no" if kept and kind == "start" else "", attributes=read)
         self._add(token)
 
@@ -541,8 +602,8 @@ _CODECS = frozenset(("utf-8", "iso8859-1", "iso8859-15", "cp1252", "iso8859-2", 
 def _encoding_of(data: bytes) -> str:
     """The encoding that a file names in its first bytes, as HTML's standard looks for it."""
     head = data[:1024].decode("latin-1")
-    found = _MetaReader()
-    found.feed(head)
+    found = _MetaReader(head)
+    found.read()
     try:
         name = codecs.lookup(found.charset or "utf-8").name
     except LookupError:
@@ -552,11 +613,11 @@ def _encoding_of(data: bytes) -> str:
     return name if name in _CODECS else "utf-8"
 
 
-class _MetaReader(HTMLParser):
+class _MetaReader(PlacedParser):
     """Finds ``<meta charset>`` and its older form."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, source: str) -> None:
+        super().__init__(source)
         self.charset = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:

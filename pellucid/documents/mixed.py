@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from pellucid.documents.containers import Element, local_name
-from pellucid.documents.segments import Alone, Close, Open, Piece, Segment
+from pellucid.documents.segments import Alone, Close, Open, Piece, Range, Ranges, Segment
 
 Role = Literal["pair", "alone", "break"]
 """What an inline element is: text to translate inside, none, or the end of a line."""
@@ -67,14 +67,17 @@ def read_mixed(
     element: Element,
     role_of: Callable[[Element], Role],
     split_text: Callable[[str], Sequence[tuple[str, bool]]] | None = None,
+    range_of: Callable[[Element], Range | None] = lambda _: None,
 ) -> MixedText:
     """The content of an element. Comments and instructions stand alone.
 
-    ``split_text`` divides a text into parts, each with whether it is kept as it is.
+    ``split_text`` divides a text into parts, each with whether it is kept as it is. ``range_of``
+    tells the range that an element begins or ends.
     """
     elements: dict[int, Element] = {}
     texts: dict[int, str] = {}
     pieces: list[Piece] = []
+    ranges = Ranges()
 
     def add(text: str | None) -> None:
         for part, is_kept in split_text(text) if text and split_text else [(text or "", False)]:
@@ -96,7 +99,8 @@ def read_mixed(
                 walk(child)
                 pieces.append(Close(number))
             else:
-                pieces.append(Alone(number, breaks=role == "break"))
+                ends = ranges.ended_by(number, range_of(child) if local_name(child) else None)
+                pieces.append(Alone(number, breaks=role == "break", ends=ends))
             add(child.tail)
 
     walk(element)

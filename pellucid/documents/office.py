@@ -19,7 +19,16 @@ from pellucid.documents.containers import (
     parse_xml,
     write_xml,
 )
-from pellucid.documents.segments import OUTERMOST, Alone, Close, Open, Piece, Segment
+from pellucid.documents.segments import (
+    OUTERMOST,
+    Alone,
+    Close,
+    Open,
+    Piece,
+    Range,
+    Ranges,
+    Segment,
+)
 
 _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
@@ -29,6 +38,8 @@ class OfficeNames:
     """What the elements are called in one of the two formats."""
 
     namespace: str
+    strict: str
+    """The namespace in files that are saved as Strict Open XML."""
     parts: tuple[str, ...]
     """The parts with text, as patterns of their names."""
     body: str
@@ -39,10 +50,13 @@ class OfficeNames:
     """What said something of the original's wording only, such as marks of the spelling checker."""
     ignored: frozenset[str] = frozenset()
     """Properties of a run that make no difference for readers."""
+    marks_spaces: bool = False
+    """Whether a text has to say that its spaces count."""
 
 
 WORD = OfficeNames(
     namespace="{http://schemas.openxmlformats.org/wordprocessingml/2006/main}",
+    strict="{http://purl.oclc.org/ooxml/wordprocessingml/main}",
     parts=(
         "word/document.xml",
         "word/header*.xml",
@@ -54,13 +68,18 @@ WORD = OfficeNames(
     ),
     body="word/document.xml",
     containers=frozenset(
-        ("hyperlink", "ins", "moveTo", "smartTag", "sdt", "sdtContent", "fldSimple", "customXml")
+        (
+            *("hyperlink", "ins", "moveTo", "smartTag", "sdt", "sdtContent", "fldSimple"),
+            *("customXml", "dir", "bdo"),
+        )
     ),
     dropped=frozenset(("proofErr", "lastRenderedPageBreak")),
     ignored=frozenset(("lang", "noProof", "rsidR", "rsidRPr", "webHidden")),
+    marks_spaces=True,
 )
 SLIDES = OfficeNames(
     namespace="{http://schemas.openxmlformats.org/drawingml/2006/main}",
+    strict="{http://purl.oclc.org/ooxml/drawingml/main}",
     parts=(
         "ppt/slides/slide*.xml",
         "ppt/notesSlides/notesSlide*.xml",
@@ -124,10 +143,15 @@ class OfficeDocument:
         self._roots: dict[str, Element] = {}
         for name in names:
             if any(fnmatch.fnmatchcase(name, pattern) for pattern in vocabulary.parts):
-                root = parse_xml(self._archive.read(name), f"{what}: {name}")
-                self._roots[name] = root
-                for paragraph in root.iter(f"{vocabulary.namespace}p"):
-                    self._read(paragraph)
+                self._roots[name] = parse_xml(self._archive.read(name), f"{what}: {name}")
+
+        # A file is of one of the two kinds, whatever part of it has paragraphs.
+        roots = self._roots.values()
+        if any(True for root in roots for _ in root.iter(f"{vocabulary.strict}p")):
+            self._words = dataclasses.replace(vocabulary, namespace=vocabulary.strict)
+        for root in roots:
+            for paragraph in root.iter(f"{self._words.namespace}p"):
+                self._read(paragraph)
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other segments."""
@@ -214,7 +238,7 @@ class OfficeDocument:
         added = self._new_run(holder, run)
         element = new_element(added, f"{self._words.namespace}t")
         element.text = text
-        if self._words is WORD:
+        if self._words.marks_spaces:
             element.set(_SPACE, "preserve")
 
 
@@ -248,6 +272,7 @@ class _Reader:
     def __init__(self, words: OfficeNames) -> None:
         self._words = words
         self._next = 0
+        self._ranges = Ranges()
         self.opened: dict[int, Element | _Field] = {}
         self.alone: dict[int, tuple[_Part, ...]] = {}
         self.bases: dict[int, Element | None] = {}
@@ -279,6 +304,8 @@ class _Reader:
                         yield part.text, _Part(part, child)
                 elif kind == "noBreakHyphen":
                     yield "\u2011", _Part(part, child)
+                elif kind == "ruby" and (text := _base_text(part)):
+                    yield text, _Part(part, child)
                 else:
                     yield None, _Part(part, child)
 
@@ -321,11 +348,15 @@ class _Reader:
     def _alone(self, parts: tuple[_Part, ...], *, breaks: bool = False) -> Alone:
         number = self._number()
         self.alone[number] = parts
-        return Alone(number, breaks=breaks)
+        ends = self._ranges.ended_by(number, _range_of(parts[0]))
+        return Alone(number, breaks=breaks, ends=ends)
 
     def _is_holder(self, part: _Part) -> bool:
         """Whether it holds runs of this paragraph, and no paragraph of its own."""
-        if part.run is not None or local_name(part.element) not in self._words.containers:
+        name = local_name(part.element)
+        if part.run is not None or name not in self._words.containers:
+            return False
+        if name == "fldSimple" and not _shows_text(_value(part.element, "instr")):
             return False
         return not any(local_name(each) == "p" for each in _content(part.element, self._words))
 
@@ -387,6 +418,38 @@ class _Reader:
         return "\n".join([*attributes, *children]).encode()
 
 
+def _value(element: Element, name: str) -> str:
+    """An attribute by its name without a namespace."""
+    return next((value for key, value in element.attrib.items() if key.endswith(f"}}{name}")), "")
+
+
+def _shows_text(instruction: str) -> bool:
+    """Whether a field shows text that people wrote, and nothing that is computed."""
+    return instruction.split()[:1] in (["HYPERLINK"], ["TOC"], ["QUOTE"])
+
+
+def _base_text(ruby: Element) -> str:
+    """The words below a reading; the reading says how those of the original are spoken."""
+    texts = (
+        each.text or ""
+        for base in ruby
+        if local_name(base) == "rubyBase"
+        for each in base.iter()
+        if local_name(each) == "t"
+    )
+    return "".join(texts)
+
+
+def _range_of(part: _Part) -> Range | None:
+    """The bookmark, comment, move or permission that an element begins or ends."""
+    name = local_name(part.element)
+    kind = name.removesuffix("Start").removesuffix("End")
+    if part.run is not None or kind == name:
+        return None
+    ids = [value for key, value in part.element.attrib.items() if key.endswith("}id")]
+    return (kind, ids[0], name.endswith("End")) if ids else None
+
+
 def _fields(items: Sequence[_Item]) -> dict[int, tuple[int, int | None]]:
     """By the item that begins a field: its last item, and where the text that it shows begins;
     None if that is computed. A field that ends in another paragraph is not among them.
@@ -399,14 +462,13 @@ def _fields(items: Sequence[_Item]) -> dict[int, tuple[int, int | None]]:
             opened[-1][1].append(part.element.text or "")
         if name != "fldChar":
             continue
-        kind = next((v for k, v in part.element.attrib.items() if k.endswith("fldCharType")), "")
+        kind = _value(part.element, "fldCharType")
         if kind == "begin":
             opened.append((number, [], []))
         elif kind == "separate" and opened:
             opened[-1][2].append(number)
         elif kind == "end" and opened:
             begin, instruction, separators = opened.pop()
-            first = "".join(instruction).split()[:1]
-            is_text = first in (["HYPERLINK"], ["TOC"], ["QUOTE"]) and bool(separators)
+            is_text = _shows_text("".join(instruction)) and bool(separators)
             found[begin] = number, separators[0] if is_text else None
     return found

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import Archive, Element, local_name, parse_xml, write_xml
 from pellucid.documents.mixed import MixedText, Role, read_mixed
-from pellucid.documents.segments import Segment
+from pellucid.documents.segments import Range, Segment
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _PARTS = ("content.xml", "styles.xml")
@@ -40,7 +40,7 @@ class OpenDocument:
             for element in root.iter(f"{_TEXT}p", f"{_TEXT}h"):
                 if any(local_name(each) == "deletion" for each in element.iterancestors()):
                     continue  # what a tracked change took out
-                text = read_mixed(element, _role_of)
+                text = read_mixed(element, _role_of, range_of=_range_of)
                 if text.segment.has_words:
                     self._texts.append(text)
         self.segments = [_spaced(text.segment) for text in self._texts]
@@ -63,6 +63,17 @@ def _role_of(element: Element) -> Role:
     if name in _BREAKS:
         return "break"
     return "pair" if name in _PAIRS else "alone"
+
+
+def _range_of(element: Element) -> Range | None:
+    """The bookmark, tracked change, comment or entry of an index that it begins or ends."""
+    kind, _, side = local_name(element).rpartition("-")
+    if local_name(element) == "annotation":
+        kind, side = "annotation", "start"
+    if side not in ("start", "end"):
+        return None
+    ids = [v for k, v in element.attrib.items() if k.endswith(("}name", "}change-id", "}id"))]
+    return (kind, ids[0], side == "end") if ids else None
 
 
 def _spaced(segment: Segment) -> Segment:

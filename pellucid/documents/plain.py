@@ -2,10 +2,10 @@
 
 import codecs
 from collections.abc import Iterator, Sequence
-from html.parser import HTMLParser
 
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import LARGEST_TEXT
+from pellucid.documents.html_parser import PlacedParser
 from pellucid.documents.segments import Alone, Close, Open, Piece, Segment
 
 _MARKS = {
@@ -92,7 +92,7 @@ class TaggedText:
 
     def _pieces(self, text: str) -> Iterator[Piece]:
         reader = _TagReader(text)
-        reader.feed(text)
+        reader.read()
         tags = reader.found
 
         # Tags that have a partner are pairs; each of the others stands alone.
@@ -132,22 +132,16 @@ _DEEPEST = 60
 """Tags within each other; one within more stands alone."""
 
 
-class _TagReader(HTMLParser):
+class _TagReader(PlacedParser):
     """Finds tags: where each begins and ends."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=False)
+        super().__init__(text)
         self.found: list[tuple[int, int, str, str]] = []
-        self._text = text
-        self._line_starts = [0]
-        for place, character in enumerate(text):
-            if character == "\n":
-                self._line_starts.append(place + 1)
 
     def _add(self, kind: str, tag: str) -> None:
-        line, column = self.getpos()
-        start = self._line_starts[line - 1] + column
-        stop = self._text.find(">", start) + 1
+        start = self.place
+        stop = self.source.find(">", start) + 1
         raw = self.get_starttag_text()
         if kind != "end" and raw is not None:
             stop = start + len(raw)
@@ -174,7 +168,7 @@ def divide_at_tags(text: str) -> list[tuple[str, bool]]:
     if "<" not in text:
         return [(text, False)]
     reader = _TagReader(text)
-    reader.feed(text)
+    reader.read()
     parts, at = [], 0
     for start, stop, _, _ in reader.found:
         parts += [(text[at:start], False), (text[start:stop], True)]

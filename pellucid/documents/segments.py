@@ -33,6 +33,8 @@ class Alone:
     """How it is read where it stands for a word, such as ``{name}`` or a file name in code."""
     breaks: bool = False
     """Whether it ends a line, so that no sentence goes across it."""
+    ends: int | None = None
+    """The number of the mark whose range it ends, such as that of a bookmark or a comment."""
 
 
 Piece = str | Open | Close | Alone
@@ -58,6 +60,27 @@ class Segment:
     def marks(self) -> tuple[Open | Close | Alone, ...]:
         """The marks, in order."""
         return tuple(piece for piece in self.pieces if not isinstance(piece, str))
+
+
+Range = tuple[str, str, bool]
+"""What an element without text begins or ends: a kind of range, its id, and whether it ends."""
+
+
+class Ranges:
+    """The ranges of a segment, such as bookmarks, by the marks that begin them."""
+
+    def __init__(self) -> None:
+        self._begun: dict[tuple[str, str], int] = {}
+
+    def ended_by(self, number: int, range_: Range | None) -> int | None:
+        """Note a mark; the number of the one that began its range, if it ends one."""
+        if range_ is None:
+            return None
+        kind, name, is_end = range_
+        if is_end:
+            return self._begun.get((kind, name))
+        self._begun[kind, name] = number
+        return None
 
 
 class Document(Protocol):

@@ -23,8 +23,14 @@ class _Strings:
         self.segments: list[Segment] = []
 
     def add(self, start: int, end: int, value: str) -> None:
-        """A string: its source from ``start`` to ``end``, and what it says."""
-        tagged = TaggedText(value)
+        """A string: its source from ``start`` to ``end``, and what it says.
+
+        One with half a character, which a program cut in two, stays as it is.
+        """
+        whole = _without_halves(value)
+        if whole is None:
+            return
+        tagged = TaggedText(whole)
         self._places.append((start, end, tagged))
         self.segments.append(tagged.segment)
 
@@ -44,6 +50,14 @@ class _Strings:
             ]
             at = end
         return encode("".join([*parts, self._text[at:]]), self._encoding)
+
+
+def _without_halves(text: str) -> str | None:
+    """The text with each pair of surrogates as its character; None if one has no partner."""
+    try:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
+    except UnicodeDecodeError:
+        return None
 
 
 def _check_keys(keys: Sequence[str], known: Collection[str], what: str) -> None:

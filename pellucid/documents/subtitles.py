@@ -1,12 +1,18 @@
 """Subtitles, SubRip (srt) and WebVTT (vtt): times, settings, notes and styles stay to the byte."""
 
-from collections.abc import Sequence
+import bisect
+import re
+import unicodedata
+from collections.abc import Iterator, Sequence
 
 from pellucid.core.errors import DataError
+from pellucid.documents.placement import Span
 from pellucid.documents.plain import TaggedText, decode, encode
 from pellucid.documents.segments import Segment
 
 _ARROW = "-->"
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
+"""As both formats end a line; other separators of Unicode are white space within one."""
 
 
 class SubtitleDocument:
@@ -22,7 +28,7 @@ class SubtitleDocument:
         self.segments: list[Segment] = []
 
         # As both formats are defined: a line with an arrow, then lines up to an empty one.
-        lines = text.splitlines(keepends=True)
+        lines = _LINE.findall(text)
         at = 0
         has_arrow = False
         while at < len(lines):
@@ -75,24 +81,36 @@ def _divided(text: str, lines: Sequence[str]) -> list[str]:
         ends = [ends[0] or "\n"] * (len(parts) - 1) + [ends[-1]]
         return [part.strip() + end for part, end in zip(parts, ends, strict=True)]
 
+    cuts = list(_cuts(text))
     divided = []
-    rest = text
+    start = used = 0
     for left in range(len(ends), 1, -1):
-        # The space nearest to an equal share, outside of tags.
-        spaces = [
-            place for place, each in enumerate(rest) if each == " " and _is_outside(rest, place)
-        ]
-        cut = min(spaces, key=lambda place: abs(place - len(rest) // left), default=None)
-        if cut is None:
+        # Of the places that are left the one nearest to an equal share of the rest.
+        wanted = start + (len(text) - start) // left
+        after = bisect.bisect_left(cuts, (wanted, wanted), lo=used)
+        near = range(max(used, after - 1), min(after + 1, len(cuts)))
+        if not near:
             break
-        divided.append(rest[:cut])
-        rest = rest[cut + 1 :]
-    divided.append(rest)
+        chosen = min(near, key=lambda number: abs(cuts[number][0] - wanted))
+        divided.append(text[start : cuts[chosen][0]])
+        start, used = cuts[chosen][1], chosen + 1
+    divided.append(text[start:])
     return [
         part + end for part, end in zip(divided, [*ends[: len(divided) - 1], ends[-1]], strict=True)
     ]
 
 
-def _is_outside(text: str, place: int) -> bool:
-    """Whether a place lies outside of every tag."""
-    return text.rfind("<", 0, place) <= text.rfind(">", 0, place)
+def _cuts(text: str) -> Iterator[Span]:
+    """Where a line may end outside of tags: the spaces, and between two characters of Chinese or
+    Japanese.
+    """
+    is_outside, was_wide = True, False
+    for place, character in enumerate(text):
+        is_wide = character.isalnum() and unicodedata.east_asian_width(character) in "WF"
+        if character in "<>":
+            is_outside = character == ">"
+        elif character == " " and is_outside:
+            yield place, place + 1
+        elif is_wide and was_wide and is_outside:
+            yield place, place
+        was_wide = is_wide

@@ -1,6 +1,7 @@
 """Each format gives back all that is no text as it was, and its text translated."""
 
 import io
+import re
 import zipfile
 
 import docx
@@ -13,6 +14,7 @@ from pellucid.core.errors import ConfigError, DataError
 from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.names import format_of, is_document
 from pellucid.documents.segments import Segment
+from pellucid.documents.subtitles import _divided
 from pellucid.documents.translate import translate_document
 from tests.documents.stand_in import Swapping, translated
 
@@ -111,6 +113,20 @@ def test_subtitles_keep_times_and_the_number_of_lines():
     )
 
 
+def test_a_subtitle_keeps_what_separates_words_and_is_divided_in_linear_time():
+    found = translated("1\n00:00:01,000 --> 00:00:02,000\nred\u2028house\n", "a.srt")
+    assert found.endswith("\nRED\u2028HOUSE\n")
+    head = "1\n00:00:01,000 --> 00:00:02,000\n"
+    lines = translated(head + "a b\n" * 20_000, "a.srt").removeprefix(head)
+    assert lines.count("\n") == 20_000
+
+
+def test_a_subtitle_in_a_script_without_spaces_keeps_its_lines():
+    lines = ["ab\n", "cd\n", "ef\n"]
+    assert _divided("今日はとても良い天気です", lines) == ["今日はと\n", "ても良い\n", "天気です\n"]
+    assert _divided("今日は 良い", lines[:2]) == ["今日は\n", "良い\n"]
+
+
 def test_webvtt_keeps_its_head_and_settings():
     source = "WEBVTT\n\nNOTE red\n\n00:01.000 --> 00:02.000 align:start\n<v Ann>red house\n"
     assert translated(source, "a.vtt") == source.replace("red house", "HOUSE RED")
@@ -149,6 +165,96 @@ def test_docx_keeps_formatting_links_tables_pictures_notes_and_styles():
     assert (item.text, item.style.name) == ("ONE ITEM", "List Bullet")
     assert [cell.text for cell in found.tables[0].rows[0].cells] == ["HOUSE RED", "42"]
     assert found.sections[0].header.paragraphs[0].text == "LINE HEAD"
+
+
+_DOCX = """<w:document xmlns:w="{namespace}"><w:body>{body}</w:body></w:document>"""
+_TRANSITIONAL = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+def docx_of(body: str, namespace: str = _TRANSITIONAL) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        archive.writestr("word/document.xml", _DOCX.format(namespace=namespace, body=body))
+    return data.getvalue()
+
+
+def body_of(data: bytes) -> str:
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        text = archive.read("word/document.xml").decode()
+    return text[text.index("<w:body>") + 8 : text.index("</w:body>")]
+
+
+def run(text: str) -> str:
+    return f'<w:r><w:t xml:space="preserve">{text}</w:t></w:r>'
+
+
+def test_strict_docx_is_read_too():
+    source = docx_of(
+        f"<w:p>{run('red house')}</w:p>", "http://purl.oclc.org/ooxml/wordprocessingml/main"
+    )
+    assert run("HOUSE RED") in body_of(translate_document(source, Swapping(), "a.docx"))
+
+
+def test_docx_reads_runs_of_either_direction_and_below_readings_and_no_computed_field():
+    ruby = (
+        "<w:r><w:ruby><w:rt><w:r><w:t>aka</w:t></w:r></w:rt>"
+        "<w:rubyBase><w:r><w:t>red</w:t></w:r></w:rubyBase></w:ruby></w:r>"
+    )
+    body = (
+        f'<w:p><w:bdo w:val="rtl">{run("old cat")}</w:bdo></w:p><w:p>{ruby}{run(" house")}</w:p>'
+        f'<w:p>{run("today ")}<w:fldSimple w:instr=" DATE ">{run("5. may")}</w:fldSimple></w:p>'
+        f'<w:p><w:fldSimple w:instr="QUOTE x">{run("red dog")}</w:fldSimple></w:p>'
+    )
+    found = body_of(translate_document(docx_of(body), Swapping(), "a.docx"))
+    assert f'<w:bdo w:val="rtl">{run("CAT OLD")}</w:bdo>' in found
+    assert run("HOUSE RED") in found
+    assert f'<w:fldSimple w:instr=" DATE ">{run("5. may")}</w:fldSimple>' in found
+    assert f'<w:fldSimple w:instr="QUOTE x">{run("DOG RED")}</w:fldSimple>' in found
+
+
+@pytest.mark.parametrize("bold", [(), ("red",), ("house",)])
+@pytest.mark.parametrize("name", ["bookmark", "commentRange"])
+def test_a_range_of_docx_begins_before_it_ends_whatever_the_order_of_words(name: str, bold: tuple):
+    """Words in pairs change places, and with them the marks beside them."""
+    start, end = (f'<w:{name}{side} w:id="7"/>' for side in ("Start", "End"))
+    words = {word: run(word) for word in ("red", "house")}
+    for word in bold:
+        words[word] = words[word].replace("<w:r>", "<w:r><w:rPr><w:b/></w:rPr>")
+    parts = [run("the one "), start, words["red"], run(" "), words["house"], end, run(" stands")]
+    source = docx_of(f"<w:p>{''.join(parts)}</w:p>")
+    found = body_of(translate_document(source, Swapping(), "a.docx"))
+    assert re.sub("<[^>]*>", "", found) == "ONE THE HOUSE RED STANDS"
+    within = found[found.index(start) : found.index(end)]
+    assert re.sub("<[^>]*>", "", within).strip() == "HOUSE RED"
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_range_that_begins_or_ends_within_a_link_begins_before_it_ends(side: int):
+    """The link moves, and what is outside of it goes to its end."""
+    start, end = '<w:bookmarkStart w:id="7"/>', '<w:bookmarkEnd w:id="7"/>'
+    red, house = run("red"), run("house")
+    linked = f"<w:hyperlink>{start}{red}</w:hyperlink>{run(' ')}{house}{end}"
+    if side:
+        linked = f"{start}{red}{run(' ')}<w:hyperlink>{house}{end}</w:hyperlink>"
+    source = docx_of(f"<w:p>{run('the one ')}{linked}{run(' stands')}</w:p>")
+    found = body_of(translate_document(source, Swapping(), "a.docx"))
+    assert re.sub("<[^>]*>", "", found) == "ONE THE HOUSE RED STANDS"
+    assert 0 < found.index(start) < found.index(end)
+
+
+def test_a_bookmark_of_odt_begins_before_it_ends():
+    document = odfdo.Document("text")
+    document.body.clear()
+    paragraph = odfdo.Paragraph("the one red house stands")
+    paragraph.set_bookmark("here", content="red house")
+    document.body.append(paragraph)
+    data = io.BytesIO()
+    document.save(data)
+    written = translate_document(data.getvalue(), Swapping(), "a.odt")
+    with zipfile.ZipFile(io.BytesIO(written)) as archive:
+        found = archive.read("content.xml").decode()
+    assert "HOUSE" in found
+    assert 0 < found.index("<text:bookmark-start") < found.index("<text:bookmark-end")
 
 
 def test_docx_parts_without_text_are_byte_equal():
@@ -233,6 +339,18 @@ def test_json_keeps_keys_layout_and_escapes():
     )
     found = translated(source, "a.json", options=ReadOptions(columns=("c",)))
     assert found == source.replace("caf\\u00e9 noir", "NOIR CAF\\u00c9")
+
+
+def test_halves_of_characters_stay_and_pairs_of_them_are_one():
+    source = '{"a": "Grüße \\ud83d hallo", "b": "red \\ud83d\\ude00 house", "c": "red house"}'
+    found = translated(source, "a.json")
+    assert '"a": "Grüße \\ud83d hallo"' in found
+    assert '"c": "HOUSE RED"' in found
+    yaml = 'a: "red house \\ud83d\\ude00"\nb: "half \\ud83d"\n'
+    found = translated(yaml, "a.yaml")
+    assert "HOUSE RED" in found
+    assert "😀" in found
+    assert found.endswith('b: "half \\ud83d"\n')
 
 
 def test_yaml_keeps_comments_quotes_blocks_anchors_and_other_types():

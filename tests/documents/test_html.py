@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pellucid.documents.aligned import Aligned
 from pellucid.documents.attributes import attributes_of
-from pellucid.documents.html_files import HtmlDocument, TagRules
+from pellucid.documents.html_files import PAGE, HtmlDocument, TagRules
 from pellucid.documents.markup import translate_segments
 from pellucid.documents.plain import TaggedText
 from tests.documents.stand_in import Swapping
@@ -19,6 +19,7 @@ PIECES = st.sampled_from(
         *("&lt;", "&amp", "&#233;", "<!-- a -->", "<!--", "<script>", "</script>", "<code>"),
         *("</code>", "un chat", " ", "\n", "é", '<span translate="no">', "</span>", "<img alt=x>"),
         *("<![CDATA[x]]>", "<!doctype html>", "<?php x?>", "\xa0", "<b>", "</b>", "<i title=a b>"),
+        *("<![x]>", "<![ ", "&#;", "&#", "\ue000", "<li translate=no>", "<li>", "</ul>", "<p>"),
     )
 )
 XML = TagRules(is_xml=True, finds_outline=True)
@@ -50,7 +51,15 @@ def texts(source: str, rules: TagRules = TagRules()) -> list[str]:  # noqa: B008
         ("<p>a\n  b</p><pre>c\n  d</pre>", ["a b", "c\n  d"]),
         ("<script>if (a < b) x()</script><style>p > a {}</style><code>x = 1</code>y", ["y"]),
         ('<span translate="no">:<b>chat</b>:</span> un', [" un"]),
-        ('<p translate="no">a<br>b<p>c</p>d</p>e', ["e"]),
+        ('<p translate="no">a<br>b<p>c</p>d</p>e', ["c", "d", "e"]),
+        ('<div translate="no">a<div>b</div>c</div>e', ["e"]),
+        ('<ul><li translate="no">Marke<li>eins<li>zwei</ul><p>mehr</p>', ["eins", "zwei", "mehr"]),
+        ('<ul><li translate="no">Marke<p>x<ul><li>y</ul><li>eins</ul>mehr', ["eins", "mehr"]),
+        ('<p>a <span class="notranslate">b</b> c</span> d</p>', ["a  d"]),
+        ("<table><tr><td translate=no>x<td>y<tr translate=no><td>z</table>e", ["y", "e"]),
+        ("<p>Nr &#; un</p><p>chat <b>noir</b></p>", ["Nr &#; un", "chat noir"]),
+        ("<p>un &# chat</p><p>&#x; &#12a; &#65</p>&#6", ["un &# chat", "&#x; &#12a; A"]),
+        ("<p>a <![x]> b</p><p>c</p><p>d <![ e</p>", ["a  b", "c", "d "]),
         ("<!-- un --><!doctype html><?php un?><![CDATA[un]]>", []),
         ("<br>… — !<hr/>", []),
         ("<P CLASS=x>un", ["un"]),
@@ -213,3 +222,18 @@ def test_without_splitting_a_text_is_one_sentence():
     document = HtmlDocument("<p>Red house. Old <b>cat</b>.</p>")
     translate_segments(document.segments, stand_in, split=False)
     assert stand_in.seen == ["Red house. Old cat."]
+
+
+def test_attributes_and_strings_with_a_sign_that_is_no_reference_stay():
+    found = swapped('<p title="red house &#;">old cat &#</p><p>x', PAGE)
+    assert found == '<p title="HOUSE RED&amp;#;">CAT OLD&amp;#</p><p>X'
+    text = TaggedText("nummer &# <b>fett</b> hallo")
+    assert text.segment.text == "nummer &# fett hallo"
+    assert len(text.segment.marks) == 2
+    assert text.text_with(text.segment) == "nummer &# <b>fett</b> hallo"
+    assert TaggedText("wert <![x]> <b>hallo</b>").segment.text == "wert <![x]> hallo"
+
+
+def test_many_signs_that_are_no_references_take_linear_time():
+    source = "<p>" + "&#" * 100_000 + " chat</p>"
+    assert len(texts(source)) == 1

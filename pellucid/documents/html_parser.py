@@ -1,0 +1,66 @@
+"""The HTML parser of the standard library, which says where each event stands and reads to the end.
+
+By itself it stops reading at a ``&#`` without a number, and raises AssertionError for a ``<![``
+that begins no section it knows. Browsers read the one as text and the other as a comment.
+"""
+
+import re
+from html.parser import HTMLParser
+
+_NO_REFERENCE = re.compile(r"&#(?!(?:[0-9]+|[xX][0-9a-fA-F]+)(?:[^0-9a-fA-F]|\Z))")
+"""A ``&#`` that the parser takes for no reference; one that the end cuts off is left to it."""
+_PRIVATE_USE = range(0xE000, 0xF900)
+
+
+class PlacedParser(HTMLParser):
+    """Parses a whole text, and knows the place of each event in it."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__(convert_charrefs=False)
+        self.source = source
+        # One character that the text lacks stands for the "#", so that every place stays.
+        self._number_sign = "#"
+        self._fed = source
+        if _NO_REFERENCE.search(source):
+            used = set(source)
+            unused = (chr(code) for code in _PRIVATE_USE if chr(code) not in used)
+            self._number_sign = next(unused, " ")
+            self._fed = _NO_REFERENCE.sub(f"&{self._number_sign}", source)
+
+        self._line_starts = [0]
+        at = source.find("\n")
+        while at >= 0:
+            self._line_starts.append(at + 1)
+            at = source.find("\n", at + 1)
+
+    def read(self) -> None:
+        """Parse the text, without the rest of it that the parser cannot end, such as an open tag.
+
+        ``HTMLParser.close`` is not called: it tries each ``<`` in the rest as the start of a tag
+        and takes quadratic time.
+        """
+        self.feed(self._fed)
+
+    @property
+    def place(self) -> int:
+        """Where the present event begins, in characters of the text."""
+        line, column = self.getpos()
+        return self._line_starts[line - 1] + column
+
+    @property
+    def unread(self) -> int:
+        """How many characters at the end were not parsed."""
+        return len(self.rawdata)
+
+    def as_written(self, text: str) -> str:
+        """What the parser gives, as it is in the text."""
+        return text.replace(self._number_sign, "#")
+
+    def parse_marked_section(self, i: int, report: bool = True) -> int:
+        """Read ``<![...``; what begins no known section is a comment, as browsers read it."""
+        place = self.lineno, self.offset
+        try:
+            return super().parse_marked_section(i, report)
+        except AssertionError:
+            self.lineno, self.offset = place
+            return self.parse_bogus_comment(i)
