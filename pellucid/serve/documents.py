@@ -39,6 +39,8 @@ _LOG = logging.getLogger("pellucid.serve")
 _AT_ONCE = 2
 """Documents that are read or written at a time; the others wait."""
 _LONGEST_NAME = 200
+_LOOK_SECONDS = 0.5
+"""How often a document that waits looks whether it was dropped."""
 
 
 class DocumentState(pydantic.BaseModel):
@@ -66,13 +68,21 @@ class _Document:
     data: bytes
     """The file, then its translation; empty while it is translated and if that failed."""
     deadline: float
+    """Of its translation, once that has begun, and then of its download."""
     state: Literal["waiting", "running", "done", "failed"] = "waiting"
     done: int = 0
     total: int = 0
     detail: str | None = None
     search: QueuedSearch | None = None
     """What translates it."""
+    is_fetched: bool = False
+    is_dropped: bool = False
     ended: asyncio.Event = dataclasses.field(default_factory=asyncio.Event)
+
+    @property
+    def gives_way(self) -> bool:
+        """Whether it may be forgotten when there is no room for another."""
+        return self.state == "failed" or self.is_fetched
 
     def described(self) -> DocumentState:
         """How far it is."""
@@ -156,12 +166,17 @@ class Documents:
         there = self._of_others(key)
         if self._shelf is not None and there is not None and there.state == "done":
             with contextlib.suppress(FileNotFoundError):  # it may just have been dropped
-                return there.name, self._shelf.file(key)
+                data = self._shelf.file(key)
+                self._shelf.note_fetched(key)
+                return there.name, data
         if there is not None:
             raise NotFoundError("No document", f"the document is {there.state}")
         document = self._find(key)
         if document.state != "done":
             raise NotFoundError("No document", f"the document is {document.state}")
+        document.is_fetched = True
+        if self._shelf is not None:
+            self._shelf.note_fetched(key)
         return document.name, document.data
 
     def drop(self, key: str) -> None:
@@ -183,6 +198,10 @@ class Documents:
     def _has_room(self, document: _Document) -> bool:
         most = self._service.limits.max_documents
         if self._shelf is None:
+            # The oldest first, as a dictionary has them.
+            old = [key for key, each in self._documents.items() if each.gives_way]
+            for key in old[: max(0, len(self._documents) - most + 1)]:
+                self._forget(key)
             return len(self._documents) < most
         seconds = self._service.limits.max_document_seconds
         try:
@@ -211,7 +230,8 @@ class Documents:
         self._shelf.put(document.id, reported, self._service.limits.max_document_seconds)
 
     def _forget(self, key: str) -> None:
-        del self._documents[key]
+        document = self._documents.pop(key)
+        document.is_dropped, document.data = True, b""
         if self._shelf is not None:
             self._shelf.remove(key)
 
@@ -236,33 +256,65 @@ class Documents:
         search: QueuedSearch,
     ) -> None:
         """The thread of one document."""
-        with self._turns:
+        while not self._turns.acquire(timeout=_LOOK_SECONDS):
+            if self._is_dropped(document):
+                break
+        else:
             try:
-                document.state = "running"
-                self._publish(document)
-                data, document.data = document.data, b""
-                translation = self._translated(
-                    document, data, served, name, options, keep_numbers, search
-                )
-                # The other workers first: whoever hears from this one that it is done may ask
-                # another one for the file.
-                with contextlib.suppress(WriteError):  # then it stays "running" to the others
-                    self._publish(document, translation)
-                # From now on until it is fetched.
-                document.deadline = time.monotonic() + self._service.limits.max_document_seconds
-                document.data = translation
-                document.state = "done"
-            except (DataError, ConfigError, ServiceError) as error:
-                document.state, document.detail = "failed", str(error)
-            except Exception as error:
-                # Not its message, which may hold a path: the log has the place.
-                _LOG.error("a document failed: %s", place_of(error))
-                document.state = "failed"
-                document.detail = "an unexpected error occurred; see the server log"
-            if document.state == "failed":
-                with contextlib.suppress(WriteError):
-                    self._publish(document)
+                self._take_turn(document, served, name, options, keep_numbers, search)
+            finally:
+                self._turns.release()
         search.call_soon(document.ended.set)
+
+    def _take_turn(
+        self,
+        document: _Document,
+        served: Served,
+        name: str,
+        options: ReadOptions,
+        keep_numbers: bool,
+        search: QueuedSearch,
+    ) -> None:
+        """Translate a document whose turn has come; its time begins now."""
+        seconds = self._service.limits.max_document_seconds
+        document.deadline = search.deadline = time.monotonic() + seconds
+        # Looked at after the deadline is set: one that is dropped later has it taken away.
+        if self._is_dropped(document):
+            return
+        try:
+            document.state = "running"
+            self._publish(document)
+            data, document.data = document.data, b""
+            translation = self._translated(
+                document, data, served, name, options, keep_numbers, search
+            )
+            # The other workers first: whoever hears from this one that it is done may ask
+            # another one for the file.
+            with contextlib.suppress(WriteError):  # then it stays "running" to the others
+                self._publish(document, translation)
+            # From now on until it is fetched.
+            document.deadline = time.monotonic() + seconds
+            document.data = translation
+            document.state = "done"
+            return
+        except (DataError, ConfigError, ServiceError) as error:
+            document.detail = str(error)
+        except Exception as error:
+            # Not its message, which may hold a path: the log has the place.
+            _LOG.error("a document failed: %s", place_of(error))
+            document.detail = "an unexpected error occurred; see the server log"
+
+        # Its client has as long to ask for the reason.
+        document.deadline = time.monotonic() + seconds
+        document.state = "failed"
+        with contextlib.suppress(WriteError):
+            self._publish(document)
+
+    def _is_dropped(self, document: _Document) -> bool:
+        """Whether nobody waits for a document: here, or by another worker."""
+        return document.is_dropped or (
+            self._shelf is not None and not self._shelf.holds(document.id)
+        )
 
     def _translated(
         self,

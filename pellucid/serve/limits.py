@@ -27,11 +27,12 @@ class Limits(ServerLimits):
     max_batch_sentences: int = 64
     """Sentences translated at a time."""
     max_documents: int = 16
-    """Documents that are kept: those that wait, that are translated, and that are not fetched."""
+    """Documents that are kept: those that wait, that are translated, and that are not fetched. One
+    that was fetched or has failed gives way to a new one."""
     max_document_chars: int = 1_000_000
     """Characters of the text of one document."""
     max_document_seconds: float = 600.0
-    """For the translation of one document, and then for its download."""
+    """For the translation of one document, from its turn on, and then for its download."""
     max_inspect_tokens: int = 128
     """Tokens of source and of target of an inspected sentence."""
     max_inspect_values: int = 500_000

@@ -27,9 +27,18 @@ class Shelf:
         self._folder = folder
 
     def add(self, key: str, state: dict[str, Any], seconds: float, most: int) -> bool:
-        """Keep a new document of this process; False if there are ``most`` already."""
+        """Keep a new document of this process; False if there are ``most`` already.
+
+        Of these the oldest give way that have failed or were fetched.
+        """
         with self._locked():
             self._sweep()
+            paths = list(self._folder.glob("*.json"))
+            if len(paths) >= most:
+                old = sorted(path for path in paths if self._gives_way(path))
+                old.sort(key=lambda path: path.stat().st_mtime)
+                for path in old[: len(paths) - most + 1]:
+                    self.remove(path.stem)
             if len(list(self._folder.glob("*.json"))) >= most:
                 return False
             self.put(key, state, seconds)
@@ -43,6 +52,13 @@ class Shelf:
     def put_file(self, key: str, data: bytes) -> None:
         """Write a translated document."""
         write_file(self._folder / f"{key}.data", data)
+
+    def note_fetched(self, key: str) -> None:
+        """Note that a document that is done was fetched."""
+        path = self._folder / f"{key}.json"
+        content = self._read(path)
+        if content is not None and not content.get("is_fetched"):
+            write_file(path, json.dumps({**content, "is_fetched": True}).encode())
 
     def holds(self, key: str) -> bool:
         """Whether a document is kept, and was not dropped by another worker."""
@@ -82,6 +98,12 @@ class Shelf:
             content = self._read(path)
             if content is not None and (self._is_old(content) or self._is_left(content)):
                 self.remove(path.stem)
+
+    def _gives_way(self, path: Path) -> bool:
+        content = self._read(path)
+        if content is None:
+            return False
+        return content["state"]["state"] == "failed" or bool(content.get("is_fetched"))
 
     def _is_old(self, content: dict[str, Any]) -> bool:
         return content["state"]["state"] in _ENDED and time.time() > content["until"]

@@ -4,6 +4,7 @@ import io
 import json
 import subprocess
 import sys
+import threading
 import time
 import zipfile
 from pathlib import Path
@@ -15,6 +16,7 @@ from served_models import client_of, make_service, serving, write_bundle
 from server_processes import serving_process
 from starlette.testclient import TestClient
 
+from pellucid.serve import documents
 from pellucid.serve.limits import Limits
 from pellucid.serve.server.auth import KeyRing
 from pellucid.serve.server.guard import Policy
@@ -111,9 +113,47 @@ def test_documents_are_bounded_in_number_bytes_and_characters():
         assert upload(client, "a.md", b"je " * 3000).status_code == 413
         state = finished(client, upload(client, "a.md", b"je " * 500).json()["id"])
         assert "at most 1,000 characters" in state["detail"]
+        # What has failed gives way, and so does what was fetched.
+        key = upload(client).json()["id"]
+        assert finished(client, key)["state"] == "done"
         assert upload(client).status_code == 429
-        client.delete(f"/v1/documents/{state['id']}")
+        assert client.get(f"/v1/documents/{key}/file").status_code == 200
+        assert client.get(f"/v1/documents/{key}/file").status_code == 200
+        last = upload(client)
+        assert last.status_code == 202
+        assert client.get(f"/v1/documents/{key}").status_code == 404
+        assert finished(client, last.json()["id"])["state"] == "done"
+        assert upload(client).status_code == 429
+        client.delete(f"/v1/documents/{last.json()['id']}")
         assert upload(client).status_code == 202
+
+
+def test_a_document_that_waits_and_is_dropped_leaves_nothing_behind(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Neither its file nor its thread, while others are translated."""
+    go_on = threading.Event()
+    read = documents.read_document
+
+    def read_slowly(*arguments: object) -> object:
+        go_on.wait(20)
+        return read(*arguments)
+
+    monkeypatch.setattr(documents, "read_document", read_slowly)
+    with serving(Limits(max_documents=3, max_document_seconds=3.0)) as client:
+        running = [upload(client).json()["id"] for _ in range(2)]
+        before = threading.active_count()
+        for _ in range(5):
+            waiting = upload(client)
+            assert waiting.json()["state"] == "waiting"
+            assert client.delete(f"/v1/documents/{waiting.json()['id']}").status_code == 204
+        last = upload(client).json()["id"]
+        time.sleep(3.2)
+        assert threading.active_count() <= before + 1
+        go_on.set()
+        # These two took longer; the time of the one that waited begins with its turn.
+        assert [finished(client, key)["state"] for key in running] == ["failed", "failed"]
+        assert finished(client, last)["state"] == "done"
 
 
 def test_a_document_that_takes_too_long_fails():
@@ -180,16 +220,22 @@ def test_workers_find_the_documents_of_each_other(tmp_path: Path):
         assert found.headers["content-disposition"] == "attachment; filename*=UTF-8''a.en.html"
 
         # The number is that of all workers, and each may forget what is another's.
+        # What was fetched, from whichever worker, gives way.
         second = upload(other, "b.md").json()["id"]
+        third = upload(one).json()["id"]
+        assert finished(one, second)["state"] == finished(other, third)["state"] == "done"
         assert upload(one).status_code == 429
-        assert other.delete(f"/v1/documents/{first}").status_code == 204
+        assert other.delete(f"/v1/documents/{third}").status_code == 204
         for client in (one, other):
-            assert client.get(f"/v1/documents/{first}").status_code == 404
-            assert client.get(f"/v1/documents/{first}/file").status_code == 404
+            for key in (first, third):
+                assert client.get(f"/v1/documents/{key}").status_code == 404
+                assert client.get(f"/v1/documents/{key}/file").status_code == 404
             assert client.get("/v1/documents/..%2Flock").status_code == 404
         assert finished(one, second)["state"] == "done"
         assert upload(one).status_code == 202
-    assert [path.suffix for path in tmp_path.iterdir() if first in path.name] == []
+        assert upload(one).status_code == 429
+    kept = {path.name.partition(".")[0] for path in tmp_path.iterdir()}
+    assert not kept & {first, third}
 
 
 def test_a_document_whose_worker_has_died_has_failed(tmp_path: Path):
@@ -222,6 +268,23 @@ def test_a_document_is_done_to_the_other_workers_first(
         assert finished(client, key)["state"] == "done"
         assert client.get(f"/v1/documents/{key}/file").text.count("<b>") == 1
     assert own == ["running"]
+
+
+def test_a_file_whose_client_has_left_is_forgotten(tmp_path: Path):
+    """Nobody else knows its address, so it must not keep the place of another."""
+    sentences = "".join(f"<p>je suis étudiant {number}</p>" for number in range(500))
+    form = {"source": "fr", "target": "en"}
+    with serving_process(write_bundle(tmp_path / "tiny"), "--max-documents", 1) as server:
+        address = f"http://127.0.0.1:{server.port}"
+        with pytest.raises(requests.ReadTimeout):
+            files = {"file": ("a.html", sentences.encode())}
+            requests.post(f"{address}/translate_file", files=files, data=form, timeout=0.2)
+        for _ in range(200):
+            answer = requests.post(f"{address}/v1/documents", files={"file": ("a.html", HTML)})
+            if answer.status_code == 202:
+                return
+            time.sleep(0.1)
+        raise AssertionError(answer.text)
 
 
 def test_two_worker_processes_translate_documents(tmp_path: Path):

@@ -153,6 +153,12 @@ def test_the_client_of_deepl_reads_glossaries_and_asks_for_one(server: ServerPro
 
 
 def test_forms_of_deepl_repeat_their_texts(client: TestClient):
+    many = {"text": LINES[:1] * 50, "target_lang": "EN"}
+    answer = client.post("/v2/translate", data=many)
+    assert answer.json()["detail"] == "text must hold at most 4 texts, got 50"
+    refused = client.post("/v2/translate", data={**many, "text": LINES[:1] * 200})
+    assert refused.status_code == 400
+    assert "at most 128 fields" in refused.json()["detail"]
     form = {"text": LINES[:2], "target_lang": "EN"}
     answer = client.post("/v2/translate", data=form).json()["translations"]
     assert [each["text"] for each in answer] == SAID[:2]
@@ -319,3 +325,13 @@ def test_the_paths_of_both_protocols_do_not_meet(client: TestClient, tmp_path: P
         "/v2/translate",
         "/v2/usage",
     }
+
+
+def test_of_deepl_a_line_end_divides_unless_it_is_asked_not_to(client: TestClient):
+    def said(text: str, how: str) -> str:
+        body = {"text": [text], "target_lang": "EN", "split_sentences": how}
+        return client.post("/v2/translate", json=body).json()["translations"][0]["text"]
+
+    wrapped, plain = "je suis\nétudiant", "je suis étudiant"
+    assert said(wrapped, "nonewlines") == said(plain, "1") == said(plain, "nonewlines")
+    assert said(wrapped, "1").count("\n") == 1

@@ -67,7 +67,7 @@ class DeeplRequest(pydantic.BaseModel):
     glossary_id: str | None = pydantic.Field(default=None, max_length=_LONGEST_NAME)
     """A glossary of the server by its name, whose terms are in the translations."""
     split_sentences: Literal["0", "1", "nonewlines"] = "1"
-    """``0`` translates a text as one sentence."""
+    """``0`` translates a text as one sentence; with ``nonewlines`` a line end is only a space."""
     formality: Literal["default", "prefer_more", "prefer_less"] = "default"
     """Ignored, as ``prefer`` allows; models have one form of address."""
     context: str | None = None
@@ -201,6 +201,8 @@ async def _translated(
 ) -> list[str]:
     """The translation of each text."""
     given = _texts_of(body)
+    if body.split_sentences == "nonewlines" and body.tag_handling is None:
+        given = [" ".join(text.splitlines()) for text in given]
     split = body.split_sentences != "0"
     if body.tag_handling is not None:
         served = service.find(model.place.name)

@@ -1,5 +1,6 @@
 """The routes of documents: upload, progress and download, and those of LibreTranslate's clients."""
 
+import contextlib
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from pellucid.serve.documents import Documents, DocumentState
 from pellucid.serve.http.libretranslate import choose_model
 from pellucid.serve.http.routes import documented
 from pellucid.serve.server.body import Upload, while_connected
-from pellucid.serve.server.errors import Fault, InvalidError
+from pellucid.serve.server.errors import Fault, InvalidError, NotFoundError
 from pellucid.serve.server.guard import UPLOAD
 from pellucid.serve.service import Service
 from pellucid.serve.shelf import Shelf
@@ -134,8 +135,15 @@ def make_document_routes(service: Service, shared: Path | None = None) -> APIRou
         begun = documents.add(
             served, upload.name, upload.data, glossary=upload.fields.get("glossary")
         )
-        found = await while_connected(request.receive, documents.ended(begun.id))
+        try:
+            found = await while_connected(request.receive, documents.ended(begun.id))
+        except BaseException:
+            # Nobody else knows of it: the client has gone, or its time is up.
+            with contextlib.suppress(NotFoundError):
+                documents.drop(begun.id)
+            raise
         if found.state == "failed":
+            documents.drop(begun.id)
             reason = f": {found.detail}" if found.detail else ""
             raise InvalidError([Fault("file", f"cannot be translated{reason}", "")])
         address = f"{DOWNLOADS.lstrip('/')}{found.id}.{ending_of(found.name)}"

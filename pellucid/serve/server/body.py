@@ -25,7 +25,8 @@ from pellucid.serve.server.strict_json import MalformedError, parse_strictly
 JSON = "application/json"
 FORM = "application/x-www-form-urlencoded"
 PARTS = "multipart/form-data"
-_MOST_FORM_FIELDS = 16
+_MOST_FORM_FIELDS = 128
+"""A client of DeepL sends a field for each of its texts."""
 _LONGEST_BOUNDARY = 70
 """Characters; RFC 2046, §5.1.1."""
 _LONGEST_PART_HEAD = 1024
@@ -151,7 +152,8 @@ def _form_fields(form: bytes) -> list[tuple[str, str]]:
             max_num_fields=_MOST_FORM_FIELDS,  # `parse_qsl` counts before it splits
         )
     except ValueError:
-        raise RefusedError(400, "the body is not a form in UTF-8") from None
+        reason = f"the body is not a form in UTF-8 of at most {_MOST_FORM_FIELDS} fields"
+        raise RefusedError(400, reason) from None
 
 
 def _parts_of(body: bytes, content_type: str) -> list[tuple[str, str]]:
