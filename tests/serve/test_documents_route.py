@@ -276,8 +276,8 @@ def test_a_file_whose_client_has_left_is_forgotten(tmp_path: Path):
     form = {"source": "fr", "target": "en"}
     with serving_process(write_bundle(tmp_path / "tiny"), "--max-documents", 1) as server:
         address = f"http://127.0.0.1:{server.port}"
+        files = {"file": ("a.html", sentences.encode())}
         with pytest.raises(requests.ReadTimeout):
-            files = {"file": ("a.html", sentences.encode())}
             requests.post(f"{address}/translate_file", files=files, data=form, timeout=0.2)
         for _ in range(200):
             answer = requests.post(f"{address}/v1/documents", files={"file": ("a.html", HTML)})
