@@ -22,6 +22,7 @@ from pellucid.evaluation.signature import manifest_of, origin_signature
 from pellucid.evaluation.tokenizers import TokenizerName, check_tokenizer, tokenizer_for
 from pellucid.text.config import file_format
 from pellucid.text.corpus.lines import read_lines
+from pellucid.text.scripts import SPACELESS_LETTER
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,7 +132,12 @@ def evaluate(
 
 
 def are_single_words(sources: Sequence[str]) -> bool:
-    """True if every line is a single word, or one that is spelled letter by letter."""
+    """True if every line is a single word, or one that is spelled letter by letter.
+
+    False for text in a script without spaces between words, which does not show where they end.
+    """
+    if any(map(SPACELESS_LETTER.search, sources)):
+        return False
     lines = [line.split() for line in sources]
     return all(len(tokens) <= 1 for tokens in lines) or all(
         len(token) == 1 for tokens in lines for token in tokens
@@ -170,7 +176,9 @@ def _read_table(path: Path) -> tuple[list[str], list[list[str]]]:
             f"{path}: a line must be source, tab, reference (and more behind tabs);"
             f" {len(bare)} of {len(rows)} have no tab, the first is line {bare[0]}"
         )
-    return [row[0] for row in rows], [row[1:] for row in rows]
+    # A spreadsheet fills the lines with fewer references with empty cells.
+    filled = [[each for each in row[1:] if each.strip()] or row[1:2] for row in rows]
+    return [row[0] for row in rows], filled
 
 
 def _named(columns: Sequence[Sequence[str]]) -> dict[str, Sequence[str]]:

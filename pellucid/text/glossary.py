@@ -15,8 +15,6 @@ import dataclasses
 import functools
 import hashlib
 import re
-import sys
-import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Self
@@ -24,6 +22,7 @@ from typing import Self
 from pellucid.core.errors import MOST_FAULTS, DataError, InputMissingError, list_faults
 from pellucid.core.files import read_plain
 from pellucid.core.limits import shown
+from pellucid.text.scripts import SPACELESS, combining_marks
 
 LARGEST_GLOSSARY = 1 << 24
 """Bytes of a file."""
@@ -37,10 +36,6 @@ _CASES = ("", "any", "exact")
 MARKS = "\u27e6", "\u27e7"
 """What stands before and after the translation of a marked term: white square brackets, which
 ordinary text does not have."""
-_WIDE = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-)
-"""Thai, Lao, Burmese, Khmer, Chinese and Japanese: written without spaces between words."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -308,11 +303,5 @@ def _tokens(text: str) -> list[_Token]:
 
 @functools.cache
 def _token_pattern() -> re.Pattern[str]:
-    # Vowel signs and accents are no letters to ``re``, but parts of a word.
-    marks = [
-        code
-        for code in range(0x300, sys.maxunicode >> 4)
-        if unicodedata.category(chr(code))[0] == "M"
-    ]
-    inner = rf"[\w{''.join(map(chr, marks))}]"
-    return re.compile(rf"[{_WIDE}]|(?:(?![{_WIDE}]){inner})+|\S")
+    inner = rf"[\w{combining_marks()}]"
+    return re.compile(rf"[{SPACELESS}]|(?:(?![{SPACELESS}]){inner})+|\S")

@@ -10,10 +10,34 @@ from pellucid.core.errors import ConfigError
 
 ABBREVIATIONS: dict[str, set[str]] = {
     "de": {"Abb.", "Fa.", "Fam.", "Inh.", "Kap.", "Tab.", "Tel.", "Verf."},
+    "fr": {"M.", "MM."},
+    "nl": {"Mevr.", "mevr."},
+    "pl": {"w."},
 }
 """By language, words with a full stop that do not end a sentence, in addition to those of
 sentencex. More may be added: ``ABBREVIATIONS.setdefault("fr", set()).add("éd.")``. Those under
 ``""`` hold in every language; ``add_abbreviations`` adds to them."""
+
+
+_ORDINAL = re.compile(r"(?:^|[\s(„«»\"'–—-])\d{1,2}\.\s*$")
+"""A number with a full stop at the end of a piece; longer ones are years and amounts mostly."""
+_HAVE_ORDINALS = frozenset(
+    ("cs", "da", "de", "et", "fi", "hr", "hu", "is", "lv", "nb", "nn", "no", "pl", "sk", "sl")
+)
+"""Languages that write an ordinal number as a number with a full stop."""
+_GERMAN_STARTS = frozenset(
+    (
+        *("aber", "als", "am", "an", "auch", "auf", "aus", "bei", "bis", "da", "daher"),
+        *("damit", "dann", "das", "dass", "der", "deshalb", "die", "dies", "diese", "dieser"),
+        *("dieses", "doch", "ein", "eine", "einen", "einer", "er", "es", "für", "hier", "ich"),
+        *("ihr", "im", "in", "ist", "ja", "jetzt", "mit", "nach", "nein", "noch", "nun", "ob"),
+        *("obwohl", "oder", "seit", "sein", "seine", "sie", "so", "sondern", "trotzdem", "um"),
+        *("und", "unter", "vom", "von", "vor", "wann", "warum", "was", "weil", "wenn", "wer"),
+        *("wie", "wir", "wo", "während", "zu", "zum", "zur", "zwar", "über"),
+    )
+)
+"""Words that begin a sentence of German more often than they follow an ordinal: nouns, which
+follow one, are in upper case too."""
 
 
 def add_abbreviations(words: Iterable[str]) -> None:
@@ -53,14 +77,15 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
 
     pieces: list[str] = []
     for line in lines:
-        # A piece that ends with a known abbreviation is continued by the next one.
-        goes_on = False
+        # A piece that ends with a known abbreviation or an ordinal is continued by the next one.
+        before_this = ""
         for piece in _segment(line, language):
-            if goes_on:
+            last = before_this.split()[-1:]
+            if not known.isdisjoint(last) or _is_ordinal_before(before_this, piece, language):
                 pieces[-1] += piece
             else:
                 pieces.append(piece)
-            goes_on = not known.isdisjoint(piece.split()[-1:])
+            before_this = piece
 
     # White space before the first sentence belongs to it, later white space to the one before.
     found: list[Sentence] = []
@@ -86,7 +111,21 @@ def split_sentences(text: str, language: str) -> list[Sentence]:
     return found or [Sentence(before=text, text="", after="", start=len(text))]
 
 
-_WIDE_SPACES = re.compile(r"[^\S\x00-\x7f]+(?=\s*\.)")
+def _is_ordinal_before(left: str, right: str, language: str) -> bool:
+    """Whether a piece ends with an ordinal number that belongs to the next one."""
+    if language not in _HAVE_ORDINALS or not _ORDINAL.search(left[-_LONGEST_ORDINAL:]):
+        return False
+    words = right.split(maxsplit=1)
+    if not words or not words[0][0].isalpha():
+        return False
+    is_noun = language == "de" and words[0].strip(".,;:!?").lower() not in _GERMAN_STARTS
+    return is_noun or words[0][0].islower()
+
+
+_LONGEST_ORDINAL = 16
+"""Characters at the end of a piece that are looked at."""
+_SPACES_BEFORE_A_STOP = re.compile(r"(?<!\s)\s++(?=\.)")
+"""Possessive, and from the start of a run of spaces only, so that it takes linear time."""
 
 
 def _segment(line: str, language: str) -> Iterable[str]:
@@ -96,11 +135,15 @@ def _segment(line: str, language: str) -> Iterable[str]:
     of more than one byte (a no-break space, say) and a full stop follow one another. Such a space
     is shown to it as one of ASCII, which changes no number of characters.
     """
-    shown = _WIDE_SPACES.sub(lambda found: " " * len(found[0]), line)
+    shown = _SPACES_BEFORE_A_STOP.sub(lambda found: _with_ascii_spaces(found[0]), line)
     start = 0
     for piece in sentencex.segment(language, shown):
         yield line[start : start + len(piece)]
         start += len(piece)
+
+
+def _with_ascii_spaces(blank: str) -> str:
+    return "".join(each if each.isascii() else " " for each in blank)
 
 
 def join_sentences(sentences: Sequence[Sentence], translations: Sequence[str]) -> str:

@@ -134,6 +134,9 @@ def test_single_words_are_told_from_text():
     assert are_single_words(["abbot", "a.d.", ""])
     assert are_single_words(["a b b o t", "a"])
     assert not are_single_words(["abbot", "a word"])
+    # Scripts without spaces do not show where words end.
+    for line in ("我是学生。", "これはペンです", "ฉันเป็นนักเรียน"):
+        assert not are_single_words([line])
 
 
 def test_tokens_per_second_counts_each_stop(translator, hypotheses):

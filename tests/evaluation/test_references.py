@@ -23,6 +23,14 @@ def test_a_table_holds_the_source_and_all_that_is_accepted(tmp_path):
     assert read_test_set(table) == (["abd", "abo"], [["EY B", "AE B"], ["AA B OW"]])
 
 
+def test_empty_cells_of_a_table_are_no_references(tmp_path):
+    """A spreadsheet fills shorter lines with them; an empty reference would raise BLEU."""
+    table = written(
+        tmp_path / "refs.tsv", "un\tone\t", "deux\ttwo\t2", "trois\t\tthree\t ", "x\t\t"
+    )
+    assert read_test_set(table)[1] == [["one"], ["two", "2"], ["three"], [""]]
+
+
 def test_lines_without_a_reference_are_counted_and_the_first_named(tmp_path):
     table = written(tmp_path / "refs.tsv", "abd\tEY B", "abo", "abb", "abc\tx")
     with pytest.raises(DataError) as caught:

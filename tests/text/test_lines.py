@@ -144,6 +144,17 @@ def test_a_line_beyond_any_paragraph_is_named(tmp_path):
         list(iterate_lines(io.BytesIO(b"x" * (LONGEST + 1))))
 
 
+def test_a_gzip_bomb_in_blocks_or_of_long_lines_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(lines, "_BOMB_FROM", 1 << 20)
+    path = tmp_path / "bomb.gz"
+    for line in (b"\n", b"a" * 100_000 + b"\n"):
+        path.write_bytes(gzip.compress(line * ((8 << 20) // len(line))))
+        for read in (lines.iterate_blocks, lines.iterate_lines):
+            with pytest.raises(DataError, match="unpacks to more than 200 times its"):
+                for _ in read(path):
+                    pass
+
+
 def test_a_gzip_bomb_is_refused_while_it_is_small(tmp_path, monkeypatch):
     """Of line ends, whose list took 11 GB, and of one line without an end.
 

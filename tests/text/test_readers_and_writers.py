@@ -330,3 +330,24 @@ def test_a_dataset_of_hugging_face_is_streamed(tmp_path: Path, monkeypatch: pyte
     assert list(iterate_pairs(PairFiles((Path(name),)))) == pairs
     with pytest.raises(DataError, match="a dataset is named"):
         read_lines(Path("datasets://json#en"))
+
+
+def test_a_row_of_csv_without_end_is_refused(tmp_path: Path):
+    """Each line and each cell of it is short."""
+    path = tmp_path / "a.csv"
+    path.write_text("source,target\n" + '"xx\n",' * 2_000_000)
+    with pytest.raises(DataError, match="a row must have less than"):
+        list(iterate_lines(Path(f"{path}#source")))
+
+
+def test_columns_of_one_name_in_two_objects_are_two_texts(tmp_path: Path):
+    """Both are called ``en``, and stand in the same file."""
+    path = tmp_path / "x.jsonl"
+    row = {"human": {"en": "a dog", "de": "ein Hund"}, "mt": {"en": "one dog", "de": "Hund"}}
+    path.write_text(json.dumps(row) + "\n")
+    tokens = train_tokenizer(["a dog ein Hund one"], TokenizerConfig(kind="word"))
+    folders = set()
+    for name in ("human", "mt"):
+        files = PairFiles((Path(f"{path}#{name}.en"),), (Path(f"{path}#{name}.de"),))
+        folders.add(build_store(tmp_path / "cache", files, (tokens, tokens), 64).folder)
+    assert len(folders) == 2

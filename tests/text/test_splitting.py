@@ -78,3 +78,32 @@ def test_a_text_without_a_word_is_one_sentence_without_words():
     for text in ("", " \n"):
         [sentence] = split_sentences(text, "en")
         assert (sentence.before + sentence.text + sentence.after, sentence.text) == (text, "")
+
+
+@pytest.mark.parametrize("blank", ["\u3000", "\xa0", " ", "\xa0 "])
+def test_long_runs_of_spaces_take_linear_time(blank: str):
+    """5,000 of them, as many as a text on a server may have, took minutes."""
+    text = f"Ein Hund{blank * 100_000}läuft{blank * 100_000}."
+    assert (
+        "".join(each.before + each.text + each.after for each in split_sentences(text, "de"))
+        == text
+    )
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "count"),
+    [
+        ("de", "Im 2. Weltkrieg und im 19. Jahrhundert spielte der 1. FC Köln.", 1),
+        ("de", "Die 2. Auflage ist da. Sie kostet 20. Wir kaufen sie.", 3),
+        ("de", "Er wurde 12. Dann zog er um.", 2),
+        ("de", "Das war 1995. Österreich trat bei.", 2),
+        ("da", "Den 3. maj og det 19. århundrede.", 1),
+        ("da", "Han blev 12. Så rejste han.", 2),
+        ("en", "He was 12. Then he left.", 2),
+        ("fr", "M. Dupont est là. MM. Durand et Petit aussi.", 2),
+        ("nl", "Dhr. Jansen en mevr. De Vries.", 1),
+        ("pl", "W XIX w. było tak.", 1),
+    ],
+)
+def test_ordinals_and_titles_end_no_sentence(language: str, text: str, count: int):
+    assert len(split_sentences(text, language)) == count

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas
 import pytest
 from commands import pellucid
 
@@ -175,6 +176,21 @@ def test_both_directions_are_made_of_the_cleaned_pairs_once(tmp_path: Path):
     found = prepare(read_config("tiny", settings), tmp_path / "out", Rules())
     assert found.text.kept == len(GOOD)
     assert len(found.store) == 2 * len(GOOD)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_table_gives_text_that_can_be_read_again(tmp_path: Path, ending: str):
+    frame = pandas.DataFrame(GOOD, columns=["source", "target"])
+    path = tmp_path / f"pairs.{ending}"
+    frame.to_csv(path, index=False) if ending == "csv" else frame.to_parquet(path)
+    clean = clean_corpus(PairFiles((path,), (), "auto"), tmp_path / "text", Rules())
+    assert list(iterate_pairs(clean.files)) == GOOD
+
+
+def test_letters_of_scripts_with_vowel_signs_are_told_apart(tmp_path: Path):
+    pairs = [("मैं गया", "I went"), ("मैं गयी", "I went"), ("ข้าว", "it"), ("ขาว", "it")]
+    text = clean_corpus(write(tmp_path, pairs), tmp_path / "text", Rules())
+    assert text.kept == 4
 
 
 def test_line_ends_within_a_text_become_spaces(tmp_path: Path):

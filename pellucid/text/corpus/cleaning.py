@@ -8,6 +8,7 @@ chunks or on who works on them.
 """
 
 import dataclasses
+import functools
 import hashlib
 import itertools
 import json
@@ -26,9 +27,16 @@ from pellucid.text.check.check import far_lengths, repeated_pairs, usual_log_rat
 from pellucid.text.check.scan import Column, scan_block, without_marks
 from pellucid.text.corpus.chunks import CHUNK, Chunk, read_chunks
 from pellucid.text.corpus.pairs import PairFiles
-from pellucid.text.corpus.readers import hash_of_input, input_exists, plain_stem
+from pellucid.text.corpus.readers import (
+    address_of,
+    hash_of_input,
+    input_exists,
+    plain_stem,
+    reading_of,
+)
 from pellucid.text.corpus.similar import BANDS, signatures, similar_rows
 from pellucid.text.detection import check_languages, pairs_in_other_languages
+from pellucid.text.scripts import combining_marks
 
 Reason = Literal[
     "empty",
@@ -42,9 +50,8 @@ Reason = Literal[
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 """Why a pair is dropped; of several the first counts."""
-_VERSION = 2
+_VERSION = 3
 """Of the rules; hashed into the fingerprint of what was cleaned."""
-_NO_LETTERS = re.compile(r"[\W\d_]+")
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -185,6 +192,8 @@ def clean_corpus(
     named = [plain_stem(path.name) for path in (files.sources[0], *files.targets[:1])]
     if len(set(named)) < 2:
         named = [f"source-{named[0]}", f"target-{named[0]}"]
+    # The text is plain, and a name that ends as a table does would be read as one.
+    named = [f"{name}.txt" if address_of(name).table else name for name in named]
     clean = PairFiles((folder / named[0],), (folder / named[1],), "plain")
 
     try:
@@ -304,7 +313,12 @@ def _near_hash(source: str, target: str) -> int:
 
 
 def _letters(text: str) -> str:
-    return _NO_LETTERS.sub("", text.casefold())
+    return _no_letters().sub("", text.casefold())
+
+
+@functools.cache
+def _no_letters() -> re.Pattern[str]:
+    return re.compile(rf"(?:[^\w{combining_marks()}]|[\d_])+")
 
 
 def _fingerprint(files: PairFiles, rules: Rules) -> str:
@@ -314,7 +328,7 @@ def _fingerprint(files: PairFiles, rules: Rules) -> str:
             raise InputMissingError(f"cannot read {path}: not a file")
     recipe = {
         "version": _VERSION,
-        "inputs": [[path.suffix, hash_of_input(path)] for path in files.all],
+        "inputs": [[reading_of(path), hash_of_input(path)] for path in files.all],
         "format": files.format,
         "rules": dataclasses.asdict(rules),
     }

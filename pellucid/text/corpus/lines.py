@@ -128,15 +128,18 @@ def raw_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[bytes]:
     Raises DataError naming a line of more than 16 MiB, or a file that unpacks to far more than any
     text.
     """
-    number = first
+    number, unseen = first, 0
     # One byte beyond the limit, to tell a line of exactly that length from a longer one.
     while raw := file.readline(_LONGEST_LINE + 1):
         if len(raw) > _LONGEST_LINE:
             raise _too_long(name, number)
 
         # A pipe has no size to compare with; of gzip both sizes are known.
-        if number % _LOOK_EVERY == 0 and isinstance(file, gzip.GzipFile):
-            _refuse_bomb(file, name)
+        unseen += len(raw)
+        if number % _LOOK_EVERY == 0 or unseen >= _BOMB_FROM:
+            unseen = 0
+            if isinstance(file, gzip.GzipFile):
+                _refuse_bomb(file, name)
 
         yield raw
         number += 1
@@ -230,11 +233,14 @@ def iterate_blocks(path: Path) -> Generator[bytes, None, None]:
     """The bytes of a file (``.gz`` is unpacked) in blocks that end with a line's end.
 
     The last block may lack it. A caller that stops early must call ``close()``, as on a file.
-    Raises as ``open_lines`` does, and DataError naming the line if one has more than 16 MiB.
+    Raises as ``open_lines`` does, and DataError naming the line if one has more than 16 MiB, or for
+    a file that unpacks to far more than any text.
     """
     number = 1  # of the block's first line
     with open_lines(path) as file:
         while block := file.read(_BLOCK_BYTES):
+            if isinstance(file, gzip.GzipFile):
+                _refuse_bomb(file, str(path))
             if not block.endswith(b"\n"):
                 begun = len(block) - block.rfind(b"\n") - 1  # bytes of the last line read so far
                 rest = file.readline(_LONGEST_LINE - begun + 1)

@@ -109,6 +109,12 @@ def _table_of(scheme: str, name: str, packing: Packing, column: str) -> Table:
     return "jsonl" if column and stem.endswith(".jsonl") else ""
 
 
+def reading_of(path: Path) -> str:
+    """What the name of an input says of how it is read: its suffix, and the column with dots."""
+    column = address_of(path).column
+    return f"{path.suffix}#{column}" if "." in column else path.suffix
+
+
 def plain_stem(name: str) -> str:
     """The name of an input without packing; ``corpus.parquet#en`` becomes ``corpus.en``."""
     address = address_of(name)
@@ -377,7 +383,7 @@ def _csv_rows(file: BinaryIO, address: Address) -> Iterator[bytes]:
     lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
 
     try:
-        bounded = _bounded_lines(lines, address)
+        bounded = _BoundedLines(lines, address)
         rows = (
             csv.reader(bounded, delimiter="\t", quoting=csv.QUOTE_NONE)
             if address.table == "tsv"
@@ -386,6 +392,7 @@ def _csv_rows(file: BinaryIO, address: Address) -> Iterator[bytes]:
         header = _header(next(rows, []), address)
 
         for number, row in enumerate(rows, start=1):
+            bounded.taken = 0
             if not row:
                 row = [""] * len(header)  # a blank line
             if len(row) != len(header):
@@ -403,13 +410,23 @@ def _csv_rows(file: BinaryIO, address: Address) -> Iterator[bytes]:
         lines.detach()  # the file below is not ours to close
 
 
-def _bounded_lines(lines: io.TextIOWrapper, address: Address) -> Iterator[str]:
-    while line := lines.readline(_LONGEST_ROW):
-        if len(line) == _LONGEST_ROW:
-            raise DataError(
-                f"{address.location}: a row must have less than {_LONGEST_ROW:,} characters"
-            )
-        yield line
+class _BoundedLines:
+    """The lines of a file; a row may have several, which together are bounded."""
+
+    def __init__(self, lines: io.TextIOWrapper, address: Address) -> None:
+        self._lines, self._address = lines, address
+        self.taken = 0
+        """Characters since the last row ended; whoever reads the rows sets it to 0."""
+
+    def __iter__(self) -> Iterator[str]:
+        while line := self._lines.readline(_LONGEST_ROW):
+            self.taken += len(line)
+            if self.taken >= _LONGEST_ROW:
+                raise DataError(
+                    f"{self._address.location}: a row must have less than {_LONGEST_ROW:,}"
+                    " characters"
+                )
+            yield line
 
 
 def _header(names: Sequence[str], address: Address) -> list[str]:

@@ -18,7 +18,12 @@ from pellucid.text.config import file_format
 from pellucid.text.corpus.chunks import CHUNK, TokenizedChunk
 from pellucid.text.corpus.cleaning import InOrder
 from pellucid.text.corpus.pairs import PairFiles
-from pellucid.text.corpus.readers import address_of, hash_of_input, input_exists
+from pellucid.text.corpus.readers import (
+    address_of,
+    hash_of_input,
+    input_exists,
+    reading_of,
+)
 from pellucid.text.corpus.rows import STRIDE, Ids
 from pellucid.text.corpus.store import (
     BEGIN_TYPE,
@@ -105,11 +110,11 @@ class _Recipe:
             if not input_exists(path):
                 raise InputMissingError(f"cannot read {path}: not a file")
 
-        # Of each name only the suffix counts, which decides how the file is read: a file that was
-        # moved or renamed is still known.
+        # Of each name only what decides how the file is read counts: one that was moved or renamed
+        # is still known.
         try:
             sources, targets = (
-                [[path.suffix, _hash_of(path, known)] for path in paths]
+                [[reading_of(path), _hash_of(path, known)] for path in paths]
                 for paths in (self.files.sources, self.files.targets)
             )
         except OSError as error:

@@ -1,0 +1,20 @@
+"""What the letters of scripts say about words, where ``re`` and spaces do not."""
+
+import functools
+import re
+import sys
+import unicodedata
+
+SPACELESS = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+)
+"""Thai, Lao, Burmese, Khmer, Chinese and Japanese, as in a class of ``re``: written without spaces
+between words."""
+SPACELESS_LETTER = re.compile(f"[{SPACELESS}]")
+
+
+@functools.cache
+def combining_marks() -> str:
+    r"""Vowel signs and accents: parts of a word, which ``\w`` does not match."""
+    codes = range(0x300, sys.maxunicode >> 4)
+    return "".join(chr(code) for code in codes if unicodedata.category(chr(code))[0] == "M")
