@@ -190,7 +190,7 @@ def _changed(batch: Any, added: Callable[[Any], _Columns]) -> Any:
         # Arrays for arrays (Ray), lists for lists (datasets).
         is_numpy = any(isinstance(column, np.ndarray) for column in batch.values())
         columns = {
-            name: _array(column) if is_numpy else list(column)
+            name: _array(column) if is_numpy else _array(column).tolist()
             for name, column in added(batch).items()
         }
         return {**batch, **columns}

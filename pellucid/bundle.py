@@ -24,6 +24,7 @@ from pellucid.core.errors import (
     ConfigError,
     CorruptError,
     InputMissingError,
+    OutputExistsError,
     PellucidError,
 )
 from pellucid.core.files import BUNDLES_FOLDER as BUNDLES_FOLDER
@@ -197,11 +198,13 @@ def save_bundle(
 ) -> None:
     """Write ``bundle`` to the folder ``path`` in one step, with its model card.
 
-    ``details`` (step, score, ...) go into the manifest. Raises WriteError.
+    ``details`` (step, score, ...) go into the manifest. A bundle that is there is replaced. Raises
+    OutputExistsError for a folder that holds anything else, WriteError.
     """
     from pellucid.core.tensors import fingerprint, save_tensors
     from pellucid.model.stored import model_tensors
 
+    _refuse_to_replace(Path(path))
     tensors = model_tensors(bundle.model)
 
     def fill(folder: Path) -> None:
@@ -218,6 +221,15 @@ def save_bundle(
             **details,
             "tensors": {name: fingerprint(tensor) for name, tensor in tensors.items()},
         },
+    )
+
+
+def _refuse_to_replace(path: Path) -> None:
+    """Raise OutputExistsError for a folder that is no bundle, such as one of a whole run."""
+    if not path.is_dir() or not any(path.iterdir()) or (path / MODEL_FILE).exists():
+        return
+    raise OutputExistsError(
+        f"{path} holds something that is no bundle", hint="name another folder, or remove it"
     )
 
 

@@ -224,7 +224,12 @@ class _Spans:
     def _range_span(self, start: Node, end: Node, parent: Node) -> Span:
         """The characters for the words between two marks; pairs that they are in belong to it."""
         allowed = self.found.get(parent.number, (0, len(self._target)))
-        words = Node(OUTERMOST, parent, start.start, end.start)
+        within = [
+            each
+            for each in parent.children
+            if start.start <= each.start and each.end <= end.start and each not in (start, end)
+        ]
+        words = Node(OUTERMOST, parent, start.start, end.start, children=within)
         first, last = self._pair_span(words, parent, allowed, ())[0]
         pairs = [self.found[each.number] for each in parent.children if each.mark is None]
         for left, right in [*pairs, *self._fixed]:

@@ -57,10 +57,13 @@ class PlacedParser(HTMLParser):
         return text.replace(self._number_sign, "#")
 
     def parse_marked_section(self, i: int, report: bool = True) -> int:
-        """Read ``<![...``; what begins no known section is a comment, as browsers read it."""
+        """Read ``<![...``; what begins no known section, or one that does not end, is a comment, as
+        browsers read it.
+        """
         place = self.lineno, self.offset
         try:
-            return super().parse_marked_section(i, report)
+            end = super().parse_marked_section(i, report)
         except AssertionError:
             self.lineno, self.offset = place
-            return self.parse_bogus_comment(i)
+            end = -1
+        return self.parse_bogus_comment(i) if end < 0 else end

@@ -2,13 +2,13 @@
 
 import bisect
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 
 from pellucid.core.errors import DataError
 from pellucid.documents.placement import Span
 from pellucid.documents.plain import TaggedText, decode, encode
 from pellucid.documents.segments import Segment
+from pellucid.text.scripts import CHINESE_OR_JAPANESE
 
 _ARROW = "-->"
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
@@ -100,13 +100,16 @@ def _divided(text: str, lines: Sequence[str]) -> list[str]:
     ]
 
 
+_WITHOUT_SPACES = re.compile(f"[{CHINESE_OR_JAPANESE}]")
+
+
 def _cuts(text: str) -> Iterator[Span]:
     """Where a line may end outside of tags: the spaces, and between two characters of Chinese or
     Japanese.
     """
     is_outside, was_wide = True, False
     for place, character in enumerate(text):
-        is_wide = character.isalnum() and unicodedata.east_asian_width(character) in "WF"
+        is_wide = _WITHOUT_SPACES.match(character) is not None
         if character in "<>":
             is_outside = character == ">"
         elif character == " " and is_outside:

@@ -177,9 +177,21 @@ class Ctranslate2Engine(Engine):
     ) -> list[str]:
         """Everything in the call that it does not support, in words; empty if it supports all."""
         faults = [*setting_refusals(settings, len(self._targets)), *line_refusals(lines)]
+        if lines and not faults:
+            faults += self._length_refusals(lines, settings)
         if watcher is not None and watcher.needs_steps:
             faults.append("a search that is watched step by step")
         return faults
+
+    def _length_refusals(self, lines: Sequence[ReadLine], settings: DecodingConfig) -> list[str]:
+        """A translation that may be longer than the table of positions, by its source's length."""
+        if getattr(self._bundle.config, "positions", None) != "sinusoidal":
+            return []
+        lengths = [len(line.source_ids) for line in lines]
+        longest = max(length_limits(lengths, settings, self._bundle.max_length))
+        if longest < POSITIONS:
+            return []
+        return [f"a translation of up to {longest} tokens, as it numbers {POSITIONS - 1} tokens"]
 
     def search(
         self,

@@ -158,8 +158,10 @@ class Documents:
 
     async def ended(self, key: str) -> DocumentState:
         """Wait until a document is translated or has failed. Raises NotFoundError."""
-        await self._find(key).ended.wait()
-        return self.state(key)
+        document = self._find(key)
+        await document.ended.wait()
+        # Of what was waited for: it may have given way to another one since.
+        return document.described()
 
     def file(self, key: str) -> tuple[str, bytes]:
         """Name and bytes of a translated document. Raises NotFoundError unless it is done."""
@@ -167,7 +169,7 @@ class Documents:
         if self._shelf is not None and there is not None and there.state == "done":
             with contextlib.suppress(FileNotFoundError):  # it may just have been dropped
                 data = self._shelf.file(key)
-                self._shelf.note_fetched(key)
+                self._note_fetched(key)
                 return there.name, data
         if there is not None:
             raise NotFoundError("No document", f"the document is {there.state}")
@@ -175,9 +177,13 @@ class Documents:
         if document.state != "done":
             raise NotFoundError("No document", f"the document is {document.state}")
         document.is_fetched = True
-        if self._shelf is not None:
-            self._shelf.note_fetched(key)
+        self._note_fetched(key)
         return document.name, document.data
+
+    def _note_fetched(self, key: str) -> None:
+        if self._shelf is not None:
+            with contextlib.suppress(WriteError):  # the file is there all the same
+                self._shelf.note_fetched(key)
 
     def drop(self, key: str) -> None:
         """Forget a document; if it is being translated, that ends at its next batch."""

@@ -33,12 +33,11 @@ class Shelf:
         """
         with self._locked():
             self._sweep()
-            paths = list(self._folder.glob("*.json"))
-            if len(paths) >= most:
-                old = sorted(path for path in paths if self._gives_way(path))
-                old.sort(key=lambda path: path.stat().st_mtime)
-                for path in old[: len(paths) - most + 1]:
-                    self.remove(path.stem)
+            found = {path: self._read(path) for path in self._folder.glob("*.json")}
+            old = [path for path, content in found.items() if content and _gives_way(content)]
+            old.sort(key=lambda path: (found[path] or {})["until"])
+            for path in old[: max(0, len(found) - most + 1)]:
+                self._remove(path.stem)
             if len(list(self._folder.glob("*.json"))) >= most:
                 return False
             self.put(key, state, seconds)
@@ -56,9 +55,11 @@ class Shelf:
     def note_fetched(self, key: str) -> None:
         """Note that a document that is done was fetched."""
         path = self._folder / f"{key}.json"
-        content = self._read(path)
-        if content is not None and not content.get("is_fetched"):
-            write_file(path, json.dumps({**content, "is_fetched": True}).encode())
+        # Locked, or one that another worker removes meanwhile would come back.
+        with self._locked():
+            content = self._read(path)
+            if content is not None and not content.get("is_fetched"):
+                write_file(path, json.dumps({**content, "is_fetched": True}).encode())
 
     def holds(self, key: str) -> bool:
         """Whether a document is kept, and was not dropped by another worker."""
@@ -83,6 +84,10 @@ class Shelf:
 
     def remove(self, key: str) -> None:
         """Forget a document."""
+        with self._locked():
+            self._remove(key)
+
+    def _remove(self, key: str) -> None:
         for ending in ("json", "data"):
             (self._folder / f"{key}.{ending}").unlink(missing_ok=True)
 
@@ -97,13 +102,7 @@ class Shelf:
         for path in self._folder.glob("*.json"):
             content = self._read(path)
             if content is not None and (self._is_old(content) or self._is_left(content)):
-                self.remove(path.stem)
-
-    def _gives_way(self, path: Path) -> bool:
-        content = self._read(path)
-        if content is None:
-            return False
-        return content["state"]["state"] == "failed" or bool(content.get("is_fetched"))
+                self._remove(path.stem)
 
     def _is_old(self, content: dict[str, Any]) -> bool:
         return content["state"]["state"] in _ENDED and time.time() > content["until"]
@@ -118,6 +117,13 @@ class Shelf:
         except FileNotFoundError:
             return None
         return found
+
+
+def _gives_way(content: dict[str, Any]) -> bool:
+    """Whether a document may be forgotten for another: it was fetched, or has failed."""
+    state = content["state"]["state"]
+    has_failed = state == "failed" or (state not in _ENDED and not _is_alive(content["process"]))
+    return has_failed or bool(content.get("is_fetched"))
 
 
 def _is_alive(process: int) -> bool:

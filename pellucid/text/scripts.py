@@ -5,9 +5,9 @@ import re
 import sys
 import unicodedata
 
-SPACELESS = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-)
+CHINESE_OR_JAPANESE = "\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+"""As in a class of ``re``."""
+SPACELESS = f"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff{CHINESE_OR_JAPANESE}"
 """Thai, Lao, Burmese, Khmer, Chinese and Japanese, as in a class of ``re``: written without spaces
 between words."""
 SPACELESS_LETTER = re.compile(f"[{SPACELESS}]")

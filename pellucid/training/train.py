@@ -255,7 +255,7 @@ def _precision(config: RunConfig, newest: Path | None, world: World, device: str
                 return each  # type: ignore[no-any-return]  # one of them
         if config.training.precision == "auto":
             begin_phase("measuring whether bfloat16 is faster")
-        return resolve_precision(config.training.precision, device)
+        return resolve_precision(config.training.precision, device.partition(":")[0])
 
     # One process chooses for all: two machines may measure different results.
     chosen: Precision = world.from_first(world.by_first(choose))

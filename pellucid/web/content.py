@@ -33,6 +33,7 @@ SEARCH = (
     "max_source_tokens",
     "align_layer",
     "align_head",
+    "recase",
 )
 """The settings of a search that a page follows."""
 CHANGES_RESULT = (
@@ -46,8 +47,6 @@ CHANGES_RESULT = (
     "replace_unknown",
     "mask_at_inference",
     "repredict",
-    "recase",
-    "mark_terms",
 )
 """Those that it cannot follow, and that would give other translations."""
 
@@ -72,7 +71,7 @@ def web_content(
     Raises BundleError naming everything that a page cannot express.
     """
     config = bundle.config
-    settings = DecodingConfig.carried(bundle.settings.get("decoding", {}), "decoding")
+    settings = DecodingConfig.of_bundle(bundle.settings, name)
     faults = _faults(bundle, settings)
     if faults:
         raise BundleError(f"a page cannot express this model: {'; '.join(faults)}")

@@ -21,7 +21,13 @@ from pellucid.bundle import (
     save_bundle,
 )
 from pellucid.core.config import read_toml
-from pellucid.core.errors import BundleError, ConfigError, CorruptError, InputMissingError
+from pellucid.core.errors import (
+    BundleError,
+    ConfigError,
+    CorruptError,
+    InputMissingError,
+    OutputExistsError,
+)
 from pellucid.core.files import MANIFEST_NAME, manifest_text, read_manifest, write_folder
 from pellucid.core.tensors import fingerprint
 from pellucid.equations import transformer
@@ -382,3 +388,13 @@ def test_a_bundle_opens_as_the_weights_of_its_page_of_equations(tmp_path: Path):
     names = [name for name, _ in parameter_sets(page)]
     assert "encoder.0.self_attention.w_q" in names
     assert names[-1] == "w_s"
+
+
+def test_a_bundle_replaces_a_bundle_and_nothing_else(tmp_path: Path):
+    """A whole run must not go with one wrong path."""
+    folder = saved(tmp_path / "run" / "bundles" / "step-1")
+    with pytest.raises(OutputExistsError, match="holds something that is no bundle"):
+        save_bundle(tmp_path / "run", small_bundle(), card="", details={})
+    assert folder.is_dir()
+    save_bundle(folder, small_bundle(seed=1), card="new", details={})
+    assert (folder / "README.md").read_text() == "new"

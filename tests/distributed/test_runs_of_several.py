@@ -179,10 +179,10 @@ def test_a_checkpoint_without_one_of_its_shards_is_damaged(tmp_path: Path):
 
 def begin_slowly(folder: Path) -> float:
     """The sum of the embeddings, whose vectors the first learns for longer than a sum may wait."""
-    learn, world._LONGEST_SUM = pair_vectors._learn, datetime.timedelta(seconds=2)
+    learn, world._LONGEST_SUM = pair_vectors._learn, datetime.timedelta(seconds=5)
 
     def slowly(*arguments: Any) -> SkipGram:
-        time.sleep(4)
+        time.sleep(8)
         return learn(*arguments)
 
     pair_vectors._learn = slowly
@@ -196,7 +196,7 @@ def begin_slowly(folder: Path) -> float:
 
 
 def test_other_processes_wait_as_long_as_the_word_vectors_take(tmp_path: Path):
-    """And not for the half an hour, here two seconds, that a sum of gradients may take."""
+    """And not for the half an hour, here five seconds, that a sum of gradients may take."""
     first, second = in_processes(begin_slowly, tmp_path)
     assert isinstance(first, float)
     assert first == second

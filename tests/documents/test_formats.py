@@ -125,6 +125,10 @@ def test_a_subtitle_in_a_script_without_spaces_keeps_its_lines():
     lines = ["ab\n", "cd\n", "ef\n"]
     assert _divided("今日はとても良い天気です", lines) == ["今日はと\n", "ても良い\n", "天気です\n"]
     assert _divided("今日は 良い", lines[:2]) == ["今日は\n", "良い\n"]
+    assert _divided("한국어는 단어를 띄어씁니다", lines[:2]) == [
+        "한국어는 단어를\n",
+        "띄어씁니다\n",
+    ]
 
 
 def test_webvtt_keeps_its_head_and_settings():

@@ -14,7 +14,7 @@ from processors import pretend_processor
 from pellucid.core.errors import CancelledError, ConfigError, PellucidError
 from pellucid.core.special import PAD_ID, START_ID
 from pellucid.decoding.config import DecodingConfig, SamplingConfig
-from pellucid.decoding.requests import Request
+from pellucid.decoding.requests import ReadLine, Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.search.candidates import WatchedStep
 from pellucid.decoding.search.scoring import score_ids
@@ -339,3 +339,17 @@ def test_a_model_that_gives_nan_is_told(tmp_path: Path):
     broken = Translator(bundle, DecodingConfig(), choose_engine(bundle, "ctranslate2"))
     with pytest.raises(PellucidError, match="a finite log-probability"):
         broken.translate("je suis")
+
+
+def test_a_translation_longer_than_its_table_of_positions_is_left_to_torch(tmp_path: Path):
+    """Up to the length that a line may have, and not only by an explicit max_length."""
+    for positions, refused in (("sinusoidal", True), ("rotary", False)):
+        folder = saved(tmp_path / positions, positions=positions)
+        fast = load(folder, engine="ctranslate2", device="cpu").engine
+        settings = DecodingConfig(max_length_ratio=8.0, max_length_extra=50)
+        short, long = (
+            [ReadLine(Request("a"), tuple([5] * count), False, (), ())] for count in (20, 300)
+        )
+        assert fast.refusals(settings, short) == []
+        fault = "a translation of up to 2450 tokens, as it numbers 2047 tokens"
+        assert fast.refusals(settings, long) == [fault] * refused

@@ -1,5 +1,6 @@
 """A report is one file that asks for nothing and takes words for words, whatever they look like."""
 
+import dataclasses
 import html.parser
 import posixpath
 import re
@@ -64,13 +65,22 @@ def test_a_hostile_vocabulary_stays_text(bundle: Bundle):
     assert data_of(page)["words"]["candidates"][0] == HOSTILE
 
 
-@pytest.mark.parametrize(("source", "target"), [("", None), ("  ", None), (SOURCE, ""), ("", "")])
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("", None), ("  ", None), (SOURCE, ""), ("", ""), ("?", None), ("🙂", None)],
+)
 def test_a_side_without_words_has_a_report_too(bundle: Bundle, source: str, target: str | None):
     content = data_of(make_report(bundle, source, target))
     assert content["sentence"]["source"] == source
     assert len(content["pages"]) == 15
     assert content["search"] is None
     assert content["ranks"] == [] or content["sentence"]["target"]
+
+
+def test_a_model_that_chooses_after_the_search_has_a_report_without_its_tree(bundle: Bundle):
+    settings = {**bundle.settings, "decoding": {"coverage_penalty": 0.2}}
+    changed = dataclasses.replace(bundle, settings=settings)
+    assert data_of(make_report(changed, SOURCE))["search"] is None
 
 
 def test_json_holds_no_character_that_markup_needs():

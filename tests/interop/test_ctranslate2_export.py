@@ -20,7 +20,11 @@ from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.translator import Translator
 from pellucid.engines.load import choose_engine
 from pellucid.interop.ctranslate2.export import export_ctranslate2
-from pellucid.interop.ctranslate2.support import int8_fault, vocabulary_pieces
+from pellucid.interop.ctranslate2.support import (
+    ctranslate2_faults,
+    int8_fault,
+    vocabulary_pieces,
+)
 from pellucid.interop.huggingface.export_folder import export_huggingface
 from pellucid.interop.huggingface.import_folder import read_huggingface
 from pellucid.text.tokenizers.tokenizer import load_tokenizer
@@ -110,6 +114,9 @@ def test_a_vocabulary_with_an_ordinary_start_goes_out_everywhere(
     export_huggingface(bundle, tmp_path / "out")
     model, tokenizer = open_marian(tmp_path / "out")
     assert marian_greedy(model, tokenizer, texts) == our_greedy(bundle, texts)
+    # The start, which is generated first, is no text.
+    ids = [model.config.decoder_start_token_id, 5, 6, 7, model.config.eos_token_id]
+    assert tokenizer.decode(ids, skip_special_tokens=True) == tokenizer.decode(ids[1:-1])
     again = read_huggingface(tmp_path / "out")
     assert again.target_tokenizer.vocabulary_size == bundle.target_tokenizer.vocabulary_size
     assert our_greedy(again, texts) == our_greedy(bundle, texts)
@@ -144,6 +151,12 @@ def test_everything_ctranslate2_cannot_express_is_told_at_once(tmp_path: Path):
         " d_k=6 and d_v=8; the source vocabulary has an ordinary piece '</s>'; the source"
         " vocabulary has an ordinary piece '<pad>'"
     )
+
+
+def test_a_model_without_a_layer_in_the_encoder_is_left_to_torch():
+    """CTranslate2 asks for the first one."""
+    [fault] = ctranslate2_faults(small_bundle(encoder_layers=0))
+    assert fault == "it has at least one layer in the encoder, not encoder_layers=0"
 
 
 def test_nothing_is_overwritten_by_an_export(tmp_path: Path):

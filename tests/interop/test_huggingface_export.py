@@ -1,5 +1,6 @@
 """An exported model is the same model, and transformers says so."""
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -159,3 +160,16 @@ def test_what_transformers_cannot_search_by_is_named(
     table = json.loads((tmp_path / "out" / "generation_config.json").read_text())
     assert (table["num_beams"], table["max_length"]) == (4, 64)
     assert "length_penalty" not in table
+
+
+def test_settings_that_transformers_lacks_are_named_and_lengths_fit(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    bundle = small_bundle()
+    decoding = {"repredict": True, "beam_size": 1, "replace_unknown": True, "max_length": 200}
+    settings = {**bundle.settings, "decoding": decoding, "noise": {"lower": 0.1}}
+    export_huggingface(dataclasses.replace(bundle, settings=settings), tmp_path / "out")
+    for name in ("repredict=True", "replace_unknown=True", "recase=True"):
+        assert name in caplog.text
+    table = json.loads((tmp_path / "out" / "generation_config.json").read_text())
+    assert table["max_length"] == bundle.config.max_positions

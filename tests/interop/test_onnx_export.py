@@ -165,3 +165,8 @@ def test_the_command_writes_the_folder(tmp_path: Path):
     result = pellucid("export", "onnx", "bundle", "out", folder=tmp_path)
     assert (result.code, result.err.splitlines()[-1]) == (0, "wrote out")
     assert (tmp_path / "out" / "encoder_model.onnx").is_file()
+
+
+def test_a_model_of_few_positions_is_checked_with_sentences_that_fit(tmp_path: Path):
+    export_onnx(small_bundle(positions="learned", max_positions=8), tmp_path / "onnx")
+    assert (tmp_path / "onnx" / "decoder_model.onnx").exists()

@@ -140,7 +140,7 @@ def test_a_document_that_waits_and_is_dropped_leaves_nothing_behind(
         return read(*arguments)
 
     monkeypatch.setattr(documents, "read_document", read_slowly)
-    with serving(Limits(max_documents=3, max_document_seconds=3.0)) as client:
+    with serving(Limits(max_documents=3, max_document_seconds=4.0)) as client:
         running = [upload(client).json()["id"] for _ in range(2)]
         before = threading.active_count()
         for _ in range(5):
@@ -148,7 +148,7 @@ def test_a_document_that_waits_and_is_dropped_leaves_nothing_behind(
             assert waiting.json()["state"] == "waiting"
             assert client.delete(f"/v1/documents/{waiting.json()['id']}").status_code == 204
         last = upload(client).json()["id"]
-        time.sleep(3.2)
+        time.sleep(4.2)
         assert threading.active_count() <= before + 1
         go_on.set()
         # These two took longer; the time of the one that waited begins with its turn.
@@ -272,7 +272,7 @@ def test_a_document_is_done_to_the_other_workers_first(
 
 def test_a_file_whose_client_has_left_is_forgotten(tmp_path: Path):
     """Nobody else knows its address, so it must not keep the place of another."""
-    sentences = "".join(f"<p>je suis étudiant {number}</p>" for number in range(500))
+    sentences = "".join(f"<p>je suis étudiant {number}</p>" for number in range(5000))
     form = {"source": "fr", "target": "en"}
     with serving_process(write_bundle(tmp_path / "tiny"), "--max-documents", 1) as server:
         address = f"http://127.0.0.1:{server.port}"

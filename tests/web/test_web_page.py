@@ -308,6 +308,6 @@ def test_every_setting_of_a_search_is_followed_refused_or_changes_no_words():
     """A new setting has to be put in its place: a page must not translate otherwise in silence."""
     asked_by_a_caller = {"n_best", "align", "token_log_probs", "use_cache", "diversity_strength"}
     of_many_lines = {"batch_tokens", "stream_lines", "cache_lines"}
-    in_the_limits_of_the_docs = {"copy_symbols"}
+    in_the_limits_of_the_docs = {"copy_symbols", "mark_terms"}  # it has no glossary
     settings = asked_by_a_caller | of_many_lines | in_the_limits_of_the_docs
     assert set(DecodingConfig.model_fields) == {*SEARCH, *CHANGES_RESULT, *settings}

@@ -15,6 +15,7 @@ from pellucid.decoding.plain_text import continue_text, fill_masks
 from pellucid.decoding.translator import Translator
 from pellucid.model.build import build_any_model
 from pellucid.model.config import parse_model_config
+from pellucid.web.content import web_content
 
 TRANSLATE = "([lines, options]) => lines.map((line) => model.translate(line, options))"
 TOGETHER = """
@@ -171,3 +172,43 @@ def test_a_decoder_continues_a_text(opened: Opened, beam_size: int):
         "([options]) => model.continueText('a b', 6, options)", [{"beam_size": beam_size}]
     )
     assert found["text"] == expected
+
+
+CAPITALS = (
+    *("AB CD a", "A B C D", "A B c D E", "a B C D", "AB CD", "Abcd Efgh a Bc", "abcd Efgh A Bc"),
+    *("A", "", "AB 12 CD!", "ÀB ÇD", "A. B. C. D.", "ßA BC", "Ǆ AB CD", "ⅧA BC D E"),
+    *("A B C d e", "A B C D e"),
+)
+
+
+def test_lines_in_capitals_are_read_as_python_reads_them(opened: Opened):
+    bundle = bundle_of("paper", recase=True)
+    translator = Translator(bundle, DecodingConfig(**bundle.settings["decoding"], align=True))
+    found = opened(bundle).evaluate(TRANSLATE, [list(CAPITALS), {}])
+    read = 0
+    for ours, text in zip(found, CAPITALS, strict=True):
+        theirs = translator.translate(text)
+        assert ours["source_tokens"] == list(theirs.source_tokens), text
+        assert ours["text"] == theirs.text, text
+        read += (
+            theirs.source_tokens
+            != translator.translate(
+                text, translator.settings.changed({"recase": False})
+            ).source_tokens
+        )
+    assert read >= 4
+
+    # A model that was trained on lower-cased copies is exported so.
+    noisy = dataclasses.replace(bundle, settings={"noise": {"lower": 0.1}})
+    assert web_content(noisy, "a model", "float32").header["decoding"]["recase"] is True
+
+
+def test_alternatives_and_captures_of_a_long_text_read_what_the_model_numbers(opened: Opened):
+    bundle = bundle_of("learned positions")
+    text = " ".join("abcdefgh"[n % 8] for n in range(60))
+    page = opened(bundle)
+    most = bundle.max_length - 1
+    assert page.evaluate("(text) => model.readSource(text).ids.length", text) == most
+    expected = find_alternatives(bundle, DecodingConfig(**bundle.settings["decoding"]), text, (), 3)
+    found = page.evaluate("(text) => model.alternatives(text, [], 3)", text)
+    assert [each["token"] for each in found] == [each.token for each in expected]

@@ -9,6 +9,8 @@ import torch
 
 from pellucid.core.special import STOP_ID
 from pellucid.decoding.explain import explain_search
+from pellucid.decoding.odd_lines import OddLine
+from pellucid.decoding.requests import as_requests
 from pellucid.inspection.capture import Capture
 from pellucid.inspection.heads import HeadRank, rank_heads
 from pellucid.inspection.lens import Lens, lens_of
@@ -85,10 +87,15 @@ def _ranked(capture: Capture) -> list[HeadRank]:
 
 
 def _explain(opened: Opened, capture: Capture) -> dict[str, Any] | None:
-    """The tree of the search; None for sampling and for a blank source, which have none."""
+    """The tree of the search; None where there is none, as for sampling and a blank source."""
     translator, source = opened.translator, capture.sentence.source
-    # A sample draws one path, so there is no tree of rivals to show.
-    if translator.settings.sampling is not None or not source.strip():
+    settings = translator.settings
+    # A sample draws one path, and what chooses after the search shows another order than the tree.
+    has_tree = settings.sampling is None and not settings.repredict
+    is_chosen_later = settings.mbr or settings.coverage_penalty != 0.0
+    [request] = as_requests([source], settings, 1)
+    is_searched = bool(OddLine.of(request, settings).plain.source.strip())
+    if not has_tree or is_chosen_later or not is_searched:
         return None
     tree = explain_search(translator, source, watcher=opened.watcher)
     # As ``translate --explain-search`` writes it: one format for both.

@@ -37,6 +37,8 @@ def _model_faults(config: ModelConfig) -> list[str]:
         return [other_kind(config)]
 
     faults = uneven_faults(config)
+    if config.encoder_layers == 0:
+        faults.append("it has at least one layer in the encoder, not encoder_layers=0")
     if config.positions not in ("sinusoidal", "learned", "rotary"):
         faults.append(
             f"its positions are sinusoidal, learned or rotary, not positions={config.positions}"

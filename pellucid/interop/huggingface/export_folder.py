@@ -29,6 +29,7 @@ from pellucid.interop.marian.tensors import (
 )
 from pellucid.interop.marian.vocabulary import (
     PAD_PIECE,
+    START_PIECE,
     STOP_PIECE,
     UNK_PIECE,
     MarianIds,
@@ -95,7 +96,7 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
         target_ids.outputs,
     )
 
-    searching = DecodingConfig.carried(bundle.settings.get("decoding", {}), "decoding")
+    searching = DecodingConfig.of_bundle(bundle.settings, bundle.path or "this model")
     generation, lost = generation_table(searching, config.max_positions, target_ids)
     if lost:
         _log.warning(
@@ -226,7 +227,12 @@ def _config_table(
 def _tokenizer_table(
     config: TransformerConfig, source_ids: MarianIds, target_ids: MarianIds
 ) -> dict[str, Any]:
+    # The start is generated first. Where another piece is called so, it must be said to be special,
+    # or it is decoded as text.
+    start = target_ids.pieces[target_ids.start]
+    special = {} if start in (START_PIECE, PAD_PIECE) else {"additional_special_tokens": [start]}
     return {
+        **special,
         "tokenizer_class": "MarianTokenizer",
         "unk_token": UNK_PIECE,
         "eos_token": STOP_PIECE,

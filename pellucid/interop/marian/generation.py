@@ -244,7 +244,10 @@ def generation_table(
         # Our search never generates them; transformers has to be told.
         "bad_words_ids": [[id_] for id_ in sorted({ids.pad, ids.start})],
         "num_beams": settings.beam_size,
-        "max_length": longest if settings.max_length is None else settings.max_length + 2,
+        # The model numbers no more positions, whatever the settings allow.
+        "max_length": min(
+            longest, math.inf if settings.max_length is None else settings.max_length + 2
+        ),
     }
 
     if settings.min_length:
@@ -265,9 +268,16 @@ def generation_table(
             "diverse_groups",
             "sampling",
             "mbr",
+            "replace_unknown",
+            "mask_at_inference",
+            "repredict",
+            "max_length_ratio",
+            "max_length_extra",
         )
         if getattr(settings, name) != DecodingConfig.model_fields[name].default
     ]
+    if settings.recase:
+        lost.append("recase=True")
 
     if settings.beam_size == 1:
         return table, lost  # greedy search compares no hypotheses

@@ -195,9 +195,11 @@ def _models(onnx: Any, config: TransformerConfig, tensors: Mapping[str, Tensor])
 
 def _prove(bundle: Bundle, evaluators: Mapping[str, Any]) -> None:
     """Check that the graphs give our logits, for whole prefixes and step by step."""
+    longest = bundle.max_length
+    most = _MOST_PIECES if longest is None else min(_MOST_PIECES, longest - 1)
     for text in SENTENCES:
-        source = [*bundle.source_tokenizer.encode(text)[:_MOST_PIECES], STOP_ID]
-        target = [START_ID, *bundle.target_tokenizer.encode(text)[:_MOST_PIECES]]
+        source = [*bundle.source_tokenizer.encode(text)[:most], STOP_ID]
+        target = [START_ID, *bundle.target_tokenizer.encode(text)[:most]]
         with torch.inference_mode():
             device = next(bundle.model.parameters()).device
             rows = (torch.tensor([ids], device=device) for ids in (source, target))

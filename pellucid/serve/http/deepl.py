@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import json
+import re
 from collections.abc import Sequence
 from typing import Literal
 
@@ -202,7 +203,7 @@ async def _translated(
     """The translation of each text."""
     given = _texts_of(body)
     if body.split_sentences == "nonewlines" and body.tag_handling is None:
-        given = [" ".join(text.splitlines()) for text in given]
+        given = [_LINE_END.sub(" ", text) for text in given]
     split = body.split_sentences != "0"
     if body.tag_handling is not None:
         served = service.find(model.place.name)
@@ -215,6 +216,9 @@ async def _translated(
         text=given, model=model.place.name, split=split, glossary=body.glossary_id
     )
     return [each.text for each in (await service.translate(request, whole=True)).translations]
+
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 def _rules(body: DeeplRequest) -> TagRules:

@@ -143,7 +143,8 @@ def make_document_routes(service: Service, shared: Path | None = None) -> APIRou
                 documents.drop(begun.id)
             raise
         if found.state == "failed":
-            documents.drop(begun.id)
+            with contextlib.suppress(NotFoundError):
+                documents.drop(begun.id)
             reason = f": {found.detail}" if found.detail else ""
             raise InvalidError([Fault("file", f"cannot be translated{reason}", "")])
         address = f"{DOWNLOADS.lstrip('/')}{found.id}.{ending_of(found.name)}"

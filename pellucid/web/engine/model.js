@@ -1,6 +1,7 @@
 // A model of a file: reads text, runs, translates.
 
 import { explain } from "./attribution.js";
+import { recased } from "./letter_case.js";
 import { openTokenizer } from "./tokenizers.js";
 import { readEdits, Trace } from "./trace.js";
 import {
@@ -40,13 +41,23 @@ class Model {
     this.source = header.source_tokenizer === null ? this.target : openTokenizer(header.source_tokenizer);
   }
 
-  /** A text as the ids that the model reads, without the stop, and their tokens. */
-  readSource(text) {
-    const isMasked = this.config.kind === "encoder";
-    const ids = isMasked ? readMasked(this.source, text) : this.source.encode(text);
-    const tokens = this.source.tokens(ids);
-    // an encoder has no START: its id stands for a mask
-    return { ids, tokens: isMasked ? tokens.map((token, at) => (ids[at] === START_ID ? "[MASK]" : token)) : tokens };
+  /**
+   * A text as the ids that the model reads, without the stop, and their tokens: no more than it numbers, and
+   * a text in capitals in lower case, if `settings.recase` asks for it.
+   */
+  readSource(text, settings = this.header.decoding) {
+    if (this.config.kind === "encoder") {
+      const ids = readMasked(this.source, text);
+      // an encoder has no START: its id stands for a mask
+      const tokens = this.source.tokens(ids).map((token, at) => (ids[at] === START_ID ? "[MASK]" : token));
+      return { ids, tokens, isUpper: false, isTruncated: false };
+    }
+    const { plain, isUpper } = settings.recase ? recased(text) : { plain: text, isUpper: false };
+    const all = this.source.encode(plain);
+    const longest = this.header.max_length;
+    const most = Math.min(settings.max_source_tokens, longest === null ? Infinity : longest - 1);
+    const ids = all.slice(0, most);
+    return { ids, tokens: this.source.tokens(ids), isUpper, isTruncated: all.length > most };
   }
 
   readTarget(text) {

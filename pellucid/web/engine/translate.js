@@ -1,6 +1,7 @@
 // Text to text: reads a line, searches, writes, and says which word comes from which.
 
 import { softmax } from "./equations.js";
+import { inCase } from "./letter_case.js";
 import { beam, drawing, greedy, lengthLimit, searchTogether } from "./search.js";
 import { stack, tensor } from "./tensors.js";
 import { readEdits, Trace } from "./trace.js";
@@ -40,8 +41,9 @@ export function translate(model, text, options) {
 export function translateLines(model, texts, { edits = {}, prefix = [], onToken, ...asked } = {}) {
   const settings = searchSettings(model.header, asked);
   const trace = new Trace(null, readEdits(edits));
-  const watch = { onToken: (ids) => onToken?.(model.target.decode(ids)) };
   const lines = texts.map((text) => readLine(model, text, settings));
+  const isUpper = lines.length === 1 && lines[0].isUpper;
+  const watch = { onToken: (ids) => onToken?.(inCase(model.target.decode(ids), isUpper)) };
   const said = lines.map(({ base }) => ({ ...base, ...blank(), truncated: false }));
   const order = [...lines.keys()]
     .filter((at) => !lines[at].isBlank)
@@ -64,21 +66,18 @@ export function translateLines(model, texts, { edits = {}, prefix = [], onToken,
   return said;
 }
 
-/** A line as ids, as many as the model reads. */
+/** A line as the model reads it, with what its translation needs of it. */
 function readLine(model, text, settings) {
-  const { ids } = model.readSource(text);
-  const longest = model.header.max_length;
-  const most = Math.min(settings.max_source_tokens, longest === null ? Infinity : longest - 1);
-  const source = ids.slice(0, most);
-  const base = { source: text, source_ids: source, source_tokens: model.source.tokens(source) };
-  return { base, source, isTruncated: ids.length > most, isBlank: source.length === 0 || text.trim() === "" };
+  const { ids, tokens, isUpper, isTruncated } = model.readSource(text, settings);
+  const base = { source: text, source_ids: ids, source_tokens: tokens };
+  return { base, source: ids, isUpper, isTruncated, isBlank: ids.length === 0 || text.trim() === "" };
 }
 
 /** What a search found, as texts, with the alignment of the best. */
-function written(model, { source, isTruncated }, found, memory, settings, edits) {
+function written(model, { source, isUpper, isTruncated }, found, memory, settings, edits) {
   const nBest = found.map(({ end, ...each }) => ({
     ...each,
-    text: model.target.decode(each.ids),
+    text: inCase(model.target.decode(each.ids), isUpper),
     tokens: model.target.tokens(each.ids),
   }));
   const kept = memory !== undefined && !model.isRecurrent; // a step kept its weights
@@ -150,7 +149,7 @@ function align(model, source, target, settings, { edits, memory, end }) {
 /** The likeliest next tokens after a prefix, each with its best translation. */
 export function alternatives(model, text, prefix, count, options = {}) {
   const settings = searchSettings(model.header, {});
-  const source = model.readSource(text).ids.slice(0, settings.max_source_tokens);
+  const source = model.readSource(text, settings).ids;
   const edits = options.edits ?? {};
   const logits = model.run({ source, target: prefix, edits, keep: ["logits"] }).get("logits");
   const size = logits.shape[1];
