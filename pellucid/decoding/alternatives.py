@@ -8,6 +8,7 @@ from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID
 from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import SearchWatcher
+from pellucid.decoding.odd_lines import OddLine
 from pellucid.decoding.requests import ReadLine, Translatable, as_requests, read_requests
 from pellucid.decoding.result import Alternative, write_translations
 from pellucid.decoding.search.search import inference, pad_sources, search_lines
@@ -30,7 +31,10 @@ def find_alternatives(
     """
     if count < 1:
         raise ConfigError(f"count must be at least 1, got {count}")
-    [line] = read_requests(as_requests([source], settings, 1), bundle, settings, [1])
+    # The prefix is of what the search wrote: of the line without emoji, or in lower case.
+    [request] = as_requests([source], settings, 1)
+    odd = OddLine.of(request, settings)
+    [line] = read_requests([odd.plain], bundle, settings, [1])
     if line.is_blank:
         raise DataError("alternatives need a source that holds a word, got none")
     most = longest_prefix(bundle, settings, len(line.source_ids))
@@ -50,7 +54,7 @@ def find_alternatives(
         # each token gets its best translation, which sampling or reranking would not give
         wanted = settings.changed({"n_best": 1, "sampling": None, "mbr": False})
         found = search_lines(lines, bundle, wanted, watcher)
-        written = write_translations(lines, found, bundle, wanted)
+        written = [odd.restored(each) for each in write_translations(lines, found, bundle, wanted)]
 
     tokens = bundle.target_tokenizer.tokens([token for token, _ in likely])
     return [

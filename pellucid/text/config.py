@@ -26,7 +26,8 @@ class TokenizerConfig(Config):
     kind: TokenizerKind = "bpe"
     """``bpe`` and ``unigram`` (sentencepiece) can represent any text; the others are those of
     textbooks. ``punctuation``, ``rules`` and ``wordpiece`` cut before a vowel sign or a combining
-    accent, so they are not for scripts such as Devanagari. ``marian`` comes with an imported model and cannot be trained."""
+    accent, so they are not for scripts such as Devanagari. ``marian`` comes with an imported model
+    and cannot be trained."""
     target_kind: TokenizerKind | None = None
     """The kind on the target side if it differs, for example from letters to phones; needs
     ``shared = false``."""

@@ -344,3 +344,18 @@ def test_alternatives_to_nothing_are_refused():
         translator(max_length=5).alternatives("un", [tokenizer().tokens([7])[0]] * 5)
     with pytest.raises(ConfigError, match="count must be at least 1, got 0"):
         small.alternatives("un", count=0)
+
+
+def test_alternatives_of_a_line_in_capitals_are_of_the_line_that_was_searched():
+    """The prefix holds tokens of its translation, which was made of the line in lower case."""
+    small = translator(recase=True)
+    plain, odd = SENTENCES[2], f"{SENTENCES[2].upper()} 🙂"
+    prefix = small.translate(odd).tokens[:1]
+    expected = small.alternatives(plain, prefix, count=3)
+    found = small.alternatives(odd, prefix, count=3)
+    assert [each.token for each in found] == [each.token for each in expected]
+    assert [each.probability for each in found] == [each.probability for each in expected]
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.translation.source == odd
+        assert ours.translation.tokens == theirs.translation.tokens
+        assert ours.translation.text == f"{theirs.translation.text.upper()} 🙂"
