@@ -265,7 +265,7 @@ def test_demands_of_a_single_line_are_refused_too(fast):
 def test_auto_turns_to_torch_for_what_the_other_cannot_do_and_says_so_once(
     bundle_folder: Path, ours: Translator, caplog: pytest.LogCaptureFixture
 ):
-    caplog.set_level(logging.INFO, "pellucid")
+    caplog.set_level(logging.INFO, "pellucid.engines")
     auto = load(bundle_folder, device="cpu")
     assert auto.engine.name == "ctranslate2"
     assert auto.engine.reason.startswith(

@@ -32,7 +32,7 @@ def times_converted(caplog: pytest.LogCaptureFixture) -> int:
 
 @pytest.fixture(autouse=True)
 def _informed(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO, "pellucid")
+    caplog.set_level(logging.INFO, "pellucid.engines")
 
 
 def test_the_second_start_takes_what_the_first_converted(
