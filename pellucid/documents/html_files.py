@@ -518,12 +518,14 @@ class _Reader(PlacedParser):
             self._found.append((len(self.source) - self.unread, _Token(kind, "")))
         if not self._found:
             return
+
         # Texts beside each other are one, as a reference may be divided among them.
         found = [
             (place, token)
             for number, (place, token) in enumerate(self._found)
             if token.kind != "text" or number == 0 or self._found[number - 1][1].kind != "text"
         ]
+
         stops = [place for place, _ in found[1:]] + [len(self.source)]
         for (start, token), stop in zip(found, stops, strict=True):
             token.raw = self.source[start:stop]

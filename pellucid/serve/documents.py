@@ -7,10 +7,12 @@ requests; what is read and written of the document itself is done in the thread.
 import asyncio
 import contextlib
 import dataclasses
+import functools
 import logging
 import secrets
 import threading
 import time
+from collections.abc import Callable
 from typing import Literal
 
 import pydantic
@@ -145,9 +147,12 @@ class Documents:
         settings = settings.model_copy(update={"token_log_probs": False})
         search = QueuedSearch(self._service, served, settings, document.deadline, terms)
         document.search = search
-        arguments = (document, served, name, options, keep_numbers, search)
+        work = functools.partial(
+            self._take_turn, document, served, name, options, keep_numbers, search
+        )
         # A daemon: a server that stops does not wait for a book.
-        threading.Thread(target=self._translate, args=arguments, daemon=True).start()
+        arguments = (document, search, work)
+        threading.Thread(target=self._wait_for_turn, args=arguments, daemon=True).start()
         return self.state(document.id)
 
     def state(self, key: str) -> DocumentState:
@@ -252,22 +257,16 @@ class Documents:
         for key in old:
             self._forget(key)
 
-    def _translate(
-        self,
-        document: _Document,
-        served: Served,
-        name: str,
-        options: ReadOptions,
-        keep_numbers: bool,
-        search: QueuedSearch,
+    def _wait_for_turn(
+        self, document: _Document, search: QueuedSearch, work: Callable[[], None]
     ) -> None:
-        """The thread of one document."""
+        """The thread of one document: waits for its turn and does ``work``, unless dropped."""
         while not self._turns.acquire(timeout=_LOOK_SECONDS):
             if self._is_dropped(document):
                 break
         else:
             try:
-                self._take_turn(document, served, name, options, keep_numbers, search)
+                work()
             finally:
                 self._turns.release()
         search.call_soon(document.ended.set)

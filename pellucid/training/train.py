@@ -249,6 +249,7 @@ def _precision(config: RunConfig, newest: Path | None, world: World, device: str
     """That of the checkpoint to go on from, else as the settings say or as it is measured."""
 
     def choose() -> Precision:
+        """By the first process."""
         saved = None if newest is None else saved_precision(newest)
         for each in get_args(Precision):
             if each == saved:

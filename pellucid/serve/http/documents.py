@@ -132,6 +132,7 @@ def make_document_routes(service: Service, shared: Path | None = None) -> APIRou
                 raise InvalidError([Fault(name, "is required", "")])
         model = choose_model(service, upload.fields["source"], upload.fields["target"])
         served = service.find(model.place.name)
+
         begun = documents.add(
             served, upload.name, upload.data, glossary=upload.fields.get("glossary")
         )
@@ -142,6 +143,7 @@ def make_document_routes(service: Service, shared: Path | None = None) -> APIRou
             with contextlib.suppress(NotFoundError):
                 documents.drop(begun.id)
             raise
+
         if found.state == "failed":
             with contextlib.suppress(NotFoundError):
                 documents.drop(begun.id)
