@@ -8,6 +8,8 @@ import contextlib
 import ipaddress
 import logging
 import os
+import re
+import resource
 import signal
 import socket
 import sys
@@ -127,6 +129,12 @@ def given_limits(options: dict[str, Any]) -> Limits:
 
 
 _KEY_VARIABLE = "PELLUCID_API_KEY"
+_OTHER_FILES = 256
+"""Files that may be open beside connections: of models, metrics, documents and the process."""
+_LANGUAGE = re.compile(r"[a-z]{2,3}(-[A-Z][a-z]{3})?(-([A-Z]{2}|[0-9]{3}))?")
+"""A code with a script and a region, as BCP 47 writes them."""
+_HOST = re.compile(r"[A-Za-z0-9_.-]+|\[[0-9a-fA-F:.]+\]")
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://([a-z0-9_.-]+|\[[0-9a-f:.]+\])(:[0-9]{1,5})?")
 
 
 @click.command()
@@ -152,6 +160,9 @@ def serve(ctx: click.Context, bundles: tuple[str, ...]) -> None:
     keys = _read_keys(options["api_key_file"])
     _check_exposure(options["host"], has_key=bool(keys), is_open=options["insecure_no_auth"])
     limits = given_limits(options)
+    _hosts(options)
+    _origins(options)
+    _raise_open_files(limits.max_connections)
 
     # The port is taken before anything heavy is imported: clients wait instead of being refused.
     listener = listen(options["host"], options["port"])
@@ -209,8 +220,8 @@ def _serving(
         shared=shared,
         policy=Policy(
             keys=KeyRing(keys),
-            hosts=frozenset(name.lower() for name in (*options["allowed_host"], options["host"])),
-            origins=frozenset(origin.lower().rstrip("/") for origin in options["cors_origin"]),
+            hosts=_hosts(options),
+            origins=_origins(options),
             log_text=options["log_text"],
         ),
         batch_wait_seconds=options["batch_wait_ms"] / 1000,
@@ -238,9 +249,11 @@ def _read_keys(path: str | None) -> list[str]:
 
     if path is not None:
         try:
-            lines = Path(path).read_text(encoding="utf-8").splitlines()
+            lines = Path(path).read_text(encoding="utf-8-sig").splitlines()
         except OSError as error:
             raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
+        except UnicodeDecodeError:
+            raise ConfigError(f"{path} must be text in UTF-8") from None
         found = [line.strip() for line in lines if line.strip() and not line.startswith("#")]
         if not found:
             raise ConfigError(f"{path} holds no API key")
@@ -272,9 +285,13 @@ def listen(host: str, port: int) -> socket.socket:
     IPPROTO_TCP. With Nagle's algorithm every answer on a kept-alive connection would wait for the
     client's delayed ACK, 40 ms.
     """
-    family, kind, protocol, _, address = socket.getaddrinfo(
-        host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP
-    )[0]
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, proto=socket.IPPROTO_TCP)
+    except socket.gaierror as error:
+        raise ConfigError(
+            f"--host must be an address of this machine, got {host!r} ({error.strerror})"
+        ) from None
+    family, kind, protocol, _, address = found[0]
     listener = socket.socket(family, kind, protocol)
     # A restarted server may bind again while old connections are in TIME_WAIT.
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -302,10 +319,7 @@ def _places(bundles: tuple[str, ...], options: dict[str, Any]) -> "list[ModelPla
     given: dict[str, tuple[str, str]] = {}
     for each in options["languages"]:
         name, _, codes = each.rpartition("=")
-        source, separator, target = codes.partition("-")
-        if not (source and separator and target):
-            raise ConfigError(f"--languages must look like NAME=en-de, got {each!r}")
-        given[name] = (source, target)
+        given[name] = _pair_of(codes, each)
 
     glossaries = []
     for each in options["glossary"]:
@@ -327,6 +341,62 @@ def _places(bundles: tuple[str, ...], options: dict[str, Any]) -> "list[ModelPla
         names = ", ".join(place.name for place in places)
         raise ConfigError(f"--languages names {sorted(unknown)[0]!r}; there are: {names}")
     return places
+
+
+def _pair_of(codes: str, option: str) -> tuple[str, str]:
+    """Both codes of ``en-de``, ``en-pt-BR`` or ``zh-Hans:en``. Raises ConfigError."""
+    if codes.count("-") == 1 and ":" not in codes:
+        codes = codes.lower()
+    cuts = [at for at, character in enumerate(codes) if character in "-:"]
+    pairs = [(codes[:at], codes[at + 1 :]) for at in cuts]
+    pairs = [pair for pair in pairs if all(map(_LANGUAGE.fullmatch, pair))]
+    if len(pairs) != 1:
+        raise ConfigError(
+            f"--languages must look like NAME=en-de, got {option!r}",
+            hint="codes with a script or a region: NAME=zh-Hans:pt-BR",
+        )
+    return pairs[0]
+
+
+def _hosts(options: dict[str, Any]) -> frozenset[str]:
+    """The names that requests may use. Raises ConfigError for anything but a name."""
+    for name in options["allowed_host"]:
+        if name != "*" and not _HOST.fullmatch(name):
+            raise ConfigError(
+                f"--allowed-host must be a host name, got {name!r}",
+                hint="without scheme and port, such as example.org; * is any",
+            )
+    return frozenset(name.lower() for name in (*options["allowed_host"], options["host"]))
+
+
+def _origins(options: dict[str, Any]) -> frozenset[str]:
+    """The origins whose pages may send requests. Raises ConfigError for anything else."""
+    origins = [origin.lower().rstrip("/") for origin in options["cors_origin"]]
+    for origin in origins:
+        if not _ORIGIN.fullmatch(origin):
+            raise ConfigError(
+                f"--cors-origin must be a scheme and a host, got {origin!r}",
+                hint="as browsers send it, such as https://example.org or http://localhost:3000",
+            )
+    return frozenset(origins)
+
+
+def _raise_open_files(connections: int) -> None:
+    """Let the process open as many files as its connections need, as far as the system allows."""
+    wanted = connections + _OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    allowed = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+        soft = allowed
+    if soft < wanted:
+        click.echo(
+            f"warning: {soft} files may be open, too few for {connections} connections; give"
+            f" --max-connections {max(1, soft - _OTHER_FILES)}, or raise the limit (ulimit -n)",
+            err=True,
+        )
 
 
 class _Lines(logging.Formatter):

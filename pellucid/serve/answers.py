@@ -1,5 +1,6 @@
 """Builds answers: from translations of sentences to answers for sentences and for whole texts."""
 
+import heapq
 import math
 from collections.abc import Sequence
 
@@ -49,7 +50,7 @@ def answer_text(sentences: Sequence[SentenceAnswer], request: TranslateRequest) 
     n_best = _joined_candidates(sentences) if request.n_best is not None else None
     alternatives = None
     if request.alternatives:
-        alternatives = _other_ways(sentences)[: request.alternatives]
+        alternatives = _other_ways(sentences, request.alternatives)
 
     return TextAnswer(
         # The white space of the source is kept, line ends included.
@@ -94,19 +95,22 @@ def _joined_alignment(sentences: Sequence[SentenceAnswer]) -> list[tuple[int, in
     return found
 
 
-def _other_ways(sentences: Sequence[SentenceAnswer]) -> list[str]:
-    """Alternative translations of a text, likeliest first; each changes one sentence.
+def _other_ways(sentences: Sequence[SentenceAnswer], count: int) -> list[str]:
+    """The ``count`` likeliest alternative translations of a text; each changes one sentence.
 
     The other sentences stay the same, so the share of the changed sentence is that of the text.
     """
     # Two changed sentences would be less likely than either alone, because shares multiply.
+    ways = [(index, way) for index, each in enumerate(sentences) for way in each.alternatives or ()]
+    likeliest = heapq.nlargest(count, ways, key=lambda found: found[1].share)
+
+    # Only these are joined: a text of thousands of sentences has far more ways than are asked for.
     pieces = [f"{each.before}{each.text}{each.after}" for each in sentences]
     found = []
-    for index, each in enumerate(sentences):
-        for way in each.alternatives or ():
-            changed = f"{each.before}{way.text}{each.after}"
-            found.append((way.share, "".join([*pieces[:index], changed, *pieces[index + 1 :]])))
-    return [text for _, text in sorted(found, key=lambda way: -way[0])]
+    for index, way in likeliest:
+        changed = f"{sentences[index].before}{way.text}{sentences[index].after}"
+        found.append("".join([*pieces[:index], changed, *pieces[index + 1 :]]))
+    return found
 
 
 def _joined_candidates(sentences: Sequence[SentenceAnswer]) -> list[Candidate]:

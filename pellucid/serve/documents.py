@@ -145,7 +145,9 @@ class Documents:
         options = ReadOptions(tuple(each.strip() for each in columns.split(",") if each.strip()))
         settings = search_settings(served.model, TranslateRequest(text=""), limits)
         settings = settings.model_copy(update={"token_log_probs": False})
-        search = QueuedSearch(self._service, served, settings, document.deadline, terms)
+        search = QueuedSearch(
+            self._service, served, settings, document.deadline, terms, waits_for_room=True
+        )
         document.search = search
         work = functools.partial(
             self._take_turn, document, served, name, options, keep_numbers, search
@@ -302,6 +304,8 @@ class Documents:
             document.data = translation
             document.state = "done"
             return
+        except DeadlineError:
+            document.detail = f"it was not translated within {seconds:g} seconds"
         except (DataError, ConfigError, ServiceError) as error:
             document.detail = str(error)
         except Exception as error:

@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures
 import functools
+import time
 from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -10,7 +11,7 @@ from pellucid.core.errors import PellucidError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import SearchWatcher
 from pellucid.decoding.result import Translation
-from pellucid.serve.server.errors import DeadlineError
+from pellucid.serve.server.errors import DeadlineError, OverloadedError
 from pellucid.serve.service import Served, Service
 from pellucid.text.glossary import Glossary
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from pellucid.decoding.attention import AttentionWeights
 
 _Found = TypeVar("_Found")
+_PAUSE_SECONDS = 0.5
+"""Before a document asks a full queue again."""
 _SENTENCES = 32
 """Sentences that share one turn in the queue of the model."""
 
@@ -32,9 +35,16 @@ class QueuedSearch:
         settings: DecodingConfig,
         deadline: float,
         glossary: Glossary | None = None,
+        *,
+        waits_for_room: bool = False,
     ) -> None:
-        """``deadline``: on ``time.monotonic``. To be made on the event loop."""
+        """``deadline``: on ``time.monotonic``. To be made on the event loop.
+
+        With ``waits_for_room`` sentences for which the queue has no room are queued later, until
+        the deadline; otherwise OverloadedError is raised.
+        """
         self.deadline = deadline
+        self._waits_for_room = waits_for_room
         self._service, self._served = service, served
         self._settings, self._glossary = settings, glossary
         self._loop = asyncio.get_running_loop()
@@ -45,11 +55,8 @@ class QueuedSearch:
         found: list[Translation] = []
         for first in range(0, len(texts), _SENTENCES):
             some = texts[first : first + _SENTENCES]
-            found += self._wait(
-                self._service.sentences(
-                    self._served, some, self._settings, self.deadline, self._glossary
-                )
-            )
+            begin = functools.partial(self._service.sentences, self._served, some, self._settings)
+            found += self._take_turn(functools.partial(begin, self.deadline, self._glossary))
         return found
 
     def attention(self, translations: Sequence[Translation]) -> "list[AttentionWeights]":
@@ -58,7 +65,9 @@ class QueuedSearch:
         for first in range(0, len(translations), _SENTENCES):
             some = translations[first : first + _SENTENCES]
             work = functools.partial(self._attention_of, some)
-            found += self._wait(self._service.alone(self._served, work, self.deadline))
+            found += self._take_turn(
+                functools.partial(self._service.alone, self._served, work, self.deadline)
+            )
         return found
 
     def stop(self) -> None:
@@ -76,6 +85,17 @@ class QueuedSearch:
         self, translations: Sequence[Translation], _watcher: SearchWatcher
     ) -> "list[AttentionWeights]":
         return self._served.model.translator.attention(translations)
+
+    def _take_turn(self, begin: Callable[[], Coroutine[Any, Any, _Found]]) -> _Found:
+        """The result of a coroutine that ``begin`` makes, again if the queue was full."""
+        while True:
+            try:
+                return self._wait(begin())
+            except OverloadedError:
+                # One full moment must not cost a document that was translated for minutes.
+                if not self._waits_for_room or time.monotonic() > self.deadline:
+                    raise
+                time.sleep(_PAUSE_SECONDS)
 
     def _wait(self, work: Coroutine[Any, Any, _Found]) -> _Found:
         """Run a coroutine on the event loop, and wait for its result in this thread."""

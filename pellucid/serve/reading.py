@@ -2,6 +2,8 @@
 
 import asyncio
 import dataclasses
+import math
+import time
 
 from pellucid.serve.models import LoadedModel
 from pellucid.serve.schema import TranslateRequest
@@ -31,19 +33,27 @@ class ReadText:
 
 
 async def read_texts(
-    model: LoadedModel, request: TranslateRequest, limit: int, *, whole: bool = False
+    model: LoadedModel,
+    request: TranslateRequest,
+    limit: int,
+    *,
+    whole: bool = False,
+    deadline: float = math.inf,
 ) -> list[ReadText]:
     """Split the texts into sentences and tokenize them; at most ``limit`` tokens of each are read.
 
     With ``whole`` a longer sentence is divided at white space, so that all of it is read. Raises
-    InvalidError for longer sentences if the request forbids truncation.
+    InvalidError for longer sentences if the request forbids truncation, TimeoutError after the
+    ``deadline`` on ``time.monotonic``.
     """
     texts = [request.text] if isinstance(request.text, str) else list(request.text)
     if sum(len(text) for text in texts) <= _CHEAP_CHARS:
-        read = _read_all(model, texts, request.split, limit, whole)
+        read = _read_all(model, texts, request.split, limit, whole, deadline)
     else:
         # In a thread: other requests must be answered meanwhile.
-        read = await asyncio.to_thread(_read_all, model, texts, request.split, limit, whole)
+        read = await asyncio.to_thread(
+            _read_all, model, texts, request.split, limit, whole, deadline
+        )
 
     if not request.truncate:
         faults = [
@@ -63,9 +73,15 @@ async def read_texts(
 
 
 def _read_all(
-    model: LoadedModel, texts: list[str], split: bool, limit: int, whole: bool
+    model: LoadedModel, texts: list[str], split: bool, limit: int, whole: bool, deadline: float
 ) -> list[ReadText]:
-    return [_read_text(model, text, split, limit, whole) for text in texts]
+    read = []
+    for text in texts:
+        # A thread cannot be cancelled, so it looks at the time itself.
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        read.append(_read_text(model, text, split, limit, whole))
+    return read
 
 
 def _read_text(model: LoadedModel, text: str, split: bool, limit: int, whole: bool) -> ReadText:

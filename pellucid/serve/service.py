@@ -142,11 +142,12 @@ class Service:
         With ``whole`` the limits are not checked again, and a sentence too long for the model is
         translated in parts.
         """
-        served, texts = await self._read(request, whole=whole)
+        deadline = self._deadline()
+        served, texts = await self._read(request, deadline, whole=whole)
 
         # Sentences finish in any order: collect them by number, then group them by text again.
         found: list[SentenceAnswer | None] = [None] * sum(len(text.sentences) for text in texts)
-        async for index, answer in self._sentences(served, request, texts):
+        async for index, answer in self._sentences(served, request, texts, deadline):
             found[index] = answer
 
         sentences = iter(found)
@@ -163,9 +164,10 @@ class Service:
 
         Raises as ``translate`` does, before the first sentence or between two.
         """
-        served, texts = await self._read(request)
+        deadline = self._deadline()
+        served, texts = await self._read(request, deadline)
         places = [(t, s) for t, text in enumerate(texts) for s in range(len(text.sentences))]
-        async for index, answer in self._sentences(served, request, texts):
+        async for index, answer in self._sentences(served, request, texts, deadline):
             yield (*places[index], answer)
 
     async def alternatives(self, request: AlternativesRequest) -> AlternativesResponse:
@@ -303,18 +305,32 @@ class Service:
         return self._served[name]
 
     async def _read(
-        self, request: TranslateRequest, *, whole: bool = False
+        self, request: TranslateRequest, deadline: float, *, whole: bool = False
     ) -> tuple[Served, list[ReadText]]:
         if not whole:
             _refuse(faults_of_translate(request, self.limits))
         served = self.find(request.model)
         glossary_of(served, request.glossary)
         limit = served.model.source_limit(self.limits.max_source_tokens)
-        texts = await read_texts(served.model, request, limit, whole=whole)
+        try:
+            async with asyncio.timeout(max(deadline - time.monotonic(), 0)):
+                texts = await read_texts(
+                    served.model, request, limit, whole=whole, deadline=deadline
+                )
+        except TimeoutError:
+            raise self._late() from None
         return served, texts
 
+    def _deadline(self) -> float:
+        """When a request that has just arrived must be answered, on ``time.monotonic``."""
+        return time.monotonic() + self.limits.max_request_seconds
+
     async def _sentences(
-        self, served: Served, request: TranslateRequest, texts: Sequence[ReadText]
+        self,
+        served: Served,
+        request: TranslateRequest,
+        texts: Sequence[ReadText],
+        deadline: float,
     ) -> AsyncIterator[tuple[int, SentenceAnswer]]:
         """Yield each sentence's number and answer, as they finish."""
         sentences = [sentence for text in texts for sentence in text.sentences]
@@ -331,7 +347,6 @@ class Service:
                 yield index, answer_sentence(sentence, None, request)
 
         if jobs:
-            deadline = time.monotonic() + self.limits.max_request_seconds
             settings = search_settings(served.model, request, self.limits)
             if glossary is not None or served.model.needs_open(settings):
                 await self._open(served.model, deadline)
@@ -346,7 +361,7 @@ class Service:
     ) -> _Found:
         """Run ``work``, which needs the model itself, on the batcher's thread."""
         if deadline is None:
-            deadline = time.monotonic() + self.limits.max_request_seconds
+            deadline = self._deadline()
         await self._open(served.model, deadline)
         async for _, found in self._work(served.batcher, [Job(0, "", 0)], work, deadline):
             return cast(_Found, found)

@@ -12,6 +12,9 @@ UNKNOWN = "und"
 
 _NAMES = {
     "ar": "Arabic",
+    "bg": "Bulgarian",
+    "bn": "Bengali",
+    "ca": "Catalan",
     "cs": "Czech",
     "da": "Danish",
     "de": "German",
@@ -19,28 +22,61 @@ _NAMES = {
     "en": "English",
     "es": "Spanish",
     "et": "Estonian",
+    "eu": "Basque",
+    "fa": "Persian",
     "fi": "Finnish",
     "fr": "French",
+    "ga": "Irish",
+    "gl": "Galician",
     "he": "Hebrew",
     "hi": "Hindi",
+    "hr": "Croatian",
     "hu": "Hungarian",
+    "id": "Indonesian",
+    "is": "Icelandic",
     "it": "Italian",
     "ja": "Japanese",
     "ko": "Korean",
     "lt": "Lithuanian",
     "lv": "Latvian",
+    "mk": "Macedonian",
+    "nb": "Norwegian Bokmål",
     "nl": "Dutch",
+    "nn": "Norwegian Nynorsk",
+    "no": "Norwegian",
     "pl": "Polish",
     "pt": "Portuguese",
     "ro": "Romanian",
     "ru": "Russian",
+    "sk": "Slovak",
+    "sl": "Slovenian",
+    "sq": "Albanian",
+    "sr": "Serbian",
     "sv": "Swedish",
+    "ta": "Tamil",
+    "th": "Thai",
     "tr": "Turkish",
     "uk": "Ukrainian",
+    "ur": "Urdu",
     "vi": "Vietnamese",
     "zh": "Chinese",
 }
-_PAIR = re.compile(r"(?:^|[^a-z])([a-z]{2,3})[-_]([a-z]{2,3})(?:$|[^a-z])")
+"""Languages with much text; a name of a model contains codes of these only."""
+_CODES = frozenset(
+    re.findall(
+        r"\w\w",
+        "aa ab ae af ak am an ar as av ay az ba be bg bi bm bn bo br bs ca ce ch co cr cs "
+        "cu cv cy da de dv dz ee el en eo es et eu fa ff fi fj fo fr fy ga gd gl gn gu gv "
+        "ha he hi ho hr ht hu hy hz ia id ie ig ii ik io is it iu ja jv ka kg ki kj kk kl "
+        "km kn ko kr ks ku kv kw ky la lb lg li ln lo lt lu lv mg mh mi mk ml mn mr ms mt "
+        "my na nb nd ne ng nl nn no nr nv ny oc oj om or os pa pi pl ps pt qu rm rn ro ru "
+        "rw sa sc sd se sg si sk sl sm sn so sq sr ss st su sv sw ta te tg th ti tk tl tn "
+        "to tr ts tt tw ty ug uk ur uz ve vi vo wa wo xh yi yo za zh zu",
+    )
+)
+"""Those of ISO 639-1."""
+_PAIR = re.compile(r"(?<![a-z])([a-z]{2,3})[-_](?=([a-z]{2,3})(?![a-z]))")
+"""The second code is only looked at: in ``mt-en-de`` it may be the first of the next pair."""
 
 
 def language_name(code: str) -> str:
@@ -51,14 +87,14 @@ def language_name(code: str) -> str:
 def languages_of(settings: Mapping[str, Any], name: str) -> tuple[str, str]:
     """Source and target language, from the config of a run or the name of a model; else ``und``.
 
-    Files such as ``train.en`` have their language as suffix, the phrasebook is French to English,
-    and a name such as ``en-de`` or ``opus-mt-en-de`` contains both.
+    Files such as ``train.en`` and ``train.pt-BR`` have their language as suffix, the phrasebook is
+    French to English, and a name such as ``en-de`` or ``opus-mt-en-de`` contains both.
     """
     data = settings.get("data", {})
     source = _suffix(data.get("source"))
     target = _suffix(data.get("target"))
-    if source and target:
-        return source, target
+    if source or target:
+        return source or UNKNOWN, target or UNKNOWN
 
     if "phrasebook" in settings and not data.get("source"):
         return "fr", "en"
@@ -74,4 +110,5 @@ def _suffix(paths: object) -> str | None:
     if not isinstance(path, str):
         return None
     suffix = Path(plain_stem(path)).suffix.removeprefix(".")
-    return suffix if suffix in _NAMES else None
+    code = re.split("[-_]", suffix.lower())[0]
+    return code if code in _CODES else None

@@ -2,7 +2,6 @@
 
 import functools
 import re
-import sys
 import unicodedata
 
 CHINESE_OR_JAPANESE = "\u3005-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
@@ -13,8 +12,15 @@ between words."""
 SPACELESS_LETTER = re.compile(f"[{SPACELESS}]")
 
 
+def is_wide(character: str) -> bool:
+    """Whether it belongs to Chinese or Japanese text, which has no spaces between words."""
+    # emoji are as wide
+    is_sign = unicodedata.category(character) in ("So", "Sk")
+    return unicodedata.east_asian_width(character) in "WF" and not is_sign
+
+
 @functools.cache
 def combining_marks() -> str:
     r"""Vowel signs and accents: parts of a word, which ``\w`` does not match."""
-    codes = range(0x300, sys.maxunicode >> 4)
+    codes = range(0x300, 0x20000)  # beyond it are only Chinese characters and variation selectors
     return "".join(chr(code) for code in codes if unicodedata.category(chr(code))[0] == "M")

@@ -104,7 +104,8 @@ def test_text_that_is_not_utf8(
     assert result.code == 65
     assert result.error_line == (
         f"error: {name}, line 2, byte 3: not UTF-8 (0xe9, invalid continuation byte);"
-        " hint: convert the file, for example: iconv -f LATIN1 -t UTF-8"
+        " hint: convert the file, for example: iconv -f LATIN1 -t UTF-8;"
+        " pellucid check --fix drops single lines"
     )
 
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import logging
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ from starlette.testclient import TestClient
 from pellucid.serve import documents
 from pellucid.serve.limits import Limits
 from pellucid.serve.server.auth import KeyRing
+from pellucid.serve.server.errors import OverloadedError
 from pellucid.serve.server.guard import Policy
 from pellucid.serve.shelf import Shelf
 
@@ -161,7 +163,10 @@ def test_a_document_that_takes_too_long_fails():
         key = upload(client).json()["id"]
         for _ in range(300):
             answer = client.get(f"/v1/documents/{key}")
-            if answer.status_code == 404 or answer.json()["state"] == "failed":
+            if answer.status_code == 404:
+                return
+            if answer.json()["state"] == "failed":
+                assert answer.json()["detail"] == "it was not translated within 1e-06 seconds"
                 return
             time.sleep(0.02)
         raise AssertionError(answer.text)
@@ -318,3 +323,39 @@ class _Fresh:
 
     def get(self, path: str) -> requests.Response:
         return requests.get(f"{self._address}{path}")
+
+
+def test_a_document_waits_where_the_queue_is_full(monkeypatch: pytest.MonkeyPatch):
+    """One busy moment must not cost what was translated before."""
+    service = make_service()
+    refused = threading.Event()
+    with client_of(service) as client:
+        batcher = service.find(None).batcher
+        submit = batcher.submit
+
+        def refuse_once(ticket):
+            if not refused.is_set():
+                refused.set()
+                raise OverloadedError("1 requests are waiting; try again later")
+            submit(ticket)
+
+        monkeypatch.setattr(batcher, "submit", refuse_once)
+        assert finished(client, upload(client).json()["id"])["state"] == "done"
+        assert refused.is_set()
+
+
+def test_the_address_of_a_file_is_secret_and_has_the_scheme_of_the_proxy(
+    client: TestClient, caplog: pytest.LogCaptureFixture
+):
+    form = {"source": "fr", "target": "en"}
+    headers = {"x-forwarded-proto": "https"}
+    answer = client.post(
+        "/translate_file", files={"file": ("a.html", HTML)}, data=form, headers=headers
+    )
+    scheme, _, rest = answer.json()["translatedFileUrl"].partition("://")
+    assert scheme == "https"
+    path = "/" + rest.partition("/")[2]
+    with caplog.at_level(logging.INFO, logger="pellucid.serve"):
+        assert client.get(path).status_code == 200
+    assert "/download_file/{name}" in caplog.text
+    assert path not in caplog.text

@@ -6,10 +6,12 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from commands import pellucid
 from served_models import OPEN, serving
 from starlette.responses import JSONResponse
 from starlette.testclient import TestClient
 
+from pellucid.cli.serve import _pair_of
 from pellucid.core.errors import ConfigError
 from pellucid.serve.limits import Limits
 from pellucid.serve.metrics import Metrics
@@ -291,6 +293,56 @@ def test_there_is_no_cors_unless_it_was_asked_for():
         assert client.options("/v1/documents/x", headers=forget).status_code == 200
         response = client.options("/v1/translate", headers=ask | {"origin": "https://evil.example"})
         assert response.status_code == 401
+
+
+def test_a_page_of_an_allowed_origin_reads_refusals_too():
+    policy = Policy(keys=KeyRing([KEY]), origins=frozenset({"https://friend.example"}))
+    with serving(policy=policy) as client:
+        for headers in ({}, {"authorization": f"Bearer {KEY}", "content-type": "text/plain"}):
+            friend = {"origin": "https://friend.example", **headers}
+            response = client.post("/v1/translate", content=b"x", headers=friend)
+            assert response.status_code in (401, 415)
+            assert response.headers["access-control-allow-origin"] == "https://friend.example"
+            assert "retry-after" in response.headers["access-control-expose-headers"]
+            assert response.headers["vary"] == "Origin"
+        evil = client.post("/v1/translate", headers={"origin": "https://evil.example"})
+        assert "access-control-allow-origin" not in evil.headers
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        ("--cors-origin", "*"),
+        ("--cors-origin", "example.org"),
+        ("--cors-origin", "https://example.org/page"),
+        ("--allowed-host", "example.org:8000"),
+        ("--allowed-host", "http://example.org"),
+    ],
+)
+def test_an_option_that_would_open_nothing_is_refused(option: str, value: str):
+    result = pellucid("serve", "none", option, value)
+    assert result.code == ConfigError.exit_code, result.err
+    assert f"{option} must be" in result.error_line
+
+
+@pytest.mark.parametrize(
+    ("codes", "pair"),
+    [
+        ("en-de", ("en", "de")),
+        ("EN-DE", ("en", "de")),
+        ("en-pt-BR", ("en", "pt-BR")),
+        ("zh-Hans-en", ("zh-Hans", "en")),
+        ("zh-Hans:pt-BR", ("zh-Hans", "pt-BR")),
+    ],
+)
+def test_codes_with_scripts_and_regions_are_cut_where_the_next_begins(codes: str, pair: tuple):
+    assert _pair_of(codes, codes) == pair
+
+
+@pytest.mark.parametrize("codes", ["fr", "", "-de", "en-", "zh-hans-en", "en-de-fr", "english-de"])
+def test_what_is_no_pair_of_codes_is_refused(codes: str):
+    with pytest.raises(ConfigError, match="must look like NAME=en-de"):
+        _pair_of(codes, codes)
 
 
 def test_every_answer_carries_the_security_headers(client: TestClient):

@@ -2,6 +2,9 @@
 
 import json
 import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -136,3 +139,57 @@ def test_a_client_that_does_not_read_is_cut_off(server: ServerProcess):
 def test_two_requests_in_one_packet_are_both_answered(server: ServerProcess):
     answer = server.send(GOOD.replace(b"Connection: close\r\n", b"") + GOOD)
     assert answer.count(b"HTTP/1.1 200 OK") == 2
+
+
+def test_an_upload_has_time_in_proportion_to_its_size(server: ServerProcess):
+    """A file of 8 MiB in more than the half second that a short request has."""
+    form = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a.txt"\r\n\r\n'
+    body = form + b"le chat\n" * (1 << 17) + b"\r\n--x--\r\n"
+    head = b"POST /v1/documents HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    kind = b"Content-Type: multipart/form-data; boundary=x\r\n"
+    with server.connect() as connection:
+        connection.sendall(head + kind + b"Content-Length: %d\r\n\r\n" % len(body))
+        connection.sendall(body[:1000])
+        time.sleep(1.0)
+        connection.sendall(body[1000:])
+        assert status_of(read_all(connection)) == 202
+
+
+def test_refusals_of_connections_are_counted(server: ServerProcess):
+    def refused(status: int) -> float:
+        text = server.ask("GET", "/metrics")[1]["text"]
+        name = f'pellucid_rejected_total{{reason="{status}"}} '
+        return sum(float(line[len(name) :]) for line in text.splitlines() if line.startswith(name))
+
+    for data, status in (
+        (b"GET / HTTP/1.1\r\nHost: local", 408),
+        (HEAD + b"Content-Length: 100\r\n\r\n{", 408),
+        (b"\x00" * 1000 + b"\r\n\r\n", 400),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\n1\r\n \r\n", 411),
+    ):
+        before, left = refused(status), refused(499)
+        assert status_of(server.send(data)) == status
+        wait_until(lambda status=status, before=before: refused(status) == before + 1)
+        assert refused(499) == left
+
+
+OPEN_FILES = """
+import resource
+from pellucid.cli.serve import _raise_open_files
+
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, {hard}))
+_raise_open_files(100)
+print(resource.getrlimit(resource.RLIMIT_NOFILE)[0])
+"""
+
+
+@pytest.mark.parametrize(("hard", "soft"), [(4096, 356), (64, 64)])
+def test_files_may_be_open_for_all_connections_or_that_is_told(hard: int, soft: int):
+    done = subprocess.run(
+        [sys.executable, "-c", OPEN_FILES.format(hard=hard)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == f"{soft}\n"
+    assert ("64 files may be open, too few for 100 connections" in done.stderr) == (soft == 64)

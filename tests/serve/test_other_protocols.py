@@ -16,6 +16,7 @@ from server_processes import ServerProcess, serving_process
 from starlette.testclient import TestClient
 from tritonclient.utils import InferenceServerException
 
+from pellucid.serve.http.deepl import _code_of
 from pellucid.serve.limits import Limits
 
 KEY = "a-key-that-is-long-enough"
@@ -335,3 +336,17 @@ def test_of_deepl_a_line_end_divides_unless_it_is_asked_not_to(client: TestClien
     wrapped, plain = "je suis\nétudiant", "je suis étudiant"
     assert said(wrapped, "nonewlines") == said(plain, "1") == said(plain, "nonewlines")
     assert said(wrapped, "1").count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "known", "found"),
+    [
+        ("PT-BR", ("pt", "pt-BR"), "pt-BR"),
+        ("PT", ("pt-BR", "pt"), "pt"),
+        ("PT", ("pt-BR",), "pt-BR"),
+        ("EN-GB", ("de", "en"), "en"),
+        ("FR", ("de", "en"), "fr"),
+    ],
+)
+def test_of_deepl_a_region_counts_where_a_model_has_it(code: str, known: tuple, found: str):
+    assert _code_of(code, known) == found

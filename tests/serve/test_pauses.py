@@ -28,7 +28,8 @@ def opened():
     assert not gc.isenabled()
     made.append([[] for _ in range(100_000)])
     application = Application(
-        asgi=None, reload=lambda: None, drain=lambda: None, stop=lambda seconds: True
+        asgi=None, reload=lambda: None, note_refusal=lambda status: None,
+        drain=lambda: None, stop=lambda seconds: True,
     )
     return application
 

@@ -179,6 +179,24 @@ def test_a_worker_that_is_killed_is_replaced(bundle: Path):
         assert figure(server, "pellucid_sentences_total") >= 10
 
 
+def test_a_replacement_that_cannot_start_leaves_the_others_alone(bundle: Path, tmp_path: Path):
+    """A bundle that is being copied over must not end the server."""
+    folder, away = tmp_path / "served", tmp_path / "away"
+    shutil.copytree(bundle, folder)
+    with serving_process(folder, "--workers", 2) as server:
+        wait_until(lambda: len(children_of(server.command.pid)) == 2)
+        killed, healthy = children_of(server.command.pid)
+        folder.rename(away)
+        os.kill(killed, signal.SIGKILL)
+        wait_until(lambda: children_of(server.command.pid) == [healthy])
+        wait_until(lambda: len(children_of(server.command.pid)) == 2)  # the one that fails
+        wait_until(lambda: children_of(server.command.pid) == [healthy])
+        assert server.translate(LINES[0])
+        away.rename(folder)
+        wait_until(lambda: len(children_of(server.command.pid)) == 2)
+        assert server.translate(LINES[0])
+
+
 def test_a_bundle_that_is_not_there_or_broken_is_told_before_anything_listens(
     bundle: Path, tmp_path: Path
 ):

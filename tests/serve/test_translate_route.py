@@ -7,6 +7,8 @@ import pytest
 from served_models import LINES, translator
 from starlette.testclient import TestClient
 
+from pellucid.serve.answers import answer_text
+from pellucid.serve.schema import OtherWay, SentenceAnswer, TranslateRequest
 from pellucid.text.splitting import split_sentences
 
 
@@ -141,3 +143,38 @@ def test_the_errors_of_a_stream_come_before_it(client: TestClient):
     response = client.post("/v1/translate", json={"text": "a", "stream": True, "model": "none"})
     assert response.status_code == 404
     assert response.json()["detail"] == "there is no model 'none'; GET /v1/models lists them"
+
+
+def test_only_the_alternatives_asked_for_are_joined_likeliest_first():
+    """Thousands of sentences have far more other ways than an answer holds."""
+    joined = 0
+
+    class Counted(str):
+        def __format__(self, spec: str) -> str:
+            nonlocal joined
+            joined += 1
+            return str(self)
+
+    def sentence(number: int) -> SentenceAnswer:
+        ways = [OtherWay(text=f"{number}{way}", share=(number * 7 + way) % 11) for way in range(3)]
+        return SentenceAnswer.model_construct(
+            before="", text=Counted(number), after=" ", alternatives=ways, score=0.0,
+            truncated=False, tokens=[], source_tokens=[],
+        )  # fmt: skip
+
+    sentences = [sentence(number) for number in range(200)]
+    request = TranslateRequest(text="", alternatives=2)
+    found = answer_text(sentences, request).alternatives
+    ranked = sorted(
+        (
+            (way.share, index, way.text)
+            for index, s in enumerate(sentences)
+            for way in s.alternatives
+        ),
+        key=lambda way: -way[0],
+    )
+    assert found == [
+        "".join(f"{text if n == index else n} " for n in range(200))
+        for _, index, text in ranked[:2]
+    ]
+    assert joined < 1000

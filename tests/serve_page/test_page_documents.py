@@ -58,3 +58,44 @@ def test_a_document_that_cannot_be_read_is_named_with_the_reason(visit, tmp_path
     page.set_input_files("#document-file", file)
     expect(page.locator("#document-state")).to_contain_text("broken.docx could not be translated")
     expect(page.locator("#document-save")).to_be_hidden()
+
+
+def test_progress_is_asked_again_while_the_server_is_away(visit, tmp_path):
+    page = visit(accept_downloads=True).page
+    expect(page.locator("#model")).to_be_enabled()
+    file = tmp_path / "letter.html"
+    file.write_text("<p>un chat</p>\n", encoding="utf-8")
+    failed = []
+
+    def fail_once(route):
+        if failed or route.request.method != "GET":
+            route.continue_()
+        else:
+            failed.append(route.request.url)
+            route.abort()
+
+    page.route("**/v1/documents/*", fail_once)
+    page.set_input_files("#document-file", file)
+    expect(page.locator("#document-state")).to_have_text("letter.html is translated.")
+    assert failed
+    # nor does a file that could not be fetched take the button away
+    page.route("**/file", lambda route: route.abort())
+    page.click("#document-save")
+    expect(page.locator("#document-state")).to_contain_text("cannot be reached")
+    expect(page.locator("#document-save")).to_be_visible()
+
+
+def test_cancelling_an_upload_ends_it(visit, tmp_path):
+    page = visit().page
+    expect(page.locator("#model")).to_be_enabled()
+    file = tmp_path / "letter.html"
+    file.write_text("<p>un chat</p>\n", encoding="utf-8")
+    ended = []
+    page.on("requestfailed", lambda request: ended.append(request.method))
+    page.route("**/v1/documents", lambda route: None)  # never answered
+    page.set_input_files("#document-file", file)
+    expect(page.locator("#document-state")).to_have_text("Uploading letter.html")
+    page.click("#document-stop")
+    expect(page.locator("#document-state")).to_be_hidden()
+    page.wait_for_timeout(100)
+    assert ended == ["POST"]

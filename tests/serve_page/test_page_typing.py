@@ -118,6 +118,33 @@ def test_another_model_translates_anew_and_other_ways_can_be_taken(page, transla
     expect(page.locator("#target")).to_have_text(best.text)
 
 
+def test_another_way_changes_its_sentence_alone(page):
+    page.select_option("#model", "two")
+    page.fill("#source", f"{SENTENCE}\n{SENTENCE}")
+    ways = page.locator("#others-list button")
+    expect(ways.first).to_be_visible()
+    before = page.locator("#target").inner_text().splitlines()
+    ways.first.click()
+    after = page.locator("#target").inner_text().splitlines()
+    assert len(after) == len(before) == 2
+    assert sum(one != other for one, other in zip(before, after, strict=True)) == 1
+
+
+def test_history_keeps_the_text_that_was_translated(visit: Callable, translators: dict):
+    page = visit(lambda page: page.clock.install()).page
+    page.fill("#source", SENTENCE)
+    page.clock.fast_forward(300)
+    expect(page.locator("#target")).to_have_text(said(translators, SENTENCE))
+    page.clock.fast_forward(900)
+    page.fill("#source", "x" * 6000)  # too long: it is not translated
+    page.clock.fast_forward(2000)
+    page.fill("#source", OTHER)
+    page.clock.fast_forward(300)
+    expect(page.locator("#target")).to_have_text(said(translators, OTHER))
+    page.clock.fast_forward(2000)
+    expect(page.locator("#history-list button .from")).to_have_text([SENTENCE])
+
+
 def test_copied_is_what_is_shown_and_history_brings_a_text_back(
     visit: Callable, translators: dict[str, Translator]
 ):

@@ -3,6 +3,7 @@
 import functools
 import gzip
 import logging
+import os
 import random
 import re
 from pathlib import Path
@@ -306,3 +307,29 @@ def test_the_dirt_of_the_messy_samples_is_found():
     assert crawl.findings["empty"].first_lines == [5]
     assert crawl.findings["control"].count == 8
     assert news.reasons == crawl.reasons == []
+
+
+def test_overlap_ignores_every_kind_of_space_and_a_byte_order_mark(tmp_path):
+    lines = ["Oui.", "Bonjour !", "\u00ab Ça va ? \u00bb", "Nous partons."]
+    training = write(tmp_path, [(line, line) for line in lines])
+    spaced = [
+        line.replace(" ", space) for line, space in zip(lines, "\u00a0\u202f\u2009 ", strict=True)
+    ]
+    test = write(tmp_path, [(line, line) for line in spaced], ("t.fr", "t.en"))
+    test[0].write_bytes(b"\xef\xbb\xbf" + test[0].read_bytes())
+    assert examine(*training, test=test).findings["overlap"].count == 4
+
+
+def test_a_pipe_is_refused_because_it_is_read_several_times(tmp_path, pairs):
+    source, target = write(tmp_path, pairs)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for files, test in (((pipe, target), None), ((source, target), (source, pipe))):
+        with pytest.raises(InputMissingError, match="pipe: must be a file"):
+            examine(*files, test=test)
+
+
+def test_a_file_of_a_byte_order_mark_alone_is_an_empty_line(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_bytes(b"\xef\xbb\xbf")
+    assert examine(path, path).findings["empty"].count == 1

@@ -14,6 +14,7 @@ from pellucid.text.detection import (
     other_language,
     pairs_in_other_languages,
 )
+from pellucid.text.languages import languages_of
 
 SENTENCES = {
     "ar": "هذا الكتاب الجديد على الطاولة في غرفة المعلم.",
@@ -119,3 +120,19 @@ def test_without_the_package_it_is_said_or_nothing_is_likely(monkeypatch: pytest
         detect("a")
     assert caught.value.hint == "pip install 'pellucid[detect]'"
     assert likely_languages(SENTENCES["de"]) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "name", "languages"),
+    [
+        ("train.en", "train.de", "", ("en", "de")),
+        ("train.zh-CN.gz", "train.pt_BR", "", ("zh", "pt")),
+        ("train.src", "train.de", "en-de", ("und", "de")),
+        ("train.txt", "other.txt", "opus-mt-en-de", ("en", "de")),
+        ("train.txt", "other.txt", "my_run-fr-en-2", ("fr", "en")),
+        ("train.txt", "other.txt", "sixteen-de", ("und", "und")),
+    ],
+)
+def test_languages_are_inferred_from_files_and_names(source, target, name, languages):
+    settings = {"data": {"source": [source], "target": [target]}}
+    assert languages_of(settings, name) == languages

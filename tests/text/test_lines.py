@@ -99,7 +99,10 @@ def test_invalid_utf8_is_named_by_file_line_and_byte(tmp_path):
     assert (
         str(caught.value) == f"{path}, line 2, byte 5: not UTF-8 (0xe9, invalid continuation byte)"
     )
-    assert caught.value.hint == "convert the file, for example: iconv -f LATIN1 -t UTF-8"
+    assert caught.value.hint == (
+        "convert the file, for example: iconv -f LATIN1 -t UTF-8;"
+        " pellucid check --fix drops single lines"
+    )
 
 
 def test_the_byte_is_counted_with_the_byte_order_mark():
@@ -228,3 +231,15 @@ def test_a_block_is_bounded_by_the_longest_line(tmp_path, monkeypatch, packed):
     for line in (b"c" * 20 + b"\n", b"c" * 21, b"c" * 1000):
         with pytest.raises(DataError, match="line 3: a line must have at most 20 bytes"):
             list(iterate_blocks(written(b"a\nb\n" + line)))
+
+
+def test_a_block_of_a_byte_order_mark_alone_is_one_line(tmp_path):
+    path = write(tmp_path, b"\xef\xbb\xbf")
+    assert lines.fetch_lines(path, [0]) == {0: b""}
+    assert list(lines.iterate_raw_lines(path)) == [b""]
+    assert read_lines(path) == [""]
+
+
+def test_gzip_in_a_stream_is_told():
+    with pytest.raises(DataError, match="<stdin> must be plain text in UTF-8, is packed by gzip"):
+        list(iterate_lines(io.BytesIO(gzip.compress(b"text\n"))))

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from pellucid.core.errors import ConfigError, DataError, InputMissingError
 from pellucid.text.config import DataConfig
+from pellucid.text.corpus.chunks import Chunk, read_chunks
 from pellucid.text.corpus.pairs import (
     PairFiles,
     iterate_pairs,
@@ -239,3 +240,28 @@ def test_a_spreadsheet_is_told(name):
         " source and target"
     )
     assert DataConfig.parse({"source": name, "target": "b.txt"}).source == (name,)
+
+
+def test_the_first_line_decides_which_language_is_the_source(tmp_path):
+    lines = [{"de": "Hund", "en": "dog"}, {"en": "cat", "de": "Katze"}]
+    path = write(tmp_path, "p.jsonl", "".join(json.dumps({"translation": e}) + "\n" for e in lines))
+    wanted = [("Hund", "dog"), ("Katze", "cat")]
+    assert list(iterate_pairs(PairFiles((path,)))) == wanted
+    for chunk_bytes in (1, 1 << 19):
+        chunks = read_chunks(PairFiles((path,)), chunk_bytes)
+        sent = (Chunk.from_message(list(chunk.to_message())) for chunk in chunks)
+        assert [pair for chunk in sent for pair in chunk.pairs()] == wanted
+
+    path.write_text(path.read_text() + json.dumps({"translation": {"fr": "a", "en": "b"}}))
+    with pytest.raises(DataError, match="line 3: the languages must be de and en as in the first"):
+        list(iterate_pairs(PairFiles((path,))))
+
+
+@pytest.mark.parametrize("damaged", ["a.en.gz", "a.de.gz"])
+def test_the_damaged_file_of_two_is_named(tmp_path, damaged):
+    for name in ("a.en.gz", "a.de.gz"):
+        write(tmp_path, name, "one line\n" * 1000)
+    path = tmp_path / damaged
+    path.write_bytes(path.read_bytes()[:-12])
+    with pytest.raises(DataError, match=f"{damaged} is not whole gzip data"):
+        list(read_chunks(PairFiles((tmp_path / "a.en.gz",), (tmp_path / "a.de.gz",))))

@@ -283,7 +283,7 @@ def test_hostile_inputs_are_refused_in_a_line(tmp_path: Path):
         (
             "large.xz",
             lzma.compress(TEXT, filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 30}]),
-            "is damaged",
+            "needs more than 256 MiB to unpack",
         ),
         ("a.parquet#en", b"plain", "row 1"),
         ("b.parquet#en", good.read_bytes()[:-30], "row 1"),
@@ -351,3 +351,20 @@ def test_columns_of_one_name_in_two_objects_are_two_texts(tmp_path: Path):
         files = PairFiles((Path(f"{path}#{name}.en"),), (Path(f"{path}#{name}.de"),))
         folders.add(build_store(tmp_path / "cache", files, (tokens, tokens), 64).folder)
     assert len(folders) == 2
+
+
+def test_a_carriage_return_ends_no_row_of_tsv(tmp_path: Path):
+    path = tmp_path / "one.tsv"
+    path.write_bytes(b"id\ttext\r\n1\thello\rworld\r\n2\tnext\n")
+    assert read_lines(Path(f"{path}#text")) == ["hello world", "next"]
+
+
+def test_a_file_that_needs_much_memory_is_not_called_damaged(tmp_path: Path):
+    parameters = zstandard.ZstdCompressionParameters(window_log=28)
+    packed = zstandard.ZstdCompressor(compression_params=parameters).compressobj().compress(b"a")
+    whole = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
+    path = tmp_path / "a.en.zst"
+    path.write_bytes(packed + whole.compress(b"a line\n") + whole.flush())
+    with pytest.raises(DataError, match="needs more than 256 MiB to unpack") as caught:
+        read_lines(path)
+    assert "zstd -d --long=31" in caught.value.hint

@@ -438,3 +438,9 @@ def test_hostile_models_are_refused_or_harmless_and_never_crash(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "unnamed" not in done.stdout, done.stdout
     assert int(done.stdout.split()[-1]) > 30
+
+
+def test_one_endless_line_does_not_end_the_training():
+    endless = "".join(random.Random(0).choices("abcdefghijklmnopqrstuvwxyz", k=300_000))
+    config = TokenizerConfig(kind="unigram", vocabulary_size=SIZE)
+    assert train_sentencepiece([*make_corpus(), endless], config).vocabulary_size == SIZE

@@ -5,6 +5,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pellucid.core.errors import ConfigError
+from pellucid.text import splitting
+from pellucid.text.languages import languages_of
 from pellucid.text.splitting import (
     ABBREVIATIONS,
     add_abbreviations,
@@ -107,3 +109,9 @@ def test_long_runs_of_spaces_take_linear_time(blank: str):
 )
 def test_ordinals_and_titles_end_no_sentence(language: str, text: str, count: int):
     assert len(split_sentences(text, language)) == count
+
+
+def test_every_language_with_ordinals_can_be_inferred():
+    for code in splitting._HAVE_ORDINALS:
+        names = {"source": [f"train.{code}"], "target": ["train.txt"]}
+        assert languages_of({"data": names}, "run")[0] == code

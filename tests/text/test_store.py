@@ -126,7 +126,10 @@ def test_what_a_process_finds_wrong_is_said_as_if_it_were_found_here(tmp_path):
     assert str(caught.value) == (
         f"{files.targets[0]}, line 13, byte 2: not UTF-8 (0xff, invalid start byte)"
     )
-    assert caught.value.hint == "convert the file, for example: iconv -f LATIN1 -t UTF-8"
+    assert caught.value.hint == (
+        "convert the file, for example: iconv -f LATIN1 -t UTF-8;"
+        " pellucid check --fix drops single lines"
+    )
     assert list((tmp_path / "cache").iterdir()) == []
 
 

@@ -12,7 +12,7 @@ import { drawThreads } from "./threads.js";
 const SPEAK_AFTER_MS = 1200; // a screen reader says what was typed last, not every letter
 const COPIED_MS = 2000;
 
-let own = null; // what the model said: { text, truncated, sentences, ways }
+let own = null; // what the model said: { text, truncated, sentences, ways: [{sentence, text}] }
 let shown = []; // the sentences on the page
 let speaking = null;
 let handlers = { ask: null, announce: (text) => text, show: () => {} };
@@ -36,7 +36,7 @@ export function watchTranslation({ ask, announce, show = () => {} }) {
   });
   byId("others-list").addEventListener("click", (event) => {
     const button = event.target.closest("button");
-    if (button !== null) takeWay(button.textContent);
+    if (button !== null) takeWay(own.ways[Number(button.dataset.index)]);
   });
   byId("sure").addEventListener("change", (event) => {
     document.body.classList.toggle("plain", !event.target.checked);
@@ -73,17 +73,25 @@ function showSentences(sentences, { note = "" } = {}) {
 }
 
 function drawWays(text) {
-  const others = (own?.ways ?? []).filter((way) => way !== text && way !== own.text);
+  const others = (own?.ways ?? [])
+    .map((way, index) => ({ whole: joined(withWay(way)), index }))
+    .filter(({ whole }) => whole !== text && whole !== own.text);
   byId("others").hidden = others.length === 0;
   byId("others-list").replaceChildren(
-    ...others.map((way) => make("li", {}, make("button", { type: "button", dir: "auto" }, way))),
+    ...others.map(({ whole, index }) =>
+      make("li", {}, make("button", { type: "button", dir: "auto", "data-index": index }, whole)),
+    ),
   );
 }
 
-function takeWay(text) {
+/** The model's sentences, one of them said in another way. */
+function withWay({ sentence, text }) {
   const bare = { text, tokens: [], confidences: null, alignment: null };
-  const before = { ...own.sentences[0], before: "", after: "" };
-  showSentences([saidOtherwise(before, bare)], { note: "Another way to say it." });
+  return own.sentences.map((each, index) => (index === sentence ? saidOtherwise(each, bare) : each));
+}
+
+function takeWay(way) {
+  showSentences(withWay(way), { note: "Another way to say it." });
   byId("own").focus();
 }
 

@@ -30,7 +30,7 @@ from pellucid.serve.server.errors import (
     problem_response,
     service_problem,
 )
-from pellucid.serve.server.guard import Guard, Policy
+from pellucid.serve.server.guard import EXPOSED_HEADERS, Guard, Policy
 from pellucid.serve.server.problems import TITLES
 from pellucid.serve.server.strict_json import shown
 from pellucid.serve.service import Service
@@ -57,6 +57,7 @@ def make_app(service: Service, policy: Policy, *, shared: Path | None = None) ->
             allow_origins=sorted(policy.origins),
             allow_methods=["GET", "POST", "DELETE"],
             allow_headers=["authorization", "content-type", "x-api-key"],
+            expose_headers=EXPOSED_HEADERS,
             max_age=600,
         )
 

@@ -47,7 +47,7 @@ class DeeplRequest(pydantic.BaseModel):
     text: str | list[str]
     """What to translate."""
     target_lang: str = pydantic.Field(max_length=_LONGEST_CODE)
-    """Language code, such as ``DE`` or ``EN-GB``, of which the region is ignored."""
+    """Language code, such as ``DE`` or ``EN-GB``; its region is ignored if no model has it."""
     source_lang: str | None = pydantic.Field(default=None, max_length=_LONGEST_CODE)
     """Language code; without it, of several models into the target language the one that reads the
     language of the text, if languages can be detected here, else the first."""
@@ -125,8 +125,13 @@ def make_deepl_routes(service: Service) -> APIRouter:
         """As DeepL's; the languages choose the model."""
         _check_limits(body, service.limits)
         found = await asyncio.to_thread(_detected, body) if body.source_lang is None else []
-        source = AUTO if body.source_lang is None else _own_code(body.source_lang)
-        model = choose_model(service, source, _own_code(body.target_lang), found)
+        service.find(None)
+        models = service.loaded()
+        source = AUTO
+        if body.source_lang is not None:
+            source = _code_of(body.source_lang, [each.source_language for each in models])
+        target = _code_of(body.target_lang, [each.target_language for each in models])
+        model = choose_model(service, source, target, found)
         texts = await while_connected(request.receive, _translated(service, marked, body, model))
         language = model.source_language.upper()
         answer = DeeplResponse(
@@ -172,6 +177,13 @@ def _side_in(body: bytes) -> str:
     if side not in ("source", "target"):
         raise InvalidError([Fault("type", "must be source or target", shown(side))])
     return str(side)
+
+
+def _code_of(code: str, known: Sequence[str]) -> str:
+    """A code as the models have it: ``PT-BR`` as ``pt-BR``, or ``EN-GB`` as ``en``."""
+    exact = [each for each in known if each.lower() == code.lower()]
+    alike = [each for each in known if _own_code(each) == _own_code(code)]
+    return next(iter(exact + alike), _own_code(code))
 
 
 def _own_code(code: str) -> str:

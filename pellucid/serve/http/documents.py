@@ -150,7 +150,10 @@ def make_document_routes(service: Service, shared: Path | None = None) -> APIRou
             reason = f": {found.detail}" if found.detail else ""
             raise InvalidError([Fault("file", f"cannot be translated{reason}", "")])
         address = f"{DOWNLOADS.lstrip('/')}{found.id}.{ending_of(found.name)}"
-        return JSONResponse({"translatedFileUrl": f"{request.base_url}{address}"})
+        base = str(request.base_url)
+        if request.headers.get("x-forwarded-proto", "").lower() == "https":
+            base = base.replace("http://", "https://", 1)  # a proxy before this server has TLS
+        return JSONResponse({"translatedFileUrl": f"{base}{address}"})
 
     @router.get(
         "/download_file/{name}",

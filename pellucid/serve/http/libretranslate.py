@@ -154,11 +154,7 @@ def choose_model(
     """
     service.find(None)
     models = service.loaded()
-    fitting = [
-        model
-        for model in models
-        if model.target_language == target and source in (AUTO, model.source_language)
-    ]
+    fitting = [model for model in models if _fits(model, source, target)]
     if fitting:
         # The texts of a request have one source language. ``max`` takes the first of equals.
         weights: defaultdict[str, float] = defaultdict(float)
@@ -170,6 +166,10 @@ def choose_model(
         "Unknown model",
         f"no model translates from {shown(source)} to {shown(target)}; there are: {known}",
     )
+
+
+def _fits(model: LoadedModel, source: str, target: str) -> bool:
+    return model.target_language == target and source in (AUTO, model.source_language)
 
 
 def languages_of_models(models: list[LoadedModel]) -> list[dict[str, Any]]:

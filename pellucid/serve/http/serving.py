@@ -12,6 +12,7 @@ from pellucid.serve.http.app import make_app
 from pellucid.serve.limits import Limits
 from pellucid.serve.metrics import Metrics
 from pellucid.serve.models import ModelPlace, open_model
+from pellucid.serve.server.errors import place_of
 from pellucid.serve.server.guard import Policy
 from pellucid.serve.server.process import Application
 from pellucid.serve.service import Service
@@ -49,6 +50,7 @@ class Serving:
         return Application(
             asgi=make_app(service, self.policy, shared=self.shared),
             reload=lambda: self._reload(service),
+            note_refusal=service.metrics.note_refusal,
             drain=service.drain,
             stop=service.stop,
         )
@@ -61,3 +63,5 @@ class Serving:
                 _LOG.info("read %s again", place.name)
             except PellucidError as error:
                 _LOG.error("kept the old %s: %s", place.name, error)
+            except Exception as error:  # of an engine, or MemoryError: the others are still read
+                _LOG.error("kept the old %s: %s", place.name, place_of(error))

@@ -73,8 +73,8 @@ export async function call(path, options) {
   }
 }
 
-async function send(path, { headers = {}, signal, ...options }) {
-  const patience = AbortSignal.timeout(PATIENCE_MS);
+async function send(path, { headers = {}, signal, patience: ms = PATIENCE_MS, ...options }) {
+  const patience = AbortSignal.timeout(ms);
   let response;
   try {
     response = await fetch(path, {
@@ -88,7 +88,8 @@ async function send(path, { headers = {}, signal, ...options }) {
   } catch (error) {
     if (error.name === "AbortError") throw error;
     if (error.name === "TimeoutError") {
-      throw new Problem("slow", "The server did not answer within a minute. Your text is still here.");
+      const minutes = ms === PATIENCE_MS ? "a minute" : `${Math.round(ms / 60_000)} minutes`;
+      throw new Problem("slow", `The server did not answer within ${minutes}. Your text is still here.`);
     }
     throw new Problem("down", "The server cannot be reached. Your text is still here.", {
       retrySeconds: 3,
@@ -106,6 +107,8 @@ async function refusal(response) {
   switch (response.status) {
     case 401:
       return new Problem("key", "This server asks for a key.", { canRetry: false });
+    case 408:
+      return new Problem("slow", "The file or text did not reach the server in time.");
     case 413:
       return new Problem("long", `The text is too long for this server. ${detail}`.trim(), {
         canRetry: false,

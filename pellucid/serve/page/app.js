@@ -83,9 +83,16 @@ function onSettled(text, { answer, problem }) {
   }
   hideNotice();
   const [translation] = answer.translations;
-  const ways = translation.alternatives ?? [];
-  show({ ...readAnswer(text, translation), ways });
+  show({ ...readAnswer(text, translation), ways: otherWays(translation) }, text);
   if (chosenModel() === null) start(); // the server was down when the page was opened
+}
+
+/** The likeliest other ways to say one of the sentences. */
+function otherWays({ sentences }) {
+  const ways = sentences.flatMap(({ alternatives }, sentence) =>
+    (alternatives ?? []).map(({ text, share }) => ({ sentence, text, share })),
+  );
+  return ways.sort((one, other) => other.share - one.share).slice(0, WAYS);
 }
 
 function askAgain() {
@@ -101,11 +108,13 @@ function setText(text) {
 
 // ---- the translation ----
 
-function show(answer) {
+/** Show the answer to `text`; null for none. */
+function show(answer, text) {
   showTranslation(answer);
   if (answer === null) return;
-  const keep = () => remember(field.value, answer.text, chosenModel()?.name);
-  remembering = setTimeout(keep, REMEMBER_AFTER_MS);
+  // The text and the model of this answer: the field may hold another text by then.
+  const model = chosenModel()?.name;
+  remembering = setTimeout(() => remember(text, answer.text, model), REMEMBER_AFTER_MS);
 }
 
 function onShown(sentences) {

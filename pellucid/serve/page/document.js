@@ -5,8 +5,10 @@ import { byId } from "./ui/elements.js";
 import { chosenGlossary, chosenModel } from "./models.js";
 
 const ASK_AGAIN_MS = 400;
+const UPLOAD_PATIENCE_MS = 180_000; // the server waits two minutes for a large file by default
 
 let current = null; // the id of the document on the server
+let uploading = null; // aborts the upload in progress
 let turn = 0; // so that an answer about an earlier document changes nothing
 
 /** Wire the place for documents; to be called once. */
@@ -45,20 +47,51 @@ async function send(file) {
   if (model !== undefined) form.append("model", model);
   const glossary = chosenGlossary();
   if (glossary !== undefined) form.append("glossary", glossary);
+  const upload = new AbortController();
+  uploading = upload;
   try {
-    let state = await call("/v1/documents", { method: "POST", body: form });
-    if (mine !== turn) return;
+    let state = await call("/v1/documents", {
+      method: "POST",
+      body: form,
+      signal: upload.signal,
+      patience: UPLOAD_PATIENCE_MS,
+    });
+    if (mine !== turn) {
+      drop(state.id); // cancelled when the server had it already
+      return;
+    }
     current = state.id;
     draw(file.name, state);
     while (state.state === "waiting" || state.state === "running") {
       await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN_MS));
       if (mine !== turn) return;
-      state = await call(`/v1/documents/${state.id}`, {});
-      if (mine !== turn) return;
+      const next = await progress(state.id, mine);
+      if (next === null) return;
+      state = next;
       draw(file.name, state);
     }
   } catch (problem) {
-    if (mine === turn) show(problem.message, {});
+    if (mine === turn && problem.name !== "AbortError") show(problem.message, {});
+  } finally {
+    if (uploading === upload) uploading = null;
+  }
+}
+
+/** How far a document is, asked again while the server is away; null if it was given up. */
+async function progress(id, mine) {
+  for (;;) {
+    let wait;
+    try {
+      const state = await call(`/v1/documents/${id}`, {});
+      return mine === turn ? state : null;
+    } catch (problem) {
+      if (mine !== turn) return null;
+      if (problem.retrySeconds === null || problem.retrySeconds === undefined) throw problem;
+      show(problem.message, { isBusy: true });
+      wait = 1000 * problem.retrySeconds;
+    }
+    await new Promise((resolve) => setTimeout(resolve, wait));
+    if (mine !== turn) return null;
   }
 }
 
@@ -100,15 +133,20 @@ async function save() {
     link.click();
     setTimeout(() => URL.revokeObjectURL(address), 10_000);
   } catch (problem) {
-    show(problem.message, {});
+    // The file is still there, unless the server says otherwise.
+    show(problem.message, { isDone: problem.kind !== "missing" });
   }
 }
 
 async function forget() {
   turn += 1;
+  uploading?.abort();
+  uploading = null;
   const id = current;
   current = null;
   byId("document-state").hidden = true;
   for (const name of ["document-progress", "document-stop", "document-save"]) byId(name).hidden = true;
-  if (id !== null) await callForFile(`/v1/documents/${id}`, { method: "DELETE" }).catch(() => {});
+  if (id !== null) await drop(id);
 }
+
+const drop = (id) => callForFile(`/v1/documents/${id}`, { method: "DELETE" }).catch(() => {});

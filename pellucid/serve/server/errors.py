@@ -13,6 +13,8 @@ from starlette.responses import Response
 from pellucid.core.errors import PellucidError
 from pellucid.serve.server.problems import CONTENT_TYPE, TITLES
 
+REFUSED = "refused"
+"""The key in the state of a request for the status with which its connection was closed."""
 FORM_PATH = "takes_forms"
 """A key in the ``state`` of a request: whether its path takes forms, as LibreTranslate's do."""
 

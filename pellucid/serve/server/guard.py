@@ -31,6 +31,7 @@ from pellucid.serve.server.checks import (
 )
 from pellucid.serve.server.errors import (
     FORM_PATH,
+    REFUSED,
     OverloadedError,
     RefusedError,
     ServiceError,
@@ -55,6 +56,11 @@ _AT_ONCE = 8
 
 _UPLOADS_AT_ONCE = 16
 """Files that arrive at a time: each may be large, and the key of some comes with the file."""
+
+EXPOSED_HEADERS = ("retry-after", "x-request-id", "content-disposition")
+"""Headers of answers that pages of other origins may read."""
+_ALLOWED_ORIGIN = b"access-control-allow-origin"
+_Headers = list[tuple[bytes, bytes]]
 
 SECURITY_HEADERS = [
     (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'"),
@@ -152,7 +158,8 @@ class Guard:
         async def send_noted(message: Message) -> None:
             if message["type"] == "http.response.start":
                 answered.append(message["status"])
-                message = {**message, "headers": _with_security(message, state["request_id"])}
+                headers = _with_security(message, state["request_id"])
+                message = {**message, "headers": self._with_origin(scope, headers)}
             await send(message)
 
         self._running += 1
@@ -175,7 +182,11 @@ class Guard:
         finally:
             self._running -= 1
             self._metrics.inflight.dec()
-            self._note(scope, answered[-1] if answered else _CLIENT_LEFT, begun)
+            # Without an answer: the connection may have been refused while its request arrived.
+            status = answered[-1] if answered else _CLIENT_LEFT
+            if status == _CLIENT_LEFT:
+                status = state.get(REFUSED, status)
+            self._note(scope, status, begun)
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         limits, policy = self._limits, self._policy
@@ -284,21 +295,36 @@ class Guard:
         if self._running > self._service.max_running:
             raise OverloadedError(f"{self._running - 1} requests are in progress; try again later")
 
+    def _is_secret(self, path: str) -> bool:
+        return self._policy.open_prefix is not None and path.startswith(self._policy.open_prefix)
+
     def _takes_tensors(self, scope: Scope) -> bool:
         prefix = self._policy.tensor_prefix
         return prefix is not None and scope["path"].startswith(prefix)
 
     def _check_key(self, path: str, key: str | None) -> None:
         policy = self._policy
-        is_open = path in policy.open_paths or (
-            policy.open_prefix is not None and path.startswith(policy.open_prefix)
-        )
+        is_open = path in policy.open_paths or self._is_secret(path)
         if policy.keys and not is_open and not policy.keys.opens(key):
             if path in policy.forbidden_paths or path.startswith(policy.forbidden_prefixes):
                 raise RefusedError(403, "an API key is needed")
             raise RefusedError(
                 401, "an API key is needed", headers={"www-authenticate": 'Bearer realm="pellucid"'}
             )
+
+    def _with_origin(self, scope: Scope, headers: _Headers) -> _Headers:
+        """The headers of an answer; the page of an allowed origin may read refusals too."""
+        origin = dict(scope["headers"]).get(b"origin", b"")
+        is_allowed = origin.decode("latin-1").lower() in self._policy.origins
+        if not is_allowed or any(name.lower() == _ALLOWED_ORIGIN for name, _ in headers):
+            return headers
+        exposed = ", ".join(EXPOSED_HEADERS).encode()
+        return [
+            *headers,
+            (_ALLOWED_ORIGIN, origin),
+            (b"access-control-expose-headers", exposed),
+            (b"vary", b"Origin"),
+        ]
 
     def _note(self, scope: Scope, status: int, begun: float) -> None:
         seconds = time.monotonic() - begun
@@ -317,13 +343,14 @@ class Guard:
             "%s %s %s %d %.1f ms",
             scope["state"]["request_id"],
             scope["method"],
-            scope["path"],
+            # The end of such a path is a secret.
+            label if self._is_secret(scope["path"]) else scope["path"],
             status,
             1000 * seconds,
         )
 
 
-def _with_security(message: Message, request_id: str) -> list[tuple[bytes, bytes]]:
+def _with_security(message: Message, request_id: str) -> _Headers:
     headers = list(message.get("headers", []))
     present = {name.lower() for name, _ in headers}
     headers += [each for each in SECURITY_HEADERS if each[0] not in present]

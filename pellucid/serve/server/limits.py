@@ -23,6 +23,8 @@ class ServerLimits(Config):
     """From the whole request to the whole answer; then 504."""
     max_receipt_seconds: float = 5.0
     """From the first byte of a request to its last, and for a client that does not read."""
+    max_upload_seconds: float = 120.0
+    """For an upload of ``max_file_bytes`` to arrive; smaller ones have their share of it."""
     max_idle_seconds: float = 5.0
     """Between two requests on one connection."""
     max_grace_seconds: float = 20.0

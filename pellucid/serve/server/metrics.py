@@ -40,6 +40,10 @@ class RequestMetrics:
             multiprocess_mode="livesum",
         )
 
+    def note_refusal(self, status: int) -> None:
+        """Count an answer of the connection itself, before there was a request."""
+        self.rejected.labels(str(status)).inc()
+
     def text(self) -> bytes:
         """All metrics in Prometheus' text format."""
         folder = os.environ.get(SHARED_FIGURES)

@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from pellucid.serve.server import SHARED_FIGURES
 from pellucid.serve.server.limits import ServerLimits
 from pellucid.serve.server.pauses import loading
-from pellucid.serve.server.protocol import protocol_with
+from pellucid.serve.server.protocol import Refusals, protocol_with
 from pellucid.serve.server.starting import Starting
 
 _LOG = logging.getLogger("pellucid.serve")
@@ -47,6 +47,8 @@ class Application:
     asgi: ASGIApp
     reload: Callable[[], None]
     """Called in a thread of its own on SIGHUP, never twice at a time."""
+    note_refusal: Callable[[int], None]
+    """Called with the status of each answer that a connection gave before there was a request."""
     drain: Callable[[], None]
     """Called when the worker has to stop: running requests end, new ones are refused."""
     stop: Callable[[float], bool]
@@ -145,7 +147,7 @@ class _Worker:
 
         config = uvicorn.Config(
             application.asgi,
-            http=protocol_with(plan.limits),
+            http=protocol_with(plan.limits, Refusals(application.note_refusal)),
             ws="none",
             lifespan="off",  # start and end are handled here
             log_config=None,  # logging is set up by the command

@@ -7,8 +7,11 @@ module once uvicorn has timeouts for receiving a request.
 
 import asyncio
 import contextlib
+import logging
 import socket
 import sys
+import time
+from collections.abc import Callable
 from typing import Any
 
 import h11
@@ -16,12 +19,18 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
+from pellucid.serve.server.errors import REFUSED
 from pellucid.serve.server.limits import ServerLimits
 from pellucid.serve.server.problems import TITLES, problem_bytes
 
+_LOG = logging.getLogger("pellucid.serve")
 _SLICE = 4096
 """Bytes given to the parser at a time until a request's head is complete: a chunked request is
 refused before its chunks, perhaps hundreds of thousands of one byte each, are parsed."""
+_LONGEST_SIZE = 15
+"""Digits of a Content-Length that are read."""
+_LOG_EVERY_SECONDS = 10.0
+"""Between two lines of the log about refusals with one status."""
 _PROBE_SECONDS = 0.25
 """How often a client that has closed its sending half is checked for being there."""
 
@@ -30,6 +39,8 @@ class DeadlineProtocol(H11Protocol):
     """One connection, with deadlines for receiving requests and for sending answers."""
 
     limits: ServerLimits
+    """Set on the subclass that ``protocol_with`` makes."""
+    refusals: "Refusals"
     """Set on the subclass that ``protocol_with`` makes."""
 
     def __init__(
@@ -41,6 +52,7 @@ class DeadlineProtocol(H11Protocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self._receipt: asyncio.TimerHandle | None = None  # the request must arrive
+        self._receipt_seconds = self.limits.max_receipt_seconds
         self._reading: asyncio.TimerHandle | None = None  # the client must read
         self._probing: asyncio.TimerHandle | None = None  # the client must still be there
         self._has_ended = False
@@ -76,6 +88,8 @@ class DeadlineProtocol(H11Protocol):
             if self.conn.their_state is h11.SEND_BODY and self._is_chunked():
                 self._answer_and_close(411, "the body must have a Content-Length")
                 return
+            if in_head and self.conn.their_state is h11.SEND_BODY:
+                self._extend_for_upload()
 
         # The deadline starts with the first byte of a request and is not moved by later ones: a
         # client that sends a byte every second gains nothing.
@@ -194,7 +208,25 @@ class DeadlineProtocol(H11Protocol):
 
     def _await_request(self) -> None:
         if self._receipt is None and not self.transport.is_closing():
-            self._receipt = self.loop.call_later(self.limits.max_receipt_seconds, self._too_slow)
+            self._receipt_seconds = self.limits.max_receipt_seconds
+            self._receipt = self.loop.call_later(self._receipt_seconds, self._too_slow)
+
+    def _extend_for_upload(self) -> None:
+        """Give a file more time than a short request has, in proportion to its size."""
+        headers = dict(self.headers or ())
+        size = headers.get(b"content-length", b"0")
+        is_upload = headers.get(b"content-type", b"").lower().startswith(b"multipart/form-data")
+        if not is_upload or not size.isdigit() or len(size) > _LONGEST_SIZE:
+            return
+
+        self._await_request()
+        if self._receipt is not None:
+            share = min(int(size) / self.limits.max_file_bytes, 1.0)
+            more = share * self.limits.max_upload_seconds
+            self._receipt_seconds = self.limits.max_receipt_seconds + more
+            when = self._receipt.when() + more
+            self._receipt.cancel()
+            self._receipt = self.loop.call_at(when, self._too_slow)
 
     def _await_reader(self) -> None:
         if self._reading is None:
@@ -207,7 +239,7 @@ class DeadlineProtocol(H11Protocol):
         if self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:
             self.transport.abort()  # nothing was sent, so there is nothing to answer
         else:
-            seconds = self.limits.max_receipt_seconds
+            seconds = self._receipt_seconds
             self._answer_and_close(408, f"the request was not received within {seconds:g} seconds")
 
     def _answer_and_close(self, status: int, detail: str) -> None:
@@ -217,6 +249,7 @@ class DeadlineProtocol(H11Protocol):
         if not in_answer and not self.transport.is_closing():
             # Past h11, whose state may not allow an answer in the middle of a request.
             self.transport.write(problem_bytes(status, detail))
+            self._note_refusal(status, detail)
 
         # Wakes the application if it waits for the body.
         if cycle is not None:
@@ -227,6 +260,17 @@ class DeadlineProtocol(H11Protocol):
         self._cancel_receipt()
         self.transport.close()
         self._await_reader()
+
+    def _note_refusal(self, status: int, detail: str) -> None:
+        """Count a refusal once: with its request if the application has one, else here."""
+        if self._is_asked():
+            self.cycle.scope.setdefault("state", {})[REFUSED] = status
+        else:
+            self.refusals.add(status, detail)
+
+    def _is_asked(self) -> bool:
+        """Whether the application has a request of this connection that is not answered."""
+        return self.cycle is not None and not self.cycle.response_complete
 
     def _cancel_receipt(self) -> None:
         if self._receipt is not None:
@@ -241,6 +285,27 @@ class DeadlineProtocol(H11Protocol):
         self._reading = self._probing = None
 
 
-def protocol_with(limits: ServerLimits) -> type[DeadlineProtocol]:
+class Refusals:
+    """Counts the answers of connections that were no requests yet, and logs some of them."""
+
+    def __init__(self, count: Callable[[int], None]) -> None:
+        self._count = count
+        self._logged: dict[int, float] = {}
+        """When a status was last logged."""
+        self._unlogged: dict[int, int] = {}
+        """How often it was given since."""
+
+    def add(self, status: int, detail: str) -> None:
+        """Count a refusal; log it unless its status was logged in the last seconds."""
+        self._count(status)
+        now = time.monotonic()
+        self._unlogged[status] = self._unlogged.get(status, 0) + 1
+        if now - self._logged.get(status, -_LOG_EVERY_SECONDS) >= _LOG_EVERY_SECONDS:
+            count = self._unlogged.pop(status)
+            self._logged[status] = now
+            _LOG.warning("%d connections were refused with %d: %s", count, status, detail)
+
+
+def protocol_with(limits: ServerLimits, refusals: Refusals) -> type[DeadlineProtocol]:
     """A protocol class with these limits; uvicorn creates an instance for each connection."""
-    return type("LimitedProtocol", (DeadlineProtocol,), {"limits": limits})
+    return type("LimitedProtocol", (DeadlineProtocol,), {"limits": limits, "refusals": refusals})

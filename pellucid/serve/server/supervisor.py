@@ -20,6 +20,8 @@ _TURN_SECONDS = 0.05
 _PAUSE_SECONDS = 1.0
 """The least time between the fork of a worker and its replacement, so that a worker that always
 dies at once does not make the supervisor fork without end."""
+_LONGEST_PAUSE_SECONDS = 60.0
+"""Before another replacement is tried, where the last ones could not load their models."""
 _LEEWAY_SECONDS = 2.0
 """Time that a worker gets beyond the grace period of its requests before it is killed."""
 _FAILED = 70
@@ -69,6 +71,12 @@ class _Supervisor:
         """Signals to stop that have arrived."""
         self._reload = False
         self._failure = 0
+        self._is_announced = False
+        """Whether all workers have been ready once."""
+        self._replacements: list[float] = []
+        """When workers are to be forked for those that died."""
+        self._failed_replacements = 0
+        """How many have ended, one after another, before they were ready."""
 
     def run(self) -> None:
         """Run until all workers have ended. Raises SystemExit with the code of one that failed."""
@@ -128,19 +136,22 @@ class _Supervisor:
             os.write(self._ready_out, b".")  # atomic, so bytes of several workers do not mix
 
     def _watch(self) -> None:
-        is_announced = False
         ready = signals_passed_on = 0
         kill_at = float("inf")
         while self._started:
-            self._replace_dead()
-            if not is_announced:
-                ready += self._count_ready()
-                if ready >= self._plan.workers:
-                    is_announced = True
-                    # Before the announcement, so that nobody who read it still gets a 503.
-                    if self._starting is not None:
-                        self._starting.stop()
-                    self._announce()
+            self._collect_dead()
+            self._fork_replacements()
+
+            newly_ready = self._count_ready()
+            ready += newly_ready
+            if newly_ready:
+                self._failed_replacements = 0
+            if not self._is_announced and ready >= self._plan.workers:
+                self._is_announced = True
+                # Before the announcement, so that nobody who read it still gets a 503.
+                if self._starting is not None:
+                    self._starting.stop()
+                self._announce()
             if self._starting is not None:
                 self._starting.reap()
 
@@ -166,8 +177,8 @@ class _Supervisor:
         except BlockingIOError:
             return 0
 
-    def _replace_dead(self) -> None:
-        """Collect workers that have ended; replace them unless the server is stopping."""
+    def _collect_dead(self) -> None:
+        """Collect workers that have ended, and plan their replacements unless the server stops."""
         for pid in list(self._started):
             ended, status = os.waitpid(pid, os.WNOHANG)
             if not ended:
@@ -181,15 +192,32 @@ class _Supervisor:
 
             if self._stops:
                 continue
-            # An error of its own, not a signal: it could not load its models, and no other could.
-            if code > 0:
+            # An error of its own, not a signal: it could not load its models. While the server
+            # starts no other worker can, and later the others go on with theirs.
+            if code > 0 and not (self._is_announced and self._started):
                 self._failure = code
                 self._stops += 1
                 continue
 
-            _LOG.error("worker %d ended (%d) after %.0f s; starting another", pid, code, lived)
-            time.sleep(max(0.0, _PAUSE_SECONDS - lived))
-            self._fork()
+            pause = max(0.0, _PAUSE_SECONDS - lived)
+            if code > 0:
+                pause = min(2.0**self._failed_replacements, _LONGEST_PAUSE_SECONDS)
+                self._failed_replacements += 1
+            _LOG.error(
+                "worker %d ended (%d) after %.0f s; starting another in %.0f s",
+                pid,
+                code,
+                lived,
+                pause,
+            )
+            self._replacements.append(time.monotonic() + pause)
+
+    def _fork_replacements(self) -> None:
+        due = [moment for moment in self._replacements if moment <= time.monotonic()]
+        for moment in due:
+            self._replacements.remove(moment)
+            if not self._stops:
+                self._fork()
 
     def _signal_all(self, number: signal.Signals) -> None:
         # Safe: a worker that has ended stays a zombie, with its id, until it is collected.

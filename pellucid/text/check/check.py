@@ -10,6 +10,7 @@ import contextlib
 import dataclasses
 import itertools
 import logging
+import re
 import string
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -19,13 +20,22 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from pellucid.core.errors import InputMissingError
 from pellucid.text.check.alignment import Misalignment, find_misalignment
 from pellucid.text.check.scan import LINE_FAULTS, LineFault, SideScan, scan
-from pellucid.text.corpus.lines import fetch_lines, iterate_blocks, iterate_raw_lines
+from pellucid.text.corpus.lines import (
+    BYTE_ORDER_MARK,
+    fetch_lines,
+    iterate_blocks,
+    iterate_raw_lines,
+)
+from pellucid.text.corpus.readers import address_of, input_exists
 from pellucid.text.corpus.rows import RowSet
 from pellucid.text.detection import check_languages, other_language
 
 _IGNORED = (string.punctuation + " \t\r\0\v\f").encode()
+_OTHER_SPACES = re.compile(b"\xc2\xa0|\xe2\x80[\x80-\x8b\xaf]|\xe3\x80\x80")
+"""In UTF-8 the no-break spaces, those from U+2000 to U+200B, and the ideographic one."""
 
 
 def overlapping_rows(training: Path, test: Path) -> npt.NDArray[np.int64]:
@@ -47,9 +57,13 @@ def overlapping_rows(training: Path, test: Path) -> npt.NDArray[np.int64]:
 def _hashes(path: Path) -> Iterator[npt.NDArray[np.int64]]:
     """The hashes of a file's lines, a block at a time."""
     with contextlib.closing(iterate_blocks(path)) as blocks:
-        for block in blocks:
+        for number, block in enumerate(blocks):
+            if number == 0:
+                block = block.removeprefix(BYTE_ORDER_MARK)
+
             # Bytes and not characters: deleting and lower-casing a megabyte takes milliseconds, and
             # letters beyond ASCII are compared as they are.
+            block = _OTHER_SPACES.sub(b"", block)
             lines = block.translate(None, _IGNORED).lower().split(b"\n")
             if block.endswith(b"\n"):
                 lines.pop()
@@ -226,6 +240,8 @@ def examine(
     Raises InputMissingError if a file cannot be read, DataError if it is damaged gzip, WriteError
     if the temporary folder is full; for ``languages`` as ``check_languages``.
     """
+    for path in (source, target, *(test or ())):
+        _refuse_pipe(path)
     if languages is not None:
         check_languages(languages)
     with ThreadPoolExecutor(1) as beside:
@@ -259,6 +275,15 @@ def examine(
         find_misalignment(*sides),
         {finding.kind: finding for finding in shown},
     )
+
+
+def _refuse_pipe(path: Path) -> None:
+    """Raise InputMissingError for what can be read only once."""
+    address = address_of(path)
+    if not address.scheme and Path(address.location).exists() and not input_exists(path):
+        raise InputMissingError(
+            f"cannot read {path}: must be a file, because it is read several times"
+        )
 
 
 def warn_of_faults(source: Path, target: Path) -> None:

@@ -4,23 +4,34 @@ A chunk is what one process tokenizes at a time. Chunks and their ids are sent b
 a line of JSON and plain arrays.
 """
 
+import contextlib
+import dataclasses
+import functools
 import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, Literal, assert_never
+from typing import Literal, assert_never
 
 import numpy as np
 import numpy.typing as npt
 
 from pellucid.core.errors import DataError
 from pellucid.text.config import file_format
-from pellucid.text.corpus.lines import decode_block, open_lines, raw_lines
+from pellucid.text.corpus.lines import (
+    BYTE_ORDER_MARK,
+    decode_block,
+    invalid_lines,
+    open_raw_lines,
+    refuse_foreign,
+)
 from pellucid.text.corpus.pairs import (
+    Languages,
     PairFiles,
     count_mismatch,
     is_blank_pair,
+    languages_of_line,
     parse_jsonl,
     parse_text,
     parse_tsv,
@@ -50,18 +61,37 @@ class Chunk:
     """Number of the first line, from 1."""
     source: bytes
     target: bytes
+    languages: Languages | None = None
+    """Of lines of JSON with the texts by their languages: those of the file's first line."""
 
     def to_message(self) -> tuple[bytes, ...]:
         """The parts of a message for ``from_message``."""
         # No pickle: what comes through a pipe is data, and cannot run code.
-        head = [self.part, self.layout, self.names, self.first]
+        head = [self.part, self.layout, self.names, self.first, self.languages]
         return json.dumps(head).encode(), self.source, self.target
 
     @classmethod
     def from_message(cls, message: list[bytes]) -> "Chunk":
         """A chunk that another process sent."""
-        part, layout, (source_name, target_name), first = json.loads(message[0])
-        return cls(part, layout, (source_name, target_name), first, message[1], message[2])
+        part, layout, (source_name, target_name), first, languages = json.loads(message[0])
+        texts = message[1], message[2]
+        names = source_name, target_name
+        return cls(part, layout, names, first, *texts, tuple(languages) if languages else None)
+
+    def without_invalid(self) -> tuple["Chunk", list[int]]:
+        """The chunk with blank lines for pairs that are not UTF-8, and the rows of these, from 0.
+
+        Raises DataError if the file is in a format that is not text.
+        """
+        invalid = sorted({*invalid_lines(self.source), *invalid_lines(self.target)})
+        if not invalid:
+            return self, invalid
+
+        if self.first == 1:
+            for block, name in zip((self.source, self.target), self.names, strict=True):
+                refuse_foreign(block.partition(b"\n")[0], name)
+        source, target = (_blanked(side, invalid) for side in (self.source, self.target))
+        return dataclasses.replace(self, source=source, target=target), invalid
 
     def pairs(self) -> list[tuple[str, str]]:
         """The pairs, blank ones too. Raises DataError for lines that are not pairs."""
@@ -77,7 +107,7 @@ class Chunk:
             case "tsv":
                 parse = parse_tsv
             case "jsonl":
-                parse = parse_jsonl
+                parse = functools.partial(parse_jsonl, languages=self.languages)
             case _:
                 assert_never(self.layout)
 
@@ -133,17 +163,22 @@ def read_chunks(files: PairFiles, chunk_bytes: int = CHUNK) -> Iterator[Chunk]:
         target = files.targets[part] if layout == "plain" else source
         is_empty = True
 
-        with open_lines(source) as source_file:
+        with contextlib.ExitStack() as opened:
+            source_lines = opened.enter_context(contextlib.closing(open_raw_lines(source)))
             if layout == "plain":
-                with open_lines(target) as target_file:
-                    chunks = _beside(part, (source, target), source_file, target_file, chunk_bytes)
-                    for chunk in chunks:
-                        is_empty = False
-                        yield chunk
-            else:
-                for first, lines in _numbered(raw_lines(source_file, str(source)), chunk_bytes):
+                target_lines = opened.enter_context(contextlib.closing(open_raw_lines(target)))
+                chunks = _beside(part, (source, target), source_lines, target_lines, chunk_bytes)
+                for chunk in chunks:
                     is_empty = False
-                    yield Chunk(part, layout, (str(source), ""), first, b"".join(lines), b"")
+                    yield chunk
+            else:
+                languages = None
+                for first, lines in _numbered(source_lines, chunk_bytes):
+                    is_empty = False
+                    if layout == "jsonl" and languages is None:
+                        languages = _first_languages(lines)
+                    content = b"".join(lines)
+                    yield Chunk(part, layout, (str(source), ""), first, content, b"", languages)
 
         # Most likely a download that failed, so it is an error and not a corpus of nothing.
         if is_empty:
@@ -198,25 +233,38 @@ def _layout(files: PairFiles, source: Path) -> _Layout:
     return "plain" if given == "auto" else given
 
 
+def _first_languages(lines: list[bytes]) -> Languages | None:
+    """The languages of the first line of JSON that is not blank."""
+    first = next((line for line in lines if line.strip()), b"")
+    return languages_of_line(first.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace"))
+
+
+def _blanked(block: bytes, rows: list[int]) -> bytes:
+    """A block of lines with blank ones at these rows; an empty block stays empty."""
+    lines = block.split(b"\n")
+    for row in rows if block else []:
+        lines[row] = b" "  # an empty last line would be none
+    return b"\n".join(lines)
+
+
 def _beside(
     part: int,
     paths: tuple[Path, Path],
-    source_file: BinaryIO,
-    target_file: BinaryIO,
+    source_lines: Iterator[bytes],
+    target_lines: Iterator[bytes],
     chunk_bytes: int,
 ) -> Iterator[Chunk]:
     """Chunks of two parallel files, each with the same lines of both."""
     names = str(paths[0]), str(paths[1])
-    partner_lines = raw_lines(target_file, names[1])
-    for first, lines in _numbered(raw_lines(source_file, names[0]), chunk_bytes):
+    for first, lines in _numbered(source_lines, chunk_bytes):
         # By number and not by size, so that both sides of a chunk are the same pairs.
-        partners = list(itertools.islice(partner_lines, len(lines)))
+        partners = list(itertools.islice(target_lines, len(lines)))
         if len(partners) != len(lines):
             raise count_mismatch(*paths)
         yield Chunk(part, "plain", names, first, b"".join(lines), b"".join(partners))
 
     # The target file must have ended as well.
-    if next(partner_lines, None) is not None:
+    if next(target_lines, None) is not None:
         raise count_mismatch(*paths)
 
 

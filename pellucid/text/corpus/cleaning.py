@@ -25,20 +25,16 @@ from pellucid.core.files import read_manifest, verify_folder, write_folder
 from pellucid.core.phases import begin_phase
 from pellucid.text.check.check import far_lengths, repeated_pairs, usual_log_ratio
 from pellucid.text.check.scan import Column, scan_block, without_marks
+from pellucid.text.config import file_format
 from pellucid.text.corpus.chunks import CHUNK, Chunk, read_chunks
 from pellucid.text.corpus.pairs import PairFiles
-from pellucid.text.corpus.readers import (
-    address_of,
-    hash_of_input,
-    input_exists,
-    plain_stem,
-    reading_of,
-)
+from pellucid.text.corpus.readers import hashes_of_inputs, plain_stem
 from pellucid.text.corpus.similar import BANDS, signatures, similar_rows
 from pellucid.text.detection import check_languages, pairs_in_other_languages
 from pellucid.text.scripts import combining_marks
 
 Reason = Literal[
+    "invalid_utf8",
     "empty",
     "too_long",
     "source_equals_target",
@@ -50,8 +46,12 @@ Reason = Literal[
 ]
 REASONS: tuple[Reason, ...] = get_args(Reason)
 """Why a pair is dropped; of several the first counts."""
-_VERSION = 3
+_VERSION = 4
 """Of the rules; hashed into the fingerprint of what was cleaned."""
+_MOST_INVALID = 0.01
+"""With a larger share of lines that are not UTF-8, the file is in another encoding."""
+_FEW = 10
+"""Lines that are dropped whatever their share."""
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -108,7 +108,8 @@ class ScanChunk:
 
     def __call__(self, chunk: Chunk) -> "ScannedChunk":
         """Lengths, hashes and faults of each pair, as it would be written."""
-        pairs = clean_pairs(chunk)
+        valid, invalid_rows = chunk.without_invalid()
+        pairs = clean_pairs(valid)
         sides = [[pair[side] for pair in pairs] for side in (0, 1)]
         source, target = (scan_block("".join(f"{e}\n" for e in side).encode()) for side in sides)
 
@@ -118,6 +119,7 @@ class ScanChunk:
         fault[np.union1d(source.faults["empty"], target.faults["empty"])] = 1 + REASONS.index(
             "empty"
         )
+        fault[invalid_rows] = 1 + REASONS.index("invalid_utf8")
         is_copy = np.array([a == b for a, b in pairs], np.bool_)
         fault[is_copy & (fault == 0)] = 1 + REASONS.index("source_equals_target")
 
@@ -159,7 +161,8 @@ class ScannedChunk:
 def write_kept(chunk_and_kept: tuple[Chunk, npt.NDArray[np.bool_]]) -> tuple[bytes, bytes]:
     """The lines of both sides of the pairs that are kept."""
     chunk, is_kept = chunk_and_kept
-    kept = list(itertools.compress(clean_pairs(chunk), is_kept.tolist()))
+    pairs = clean_pairs(chunk.without_invalid()[0])
+    kept = list(itertools.compress(pairs, is_kept.tolist()))
     source, target = ("".join(f"{pair[side]}\n" for pair in kept).encode() for side in (0, 1))
     return source, target
 
@@ -172,6 +175,18 @@ def clean_pairs(chunk: Chunk) -> list[tuple[str, str]]:
     return [(_repaired(source), _repaired(target)) for source, target in chunk.pairs()]
 
 
+def cleaned_files(files: PairFiles, folder: Path) -> PairFiles:
+    """The files of ``folder`` that ``clean_corpus`` writes for a corpus."""
+    # A table has both sides in one file.
+    names = [plain_stem(path.name) for path in (files.sources[0], *files.targets[:1])]
+    if len(set(names)) < 2:
+        names = [f"source-{names[0]}", f"target-{names[0]}"]
+
+    # The text is plain, and a name that ends as another format does would be read as that.
+    names = [f"{name}.txt" if file_format(name) != "plain" else name for name in names]
+    return PairFiles((folder / names[0],), (folder / names[1],))
+
+
 def clean_corpus(
     files: PairFiles,
     folder: Path,
@@ -181,20 +196,15 @@ def clean_corpus(
 ) -> CleanText:
     """Write the good pairs of a corpus into the new folder ``folder``, or find them there.
 
-    A folder that an earlier call with the same text and rules wrote is used again. Raises
-    as ``iterate_pairs`` does, OutputExistsError for a folder with anything else, DataError if no
-    pair is left, WriteError.
+    Its files are ``cleaned_files``. A folder that an earlier call with the same text and rules
+    wrote is used again. Raises as ``iterate_pairs`` does, but for single lines that are not UTF-8,
+    which are dropped; OutputExistsError for a folder with anything else, DataError if no pair is
+    left or a file is in another encoding, WriteError.
     """
     if rules.languages is not None:
         check_languages(rules.languages)
     fingerprint = _fingerprint(files, rules)
-    # A table has both sides in one file.
-    named = [plain_stem(path.name) for path in (files.sources[0], *files.targets[:1])]
-    if len(set(named)) < 2:
-        named = [f"source-{named[0]}", f"target-{named[0]}"]
-    # The text is plain, and a name that ends as a table does would be read as one.
-    named = [f"{name}.txt" if address_of(name).table else name for name in named]
-    clean = PairFiles((folder / named[0],), (folder / named[1],), "plain")
+    clean = cleaned_files(files, folder)
 
     try:
         manifest = read_manifest(folder)
@@ -210,7 +220,7 @@ def clean_corpus(
         counts: dict[str, Any] = {}
 
         def fill(temporary: Path) -> None:
-            inner = (temporary / named[0], temporary / named[1])
+            inner = (temporary / clean.sources[0].name, temporary / clean.targets[0].name)
             counts.update(_clean(files, inner, rules, in_order, chunk_bytes))
 
         details = {"kind": "corpus", "fingerprint": fingerprint, "pairs": counts}
@@ -247,6 +257,7 @@ def _clean(
 
         begin_phase("finding duplicates")
         fault = np.array(faults.read())
+        _refuse_other_encoding(files, fault)
         sides = lengths[0].read(), lengths[1].read()
         usual = usual_log_ratio(*sides, np.flatnonzero(fault == 0))
         fault[far_lengths(*sides, usual) & (fault == 0)] = 1 + REASONS.index("length_ratio")
@@ -283,6 +294,15 @@ def _clean(
         "kept": counts[0],
         "dropped": dict(zip(REASONS, counts[1:], strict=True)),
     }
+
+
+def _refuse_other_encoding(files: PairFiles, fault: npt.NDArray[np.uint16]) -> None:
+    count = int((fault == 1 + REASONS.index("invalid_utf8")).sum())
+    if count > max(_FEW, _MOST_INVALID * len(fault)):
+        raise DataError(
+            f"{count:,} of {len(fault):,} pairs of {', '.join(map(str, files.all))} are not UTF-8",
+            hint="convert the file, for example: iconv -f LATIN1 -t UTF-8",
+        )
 
 
 def _beside(
@@ -323,12 +343,9 @@ def _no_letters() -> re.Pattern[str]:
 
 def _fingerprint(files: PairFiles, rules: Rules) -> str:
     """SHA-256 over everything that decides what is written."""
-    for path in files.all:
-        if not input_exists(path):
-            raise InputMissingError(f"cannot read {path}: not a file")
     recipe = {
         "version": _VERSION,
-        "inputs": [[reading_of(path), hash_of_input(path)] for path in files.all],
+        "inputs": hashes_of_inputs(files.all),
         "format": files.format,
         "rules": dataclasses.asdict(rules),
     }

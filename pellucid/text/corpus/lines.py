@@ -36,6 +36,7 @@ _FOREIGN: dict[bytes, tuple[str, str]] = {
     b"\x28\xb5\x2f\xfd": ("packed by zstd", "unpack it first: zstd -d"),
     b"\xfd7zXZ\x00": ("packed by xz", "unpack it first: xz -d"),
     b"BZh": ("packed by bzip2", "unpack it first: bzip2 -d"),
+    _GZIP_SIGN: ("packed by gzip", "unpack it first: gzip -d"),
 }
 """Formats that are often given instead of text, by their first bytes."""
 _MOST_NULS = 3
@@ -100,26 +101,42 @@ def _open(path: Path) -> BinaryIO:
     file = path.open("rb")
     try:
         if file.seekable():
-            _refuse_foreign(file.read(_LONGEST_SIGN), str(path))
+            begin = file.read(_LONGEST_SIGN)
             file.seek(0)
 
             # Compressed bytes are rarely UTF-8, so reading would fail, but with a message about an
             # encoding.
-            if path.stat().st_size and file.peek(2)[:2] == _GZIP_SIGN:
+            if begin.startswith(_GZIP_SIGN):
                 raise DataError(
                     f"{path} is gzip data", hint="give its name the ending .gz, and it is unpacked"
                 )
+            _refuse_signs(begin, str(path))
     except BaseException:
         file.close()
         raise
     return file
 
 
-def _refuse_foreign(begin: bytes, name: str) -> None:
-    """Raise DataError for the first bytes of a format that is not text in UTF-8."""
+def refuse_foreign(first_line: bytes, name: str) -> None:
+    """Raise DataError if a file that begins with this line is not text in UTF-8, but known."""
+    _refuse_signs(first_line, name)
+    if _MOST_NULS * first_line.count(0) > len(first_line):
+        raise DataError(f"{name} must be plain text in UTF-8, is UTF-16", hint=_UTF_16)
+
+
+def _refuse_signs(begin: bytes, name: str) -> None:
     for sign, (what, hint) in _FOREIGN.items():
         if begin.startswith(sign):
             raise DataError(f"{name} must be plain text in UTF-8, is {what}", hint=hint)
+
+
+def open_raw_lines(source: Path) -> Generator[bytes, None, None]:
+    """The lines of an input with their ends. Raises as ``open_lines`` and ``raw_lines`` do.
+
+    A caller that stops early must call ``close()``, as on a file.
+    """
+    with open_lines(source) as file:
+        yield from raw_lines(file, str(source))
 
 
 def raw_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[bytes]:
@@ -192,6 +209,23 @@ def decode_block(block: bytes, name: str, first: int) -> list[str]:
     return lines
 
 
+def invalid_lines(block: bytes) -> list[int]:
+    """Rows of a block of whole lines, from 0, that are not UTF-8."""
+    return (
+        []
+        if _is_utf8(block)
+        else [row for row, line in enumerate(block.split(b"\n")) if not _is_utf8(line)]
+    )
+
+
+def _is_utf8(content: bytes) -> bool:
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def decode_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[str]:
     """The lines of a binary stream; the first has the number ``first``.
 
@@ -202,9 +236,7 @@ def decode_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[str]:
 
         # Only where a file begins: the same bytes inside a text are text.
         if number == 1:
-            _refuse_foreign(raw, name)
-            if _MOST_NULS * raw.count(0) > len(raw):
-                raise DataError(f"{name} must be plain text in UTF-8, is UTF-16", hint=_UTF_16)
+            refuse_foreign(raw, name)
             line = line.removeprefix(BYTE_ORDER_MARK)
 
         # ``splitlines`` would also cut at a carriage return inside a line.
@@ -219,7 +251,8 @@ def decode_lines(file: BinaryIO, name: str, first: int = 1) -> Iterator[str]:
             raise DataError(
                 f"{name}, line {number}, byte {error.start + skipped + 1}:"
                 f" not UTF-8 (0x{line[error.start]:02x}, {error.reason})",
-                hint="convert the file, for example: iconv -f LATIN1 -t UTF-8",
+                hint="convert the file, for example: iconv -f LATIN1 -t UTF-8;"
+                " pellucid check --fix drops single lines",
             ) from None
 
         yield text
@@ -290,6 +323,6 @@ def fetch_lines(path: Path, rows: Iterable[int]) -> dict[int, bytes]:
 
 def _lines_of(block: bytes) -> list[bytes]:
     lines = block.split(b"\n")
-    if not lines[-1]:
+    if block.endswith(b"\n"):
         lines.pop()
     return [line.removesuffix(b"\r") for line in lines] if b"\r" in block else lines

@@ -116,7 +116,7 @@ def _iterate_file(files: PairFiles, source: Path, target: Path | None) -> Pairs:
         case "tsv":
             return _iterate_columns(source, parse_tsv)
         case "jsonl":
-            return _iterate_columns(source, parse_jsonl)
+            return _iterate_jsonl(source)
         case "plain" | "auto":
             assert target is not None
             return _iterate_plain(source, target)
@@ -153,6 +153,14 @@ def _iterate_columns(path: Path, parse: Callable[[str, str, int], tuple[str, str
     with contextlib.closing(iterate_lines(path)) as lines:
         for number, line in enumerate(lines, start=1):
             yield parse(line, str(path), number)
+
+
+def _iterate_jsonl(path: Path) -> Pairs:
+    languages = None
+    with contextlib.closing(iterate_lines(path)) as lines:
+        for number, line in enumerate(lines, start=1):
+            languages = languages or languages_of_line(line)
+            yield parse_jsonl(line, str(path), number, languages)
 
 
 def count_mismatch(source: Path, target: Path) -> DataError:
@@ -201,38 +209,66 @@ def parse_tsv(line: str, name: str, number: int) -> tuple[str, str]:
     return columns[0], columns[1]
 
 
-def parse_jsonl(line: str, name: str, number: int) -> tuple[str, str]:
+Languages = tuple[str, str]
+"""The names of the source and the target under ``translation`` in a line of JSON."""
+
+
+def languages_of_line(line: str) -> Languages | None:
+    """The names of both languages if a line of JSON has its texts under them, in their order.
+
+    Datasets of Hugging Face have ``{"translation": {"de": ..., "en": ...}}``. The first language of
+    a file's first line is the source; in other lines the order does not matter.
+    """
+    if not line.strip():
+        return None
+    try:
+        texts = _by_language(parse_json(line, _MOST_VALUES))
+    except ValueError:
+        return None  # said by ``parse_jsonl``
+    if texts is None:
+        return None
+    source, target = texts
+    return source, target
+
+
+def parse_jsonl(
+    line: str, name: str, number: int, languages: Languages | None = None
+) -> tuple[str, str]:
     """Both texts of a JSON object; two blank texts for a blank line.
 
-    Raises DataError if the line is not such an object.
+    ``languages`` are those of the file's first line. Raises DataError if the line is not such an
+    object, or has its texts in other languages.
     """
-    return _parse_json_pair(line, f"{name}, line {number}") if line.strip() else ("", "")
+    return _parse_json_pair(line, f"{name}, line {number}", languages) if line.strip() else ("", "")
 
 
-def _texts_of(table: Any) -> tuple[object, object]:
-    """The values of both texts of an object, of any type; None where there is none.
-
-    Datasets of Hugging Face have ``{"translation": {"de": ..., "en": ...}}``: the first language
-    is the source.
-    """
-    if not isinstance(table, dict):
-        return None, None
-
-    # JSON keeps the order of its keys, and so do the files that the datasets library writes.
-    by_language = table.get("translation")
+def _by_language(table: Any) -> dict[str, Any] | None:
+    by_language = table.get("translation") if isinstance(table, dict) else None
     if isinstance(by_language, dict) and len(by_language) == 2 and "source" not in table:
-        source, target = by_language.values()
-        return source, target
-    return table.get("source"), table.get("target")
+        return by_language
+    return None
 
 
-def _parse_json_pair(line: str, place: str) -> tuple[str, str]:
+def _parse_json_pair(line: str, place: str, languages: Languages | None) -> tuple[str, str]:
     try:
         table: Any = parse_json(line, _MOST_VALUES)
     except ValueError as error:
         raise DataError(f"{place}: not JSON ({error})") from None
 
-    source, target = _texts_of(table)
+    source = target = None
+    texts = _by_language(table)
+    if texts is not None:
+        # JSON keeps the order of its keys, and so do the files that the datasets library writes.
+        first, second = languages or texts
+        if texts.keys() != {first, second}:
+            raise DataError(
+                f"{place}: the languages must be {first} and {second} as in the first line, got"
+                f" {' and '.join(texts)}"
+            )
+        source, target = texts[first], texts[second]
+    elif isinstance(table, dict):
+        source, target = table.get("source"), table.get("target")
+
     if not isinstance(source, str) or not isinstance(target, str):
         raise DataError(
             f'{place}: a line must be an object with the texts "source" and "target", or with'

@@ -19,13 +19,13 @@ import io
 import json
 import lzma
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
 from urllib.parse import parse_qsl
 
 from pellucid.core.errors import DataError, InputMissingError, MissingExtraError, PellucidError
-from pellucid.core.files import sha256_of
+from pellucid.core.files import KnownFiles, sha256_of
 from pellucid.core.limits import parse_json
 
 Packing = Literal["", ".gz", ".zst", ".xz"]
@@ -44,6 +44,8 @@ so this bounds the memory to some 32 MiB."""
 _MOST_MEMORY = 1 << 28
 """Bytes that unpacking may take: xz asks for 65 MiB with its largest usual dictionary, zstd for 128
 MiB. A file that asks for more is hostile."""
+_OF_MEMORY = ("too much memory", "Memory usage limit")
+"""Parts of the messages of zstandard and lzma about files that ask for more."""
 _MOST_EXPANSION = 200
 _BOMB_FROM = 1 << 24
 """As for gzip (``pellucid.text.corpus.lines``): text is packed 3 to 20 times smaller. A file that
@@ -139,11 +141,29 @@ def input_exists(path: Path | str) -> bool:
         return bool(filesystem.isfile(inner))
 
 
-def hash_of_input(path: Path | str) -> str:
+def hashes_of_inputs(paths: Iterable[Path], known: KnownFiles | None = None) -> list[list[str]]:
+    """For each input how its name says that it is read (``reading_of``), and its SHA-256.
+
+    Of a name nothing else counts: an input that was moved or renamed has the same entry. Files that
+    ``known`` remembers are not read. Raises InputMissingError if an input is not there.
+    """
+    found = []
+    for path in paths:
+        if not input_exists(path):
+            raise InputMissingError(f"cannot read {path}: not a file")
+        try:
+            found.append([reading_of(path), hash_of_input(path, known)])
+        except OSError as error:
+            raise InputMissingError(f"cannot read {path}: {error.strerror or error}") from error
+    return found
+
+
+def hash_of_input(path: Path | str, known: KnownFiles | None = None) -> str:
     """SHA-256 of an input: of a file its bytes, of a dataset its lines. Raises as opening it."""
     address = address_of(path)
     if not address.scheme:
-        return sha256_of(Path(address.location))
+        local = Path(address.location)
+        return known.sha256_of(local) if known is not None else sha256_of(local)
     opened = open_table(path) if address.scheme == _DATASETS else open_packed(address)
     digest = hashlib.sha256()
     with opened as file:
@@ -240,12 +260,12 @@ class _Unpacked(io.RawIOBase):
         try:
             content = self._unpacked.read(len(buffer))
         except (EOFError, lzma.LZMAError, OSError, RuntimeError) as error:
-            raise DataError(f"{self._name} is damaged: {error}") from error
+            raise self._error(error) from error
         except Exception as error:
             # zstandard's own error is a class of an optional package.
             if type(error).__name__ != "ZstdError":
                 raise
-            raise DataError(f"{self._name} is damaged: {error}") from error
+            raise self._error(error) from error
 
         self._count += len(content)
         if self._count > max(_BOMB_FROM, _MOST_EXPANSION * self._packed.tell()):
@@ -256,6 +276,14 @@ class _Unpacked(io.RawIOBase):
             )
         buffer[: len(content)] = content
         return len(content)
+
+    def _error(self, error: Exception) -> DataError:
+        if any(sign in str(error) for sign in _OF_MEMORY):
+            return DataError(
+                f"{self._name} needs more than {_MOST_MEMORY >> 20} MiB to unpack ({error})",
+                hint="unpack it first, for example: zstd -d --long=31",
+            )
+        return DataError(f"{self._name} is damaged: {error}")
 
 
 class _FrameReader:
@@ -380,15 +408,13 @@ def _row(row: dict[str, Any], address: Address, number: int) -> bytes:
 
 def _csv_rows(file: BinaryIO, address: Address) -> Iterator[bytes]:
     """The rows of CSV or TSV below their header."""
-    lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline="")
+    # A line of TSV ends at a line feed alone, as everywhere; csv itself looks after its line ends.
+    newline = "\n" if address.table == "tsv" else ""
+    lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline=newline)
 
     try:
         bounded = _BoundedLines(lines, address)
-        rows = (
-            csv.reader(bounded, delimiter="\t", quoting=csv.QUOTE_NONE)
-            if address.table == "tsv"
-            else csv.reader(bounded, strict=True)
-        )
+        rows = _TsvReader(bounded) if address.table == "tsv" else csv.reader(bounded, strict=True)
         header = _header(next(rows, []), address)
 
         for number, row in enumerate(rows, start=1):
@@ -408,6 +434,22 @@ def _csv_rows(file: BinaryIO, address: Address) -> Iterator[bytes]:
         raise DataError(f"{address.location} is not UTF-8: {error.reason}") from None
     finally:
         lines.detach()  # the file below is not ours to close
+
+
+class _TsvReader:
+    """As ``csv.reader``, which ends a row of TSV at a lone carriage return too."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = iter(lines)
+        self.line_num = 0
+
+    def __iter__(self) -> Iterator[list[str]]:
+        return self
+
+    def __next__(self) -> list[str]:
+        line = next(self._lines).removesuffix("\n").removesuffix("\r")
+        self.line_num += 1
+        return line.split("\t") if line else []
 
 
 class _BoundedLines:

@@ -18,12 +18,7 @@ from pellucid.text.config import file_format
 from pellucid.text.corpus.chunks import CHUNK, TokenizedChunk
 from pellucid.text.corpus.cleaning import InOrder
 from pellucid.text.corpus.pairs import PairFiles
-from pellucid.text.corpus.readers import (
-    address_of,
-    hash_of_input,
-    input_exists,
-    reading_of,
-)
+from pellucid.text.corpus.readers import hashes_of_inputs
 from pellucid.text.corpus.rows import STRIDE, Ids
 from pellucid.text.corpus.store import (
     BEGIN_TYPE,
@@ -106,25 +101,11 @@ class _Recipe:
 
     def fingerprint(self, known: KnownFiles) -> str:
         """SHA-256 over everything that decides the content of the store."""
-        for path in self.files.all:
-            if not input_exists(path):
-                raise InputMissingError(f"cannot read {path}: not a file")
-
-        # Of each name only what decides how the file is read counts: one that was moved or renamed
-        # is still known.
-        try:
-            sources, targets = (
-                [[reading_of(path), _hash_of(path, known)] for path in paths]
-                for paths in (self.files.sources, self.files.targets)
-            )
-        except OSError as error:
-            raise InputMissingError(f"cannot read {error.filename}: {error.strerror}") from error
-
         # Whatever changes a token or drops a pair must be in here, and nothing else.
         recipe: dict[str, object] = {
             "version": _RECIPE_VERSION,
-            "sources": sources,
-            "targets": targets,
+            "sources": hashes_of_inputs(self.files.sources, known),
+            "targets": hashes_of_inputs(self.files.targets, known),
             "formats": [file_format(path.name, self.files.format) for path in self.files.sources],
             "tokenizers": [tokenizer.fingerprint for tokenizer in self.tokenizers],
             "max_length": self.max_length,
@@ -234,11 +215,6 @@ class _RowWriter:
 
         self._count += len(lengths)
         self._end += len(ids)
-
-
-def _hash_of(path: Path, known: KnownFiles) -> str:
-    address = address_of(path)
-    return hash_of_input(path) if address.scheme else known.sha256_of(Path(address.location))
 
 
 def _type_for(largest: int) -> str:

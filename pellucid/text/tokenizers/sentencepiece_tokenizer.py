@@ -46,6 +46,9 @@ _UNUSABLE = dict.fromkeys(map(ord, "\0\t\u2581\u2585"), " ")
 by spaces: the vocabulary does not need them, because their bytes spell them."""
 _LONGEST_LINE = 1 << 30
 """Bytes. sentencepiece's own limit of 4,192 drops longer training lines silently."""
+_LONGEST_TAUGHT = 10_000
+"""Characters of a line that the vocabulary is learned from. A sentence has fewer; the trainer of
+``unigram`` fails with lines of some hundred thousand."""
 _THREADED_FROM = 64
 """Texts; below that, starting threads costs more than it saves."""
 _thread_count: int | None = None
@@ -312,7 +315,7 @@ class _Corpus:
     def _lines(self) -> Iterator[str]:
         for text in self._texts:
             check_text(text)
-            line = text.translate(_UNUSABLE)
+            line = text[:_LONGEST_TAUGHT].translate(_UNUSABLE)
             if line.strip():
                 self.line_count += 1
                 yield line

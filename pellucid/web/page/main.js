@@ -98,7 +98,8 @@ async function answer(text) {
     truncated: limited !== text || sentences.some((each) => each.truncated),
     sentences,
   };
-  showTranslation({ ...readAnswer(limited, translation), ways });
+  const shown = ways.map((text) => ({ sentence: 0, text }));
+  showTranslation({ ...readAnswer(limited, translation), ways: shown });
   // the views show one sentence: the first
   const first = places.findIndex(({ source }) => source !== "");
   tell(places[first].source, said[first]);
