@@ -418,6 +418,11 @@ def find_bundle(path: Path) -> Path:
     Raises InputMissingError if there is none.
     """
     if not path.is_dir():
+        if path.is_file():
+            raise InputMissingError(
+                f"a model is a folder, and {path} is a file",
+                hint="the model comes before the text, as in: pellucid translate runs/demo test.en",
+            )
         raise InputMissingError(f"there is no folder {path}")
 
     if (path / MODEL_FILE).exists() or (path / MANIFEST_NAME).exists():

@@ -154,6 +154,8 @@ def evaluate(
             "--robustness is BLEU, and takes no --metric, --pronunciations or --sentence-scores."
         )
 
+    if pronunciations is False and "per" in metrics:
+        raise click.UsageError("--metric per counts phones, and takes no --no-pronunciations.")
     if pronunciations is None and "per" in metrics:
         # ``per`` counts phones, so whoever asks for it has pronunciations.
         pronunciations = True

@@ -36,7 +36,7 @@ from pellucid.cli.parts import write_part
 from pellucid.cli.streams import standard_input, standard_output
 from pellucid.core.errors import DataError, InputMissingError
 from pellucid.core.files import open_replacement, write_errors
-from pellucid.documents.names import FORMATS
+from pellucid.documents.names import FORMATS, ending_of
 
 if TYPE_CHECKING:
     from pellucid.decoding.requests import Request
@@ -197,6 +197,8 @@ def explained_lines(
 
 
 _log = logging.getLogger("pellucid")
+_PACKED_DOCUMENTS = ("docx", "pptx", "odt", "epub", "pdf", "xlsx")
+"""Endings of files that hold no lines of text."""
 
 
 @click.command()
@@ -327,6 +329,12 @@ def translate(
         raise click.UsageError("--reference must go with --explain-search.")
     if explain_search and not as_json:
         raise click.UsageError("--explain-search must go with --json.")
+    chosen = engine.get("engine"), engine.get("compute_type")
+    if explain_search and (chosen[0] == "ctranslate2" or chosen[1] not in (None, "float32")):
+        raise click.UsageError(
+            "--explain-search explains searches of torch in float32, and takes no other --engine or"
+            " --compute-type."
+        )
     if explain_search and detect:
         raise click.UsageError("--explain-search takes no --detect.")
     if explain_search and glossary is not None:
@@ -353,6 +361,12 @@ def translate(
             "--detect": detect,
         }
         refuse_line_options(search, unused)
+        if "RANK" in os.environ and is_one_of_several(file, explains=False):
+            raise click.UsageError("a document is translated by one process, not under torchrun.")
+    elif ending_of(output) in _PACKED_DOCUMENTS:
+        raise click.UsageError(
+            f"-o must be a text file for lines of text, not a .{ending_of(output)} file."
+        )
     elif columns is not None or keep_numbers:
         raise click.UsageError("--columns and --keep-numbers are for documents.")
 

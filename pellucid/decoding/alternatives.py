@@ -1,5 +1,6 @@
 """The likeliest next tokens after a prefix, each with its best translation."""
 
+import dataclasses
 from collections.abc import Sequence
 
 import torch
@@ -47,12 +48,12 @@ def find_alternatives(
     with inference(bundle.model):
         likely = _next_tokens(bundle, line, prefix, count)
         # each token becomes a forced prefix: one batch finds the best translation of all
-        lines = [
-            ReadLine(line.request, line.source_ids, line.truncated, (*prefix, token), ())
-            for token, _ in likely
-        ]
-        # each token gets its best translation, which sampling or reranking would not give
-        wanted = settings.changed({"n_best": 1, "sampling": None, "mbr": False})
+        lines = [dataclasses.replace(line, prefix_ids=(*prefix, token)) for token, _ in likely]
+        # each token gets its best translation, which sampling or reranking would not give; a search
+        # that predicts all positions again would not keep it
+        wanted = settings.changed({"n_best": 1, "sampling": None, "mbr": False, "repredict": False})
+        if line.required_ids:
+            wanted = wanted.requiring()
         found = search_lines(lines, bundle, wanted, watcher)
         written = [odd.restored(each) for each in write_translations(lines, found, bundle, wanted)]
 

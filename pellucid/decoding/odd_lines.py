@@ -6,14 +6,15 @@ the same line in lower case, because its words are cut into other pieces than th
 has learned. A line without a letter or a digit is its own translation.
 """
 
+import bisect
 import dataclasses
 import re
-import unicodedata
 from collections.abc import Sequence
 
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
+from pellucid.text.scripts import is_wide
 from pellucid.text.tokenizers.interface import check_text
 
 _PICTURE = (
@@ -31,6 +32,17 @@ _LEAST_WORDS, _LEAST_LETTERS = 2, 2
 """Words of so many letters that a line in upper case has: a single one may be an abbreviation."""
 _TITLE_WORDS, _LONG_WORD = 4, 4
 """Words of a title, at least, and the length from which all of its words begin in upper case."""
+
+
+Offsets = list[tuple[int, int]]
+"""(position in the text without emoji, how far the text from there on is moved by them)."""
+
+
+def moved(position: int, offsets: Offsets) -> int:
+    """The position in the text with emoji of one in the text without."""
+    # the last offset that begins at the position or before it
+    index = bisect.bisect_right(offsets, position, key=lambda offset: offset[0])
+    return position + (offsets[index - 1][1] if index else 0)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,6 +116,14 @@ class OddLine:
         # The best one is first among the n best.
         return dataclasses.replace(best, n_best=tuple(map(self._restored, found.n_best)))
 
+    def source_offsets(self) -> Offsets:
+        """How far the characters of ``plain`` are moved in the request."""
+        return _cuts(self.request.source) if self.signs else []
+
+    def target_offsets(self, text: str) -> Offsets:
+        """How far the characters of ``text``, the translation of ``plain``, are moved."""
+        return _with_signs(text, self.signs)[1] if self.signs else []
+
     def _restored(self, found: Translation) -> Translation:
         if self.is_copied:
             return dataclasses.replace(
@@ -115,9 +135,7 @@ class OddLine:
         links = found.word_alignment
         if links is not None and self.signs:
             # The words of both sides are numbered with the emoji.
-            sources = _word_numbers(
-                self.plain.source, self.request.source, _cuts(self.request.source)
-            )
+            sources = _word_numbers(self.plain.source, self.request.source, self.source_offsets())
             targets = _word_numbers(text, whole, inserted)
             links = tuple(
                 (sources[min(first, len(sources) - 1)], targets[min(second, len(targets) - 1)])
@@ -136,10 +154,6 @@ def emoji_of(text: str) -> list[str]:
 def without_emoji(text: str) -> str:
     """The text without its emoji and the white space that belongs to them."""
     return _without_signs(text)[0]
-
-
-_Offsets = list[tuple[int, int]]
-"""(offset in the shorter text, characters that the longer one has more from there on)."""
 
 
 def _without_signs(text: str) -> tuple[str, tuple[_Sign, ...]]:
@@ -178,14 +192,14 @@ def _joined(parts: Sequence[str]) -> tuple[str, list[int]]:
         # One space where two words would touch; none at the ends, before a mark, and between
         # characters that are written without.
         if made and bare and ((spaced and has_space) or bare[0].isalnum()):
-            is_wide = _is_wide(made[-1]) and _is_wide(bare[0])
-            made += "" if is_wide and not (spaced and has_space) else " "
+            both_wide = is_wide(made[-1]) and is_wide(bare[0])
+            made += "" if both_wide and not (spaced and has_space) else " "
         made += bare
         spaced = part[-1:].isspace() if bare else spaced or has_space
     return made, ends
 
 
-def _cuts(text: str) -> _Offsets:
+def _cuts(text: str) -> Offsets:
     """Where the parts of a text begin once its emoji are taken out, and how far they moved."""
     parts, offsets, begin = _SIGN.split(text), [], 0
     starts = [0, *(each.end() for each in _SIGN.finditer(text))]
@@ -199,13 +213,13 @@ def _cuts(text: str) -> _Offsets:
     return offsets
 
 
-def _with_signs(text: str, signs: Sequence[_Sign]) -> tuple[str, _Offsets]:
+def _with_signs(text: str, signs: Sequence[_Sign]) -> tuple[str, Offsets]:
     """The text with emoji put in: at the ends as in the source, else at the same share of it.
 
     Inside the text an emoji follows the word that ends nearest to its share.
     """
     ends = [each.end() for each in re.finditer(r"\S+", text)]
-    if len(ends) == 1 and _is_wide(text[ends[0] - 1]):
+    if len(ends) == 1 and is_wide(text[ends[0] - 1]):
         ends = list(range(1, ends[0] + 1))  # a text without spaces is cut anywhere
     bare = len(text.rstrip())
 
@@ -235,15 +249,11 @@ def _with_signs(text: str, signs: Sequence[_Sign]) -> tuple[str, _Offsets]:
     return made + text[done:], [(0, 0), *offsets]
 
 
-def _word_numbers(shorter: str, longer: str, offsets: _Offsets) -> list[int]:
+def _word_numbers(shorter: str, longer: str, offsets: Offsets) -> list[int]:
     """For each word of a text its number in the one with emoji."""
-    numbers = []
-    for word in re.finditer(r"\S+", shorter):
-        moved = [more for begin, more in offsets if begin <= word.start()]
-        start = word.start() + (moved[-1] if moved else 0)
-        before = longer[:start]
-        numbers.append(len(before.split()) - (bool(before) and not before[-1].isspace()))
-    return numbers or [0]
+    ends = [word.end() for word in re.finditer(r"\S+", longer)]
+    starts = [moved(word.start(), offsets) for word in re.finditer(r"\S+", shorter)]
+    return [bisect.bisect_right(ends, start) for start in starts] or [0]
 
 
 def _is_upper(text: str) -> bool:
@@ -263,8 +273,3 @@ def _mostly_upper(letters: Sequence[str]) -> bool:
     """At least four of five: in a title short words may be in lower case, in German all nouns are
     in upper case."""
     return 5 * sum(map(str.isupper, letters)) >= 4 * len(letters)
-
-
-def _is_wide(character: str) -> bool:
-    """Whether it belongs to Chinese or Japanese text, which has no spaces between words."""
-    return unicodedata.east_asian_width(character) in "WF"

@@ -1,6 +1,8 @@
 """Requests: the lines to translate, and the constraints of each on its translation."""
 
 import dataclasses
+import functools
+import itertools
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -9,6 +11,7 @@ from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.limits import shown
 from pellucid.core.special import SPECIAL_COUNT, UNK_ID
 from pellucid.decoding.config import DecodingConfig, contradicting_phrases
+from pellucid.text.scripts import SPACELESS_LETTER
 from pellucid.text.tokenizers.interface import Tokenizer
 
 if TYPE_CHECKING:
@@ -153,7 +156,7 @@ def read_constraints(
         constraints[request] = (
             prefix,
             (
-                *((spell(phrase, "phrase of must", tokenizer),) for phrase in request.must),
+                *(spell_required(phrase, tokenizer) for phrase in request.must),
                 *(ids for ids in spell_terms(request.terms, settings, tokenizer) if ids),
             ),
         )
@@ -165,6 +168,9 @@ def spell_terms(
 ) -> list[tuple[tuple[int, ...], ...]]:
     """The ids of each group without phrases that are banned or cannot be generated.
 
+    A phrase is banned in words or in pieces, and one that repeats more tokens than
+    ``no_repeat_ngram`` allows cannot be generated.
+
     A glossary is made for many models, so what one of them cannot write is left out; of some groups
     nothing is left.
     """
@@ -173,9 +179,35 @@ def spell_terms(
         allowed = [
             each for each in phrases if not contradicting_phrases("", [each], settings.banned)
         ]
-        spelled = (tuple(tokenizer.encode(each)) for each in allowed)
-        groups.append(tuple(dict.fromkeys(ids for ids in spelled if ids and UNK_ID not in ids)))
+        spelled = (ids for each in allowed for ids in _forms(each, tokenizer))
+        groups.append(
+            tuple(
+                dict.fromkeys(
+                    ids
+                    for ids in spelled
+                    if ids and UNK_ID not in ids and not _is_impossible(ids, settings, tokenizer)
+                )
+            )
+        )
     return groups
+
+
+def _is_impossible(ids: tuple[int, ...], settings: DecodingConfig, tokenizer: Tokenizer) -> bool:
+    """Whether the settings of a search forbid this sequence."""
+    size = settings.no_repeat_ngram
+    grams = [ids[start : start + size] for start in range(len(ids) - size + 1)] if size else []
+    if len(set(grams)) < len(grams):
+        return True
+    banned = _known_spellings(tuple(settings.banned), tokenizer) if settings.banned else ()
+    return any(
+        ids[start : start + len(each)] == each for each in banned for start in range(len(ids))
+    )
+
+
+@functools.lru_cache(maxsize=16)
+def _known_spellings(phrases: tuple[str, ...], tokenizer: Tokenizer) -> tuple[tuple[int, ...], ...]:
+    """``spell_banned``, remembered: terms ask for it again and again."""
+    return spell_banned(phrases, tokenizer)
 
 
 def source_limit(bundle: Translatable, settings: DecodingConfig) -> int:
@@ -203,6 +235,8 @@ def read_requests(
     ]
 
 
+_SPACE_MARK = "\u2581"
+"""In pieces, the space in front of a word."""
 _MOST_SPELLINGS = 1000
 """The most spellings of one phrase: sixteen letters that all may be pieces have 32,768."""
 _MOST_SPELLINGS_IN_ALL = 100_000
@@ -219,6 +253,26 @@ def spell(phrase: str, what: str, tokenizer: Tokenizer) -> tuple[int, ...]:
             f"each {what} must be made of words that the model can generate, got {phrase!r}"
         )
     return ids
+
+
+def spell_required(phrase: str, tokenizer: Tokenizer) -> tuple[tuple[int, ...], ...]:
+    """The forms of a required phrase, of which one is enough. Raises as ``spell`` does."""
+    spell(phrase, "phrase of must", tokenizer)
+    return _forms(phrase, tokenizer)
+
+
+def _forms(phrase: str, tokenizer: Tokenizer) -> tuple[tuple[int, ...], ...]:
+    """A phrase as a word of its own, and in a script without spaces within a text too."""
+    ids = tuple(tokenizer.encode(phrase.strip()))
+    if not _is_spaceless(phrase) or not _cuts_words(tokenizer) or UNK_ID in ids:
+        return (ids,)
+    surface = "".join(tokenizer.tokens(ids)).removeprefix(_SPACE_MARK)
+    within = next(_spellings(surface, _pieces(tokenizer)), None)
+    return (ids,) if within is None else (within, ids)
+
+
+def _is_spaceless(phrase: str) -> bool:
+    return SPACELESS_LETTER.match(phrase.strip()) is not None
 
 
 def spell_banned(phrases: Sequence[str], tokenizer: Tokenizer) -> tuple[tuple[int, ...], ...]:
@@ -243,7 +297,11 @@ def spell_banned(phrases: Sequence[str], tokenizer: Tokenizer) -> tuple[tuple[in
         spelled[ids] = None
         if pieces:
             surface = "".join(tokenizer.tokens(ids))
-            for _, other in zip(range(most), _spellings(surface, pieces), strict=False):
+            found = _spellings(surface, pieces)
+            if _is_spaceless(phrase):
+                bare = surface.removeprefix(_SPACE_MARK)
+                found = itertools.chain(found, _spellings(bare, pieces, within=True))
+            for _, other in zip(range(most), found, strict=False):
                 spelled[other] = None
     return tuple(spelled)
 
@@ -266,8 +324,9 @@ def continuing_ids(tokenizer: Tokenizer) -> frozenset[int]:
 
 
 def _goes_on(piece: str) -> bool:
+    # a letter of a script without spaces may begin a word of its own
     is_byte = len(piece) == len("<0x00>") and piece.startswith("<0x")
-    return is_byte or piece[:1].isalnum()
+    return is_byte or (piece[:1].isalnum() and not SPACELESS_LETTER.match(piece))
 
 
 def _cuts_words(tokenizer: Tokenizer) -> bool:
@@ -279,8 +338,32 @@ def _pieces(tokenizer: Tokenizer) -> dict[str, int]:
     return {token: number for number, token in enumerate(known) if number >= SPECIAL_COUNT}
 
 
-def _spellings(surface: str, pieces: dict[str, int]) -> Iterator[tuple[int, ...]]:
+def _add_overhanging(
+    steps: list[list[tuple[int, int]]], surface: str, pieces: dict[str, int]
+) -> None:
+    """Add pieces that hold the whole surface, or its beginning or end and something beside it."""
+    size = len(surface)
+    for piece, number in pieces.items():
+        if piece != surface and surface in piece:
+            steps[0].append((size, number))
+            continue
+        for length in range(1, min(size, len(piece))):
+            # the last piece of the text: it begins with the end of the surface
+            if piece.startswith(surface[size - length :]) and len(piece) > length:
+                steps[size - length].append((size, number))
+    for piece, number in pieces.items():
+        for length in range(1, min(size, len(piece))):
+            # the first one: it ends with the beginning of the surface
+            if piece.endswith(surface[:length]) and len(piece) > length and steps[length]:
+                steps[0].append((length, number))
+
+
+def _spellings(
+    surface: str, pieces: dict[str, int], *, within: bool = False
+) -> Iterator[tuple[int, ...]]:
     """Every way to cut ``surface`` into pieces, longer pieces first.
+
+    With ``within`` the first piece may begin before it, and the last one end behind it.
 
     Positions from which no pieces reach the end are removed before the search starts: following
     them would take time exponential in the length of the phrase.
@@ -293,6 +376,8 @@ def _spellings(surface: str, pieces: dict[str, int]) -> Iterator[tuple[int, ...]
             piece = pieces.get(surface[begin:end])
             if piece is not None and (end == size or steps[end]):
                 steps[begin].append((end, piece))
+    if within:
+        _add_overhanging(steps, surface, pieces)
     if not steps or not steps[0]:
         return
 

@@ -4,20 +4,23 @@ A model that was trained on single sentences translates the first sentence of a 
 others, or generates one sentence for all of them.
 """
 
+import bisect
 import dataclasses
-import unicodedata
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pellucid.core.special import STOP_ID
 from pellucid.decoding.requests import MOST_CHARACTERS, Request
 from pellucid.decoding.result import Translation
+from pellucid.text.scripts import is_wide
 from pellucid.text.splitting import Sentence, split_sentences
 from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
 
 _Item = TypeVar("_Item")
 SHARE_KEY = "several_sentences"
 """The manifest's key for the share of training lines that hold several sentences."""
+_CODE = re.compile(r"\s*(>>[^<>\s]+<<)")
 _MOST_SEVERAL = 0.1
 """A model that has seen more such lines can translate them whole. Of the lines of Multi30k 0%, of
 Tatoeba 1%, of Europarl, whose lines are called sentences, 8% hold several."""
@@ -39,10 +42,15 @@ class SplitLine:
     request: Request
     sentences: tuple[Sentence, ...]
     """At least two, or none if the line is translated as it is."""
+    code: str = ""
+    """The code of the target language in front of the line, which each sentence needs."""
 
     @classmethod
-    def of(cls, request: Request, language: str | None) -> "SplitLine":
+    def of(cls, request: Request, language: str | None, *, has_codes: bool = False) -> "SplitLine":
         """Split by the rules of a language; None does not split.
+
+        With ``has_codes`` the line may begin with a code such as ``>>fra<<``, as models for several
+        target languages have it.
 
         Constraints hold for the whole translation and not for its sentences, so a line with a
         prefix or required phrases stays whole; so does one that is too long to be read.
@@ -52,14 +60,18 @@ class SplitLine:
             return cls(request, ())
 
         sentences = split_sentences(request.source, language)
-        return cls(request, tuple(sentences) if len(sentences) > 1 else ())
+        code = _CODE.match(request.source) if has_codes else None
+        return cls(request, tuple(sentences) if len(sentences) > 1 else (), code[1] if code else "")
 
     @property
     def requests(self) -> list[Request]:
         """The requests to translate."""
         if not self.sentences:
             return [self.request]
-        return [Request(sentence.text) for sentence in self.sentences]
+        first, *others = (sentence.text for sentence in self.sentences)
+        if self.code:
+            others = [f"{self.code} {text}" for text in others]
+        return [Request(text) for text in (first, *others)]
 
     def joined(self, found: Sequence[Translation]) -> Translation:
         """One translation from those of ``requests``.
@@ -92,16 +104,13 @@ class SplitLine:
         # tokens of a sentence are numbered from 0, those of the line across all its sentences
         source_offsets = _offsets(len(part.source_tokens) for part in parts)
         target_offsets = _offsets(len(part.tokens) for part in parts)
-        source_words = [_word_at(self.request.source, each.start) for each in self.sentences]
-        # word numbers of the whole line: a sentence starts within it
-        target_words = [_word_at(text, start) for start in starts]
         utilities = [part.expected_utility for part in parts if part.expected_utility is not None]
 
         return Translation(
             text=text,
             score=sum(part.score for part in parts),
             tokens=_with_stops([part.tokens for part in parts], SPECIAL_TOKENS[STOP_ID]),
-            token_log_probs=tuple(each for part in parts for each in part.token_log_probs),
+            token_log_probs=_log_probs_of(parts),
             n_best=(),
             source=self.request.source,
             token_ids=_with_stops([part.token_ids for part in parts], STOP_ID),
@@ -109,12 +118,27 @@ class SplitLine:
                 [part.source_tokens for part in parts], SPECIAL_TOKENS[STOP_ID]
             ),
             alignment=_shifted([part.alignment for part in parts], source_offsets, target_offsets),
-            word_alignment=_shifted(
-                [part.word_alignment for part in parts], source_words, target_words
-            ),
+            word_alignment=self._word_alignment(parts, text, starts),
             expected_utility=sum(utilities) / len(utilities) if utilities else None,
             truncated=any(part.truncated for part in parts),
         )
+
+    def _word_alignment(
+        self, parts: Sequence[Translation], text: str, starts: Sequence[int]
+    ) -> tuple[tuple[int, int], ...] | None:
+        """The links of all sentences, with the word numbers of the whole line."""
+        links = [part.word_alignment for part in parts]
+        if any(each is None for each in links):
+            return None
+        sources = _words_at(self.request.source, [each.start for each in self.sentences])
+        # the code in front of a later sentence is no word of the line
+        added = [0, *[len(self.code.split())] * (len(parts) - 1)]
+        sources = [number - count for number, count in zip(sources, added, strict=True)]
+        links = [
+            tuple(link for link in each or () if link[0] >= count)
+            for each, count in zip(links, added, strict=True)
+        ]
+        return _shifted(links, sources, _words_at(text, starts))
 
     def _space(self, number: int, left: str, right: str) -> str:
         """The text between two translations: that between their source sentences.
@@ -128,12 +152,7 @@ class SplitLine:
         # a line end or a tab separates more than a space does, so it stays in every script
         if between.strip(" "):
             return between
-        return "" if _is_wide(left[-1]) or _is_wide(right[0]) else between or " "
-
-
-def _is_wide(character: str) -> bool:
-    """Whether it belongs to Chinese or Japanese text, which has no spaces between sentences."""
-    return unicodedata.east_asian_width(character) in "WF"
+        return "" if is_wide(left[-1]) or is_wide(right[0]) else between or " "
 
 
 def _offsets(counts: Iterator[int]) -> list[int]:
@@ -145,11 +164,17 @@ def _offsets(counts: Iterator[int]) -> list[int]:
     return offsets
 
 
-def _word_at(text: str, start: int) -> int:
-    """The number of the word at a character, as white space separates words."""
-    before = text[:start]
-    continues = bool(before) and not before[-1].isspace()
-    return len(before.split()) - continues
+def _words_at(text: str, starts: Sequence[int]) -> list[int]:
+    """The number of the word at each character, as white space separates words."""
+    ends = [word.end() for word in re.finditer(r"\S+", text)]
+    return [bisect.bisect_right(ends, start) for start in starts]
+
+
+def _log_probs_of(parts: Sequence[Translation]) -> tuple[float, ...]:
+    """Those of all parts, if any has some; of a copied sentence its stop has the probability 1."""
+    if not any(part.token_log_probs for part in parts):
+        return ()
+    return tuple(each for part in parts for each in part.token_log_probs or (0.0,))
 
 
 def _with_stops(parts: Sequence[tuple[_Item, ...]], stop: _Item) -> tuple[_Item, ...]:

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, overload
 
 from pellucid.core.errors import DataError
 from pellucid.core.limits import shown
-from pellucid.decoding.config import DecodingConfig
+from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import Engine, SearchWatcher, TorchEngine
 from pellucid.decoding.odd_lines import OddLine
 from pellucid.decoding.requests import (
+    MOST_CHARACTERS,
     ReadLine,
     Request,
     Translatable,
@@ -136,7 +137,9 @@ class Translator:
         from pellucid.decoding.search.search import inference
 
         bundle, settings, limit = self._bundle, self.settings, self.source_limit
-        sources = self.source_tokenizer.encode_batch([each.source for each in translations])
+        # as the search read them: without emoji, or in lower case
+        read = [OddLine.of(Request(each.source), settings).plain.source for each in translations]
+        sources = self.source_tokenizer.encode_batch(read)
         pairs = [
             (ids[:limit], each.token_ids) for ids, each in zip(sources, translations, strict=True)
         ]
@@ -321,7 +324,10 @@ class Translator:
     def _translate(self, lines: Sequence[str | Request], task: "_Task") -> list[Translation]:
         """One translation for each line; lines that are known are not translated again."""
         wanted = as_requests(lines, task.settings, task.next_line)
-        split = [SplitLine.of(request, task.split_language) for request in wanted]
+        has_codes = self.source_tokenizer.kind == "marian"
+        split = [
+            SplitLine.of(request, task.split_language, has_codes=has_codes) for request in wanted
+        ]
         whole = [self._with_terms(request) for line in split for request in line.requests]
         odd = {request: OddLine.of(request, task.settings) for request in whole}
 
@@ -402,7 +408,7 @@ class Translator:
             missing = [phrases for phrases in request.terms if not holds_phrase(text, phrases)]
             # a list, so that each term that cannot be generated has its warning
             able = [self._can_generate(phrases, task) for phrases in missing]
-            if any(able):
+            if any(able) and self._has_room(request, numbers[index], task):
                 lacking.append(index)
                 chosen[index] = request
 
@@ -415,6 +421,23 @@ class Translator:
                 task.settings.model_copy(update=changes),
             )
         return chosen
+
+    def _has_room(self, request: Request, number: int, task: "_Task") -> bool:
+        """Whether a translation may be long enough for all terms; warns if it may not."""
+        source = self.source_tokenizer.encode(request.source[:MOST_CHARACTERS])
+        lengths = [min(len(source), self.source_limit)]
+        [limit] = length_limits(lengths, task.settings, self._bundle.max_length)
+        groups = spell_terms(request.terms, task.settings, self._bundle.target_tokenizer)
+        needed = sum(min(map(len, group)) for group in groups if group)
+        if needed > limit:
+            _log.warning(
+                "line %d: its terms take %d tokens, and its translation may have %d; it is"
+                " translated without them",
+                number,
+                needed,
+                limit,
+            )
+        return needed <= limit
 
     def _can_generate(self, phrases: tuple[str, ...], task: "_Task") -> bool:
         """Whether the model can generate a form of a term; warns once of a term that it cannot."""
@@ -459,4 +482,7 @@ def settings_of_search(settings: DecodingConfig) -> DecodingConfig:
     # replaced by the defaults, so that no engine refuses what it need not support
     later = DecodingConfig()
     changes = {name: getattr(later, name) for name in _DONE_AFTERWARDS}
-    return settings.model_copy(update={"n_best": count, **changes})
+    # several hypotheses are weighed by their probabilities, which the sums of an engine's own
+    # search are close to
+    log_probs = settings.token_log_probs or count > 1
+    return settings.model_copy(update={"n_best": count, "token_log_probs": log_probs, **changes})

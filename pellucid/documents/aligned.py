@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from pellucid.decoding.odd_lines import OddLine, Offsets, moved
+from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
 from pellucid.documents.placement import Copy, Link, Span
@@ -134,8 +136,11 @@ class ModelTranslator:
                 weights = next(found)[:-1, :-1]
                 weights = weights * weights / weights.sum(dim=0, keepdim=True).clamp_min(1e-9)
                 weights = weights / weights.sum(dim=1, keepdim=True).clamp_min(1e-9)
-                sources = _source_spans(translation.source, source)
-                targets = _spans(translation.token_ids, target)
+                # The search may have read the line without its emoji, or in lower case.
+                odd = OddLine.of(Request(translation.source), translator.settings)
+                written = target.decode(translation.token_ids)
+                sources = _moved(_source_spans(odd.plain.source, source), odd.source_offsets())
+                targets = _moved(_spans(translation.token_ids, target), odd.target_offsets(written))
                 links = [
                     (ours, theirs, weight)
                     for theirs, row in zip(targets, weights.tolist(), strict=True)
@@ -144,6 +149,17 @@ class ModelTranslator:
                 ]
             all_links.append(links)
         return all_links
+
+
+def _moved(spans: list[Span], offsets: Offsets) -> list[Span]:
+    """Spans of a text without emoji as those of the text with them."""
+    if not offsets:
+        return spans
+    return [
+        # the last character is moved and not the end, behind which an emoji may stand
+        (moved(start, offsets), moved(end - 1, offsets) + 1) if end > start else (start, start)
+        for start, end in spans
+    ]
 
 
 def _divided(text: str, tokenizer: Tokenizer, limit: int) -> list[tuple[int, str]]:

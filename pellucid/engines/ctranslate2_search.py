@@ -55,7 +55,7 @@ class Search:
         self._pieces = pieces
         self._ids = ids
         self._settings = settings
-        self._needs_log_probs = settings.token_log_probs or settings.coverage_penalty > 0
+        self._needs_log_probs = settings.token_log_probs
 
         # CTranslate2 divides by lengthᵝ, which decides what its beam keeps
         exponent = EXPONENTS[settings.length_penalty_kind]

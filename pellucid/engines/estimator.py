@@ -13,8 +13,7 @@ from pellucid.core.files import write_file
 from pellucid.decoding.translator import Translator
 from pellucid.engines import EngineName
 from pellucid.engines.load import load
-from pellucid.evaluation.evaluate import evaluate
-from pellucid.evaluation.metrics import check_lines
+from pellucid.evaluation.metrics import bleu, check_lines
 from pellucid.training.automatic import DEFAULT_MINUTES, train_files
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
@@ -89,7 +88,10 @@ class Seq2SeqTranslator:
 
         Raises NotFittedError before ``fit``, DataError if the counts differ.
         """
-        return evaluate(self._fitted(), _lines(X, "X"), _lines(y, "y")).bleu
+        references = _lines(y, "y")
+        translations = self.predict(X)
+        check_lines({"lines of X": translations, "lines of y": references})
+        return bleu(translations, references).score
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  # nothing is nested
         """The arguments of the constructor, as they were given."""

@@ -10,6 +10,7 @@ from pellucid.evaluation.metrics import check_lines
 from pellucid.evaluation.moses import language_code
 from pellucid.evaluation.significance import Comparison, both_tests
 from pellucid.evaluation.tokenizers import TokenizerName, check_tokenizer, tokenizer_for
+from pellucid.text.scripts import SPACELESS_LETTER
 
 DEFAULT_METRICS = ("bleu", "chrf")
 
@@ -107,8 +108,14 @@ def compare(
 
 
 def _length_ratio(translations: Sequence[str], references: Sequence[str]) -> float:
-    words = [sum(len(line.split()) for line in side) for side in (translations, references)]
+    words = [sum(map(_word_count, side)) for side in (translations, references)]
     return words[0] / max(1, words[1])
+
+
+def _word_count(line: str) -> int:
+    """Words; in a script without spaces each letter counts as one."""
+    letters = len(SPACELESS_LETTER.findall(line))
+    return letters + len(SPACELESS_LETTER.sub(" ", line).split())
 
 
 def _changes(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.evaluation.moses import language_code, moses_lc_tok
 from pellucid.evaluation.tokenizers import DEFAULT_TOKENIZER, TokenizerName, check_tokenizer
+from pellucid.text.scripts import SPACELESS_LETTER
 
 if TYPE_CHECKING:
     from sacrebleu.metrics.bleu import BLEU
@@ -534,7 +535,10 @@ def nearest(texts: Sequence[str], reference: str, name: str) -> int:
 
     Source: Kim and Rush (2016), §3.3, "sequence-level interpolation".
     """
-    scores = sentence_scores(name, texts, [reference] * len(texts)).scores
+    references = [reference] * len(texts)
+    # a sentence without spaces would be one word, right or wrong as a whole
+    tokenize: TokenizerName = "char" if SPACELESS_LETTER.search(reference) else DEFAULT_TOKENIZER
+    scores = sentence_scores(name, texts, references, tokenize=tokenize).scores
 
     # Turned so that the largest is the best.
     sign = 1 if metric_of(name).higher_is_better else -1

@@ -132,6 +132,8 @@ class TransformerState:
     def writable(self) -> tuple[tuple[LayerCache, ...], FilledSlots]:
         """Caches whose next slots, one for each beam, only the caller may write."""
         count = self.beam_count
+        if not self.layers:
+            return (), FilledSlots(self.taken + count)
         if self.taken + count <= self.layers[0].keys.shape[1] and self.filled.take(
             self.taken, count
         ):

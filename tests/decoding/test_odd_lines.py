@@ -8,6 +8,7 @@ from pellucid.decoding.odd_lines import OddLine, emoji_of, without_emoji
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
+from pellucid.documents.aligned import ModelTranslator
 from pellucid.text.noise import EMOJI
 
 RECASE = DecodingConfig(recase=True)
@@ -111,3 +112,21 @@ def test_words_are_aligned_by_their_numbers_among_emoji():
     assert [words[target] for _, target in odd.word_alignment] == [
         without[target] for _, target in plain.word_alignment or ()
     ]
+
+
+@pytest.mark.parametrize("changes", [{}, {"recase": True}])
+def test_links_of_a_line_with_emoji_or_in_capitals_are_of_its_own_words(changes: dict):
+    """As far as the search reads it without the emoji, or in lower case."""
+    settings = DecodingConfig(beam_size=2, max_length=6).changed(changes)
+    translator = ModelTranslator(Translator(small_bundle(), settings))
+    line = "IL PLEUT" if changes else "il pleut"
+    odd = line if changes else "😀 il 😀 pleut 😀"
+    [plain] = translator.translate(["il pleut"], align=True)
+    [found] = translator.translate([odd], align=True)
+    assert len(found.links) == len(plain.links)
+    for (ours, theirs, weight), (own, their, same) in zip(found.links, plain.links, strict=True):
+        assert odd[slice(*ours)].lower()[-1:] == "il pleut"[slice(*own)][-1:]
+        assert (
+            found.text[slice(*theirs)].strip().lower() == plain.text[slice(*their)].strip().lower()
+        )
+        assert weight == same

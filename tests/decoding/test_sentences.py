@@ -10,7 +10,12 @@ from pellucid.core.special import STOP_ID
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
-from pellucid.decoding.sentences import SHARE_KEY, SplitLine, knows_single_sentences
+from pellucid.decoding.sentences import (
+    SHARE_KEY,
+    SplitLine,
+    _words_at,
+    knows_single_sentences,
+)
 from pellucid.decoding.translator import Translator
 
 FIRST, SECOND = f"{SENTENCES[0].capitalize()}.", f"{SENTENCES[7].capitalize()}."
@@ -99,6 +104,7 @@ def written(text: str) -> Translation:
         ("One. Two.", ("一 a", "二。"), "一 a二。"),
         ("One. Two.", ("a 一", "b"), "a 一b"),
         ("One. Two.", ("a", "b 二"), "a b 二"),
+        ("One. 😀 Two.", ("Eins.", "😀 Zwei."), "Eins. 😀 Zwei."),
         ("One. Two.", ("Eins.", ""), "Eins."),
         ("One. Two.", ("", "Zwei."), "Zwei."),
     ],
@@ -163,3 +169,26 @@ def test_a_split_line_is_as_suspicious_as_its_sentences():
     assert split.joined([good, bad]).warning == "loop"
     assert split.joined([good, good]).warning is None
     assert math.isnan(good.perplexity)
+
+
+def test_a_code_of_the_target_language_is_in_front_of_every_sentence():
+    line = SplitLine.of(Request(">>fra<< One. Two."), "en", has_codes=True)
+    assert [each.source for each in line.requests] == [">>fra<< One.", ">>fra<< Two."]
+    links = ((0, 0), (1, 0)), ((0, 0), (1, 0))
+    parts = [
+        dataclasses.replace(written(text), word_alignment=each)
+        for text, each in zip(("Un.", "Deux."), links, strict=True)
+    ]
+    assert line.joined(parts).word_alignment == ((0, 0), (1, 0), (2, 1))
+    plain = SplitLine.of(Request(">>fra<< One. Two."), "en")
+    assert [each.source for each in plain.requests] == [">>fra<< One.", "Two."]
+
+
+def test_a_copied_sentence_has_a_probability_for_its_stop():
+    found = translator().translate(f"{FIRST} ... {SECOND}")
+    assert len(found.sentences) == 3
+    assert len(found.token_log_probs) == len(found.tokens) + 1
+
+
+def test_words_are_numbered_in_one_pass():
+    assert _words_at(" a bc  d", [0, 1, 3, 4, 7, 8]) == [0, 0, 1, 1, 2, 3]

@@ -7,11 +7,19 @@ from table_models import TableModel, sources
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.core.special import STOP_ID
 from pellucid.decoding.config import DecodingConfig
-from pellucid.decoding.requests import Request, _spellings, continuing_ids, spell_banned
+from pellucid.decoding.requests import (
+    Request,
+    _spellings,
+    continuing_ids,
+    spell_banned,
+    spell_required,
+)
 from pellucid.decoding.search.beam import beam_search
 from pellucid.decoding.search.candidates import Constraints
 from pellucid.decoding.search.general_beam import general_beam_search
 from pellucid.decoding.translator import Translator
+from pellucid.text.config import TokenizerConfig
+from pellucid.text.tokenizers.sentencepiece_tokenizer import train_sentencepiece
 
 SETTINGS = DecodingConfig(beam_size=3, max_length=8)
 
@@ -119,3 +127,38 @@ def test_a_phrase_that_cannot_be_cut_to_its_end_takes_no_time():
     assert list(_spellings("aab", {"a": 4, "aa": 5, "b": 6})) == [(5, 6), (4, 4, 6)]
     long = _spellings("a" * 3000, {"a": 4})  # more pieces than Python allows calls
     assert list(long) == [(4,) * 3000]
+
+
+CHINESE = ["女孩看见大女孩", "蓝色的鸟看见牛", "大女孩找到牛", "鸟找到女孩"] * 5
+
+
+@pytest.fixture(scope="module")
+def chinese():
+    config = TokenizerConfig(kind="unigram", vocabulary_size=300)
+    return train_sentencepiece(CHINESE, config)
+
+
+def test_in_a_script_without_spaces_a_phrase_may_stand_within_a_text(chinese):
+    """Every text of the corpus that holds a phrase holds one of its banned spellings."""
+    for phrase in ("女孩", "看见", "牛"):
+        banned = spell_banned([phrase], chinese)
+        for text in CHINESE[:4]:
+            ids = tuple(chinese.encode(text))
+            holds = any(
+                ids[start : start + len(each)] == each
+                for each in banned
+                for start in range(len(ids))
+            )
+            assert holds == (phrase in text), (phrase, text, chinese.tokens(ids))
+
+    within, alone = spell_required("女孩", chinese)
+    assert alone == tuple(chinese.encode("女孩"))
+    assert chinese.decode([*chinese.encode("大"), *within]) == "大女孩"
+    goes_on = continuing_ids(chinese)
+    assert not goes_on.intersection(chinese.encode("大女孩看见牛"))
+
+
+def test_a_piece_that_overhangs_a_phrase_spells_it_too():
+    pieces = {"大女": 1, "孩子": 2, "女": 3, "孩": 4, "大女孩子": 5, "女孩": 6, "鸟": 7}
+    found = set(_spellings("女孩", pieces, within=True))
+    assert found == {(6,), (3, 4), (1, 4), (3, 2), (1, 2), (5,)}

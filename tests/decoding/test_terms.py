@@ -192,3 +192,22 @@ def test_a_search_with_terms_does_not_reward_length():
     assert found(2.0) == found(0.6)
     # a smaller penalty, which prefers what is short, is the caller's choice
     assert found(0.0).score != found(0.6).score
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"max_length": 1},
+        {"banned": ("stu",)},
+        {"no_repeat_ngram": 1},
+    ],
+)
+def test_a_term_that_a_search_forbids_leaves_the_line_as_it_is(changes, caplog):
+    """One line must not end a whole file."""
+    repeated = Glossary([Term(("étudiant",), ("student student",))])
+    settings = SETTINGS.changed(changes)
+    plain = translator(settings).translate(SENTENCES[0])
+    assert translator(settings, repeated).translate(SENTENCES[0]).text == plain.text
+    assert "no form of a term can be generated" in caplog.text or (
+        "line 1: its terms take" in caplog.text
+    )

@@ -353,3 +353,17 @@ def test_a_translation_longer_than_its_table_of_positions_is_left_to_torch(tmp_p
         assert fast.refusals(settings, short) == []
         fault = "a translation of up to 2450 tokens, as it numbers 2047 tokens"
         assert fast.refusals(settings, long) == [fault] * refused
+
+
+@pytest.mark.parametrize("changes", [{"n_best": 3}, {"mbr": True}, {"coverage_penalty": 0.2}])
+def test_several_hypotheses_are_weighed_by_their_probabilities_with_and_without_figures(
+    fast, changes: dict
+):
+    """CTranslate2's own sums leave out PAD and START, and a posterior needs a number for each."""
+    settings = fast.settings.changed({"beam_size": 4, **changes})
+    lines = list(LINES)
+    found = fast.translate(lines, settings.changed({"token_log_probs": True}))
+    plain = fast.translate(lines, settings.changed({"token_log_probs": False}))
+    for one, other in zip(found, plain, strict=True):
+        assert one.text == other.text
+        assert [each.score for each in one.n_best] == [each.score for each in other.n_best]

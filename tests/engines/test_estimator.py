@@ -41,6 +41,8 @@ def test_it_learns_what_it_is_shown_and_scores_it_by_bleu(tmp_path: Path):
     assert translator.predict(X) == Y
     assert translator.score(X, Y) == pytest.approx(100)
     assert translator.score(X, ["the cat sleeps there"] * len(X)) < 99
+    several = ["Le chat dort ici. Le chien mange ici."]
+    assert translator.score(several, translator.predict(several)) == pytest.approx(100)
     assert translator.folder_ == folder
     assert [each.text for each in load(folder, engine="torch").translate(X)] == Y
     with pytest.raises(OutputExistsError, match="already holds something"):

@@ -52,6 +52,8 @@ def test_what_changed_most_comes_first_for_better_or_worse():
 def test_length_ratios_count_words():
     contest = compare(["a b", "c"], ["a b c d", "e f"], ["a b c", "d"], samples=2)
     assert contest.length_ratios == (0.75, 1.5)
+    contest = compare(["中文 a"], ["中文很长很长。"], ["中文"], samples=2)
+    assert contest.length_ratios == (1.5, 3.5)
 
 
 def test_equal_systems_do_not_differ():

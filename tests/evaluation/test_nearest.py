@@ -19,3 +19,9 @@ def test_where_nothing_is_alike_the_first_is_taken(name: str):
 
 def test_a_sentence_too_short_for_four_words_in_a_row_can_still_be_near():
     assert nearest(["no", "i am"], "i am", "bleu") == 1
+
+
+@pytest.mark.parametrize("name", ["chrf", "bleu"])
+def test_in_a_script_without_spaces_letters_are_compared(name: str):
+    texts = ["他在家里睡觉", "她看见鸟", "女孩看见了一只大的蓝色的鸟"]
+    assert nearest(texts, "女孩看见了一只很大的蓝色的鸟", name) == 2
