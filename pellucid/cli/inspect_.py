@@ -150,12 +150,13 @@ def _show_lens(console: "Console", lens: "Lens") -> None:
 def _show_saliency(console: "Console", saliency: "Saliency") -> None:
     sentence = saliency.sentence
     console.print("\nwhat each token depends on (integrated gradients, nats)")
-    for token, row in zip(sentence.target_tokens, saliency.scores.tolist(), strict=True):
+    rows, gains = saliency.scores.tolist(), saliency.gains.tolist()
+    for token, row, gain in zip(sentence.target_tokens, rows, gains, strict=True):
         # By size and not by sign: a word may speak against a prediction.
         by_size = sorted(range(len(row)), key=lambda position: -abs(row[position]))
         strongest = by_size[:_SHOWN_SOURCES]
         shares = ", ".join(f"{sentence.source_tokens[n]} {row[n]:+.2f}" for n in strongest)
-        _say(console, f"  {token}: {shares}")
+        _say(console, f"  {token}: {shares}; all {sum(row):+.2f}, should be {gain:+.2f}")
 
 
 def _describe(entry: "Entry") -> str:
@@ -336,11 +337,12 @@ def _draw(opened: "Opened", sentence: "Sentence", only: tuple[str, ...], path: P
 def _plain(inspection: Inspection, *, with_values: bool) -> dict[str, Any]:
     from pellucid.inspection.plain import plain_capture, plain_lens
 
-    saliency = None if inspection.saliency is None else inspection.saliency.scores.tolist()
+    saliency = inspection.saliency
     return {
         **plain_capture(inspection.capture, with_values=with_values),
         "alignment": [list(link) for link in inspection.alignment],
         "lens": plain_lens(inspection.lens),
         "heads": [dataclasses.asdict(rank) for rank in inspection.heads],
-        "saliency": saliency,
+        "saliency": None if saliency is None else saliency.scores.tolist(),
+        "saliency_gains": None if saliency is None else saliency.gains.tolist(),
     }

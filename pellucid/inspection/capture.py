@@ -18,7 +18,7 @@ from torch import Tensor
 
 from pellucid.core.config import did_you_mean
 from pellucid.core.errors import ConfigError, CorruptError
-from pellucid.core.files import write_file
+from pellucid.core.files import write_user_file
 from pellucid.core.limits import shown
 from pellucid.core.tensors import LONGEST_HEADER, load_tensors, read_metadata
 from pellucid.inspection.entries import Entry, locate, select
@@ -91,7 +91,7 @@ def write_capture(path: Path, header: CaptureHeader, entries: Mapping[str, Entry
             f" {LONGEST_HEADER // 2:,} bytes, take {size:,}",
             hint='capture fewer of them, such as only=("*.cross_attention.weights",)',
         )
-    write_file(path, safetensors.torch.save(tensors, metadata))
+    write_user_file(path, safetensors.torch.save(tensors, metadata))
 
 
 def read_capture(path: Path) -> tuple[CaptureHeader, dict[str, Entry]]:

@@ -32,9 +32,9 @@ def rank_heads(
 
     ``alignments`` are links for each capture, from a person or another model. Without them each
     head is compared with the consensus of the others, which links a target token with the source
-    token of the largest summed weight. The stop token is not counted. The list is empty if no
-    target token has a link. Raises DataError if a capture has no weights of cross-attention or
-    the counts differ.
+    token of the largest summed weight. The stop tokens of source and target do not count. The list
+    is empty if no target token has a link. Raises DataError if a capture has no weights of
+    cross-attention or the counts differ.
     """
     if alignments is not None and len(alignments) != len(captures):
         raise DataError(
@@ -64,7 +64,7 @@ def rank_heads(
 
 
 def cross_attention_heads(capture: Capture) -> dict[str, Tensor]:
-    """Each head's weights (target token, source token) without the stop token, in float64.
+    """Each head's weights (target token, source token) without the target's stop, in float64.
 
     Raises DataError if there are none.
     """
@@ -109,9 +109,11 @@ class _Sums:
 
 
 def _strongest(weights: Tensor) -> Tensor:
-    """True at the largest weight of each row."""
+    """True at the largest weight of each row, but for the source's stop token, the last."""
     chosen = torch.zeros_like(weights, dtype=torch.bool)
-    return chosen.scatter_(-1, weights.argmax(-1, keepdim=True), True)
+    words = weights[:, :-1]
+    # Many heads attend to the stop token wherever they have nothing to say.
+    return chosen.scatter_(-1, words.argmax(-1, keepdim=True), True) if words.numel() else chosen
 
 
 def _mask(links: Links, like: Tensor) -> Tensor:

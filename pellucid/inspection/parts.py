@@ -84,7 +84,13 @@ _ALIBI = Part(
     "Scores are lowered by a slope times the distance, inside attention.",
     "Q Kᵀ / √dₖ − m |i − j|",
 )
-_NONE = Part((), (20,), "The model has no positions and cannot tell one order from another.", "")
+_NONE = Part(
+    (),
+    (20,),
+    "The model has no positions. The encoder cannot tell one order from another; under the causal"
+    " mask the decoder can.",
+    "",
+)
 
 # What enters the first block is one of these two, or what a network makes of both.
 _ADDED = Part(
@@ -170,12 +176,19 @@ TABLE: dict[str, Part] = {
         )
         for part in ("query", "key", "value")
     },
-    "query + positions=rotary": Part(
-        (), _ROTARY.equations, "Their features are rotated, in pairs, by an angle of the position."
-    ),
-    "key + positions=rotary": Part(
-        (), _ROTARY.equations, "Their features are rotated, in pairs, by an angle of the position."
-    ),
+    **{
+        f"{part} + attention_bias=True": Part((), (), "A bias is added.", "… + b")
+        for part in ("query", "key", "value")
+    },
+    **{
+        f"{part} + positions=rotary": Part(
+            (),
+            _ROTARY.equations,
+            "Their features are rotated, in pairs, by an angle of the position.",
+            "(…) Rᵢ",
+        )
+        for part in ("query", "key")
+    },
     "scores": Part(
         _MATRIX,
         (51, 60),
@@ -189,10 +202,16 @@ TABLE: dict[str, Part] = {
         "S = Q Kᵀ",
     ),
     "scores + positions=relative": Part(
-        (), _RELATIVE.equations, "A learned vector for each distance is added to the key."
+        (),
+        _RELATIVE.equations,
+        "A learned vector for each distance is added to the key.",
+        "… with K + a for K",
     ),
     "scores + positions=alibi": Part(
-        (), _ALIBI.equations, "They are lowered by a slope of the head times the distance."
+        (),
+        _ALIBI.equations,
+        "They are lowered by a slope of the head times the distance.",
+        "… − m |i − j|",
     ),
     "masked_scores": Part(_MATRIX, (72,), "The scores; no position is masked here.", "S"),
     "masked_scores | masked": Part(
@@ -216,7 +235,10 @@ TABLE: dict[str, Part] = {
     ),
     "heads + masked": Part((), (74,), "Masked positions do not enter it."),
     "heads + positions=relative": Part(
-        (), _RELATIVE.equations, "A learned vector for each distance is added to the values."
+        (),
+        _RELATIVE.equations,
+        "A learned vector for each distance is added to the values.",
+        "… with V + a for V",
     ),
     "concatenation": Part(
         (POSITIONS, "head and feature"),
@@ -242,6 +264,7 @@ TABLE: dict[str, Part] = {
         "The output of the sublayer: all heads, mixed by a matrix.",
         "Z = C W^O",
     ),
+    "attention.output + attention_bias=True": Part((), (), "A bias is added.", "… + b"),
     # around every sublayer
     "residual": Part(
         _ROWS, (95,), "The residual sum: the sublayer's input plus its output.", "R = X + Z"
@@ -255,6 +278,19 @@ TABLE: dict[str, Part] = {
         (91, 92, 94),
         "LayerNorm: each position is shifted to mean 0 and scaled to standard deviation 1.",
         "g ⊙ (R − μ) / √(σ² + ε) + b",
+    ),
+    "norm | norm_kind=layer, no gain": Part(
+        _ROWS,
+        (92, 93, 94),
+        "LayerNorm without gain and bias: each position is shifted to mean 0 and scaled to standard"
+        " deviation 1.",
+        "(R − μ) / √(σ² + ε)",
+    ),
+    "norm | norm_kind=rms, no gain": Part(
+        _ROWS,
+        (94,),
+        "RMSNorm without gain: each position is divided by its root mean square.",
+        "R / √(mean R² + ε)",
     ),
     "norm | norm_kind=rms": Part(
         _ROWS,
@@ -309,6 +345,9 @@ TABLE: dict[str, Part] = {
     "stack.output": Part(
         _ROWS, (90, 105), "The encoder's output, which every decoder block attends to."
     ),
+    "stack.output | plain text": Part(
+        _ROWS, (105,), "The output of the last block, from which each token is predicted."
+    ),
     "stack.output | decoder": Part(
         _ROWS, (110,), "The decoder's output, from which each token is predicted."
     ),
@@ -322,6 +361,18 @@ TABLE: dict[str, Part] = {
         (134,),
         "The hidden states of this layer after each token, read in both directions, side by side.",
         "Hₜ = [RNN(xₜ, hₜ₋₁); RNN(xₜ, hₜ₊₁)]",
+    ),
+    "recurrent.hidden + source read backwards": Part(
+        (),
+        (),
+        "The source is read from its last word to its first, and then its stop.",
+        "RNN(xₜ, hₜ₊₁)",
+    ),
+    "recurrent.hidden + summary fed": Part(
+        (),
+        (),
+        "The first layer reads the encoder's last state beside each word.",
+        "RNN([yₜ₋₁; h_enc], hₜ₋₁)",
     ),
     "recurrent.hidden | decoder": Part(
         _ROWS, (132,), "The hidden state of this layer after each token.", "hₜ = RNN(yₜ₋₁, hₜ₋₁)"
@@ -369,7 +420,9 @@ TABLE: dict[str, Part] = {
     "logits": Part(
         _VOCABULARY, (112,), "One number for each token of the vocabulary.", "L = Y W^S"
     ),
-    "logits + output_bias=True": Part((), (112,), "Each token of the vocabulary has a bias."),
+    "logits + output_bias=True": Part(
+        (), (112,), "Each token of the vocabulary has a bias.", "… + b"
+    ),
     "probabilities": Part(
         _VOCABULARY,
         (38, 113),
@@ -397,7 +450,8 @@ TABLE: dict[str, Part] = {
     ),
 }
 """Every part by name. ``NAME | CHOICE`` replaces ``NAME`` in a model that has the choice, and
-``NAME + CHOICE`` adds its equations and its sentence. A choice is a setting of the config with its
+``NAME + CHOICE`` adds its equations and its sentence; the ``…`` of its formula is what the formula
+was before. A choice is a setting of the config with its
 value, or the place of the part: ``decoder``, ``masked``, ``cross-attention``, ``both ways``. Only
 the report uses parts without axes."""
 
@@ -425,8 +479,13 @@ def part(name: str, choices: Collection[str] = ()) -> Part:
 
 def _joined(first: Part, second: Part) -> Part:
     """``first`` with the equations and the sentence of ``second`` after its own."""
+    formula = first.formula
+    if second.formula:
+        name, equals, value = formula.rpartition(" = ")
+        formula = f"{name}{equals}{second.formula.replace('…', value)}"
     return dataclasses.replace(
         first,
+        formula=formula,
         # Each number once, in the order of the first mention.
         equations=tuple(dict.fromkeys((*first.equations, *second.equations))),
         meaning=f"{first.meaning} {second.meaning}",
@@ -453,7 +512,18 @@ def choices_of(config: TranslatorConfig, *places: str) -> frozenset[str]:
         for name in type(config).model_fields
         if not (name == "positions" and "cross-attention" in places)
     ]
+    # Two settings that make one formula.
+    if isinstance(config, TransformerConfig) and not config.norm_affine:
+        bare = f"norm_kind={config.norm_kind}"
+        settings.remove(bare)
+        settings.append(f"{bare}, no gain" if config.norm_kind in ("layer", "rms") else bare)
     return frozenset((*settings, *places))
+
+
+def has_added_positions(config: TranslatorConfig) -> bool:
+    """Whether a vector for each position is added to the embeddings."""
+    added = ("sinusoidal", "learned")
+    return isinstance(config, TransformerConfig) and config.positions in added
 
 
 def embedding_choices(side: str, config: TranslatorConfig) -> frozenset[str]:
@@ -522,7 +592,7 @@ def _transformer(config: TransformerConfig) -> Iterator[_Named]:
         yield from _feed_forward(f"{block}.feed_forward", _TARGET, config)
         yield f"{block}.output", _at(part("block.output", ("decoder",)), _TARGET)
     yield "decoder.output", _at(end_of_stack(config, "decoder"), _TARGET)
-    yield from _distribution()
+    yield from _distribution(config)
 
 
 def _recurrent(config: RnnConfig | RnnAttentionConfig) -> Iterator[_Named]:
@@ -534,7 +604,8 @@ def _recurrent(config: RnnConfig | RnnAttentionConfig) -> Iterator[_Named]:
         rows = _SOURCE if side == "encoder" else _TARGET
         layers = config.encoder_layers if side == "encoder" else config.decoder_layers
         for index in range(layers):
-            yield f"{side}.layers.{index}.hidden", _at(part("recurrent.hidden", (place,)), rows)
+            choices = (place, *recurrent_choices(side, index, config))
+            yield f"{side}.layers.{index}.hidden", _at(part("recurrent.hidden", choices), rows)
         if side == "encoder":
             yield "encoder.output", _at(part("recurrent.stack.output", (place,)), token)
 
@@ -543,7 +614,19 @@ def _recurrent(config: RnnConfig | RnnAttentionConfig) -> Iterator[_Named]:
             each = part(f"recurrent.{name}", choices_of(config))
             yield f"decoder.cross_attention.{name}", _at(each, _TARGET, _SOURCE)
     yield "decoder.output", _at(part("recurrent.stack.output", ("decoder",)), _TARGET)
-    yield from _distribution()
+    yield from _distribution(config)
+
+
+def recurrent_choices(
+    side: str, index: int, config: RnnConfig | RnnAttentionConfig
+) -> tuple[str, ...]:
+    """What is special about a layer of the encoder or decoder."""
+    if isinstance(config, RnnConfig):
+        if side == "encoder" and config.reverse_source:
+            return ("source read backwards",)
+        if side == "decoder" and index == 0 and config.feed_summary:
+            return ("summary fed",)
+    return ()
 
 
 def _embedding(side: str, config: TranslatorConfig) -> Iterator[_Named]:
@@ -593,6 +676,6 @@ def _around(
         yield f"{prefix}.norm", _at(part("norm", choices), token)
 
 
-def _distribution() -> Iterator[_Named]:
+def _distribution(config: TranslatorConfig) -> Iterator[_Named]:
     for name in ("logits", "probabilities"):
-        yield name, _at(part(name), _TARGET)
+        yield name, _at(part(name, choices_of(config)), _TARGET)

@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.inspection.parts import has_added_positions
 from pellucid.inspection.sentence import (
     Openable,
     Opened,
@@ -15,12 +16,16 @@ from pellucid.inspection.sentence import (
     open_model,
     read_sentence,
 )
+from pellucid.model.config import TransformerConfig, TranslatorConfig
 from pellucid.model.dropout import without_dropout
 from pellucid.model.trace import Trace
 
 Method = Literal["gradient_x_input", "integrated_gradients"]
 
 _EMBEDDING = "encoder.embedding"
+
+_SMALLEST = 1e-3
+"""Where the logarithmic scale of a steep integral begins, as a share of the embeddings."""
 
 _PASS_TOKENS = 1024
 """Tokens of source and target, over all points, in one forward and backward pass. Bounds the memory
@@ -57,8 +62,8 @@ def saliency(
 
     Source: Simonyan et al. (2014), Shrikumar et al. (2016); Sundararajan et al. (2017), §3, with
     embeddings of zero as the baseline; positions stay. The integral is a Gauss-Legendre
-    quadrature of ``steps`` points. Without a target the model's own translation is used. Raises
-    as ``inspect`` does.
+    quadrature of ``steps`` points, over log α where ``is_steep``. Without a target the model's own
+    translation is used. Raises as ``inspect`` does.
     """
     inside = open_model(opened)
     return saliency_of(inside, read_sentence(inside, source, target), method, steps)
@@ -70,13 +75,12 @@ def saliency_of(opened: Opened, sentence: Sentence, method: Method, steps: int) 
         case "gradient_x_input":
             places, weights = torch.ones(1), torch.ones(1)  # one gradient, at the input itself
         case "integrated_gradients":
-            # From the interval -1 to 1 of the quadrature to 0 to 1.
-            nodes, node_weights = np.polynomial.legendre.leggauss(steps)
-            places, weights = torch.from_numpy((nodes + 1) / 2), torch.from_numpy(node_weights / 2)
+            places, weights = _quadrature(steps, is_steep=is_steep(opened.model.config))
         case _:
             assert_never(method)
 
-    with without_dropout(opened.model):
+    # cuDNN has no gradients of recurrent layers in evaluation mode.
+    with without_dropout(opened.model), torch.backends.cudnn.flags(enabled=False):
         opened.before_pass()
         embedding = _embedding(opened, sentence)
         scores = _shares(opened, sentence, embedding, places, weights)
@@ -88,6 +92,30 @@ def saliency_of(opened: Opened, sentence: Sentence, method: Method, steps: int) 
 
     # The gain is what the scores must sum to: f(x) - f(0) (completeness, Proposition 1).
     return Saliency(sentence, method, scores.cpu(), (with_source - without).cpu())
+
+
+def is_steep(config: TranslatorConfig) -> bool:
+    """Whether almost all of a prediction changes near the baseline.
+
+    A norm in front of the first sublayer undoes any scaling of its input. Only where positions were
+    added does the scale of the embeddings count; elsewhere 1% of them is as good as all.
+    """
+    return isinstance(config, TransformerConfig) and not has_added_positions(config)
+
+
+def _quadrature(count: int, *, is_steep: bool) -> tuple[Tensor, Tensor]:
+    """Points between 0 and 1 and their weights, for an integral over α from 0 to 1."""
+    # From the interval -1 to 1 of the quadrature to 0 to 1.
+    nodes, node_weights = np.polynomial.legendre.leggauss(count)
+    places, weights = (nodes + 1) / 2, node_weights / 2
+
+    if is_steep:
+        # α = c (e^(Lu) - 1) for u from 0 to 1: as many points between 0.001 and 0.01 as between
+        # 0.01 and 0.1. Each weight is multiplied by the derivative of α.
+        length = np.log1p(1 / _SMALLEST)
+        weights = weights * _SMALLEST * length * np.exp(length * places)
+        places = _SMALLEST * np.expm1(length * places)
+    return torch.from_numpy(places), torch.from_numpy(weights)
 
 
 def _embedding(opened: Opened, sentence: Sentence) -> Tensor:

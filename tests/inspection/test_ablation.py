@@ -134,3 +134,10 @@ def test_a_part_that_is_not_there_and_lines_that_do_not_pair_are_told():
     )
     with pytest.raises(DataError, match="as many sources as references"):
         ablate(tiny_bundle(), ["a", "b"], ["c"])
+
+
+def test_the_only_layer_of_a_decoder_can_be_left_out():
+    bundle = tiny_bundle(encoder_layers=1, decoder_layers=1)
+    settings = DecodingConfig(beam_size=2, max_length=4)
+    study = ablate(Translator(bundle, settings), ["a b"], ["c d"])
+    assert "decoder.layers.0" in [each.part for each in study.parts]

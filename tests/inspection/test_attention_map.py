@@ -135,3 +135,26 @@ def test_a_study_of_a_recurrent_model_and_an_empty_one(tmp_path: Path):
     empty = AblationStudy(bleu=1.0, loss=1.0, signature="", sentences=1, parts=())
     with pytest.raises(ConfigError, match="needs a part that was off, got none"):
         draw_ablation(empty, tmp_path / "y.png")
+
+
+def test_a_picture_of_too_many_pixels_is_refused_and_drawn_in_lines(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    monkeypatch.setattr("pellucid.inspection.figures.attention._MOST_PIXELS", 100_000)
+    with pytest.raises(ConfigError, match="million pixels"):
+        draw_attention(captured("*weights"), tmp_path / "a.png")
+    draw_attention(captured("*weights"), tmp_path / "a.svg")
+
+
+@pytest.mark.parametrize(
+    ("only", "product"),
+    [
+        ("decoder.layers.0.self_attention.*", "softmax(Q Kᵀ / √dₖ − m |i − j|)"),
+        ("decoder.layers.0.cross_attention.*", "softmax(Q Kᵀ / √dₖ)"),
+        ("decoder.layers.0.*", "softmax(scores)"),
+    ],
+)
+def test_the_title_has_the_formula_of_what_is_drawn(only: str, product: str, tmp_path: Path):
+    path = tmp_path / "a.svg"
+    draw_attention(captured(only, variant="alibi, pre-norm"), path)
+    assert any(product in text for text in texts(path)), texts(path)[:5]

@@ -97,3 +97,10 @@ def test_a_link_to_no_token_and_a_missing_alignment_are_told():
     )
     with pytest.raises(DataError, match="each capture needs its alignment, got 1 captures and 0"):
         rank_heads([capture], [])
+
+
+def test_heads_that_attend_to_the_stop_of_the_source_are_no_witnesses():
+    to_stop = [[0.05, 0.05, 0.9], [0.05, 0.05, 0.9]]
+    ranks = rank_heads([capture_with(to_stop, FORWARDS, to_stop, MOSTLY)])
+    assert ranks[0].name == f"{HEADS}.1.weights"
+    assert {rank.name for rank in ranks[2:]} == {f"{HEADS}.0.weights", f"{HEADS}.2.weights"}

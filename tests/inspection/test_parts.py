@@ -82,11 +82,13 @@ def test_every_number_of_the_table_stands_in_the_catalogue():
 
 
 def test_every_row_of_the_table_belongs_to_a_part_and_says_a_choice_that_a_model_can_make():
-    places = ["decoder", "masked", "cross-attention", "both ways"]
+    places = ["decoder", "masked", "cross-attention", "both ways", "plain text"]
+    places += ["source read backwards", "summary fed"]
     possible: set[str] = set()
     for variant in EVERY_KIND:
         possible |= choices_of(tiny_model(variant).config, *places)
         possible |= choices_of(tiny_model(variant).config)
+    possible |= choices_of(tiny_model("rms norm", norm_affine=False).config)
     for name in TABLE:
         base, _, choice = name.replace(" + ", " | ").partition(" | ")
         assert base in TABLE
@@ -126,3 +128,51 @@ def test_no_number_of_an_equation_stands_in_a_second_place():
     for path in read:
         if path not in MAY_NAME_EQUATIONS:
             assert list(numbers_elsewhere(path)) == [], path
+
+
+@pytest.mark.parametrize(
+    ("variant", "settings", "name", "formula"),
+    [
+        ("paper", {}, "encoder.layers.0.self_attention.query", "Q = X W^Q"),
+        ("two-stage", {}, "encoder.layers.0.self_attention.value", "V = X W^V + b"),
+        ("two-stage", {}, "encoder.layers.0.self_attention.output", "Z = C W^O + b"),
+        ("rotary", {}, "encoder.layers.0.self_attention.query", "Q = (X W^Q) Rᵢ"),
+        ("rotary", {}, "decoder.layers.0.cross_attention.query", "Q = X W^Q"),
+        (
+            "rotary",
+            {"attention_bias": True},
+            "encoder.layers.0.self_attention.key",
+            "K = (X W^K + b) Rᵢ",
+        ),
+        (
+            "alibi, pre-norm",
+            {},
+            "decoder.layers.0.self_attention.scores",
+            "S = Q Kᵀ / √dₖ − m |i − j|",
+        ),
+        (
+            "relative",
+            {"scale_attention": False},
+            "encoder.layers.0.self_attention.scores",
+            "S = Q Kᵀ with K + a for K",
+        ),
+        (
+            "no gain or bias, mlp",
+            {},
+            "encoder.layers.0.self_attention.norm",
+            "(R − μ) / √(σ² + ε)",
+        ),
+        ("biases, untied, unshared", {}, "logits", "L = Y W^S + b"),
+        ("reversed, fed the summary", {}, "encoder.layers.0.hidden", "hₜ = RNN(xₜ, hₜ₊₁)"),
+        (
+            "reversed, fed the summary",
+            {},
+            "decoder.layers.0.hidden",
+            "hₜ = RNN([yₜ₋₁; h_enc], hₜ₋₁)",
+        ),
+    ],
+)
+def test_a_formula_says_what_this_model_computes(
+    variant: str, settings: dict, name: str, formula: str
+):
+    assert parts_of(tiny_model(variant, **settings).config)[name].formula == formula

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from opened_reports import SOURCE, TARGET, data_of, random_bundle
+from tiny_models import tiny_bundle
 
 import pellucid
 from pellucid.bundle import Bundle, load_bundle
@@ -187,3 +188,28 @@ def test_the_report_and_the_server_s_page_share_their_colors():
         used = set(re.findall(r"var\((--[\w-]+)", text))
         given = {"--part", "--share", "--cell-width", "--cell-height", "--columns"}
         assert used <= shared | own | given, sheet.name
+
+
+def test_every_equation_of_a_report_opens_a_function_with_its_formula(bundle: Bundle):
+    content = report_content(inspect(bundle, SOURCE, TARGET), bundle.model)
+    entries = content["entries"]
+    assert len(entries) > 20
+    assert [number for number, entry in entries.items() if not entry["formula"]] == []
+    assert not any(".fused" in entry["function"] for entry in entries.values())
+
+
+def test_pages_say_of_a_model_what_is_true_of_it():
+    def said(variant: str) -> str:
+        tiny = tiny_bundle(variant)
+        return str(report_content(inspect(tiny, "a b", "c d"), tiny.model))
+
+    outweigh, at_once = "would otherwise outweigh them", "All positions are computed at once"
+    position = "becomes a vector with its position"
+    paper, rotary, recurrent = said("paper"), said("rotary"), said("reversed, fed the summary")
+    for sentence in (outweigh, at_once, position):
+        assert sentence in paper
+    for sentence in (outweigh, position):
+        assert sentence not in rotary
+    for sentence in (outweigh, at_once, position):
+        assert sentence not in recurrent
+    assert "Source reversed" in recurrent

@@ -7,7 +7,7 @@ import torch
 from tiny_models import tiny_bundle
 
 from pellucid.core.errors import CancelledError
-from pellucid.inspection.saliency import saliency, saliency_of
+from pellucid.inspection.saliency import _quadrature, is_steep, saliency, saliency_of
 from pellucid.inspection.sentence import open_model, read_sentence
 from pellucid.model.trace import Trace
 
@@ -99,3 +99,27 @@ def test_no_gradient_is_left_on_the_model():
     bundle.model.requires_grad_(True)
     saliency(bundle, SOURCE, TARGET)
     assert all(parameter.grad is None for parameter in bundle.model.parameters())
+
+
+def test_where_no_position_is_added_the_points_are_where_the_prediction_changes(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Spread evenly, 64 points miss the whole change: their sum is off by as much as the gain."""
+
+    def error() -> float:
+        result = saliency(tiny_bundle("rotary"), SOURCE, TARGET, steps=64)
+        return float((result.scores.sum(-1) - result.gains).abs().max())
+
+    steep = error()
+    monkeypatch.setattr("pellucid.inspection.saliency.is_steep", lambda _config: False)
+    assert steep < 0.1
+    assert error() > 2 * steep
+
+
+@pytest.mark.parametrize(("variant", "steep"), [("paper", False), ("alibi, pre-norm", True)])
+def test_the_weights_of_the_points_sum_to_one(variant: str, *, steep: bool):
+    assert is_steep(tiny_bundle(variant).model.config) == steep
+    places, weights = _quadrature(200, is_steep=steep)
+    assert float(weights.sum()) == pytest.approx(1.0)
+    assert float((weights * places).sum()) == pytest.approx(0.5)
+    assert 0 < places.min() < places.max() < 1

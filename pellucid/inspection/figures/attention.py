@@ -12,12 +12,14 @@ from torch import Tensor
 from pellucid.core.errors import ConfigError
 from pellucid.inspection.ablation import AblationStudy
 from pellucid.inspection.capture import Capture
-from pellucid.inspection.figures.canvas import new_figure, print_style, save_picture
+from pellucid.inspection.figures.canvas import DOTS_PER_INCH, new_figure, print_style, save_picture
 from pellucid.inspection.parts import name_equations, parts_of
-from pellucid.model.config import TranslatorConfig
 
 MOST_PANELS = 150
 """The most heat maps in one picture; more are unreadable and take long to draw."""
+_OF_PIXELS = (".png", ".jpg", ".jpeg", ".webp", ".tif", ".tiff")
+_MOST_PIXELS = 100_000_000
+"""A picture of so many takes 400 MB while it is drawn."""
 _INCHES_PER_WORD = 0.24
 _MARGIN = 1.1
 _LAYERS = "whole layers"
@@ -36,7 +38,8 @@ def draw_attention(capture: Capture, path: Path) -> None:
 
     Words stand on both axes; where several heads of an attention were captured, their mean comes
     first. The suffix of ``path`` decides the format. Raises MissingExtraError without matplotlib,
-    WriteError, ConfigError if the capture holds no weights or too many.
+    WriteError, ConfigError if the capture holds no weights or too many, or the picture would be too
+    large.
     """
     grid = _grid(capture)
     if not capture.config.cross_attentions:
@@ -54,10 +57,17 @@ def draw_attention(capture: Capture, path: Path) -> None:
         max(len(p.columns) for r in grid.values() for p in r) * _INCHES_PER_WORD + 0.5
     )
     heights = [len(panels[0].rows) * _INCHES_PER_WORD + _MARGIN for panels in grid.values()]
+    pixels = width * sum(heights) * DOTS_PER_INCH**2
+    if path.suffix.lower() in _OF_PIXELS and pixels > _MOST_PIXELS:
+        raise ConfigError(
+            f"a picture must have at most {_MOST_PIXELS / 1e6:.0f} million pixels, would have"
+            f" {pixels / 1e6:,.0f}",
+            hint='draw fewer attentions, for example --only "decoder.layers.0.*.weights", or .svg',
+        )
 
     with print_style():
         figure = new_figure(max(width + _MARGIN, 4.0), sum(heights) + 0.5)
-        figure.suptitle(f"Attention weights: {_formula(capture.config)}")
+        figure.suptitle(f"Attention weights: {_formula(capture)}")
         ratios = {"height_ratios": heights}
         axes: Any = figure.subplots(len(grid), widest, squeeze=False, gridspec_kw=ratios)
         image: Any = None
@@ -140,12 +150,17 @@ def _readable(stem: str) -> str:
     return f"{place.replace('.layers.', ' ')}, {kind.replace('_', '-')}"
 
 
-def _formula(config: TranslatorConfig) -> str:
-    """The formula of the weights, with that of the scores inserted, and its equations."""
-    parts, place = parts_of(config), config.cross_attentions[0]
-    scores, weights = parts[f"{place}.scores"], parts[f"{place}.weights"]
-    _, _, product = scores.formula.partition(" = ")
-    numbers = sorted({*weights.equations, *scores.equations})
+def _formula(capture: Capture) -> str:
+    """The formula of the drawn weights, with that of the scores inserted, and its equations."""
+    parts = parts_of(capture.config)
+    stems = {name.partition(".heads.")[0] for name in capture.names() if ".heads." in name}
+    scores = [parts[f"{stem}.scores"] for stem in sorted(stems)]
+    weights = [parts[f"{stem}.weights"] for stem in sorted(stems)]
+
+    # Self-attention and cross-attention differ where positions act inside attention.
+    products = {each.formula.partition(" = ")[2] for each in scores}
+    product = products.pop() if len(products) == 1 else "scores"
+    numbers = sorted({number for each in (*scores, *weights) for number in each.equations})
     return f"softmax({product}), {name_equations(numbers)}"
 
 

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, assert_never, get_args
 
 from pellucid.core.errors import ConfigError, MissingExtraError
-from pellucid.core.files import write_file
+from pellucid.core.files import write_user_file
 
 if TYPE_CHECKING:
     from matplotlib.colors import Colormap
     from matplotlib.figure import Figure
 
 PICTURE_SUFFIXES = (".png", ".svg")
-_DOTS_PER_INCH = 200  # a page-wide picture of 7 inches has 1,400 pixels
+DOTS_PER_INCH = 200  # a page-wide picture of 7 inches has 1,400 pixels
 _PRINT_STYLE: dict[str, Any] = {
     "font.size": 9.0,
     "axes.titlesize": 9.0,
@@ -145,9 +145,9 @@ def save_picture(figure: "Figure", path: Path) -> None:
     metadata = {"Date": None} if path.suffix == ".svg" else None
     # Into memory first: a disk that fills up must not leave half a picture.
     figure.savefig(
-        buffer, format=path.suffix.removeprefix("."), dpi=_DOTS_PER_INCH, metadata=metadata
+        buffer, format=path.suffix.removeprefix("."), dpi=DOTS_PER_INCH, metadata=metadata
     )
-    write_file(path, buffer.getvalue())
+    write_user_file(path, buffer.getvalue())
 
 
 def picture_for_page(figure: "Figure") -> str:
@@ -161,7 +161,7 @@ def picture_for_page(figure: "Figure") -> str:
     buffer = io.StringIO()
     with rc_context({"svg.fonttype": "none", "font.sans-serif": _FONTS}):
         metadata = dict.fromkeys(("Creator", "Date", "Format", "Type"), None)
-        figure.savefig(buffer, format="svg", dpi=_DOTS_PER_INCH, metadata=metadata)
+        figure.savefig(buffer, format="svg", dpi=DOTS_PER_INCH, metadata=metadata)
     return _compact(buffer.getvalue(), figure.get_suptitle())
 
 

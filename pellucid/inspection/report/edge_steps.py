@@ -2,7 +2,7 @@
 
 import math
 
-from pellucid.inspection.parts import choices_of, embedding_choices, part
+from pellucid.inspection.parts import choices_of, embedding_choices, has_added_positions, part
 from pellucid.inspection.report.mathml import Node, call, fraction, leaf, root, row, sub, sup, words
 from pellucid.inspection.report.steps import Step, Symbol, formula_of, step_of, use
 from pellucid.model.config import TransformerConfig, TranslatorConfig
@@ -114,7 +114,8 @@ def _tokens(side: str, config: TranslatorConfig) -> Step:
         (),
         # Two lists of words, no matrix.
         {"kind": "tokens", "side": "target"},
-        f"The first position reads {start}. All positions are computed at once.",
+        f"The first position reads {start}."
+        + (" All positions are computed at once." if isinstance(config, TransformerConfig) else ""),
     )  # fmt: skip
 
 
@@ -179,7 +180,7 @@ def _scale(side: str, rows: Symbol, scaled: Symbol, config: TranslatorConfig) ->
         (scale, rows, scaled),
         how,
         "The positions that are added next would otherwise outweigh them."
-        if config.scale_embeddings
+        if config.scale_embeddings and has_added_positions(config)
         else "",
     )
 

@@ -50,7 +50,7 @@ def _entries() -> dict[int, dict[str, Any]]:
     for entry in _read_functions():
         for number in entry.numbers:
             # of several functions the plainest: not another notation, and with the fewest numbers
-            if number not in found or _rank(entry) < _rank(found[number]):
+            if number not in found or _rank(entry, number) < _rank(found[number], number):
                 found[number] = entry
     return {
         number: {
@@ -63,8 +63,23 @@ def _entries() -> dict[int, dict[str, Any]]:
     }
 
 
-def _rank(entry: EquationEntry) -> tuple[bool, bool, int]:
-    return (".notation." in entry.function, entry.formula == "", len(entry.numbers))
+_CHOSEN = {
+    93: "layer_norm",
+    113: "softmax",
+    119: "kl_divergence",
+    134: "concatenate_directions",
+    136: "attentional_state",
+}
+"""The functions of numbers that several functions name, where the plainest is not the one meant."""
+
+
+def _rank(entry: EquationEntry, number: int) -> tuple[bool, bool, bool, int]:
+    return (
+        not entry.function.endswith(f".{_CHOSEN.get(number, '')}"),
+        entry.formula == "",
+        ".notation." in entry.function,
+        len(entry.numbers),
+    )
 
 
 def _read_functions() -> Iterator[EquationEntry]:
@@ -81,7 +96,8 @@ def _read_functions() -> Iterator[EquationEntry]:
 
 def _modules(folder: Traversable, name: str) -> Iterator[tuple[str, Traversable]]:
     for file in sorted(folder.iterdir(), key=lambda each: each.name):
-        if file.is_dir() and file.name != "__pycache__":
+        # A fused twin computes what another function says.
+        if file.is_dir() and file.name not in ("__pycache__", "fused"):
             yield from _modules(file, f"{name}.{file.name}")
         elif file.name.endswith(".py") and file.name != "__init__.py":
             yield f"{name}.{file.name.removesuffix('.py')}", file

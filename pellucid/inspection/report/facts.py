@@ -74,6 +74,21 @@ def _transformer(config: TransformerConfig) -> list[Fact]:
 
 def _recurrent(config: RnnConfig | RnnAttentionConfig) -> list[Fact]:
     facts = [_fact("Cell", config.cell.upper(), _of(part("recurrent.hidden")))]
+    if isinstance(config, RnnConfig):
+        facts += [
+            _switch(
+                "Source reversed",
+                config.reverse_source,
+                "The encoder reads the source from its last word to its first.",
+                "The encoder reads the source in its order.",
+            ),
+            _switch(
+                "Summary fed",
+                config.feed_summary,
+                "The decoder reads the encoder's last state beside each word.",
+                "The decoder starts from the encoder's last state and reads words alone.",
+            ),
+        ]
     if isinstance(config, RnnAttentionConfig):
         scores = part("recurrent.scores", choices_of(config))
         facts += [

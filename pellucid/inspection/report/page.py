@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pellucid.core.files import write_file
+from pellucid.core.files import write_user_file
 from pellucid.inspection.capture import Capture, capture_of
 from pellucid.inspection.film import Film
 from pellucid.inspection.report.content import report_content
@@ -168,4 +168,4 @@ def write_report(
         page = render_page(report_content(opened), book=book)
     else:
         page = make_report(opened, source, target, film, book=book)
-    write_file(Path(path), page.encode("utf-8"))
+    write_user_file(Path(path), page.encode("utf-8"))

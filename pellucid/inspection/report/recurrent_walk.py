@@ -1,6 +1,6 @@
 """The pages of a recurrent model: its layers, and attention over the encoder's states."""
 
-from pellucid.inspection.parts import choices_of, part
+from pellucid.inspection.parts import choices_of, part, recurrent_choices
 from pellucid.inspection.report.mathml import Node, call, leaf, row, sub, sup, transposed
 from pellucid.inspection.report.steps import HEAD, Page, Step, Symbol, formula_of, step_of, use
 from pellucid.model.config import RnnAttentionConfig, RnnConfig
@@ -26,6 +26,9 @@ def _layer(side: str, index: int, config: _Recurrent) -> Page:
     cell = call(config.cell.upper(), sub(use(entered), "t"), sub("h", row("t", "−", "1")))
     formula: Node = row(sub(use(hidden), "t"), "=", cell)
 
+    if side == "encoder" and isinstance(config, RnnConfig) and config.reverse_source:
+        cell = call(config.cell.upper(), sub(use(entered), "t"), sub("h", row("t", "+", "1")))
+        formula = row(sub(use(hidden), "t"), "=", cell)
     if both_ways:
         back = call(config.cell.upper(), sub(use(entered), "t"), sub("h", row("t", "+", "1")))
         # Both directions side by side (EQ-134).
@@ -35,7 +38,10 @@ def _layer(side: str, index: int, config: _Recurrent) -> Page:
 
     # No arithmetic: a cell has gates inside, which no capture holds.
     step = step_of(
-        part("recurrent.hidden", ["both ways" if both_ways else side]),
+        part(
+            "recurrent.hidden",
+            ["both ways" if both_ways else side, *recurrent_choices(side, index, config)],
+        ),
         "hidden",
         "States",
         formula,

@@ -42,6 +42,7 @@ from pellucid.inspection.examples.blocks import (
     OUTER_BIAS,
 )
 from pellucid.inspection.examples.page import Table, matrix
+from pellucid.inspection.parts import part
 from pellucid.inspection.report import mathml
 from pellucid.inspection.report.content import report_content
 from pellucid.inspection.report.equation_entries import entries_of_pages
@@ -210,7 +211,7 @@ def _nine_words() -> _Scene:
             _step(
                 "query",
                 "Queries",
-                (62, 63),
+                part("query").equations,
                 formula_of(q, use(rows), use(weight)),
                 "W says what a word with a feature looks for: things look for actions, and actions"
                 " for things.",
@@ -365,7 +366,7 @@ def _network() -> _Scene:
             _step(
                 "inner",
                 "Into the network",
-                (99,),
+                part("preactivation").equations,
                 formula_of(n, use(rows), use(w), "+", use(b)),
                 "Three hidden units for each row.",
                 (rows, w, b, n),
@@ -374,7 +375,7 @@ def _network() -> _Scene:
             _step(
                 "relu",
                 "ReLU",
-                (100,),
+                part("hidden", ["activation=relu"]).equations,
                 formula_of(h, call("max", "0", use(n))),
                 "A unit below zero is switched off.",
                 (n, h),
@@ -383,7 +384,7 @@ def _network() -> _Scene:
             _step(
                 "output",
                 "Out of the network",
-                (101,),
+                part("feed_forward.output").equations,
                 formula_of(y, use(h), use(v), "+", use(c)),
                 "Back to the width of the rows.",
                 (h, v, c, y),

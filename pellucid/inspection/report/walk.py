@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterator, Sequence
 
-from pellucid.inspection.parts import choices_of, end_of_stack, part, parts_of
+from pellucid.inspection.parts import choices_of, end_of_stack, has_added_positions, part, parts_of
 from pellucid.inspection.report.attention_steps import AttentionPlace, attention_steps
 from pellucid.inspection.report.block_steps import add_step, feed_forward_steps, norm_step
 from pellucid.inspection.report.edge_steps import embedding_steps, output_steps
@@ -64,7 +64,7 @@ def walk_plain_text(config: EncoderConfig | DecoderConfig, size: int, shown: int
     """The pages of a model of plain text with a vocabulary of ``size`` words."""
     twin = as_transformer(config)
     if isinstance(config, EncoderConfig):
-        side, letter, inner = "encoder", "X", list(_encoder(twin))
+        side, letter, inner = "encoder", "X", list(_encoder(twin, "plain text"))
     else:
         side, letter = "decoder", "Y"
         inner = list(_decoder(twin, ("self_attention", "feed_forward")))
@@ -107,16 +107,18 @@ def _described(side: str, config: TranslatorConfig) -> list[Page]:
 
 
 def _embedding(side: str, title: str, config: TranslatorConfig, size: int) -> Page:
-    where = "the first encoder block" if side == "encoder" else "the first decoder block"
+    part_of = "block" if isinstance(config, TransformerConfig) else "layer"
+    where = f"the first {side} {part_of}"
+    vector = "a vector with its position" if has_added_positions(config) else "a vector"
     return Page(
         name=f"{side}.embedding",
         title=title,
-        meaning=f"Each word becomes a vector with its position, the input of {where}.",
+        meaning=f"Each word becomes {vector}, the input of {where}.",
         steps=embedding_steps(side, config, size),
     )
 
 
-def _encoder(config: TransformerConfig) -> Iterator[Page]:
+def _encoder(config: TransformerConfig, *places: str) -> Iterator[Page]:
     # In the order of computation; a page names the matrix that the page before it ended with.
     stream = "encoder.input"  # the residual stream: the name of the last hidden states
     for index in range(config.encoder_layers):
@@ -131,7 +133,7 @@ def _encoder(config: TransformerConfig) -> Iterator[Page]:
             )
             stream = f"{place}.{_end(config)}"
     if config.norm == "pre":
-        yield _last_norm("encoder", stream, config)
+        yield _last_norm("encoder", stream, config, *places)
 
 
 def _decoder(config: TransformerConfig, sublayers: Sequence[str] = _SUBLAYERS) -> Iterator[Page]:
@@ -181,7 +183,7 @@ def _attention_page(
         if memory
         else "Each target position attends to itself and to the positions before it."
         if place.masked
-        else "Each source position attends to all source positions, itself included."
+        else "Each position attends to all positions, itself included."
     )
 
     return Page(name, _title(name, kind), about, steps, head_count=config.heads)
@@ -222,11 +224,11 @@ def _leave(name: str, config: TransformerConfig) -> tuple[Step, ...]:
     return (norm_step(described, f"{name}.norm", f"parameters.{name}.norm", total, config),)
 
 
-def _last_norm(side: str, stream: str, config: TransformerConfig) -> Page:
+def _last_norm(side: str, stream: str, config: TransformerConfig, *places: str) -> Page:
     letter = leaf("X") if side == "encoder" else leaf("Y")
     key = "X" if side == "encoder" else "Y"
     rows = Symbol(key, letter, "output of the last block", matrix=stream)
-    described = end_of_stack(config, side)
+    described = end_of_stack(config, side, *places)
     step = norm_step(described, f"{side}.output", f"parameters.{side}.norm", rows, config)
     return Page(f"{side}.output", f"End of the {side}", "The last norm closes the stack.", (step,))
 
