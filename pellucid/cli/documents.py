@@ -12,7 +12,7 @@ import click
 from pellucid.cli.options import Choices
 from pellucid.cli.streams import standard_input, standard_output
 from pellucid.core.errors import DataError, InputMissingError, PellucidError, WriteError
-from pellucid.core.files import open_replacement, write_errors
+from pellucid.core.files import open_user_file, write_errors
 
 if TYPE_CHECKING:
     from pellucid.decoding.translator import Translator
@@ -86,11 +86,15 @@ def translate_files(
         raise click.UsageError("-o must name a folder for the documents of a folder.")
     if Path(output).resolve() == source.resolve():
         raise click.UsageError("-o must not be FILE itself: the originals would be lost.")
-    files = sorted(path for path in source.rglob("*") if path.is_file() and not path.is_symlink())
+    paths = sorted(source.rglob("*"))
+    links = [path for path in paths if path.is_symlink()]
+    files = [path for path in paths if path.is_file() and not path.is_symlink()]
     target = Path(output)
     found = [path for path in files if kind is not None or is_document(path.name)]
     found = [path for path in found if not path.resolve().is_relative_to(target.resolve())]
-    _name_left_out([path for path in files if path not in set(found)], target)
+    documents = set(found)
+    _name_left_out("not documents", [path for path in files if path not in documents], target)
+    _name_left_out("symbolic links", links, target)
     if not found:
         raise InputMissingError(f"{file} must hold a document, has none")
 
@@ -109,12 +113,13 @@ def translate_files(
     return 1 if failures else 0
 
 
-def _name_left_out(files: Sequence[Path], target: Path) -> None:
-    """Say which files of a folder are no documents, so that nobody looks for them in the result."""
-    names = [each.name for each in files if not each.resolve().is_relative_to(target.resolve())]
-    if names:
-        more = f" and {len(names) - _SHOWN:,} more" if len(names) > _SHOWN else ""
-        click.echo(f"left out, not documents: {', '.join(names[:_SHOWN])}{more}", err=True)
+def _name_left_out(reason: str, files: Sequence[Path], target: Path) -> None:
+    """Print which files of a folder are left out, so that nobody looks for them in the result."""
+    outside = [each for each in files if not each.parent.resolve().is_relative_to(target.resolve())]
+    if outside:
+        more = f" and {len(outside) - _SHOWN:,} more" if len(outside) > _SHOWN else ""
+        names = ", ".join(each.name for each in outside[:_SHOWN])
+        click.echo(f"left out, {reason}: {names}{more}", err=True)
 
 
 def _translate_one(
@@ -153,7 +158,7 @@ def _translate_one(
             standard_output().write(translated)
             standard_output().flush()
     else:
-        with open_replacement(Path(output).resolve()) as out:
+        with open_user_file(Path(output)) as out:
             out.write(translated)
 
 

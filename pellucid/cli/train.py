@@ -323,7 +323,7 @@ def _data_overrides(texts: tuple[str, ...]) -> list[str]:
 def _save(recipe: "Recipe | None", path: Path) -> int:
     """Write the chosen config to a new file."""
     from pellucid.core.errors import OutputExistsError
-    from pellucid.core.files import write_file
+    from pellucid.core.files import write_user_file
 
     if recipe is None:
         raise click.UsageError("--save-config needs two text files to choose a config for")
@@ -332,7 +332,7 @@ def _save(recipe: "Recipe | None", path: Path) -> int:
     if path.exists():
         raise OutputExistsError(f"{path} already exists", hint="choose another --save-config")
 
-    write_file(path, recipe.to_toml().encode())
+    write_user_file(path, recipe.to_toml().encode())
     click.echo(str(path))
     return 0
 

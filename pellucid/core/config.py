@@ -100,7 +100,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     any config.
     """
     try:
-        text = read_plain(path, LARGEST_CONFIG).decode("utf-8")
+        text = read_plain(path, LARGEST_CONFIG).decode("utf-8-sig")
     except OSError as error:
         raise InputMissingError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:

@@ -228,7 +228,9 @@ def write_file(path: Path, content: bytes) -> None:
 def open_replacement(path: Path) -> Iterator[BinaryIO]:
     """Yield a file that replaces ``path`` when the block ends without an error.
 
-    Raises WriteError; then, as after any error inside the block, the old file is unharmed.
+    A symbolic link is replaced, and not the file that it names: a folder of somebody else may hold
+    a link to a file of the user. Raises WriteError; then, as after any error inside the block, the
+    old file is unharmed.
     """
     # In the same folder, because a rename is atomic only within one file system.
     temporary = path.with_name(f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}")
@@ -246,6 +248,30 @@ def open_replacement(path: Path) -> Iterator[BinaryIO]:
             raise
 
         sync_folder(path.parent)
+
+
+def write_user_file(path: Path, content: bytes) -> None:
+    """Write a file that the user named. As ``open_user_file``."""
+    with open_user_file(path) as file:
+        file.write(content)
+
+
+@contextlib.contextmanager
+def open_user_file(path: Path) -> Iterator[BinaryIO]:
+    """As ``open_replacement``, for an output that the user named.
+
+    A symbolic link is followed: the file that it names is replaced. A pipe or a device cannot be
+    replaced, and is written to.
+    """
+    with write_errors(path):
+        if path.exists() and not path.is_file() and not path.is_dir():
+            with path.open("wb") as file:
+                yield file
+            return
+
+    # Not Path.resolve, which raises RuntimeError for a link to itself.
+    with open_replacement(Path(os.path.realpath(path))) as file:
+        yield file
 
 
 def refuse_to_overwrite(out: Path) -> None:
@@ -407,15 +433,28 @@ def _check_digest(path: Path, expected: str, digest: str) -> None:
         raise CorruptError(f"{path} should have SHA-256 {expected}, has {digest}")
 
 
-def remove_leftovers(folder: Path) -> list[Path]:
-    """Delete the temporary files and folders that a killed process left behind."""
-    leftovers = list(folder.glob(f"{TEMPORARY_PREFIX}*")) if folder.is_dir() else []
+def remove_leftovers(folder: Path, *, idle_seconds: float = 0.0) -> list[Path]:
+    """Delete the temporary files and folders that a killed process left behind.
+
+    Those in which something was written in the last ``idle_seconds`` stay.
+    """
+    found = list(folder.glob(f"{TEMPORARY_PREFIX}*")) if folder.is_dir() else []
+    leftovers = [path for path in found if time.time() - _last_write(path) >= idle_seconds]
     for leftover in leftovers:
         if leftover.is_dir():
             shutil.rmtree(leftover, ignore_errors=True)
         else:
             leftover.unlink(missing_ok=True)
     return leftovers
+
+
+def _last_write(path: Path) -> float:
+    """When a file, or a file in a folder, was last written to; in seconds since the epoch."""
+    latest = 0.0
+    for each in (path, *path.rglob("*")):
+        with contextlib.suppress(OSError):  # renamed meanwhile
+            latest = max(latest, each.lstat().st_mtime)
+    return latest
 
 
 def sync_folder(folder: Path) -> None:

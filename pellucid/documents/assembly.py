@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 from pellucid.documents.aligned import Aligned
-from pellucid.documents.placement import Placer, SentencePair, Span
+from pellucid.documents.placement import Placer, SentencePair, Span, first_unit
 from pellucid.documents.protected import unprotect
 from pellucid.documents.segments import OUTERMOST, Close, Node, Open, Piece, Segment, all_nodes
 from pellucid.text.splitting import Sentence
@@ -74,12 +74,12 @@ class _Part:
 
     def units_within(self, span: Span) -> Span:
         """The target units that lie within characters of the whole translation."""
-        inside = [
-            number
-            for number, unit in enumerate(self.pair.target_units)
-            if span[0] <= self.target_start + unit.start and self.target_start + unit.end <= span[1]
-        ]
-        return (inside[0], inside[-1] + 1) if inside else (0, 0)
+        start, end = (place - self.target_start for place in span)
+        units = self.pair.target_units
+        first, stop = first_unit(units, start), first_unit(units, end)
+        if stop > 0 and units[stop - 1].end > end:
+            stop -= 1
+        return (first, stop) if first < stop else (0, 0)
 
 
 def assemble(reading: Reading, answers: Sequence[Aligned]) -> Segment:
@@ -110,7 +110,10 @@ def _joined(
         before = sentence.before
         if number:
             previous = reading.sentences[number - 1]
-            before = _space(previous.after + sentence.before, target, answer.text)
+            before = previous.after + sentence.before
+            # The mark of a footnote stays beside the full stop that it follows.
+            if before or not any(ours[0] == 0 == theirs[0] for ours, theirs in answer.copies):
+                before = _space(before, target, answer.text)
             source_at = previous.start + len(previous.text)
         else:
             source_at = 0

@@ -41,8 +41,9 @@ class PoDocument:
             raise MissingExtraError("polib", "documents", "a po file") from None
         text, self._encoding = decode(data, what)
         try:
-            # A line end first: polib takes a text that names a file for that file.
-            self._file: Any = polib.pofile("\n" + text, wrapwidth=78)
+            # With a line end: polib takes a text that names a file for that file. At its end, so
+            # that the lines in messages are those of the file.
+            self._file: Any = polib.pofile(text + "\n", wrapwidth=78)
         except (OSError, ValueError, IndexError, AttributeError) as error:
             raise DataError(f"{what} is not a po file: {error}") from None
 
@@ -52,8 +53,10 @@ class PoDocument:
             if entry.obsolete:
                 continue
             if entry.msgid_plural:
+                # A language with one form, such as Japanese, has it for all numbers.
+                has_singular = len(entry.msgstr_plural) > 1
                 for form, written in entry.msgstr_plural.items():
-                    source = entry.msgid if form == 0 else entry.msgid_plural
+                    source = entry.msgid if form == 0 and has_singular else entry.msgid_plural
                     if not written:
                         self._texts.append((entry, form, TaggedText(source)))
             elif not entry.msgstr:

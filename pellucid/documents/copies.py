@@ -1,10 +1,11 @@
 """What is not translated within a sentence: copied by the model, or cut out and put back."""
 
+import bisect
 import itertools
 from collections.abc import Iterator, Sequence
 
 from pellucid.documents.aligned import Aligned
-from pellucid.documents.placement import Copy, Placer, SentencePair, Span, Unit, units_of
+from pellucid.documents.placement import Copy, Placer, SentencePair, Span, Unit, units_at, units_of
 
 _SIGNS = frozenset(".,;:!?)]}»”…。，、！？")
 
@@ -100,7 +101,7 @@ def with_insertions(
     # The gap of each, all in the unchanged translation; in order of the source within a gap.
     gaps: dict[int, list[Span]] = {}
     for start, end in literals:
-        at = sum(place < start for place in places)
+        at = bisect.bisect_left(places, start)
         gaps.setdefault(placer.gap(at), []).append((start, end))
 
     # Unit by unit, with the literals between them and a space where it is needed.
@@ -126,7 +127,7 @@ def with_insertions(
             target += answer.text[units[number].start : units[number].end]
 
     def moved(span: Span) -> Span | None:
-        inside = [n for n, unit in enumerate(units) if unit.start < span[1] and unit.end > span[0]]
+        inside = units_at(units, *span)
         if not inside:
             return None
         first, last = inside[0], inside[-1]

@@ -4,7 +4,6 @@ Read with the parser of the standard library, which says where each tag begins, 
 translated is copied and not written again.
 """
 
-import codecs
 import dataclasses
 import html
 from collections.abc import Iterator, Sequence
@@ -13,7 +12,9 @@ from typing import Literal
 from pellucid.core.errors import DataError
 from pellucid.documents.attributes import Attribute, readable_attributes
 from pellucid.documents.containers import LARGEST_TEXT
+from pellucid.documents.html_encodings import CONVERT, encoding_of
 from pellucid.documents.html_parser import PlacedParser
+from pellucid.documents.plain import byte_order_mark
 from pellucid.documents.segments import Alone, Close, Open, Piece, Segment
 
 _INLINE = frozenset(
@@ -24,8 +25,16 @@ _INLINE = frozenset(
     )
 )
 """Elements within a sentence; any other tag ends one."""
-_OPAQUE = frozenset(("code", "kbd", "samp", "var", "script", "style", "svg", "math", "object"))
-"""Elements whose content is not translated."""
+_OPAQUE = frozenset(
+    (
+        *("code", "kbd", "samp", "var", "script", "style", "svg", "math", "object"),
+        *("xmp", "iframe", "noembed", "noframes"),
+    )
+)
+"""Elements whose content is not translated; that of the last four is no HTML for browsers."""
+_TEXT_ONLY = frozenset(("title", "textarea"))
+"""Elements with text and no tags. Since 3.11.14, 3.12.12 and 3.13.6 Python's parser reads them so
+too, by the same means as a ``script``."""
 _READS = frozenset(("code", "kbd", "samp", "var"))
 """Those of them that stand for a word of the sentence."""
 _VOID = frozenset(
@@ -558,7 +567,8 @@ class _Reader(PlacedParser):
         self._add(_Token("end", "", tag))
 
     def handle_data(self, data: str) -> None:  # noqa: ARG002
-        self._add(_Token("text" if self.cdata_elem is None else "other", ""))
+        is_text = self.cdata_elem is None or self.cdata_elem in _TEXT_ONLY
+        self._add(_Token("text" if is_text else "other", ""))
 
     def handle_entityref(self, name: str) -> None:  # noqa: ARG002
         self._add(_Token("text", ""))
@@ -583,53 +593,30 @@ class HtmlFile:
     """An HTML file, in UTF-8 or in the encoding that it names."""
 
     def __init__(self, data: bytes, what: str) -> None:
-        """Raises DataError for what is not text."""
+        """Raises DataError for what is not text, or in an encoding that is not supported."""
         if len(data) > LARGEST_TEXT:
             raise DataError(f"{what} must have at most {LARGEST_TEXT >> 20} MiB, has {len(data):,}")
-        self._encoding = "utf-8-sig" if data.startswith(b"\xef\xbb\xbf") else _encoding_of(data)
+        self._mark, self._encoding = byte_order_mark(data)
+        if not self._mark:
+            self._encoding = encoding_of(data, what)
+        written = data[len(self._mark) :]
         try:
-            source = data.decode(self._encoding)
-        except (UnicodeDecodeError, LookupError):
+            source = written.decode(self._encoding)
+        except UnicodeDecodeError:
             raise DataError(
                 f"{what} must be text in {self._encoding}, and is not",
                 hint="its <meta charset> may be wrong, or missing",
             ) from None
+        # Some encodings of Asia have two codes for a character, and only one is written.
+        if source.encode(self._encoding) != written:
+            raise DataError(
+                f"{what} cannot be written again in {self._encoding} to the same bytes",
+                hint=CONVERT.format(self._encoding),
+            )
         self._document = HtmlDocument(source)
         self.segments = self._document.segments
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other segments, in the same encoding."""
         text = self._document.text_with(translated)
-        return text.encode(self._encoding, "xmlcharrefreplace")
-
-
-_CODECS = frozenset(("utf-8", "iso8859-1", "iso8859-15", "cp1252", "iso8859-2", "cp1250", "cp1251"))
-"""Encodings that keep the bytes of ASCII, so that a file can be read before it is decoded."""
-
-
-def _encoding_of(data: bytes) -> str:
-    """The encoding that a file names in its first bytes, as HTML's standard looks for it."""
-    head = data[:1024].decode("latin-1")
-    found = _MetaReader(head)
-    found.read()
-    try:
-        name = codecs.lookup(found.charset or "utf-8").name
-    except LookupError:
-        return "utf-8"
-    if name == "iso8859-1":
-        return "cp1252"  # what browsers take it for
-    return name if name in _CODECS else "utf-8"
-
-
-class _MetaReader(PlacedParser):
-    """Finds ``<meta charset>`` and its older form."""
-
-    def __init__(self, source: str) -> None:
-        super().__init__(source)
-        self.charset = ""
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "meta" and not self.charset:
-            values = {name: value or "" for name, value in attrs}
-            _, _, named = values.get("content", "").partition("charset=")
-            self.charset = values.get("charset", "") or named.split(";")[0].strip()
+        return self._mark + text.encode(self._encoding, "xmlcharrefreplace")

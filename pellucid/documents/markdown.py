@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 
 from pellucid.core.errors import MissingExtraError
 from pellucid.documents.plain import decode, encode
+from pellucid.documents.protected import protect
 from pellucid.documents.segments import Alone, Close, Open, Piece, Segment
 
 _SPAN = "pellucid_span"
@@ -19,7 +20,12 @@ _ESCAPED = re.compile(r"[\\`*\[\]<]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|~(?=~)")
 """What would begin a mark within a text."""
 _BLOCK_START = re.compile(r"(?=(?:#{1,6}|[-+>])(?:\s|$)|>|(?:-{3,}|={3,}|~{3,})\s*$)")
 _NUMBER_START = re.compile(r"(\d{1,9})(?=[.)](?:\s|$))")
+_FOOTNOTE = re.compile(r"\[\^[^\]\s]{1,60}\]:(?=\s)")
+"""How the text of a footnote begins."""
+_ALERT = re.compile(r"\[![A-Za-z]{1,60}\][-+]?(?=\s)")
+"""What makes a quote a note or a warning; it has a line of its own."""
 _TASK = re.compile(r"\[[ xX]\](?=\s)")
+"""A box to tick at the start of an item of a list."""
 
 
 @dataclasses.dataclass
@@ -75,7 +81,8 @@ class MarkdownDocument:
         for place, before, after in zip(self._places, self.segments, translated, strict=True):
             if before == after:
                 continue
-            written += [self._source[at : place.start], self._written(after, place)]
+            literals = _literals_of(before, self._source[place.start : place.end])
+            written += [self._source[at : place.start], self._written(after, place, literals)]
             at = place.end
         return encode("".join([*written, self._source[at:]]), self._encoding)
 
@@ -89,10 +96,12 @@ class MarkdownDocument:
         # The lines of the content are the ends of lines of the file, without quotes and indents.
         start = max(seen, starts[first])
         if in_table or len(content) == 1:
-            begin = self._source.find(token.content, start, starts[min(last, len(starts) - 1)])
+            # In the content of a cell there is no backslash before a bar.
+            written = token.content.replace("|", "\\|") if in_table else token.content
+            begin = self._source.find(written, start, starts[min(last, len(starts) - 1)])
             if begin < 0:
                 return seen
-            end, joint = begin + len(token.content), ""
+            end, joint = begin + len(written), ""
         else:
             ours = lines[first : first + len(content)]
             begin_in = ours[0].rfind(content[0])
@@ -111,22 +120,48 @@ class MarkdownDocument:
             self._places.append(_Place(begin, end, sources, joint, in_table))
         return end
 
-    def _written(self, segment: Segment, place: _Place) -> str:
-        """The source of a segment, in which every mark is one for CommonMark's rules too."""
+    def _written(self, segment: Segment, place: _Place, literals: re.Pattern[str] | None) -> str:
+        """The source of a segment, in which every mark is one for CommonMark's rules too.
+
+        ``literals`` are written as they are, unless they would make marks of their own.
+        """
         wanted = [
             (_TAGS.get(place.sources[piece.number][0], "link"), isinstance(piece, Close))
             for piece in segment.pieces
             if isinstance(piece, Open | Close)
         ]
-        for way in _WAYS:
-            text = _source_of(segment, place, way)
-            if not wanted or way == "tags":
-                break
-            # A star next to a sign is none, depending on what is on its other side, and two stars
-            # that meet are one mark of another kind.
-            if _marks_of(self._parser.parseInline(text, self._env)[0].children or []) == wanted:
-                break
+        text = ""
+        for kept in (literals, None) if literals else (None,):
+            for way in _WAYS:
+                text = _source_of(segment, place, way, kept)
+                if not wanted and not kept:
+                    return text
+                # A star next to a sign is none, depending on what is on its other side, and two
+                # stars that meet are one mark of another kind.
+                expected = [each for each in wanted if way != "tags" or each[0] == "link"]
+                [inline] = self._parser.parseInline(text, self._env)
+                if _marks_of(inline.children or []) == expected:
+                    return text
         return text
+
+
+def _literals_of(segment: Segment, source: str) -> re.Pattern[str] | None:
+    """What is not translated in a text, such as an address, and needs no escape in ``source``.
+
+    None if there is nothing that an escape would change.
+    """
+    _, kept = protect(segment, keep_numbers=False)
+    found = {
+        each
+        for each in kept.values()
+        # One character is a dash or a star, which may begin a list without its backslash.
+        if len(each) > 1 and _ESCAPED.search(each) and each in source
+    }
+    if not found:
+        return None
+    # The longest first: one may be the beginning of another.
+    ordered = sorted(found, key=lambda each: (-len(each), each))
+    return re.compile(f"({'|'.join(map(re.escape, ordered))})")
 
 
 def _marks_of(tokens: Iterable[Any]) -> list[tuple[str, bool]]:
@@ -193,10 +228,11 @@ def _pieces(tokens: Iterable[Any], content: str) -> tuple[list[Piece], dict[int,
     tokens = list(tokens)
     skipped = 0
 
-    # A box to tick at the start of an item of a list.
-    task = _TASK.match(content)
+    # What begins a line and is written as it is: an escaped box is no box.
+    alert = _ALERT.match(content)
+    head = alert or _TASK.match(content) or _FOOTNOTE.match(content)
 
-    for index, token in enumerate(tokens):
+    for token in tokens:
         if skipped:
             skipped -= 1
             continue
@@ -207,7 +243,14 @@ def _pieces(tokens: Iterable[Any], content: str) -> tuple[list[Piece], dict[int,
         if token.type == "text" or token.type == "text_special":
             text = token.content
         elif token.type == "softbreak":
-            text = " "
+            head = _FOOTNOTE.match(content, span[1]) if span else None
+            if head or alert:
+                # A footnote begins, or the line of an alert ends: the lines stay apart.
+                sources[number] = ("", "break")
+                mark = Alone(number, breaks=True)
+                alert = None
+            else:
+                text = " "
         elif token.type == "hardbreak":
             # Its source holds the line end; what follows is added when it is written.
             sources[number] = ("  " if raw.startswith("\n") else "\\", "break")
@@ -236,12 +279,13 @@ def _pieces(tokens: Iterable[Any], content: str) -> tuple[list[Piece], dict[int,
             sources[number] = (raw if span else token.content, "")
             mark = Alone(number)
 
-        if text is not None and task and index == 0:
-            # Written as it is: an escaped box is no box.
-            sources[number] = (task[0], "")
+        if head and text is not None and text.startswith(head[0]):
+            sources[number] = (head[0], "")
             pieces.append(Alone(number))
             number += 1
-            text = text[len(task[0]) :] if text.startswith(task[0]) else text
+            text = text[len(head[0]) :]
+        if token.type != "softbreak":
+            head = None
         if text is not None:
             if pieces and isinstance(pieces[-1], str):
                 pieces[-1] += text
@@ -282,8 +326,10 @@ tags of HTML."""
 _TAGS = {"*": "em", "_": "em", "**": "strong", "__": "strong", "~~": "del"}
 
 
-def _source_of(segment: Segment, place: _Place, way: _Way) -> str:
-    """The source of a segment: its text escaped where it would begin a mark."""
+def _source_of(segment: Segment, place: _Place, way: _Way, literals: re.Pattern[str] | None) -> str:
+    """The source of a segment: its text, but for ``literals``, escaped where it would begin a
+    mark.
+    """
     written: list[str] = []
     at_start = True
     for index, piece in enumerate(segment.pieces):
@@ -292,8 +338,10 @@ def _source_of(segment: Segment, place: _Place, way: _Way) -> str:
                 before, after = segment.pieces[max(0, index - 1)], segment.pieces[index + 1 :][:1]
                 piece = piece.lstrip(" ") if isinstance(before, Open) else piece
                 piece = piece.rstrip(" ") if after and isinstance(after[0], Close) else piece
-            written.append(_escaped(piece, at_start=at_start, in_table=place.in_table))
-            at_start = at_start and not piece.strip()
+            for count, part in enumerate(literals.split(piece) if literals else [piece]):
+                # Every second part is a literal.
+                written.append(part if count % 2 else _escaped(part, at_start=at_start))
+                at_start = at_start and not part.strip()
         elif isinstance(piece, Alone):
             source, kind = place.sources[piece.number]
             at_start = kind == "break"
@@ -310,14 +358,14 @@ def _source_of(segment: Segment, place: _Place, way: _Way) -> str:
                 source = f"{source} " if is_end else f" {source}"
             written.append(source)
     text = "".join(written)
+    if place.in_table:
+        text = text.replace("|", "\\|")
     return text.strip(" ") if way == "spaced" else text
 
 
-def _escaped(text: str, *, at_start: bool, in_table: bool) -> str:
+def _escaped(text: str, *, at_start: bool) -> str:
     text = " ".join(text.split("\n"))
     escaped = _ESCAPED.sub(lambda found: f"\\{found[0]}", text)
-    if in_table:
-        escaped = escaped.replace("|", "\\|")
     if at_start:
         escaped = (
             _NUMBER_START.sub(r"\1\\", escaped, count=1)

@@ -10,6 +10,7 @@ does not tear it. A pair inside another one stays inside,
 pairs beside each other do not overlap, and each comes exactly once, whatever the alignment is.
 """
 
+import bisect
 import dataclasses
 import itertools
 import re
@@ -98,8 +99,8 @@ class SentencePair:
         A word belongs to where it begins, or to where it ends if nothing begins there.
         """
         units = self.source_units
-        inside = [number for number, unit in enumerate(units) if start <= unit.start < end]
-        return inside or [number for number, _ in _overlaps(units, start, end)]
+        inside = range(first_unit(units, start), first_unit(units, end))
+        return list(inside) or [number for number, _ in _overlaps(units, start, end)]
 
     def words_of(self, inside: Sequence[int]) -> list[int]:
         """The words among these units of the source; the signs if there is no word."""
@@ -152,12 +153,28 @@ def _unit_at(units: Sequence[Unit], span: Span) -> int:
     return next(number for number, unit in enumerate(units) if (unit.start, unit.end) == span)
 
 
+def first_unit(units: Sequence[Unit], place: int) -> int:
+    """The number of the first unit that begins at ``place`` or behind it."""
+    # Units stand in order and do not overlap. A long sentence has hundreds of links and marks, and
+    # reading all units for each of them would take quadratic time.
+    return bisect.bisect_left(units, place, key=lambda unit: unit.start)
+
+
+def units_at(units: Sequence[Unit], start: int, end: int) -> range:
+    """The numbers of the units that share characters with a span."""
+    first = first_unit(units, start)
+    if first > 0 and units[first - 1].end > start:
+        first -= 1
+    return range(first, first_unit(units, end))
+
+
 def _overlaps(units: Sequence[Unit], start: int, end: int) -> list[tuple[int, int]]:
     """The units that share characters with a span, and how many."""
+    if start >= end:
+        return []
     return [
-        (number, min(end, unit.end) - max(start, unit.start))
-        for number, unit in enumerate(units)
-        if max(start, unit.start) < min(end, unit.end)
+        (number, min(end, units[number].end) - max(start, units[number].start))
+        for number in units_at(units, start, end)
     ]
 
 
@@ -313,16 +330,17 @@ class Placer:
         """
         sources, targets = self._pair.source_units, self._pair.target_units
         source = self._pair.source
-        before = [number for number, unit in enumerate(sources) if unit.start < place]
-        after = [number for number, unit in enumerate(sources) if unit.start >= place]
-        words = [number for number, unit in enumerate(targets) if unit.is_word]
+        begin = first_unit(sources, place)
+        before, after = range(begin), range(begin, len(sources))
 
         # Nothing but signs on one side: it stays on that side of all words.
         if not any(sources[number].is_word for number in before):
-            return words[0] if before and words else 0
+            words = (number for number, unit in enumerate(targets) if unit.is_word)
+            return next(words, 0) if before else 0
         if not any(sources[number].is_word for number in after):
             is_last = not after or not sources[before[-1]].is_word
-            return len(targets) if is_last or not words else words[-1] + 1
+            words = (number for number in reversed(range(len(targets))) if targets[number].is_word)
+            return len(targets) if is_last else next(words, len(targets) - 1) + 1
 
         leans_right = source[place - 1].isspace() and not source[place : place + 1].isspace()
         neighbors = [(before[-1], 1), (after[0], 0)]

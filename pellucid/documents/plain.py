@@ -1,6 +1,8 @@
 """Plain text, and strings of programs that may hold tags."""
 
 import codecs
+import html
+import re
 from collections.abc import Iterator, Sequence
 
 from pellucid.core.errors import DataError
@@ -17,6 +19,12 @@ _MARKS = {
 """Encodings by byte order mark."""
 
 
+def byte_order_mark(data: bytes) -> tuple[bytes, str]:
+    """The byte order mark at the start, and its encoding; UTF-8 where there is none."""
+    mark = next((each for each in _MARKS if each and data.startswith(each)), b"")
+    return mark, _MARKS[mark]
+
+
 def decode(data: bytes, what: str) -> tuple[str, str]:
     """The text of a file and its encoding: UTF-8, or UTF-16 where a byte order mark says so.
 
@@ -24,10 +32,9 @@ def decode(data: bytes, what: str) -> tuple[str, str]:
     """
     if len(data) > LARGEST_TEXT:
         raise DataError(f"{what} must have at most {LARGEST_TEXT >> 20} MiB, has {len(data):,}")
-    marks = (each for each in _MARKS if each and data.startswith(each))
-    mark = next(marks, b"")
+    mark, codec = byte_order_mark(data)
     try:
-        return data[len(mark) :].decode(_MARKS[mark]), _MARKS[mark] + "-sig" * bool(mark)
+        return data[len(mark) :].decode(codec), codec + "-sig" * bool(mark)
     except UnicodeDecodeError as error:
         raise DataError(
             f"{what} must be text in UTF-8: byte {len(mark) + error.start + 1} is not",
@@ -70,20 +77,33 @@ class TextDocument:
         return encode("".join(written), self._encoding)
 
 
+_Tag = tuple[int, int, str, str]
+"""Where a tag begins and ends, its kind and its name."""
+
+
 class TaggedText:
     """A string that may hold tags, as programs and subtitles have them: ``Press <b>Start</b>``."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(
+        self, text: str, *, kept: re.Pattern[str] | None = None, has_entities: bool = False
+    ) -> None:
+        """``kept`` is what stays as a tag does; with ``has_entities`` a ``&amp;`` is read as ``&``
+        and written again as it was.
+        """
+        self._kept, self._has_entities = kept, has_entities
         self._sources: dict[int, str] = {}
         self._closings: dict[int, str] = {}
-        self.segment = Segment(tuple(self._pieces(text)) if "<" in text else (text,) * bool(text))
+        pieces = tuple(self._pieces(text)) if "<" in text else (text,)
+        if has_entities:
+            pieces = tuple(html.unescape(p) if isinstance(p, str) else p for p in pieces)
+        self.segment = Segment(tuple(piece for piece in pieces if piece != ""))
 
     def text_with(self, translated: Segment) -> str:
         """The string with another segment; tags are written as they were."""
         written = []
         for piece in translated.pieces:
             if isinstance(piece, str):
-                written.append(piece)
+                written.append(html.escape(piece, quote=False) if self._has_entities else piece)
             elif isinstance(piece, Close):
                 written.append(self._closings[piece.number])
             else:
@@ -94,6 +114,9 @@ class TaggedText:
         reader = _TagReader(text)
         reader.read()
         tags = reader.found
+        if self._kept is not None:
+            marks = ((*each.span(), "alone", "") for each in self._kept.finditer(text))
+            tags = _without_overlaps(sorted([*tags, *marks]))
 
         # Tags that have a partner are pairs; each of the others stands alone.
         partner: dict[int, int] = {}
@@ -128,6 +151,15 @@ class TaggedText:
             yield text[at:]
 
 
+def _without_overlaps(tags: Sequence[_Tag]) -> list[_Tag]:
+    """The tags, without those that begin within another."""
+    outermost: list[_Tag] = []
+    for tag in tags:
+        if not outermost or tag[0] >= outermost[-1][1]:
+            outermost.append(tag)
+    return outermost
+
+
 _DEEPEST = 60
 """Tags within each other; one within more stands alone."""
 
@@ -137,7 +169,7 @@ class _TagReader(PlacedParser):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self.found: list[tuple[int, int, str, str]] = []
+        self.found: list[_Tag] = []
 
     def _add(self, kind: str, tag: str) -> None:
         start = self.place

@@ -50,15 +50,29 @@ def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int,
             # A percent sign after a number is a percentage, whatever letter follows it.
             if found[0][0] == "%" and piece[: found.start()].rstrip(" \u00a0\u202f")[-1:].isdigit():
                 continue
+            end = _with_brackets(piece, found)
             number = -2 - len(kept)
-            kept[number] = found[0]
+            kept[number] = piece[found.start() : end]
             # The dash before a line is no word of it: no model has to read it.
-            reads = "" if found.lastgroup == "bullet" else found[0]
+            reads = "" if found.lastgroup == "bullet" else kept[number]
             pieces += [piece[at : found.start()], Alone(number, reads)]
-            at = found.end()
+            at = end
         pieces.append(piece[at:])
 
     return Segment(tuple(piece for piece in pieces if piece != "")), kept
+
+
+def _with_brackets(text: str, found: re.Match[str]) -> int:
+    """Where a match ends, with the brackets after it that close one of its own: ``.../Foo_(bar)``.
+
+    A bracket that was opened before an address is not part of it.
+    """
+    end = found.end()
+    if text[end : end + 1] == ")":
+        unclosed = found[0].count("(") - found[0].count(")")
+        while unclosed > 0 and text[end : end + 1] == ")":
+            end, unclosed = end + 1, unclosed - 1
+    return end
 
 
 def unprotect(pieces: Sequence[Piece], kept: dict[int, str]) -> Segment:

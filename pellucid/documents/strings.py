@@ -1,6 +1,7 @@
 """Strings of programs: JSON and YAML. Keys, numbers, comments and layout stay to the byte."""
 
 import json
+import re
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
@@ -12,6 +13,9 @@ from pellucid.documents.segments import Segment
 _MOST_VALUES = 1_000_000
 _SHOWN_KEYS = 20
 _BLANKS = " \t\r\n"
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_HAS_INDENT = re.compile(r"[|>][-+]?[1-9]")
+"""The head of a block scalar that gives its indent."""
 
 
 class _Strings:
@@ -223,12 +227,23 @@ def _is_plain(value: str) -> bool:
 
 
 def _block(raw: str, value: str, style: str) -> str:
-    """A block scalar with its head and indent as they were."""
-    head, _, body = raw.partition("\n")
-    first = next((line for line in body.split("\n") if line.strip()), "")
-    indent = first[: len(first) - len(first.lstrip(" "))]
+    """A block scalar with its head, its line ends and its indent as they were."""
+    found = _LINE_END.search(raw)
+    line_end = found[0] if found else "\n"
+    head, _, body = raw.partition(line_end)
+    indent = _indent_of(body)
+    if _HAS_INDENT.match(head):
+        # Its number says how many of the spaces are the indent: the others belong to the value.
+        indent -= min(indent, _indent_of(value))
+
     # In a folded block a line end is written as an empty line.
     lines = value.rstrip("\n").replace("\n", "\n\n" if style == ">" else "\n").split("\n")
     tail = raw[len(raw.rstrip()) :] if raw.rstrip() else ""
-    text = "\n".join(indent + line if line else "" for line in lines)
-    return f"{head}\n{text}{tail}"
+    text = line_end.join(" " * indent + line if line else "" for line in lines)
+    return f"{head}{line_end}{text}{tail}"
+
+
+def _indent_of(text: str) -> int:
+    """The spaces before the first line that holds more than spaces."""
+    first = next((line for line in text.splitlines() if line.strip()), "")
+    return len(first) - len(first.lstrip(" "))

@@ -15,12 +15,17 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
 """As both formats end a line; other separators of Unicode are white space within one."""
 
 
+_TIME_IN_TEXT = re.compile(r"<(?:[0-9]+:)?[0-9]{2}:[0-9]{2}\.[0-9]{3}>")
+"""In WebVTT: when what follows is spoken."""
+
+
 class SubtitleDocument:
     """A file of subtitles. The lines of one are read as one text, and divided again."""
 
     def __init__(self, data: bytes, what: str) -> None:
         """Raises DataError for a file without a single subtitle."""
         text, self._encoding = decode(data, what)
+        self._is_webvtt = text.startswith("WEBVTT")
         self._parts: list[str | int] = []
         """Lines that stay, and the numbers of subtitles."""
         self._texts: list[TaggedText] = []
@@ -44,7 +49,7 @@ class SubtitleDocument:
             if stop > at:
                 self._add(lines[at:stop])
             at = stop
-        if text.strip() and not has_arrow and not text.startswith("WEBVTT"):
+        if text.strip() and not has_arrow and not self._is_webvtt:
             raise DataError(f"{what} must hold subtitles, found no line with a time and {_ARROW}")
 
     def write(self, translated: Sequence[Segment]) -> bytes:
@@ -66,7 +71,11 @@ class SubtitleDocument:
         # Two speakers, each with a dash, are two sentences: their lines stay apart.
         is_dialogue = any(line.lstrip().startswith(("-", "–", "—")) for line in lines[1:])
         joint = "\n" if is_dialogue else " "
-        text = TaggedText(joint.join(line.strip() for line in lines))
+        text = TaggedText(
+            joint.join(line.strip() for line in lines),
+            kept=_TIME_IN_TEXT if self._is_webvtt else None,
+            has_entities=self._is_webvtt,
+        )
         self._parts.append(len(self._texts))
         self._texts.append(text)
         self._lines.append(lines)

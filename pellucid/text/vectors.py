@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from pellucid.core.config import did_you_mean
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.core.files import open_replacement
+from pellucid.core.files import open_user_file
 from pellucid.text.corpus.lines import iterate_lines
 
 Matrix = npt.NDArray[np.float32]
@@ -64,7 +64,7 @@ def write_vectors(path: Path, vectors: WordVectors) -> None:
     if unfit:
         raise DataError(f"word2vec's text format holds no word with white space, got {unfit[0]!r}")
 
-    with open_replacement(path) as file:
+    with open_user_file(path) as file:
         file.write(f"{len(vectors.words)} {vectors.matrix.shape[1]}\n".encode())
         for word, row in zip(vectors.words, vectors.matrix.tolist(), strict=True):
             numbers = " ".join(f"{number:.9g}" for number in row)  # 9 digits identify any float32

@@ -7,7 +7,7 @@ from typing import Any
 
 from pellucid.bundle import Bundle
 from pellucid.core.errors import OutputExistsError
-from pellucid.core.files import write_file
+from pellucid.core.files import write_user_file
 from pellucid.inspection.film import Film
 from pellucid.inspection.report.film_content import film_content
 from pellucid.inspection.report.page import embed_json
@@ -66,7 +66,7 @@ def export_web(
     page = make_page(bundle, weights, name=name, example=example, film=film, book=book).encode(
         "utf-8"
     )
-    write_file(out, page)
+    write_user_file(out, page)
     return len(page)
 
 

@@ -63,7 +63,13 @@ def test_a_second_signal_ends_it_at_once(tmp_path: Path):
     assert "Traceback" not in command.result.err
 
 
-def test_ctrl_c_while_translating_leaves_without_a_traceback(tiny_run: Path, tmp_path: Path):
+@pytest.mark.parametrize(
+    ("number", "code", "message"),
+    [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "")],
+)
+def test_a_signal_while_translating_leaves_no_traceback_and_no_file(
+    number: signal.Signals, code: int, message: str, tiny_run: Path, tmp_path: Path
+):
     out = tmp_path / "out"
     out.write_text("precious")
     (tmp_path / "lines").write_text("le chat dort\n" * 10 + "la lune\n" * 10)
@@ -72,14 +78,18 @@ def test_ctrl_c_while_translating_leaves_without_a_traceback(tiny_run: Path, tmp
     with running(*arguments) as command, (tmp_path / "pipe").open("w") as pipe:
         pipe.write("le chat\n")
         pipe.flush()
+        while not list(tmp_path.glob(".tmp-*")):
+            assert not_gone(command.pid)
+            time.sleep(0.02)
         time.sleep(0.2)  # it waits for more lines than there are
-        os.kill(command.pid, signal.SIGINT)
+        os.kill(command.pid, number)
         while not_gone(command.pid):
             time.sleep(0.02)
     assert command.result is not None
-    assert command.result.code == 130
-    assert command.result.err.strip() == "interrupted"
+    assert command.result.code == code
+    assert command.result.err.strip() == message
     assert out.read_text() == "precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lines", "out", "pipe"]
 
 
 def not_gone(pid: int) -> bool:
@@ -105,3 +115,16 @@ def test_a_second_process_on_the_same_run_folder_is_told_who_holds_it(tmp_path: 
             assert result.error_line.startswith(
                 f"error: run folder {tmp_path / 'run'} is locked by pid {os.getpid()} on host "
             )
+
+
+def test_a_dry_run_that_is_terminated_leaves_nothing(tmp_path: Path):
+    options = set_options([*SETTINGS, "training.max_steps=1"])
+    with running("train", "demo", *options, "--out", tmp_path / "run", "--dry-run") as command:
+        while not list(tmp_path.glob(".dry-run-*")):
+            assert not_gone(command.pid)
+            time.sleep(0.02)
+        os.kill(command.pid, signal.SIGTERM)
+    assert command.result is not None
+    assert command.result.code == 143
+    assert "Traceback" not in command.result.err
+    assert not list(tmp_path.iterdir())

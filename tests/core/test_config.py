@@ -152,6 +152,12 @@ def test_a_file_that_is_not_utf8_is_told_with_the_byte(tmp_path: Path):
         read_toml(tmp_path / "x.toml")
 
 
+def test_a_byte_order_mark_is_no_part_of_a_config(tmp_path: Path):
+    path = tmp_path / "car.toml"
+    path.write_bytes(b"\xef\xbb\xbfwheels = 4\n")
+    assert read_toml(path) == {"wheels": 4}
+
+
 def test_a_file_that_is_not_toml_is_told_with_the_line(tmp_path: Path):
     (tmp_path / "x.toml").write_text("a = 1\nb =\n")
     with pytest.raises(ConfigError, match=r"x\.toml is not valid TOML: .*line 2"):

@@ -23,6 +23,7 @@ from pellucid.core.files import (
     write_errors,
     write_file,
     write_folder,
+    write_user_file,
 )
 
 
@@ -99,6 +100,48 @@ def test_an_error_while_writing_leaves_the_old_file(tmp_path: Path):
         interrupted()
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_link_in_a_folder_of_ours_is_replaced(tmp_path: Path):
+    """A folder of somebody else may hold a link to a file of the user."""
+    precious = tmp_path / "precious"
+    precious.write_bytes(b"mine")
+    (tmp_path / "link").symlink_to(precious)
+    write_file(tmp_path / "link", b"new")
+    assert precious.read_bytes() == b"mine"
+    assert not (tmp_path / "link").is_symlink()
+
+
+def test_a_link_is_followed_and_stays(tmp_path: Path):
+    folder = tmp_path / "elsewhere"
+    folder.mkdir()
+    link = tmp_path / "link"
+    link.symlink_to("elsewhere/file")
+    for content in (b"new", b"newer"):
+        write_user_file(link, content)
+        assert link.is_symlink()
+        assert (folder / "file").read_bytes() == content
+    assert [path.name for path in folder.iterdir()] == ["file"]
+
+    # One that leads nowhere is replaced.
+    (tmp_path / "loop").symlink_to("loop")
+    write_user_file(tmp_path / "loop", b"new")
+    assert (tmp_path / "loop").read_bytes() == b"new"
+
+
+def test_a_pipe_is_written_to_and_stays(tmp_path: Path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "link").symlink_to(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    writer = os.open(pipe, os.O_WRONLY)
+    for place in (pipe, tmp_path / "link", Path(f"/dev/fd/{writer}")):
+        write_user_file(place, b"new")
+        assert os.read(reader, 10) == b"new"
+    os.close(writer)
+    os.close(reader)
+    assert pipe.is_fifo()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "pipe"]
 
 
 def test_an_os_error_without_a_number_is_told_in_its_own_words(tmp_path: Path):

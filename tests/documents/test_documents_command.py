@@ -118,3 +118,14 @@ def test_a_folder_names_what_it_leaves_out_and_what_fails(
 def test_a_folder_is_not_written_over_itself(page: Path):
     with pytest.raises((click.UsageError, PellucidError), match="must not be FILE itself"):
         run(Capitals(), page.parent, page.parent)
+
+
+def test_symbolic_links_in_a_folder_are_left_out_and_named(
+    page: Path, capsys: pytest.CaptureFixture[str]
+):
+    folder = page.parent
+    (folder / "link.html").symlink_to(page)
+    (folder / "more").symlink_to(folder)
+    assert run(Capitals(), folder, folder / "out") == 0
+    assert [path.name for path in (folder / "out").iterdir()] == ["page.html"]
+    assert capsys.readouterr().err == "left out, symbolic links: link.html, more\n"

@@ -9,8 +9,10 @@ import odfdo
 import polib
 import pptx
 import pytest
+import yaml
 
 from pellucid.core.errors import ConfigError, DataError
+from pellucid.documents.aligned import Aligned
 from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.names import format_of, is_document
 from pellucid.documents.segments import Segment
@@ -102,6 +104,50 @@ def test_markdown_text_begins_no_mark():
     assert found == "1\\. \\*not\\* a \\[list\\](x) of \\`code\\` \\<b>\n"
 
 
+class InPlace(Swapping):
+    """Says ordinary words in capitals where they stand, and copies what is not translated."""
+
+    def one(self, sentence, align):
+        text = re.sub(r"(?<![^ ])[a-z]+(?=[ .]|$)", lambda found: found[0].upper(), sentence)
+        return Aligned(text, tuple(((n, n + 1), (n, n + 1), 1.0) for n in range(len(text))))
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        (
+            "see https://en.example.org/Foo_(bar) here",
+            "SEE https://en.example.org/Foo_(bar) HERE",
+        ),
+        ("write to foo_@bar.org now", "WRITE TO foo_@bar.org NOW"),
+        ("see *all* of ${A_*} here", "SEE *ALL* OF ${A_*} HERE"),
+        ("a note. [^1]", "A NOTE. [^1]"),
+        ("[^1]: a note\n[^2]: two here", "[^1]: A NOTE\n[^2]: TWO HERE"),
+        ("> [!NOTE]\n> red house\n> old cat", "> [!NOTE]\n> RED HOUSE OLD CAT"),
+        ("> [!tip]- red\n> old\n> cat", "> [!tip]- RED\n> OLD CAT"),
+        (
+            "| a \\| b | c |\n|--|--|\n| `x\\|y` z | d |",
+            "| A \\| B | C |\n|--|--|\n| `x\\|y` Z | D |",
+        ),
+        # Escaped where it was.
+        ("see ${A_\\*} here", "SEE ${A\\_\\*} HERE"),
+    ],
+)
+def test_what_is_not_translated_in_markdown_is_written_as_it_was(source: str, found: str):
+    assert translate_document(source.encode(), InPlace(), "a.md").decode() == found
+
+
+def test_a_literal_of_markdown_is_escaped_where_it_would_make_a_mark():
+    """In the source the star that ends a mark stands before the one that begins it."""
+
+    class Other(Swapping):
+        def one(self, sentence, align):
+            return Aligned("${*a} x ${b*}")
+
+    found = translate_document(b"red ${b*} cat ${*a}", Other(), "a.md")
+    assert read_document(found, "md", "a.md").segments == [Segment(("${*a} x ${b*}",))]
+
+
 def test_subtitles_keep_times_and_the_number_of_lines():
     source = (
         "1\r\n00:00:01,000 --> 00:00:02,000\r\n<i>the red\r\nold house</i>\r\n\r\n"
@@ -134,6 +180,18 @@ def test_a_subtitle_in_a_script_without_spaces_keeps_its_lines():
 def test_webvtt_keeps_its_head_and_settings():
     source = "WEBVTT\n\nNOTE red\n\n00:01.000 --> 00:02.000 align:start\n<v Ann>red house\n"
     assert translated(source, "a.vtt") == source.replace("red house", "HOUSE RED")
+
+
+def test_webvtt_keeps_times_within_a_text_and_reads_entities():
+    head = "WEBVTT\n\n00:01.000 --> 00:02.000\n"
+    stand_in = Swapping()
+    source = f"{head}Rock &amp; roll<00:00:01.480><c> red &lt;old&gt;</c><01:02:03.000> cat\n"
+    found = translate_document(source.encode(), stand_in, "a.vtt").decode()
+    assert stand_in.seen == ["Rock & roll red <old> cat"]
+    assert found.count("<00:00:01.480>") == found.count("<01:02:03.000>") == 1
+    assert re.sub("<[^>]*>", "", found.removeprefix(head)) == "rOCK&amp;RED ROLL&lt;OLD&gt;CAT\n"
+    # In SubRip a sign is a sign.
+    assert "rOCK&AMP;" in translated("1\n0 --> 1\nRock &amp; roll\n", "a.srt")
 
 
 def test_plain_text_keeps_lines_and_white_space():
@@ -373,6 +431,24 @@ def test_yaml_keeps_comments_quotes_blocks_anchors_and_other_types():
     )
 
 
+def test_a_block_of_yaml_keeps_its_line_ends_and_its_indent():
+    source = (
+        "a: |2\r\n    red house\r\n  old cat\r\nb: >-\r\n  x y\r\n\r\n  z w\r\n"
+        "c:\r\n  d: |1-\r\n   r\u00e9d house\r\ne: 1\r\n"
+    )
+    found = translated(source, "a.yaml")
+    assert found == (
+        "a: |2\r\n    HOUSE RED\r\n  CAT OLD\r\nb: >-\r\n  Y X\r\n\r\n  W Z\r\n"
+        "c:\r\n  d: |1-\r\n   HOUSE R\u00c9D\r\ne: 1\r\n"
+    )
+    assert yaml.safe_load(found) == {
+        "a": "  HOUSE RED\nCAT OLD\n",
+        "b": "Y X\nW Z",
+        "c": {"d": "HOUSE R\u00c9D"},
+        "e": 1,
+    }
+
+
 def test_yaml_strings_are_quoted_where_they_would_be_something_else():
     class Number(Swapping):
         def one(self, sentence, align):
@@ -394,6 +470,17 @@ def test_po_fills_what_is_empty_and_keeps_what_is_translated():
     assert found["red house %s\n"].msgstr == "HOUSE RED %s\n"
     assert found["%d old cat"].msgstr_plural == {0: "%d CAT OLD", 1: "%d CATS OLD"}
     assert found["done"].msgstr == "fertig"
+
+
+def test_a_language_with_one_plural_form_gets_the_plural():
+    head = 'msgid ""\nmsgstr ""\n"Plural-Forms: nplurals=1; plural=0;\\n"\n\n'
+    source = 'msgid "one cat"\nmsgid_plural "%d cats"\nmsgstr[0] ""\n'
+    assert 'msgstr[0] "%d CATS"' in translated(head + source, "a.po")
+
+
+def test_a_po_file_that_cannot_be_read_is_told_with_its_line():
+    with pytest.raises(DataError, match=r"a.po is not a po file: .*line 3\b"):
+        translated('msgid "a"\nmsgstr "b"\nnonsense\n', "a.po")
 
 
 XLIFF_1 = """<?xml version="1.0" encoding="UTF-8"?>
@@ -480,6 +567,39 @@ def test_epub_translates_chapters_and_contents_and_keeps_pictures():
         assert text == chapter.replace("red <i>house</i>", "<i>HOUSE</i> RED")
         assert b"<text>HOUSE RED</text>" in found.read("OEBPS/toc.ncx")
         assert found.read("OEBPS/picture.png") == bytes(range(256))
+
+
+def test_the_chapters_of_a_book_are_those_that_its_package_lists():
+    chapter = "<html xmlns='http://www.w3.org/1999/xhtml'><body><p>red house</p></body></html>"
+    parts = {
+        "META-INF/container.xml": (
+            "<container xmlns='urn:oasis:names:tc:opendocument:xmlns:container'><rootfiles>"
+            "<rootfile full-path='OPS/package.opf'/><rootfile full-path='none.opf'/></rootfiles>"
+            "</container>"
+        ),
+        "OPS/package.opf": (
+            "<package xmlns='http://www.idpf.org/2007/opf'><manifest>"
+            "<item href='text/main%200.xml' media-type='application/xhtml+xml'/>"
+            "<item href='../data.xml' media-type='application/xml'/></manifest></package>"
+        ),
+        "OPS/text/main 0.xml": chapter,
+        "data.xml": chapter,
+    }
+
+    def found(parts: dict[str, str]) -> dict[str, str]:
+        data = io.BytesIO()
+        with zipfile.ZipFile(data, "w") as archive:
+            for name, text in parts.items():
+                archive.writestr(name, text)
+        written = io.BytesIO(translate_document(data.getvalue(), Swapping(), "a.epub"))
+        with zipfile.ZipFile(written) as archive:
+            return {name: archive.read(name).decode() for name in archive.namelist()}
+
+    changed = chapter.replace("red house", "HOUSE RED")
+    assert found(parts) == {**parts, "OPS/text/main 0.xml": changed}
+    # Of a package that cannot be read the endings tell.
+    broken = {**parts, "OPS/package.opf": "<package>", "a.xhtml": chapter}
+    assert found(broken) == {**broken, "a.xhtml": changed}
 
 
 def test_as_many_segments_are_needed_as_were_read():

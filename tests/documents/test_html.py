@@ -6,11 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pellucid.core.errors import DataError
 from pellucid.documents.aligned import Aligned
 from pellucid.documents.attributes import attributes_of
-from pellucid.documents.html_files import PAGE, HtmlDocument, TagRules
+from pellucid.documents.html_files import PAGE, HtmlDocument, HtmlFile, TagRules
+from pellucid.documents.html_parser import PlacedParser
 from pellucid.documents.markup import translate_segments
 from pellucid.documents.plain import TaggedText
+from pellucid.documents.translate import translate_document
 from tests.documents.stand_in import Swapping
 
 PIECES = st.sampled_from(
@@ -239,3 +242,88 @@ def test_attributes_and_strings_with_a_sign_that_is_no_reference_stay():
 def test_many_signs_that_are_no_references_take_linear_time():
     source = "<p>" + "&#" * 100_000 + " chat</p>"
     assert len(texts(source)) == 1
+
+
+def test_a_title_and_a_text_area_are_read_where_the_parser_takes_them_for_text(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """As Python does since 3.11.14, 3.12.12 and 3.13.6."""
+    raw = ("script", "style", "title", "textarea", "xmp", "iframe", "noembed", "noframes")
+    source = (
+        "<title>red &amp; old house</title><textarea title=x>old\n cat &lt;</textarea><p>a b</p>"
+        "<xmp><p>c</xmp><iframe>c d</iframe><noembed>c</noembed><noframes>c</noframes>"
+        "<script>a b</script>"
+    )
+    found = ["red & old house", "old\n cat <", "a b"]
+    assert texts(source) == found
+    monkeypatch.setattr(PlacedParser, "CDATA_CONTENT_ELEMENTS", raw)
+    assert texts(source) == found
+    assert swapped("<title>red house &amp;</title>") == "<title>HOUSE RED&amp;</title>"
+    text = TaggedText("<title>a <i>b</i></title>")
+    assert len(text.segment.marks) == 4
+
+
+@pytest.mark.parametrize(
+    ("name", "codec"),
+    [
+        ("shift_jis", "cp932"),
+        ("koi8-r", "koi8-r"),
+        ("iso-2022-jp", "iso2022_jp"),
+        ("gb2312", "gbk"),
+        ("utf-16", "utf-8"),
+        ("us-ascii", "ascii"),
+        ("{{ charset }}", "utf-8"),
+    ],
+)
+def test_html_stays_in_the_encoding_that_it_names(name: str, codec: str):
+    words = {"koi8-r": "дом", "us-ascii": "house"}.get(name, "赤い")
+    head = f'<meta charset="{name}"><title>{words} 1</title>'
+    source = f"{head}<p>{words} red</p>".encode(codec)
+    found = translate_document(source, Swapping(), "a.html")
+    assert found == f"{head}<p>RED {words}</p>".replace(
+        f"{words} 1", f"1 {words.swapcase()}"
+    ).replace(f"RED {words}", f"RED {words.swapcase()}").encode(codec)
+
+
+@pytest.mark.parametrize("content", ["a; CHARSET=koi8-r", "charset = 'koi8-r'; b"])
+def test_html_is_read_by_the_older_form_of_its_meta_element(content: str):
+    source = f'<meta http-equiv=x content="{content}"><p>red дом</p>'
+    found = translate_document(source.encode("koi8-r"), Swapping(), "a.html")
+    assert found == source.replace("red дом", "ДОМ RED").encode("koi8-r")
+
+
+def test_html_is_read_by_its_byte_order_mark_and_by_the_declaration_of_xml():
+    for codec in ("utf-16-le", "utf-16-be", "utf-8"):
+        source = '\ufeff<meta charset="koi8-r"><p>red zoë</p>'.encode(codec)
+        found = translate_document(source, Swapping(), "a.html")
+        assert found == '\ufeff<meta charset="koi8-r"><p>ZOË RED</p>'.encode(codec)
+
+    source = "<?xml version='1.0' encoding='ISO-8859-1'?><p>red zoë</p>".encode("latin-1")
+    found = translate_document(source, Swapping(), "a.xhtml")
+    assert found == source.replace("red zoë".encode("latin-1"), "ZOË RED".encode("latin-1"))
+
+
+@pytest.mark.parametrize(
+    ("source", "message", "hint"),
+    [
+        (
+            b"<meta charset=utf-7><p>+ADw-",
+            "is in the encoding utf-7, which is not supported",
+            "iconv",
+        ),
+        (b"<meta charset=foo><p>un", "is in the encoding foo, which is not supported", "-f foo -t"),
+        (b"<meta charset=us-ascii>\xe9", "must be text in ascii, and is not", "charset"),
+        (b"\xff\xfe\x00\xd8", "must be text in utf-16-le, and is not", "charset"),
+        (
+            b"<meta charset=shift_jis>\x87\x90",
+            "cannot be written again in cp932 to the same bytes",
+            "iconv -f cp932 -t UTF-8",
+        ),
+    ],
+)
+def test_html_in_another_encoding_is_refused_by_name(source: bytes, message: str, hint: str):
+    """In UTF-8, say, the ASCII of ISO-2022-JP would be text to translate."""
+    with pytest.raises(DataError) as refused:
+        HtmlFile(source, "a.html")
+    assert str(refused.value) == f"a.html {message}"
+    assert hint in refused.value.hint

@@ -4,9 +4,11 @@ import random
 
 import pytest
 
+from pellucid.documents import placement
 from pellucid.documents.aligned import Aligned
 from pellucid.documents.markup import Counts, translate_segments
-from pellucid.documents.placement import Placer, SentencePair, units_of
+from pellucid.documents.placement import Placer, SentencePair, Unit, units_of
+from pellucid.documents.protected import protect
 from pellucid.documents.segments import Alone, Close, Open, Segment
 from tests.documents.stand_in import Swapping
 
@@ -87,6 +89,8 @@ def test_a_line_end_divides_sentences_and_stays_between_them():
         "{n, plural, one {# cat} other {# cats}}",
         "https://example.org/a?b=c&d=(e)",
         "www.example.org/Path",
+        "https://en.example.org/Foo_(bar)",
+        "https://example.org/a_(b_(c))",
         "first.last@example.org",
     ],
 )
@@ -98,6 +102,20 @@ def test_what_is_not_translated_is_bit_equal_and_there_once(kept: str):
     assert "HOUSE" in text
     assert "STANDS" in text
     assert counts.copied + counts.put_back == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("(see https://a.example/Foo_(bar))", "https://a.example/Foo_(bar)"),
+        ("(see https://a.example/Foo)", "https://a.example/Foo"),
+        ("see https://a.example/Foo_(bar).", "https://a.example/Foo_(bar)"),
+        ("f(%s)", "%s"),
+    ],
+)
+def test_a_bracket_belongs_to_an_address_if_it_was_opened_in_it(text: str, kept: str):
+    _, found = protect(Segment((text,)), keep_numbers=False)
+    assert list(found.values()) == [kept]
 
 
 def test_numbers_are_kept_on_request():
@@ -205,3 +223,38 @@ def test_a_word_between_two_of_a_pair_does_not_tear_it():
     )
     span, _ = Placer(pair).place([0, 1, 2], (0, 4), [])
     assert span == (0, 4)
+
+
+def test_no_link_or_mark_of_a_long_sentence_reads_all_of_its_units(monkeypatch: pytest.MonkeyPatch):
+    """Two thousand of them would read four million units."""
+    reads = []
+
+    class Counted(list[Unit]):
+        def __iter__(self):
+            reads.append(len(self))
+            return super().__iter__()
+
+        def __getitem__(self, number):
+            reads.append(1)
+            return super().__getitem__(number)
+
+    def counted(text: str, whole=()) -> Counted:
+        return Counted(units_of(text, whole))
+
+    monkeypatch.setattr(placement, "units_of", counted)
+    spans = [(2 * n, 2 * n + 1) for n in range(2000)]
+    pair = SentencePair.of("a " * 2000, "b " * 2000, [(each, each, 1.0) for each in spans])
+    placer = Placer(pair)
+    for number, (start, end) in enumerate(spans):
+        assert pair.source_inside(start, end) == [number]
+        assert placer.gap(end) == number + 1
+    assert sum(reads) < 300_000
+
+
+def test_a_mark_directly_behind_a_full_stop_stays_there():
+    class Same(Swapping):
+        def one(self, sentence: str, align: bool) -> Aligned:
+            return Aligned(sentence.replace("stands", "STANDS"))
+
+    [found] = translate_segments([Segment(("The house stands.[^1]",))], Same())
+    assert found.text == "The house STANDS.[^1]"

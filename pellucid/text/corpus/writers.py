@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO
 
 from pellucid.core.errors import ConfigError, MissingExtraError, WriteError
-from pellucid.core.files import TEMPORARY_PREFIX, open_replacement
+from pellucid.core.files import TEMPORARY_PREFIX, open_user_file
 from pellucid.text.corpus.readers import address_of, file_system_of
 
 _ROWS_AT_ONCE = 4096
@@ -82,7 +82,7 @@ def open_output(name: str) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def _open_local(place: str) -> Iterator[BinaryIO]:
-    with open_replacement(Path(place).resolve()) as file:
+    with open_user_file(Path(place)) as file:
         yield file
 
 
