@@ -170,8 +170,10 @@ class Display:
                     self._bar.update(self._task, completed=share, description="trained", figures="")
 
     def _show_training(self, event: dict[str, Any]) -> None:
+        loss = event["loss"]
+        learned = "no update applied" if loss is None else f"loss {loss:.3f}"
         figures = (
-            f"step {event['step']:,}  loss {event['loss']:.3f}"
+            f"step {event['step']:,}  {learned}"
             f"  {event['tokens_per_second']:,.0f} tokens/s  {_time_left(event)}"
         )
         if self._run is not None:

@@ -82,7 +82,8 @@ def _as_text(name: str) -> str:
 def _cells(summary: "RunSummary") -> tuple[str, ...]:
     best = ""
     if summary.figure is not None and summary.best is not None:
-        name = {"bleu": "BLEU", "chrf": "chrF"}.get(summary.figure, summary.figure)
+        names = {"bleu": "BLEU", "chrf": "chrF", "exact_match": "exact"}
+        name = names.get(summary.figure, summary.figure)
         best = f"{name} {_decimal(summary.best, 3 if summary.figure == 'loss' else 2)}"
     # "patience" or "max_steps" says more than "finished".
     ended = summary.reason if summary.state in ("finished", "stopped") else None

@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,7 @@ def choose_config(
 
     # Before reading the corpus, which takes time: a misspelled setting raises at once.
     given = by_dotted_name(apply_overrides({}, overrides))
+    _refuse_bundles(given)
     data = DataConfig.parse(files, origin="the text files")
 
     with contextlib.closing(iterate_pairs(training_files(data))) as pairs:
@@ -102,6 +103,22 @@ def keeping(recipe: Recipe, out: Path, listener: Listener | None = None) -> List
             listener(event)
 
     return hear
+
+
+def _refuse_bundles(given: Mapping[str, Any]) -> None:
+    """Raise ConfigError for a bundle among the settings: model or tokenizer would be that one's."""
+    if "training.init" in given:
+        raise ConfigError(
+            "training.init goes on with the settings of a bundle, so there is nothing to choose",
+            hint="name the preset finetune, and the files by --set data.source=... --set"
+            " data.target=...",
+        )
+    if "training.teacher" in given:
+        raise ConfigError(
+            "training.teacher decides the tokenizer, which would be chosen here",
+            hint="write the chosen settings to a file by --save-config my.toml, remove [tokenizer]"
+            " from it, then train that with --set training.teacher=...",
+        )
 
 
 def _data_settings(

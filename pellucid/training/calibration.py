@@ -101,10 +101,12 @@ class Bench:
 
         self._target_tokens = 1.0 + float(store.target_lengths.mean())  # 1 is the stop
         self._device = _device(config)
+        self._accumulate = config.training.accumulate
 
     def recipe(self, minutes: float, valid_pairs: int) -> Recipe:
         """Choose the size of the model, then the batch, then everything else."""
         # What the user set is not chosen, only timed.
+        minutes = float(self._overrides.get("training.max_minutes", minutes))
         fixed = self._overrides.get("training.batch_tokens")
         batch = int(fixed) if fixed else self._first_batch()
         plan, why = self._largest_size(minutes, batch)
@@ -145,7 +147,8 @@ class Bench:
         return dataclasses.replace(self._base, choices=choices(plan, why, tokenizer))
 
     def _first_batch(self) -> int:
-        tokens = self._facts.pairs * self._target_tokens
+        # An update of several batches reads the corpus in fewer updates.
+        tokens = self._facts.pairs * self._target_tokens / self._accumulate
         return first_batch(tokens, on_accelerator=self._device == "cuda")
 
     def _largest_size(self, minutes: float, batch: int) -> tuple[Plan, str]:
@@ -202,8 +205,9 @@ class Bench:
                     seconds += is_timed * (time.perf_counter() - began)
                     tokens += is_timed * report.token_count
 
+        # Each batch was an update of its own; in the run, ``accumulate`` of them make one.
         pairs = sum(len(rows) for rows in drawn)
-        count = len(drawn)
+        count = len(drawn) / self._accumulate
         return Pace(seconds / count, tokens / count, pairs / count)
 
     def _validation_seconds(self, plan: Plan) -> float:

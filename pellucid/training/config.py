@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from pellucid.core.config import Config
+from pellucid.core.errors import ConfigError
 from pellucid.decoding.config import DecodingConfig
 from pellucid.equations.choices import Schedule
 from pellucid.model.config import ModelSection, TransformerConfig, TranslatorSettings
@@ -415,10 +416,31 @@ class RunConfig(Config):
 
         # The bundles of this run will carry the section, and opening them would refuse it.
         faults += [f"decoding.{fault}" for fault in self.decoding.faults_as_carried()]
+        faults += self._validation_faults()
 
         if faults:
             raise ValueError("; ".join(faults))
         return self
+
+    def _validation_faults(self) -> list[str]:
+        faults = []
+        names = [name for name in ("valid_source", "valid_text") if getattr(self.data, name)]
+        if names and not (self.data.source or self.data.text):
+            faults.append(
+                f"data.{names[0]} needs training text, without which the run learns and validates"
+                " by the phrasebook (name it by data.source and data.target, or by data.text)"
+            )
+
+        # Found now, and not by the first validation after a thousand updates.
+        if self.model.translates:
+            try:
+                validation_search(self)
+            except ConfigError as error:
+                faults.append(
+                    f"training.validate_beam_size={self.training.validate_beam_size} must fit the"
+                    f" search of the run, {error}"
+                )
+        return faults
 
     def _objective_faults(self) -> list[str]:
         kind, wanted, faults = self.model.kind, self.training, []
@@ -470,7 +492,9 @@ class RunConfig(Config):
         if self.data.both_directions and not self.tokenizer.shared:
             faults.append("data.both_directions needs tokenizer.shared=true")
 
-        if self.training.vector_epochs and model.pretrained_vectors is not None:
+        # A fine-tuned run has the embeddings of its bundle, and reads neither setting.
+        wants_pairs = self.training.vector_epochs > 0 and self.training.init is None
+        if wants_pairs and model.pretrained_vectors is not None:
             faults.append(
                 "training.vector_epochs and model.pretrained_vectors exclude each other: embeddings"
                 " start from one of them"
@@ -498,3 +522,16 @@ class RunConfig(Config):
         if not self.tokenizer.shared:
             faults.append(f"model.kind={kind} has one side: tokenizer.shared must be true")
         return faults
+
+
+def validation_search(config: RunConfig) -> DecodingConfig:
+    """The search of a validation: that of the run, with ``training.validate_beam_size``.
+
+    It gives one translation for each source. A beam of 1 has nothing to rank or to split, so
+    ``mbr``, ``diverse_groups`` and ``coverage_penalty`` are then off. Raises ConfigError if a
+    larger beam does not fit the other settings.
+    """
+    beam_size = config.training.validate_beam_size
+    greedy = {"mbr": False, "diverse_groups": 1, "coverage_penalty": 0.0}
+    changes = {"beam_size": beam_size, "n_best": 1, **(greedy if beam_size == 1 else {})}
+    return config.decoding.changed(changes)

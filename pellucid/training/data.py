@@ -4,6 +4,7 @@
 and makes batches; ``Drawing`` says how batches are drawn from the pairs.
 """
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -20,7 +21,7 @@ import numpy.typing as npt
 from pellucid import phrasebook
 from pellucid.bundle import load_tokenizers, save_tokenizers
 from pellucid.core.errors import ConfigError, CorruptError, DataError
-from pellucid.core.files import read_manifest, verify_folder, write_folder
+from pellucid.core.files import KnownFiles, read_manifest, verify_folder, write_folder
 from pellucid.core.phases import begin_phase
 from pellucid.text.batching import (
     BLOCK,
@@ -32,9 +33,17 @@ from pellucid.text.batching import (
     collate_gathered,
 )
 from pellucid.text.check.check import warn_of_faults
-from pellucid.text.config import DataConfig
+from pellucid.text.config import SENTENCEPIECE_KINDS, DataConfig, file_format
 from pellucid.text.corpus.cleaning import InOrder
-from pellucid.text.corpus.pairs import iterate_pairs, read_pairs, training_files, validation_files
+from pellucid.text.corpus.pairs import (
+    PairFiles,
+    is_blank_pair,
+    iterate_pairs,
+    read_pairs,
+    training_files,
+    validation_files,
+)
+from pellucid.text.corpus.readers import hashes_of_inputs
 from pellucid.text.corpus.rows import IdRows, Indices, SelectedLengths, Selection
 from pellucid.text.corpus.store import TokenStore
 from pellucid.text.corpus.store_building import build_store
@@ -59,6 +68,8 @@ _MOST_HELD_OUT = 1000
 _PERMUTED_AT_ONCE = 1 << 20
 """Pairs; with more, those held out are drawn one by one instead of permuting all of them."""
 _ROWS_AT_ONCE = 8192
+_TOKENIZERS_OF = "tokenizers-"
+"""How the folders of prepared tokenizers begin."""
 _SAMPLED_LINES = 1000
 _FIRST_DRAWING = "as tokenized"
 """How batches were drawn in checkpoints that do not record it."""
@@ -291,7 +302,7 @@ def _from_files(config: RunConfig, run: Path, given: Tokenizers | None) -> Train
         pairs = read_pairs(validation_files(config.data))
         sources, references = pairs.sources, pairs.targets
     else:
-        rows, sources, references = _hold_out(store, tokenizers, config.training.seed)
+        rows, sources, references = _hold_out(store, tokenizers, config, files)
 
     assert store.folder is not None
     return TrainingData(
@@ -348,19 +359,32 @@ def _prepared(config: RunConfig) -> Tokenizers | None:
     Training them again could give others: of a large text sentencepiece draws other lines in each
     process.
     """
+    # Looked for first: to name the folder, the whole text is hashed.
+    if not config.data.cache or not any(Path(config.data.cache).glob(f"{_TOKENIZERS_OF}*")):
+        return None
     folder = prepared_tokenizers(config) / TOKENIZER_FOLDER
-    if not config.data.cache or not folder.exists():
+    if not folder.exists():
         return None
     verify_folder(folder)
     return load_tokenizers(folder)
 
 
 def prepared_tokenizers(config: RunConfig) -> Path:
-    """The folder of the cache for tokenizers of this text and these settings."""
-    data = config.data
-    recipe = [config.tokenizer.model_dump(), config.noise.model_dump(), data.source, data.target]
+    """The folder of the cache for tokenizers of this text and these settings.
+
+    Raises InputMissingError if the text is not there.
+    """
+    cache = Path(config.data.cache or "")
+    files = training_files(config.data)
+    recipe = {
+        "tokenizer": config.tokenizer.model_dump(),
+        "noise": config.noise.model_dump(),
+        "seed": config.training.seed if config.noise.is_on else None,
+        "formats": [file_format(path.name, files.format) for path in files.sources],
+        "text": hashes_of_inputs(files.all, KnownFiles(cache)),
+    }
     key = hashlib.sha256(json.dumps(recipe, sort_keys=True).encode()).hexdigest()[:16]
-    return Path(data.cache or "") / f"tokenizers-{key}"
+    return cache / f"{_TOKENIZERS_OF}{key}"
 
 
 def _from_phrasebook(config: RunConfig, run: Path, given: Tokenizers | None) -> TrainingData:
@@ -491,11 +515,11 @@ def held_out_count(pairs: int) -> int:
 
 
 def _hold_out(
-    store: TokenStore, tokenizers: Tokenizers, seed: int
+    store: TokenStore, tokenizers: Tokenizers, config: RunConfig, files: PairFiles
 ) -> tuple[Selection, list[str], list[str]]:
     """Split off pairs to validate on: the rows to train on, and the texts of both sides."""
     count = held_out_count(len(store))
-    random = np.random.Generator(np.random.PCG64(seed))
+    random = np.random.Generator(np.random.PCG64(config.training.seed))
 
     if len(store) <= _PERMUTED_AT_ONCE:
         drawn = random.permutation(len(store))[:count]
@@ -507,12 +531,57 @@ def _hold_out(
 
     _log.warning("no validation files named: %d of %d pairs are held out", count, len(store))
 
-    # The files are not read again: the text is what the ids decode to.
-    source_tokenizer, target_tokenizer = tokenizers
-    pairs = [store.pair(int(index)) for index in held_out]
-    sources = [source_tokenizer.decode(source.tolist()) for source, _ in pairs]
-    references = [target_tokenizer.decode(target.tolist()) for _, target in pairs]
+    if all(each.kind in SENTENCEPIECE_KINDS for each in tokenizers):
+        # These spell every text, so what the ids decode to is the text; the files need not be read.
+        pairs = [store.pair(int(index)) for index in held_out]
+        ids = zip(*pairs, strict=True)
+        sources, references = (
+            [tokenizer.decode(each.tolist()) for each in side]
+            for tokenizer, side in zip(tokenizers, ids, strict=True)
+        )
+    else:
+        # Decoded, a word that the vocabulary lacks would be [UNK], which a model could repeat.
+        sources, references = _lines_of(held_out, store, tokenizers, config, files)
     return Selection(len(store), held_out), sources, references
+
+
+def _lines_of(
+    rows: npt.NDArray[np.int64],
+    store: TokenStore,
+    tokenizers: Tokenizers,
+    config: RunConfig,
+    files: PairFiles,
+) -> tuple[list[str], list[str]]:
+    """The lines of both sides from which these rows of ``store``, in rising order, were made."""
+    wanted, last = set(rows.tolist()), int(rows[-1])
+    found: list[tuple[str, str]] = []
+    row = 0
+
+    with contextlib.closing(iterate_pairs(files)) as lines:
+        pairs = (pair for pair in lines if not is_blank_pair(*pair))
+        while row <= last:
+            some = list(itertools.islice(pairs, _ROWS_AT_ONCE))
+            assert some, "the store was made of these files"
+
+            # Pairs are numbered as the store numbers them, which has none that is too long.
+            if store.report.too_long:
+                some = list(itertools.compress(some, _fits(some, tokenizers, config.data)))
+            found += (pair for number, pair in enumerate(some, start=row) if number in wanted)
+            row += len(some)
+
+    return [source for source, _ in found], [target for _, target in found]
+
+
+def _fits(
+    pairs: Sequence[tuple[str, str]], tokenizers: Tokenizers, config: DataConfig
+) -> list[bool]:
+    """Whether each pair is in the store: it has a token and at most ``max_length`` on each side."""
+    sides = zip(*pairs, strict=True)
+    lengths = [
+        [len(ids) for ids in tokenizer.encode_batch(texts)]
+        for tokenizer, texts in zip(tokenizers, sides, strict=True)
+    ]
+    return [min(both) > 0 and max(both) <= config.max_length for both in zip(*lengths, strict=True)]
 
 
 def _mixture(config: DataConfig, sizes: list[int], seed: int) -> Mixture | None:

@@ -29,7 +29,7 @@ from pellucid.training.checkpoint import (
 )
 from pellucid.training.data import TrainingData
 from pellucid.training.distributed import whole_model
-from pellucid.training.journal import end_last_line
+from pellucid.training.journal import end_last_line, finite
 from pellucid.training.run import Run
 from pellucid.training.step import StepReport
 
@@ -228,7 +228,8 @@ def _write_spike(run: Path, entry: Mapping[str, Any]) -> None:
     with write_errors(path):
         end_last_line(path)
         with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+            line = json.dumps(finite(dict(entry)), ensure_ascii=False, allow_nan=False)
+            file.write(line + "\n")
 
 
 def _cross_entropy(model: SequenceModel, data: TrainingData, index: int, epoch: int) -> float:

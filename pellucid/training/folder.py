@@ -13,6 +13,7 @@ import contextlib
 import logging
 import math
 import os
+import re
 import shutil
 import socket
 from pathlib import Path
@@ -28,16 +29,16 @@ from pellucid.core.files import (
     FILM_FOLDER,
     JOURNAL_FILE,
     LOCK_FILE,
+    TEMPORARY_PREFIX,
     read_manifest,
     remove_folder,
-    remove_leftovers,
     write_errors,
     write_file,
 )
 from pellucid.core.files import DATA_FOLDER as DATA_FOLDER
 from pellucid.core.files import TOKENIZER_FOLDER as TOKENIZER_FOLDER
 from pellucid.core.locks import lock_holder, locked_error, take_lock
-from pellucid.core.world import World
+from pellucid.core.world import World, was_restarted
 from pellucid.training.config import RunConfig
 
 MAY_CHANGE = frozenset(("data.workers", "tokenizer.training_lines")) | frozenset(
@@ -53,6 +54,7 @@ MAY_CHANGE = frozenset(("data.workers", "tokenizer.training_lines")) | frozenset
         "log_every",
         "save_every",
         "tensorboard",
+        "validate_beam_size",
         "learning_rate",
         "warmup_steps",
         "clip_norm",
@@ -63,9 +65,13 @@ MAY_CHANGE = frozenset(("data.workers", "tokenizer.training_lines")) | frozenset
 )
 """Settings that may differ when a run is resumed. They decide when it ends, what it keeps, and how
 it continues from the last good checkpoint after the loss became NaN or infinite. ``data.workers``
-and ``tokenizer.training_lines`` only affect tokenizing, which is done. ``sharding`` changes where
-parameters lie and not what they are. ``init`` and ``teacher`` may point to a new path, as
-``training.parent`` and ``training.teacher_manifest`` hold the hashes that they must match."""
+and ``tokenizer.training_lines`` only affect tokenizing, which is done. ``validate_beam_size``
+changes later scores and no parameter. ``sharding`` changes where parameters lie and not what they
+are. ``init`` and ``teacher`` may point to a new path, as ``training.parent`` and
+``training.teacher_manifest`` hold the hashes that they must match."""
+
+_OWN_LEFTOVER = re.compile(re.escape(TEMPORARY_PREFIX) + r"([0-9a-f]{32}|step-\d+)")
+"""The temporary names of files and folders in a run folder; others may be the user's."""
 
 _log = logging.getLogger("pellucid")
 
@@ -92,11 +98,13 @@ class RunFolder:
 
         # Locked before anything is read or removed: another process may still be at work.
         with write_errors(self.path):
-            (self.path / CHECKPOINTS_FOLDER).mkdir(parents=True, exist_ok=True)
-            (self.path / BUNDLES_FOLDER).mkdir(exist_ok=True)
+            self.path.mkdir(parents=True, exist_ok=True)
         self._lock = take_lock(self.path / LOCK_FILE)
 
         try:
+            with write_errors(self.path):
+                (self.path / CHECKPOINTS_FOLDER).mkdir(exist_ok=True)
+                (self.path / BUNDLES_FOLDER).mkdir(exist_ok=True)
             config_path = self.path / CONFIG_FILE
 
             # Without a config the earlier run was killed before it had written one.
@@ -104,7 +112,7 @@ class RunFolder:
                 _refuse_other_config(self._config, read_toml(config_path))
             folders = (CHECKPOINTS_FOLDER, BUNDLES_FOLDER, FILM_FOLDER, DATA_FOLDER)
             for folder in (self.path, *(self.path / name for name in folders)):
-                remove_leftovers(folder)
+                _remove_leftovers(folder)
             write_file(config_path, write_toml(self._config.to_table()).encode())
         except BaseException:
             os.close(self._lock)
@@ -173,6 +181,15 @@ class RunFolder:
         return self.path / FILM_FOLDER / f"step-{step:08d}"
 
 
+def goes_on(path: Path, *, resume: bool) -> bool:
+    """Whether the run in ``path`` goes on: as ``resume`` asks, or because torchrun restarted it.
+
+    A run that was restarted has left its lock file. A folder without one holds something else,
+    which the first attempt has refused and the second must refuse too.
+    """
+    return resume or (was_restarted() and (path / LOCK_FILE).exists())
+
+
 def refuse_if_used(path: Path) -> None:
     """Raise LockedError if a run is at work in ``path``, OutputExistsError if it is not empty."""
     holder = lock_holder(path / LOCK_FILE)
@@ -210,6 +227,17 @@ def _differing(config: RunConfig, saved: dict[str, Any]) -> list[str]:
     """The dotted names of the settings that differ from the saved config."""
     new, old = by_dotted_name(config.to_table()), by_dotted_name(saved)
     return sorted(key for key in new.keys() | old.keys() if new.get(key) != old.get(key))
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """Delete what a killed run has left in ``folder`` under its temporary names."""
+    for path in folder.glob(f"{TEMPORARY_PREFIX}*"):
+        if not _OWN_LEFTOVER.fullmatch(path.name):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 def remove_worse(run: Path, keep: int) -> None:

@@ -39,16 +39,32 @@ class Journal:
             end_last_line(path)
 
     def write(self, event: str, figures: Mapping[str, Any]) -> None:
-        """Record an event with its figures. Raises WriteError if that fails."""
-        entry: Event = {"event": event, **figures}
+        """Record an event with its figures, None for those that are NaN or infinite.
+
+        Raises WriteError if that fails.
+        """
+        entry: Event = {"event": event, **finite(dict(figures))}
 
         # Opened for each line, so that it is on its way to the disk when this returns.
         if self._path is not None:
             with write_errors(self._path), self._path.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+                file.write(json.dumps(entry, ensure_ascii=False, allow_nan=False) + "\n")
 
         if self._listener is not None:
             self._listener(entry)
+
+
+def finite(value: Any) -> Any:
+    """``value`` with None for every number that is NaN or infinite, as JSON has neither."""
+    match value:
+        case float():
+            return value if math.isfinite(value) else None
+        case dict():
+            return {key: finite(each) for key, each in value.items()}
+        case list() | tuple():
+            return [finite(each) for each in value]
+        case _:
+            return value
 
 
 def end_last_line(path: Path) -> None:

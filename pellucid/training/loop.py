@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pellucid.bundle import MODEL_FILE, Bundle, save_bundle
+from pellucid.core.errors import DivergedError
 from pellucid.core.files import write_folder
 from pellucid.core.phases import begin_phase
 from pellucid.core.tensors import save_tensors
@@ -68,11 +69,13 @@ def learn(run: Run, should_stop: StopRequest) -> str:
             # asked to stop. The checkpoint that it went back to is on the disk already.
             if asked is not None:
                 return reason
-        else:
+        elif (
+            asked is not None
+            or run.progress.validated_step == run.progress.step
+            or _validate_and_keep(run, meter, is_regular=False)
+        ):
             break
 
-    if asked is None and run.progress.validated_step != run.progress.step:
-        _validate_and_keep(run, meter, is_regular=False)
     _save(run, meter, is_regular=False)
     return reason
 
@@ -97,9 +100,12 @@ def _advance(run: Run, meter: "_Meter") -> None:
     if films:
         _keep_frame(run, meter)
 
-    if validates:
-        _validate_and_keep(run, meter, is_regular=True)
-    if saves and run.progress.skipped_in_a_row == 0:  # a failing run must keep its good checkpoint
+    # While updates are left out the run may be about to go back: its good checkpoint must stay, and
+    # a validation would count.
+    is_well = run.progress.skipped_in_a_row == 0
+    if is_well and validates and not _validate_and_keep(run, meter, is_regular=True):
+        return
+    if is_well and saves:
         _save(run, meter, is_regular=True)
 
 
@@ -127,7 +133,8 @@ def _one_update(run: Run) -> tuple[StepReport, float]:
         report = apply_gradient(run.optimizer, report, rate, run.precision)
         run.average.after_update()
 
-    progress.target_tokens += report.token_count
+    if report.applied:
+        progress.target_tokens += report.token_count
     note_update(run, report, drawn)
     return report, rate
 
@@ -155,17 +162,22 @@ def _next_batches(run: Run) -> tuple[list[Drawn], list[Batch]]:
 def _went_back(run: Run, meter: "_Meter", *, look_inside: bool) -> bool:
     """Go back to the last good checkpoint if the run has become NaN or infinite; True if it did."""
     why = why_to_go_back(run, look_inside=look_inside)
-    if why is None:
-        return False
+    if why is not None:
+        _turn_back(run, meter, why)
+    return why is not None
 
+
+def _turn_back(run: Run, meter: "_Meter", why: str) -> None:
     meter.tick()
     go_back(run, why)
     meter.restart()
-    return True
 
 
-def _validate_and_keep(run: Run, meter: "_Meter", *, is_regular: bool) -> None:
+def _validate_and_keep(run: Run, meter: "_Meter", *, is_regular: bool) -> bool:
     """Let the first process validate the averaged parameters and write them as a bundle.
+
+    If the loss is not finite, nothing is written and the run goes back to its last good checkpoint;
+    False then.
 
     A validation that is not regular, at the end of a run between two regular ones, affects no
     decision: if the run is prolonged, it continues as if it had not ended there.
@@ -179,15 +191,26 @@ def _validate_and_keep(run: Run, meter: "_Meter", *, is_regular: bool) -> None:
     world = run.process_group.world
     with run.average.applied(with_present=not is_regular):
         model = whole_model(run.model, run.process_group)
-        world.by_first(lambda: _validate(run, meter, model, is_regular=is_regular))
+        fault = world.by_first(lambda: _validate(run, meter, model, is_regular=is_regular))
+
+    # All processes go back together, after the averaged parameters have given way to the run's own.
+    why = world.from_first(fault)
+    if why is not None:
+        _turn_back(run, meter, why)
+        return False
 
     # The others take over the first's scores: patience and plateau must decide alike everywhere.
     run.progress.restore(world.from_first(run.progress.state()))
+    return True
 
 
-def _validate(run: Run, meter: "_Meter", model: SequenceModel, *, is_regular: bool) -> None:
+def _validate(run: Run, meter: "_Meter", model: SequenceModel, *, is_regular: bool) -> str | None:
+    """Why the run must go back, if the loss is not finite; else the bundle is kept."""
     begin_phase("validating")
-    validation = validate(model, run.data, run.config, run.progress.step)
+    try:
+        validation = validate(model, run.data, run.config, run.progress.step)
+    except DivergedError as error:
+        return str(error)
 
     score = validation.score(run.config.training.best_by)
     is_best = run.progress.note_score(score, is_regular=is_regular)
@@ -206,6 +229,7 @@ def _validate(run: Run, meter: "_Meter", model: SequenceModel, *, is_regular: bo
         **validation.figures(),
     }
     run.journal.write("validation", figures)
+    return None
 
 
 def _keep_bundle(run: Run, model: SequenceModel, validation: Validation, score: float) -> None:
@@ -298,8 +322,8 @@ class _Meter:
             self._noise.add(report.two_sizes)
 
     def figures(self, run: Run, report: StepReport, rate: float) -> dict[str, Any]:
-        """Means since the last call; then counting starts again."""
-        progress, tokens = self._progress, max(1, self._tokens)
+        """Means since the last call, None if no update was applied; then counting starts again."""
+        progress, tokens = self._progress, self._tokens
         elapsed = max(1e-9, progress.seconds - self._since)  # a coarse clock may not have moved
 
         figures = {
@@ -307,15 +331,15 @@ class _Meter:
             "epoch": run.sampler.epoch,
             "seconds": round(progress.seconds, 3),
             "cpu_seconds": round(time.process_time(), 3),
-            "loss": self._loss / tokens,
-            "negative_log_likelihood": self._likelihood / tokens,
+            "loss": self._loss / tokens if tokens else None,
+            "negative_log_likelihood": self._likelihood / tokens if tokens else None,
             "learning_rate": rate,
             "gradient_norm": report.gradient_norm,
             "gradient_noise_scale": self._noise.scale(),
             "parameter_norm": parameter_norm(run.optimizer, run.process_group),
             "update_norm": update_norm(run.optimizer, run.process_group) if report.applied else 0.0,
             "target_tokens": progress.target_tokens,
-            "tokens_per_second": round(self._tokens / elapsed, 1),
+            "tokens_per_second": round(tokens / elapsed, 1),
             # Linux counts ru_maxrss in KiB.
             "peak_memory_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
             "share_done": round(run.share_done, 4),

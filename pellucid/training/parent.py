@@ -14,6 +14,7 @@ import torch
 from pellucid.bundle import Bundle, load_any_bundle
 from pellucid.core.config import Config, did_you_mean
 from pellucid.core.errors import ConfigError
+from pellucid.decoding.config import DecodingConfig
 from pellucid.model.config import ModelConfig, TranslatorSettings
 from pellucid.model.seq2seq import PredictsTokens, SequenceModel
 from pellucid.model.stored import load_model_tensors, model_tensors
@@ -71,7 +72,8 @@ def begin_with(
     by_hand = {
         name: searched[name] for name in chosen_names(chosen, "decoding") if name in searched
     }
-    result["decoding"] = {**searched, **bundle.settings.get("decoding", {}), **by_hand}
+    own_search = bundle.settings.get("decoding", {})
+    result["decoding"] = {**searched, **own_search, **_reads(bundle), **by_hand}
 
     result["training"] = {
         **section_of(table, "training"),
@@ -79,6 +81,14 @@ def begin_with(
         "parent": section_of(table, "training").get("parent", parent_hash(bundle)),
     }
     return result
+
+
+def _reads(bundle: Bundle[SequenceModel]) -> dict[str, bool]:
+    """How a bundle reads lines and terms. Where its training decides that, this is written down,
+    because the config of a run that fine-tunes it tells nothing of that training."""
+    search = DecodingConfig.of_bundle(bundle.settings, bundle.path or "the bundle")
+    settings = {"recase": search.recase, "mark_terms": search.mark_terms}
+    return {name: value for name, value in settings.items() if value is not None}
 
 
 def load_parent(config: RunConfig) -> Bundle[SequenceModel] | None:

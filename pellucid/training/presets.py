@@ -1,7 +1,7 @@
 """Configs by name or by file, with settings changed on the way."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -39,12 +39,16 @@ def read_config(
     """
     own = _read(name)
     table = apply_overrides(_for_kind(own, overrides), overrides)
+
+    # A bundle that is named here may be another than the one whose hash the file has.
+    named = {each.partition("=")[0].strip() for each in overrides}
+    table = _without_old_hashes(table, named | ({"training.init"} if init else set()))
     training = table.get("training")
     init = init or (training.get("init") if isinstance(training, dict) else None)
     teachers = as_names(training.get("teacher")) if isinstance(training, dict) else ()
 
     # What a user wrote is held to; what a preset says gives way to the bundle.
-    chosen = {each.partition("=")[0].strip() for each in overrides}
+    chosen = set(named)
     if name not in preset_names():
         chosen |= {f"{section}.{key}" for section in own for key in _keys(own[section])}
     if init:
@@ -114,6 +118,21 @@ def _read(name: str) -> dict[str, Any]:
         with resources.as_file(resources.files("pellucid") / "presets" / f"{name}.toml") as preset:
             return read_toml(preset)
     return read_toml(path)
+
+
+def _without_old_hashes(table: dict[str, Any], named: Collection[str]) -> dict[str, Any]:
+    """``table`` without the recorded hash of each bundle among ``named``, the settings that a user
+    gave, unless its hash is among them too."""
+    training = table.get("training")
+    if not isinstance(training, dict):
+        return table
+    hashes = {"training.init": "parent", "training.teacher": "teacher_manifest"}
+    old = {
+        key
+        for setting, key in hashes.items()
+        if setting in named and f"training.{key}" not in named
+    }
+    return {**table, "training": {key: training[key] for key in training if key not in old}}
 
 
 def _keys(section: Any) -> list[str]:

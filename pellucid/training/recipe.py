@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from pellucid.core.config import write_toml
+from pellucid.model.config import kind_of, own_settings
 from pellucid.text.config import SMALLEST_BYTE_VOCABULARY
 from pellucid.text.corpus.facts import CorpusFacts, SideFacts
 
@@ -588,6 +589,11 @@ class Recipe:
             chosen["model.share_embeddings"] = False
         if "model.pretrained_vectors" in self.overrides:
             chosen.pop("training.vector_epochs", None)
+        if self.overrides.get("training.schedule") == "paper":
+            chosen.pop("training.learning_rate", None)
+        if "training.average_last" in self.overrides:
+            chosen.pop("training.average_decay", None)
+        chosen = _of_kind(self.overrides.get("model.kind"), chosen)
 
         given = {f"data.{name}": value for name, value in self.data.items()}
         return {**given, **chosen, **self.overrides}
@@ -617,6 +623,19 @@ class Recipe:
         parts = ["".join(f"# {line}\n" for line in self.lines())]
         parts += [write_toml({name: table}) for name, table in self.table().items()]
         return "\n".join(parts)
+
+
+def _of_kind(kind: object, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """``chosen`` without settings that models of this kind do not have; None is a Transformer."""
+    config = None if kind is None else kind_of({"kind": kind})
+    if config is None:  # parsing refuses what is no kind
+        return dict(chosen)
+    own = own_settings(config, {name.removeprefix("model."): None for name in chosen})
+    return {
+        name: value
+        for name, value in chosen.items()
+        if not name.startswith("model.") or name.removeprefix("model.") in own
+    }
 
 
 def _as_setting(name: str, value: Any) -> str:

@@ -25,7 +25,7 @@ from pellucid.core.locks import lock_holder
 from pellucid.training.journal import LIMITS, History, number, read_history
 
 State = Literal["running", "finished", "stopped", "damaged"]
-FIGURES = ("bleu", "chrf", "loss")
+FIGURES = ("bleu", "chrf", "exact_match", "loss")
 """Validation figures by which runs are ordered; for the loss, lower is better."""
 _LONGEST_WORD = 80
 """Characters of a name or reason that a table has room for."""
@@ -208,14 +208,14 @@ def _best(history: History, figure: str | None) -> tuple[float | None, int | Non
     # Turned so that larger is better for every figure.
     sign = -1.0 if figure == "loss" else 1.0
     scored = [
-        (sign * value, -int(event["step"]))
+        (sign * value, int(event["step"]))
         for event in history.validations
         if (value := number(event, figure)) is not None
     ]
 
-    # Of equal scores the earliest: steps are negative here.
+    # Of equal scores the latest, as for the best bundle.
     best, step = max(scored)
-    return sign * best, -step
+    return sign * best, step
 
 
 def _state(run: Path, history: History, faults: list[str]) -> tuple[State, str | None]:

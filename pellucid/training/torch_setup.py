@@ -44,7 +44,15 @@ def freed_memory_is_kept() -> Iterator[None]:
 
 @contextlib.contextmanager
 def torch_for_training(config: RunConfig) -> Iterator[None]:
-    """Set threads, seed, denormal numbers, freed memory and garbage collection for training."""
+    """Set threads, seed, denormal numbers, freed memory and garbage collection for training.
+
+    Afterwards threads and generators are those of the caller again.
+    """
+    threads, generator = torch.get_num_threads(), torch.get_rng_state()
+    # Asking for these would start CUDA, if nothing has.
+    has_cuda = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    generators_of_gpus = torch.cuda.get_rng_state_all() if has_cuda else []
+
     if config.training.threads is not None:
         torch.set_num_threads(config.training.threads)
 
@@ -58,3 +66,7 @@ def torch_for_training(config: RunConfig) -> Iterator[None]:
     finally:
         gc.unfreeze()
         torch.set_flush_denormal(False)  # the caller may need numbers that small
+        torch.set_num_threads(threads)
+        torch.set_rng_state(generator)
+        if generators_of_gpus:
+            torch.cuda.set_rng_state_all(generators_of_gpus)

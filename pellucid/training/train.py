@@ -14,7 +14,7 @@ import torch
 
 from pellucid.core.errors import ConfigError, InputMissingError
 from pellucid.core.phases import begin_phase
-from pellucid.core.world import World, joined, local_rank, was_restarted, world_of_environment
+from pellucid.core.world import World, joined, local_rank, world_of_environment
 from pellucid.model.build import build_any_model
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.skipgram import SkipGram
@@ -38,7 +38,7 @@ from pellucid.training.distributed import (
     shard_model,
 )
 from pellucid.training.failures import restart_rate
-from pellucid.training.folder import RunFolder
+from pellucid.training.folder import RunFolder, goes_on
 from pellucid.training.journal import Journal, Listener
 from pellucid.training.loop import StopRequest, learn
 from pellucid.training.memory import refuse_what_cannot_fit
@@ -116,7 +116,6 @@ def train(
     out = _checked(config, out)
     check_can_be_sharded(config)
     device = _device(config)
-    resume = resume or was_restarted()
 
     if config.training.tensorboard:
         showing = with_board(out, listener)  # every process raises if the extra is missing
@@ -127,6 +126,10 @@ def train(
         joined(world_of_environment(), device) as world,
         contextlib.ExitStack() as stack,
     ):
+        # The first process decides for all, because another may not see a file yet on a network's
+        # disk.
+        resume = world.from_first(goes_on(out, resume=resume))
+
         # Only the first process locks the folder and writes the journal; the others check that they
         # see the same folder, as processes on several machines may not.
         folder = RunFolder(out, config, resume=resume)

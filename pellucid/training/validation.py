@@ -19,7 +19,7 @@ from pellucid.model.skipgram import SkipGram
 from pellucid.model.text_models import DecoderOnly, EncoderOnly
 from pellucid.text.batching import collate
 from pellucid.text.corpus.store import TokenStore
-from pellucid.training.config import RunConfig
+from pellucid.training.config import RunConfig, validation_search
 from pellucid.training.data import TrainingData
 from pellucid.training.vectors import bundle_vectors
 
@@ -85,10 +85,8 @@ def validate(model: SequenceModel, data: TrainingData, config: RunConfig, step: 
 def _translate(
     bundle: Bundle, data: TrainingData, config: RunConfig, step: int
 ) -> tuple[dict[str, Score], tuple[str, str, str]]:
-    translator = Translator(bundle, config.decoding)
-    translations = translator.translate(
-        data.valid_sources, beam_size=config.training.validate_beam_size, n_best=1
-    )
+    translator = Translator(bundle, validation_search(config))
+    translations = translator.translate(data.valid_sources)
 
     hypotheses = [translation.text for translation in translations]
     output = Output(hypotheses, data.valid_references)

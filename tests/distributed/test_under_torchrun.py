@@ -8,15 +8,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 import tiny_runs
 from processes import PRELOADED, in_processes
 from test_runs_of_several import SETTINGS, losses, run
 from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from pellucid.cli import main
-from pellucid.core.files import sha256_of
+from pellucid.core.errors import OutputExistsError
+from pellucid.core.files import LOCK_FILE, sha256_of
 from pellucid.training.checkpoint import checkpoints_of
+from pellucid.training.folder import goes_on
 from pellucid.training.journal import JOURNAL_FILE, read_journal
+from pellucid.training.presets import read_config
+from pellucid.training.train import train
 
 
 def torchrun(notes: Path, arguments: list[str]) -> None:
@@ -91,3 +96,24 @@ def test_a_killed_process_and_a_signal_change_nothing(tmp_path: Path):
     broken, unbroken = (checkpoints_of(folder)[0] for folder in (out, tmp_path / "unbroken"))
     for name in ("model.safetensors", "optimizer.safetensors", "average.safetensors"):
         assert sha256_of(broken / name) == sha256_of(unbroken / name)
+
+
+def test_a_restart_goes_on_with_its_own_run_and_into_no_other_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """The first attempt was refused there; the second must not take the files for a run's."""
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "1")
+    precious = tmp_path / "photos" / ".tmp-holiday"
+    precious.mkdir(parents=True)
+    config = read_config("demo", [*SETTINGS, "training.max_steps=1"])
+    with pytest.raises(OutputExistsError, match="already holds something"):
+        train(config, tmp_path / "photos")
+    assert list((tmp_path / "photos").iterdir()) == [precious]
+
+    assert not goes_on(tmp_path / "photos", resume=False)
+    assert goes_on(tmp_path / "photos", resume=True)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / LOCK_FILE).touch()
+    assert goes_on(tmp_path / "run", resume=False)
+    monkeypatch.setenv("TORCHELASTIC_RESTART_COUNT", "0")
+    assert not goes_on(tmp_path / "run", resume=False)

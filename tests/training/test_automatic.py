@@ -1,5 +1,7 @@
 """Two text files in: a config is chosen by real measurements, trained by, and can be edited."""
 
+import itertools
+import types
 from pathlib import Path
 
 import pytest
@@ -208,6 +210,41 @@ def test_minutes_and_validation_files_go_with_a_preset_too(corpus: Path, tmp_pat
     assert kept["training"]["max_minutes"] == 7.0
     assert kept["data"]["valid_source"] == [str(valid[0])]
     assert not (tmp_path / "run" / "recipe.toml").exists()
+
+
+def test_batches_of_an_update_and_minutes_that_the_user_sets_are_reckoned_with(
+    corpus: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """By a clock on which each batch takes a second; a tenth of the time is for validations."""
+    ticks = itertools.count()
+    clock = types.SimpleNamespace(perf_counter=lambda: float(next(ticks)))
+    monkeypatch.setattr("pellucid.training.calibration.time", clock)
+    own = [each for each in SMALL if not each.startswith("training.max_steps")]
+
+    def updates(*settings: str) -> int:
+        files = corpus / "train.fr", corpus / "train.en"
+        recipe = pellucid.choose_config(*files, minutes=1, overrides=[*own, *settings])
+        [line] = [each for each in recipe.lines() if "measured" in each]
+        return int(line.removesuffix(" updates").rpartition(" ")[2])
+
+    assert updates() == 54
+    assert updates("training.max_minutes=0.5") == 27
+    assert updates("training.accumulate=3") == 18
+
+
+@pytest.mark.parametrize(
+    ("setting", "message", "hint"),
+    [
+        ("training.init=runs/x", "there is nothing to choose", "name the preset finetune"),
+        ("training.teacher=runs/x", "decides the tokenizer", "--save-config my.toml"),
+    ],
+)
+def test_a_bundle_among_the_settings_is_refused_before_the_text_is_read(
+    setting: str, message: str, hint: str
+):
+    with pytest.raises(ConfigError, match=message) as caught:
+        pellucid.choose_config("no file", "no file either", overrides=[setting])
+    assert hint in caught.value.hint
 
 
 def test_the_smallest_size_is_chosen_for_300_pairs_and_the_folder_is_left_alone(

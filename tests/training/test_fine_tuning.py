@@ -1,5 +1,6 @@
 """``--init``: a run begins where a bundle ended, with its model and its tokenizers."""
 
+import dataclasses
 import shutil
 from pathlib import Path
 
@@ -8,7 +9,8 @@ import torch
 from corpora_of_pairs import write_pairs
 from tiny_runs import SETTINGS
 
-from pellucid.bundle import find_bundle, load_bundle
+from pellucid.bundle import find_bundle, load_bundle, open_any_bundle
+from pellucid.core.config import write_toml
 from pellucid.core.errors import ConfigError, CorruptError
 from pellucid.core.files import read_manifest
 from pellucid.core.tensors import load_tensors
@@ -17,7 +19,7 @@ from pellucid.model.config import parse_model_config
 from pellucid.model.stored import model_tensors
 from pellucid.training.config import RunConfig
 from pellucid.training.journal import read_journal
-from pellucid.training.parent import freeze, learned_tensors
+from pellucid.training.parent import begin_with, freeze, learned_tensors
 from pellucid.training.presets import read_config
 from pellucid.training.train import train
 
@@ -176,6 +178,35 @@ def test_a_file_may_name_the_bundle(tiny_run: Path, tmp_path: Path):
     config = read_config(str(path))
     assert config.model.d_model == 16
     assert config.training.init == str(find_bundle(tiny_run))
+
+
+def test_a_bundle_that_is_named_again_is_recorded_again(tiny_run: Path, tmp_path: Path):
+    """A run's own config has the hash of its parent; another bundle takes its place."""
+    table = read_config("demo", steps(1), tiny_run).to_table()
+    digest, table["training"]["parent"] = table["training"]["parent"], "0" * 64
+    path = tmp_path / "config.toml"
+    path.write_text(write_toml(table), encoding="utf-8")
+    named = f"training.init={tiny_run}"
+    assert read_config(str(path)).training.parent == "0" * 64
+    assert read_config(str(path), [], tiny_run).training.parent == digest
+    assert read_config(str(path), [named]).training.parent == digest
+    both = [named, f"training.parent={'ab' * 32}"]
+    assert read_config(str(path), both).training.parent == "ab" * 32
+
+
+@pytest.mark.parametrize(
+    ("share", "setting"), [("lower", "recase"), ("terms", "mark_terms")], ids=str
+)
+def test_how_a_model_reads_lines_and_terms_outlives_fine_tuning(
+    share: str, setting: str, tiny_run: Path
+):
+    """By default it follows from the noise of the run, and the new run has none."""
+    bundle = open_any_bundle(tiny_run)
+    noisy = dataclasses.replace(bundle, settings={**bundle.settings, "noise": {share: 0.1}})
+    table = {"training": {"max_steps": 1}, "decoding": {setting: False}}
+    assert begin_with(table, noisy, [])["decoding"][setting] is True
+    assert begin_with(table, noisy, [f"decoding.{setting}"])["decoding"][setting] is False
+    assert setting not in begin_with({"training": {}}, bundle, [])["decoding"]
 
 
 def test_another_bundle_than_the_one_named_is_refused(tiny_run: Path, tmp_path: Path):

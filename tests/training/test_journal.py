@@ -1,11 +1,18 @@
 """The journal: one event a line, heard by a listener, and readable after any end."""
 
+import json
+import math
 from pathlib import Path
 
 import pytest
+from failing_objectives import build_faulty, times
+from tiny_runs import SETTINGS
 
+from pellucid.cli.display import Display
 from pellucid.core.errors import WriteError
 from pellucid.training.journal import Journal, read_journal
+from pellucid.training.presets import read_config
+from pellucid.training.train import train
 
 
 def test_events_are_kept_in_order_and_heard(tmp_path: Path):
@@ -37,3 +44,39 @@ def test_an_empty_journal_has_no_events(tmp_path: Path):
 def test_a_journal_that_cannot_be_written_is_told(tmp_path: Path):
     with pytest.raises(WriteError, match=r"cannot write .*none/j: No such file or directory"):
         Journal(tmp_path / "none" / "j").write("start", {})
+
+
+def test_figures_that_are_not_finite_are_null(tmp_path: Path):
+    """JSON has neither NaN nor infinity, and other programs refuse them."""
+    heard: list[dict[str, object]] = []
+    journal = Journal(tmp_path / "j", heard.append)
+    journal.write("train", {"loss": math.nan, "of": [{"norm": math.inf}, 1.5], "is_best": True})
+    expected = [{"event": "train", "loss": None, "of": [{"norm": None}, 1.5], "is_best": True}]
+    assert read_journal(tmp_path / "j") == heard == expected
+    assert "NaN" not in (tmp_path / "j").read_text()
+
+
+def test_an_update_that_was_left_out_has_no_loss_and_learned_from_no_tokens(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    spoiled = build_faulty(lambda _, __, sums, call: times(sums, math.nan if call == 1 else 1))
+    settings = [*SETTINGS, "training.accumulate=1", "training.max_steps=3", "decoding.max_length=5"]
+    result = train(
+        read_config("demo", settings),
+        tmp_path / "run",
+        listener=Display(quiet=False).hear,
+        make_objective=spoiled,
+    )
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    lines = (tmp_path / "run" / "journal.jsonl").read_text().splitlines()
+    events = [json.loads(line, parse_constant=refuse) for line in lines]
+    first, second, third = (event for event in events if event["event"] == "train")
+    assert (second["loss"], second["negative_log_likelihood"]) == (None, None)
+    assert second["gradient_norm"] is None
+    assert first["target_tokens"] == second["target_tokens"] > 0
+    assert third["target_tokens"] == result.progress.target_tokens > first["target_tokens"]
+    assert third["loss"] > 0
+    assert "step 2  no update applied  0 tokens/s" in capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 from commands import pellucid
 
 from pellucid import phrasebook
-from pellucid.core.errors import ConfigError, DataError, OutputExistsError
+from pellucid.core.errors import ConfigError, DataError, LockedError, OutputExistsError
+from pellucid.core.locks import take_lock
+from pellucid.core.special import UNK_ID
 from pellucid.text.corpus.cleaning import Rules, clean_corpus
 from pellucid.text.corpus.pairs import PairFiles, iterate_pairs
 from pellucid.training.prepare import prepare
@@ -206,6 +209,89 @@ def test_line_ends_within_a_text_become_spaces(tmp_path: Path):
     ]
 
 
+def test_single_lines_that_are_not_utf8_are_dropped(tmp_path: Path):
+    files = write(tmp_path, GOOD)
+    source, target = (path.read_bytes().split(b"\n") for path in files.all)
+    source[1] += b"\xe9"
+    target[3] = b"\xff"
+    files.sources[0].write_bytes(b"\n".join(source))
+    files.targets[0].write_bytes(b"\n".join(target))
+    text = clean_corpus(files, tmp_path / "text", Rules(), chunk_bytes=20)
+    assert (text.kept, text.dropped["invalid_utf8"]) == (3, 2)
+    assert list(iterate_pairs(text.files)) == [GOOD[0], GOOD[2], GOOD[4]]
+
+
+def test_a_file_in_another_encoding_is_refused(tmp_path: Path):
+    files = write(tmp_path, [(f"{number}", f"Fünf und {number}") for number in range(40)])
+    text = files.targets[0].read_text()
+    files.targets[0].write_bytes(text.encode("latin1"))
+    with pytest.raises(DataError, match=r"40 of 40 pairs of .* are not UTF-8") as caught:
+        clean_corpus(files, tmp_path / "text", Rules())
+    assert "iconv" in caught.value.hint
+    files.targets[0].write_bytes(text.encode("utf-16"))
+    with pytest.raises(DataError, match="is UTF-16"):
+        clean_corpus(files, tmp_path / "text", Rules())
+
+
+def small_settings(tmp_path: Path, *more: str) -> list[str]:
+    names = [
+        f"data.{side}={tmp_path / name}" for side, name in (("source", "t.en"), ("target", "t.de"))
+    ]
+    return [*SETTINGS, "tokenizer.kind=word", *names, *more]
+
+
+def test_tokenizers_are_of_the_text_and_not_of_its_name(tmp_path: Path):
+    write(tmp_path, GOOD)
+    out = tmp_path / "out"
+    first = prepare(read_config("tiny", small_settings(tmp_path)), out, Rules())
+    write(tmp_path, [(source.upper(), target.upper()) for source, target in GOOD])
+    shutil.rmtree(out / "text")
+    again = prepare(read_config("tiny", small_settings(tmp_path)), out, Rules())
+    assert len(again.store) == len(first.store)
+    assert UNK_ID not in again.store.pair(0)[0]
+
+
+def test_validation_text_may_be_a_table(tmp_path: Path):
+    write(tmp_path, GOOD)
+    valid = tmp_path / "valid.tsv"
+    valid.write_text("".join(f"{source}\t{target}\n" for source, target in GOOD))
+    setting = f"data.valid_source={valid}"
+    found = prepare(
+        read_config("tiny", small_settings(tmp_path, setting)), tmp_path / "out", Rules()
+    )
+    assert read_config(str(found.config), []).data.valid_source == (str(valid),)
+
+    clean = clean_corpus(PairFiles((valid,)), tmp_path / "text", Rules())
+    assert list(iterate_pairs(clean.files)) == GOOD
+    table = [f"data.source={valid}", "data.format=tsv", setting]
+    config = read_config("tiny", [*SETTINGS, "tokenizer.kind=word", *table])
+    with pytest.raises(ConfigError, match=r"data\.format=tsv would hold for the cleaned text"):
+        prepare(config, tmp_path / "other", Rules())
+    assert not (tmp_path / "other").exists()
+
+
+def test_leftovers_of_a_killed_process_go_and_one_process_works_at_a_time(tmp_path: Path):
+    write(tmp_path, GOOD)
+    out = tmp_path / "out"
+    old, new = out / ".tmp-old", out / "cache" / ".tmp-new"
+    for folder in (old, new):
+        folder.mkdir(parents=True)
+        (folder / "t.en").write_text("half of it")
+    for path in (old / "t.en", old):
+        os.utime(path, (0, 0))
+    config = read_config("tiny", small_settings(tmp_path))
+    prepare(config, out, Rules())
+    assert not old.exists()
+    assert new.exists()  # someone may be writing it
+
+    lock = take_lock(out / ".lock")
+    try:
+        with pytest.raises(LockedError, match=f"pid {os.getpid()}"):
+            prepare(config, out, Rules())
+    finally:
+        os.close(lock)
+
+
 def test_a_config_without_files_or_with_shares_is_refused(tmp_path: Path, text: Path):
     shares = [*options(text), "--set", "data.weights=[1.0]"]
     for arguments in (["demo"], ["tiny", *shares]):
@@ -234,9 +320,9 @@ with ray_workers("local", cores=2) as in_order:
         out / "cache", clean.files, load_tokenizers(tokenizer), 256, chunk_bytes=1000,
         in_order=in_order,
     )
-    (text / "bad.en").write_bytes(b"good\\n\\xff\\n")
+    (text / "bad.tsv").write_text("good\\tgut\\nnone\\n")
     try:
-        bad = PairFiles((text / "bad.en",), (text / "bad.en",))
+        bad = PairFiles((text / "bad.tsv",))
         clean_corpus(bad, out / "bad", Rules(), in_order)
     except DataError as error:
         print(error)
@@ -272,4 +358,4 @@ def test_two_workers_of_ray_make_the_same_files(prepared: Path, text: Path, tmp_
     )
     assert done.returncode == 0, done.stderr
     assert bytes_of(tmp_path / "corpus") == bytes_of(prepared)
-    assert done.stdout.splitlines()[-1].startswith(f"{text / 'bad.en'}, line 2, byte 1: not UTF-8")
+    assert done.stdout.splitlines()[-1].startswith(f"{text / 'bad.tsv'}, line 2: a line must be")

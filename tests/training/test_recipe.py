@@ -333,6 +333,27 @@ def test_settings_that_belong_to_a_choice_go_with_it():
     assert "training.vector_epochs" not in own
 
 
+@pytest.mark.parametrize(
+    "override",
+    [
+        {"training.schedule": "paper"},
+        {"training.average_last": 5},
+        *({"model.kind": kind} for kind in ("rnn", "rnn-attention", "transformer")),
+    ],
+    ids=str,
+)
+def test_a_setting_of_the_user_s_own_collides_with_none_that_was_chosen(
+    override: dict[str, object],
+):
+    given = dataclasses.replace(plan(MULTI30K, 30.0), optimizer=optimizer_for(SIZES[1], override))
+    chosen = choices(given, "it fits", tokenizer_choice(MULTI30K, SIZES[1]))
+    data = {"source": "a.en", "target": "a.de"}
+    recipe = Recipe(MULTI30K, data, chosen, override)
+    config = RunConfig.parse(recipe.table())
+    assert config.model.d_model == SIZES[1].d_model
+    assert recipe.settings().items() >= override.items()
+
+
 def test_a_line_break_in_a_setting_stays_in_the_comment():
     recipe = Recipe(SCAN, {}, (Choice({}, "a", "b"),), {"data.cache": "a\nmodel = 1"})
     assert all(line.startswith("#") for line in recipe.to_toml().split("\n\n")[0].splitlines())

@@ -13,6 +13,7 @@ from pellucid.core.errors import DivergedError
 from pellucid.core.files import verify_folder
 from pellucid.core.tensors import load_tensors
 from pellucid.model.seq2seq import LossSums
+from pellucid.training import validation
 from pellucid.training.checkpoint import checkpoints_of, newest_intact
 from pellucid.training.config import RunConfig
 from pellucid.training.journal import read_journal
@@ -214,3 +215,39 @@ def test_a_damaged_checkpoint_is_passed_over_on_the_way_back(tmp_path: Path):
     [back] = events(run, "rollback")
     assert (back["step"], back["to_step"]) == (19, 6)
     assert result.progress.step == 20
+
+
+def test_while_updates_are_left_out_nothing_is_validated(tmp_path: Path):
+    fault = build_faulty(
+        lambda model, batch, sums, call: times(sums, torch.nan if 8 <= call < 18 else 1)
+    )
+    settings = config("training.save_every=3", "training.validate_every=5", steps=20)
+    train(settings, tmp_path / "run", make_objective=fault)
+    [back] = events(tmp_path / "run", "rollback")
+    assert (back["step"], back["to_step"]) == (18, 6)
+    steps = [event["step"] for event in events(tmp_path / "run", "validation")]
+    assert steps == [5, 10, 15, 20]
+
+
+@pytest.mark.parametrize(("spoiled", "to_step"), [(1, 6), (2, 9)], ids=["regular", "the last"])
+def test_a_validation_loss_that_is_not_finite_leads_back_to_the_last_good_checkpoint(
+    spoiled: int, to_step: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """No bundle is left of it, and the run ends where it should."""
+    calls = iter(range(100))
+    of_model = validation.mean_loss
+    monkeypatch.setattr(
+        validation,
+        "mean_loss",
+        lambda *given: torch.nan if next(calls) == spoiled else of_model(*given),
+    )
+    settings = ["training.save_every=3", "training.validate_every=4", "training.keep_bundles=9"]
+    result = train(config(*settings, steps=10), tmp_path / "run")
+    [back] = events(tmp_path / "run", "rollback")
+    step = [8, 10][spoiled - 1]
+    assert (back["step"], back["to_step"], back["rollbacks"]) == (step, to_step, 1)
+    assert back["reason"] == f"the validation loss at step {step} is not finite: nan"
+    assert (result.reason, result.progress.step) == ("max_steps", 10)
+    assert [event["step"] for event in events(tmp_path / "run", "validation")] == [4, 8, 10]
+    bundles = sorted(each.name for each in (tmp_path / "run" / "bundles").iterdir())
+    assert bundles == ["step-00000004", "step-00000008", "step-00000010"]

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 import pytest
+from tiny_runs import SETTINGS
 
 from pellucid.core.config import read_toml, write_toml
 from pellucid.core.errors import ConfigError, InputMissingError
 from pellucid.model.config import KINDS
-from pellucid.training.config import RunConfig, TrainingConfig
+from pellucid.training.config import RunConfig, TrainingConfig, validation_search
 from pellucid.training.presets import preset_names, read_config
+from pellucid.training.train import train
 
 TEXT_KINDS = [name for name, each in KINDS.items() if not each.translates]
 
@@ -174,3 +176,62 @@ def test_both_directions_need_one_vocabulary_and_pairs():
         read_config("tiny", [*both, "tokenizer.shared=false", "model.share_embeddings=false"])
     with pytest.raises(ConfigError, match=r"data.both_directions is for pairs, not for model.kind"):
         read_config("decoder", both)
+
+
+RANKED = ["decoding.mbr=true", "decoding.n_best=3", "decoding.diverse_groups=2"]
+
+
+def test_a_greedy_validation_leaves_out_what_ranks_or_splits_a_beam():
+    config = read_config("tiny", ["decoding.beam_size=4", *RANKED])
+    search = validation_search(config)
+    assert (search.beam_size, search.n_best, search.mbr, search.diverse_groups) == (1, 1, False, 1)
+    covering = read_config("tiny", ["decoding.beam_size=4", "decoding.coverage_penalty=0.2"])
+    assert validation_search(covering).coverage_penalty == 0.0
+
+    wide = read_config("tiny", ["decoding.beam_size=4", *RANKED, "training.validate_beam_size=2"])
+    search = validation_search(wide)
+    assert (search.beam_size, search.n_best, search.mbr, search.diverse_groups) == (2, 1, True, 2)
+
+
+def test_a_beam_that_the_validation_cannot_have_is_refused_before_any_update():
+    assert fault_of(
+        decoding={"diverse_groups": 2}, training={"max_steps": 1, "validate_beam_size": 3}
+    ) == (
+        "x: training.validate_beam_size=3 must fit the search of the run, decoding: beam_size must"
+        " be a multiple of diverse_groups, got beam_size=3 and diverse_groups=2"
+    )
+
+
+def test_a_run_that_ranks_by_risk_validates_greedily_and_may_take_a_beam_when_resumed(
+    tmp_path: Path,
+):
+    settings = [*SETTINGS, *RANKED, "decoding.max_length=5"]
+    train(read_config("demo", [*settings, "training.max_steps=1"]), tmp_path / "run")
+    wider = [*settings, "training.max_steps=2", "training.validate_beam_size=2"]
+    result = train(read_config("demo", wider), tmp_path / "run", resume=True)
+    assert result.progress.validated_step == 2
+
+
+@pytest.mark.parametrize(
+    ("model", "valid", "name"),
+    [
+        ("transformer", {"valid_source": "a", "valid_target": "b"}, "valid_source"),
+        ("decoder", {"valid_text": "a"}, "valid_text"),
+    ],
+)
+def test_validation_text_without_training_text_is_refused(
+    model: str, valid: dict[str, str], name: str
+):
+    """The run would learn from the phrasebook and never read it."""
+    assert fault_of(data=valid, model={"kind": model}) == (
+        f"x: data.{name} needs training text, without which the run learns and validates by the"
+        " phrasebook (name it by data.source and data.target, or by data.text)"
+    )
+
+
+def test_a_fine_tuned_run_may_name_two_starts_as_it_takes_neither():
+    own = {"vector_epochs": 2, "max_steps": 1}
+    model = {"pretrained_vectors": "v.txt"}
+    assert "exclude each other" in fault_of(training=own, model=model)
+    tuned = {**own, "init": "runs/x", "parent": "0" * 64}
+    assert RunConfig.parse({"training": tuned, "model": model}).training.vector_epochs == 2

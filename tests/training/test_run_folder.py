@@ -7,6 +7,7 @@ import os
 import re
 import socket
 import time
+import uuid
 from pathlib import Path
 
 import pytest
@@ -106,14 +107,18 @@ def test_the_lock_of_a_dead_process_is_taken_over(tmp_path: Path):
         assert f"pid {os.getpid()} " in (tmp_path / "run" / ".lock").read_text()
 
 
-def test_leftovers_of_a_killed_process_are_removed(tmp_path: Path):
+def test_leftovers_of_a_killed_process_are_removed_and_no_files_of_the_user_s(tmp_path: Path):
     with RunFolder(tmp_path, config(), resume=False):
         pass
+    staged = tmp_path / "checkpoints" / ".tmp-step-00000003"
+    staged.mkdir()
     for name in ("", "checkpoints", "bundles", "data"):
-        (tmp_path / name / ".tmp-123").mkdir(parents=True)
+        (tmp_path / name / f".tmp-{uuid.uuid4().hex}").mkdir(parents=True)
+    (tmp_path / f".tmp-{uuid.uuid4().hex}").touch()
+    (tmp_path / ".tmp-notes").touch()
     with RunFolder(tmp_path, config(), resume=True):
         pass
-    assert not list(tmp_path.rglob(".tmp-*"))
+    assert list(tmp_path.rglob(".tmp-*")) == [tmp_path / ".tmp-notes"]
 
 
 def test_resuming_with_other_settings_is_refused_with_a_list_of_them(tmp_path: Path):

@@ -52,17 +52,28 @@ def test_a_real_run_is_told_in_full(tmp_path: Path, tmp_path_factory: pytest.Tem
     assert (summary.figure, summary.best, summary.best_step) == ("bleu", bleu, 4)
 
 
-SCORED = [start(), validated(1, bleu=10.0, chrf=9.0, loss=3.0), validated(2, 8.0, 12.0, 2.0)]
+SCORED = [
+    start(),
+    {**validated(1, bleu=10.0, chrf=9.0, loss=3.0), "exact_match": 5.0},
+    {**validated(2, 8.0, 12.0, 2.0), "exact_match": 4.0},
+]
 
 
 @pytest.mark.parametrize(
-    ("best_by", "best", "step"), [("bleu", 10.0, 1), ("chrf", 12.0, 2), ("loss", 2.0, 2)]
+    ("best_by", "best", "step"),
+    [("bleu", 10.0, 1), ("chrf", 12.0, 2), ("exact_match", 5.0, 1), ("loss", 2.0, 2)],
 )
 def test_the_best_is_by_the_figure_of_the_run_in_its_direction(
     best_by: str, best: float, step: int, tmp_path: Path
 ):
     summary = summarize(make_run(tmp_path / "r", SCORED, best_by=best_by))
     assert (summary.figure, summary.best, summary.best_step) == (best_by, best, step)
+
+
+def test_of_equal_scores_the_latest_is_the_best_as_it_is_among_bundles(tmp_path: Path):
+    events = [start(), *(validated(step, bleu=30.0) for step in (1, 2)), validated(3, bleu=20.0)]
+    summary = summarize(make_run(tmp_path / "r", events))
+    assert (summary.best, summary.best_step) == (30.0, 2)
 
 
 def test_a_model_of_plain_text_goes_by_the_loss_whatever_its_config_says(tmp_path: Path):

@@ -7,6 +7,7 @@ import pytest
 from tiny_runs import SETTINGS, copy_of_tiny_run
 
 from pellucid.bundle import find_bundle, load_bundle
+from pellucid.core.config import write_toml
 from pellucid.core.errors import ConfigError
 from pellucid.core.files import read_manifest
 from pellucid.core.tensors import fingerprint, load_tensors
@@ -133,6 +134,19 @@ def test_a_teacher_that_was_exchanged_after_the_config_was_read_is_refused(
         train(RunConfig.parse(table), tmp_path / "run")
     assert str(caught.value).startswith(f"{find_bundle(tiny_run)} cannot teach this run:")
     assert f"training.teacher_manifest is {'0' * 64}, but the bundle has " in str(caught.value)
+
+
+def test_a_teacher_that_is_named_again_is_recorded_again(tiny_run: Path, tmp_path: Path):
+    table = read_config("demo", settings(2, tiny_run)).to_table()
+    digest, table["training"]["teacher_manifest"] = (
+        table["training"]["teacher_manifest"],
+        ["0" * 64],
+    )
+    path = tmp_path / "config.toml"
+    path.write_text(write_toml(table), encoding="utf-8")
+    assert read_config(str(path)).training.teacher_manifest == ("0" * 64,)
+    again = read_config(str(path), [f"training.teacher={tiny_run}"])
+    assert again.training.teacher_manifest == tuple(digest)
 
 
 def test_a_teacher_of_other_words_is_refused(tiny_run: Path, tmp_path: Path):

@@ -57,3 +57,32 @@ def test_pairs_are_held_out_when_no_validation_files_are_named(
     held_out = set(range(10)) - set(data.rows.tolist())
     expected = ["a b c", "d e f"][held_out.pop() % 2]
     assert data.valid_sources == data.valid_references == [expected]
+
+
+@pytest.mark.parametrize("kinds", [("word", "word"), ("bpe", "word"), ("punctuation", "character")])
+def test_words_that_the_vocabulary_lacks_are_in_the_references(
+    kinds: tuple[str, str], tmp_path: Path
+):
+    """Held-out pairs are the lines of the files, without the blank and the long ones."""
+    lines = [f"a w{number}" for number in range(400)]
+    kept = [f"{line}!" for line in lines]
+    lines[7], lines[50], lines[150] = " ", "a b c d e f " * 9, "\u2003"
+    kept = [line for line, old in zip(kept, lines, strict=True) if old.startswith("a w")]
+    for side in "ab":
+        text = "".join(f"{line}{'!' if line.startswith('a w') else ''}\n" for line in lines)
+        (tmp_path / f"train.{side}").write_text(text, encoding="utf-8")
+    settings = [
+        f"data.source={tmp_path / 'train.a'}",
+        f"data.target={tmp_path / 'train.b'}",
+        "data.max_length=12",
+        f"tokenizer.kind={kinds[0]}",
+        f"tokenizer.target_kind={kinds[1]}",
+        "tokenizer.shared=false",
+        "tokenizer.vocabulary_size=300",
+        "model.share_embeddings=false",
+    ]
+    data = prepare_data(read_config("demo", settings), tmp_path / "run")
+    held_out = sorted(set(range(len(kept))) - set(data.rows.tolist()))
+    assert len(kept) == 397
+    assert len(held_out) == 8
+    assert data.valid_sources == data.valid_references == [kept[row] for row in held_out]
