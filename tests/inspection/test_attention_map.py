@@ -40,7 +40,7 @@ def test_every_attention_has_a_row_and_every_head_a_map(tmp_path: Path):
         assert written.count(name) == 1
     assert written.count("head 1") == 6
     assert written.count("mean of the heads") == 6
-    assert "Attention weights: softmax(Q Kᵀ / √dₖ), EQ-51, EQ-52, EQ-53, EQ-60" in written
+    assert "Attention weights: softmax(Q Kᵀ / √dₖ), EQ-51, EQ-52, EQ-53, EQ-60, EQ-73" in written
 
 
 def test_the_words_read_stand_below_and_those_said_on_the_left(tmp_path: Path):
