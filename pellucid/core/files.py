@@ -14,6 +14,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import time
@@ -48,6 +49,7 @@ POINTER = b"version https://git-lfs.github.com/spec/"
 """The beginning of the pointer that git-lfs leaves in the place of a large file."""
 POINTER_HINT = "the folder was cloned without git-lfs: install it and run git lfs pull there"
 TEMPORARY_PREFIX = ".tmp-"
+_LEFTOVER = re.compile(re.escape(TEMPORARY_PREFIX) + r"([0-9a-f]{32}(-.*)?|step-\d+)")
 
 _CURRENT_FOLDER = -100  # AT_FDCWD of <fcntl.h>
 _RENAME_EXCHANGE = 2  # of <linux/fs.h>
@@ -436,12 +438,17 @@ def _check_digest(path: Path, expected: str, digest: str) -> None:
 def remove_leftovers(folder: Path, *, idle_seconds: float = 0.0) -> list[Path]:
     """Delete the temporary files and folders that a killed process left behind.
 
-    Those in which something was written in the last ``idle_seconds`` stay.
+    Only what has a name that this package gives is deleted: others may be the user's. Those in
+    which something was written in the last ``idle_seconds`` stay.
     """
     found = list(folder.glob(f"{TEMPORARY_PREFIX}*")) if folder.is_dir() else []
-    leftovers = [path for path in found if time.time() - _last_write(path) >= idle_seconds]
+    leftovers = [
+        path
+        for path in found
+        if _LEFTOVER.fullmatch(path.name) and time.time() - _last_write(path) >= idle_seconds
+    ]
     for leftover in leftovers:
-        if leftover.is_dir():
+        if leftover.is_dir() and not leftover.is_symlink():
             shutil.rmtree(leftover, ignore_errors=True)
         else:
             leftover.unlink(missing_ok=True)

@@ -13,7 +13,6 @@ import contextlib
 import logging
 import math
 import os
-import re
 import shutil
 import socket
 from pathlib import Path
@@ -29,9 +28,9 @@ from pellucid.core.files import (
     FILM_FOLDER,
     JOURNAL_FILE,
     LOCK_FILE,
-    TEMPORARY_PREFIX,
     read_manifest,
     remove_folder,
+    remove_leftovers,
     write_errors,
     write_file,
 )
@@ -69,9 +68,6 @@ and ``tokenizer.training_lines`` only affect tokenizing, which is done. ``valida
 changes later scores and no parameter. ``sharding`` changes where parameters lie and not what they
 are. ``init`` and ``teacher`` may point to a new path, as ``training.parent`` and
 ``training.teacher_manifest`` hold the hashes that they must match."""
-
-_OWN_LEFTOVER = re.compile(re.escape(TEMPORARY_PREFIX) + r"([0-9a-f]{32}|step-\d+)")
-"""The temporary names of files and folders in a run folder; others may be the user's."""
 
 _log = logging.getLogger("pellucid")
 
@@ -112,7 +108,7 @@ class RunFolder:
                 _refuse_other_config(self._config, read_toml(config_path))
             folders = (CHECKPOINTS_FOLDER, BUNDLES_FOLDER, FILM_FOLDER, DATA_FOLDER)
             for folder in (self.path, *(self.path / name for name in folders)):
-                _remove_leftovers(folder)
+                remove_leftovers(folder)
             write_file(config_path, write_toml(self._config.to_table()).encode())
         except BaseException:
             os.close(self._lock)
@@ -227,17 +223,6 @@ def _differing(config: RunConfig, saved: dict[str, Any]) -> list[str]:
     """The dotted names of the settings that differ from the saved config."""
     new, old = by_dotted_name(config.to_table()), by_dotted_name(saved)
     return sorted(key for key in new.keys() | old.keys() if new.get(key) != old.get(key))
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Delete what a killed run has left in ``folder`` under its temporary names."""
-    for path in folder.glob(f"{TEMPORARY_PREFIX}*"):
-        if not _OWN_LEFTOVER.fullmatch(path.name):
-            continue
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
 
 
 def remove_worse(run: Path, keep: int) -> None:

@@ -334,11 +334,14 @@ def test_a_manifest_is_json_that_people_can_read(tmp_path: Path):
 
 
 def test_leftovers_of_a_killed_process_are_removed_and_nothing_else(tmp_path: Path):
-    (tmp_path / ".tmp-file").touch()
-    (tmp_path / ".tmp-folder" / "inner").mkdir(parents=True)
-    (tmp_path / "kept").touch()
+    (tmp_path / f".tmp-{'0a' * 16}").touch()
+    (tmp_path / ".tmp-step-00000010" / "inner").mkdir(parents=True)
+    kept = [".tmp-of-the-user", "kept"]
+    for name in kept:
+        (tmp_path / name).touch()
+    assert remove_leftovers(tmp_path, idle_seconds=1000.0) == []
     assert len(remove_leftovers(tmp_path)) == 2
-    assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == kept
     assert remove_leftovers(tmp_path / "no folder") == []
 
 

@@ -273,7 +273,7 @@ def test_validation_text_may_be_a_table(tmp_path: Path):
 def test_leftovers_of_a_killed_process_go_and_one_process_works_at_a_time(tmp_path: Path):
     write(tmp_path, GOOD)
     out = tmp_path / "out"
-    old, new = out / ".tmp-old", out / "cache" / ".tmp-new"
+    old, new = out / f".tmp-{'0' * 32}", out / "cache" / f".tmp-{'1' * 32}"
     for folder in (old, new):
         folder.mkdir(parents=True)
         (folder / "t.en").write_text("half of it")
