@@ -35,7 +35,7 @@ from pellucid.cli.options import (
 from pellucid.cli.parts import write_part
 from pellucid.cli.streams import standard_input, standard_output
 from pellucid.core.errors import DataError, InputMissingError
-from pellucid.core.files import open_replacement, write_errors
+from pellucid.core.files import open_user_file, write_errors
 from pellucid.documents.names import FORMATS, ending_of
 
 if TYPE_CHECKING:
@@ -522,19 +522,14 @@ def opened(output: str) -> Iterator[IO[bytes]]:
     """
     from pellucid.text.corpus.writers import is_plain_output, open_output
 
-    path = Path(output).resolve()
     if output == "-":
         with write_errors(Path("standard output")):
             yield standard_output()
             standard_output().flush()
-    elif path.exists() and not path.is_file():
-        # A pipe or a device such as /dev/null cannot be replaced by renaming another file.
-        with write_errors(path), path.open("wb") as out:
-            yield out
-    elif not is_plain_output(output):
-        with open_output(output) as out:
+    elif is_plain_output(output):
+        # Written beside the file and renamed, so that an interrupted run leaves the old one.
+        with open_user_file(Path(output)) as out:
             yield out
     else:
-        # Written beside the file and renamed, so that an interrupted run leaves the old one.
-        with open_replacement(path) as file:
-            yield file
+        with open_output(output) as out:
+            yield out

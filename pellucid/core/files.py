@@ -266,7 +266,8 @@ def open_user_file(path: Path) -> Iterator[BinaryIO]:
     replaced, and is written to.
     """
     with write_errors(path):
-        if path.exists() and not path.is_file() and not path.is_dir():
+        # A folder is refused here, before there is anything to lose.
+        if path.exists() and not path.is_file():
             with path.open("wb") as file:
                 yield file
             return
