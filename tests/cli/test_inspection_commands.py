@@ -48,7 +48,7 @@ def test_inspect_writes_json_with_the_numbers_that_were_asked_for(tiny_run: Path
     assert [row.count(None) for row in entry["values"]] == [2, 1, 0]  # what is ahead is hidden
     assert len(found["lens"]) == 2
     assert len(found["heads"]) == 4
-    assert len(found["saliency"]) == 3
+    assert len(found["saliency"]) == len(found["saliency_gains"]) == 3
     assert [target for _, target in found["alignment"]] == [0, 1]
     expected = inspect(tiny_run, SENTENCE, "the cat", only=("logits",)).confidences
     assert found["confidences"] == pytest.approx(expected)
