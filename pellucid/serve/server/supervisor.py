@@ -138,7 +138,8 @@ class _Supervisor:
     def _watch(self) -> None:
         ready = signals_passed_on = 0
         kill_at = float("inf")
-        while self._started:
+        # A worker that died young leaves none for a moment, until its replacement is forked.
+        while self._started or (self._replacements and not self._stops):
             self._collect_dead()
             self._fork_replacements()
 
@@ -202,7 +203,8 @@ class _Supervisor:
             pause = max(0.0, _PAUSE_SECONDS - lived)
             if code > 0:
                 pause = min(2.0**self._failed_replacements, _LONGEST_PAUSE_SECONDS)
-                self._failed_replacements += 1
+                # no further than the longest pause: a power of two overflows some day
+                self._failed_replacements = min(self._failed_replacements + 1, 10)
             _LOG.error(
                 "worker %d ended (%d) after %.0f s; starting another in %.0f s",
                 pid,
