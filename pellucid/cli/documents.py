@@ -131,6 +131,7 @@ def _translate_one(
     keep_numbers: bool,
     quiet: bool,
 ) -> None:
+    from pellucid.documents.markup import Counts
     from pellucid.documents.names import format_of
     from pellucid.documents.translate import translate_document
 
@@ -144,6 +145,7 @@ def _translate_one(
     if output == "-" and kind in ("docx", "pptx", "odt", "epub") and sys.stdout.isatty():
         raise click.UsageError(f"-o must name a file: a {kind} is nothing for a terminal.")
 
+    counts = Counts()
     translated = translate_document(
         _bytes_of(file),
         translator,
@@ -152,6 +154,7 @@ def _translate_one(
         options=options,
         keep_numbers=keep_numbers,
         progress=None if quiet else _Reports(name),
+        counts=counts,
     )
     if output == "-":
         with write_errors(Path("standard output")):
@@ -160,6 +163,8 @@ def _translate_one(
     else:
         with open_user_file(Path(output)) as out:
             out.write(translated)
+    for note in counts.notes:
+        click.echo(f"{name}: {note}", err=True)
 
 
 def _check_output(output: str, kind: "Format") -> None:

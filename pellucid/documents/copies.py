@@ -5,7 +5,17 @@ import itertools
 from collections.abc import Iterator, Sequence
 
 from pellucid.documents.aligned import Aligned
-from pellucid.documents.placement import Copy, Placer, SentencePair, Span, Unit, units_at, units_of
+from pellucid.documents.placement import (
+    Copy,
+    Link,
+    Placer,
+    SentencePair,
+    Span,
+    Unit,
+    units_at,
+    units_of,
+)
+from pellucid.documents.protected import order_of
 
 _SIGNS = frozenset(".,;:!?)]}»”…。，、！？")
 
@@ -40,6 +50,64 @@ def with_copies(text: str, literals: Sequence[Span], answer: Aligned) -> Aligned
         if not any(target[0] < end and target[1] > start for start, end in targets)
     )
     return Aligned(answer.text, links, tuple(sorted(copies)))
+
+
+def keeps_order(text: str, answer: Aligned) -> bool:
+    """Whether placeholders that take one argument after the other are in the order of the source.
+
+    ``answer`` translates ``text``.
+    """
+    last: dict[str, int] = {}
+    for (start, end), (place, _) in sorted(answer.copies):
+        kind = order_of(text[start:end])
+        if kind is not None:
+            if place < last.get(kind, 0):
+                return False
+            last[kind] = place
+    return True
+
+
+def between_literals(text: str, literals: Sequence[Span]) -> list[Span]:
+    """The stretches of a sentence before, between and behind its literals that have a letter."""
+    ends = [0, *(end for _, end in literals)]
+    starts = [*(start for start, _ in literals), len(text)]
+    found = []
+    for start, stop in zip(ends, starts, strict=True):
+        stretch = text[start:stop]
+        if any(map(str.isalpha, stretch)):
+            first = start + len(stretch) - len(stretch.lstrip())
+            found.append((first, start + len(stretch.rstrip())))
+    return found
+
+
+def with_stretches(
+    text: str, literals: Sequence[Span], stretches: Sequence[Span], answers: Sequence[Aligned]
+) -> Aligned:
+    """A sentence of which only the stretches of ``between_literals`` are translated, each by
+    itself, so that nothing else changes its place.
+    """
+    target, at = "", 0
+    links: list[Link] = []
+    moves: dict[int, int] = {}
+    """For each place of the sentence where something is copied, that in the translation."""
+    for (start, end), answer in zip(stretches, answers, strict=True):
+        moves |= {place: len(target) + place - at for place in range(at, start)}
+        target += text[at:start]
+        translation = answer.text.strip() or text[start:end]
+        blank = len(answer.text) - len(answer.text.lstrip())
+        begin = len(target) - blank
+        links += [
+            ((start + a, start + b), (begin + max(c, blank), begin + max(d, blank)), weight)
+            for (a, b), (c, d), weight in answer.links
+        ]
+        target += translation
+        at = end
+    moves |= {place: len(target) + place - at for place in range(at, len(text))}
+    target += text[at:]
+    copies = tuple(
+        ((start, end), (moves[start], moves[start] + end - start)) for start, end in literals
+    )
+    return Aligned(target, tuple(links), copies)
 
 
 def _occurrences(text: str, word: str) -> Iterator[Span]:

@@ -9,6 +9,7 @@ from pellucid.documents.catalogs import PoDocument, XliffDocument
 from pellucid.documents.containers import LARGEST_FILE
 from pellucid.documents.html_files import HtmlFile
 from pellucid.documents.markdown import MarkdownDocument
+from pellucid.documents.messages import MessageDocument
 from pellucid.documents.names import Format
 from pellucid.documents.office import SLIDES, WORD, OfficeDocument
 from pellucid.documents.opendocument import OpenDocument
@@ -58,20 +59,20 @@ def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Documen
         case "srt" | "vtt":
             return SubtitleDocument(data, what)
         case "csv":
-            return TableDocument(data, what, options.columns, None)
+            return MessageDocument(TableDocument(data, what, options.columns, None))
         case "tsv":
-            return TableDocument(data, what, options.columns, "\t")
+            return MessageDocument(TableDocument(data, what, options.columns, "\t"))
         case "odt":
             return OpenDocument(data, what)
         case "epub":
             return BookDocument(data, what)
         case "po":
-            return PoDocument(data, what)
+            return MessageDocument(PoDocument(data, what))
         case "xliff":
-            return XliffDocument(data, what)
+            return MessageDocument(XliffDocument(data, what))
         case "json":
-            return JsonDocument(data, what, options.columns)
+            return MessageDocument(JsonDocument(data, what, options.columns))
         case "yaml":
-            return YamlDocument(data, what, options.columns)
+            return MessageDocument(YamlDocument(data, what, options.columns))
         case _:
             assert_never(kind)

@@ -1,7 +1,9 @@
 """Translates segments sentence by sentence, and puts their marks where they belong.
 
 What is not translated (``protected``) stays in the sentence if the model copies it. Where it does
-not, the sentence is translated again without it, and it is put back by the alignment.
+not, the sentence is translated again without it, and it is put back by the alignment. Where
+placeholders such as ``%s`` then have another order than their arguments, the text between them is
+translated by itself.
 """
 
 import dataclasses
@@ -9,7 +11,15 @@ from collections.abc import Callable, Sequence
 
 from pellucid.documents.aligned import Aligned, SentenceTranslator
 from pellucid.documents.assembly import Reading, assemble
-from pellucid.documents.copies import cut_out, unchanged, with_copies, with_insertions
+from pellucid.documents.copies import (
+    between_literals,
+    cut_out,
+    keeps_order,
+    unchanged,
+    with_copies,
+    with_insertions,
+    with_stretches,
+)
 from pellucid.documents.placement import Span
 from pellucid.documents.protected import protect
 from pellucid.documents.segments import STANDS_FOR_ALL, Piece, Segment, all_nodes, read_tree
@@ -29,12 +39,17 @@ _Key = tuple[str, tuple[Span, ...]]
 
 @dataclasses.dataclass
 class Counts:
-    """What became of the texts that are not translated but lie within sentences."""
+    """What became of the texts that are not translated, within sentences and of the document."""
 
     copied: int = 0
     """Sentences in which the model copied all of them."""
     put_back: int = 0
     """Sentences that were translated without them."""
+    in_stretches: int = 0
+    """Sentences of which each text between two of them was translated by itself, because the model
+    changed the order of placeholders that take one argument after the other."""
+    notes: list[str] = dataclasses.field(default_factory=list)
+    """What a reader of the translated document must know, a plain line each."""
 
 
 def translate_segments(
@@ -192,4 +207,12 @@ def _translate_some(
             found[key] = with_insertions(text, literals, rest, places, answer)
         else:
             found[key] = unchanged(text, literals)
+
+    # What would give a program its arguments in another order.
+    for key in (key for key in keys if not keeps_order(key[0], found[key])):
+        text, literals = key
+        stretches = between_literals(text, literals)
+        answers = translator.translate([text[start:end] for start, end in stretches], align=align)
+        found[key] = with_stretches(text, literals, stretches, answers)
+        counts.in_stretches += 1
     return found

@@ -1,7 +1,7 @@
 """Text that is not translated: addresses, placeholders of programs, and numbers on request."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pellucid.documents.segments import Alone, Close, Open, Piece, Segment
 
@@ -10,26 +10,75 @@ _URL = (
 )
 # Begins where no letter is before it: else every letter of a long word would be tried.
 _EMAIL = r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}"
-_BRACES = (
-    r"\{\{[^{}\n]{0,200}\}\}"  # {{ name }} of Mustache, Jinja, Vue, Angular
-    r"|[$#%@]\{[^{}\n]{0,200}\}"  # ${name} of shells and JavaScript, %{name} of Ruby
-    # {name} and {0:.2f} of Python, C# and ICU; a plural with parts of its own stays whole
-    r"|\{(?:[^{}\n]{0,200}|[^{}]{0,500}(?:\{[^{}]{0,500}\}[^{}]{0,500}){1,20})\}"
+
+_TEMPLATE = (
+    # Statements, between which a sentence cannot go: of Jinja, Django and Liquid, of Handlebars and
+    # Mustache, of Svelte, and of ERB and EJS.
+    r"(?P<statement>\{%[-+~]?\s*(?:if|elif|elsif|else|unless|case|when|for|empty|while|with|block"
+    r"|blocktrans|blocktranslate|plural|filter|macro|call|autoescape|capture|raw|comment|end\w*)\b"
+    r"[^\n]{0,300}?%\}"
+    r"|\{\{~?(?:[#/^][^{}\n]{0,200}|else\b[^{}\n]{0,200})\}\}"
+    r"|\{[#/:](?:if|each|await|key|else|then|catch)\b[^{}\n]{0,200}\}"
+    r"|<%(?![=%-])[^\n]{0,300}?%>)"
+    r"|<%[^\n]{0,300}?%>|\{%[^\n]{0,300}?%\}"
 )
+_BRACES = r"(?P<braces>[$#%@]?\{)"
+"""``{name}``, ``{{ name }}``, ``${name}``, ``%{name}``, ``{0:.2f}``: up to the brace that closes
+it, which no regular expression finds."""
+
+_LENGTH = r"(?:hh|h|ll|l|L|q|j|z|t|I64|I32)"
 _PRINTF = (
-    r"%\([A-Za-z_]\w{0,60}\)[-+ 0#]*\d*(?:\.\d+)?[diouxXeEfFgGcrsa]"  # %(name)s
-    r"|%(?:\d{1,2}\$)?[-+0#]*(?:\d{1,4}|\*)?(?:\.(?:\d{1,4}|\*))?(?:hh|h|ll|l|L|q|j|z|t)?"
-    r"(?:[ds]|[iouxXeEfFgGaAcpn@](?![A-Za-z]))"  # %s, %1$d, %.2f, %@
-    r"|%\d{1,2}(?!\d)(?=[\s.,;:!?)'\"]|$)(?<!\d%\d)"  # %1 of Qt
+    r"%[A-Za-z_]\w{1,60}%(?![\w%])"  # %name% of Symfony, %PATH% of Windows
+    r"|%\([A-Za-z_][\w.-]{0,60}\)[-+ 0#]*\d{0,4}(?:\.\d{1,4})?[A-Za-z]"  # %(name)s of Python
+    r"|%<[\w.]{1,60}>(?:[-+0#]*\d{0,4}(?:\.\d{1,4})?[A-Za-z](?![A-Za-z]))?"  # %<name>.2f of Ruby
+    r"|%\d{1,2}\$#@\w{1,60}@|%#@\w{1,60}@"  # %#@name@ of a .stringsdict
+    # %1$s, %2$-5.2f: with a number or with a width no letter behind it is part of a word
+    r"|%\d{1,2}\$[-+ 0#,(']*(?:\d{1,4}|\*(?:\d{1,2}\$)?)?(?:\.(?:\d{1,4}|\*(?:\d{1,2}\$)?))?"
+    rf"{_LENGTH}?[a-zA-Z@]"
+    rf"|%[-+0#,(']*(?:\d{{1,4}}|\*)(?:\.(?:\d{{1,4}}|\*))?{_LENGTH}?[diouxXeEfFgGaAcspn@]"
+    rf"|%[-+0#,(']*\.(?:\d{{1,4}}|\*){_LENGTH}?[diouxXeEfFgGaAcspn@]"
+    rf"|%[-+0#,(']*(?:{_LENGTH}[diouxXeEfFgGaA]|<PRI\w{{2,10}}>|[ds@])"
+    r"|%[-+0#,(']*[iouxXeEfFgGaAcpn](?![a-z])"
+    r"|%[-_0^#EO]?[aAbBcCdDeFgGhHIjklmMnNpPqrRsStTuUVwWxXyYzZ](?![A-Za-z]{2})"  # strftime
+    r"|%L?\d{1,2}(?![\d.,]*\d)"  # %1 and %L1 of Qt
+    r"|%Ln(?![A-Za-z])|%%"
 )
-_BULLET = r"(?P<bullet>(?m:^)[-–—*•·▪◦‣○●→](?=\s))"
+_DOLLAR = (
+    r"\$t\([^()\n]{1,200}\)"  # $t(key) of i18next
+    r"|(?<![\w$])\$(?:[A-Za-z_]\w{0,60}(?:@\w{1,60})?\$?|[1-9](?![\w.,]*\d))"  # $name, $NAME$, $1
+)
+_COLON = (
+    r"@(?:\.[a-z]{1,20})?:(?:\([^()\s]{1,100}\)|\{'[^'{}\n]{1,100}'\}|[\w-]+(?:\.[\w-]+)*)"  # @:key
+    r"|(?<![\w:/.)\]}@]):[A-Za-z_]\w{0,60}:?(?![\w:])"  # :name of Laravel, :smile:
+)
+_MENTION = r"(?<![\w@#&/.])[@#][A-Za-z_]\w{0,60}(?:@[\w-]+(?:\.[\w-]+)+)?"
+"""``@name`` and ``#tag`` of social networks, and ``@count`` of Drupal."""
+_CODE = r"`[^`'\n]{1,100}`"
+_BULLET = r"(?P<bullet>(?m:^)(?:>>>?|[-–—*•·▪◦‣○●→](?=\s)))"
 _FOOTNOTE = r"\[\^[^\]\s]{1,60}\]"
 _NUMBER = r"(?<![\w.,])[+-]?\d+(?:[.,:/'’\u00a0\u202f]\d+)*(?!\w)"
 
-_PATTERN = re.compile("|".join((_URL, _EMAIL, _BRACES, _PRINTF, _BULLET, _FOOTNOTE)))
+_PROGRAM = f"(?P<program>{_PRINTF}|{_DOLLAR})"
+_PATTERN = re.compile(
+    "|".join(
+        (
+            *(_URL, _EMAIL, _TEMPLATE, _BRACES, _PROGRAM, _COLON, _MENTION, _CODE),
+            *(_BULLET, _FOOTNOTE),
+        )
+    )
+)
+_JOINT = re.compile(r"[-:/.,x×+=~_]{0,2}")
+"""What stands between two placeholders that are one, such as a date."""
 _PATTERN_WITH_NUMBERS = re.compile("|".join((_PATTERN.pattern, _NUMBER)))
-_LONGEST = 20_000
-"""Characters between two marks that are searched; a paragraph has some hundreds."""
+_LONGEST_BRACES = 2000
+"""Characters between two braces that stay; a message with several plurals has some hundreds."""
+
+_IN_TURN = re.compile(
+    r"(?P<printf>%[-+ 0#,(']*(?:\d{1,4}(?!\d?\$)|\*(?!\d))?(?:\.(?:\d{1,4}|\*(?!\d)))?"
+    rf"{_LENGTH}?(?:[a-zA-Z@]|<PRI\w{{2,10}}>))(?<!%L)(?<!%Ln)"
+    r"|(?P<format>\{(?:[:!][^{}]*)?\})"
+)
+"""``%s`` of C, and ``{}`` of Python, Rust and the like: the next argument."""
 
 
 def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int, str]]:
@@ -37,7 +86,6 @@ def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int,
 
     Their numbers lie below those of ``OUTERMOST``, so that they meet none of the format's.
     """
-    pattern = _PATTERN_WITH_NUMBERS if keep_numbers else _PATTERN
     pieces: list[Piece] = []
     kept: dict[int, str] = {}
 
@@ -46,20 +94,93 @@ def protect(segment: Segment, *, keep_numbers: bool) -> tuple[Segment, dict[int,
             pieces.append(piece)
             continue
         at = 0
-        for found in pattern.finditer(piece, 0, _LONGEST):
-            # A percent sign after a number is a percentage, whatever letter follows it.
-            if found[0][0] == "%" and piece[: found.start()].rstrip(" \u00a0\u202f")[-1:].isdigit():
-                continue
-            end = _with_brackets(piece, found)
+        for start, end, kind in _found(piece, keep_numbers=keep_numbers):
             number = -2 - len(kept)
-            kept[number] = piece[found.start() : end]
+            kept[number] = piece[start:end]
             # The dash before a line is no word of it: no model has to read it.
-            reads = "" if found.lastgroup == "bullet" else kept[number]
-            pieces += [piece[at : found.start()], Alone(number, reads)]
+            reads = "" if kind == "bullet" else kept[number]
+            mark = Alone(number, reads, breaks=kind == "statement")
+            pieces += [piece[at:start], mark]
             at = end
         pieces.append(piece[at:])
 
     return Segment(tuple(piece for piece in pieces if piece != "")), kept
+
+
+def _found(text: str, *, keep_numbers: bool) -> Iterator[tuple[int, int, str | None]]:
+    """Where each stretch begins that is not translated, where it ends, and its kind."""
+    last: tuple[int, int, str | None] | None = None
+    for start, end, kind in _single(text, keep_numbers=keep_numbers):
+        # "%Y-%m-%d", "{host}:{port}": with what stands between them they are one.
+        if last and last[2] == kind == "program" and _JOINT.fullmatch(text, last[1], start):
+            last = (last[0], end, kind)
+            continue
+        if last:
+            yield last
+        last = (start, end, kind)
+    if last:
+        yield last
+
+
+def _single(text: str, *, keep_numbers: bool) -> Iterator[tuple[int, int, str | None]]:
+    pattern = _PATTERN_WITH_NUMBERS if keep_numbers else _PATTERN
+    closing = closing_braces(text)
+    at = 0
+    while found := pattern.search(text, at):
+        start, end, kind = found.start(), found.end(), found.lastgroup
+        before = text[at:start]
+        at = end
+        if kind == "braces":
+            close = closing.get(end - 1, -1)
+            is_nested = text.find("{", end, close) >= 0
+            longest = _LONGEST_BRACES if is_nested else 200
+            if not 0 < close - end <= longest and close != end:
+                continue
+            if not is_nested and "\n" in text[end:close]:
+                continue
+            at = end = close + 1
+            kind = "program"
+        elif found[0][0] == "%" and _is_percentage(text, before, found[0]):
+            continue
+        elif kind is None:
+            at = end = _with_brackets(text, found)
+        yield start, end, kind
+
+
+def closing_braces(text: str) -> dict[int, int]:
+    """For each opening brace that is closed, where that is."""
+    closing: dict[int, int] = {}
+    opened: list[int] = []
+    for found in re.finditer(r"[{}]", text):
+        if found[0] == "{":
+            opened.append(found.start())
+        elif opened:
+            closing[opened.pop()] = found.start()
+    return closing
+
+
+def _is_percentage(text: str, before: str, found: str) -> bool:
+    """Whether a percent sign is that of a number: ``50 %d`` of German, ``%50`` of Turkish.
+
+    ``before`` is the text from the last placeholder on.
+    """
+    if re.match(r"%(?:%|\d{1,2}\$|\(|<|#@|\w+%)", found):
+        return False
+    if len(found) == 3 and found[1:].isdigit() and not re.search(r"%[1-9](?!\d)", text):
+        return True
+    return before.rstrip(" \u00a0\u202f")[-1:].isdigit()
+
+
+def order_of(text: str) -> str | None:
+    """The kind of placeholder, if it takes one argument after the other and keeps its order.
+
+    None for a text that is no placeholder, and for one that names its argument.
+    """
+    if text[:1] not in ("%", "{"):
+        return None
+    found = re.fullmatch(r"%[A-Za-z_]\w{1,60}%|%\(.*|%L?\d{1,2}|%Ln", text)
+    in_turn = None if found else _IN_TURN.search(text)
+    return in_turn.lastgroup if in_turn else None
 
 
 def _with_brackets(text: str, found: re.Match[str]) -> int:

@@ -7,7 +7,7 @@ knows which element, run or tag it stands for, the translation knows only where 
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +98,21 @@ class Document(Protocol):
         write into the tree that it read.
         """
         ...
+
+
+@runtime_checkable
+class Noted(Protocol):
+    """A document that has something to tell its reader once it is written."""
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What stayed as it was or what else a reader must know, a plain line each."""
+        ...
+
+
+def notes_of(document: Document) -> Sequence[str]:
+    """The notes of a document that was written; of most formats there are none."""
+    return document.notes if isinstance(document, Noted) else ()
 
 
 @dataclasses.dataclass

@@ -5,6 +5,7 @@ from pellucid.documents.aligned import ModelTranslator, SentenceTranslator
 from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.markup import Counts, Progress, translate_segments
 from pellucid.documents.names import Format, format_of
+from pellucid.documents.segments import notes_of
 
 
 def translate_document(
@@ -21,8 +22,8 @@ def translate_document(
     """The bytes of a document in the other language; its format is that of ``name`` or ``kind``.
 
     Everything but its text stays as it is. With ``keep_numbers`` every number is in the
-    translation as it is written. Raises DataError for a document that cannot be read, and what the
-    translator raises.
+    translation as it is written. ``counts`` is filled, and the notes of the document are added to
+    it. Raises DataError for a document that cannot be read, and what the translator raises.
     """
     document = read_document(data, kind or format_of(name), name, options)
     if isinstance(translator, Translator):
@@ -34,4 +35,7 @@ def translate_document(
         progress=progress,
         counts=counts,
     )
-    return document.write(translated)
+    written = document.write(translated)
+    if counts is not None:
+        counts.notes += notes_of(document)
+    return written

@@ -22,6 +22,7 @@ from pellucid.documents.aligned import ModelTranslator
 from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.markup import translate_segments
 from pellucid.documents.names import format_of
+from pellucid.documents.segments import notes_of
 from pellucid.serve.queued import QueuedSearch
 from pellucid.serve.schema import TranslateRequest
 from pellucid.serve.server.errors import (
@@ -59,6 +60,8 @@ class DocumentState(pydantic.BaseModel):
     """The name of the translated file."""
     detail: str | None = None
     """Why it failed."""
+    notes: list[str] = []
+    """What stayed as it was, and what else a reader of the translation must know."""
 
 
 @dataclasses.dataclass
@@ -75,6 +78,7 @@ class _Document:
     done: int = 0
     total: int = 0
     detail: str | None = None
+    notes: list[str] = dataclasses.field(default_factory=list)
     search: QueuedSearch | None = None
     """What translates it."""
     is_fetched: bool = False
@@ -95,6 +99,7 @@ class _Document:
             sentences=self.total,
             name=self.name,
             detail=self.detail,
+            notes=self.notes,
         )
 
 
@@ -355,4 +360,6 @@ class Documents:
             progress=progress,
             by_text=not served.model.has_attention,
         )
-        return read.write(translated)
+        written = read.write(translated)
+        document.notes = list(notes_of(read))
+        return written

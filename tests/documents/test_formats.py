@@ -1,6 +1,7 @@
 """Each format gives back all that is no text as it was, and its text translated."""
 
 import io
+import json
 import re
 import zipfile
 
@@ -14,6 +15,7 @@ import yaml
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.documents.aligned import Aligned
 from pellucid.documents.formats import ReadOptions, read_document
+from pellucid.documents.markup import Counts
 from pellucid.documents.names import format_of, is_document
 from pellucid.documents.segments import Segment
 from pellucid.documents.subtitles import _divided
@@ -401,6 +403,104 @@ def test_json_keeps_keys_layout_and_escapes():
     )
     found = translated(source, "a.json", options=ReadOptions(columns=("c",)))
     assert found == source.replace("caf\\u00e9 noir", "NOIR CAF\\u00c9")
+
+
+MESSAGES = [
+    # FormatJS, Flutter, Lingui, i18next-icu: forms within forms
+    (
+        "you have {n, plural, =0 {no cats} one {# cat} other {# old cats}} here",
+        "HAVE YOU {n, plural, =0 {CATS NO} one {# CAT} other {# OLD CATS}} HERE",
+    ),
+    (
+        "{g, select, male {{n, plural, offset:1 one {his red house} other {his # houses}}}"
+        " other {{m, selectordinal, two {{m, number} cat} other {{k, plural, other {<b>red"
+        " cat</b> here}}}}}}",
+        "{g, select, male {{n, plural, offset:1 one {RED HIS HOUSE} other {HIS # HOUSES}}}"
+        " other {{m, selectordinal, two {{m, number} CAT} other {{k, plural, other {<b>CAT"
+        " RED</b> HERE}}}}}}",
+    ),
+    # An apostrophe would begin a quotation; one that is written twice is one.
+    ("{n, plural, other {it's red}}", "{n, plural, other {IT’RED S}}"),
+    ("{0}''s red house", "{0}''S HOUSE RED"),
+    (
+        "{n, plural, one {red '{name}'} other {it''s}}",
+        "{n, plural, one {RED '{name}'} other {IT''S}}",
+    ),
+    # Vue I18n, Laravel and Symfony
+    ("no cats | one red cat | {n} old cats", "CATS NO | RED ONE CAT | {n} CATS OLD"),
+    (
+        "{0} no cats|[1,19] some cats|[20,*] old cats",
+        "{0} CATS NO|[1,19] CATS SOME|[20,*] CATS OLD",
+    ),
+    ("<b>red | house</b> | old cat", "<b>RED | HOUSE</b> | CAT OLD"),
+]
+
+
+@pytest.mark.parametrize(("source", "found"), MESSAGES)
+def test_each_form_of_a_message_is_translated_by_itself(source: str, found: str):
+    def spaceless(text: str) -> str:
+        return text.replace(" ", "")
+
+    data = json.dumps({"key": source}, ensure_ascii=False)
+    written = json.loads(translated(data, "a.json"))["key"]
+    # The stand-in writes no space behind a sign.
+    assert spaceless(written) == spaceless(found)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "{n, plural, one {<b>red} other {house</b>}}",
+        "{n, plural, one {red house}",
+        "{n, plural, one red house}",
+        "{n, plural, one {red '{house}} other {cat}} x",
+        "{n, plural, other {a}} }",
+        "{n, plural, other {" * 30 + "cat" + "}}" * 30,
+    ],
+)
+def test_a_message_that_cannot_be_read_is_left_whole_and_said(source: str):
+    data = json.dumps({"a": "red house", "key": source}).encode()
+    counts = Counts()
+    found = json.loads(translate_document(data, Swapping(), "a.json", counts=counts))
+    assert found == {"a": "HOUSE RED", "key": source}
+    assert counts.notes == [
+        "1 string with plural or select forms is left as in the source: its braces cannot be read"
+        " as ICU's format"
+    ]
+
+
+def test_braces_of_the_model_do_not_break_a_message():
+    class Braces(Swapping):
+        def one(self, sentence, align):
+            return Aligned("a } b")
+
+    counts = Counts()
+    source = b'{"k": "{n, plural, other {red house}}"}'
+    assert translate_document(source, Braces(), "a.json", counts=counts) == source
+    assert len(counts.notes) == 1
+
+
+def test_an_apostrophe_of_the_model_begins_no_quotation():
+    class Article(Swapping):
+        def one(self, sentence, align):
+            return Aligned(f"l'{sentence}")
+
+    assert translate_document(b'{"k": "{name} red"}', Article(), "a.json") == (
+        '{"k": "l’{name} red"}'.encode()
+    )
+
+
+def test_forms_in_the_xliff_of_angular_are_translated_with_their_elements():
+    unit = (
+        '<trans-unit id="1"><source>{VAR_PLURAL, plural, =0 {red house} other {<x id="I"/> old'
+        " cats}}</source>"
+    )
+    target = '{VAR_PLURAL, plural, =0 {HOUSE RED} other {<x id="I"/> CATS OLD}}</target>'
+    source = XLIFF_1.replace(
+        '<trans-unit id="1"><source>', unit + '</trans-unit><trans-unit id="0"><source>'
+    )
+    found = translated(source, "a.xlf")
+    assert target.replace(" CATS", "CATS") in found.replace("> CATS", ">CATS")
 
 
 def test_halves_of_characters_stay_and_pairs_of_them_are_one():

@@ -1,6 +1,7 @@
 """Marks stand on the aligned words, exactly once and well nested; what is kept is bit-equal."""
 
 import random
+import re
 
 import pytest
 
@@ -87,6 +88,22 @@ def test_a_line_end_divides_sentences_and_stays_between_them():
         "%.2f",
         "{0:.1f}",
         "{n, plural, one {# cat} other {# cats}}",
+        "{a, select, x {{b, select, y {{n, plural, other {# z}}} other {}}} other {}}",
+        # C, PHP, Python and gettext
+        *("%-5.2f", "%5d", "%lu", "%lld", "%zd", "%'d", "%*d", "%.*s", "%2$*1$d", "%u", "%c"),
+        *("%<PRIu64>", "%%", "%1$-10s", "%(total).2f", "{}", "{:>5}", "{0!r:>10}", "{!s}", "$name"),
+        # strftime, Java, .NET, Qt
+        *("%Y-%m-%d", "%H:%M:%S", "%B", "%-d", "{0,number,#.##}", "{0:N2}", "{0,-10:C}"),
+        *("%1", "%L1", "%n", "%Ln"),
+        # Rails, ERB, Symfony, Drupal, Laravel
+        *("%{count}", "%<n>d", "%<n>.2f", "<%= @name %>", "%name%", "@count", ":name"),
+        # Vue I18n, i18next, Handlebars, Angular, FormatJS, Fluent
+        *("@:key.of.it", "@.lower:key", "@:{'key'}", "$t(key)", '$t(key, {"n": 1})', "{{- x}}"),
+        *("{{n, number}}", "{{{raw}}}", "{{> part}}", "{{ x | date:'short' }}", "{ $user-name }"),
+        *("{ -brand }", "{day, date, ::yMMMd}"),
+        # Android, iOS, Chrome, Django, social networks
+        *("%1$d", "%@", "%1$@", "%#@files@", "%2$#@files@", "$NAME$", "$1", "{% url 'x' %}"),
+        *('{{ x|date:"Y" }}', "@a_user@example.org", "#a_tag", ":smile:", "`npm install`"),
         "https://example.org/a?b=c&d=(e)",
         "www.example.org/Path",
         "https://en.example.org/Foo_(bar)",
@@ -129,8 +146,89 @@ def test_numbers_are_kept_on_request():
     assert [found.text.count(number) for number in ("1,250.5", "3")] == [1, 1]
 
 
-def test_a_percentage_is_no_placeholder():
-    assert "D" in result("50%d of all")[0]
+@pytest.mark.parametrize(
+    "text",
+    ["50%d of all", "50 %d", "a %50 discount", "100% de rabais", "all of C# and US$", "at 12:30h"],
+)
+def test_a_percentage_is_no_placeholder(text: str):
+    assert protect(Segment((text,)), keep_numbers=False)[1] == {}
+
+
+def test_a_placeholder_behind_another_one_is_no_percentage():
+    _, found = protect(Segment(("%1 %n, %1$s%2$s and 100 %%",)), keep_numbers=False)
+    assert list(found.values()) == ["%1", "%n", "%1$s%2$s", "%%"]
+
+
+class Reversing(Swapping):
+    """Says the words from the last to the first, and copies what has no letter or a sign."""
+
+    def one(self, sentence: str, align: bool) -> Aligned:
+        words = [found.span() for found in re.finditer(r"\S+", sentence)]
+        text, links = "", []
+        for start, end in reversed(words):
+            word = sentence[start:end]
+            text += " " if text else ""
+            links.append(((start, end), (len(text), len(text) + len(word)), 1.0))
+            text += word.upper() if word.isalpha() else word
+        return Aligned(text, tuple(links))
+
+
+class Losing(Reversing):
+    """Copies nothing that is no word, and turns the others around."""
+
+    def one(self, sentence: str, align: bool) -> Aligned:
+        found = super().one(re.sub(r"[%{][^ ]*", lambda each: "x" * len(each[0]), sentence), align)
+        return Aligned(found.text, found.links)
+
+
+@pytest.mark.parametrize("by", [Reversing(), Losing()])
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("red %s of %d houses here", "RED %s OF %d HERE HOUSES"),
+        ("the {} red {:>5} house", "THE {} RED {:>5} HOUSE"),
+    ],
+)
+def test_placeholders_that_take_arguments_in_turn_keep_their_order(
+    by: Reversing, text: str, found: str
+):
+    """A program would print a name where it is to print a number, or crash."""
+    [segment] = translate_segments([Segment((text,))], by)
+    assert segment.text == found
+
+
+def test_placeholders_with_names_and_numbers_may_change_places():
+    for text, found in (
+        ("red %1$s of %2$d", "%2$d OF %1$s RED"),
+        ("red {a} of {0}", "{0} OF {a} RED"),
+        ("red %(a)s of %(b)d, %%", "%% %(b)d, OF %(a)s RED"),
+    ):
+        assert translate_segments([Segment((text,))], Reversing())[0].text == found
+
+
+def test_marks_beside_placeholders_in_turn_stay_on_their_words():
+    pieces = ("the ", Open(0), "red %s", Close(0), " of %d houses ", Alone(1), "here")
+    [found] = translate_segments([Segment(pieces)], Reversing())
+    assert_same_marks(pieces, found.pieces)
+    assert re.sub(" +", " ", found.text) == "RED THE %s OF %d HERE HOUSES"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "red house {% if x %}old cat {% else %}small dog {% endif %}here",
+        "red house {{#if x}}old cat {{else}}small dog {{/if}}here",
+        "red house <% if x %>old cat <% else %>small dog <% end %>here",
+        "red house {#if x}old cat {:else}small dog {/if}here",
+    ],
+)
+def test_no_word_goes_across_a_statement_of_a_template(text: str):
+    found = result(text)[0]
+    statements = re.findall(r"\{\{?[%#/:].*?\}\}?|\{\{else\}\}|<%.*?%>", text)
+    assert re.findall(r"\{\{?[%#/:].*?\}\}?|\{\{else\}\}|<%.*?%>", found) == statements
+    for words, translation in (("red house", "HOUSE RED"), ("old cat", "CAT OLD")):
+        text = text.replace(words, translation)
+    assert found == text.replace("small dog", "DOG SMALL").replace("here", "HERE")
 
 
 def test_text_without_letters_and_empty_translations_stay():

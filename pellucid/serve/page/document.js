@@ -97,7 +97,8 @@ async function progress(id, mine) {
 
 function draw(name, state) {
   if (state.state === "done") {
-    show(`${name} is translated.`, { isDone: true });
+    const notes = state.notes.map((note) => ` Note: ${note}.`).join("");
+    show(`${name} is translated.${notes}`, { isDone: true });
   } else if (state.state === "failed") {
     show(`${name} could not be translated: ${state.detail}`, {});
   } else {

@@ -1,0 +1,300 @@
+"""Strings of programs that hold several texts: plural and select forms, and forms between bars.
+
+ICU's message format is that of FormatJS, Angular, Flutter, Lingui and others, and nests to any
+depth; Vue I18n and Laravel write the forms of a plural between bars. Each form is a segment of its
+own, and so is the text around them, in which the forms are one mark.
+"""
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from pellucid.documents.protected import closing_braces
+from pellucid.documents.segments import Alone, Close, Document, Open, Piece, Segment, notes_of
+
+_FORMS = re.compile(r"\{\s*([^\s{},]{1,100})\s*,\s*(plural|select|selectordinal)\s*,\s*")
+_OFFSET = re.compile(r"offset\s*:\s*\d{1,9}\s*")
+_SELECTOR = re.compile(r"\s*(?:=\d{1,9}|[^\s{}=,]{1,100})\s*\{")
+_NUMBERS = re.compile(
+    r"\s*(?:\{\d{1,9}\}|[\[\]](?:\d{1,9}|\*|-?[Ii]nf)(?:,(?:\d{1,9}|\*|[Ii]nf))?[\[\]])"
+)
+"""What a form of Laravel or Symfony is for: ``{0}``, ``[2,19]``."""
+_DEEPEST = 20
+"""Forms within forms; people write three."""
+_PLACE = "\ufffc"
+"""What stands for a mark where a string is parsed: the object replacement character."""
+
+
+class _UnreadError(Exception):
+    """A string that looks like a message and cannot be read as one."""
+
+
+@dataclasses.dataclass
+class _Text:
+    """A text of a message, which is the segment of this number."""
+
+    number: int
+    forms: dict[int, "list[str | _Text]"]
+    """By the number of a mark what it stands for: plural or select forms, as their texts and what
+    is between them; or characters that stay."""
+    is_plural: bool
+    """Whether it is a form of a plural, in which ``#`` is the number."""
+
+
+class Message:
+    """A string, as the segments of each of its texts."""
+
+    def __init__(self, segment: Segment) -> None:
+        self.segments = [segment]
+        self.is_unread = False
+        """Whether it has forms that could not be read or written, and is left as it is."""
+        self._whole = segment
+        self._parts: list[str | _Text] = []
+        self._marks: dict[int, Piece] = {}
+        self._is_message = self._doubles = False
+
+        text = "".join(piece if isinstance(piece, str) else _PLACE for piece in segment.pieces)
+        has_forms = _FORMS.search(text) is not None
+        self._doubles = "''" in text and "{" in text
+        if _PLACE in segment.text or not (has_forms or self._doubles or "|" in text):
+            return
+        self._is_message = has_forms or self._doubles
+        self._text, self._at = text, 0
+        self._closing = {} if self._is_message else closing_braces(text)
+        self._next = 1 + max((mark.number for mark in segment.marks), default=-1)
+        at = 0
+        for piece in segment.pieces:
+            if not isinstance(piece, str):
+                self._marks[at] = piece
+            at += len(piece) if isinstance(piece, str) else 1
+
+        self.segments = []
+        try:
+            self._parts = list(self._between_bars())
+        except _UnreadError:
+            self.segments, self.is_unread = [], True
+
+    def joined(self, translated: Sequence[Segment]) -> Segment:
+        """The string with other texts."""
+        if list(translated) == self.segments:
+            return self._whole
+        if not self._parts:
+            [only] = translated
+            # "l'{name}": the apostrophe would begin a quotation, for libraries that know them.
+            is_new = "'{" not in self._whole.text
+            return _joined(only.pieces, safe=is_new)
+        pieces: list[Piece] = []
+        for part in self._parts:
+            pieces += [part] if isinstance(part, str) else self._written(part, translated)
+        whole = _joined(pieces)
+
+        # A brace or a bar of the model's own would make other texts of it.
+        again = Message(whole)
+        if again.is_unread or len(again.segments) != len(self.segments):
+            self.is_unread = True
+            return self._whole
+        return whole
+
+    def _between_bars(self) -> Iterator[str | _Text]:
+        """The texts between the bars of the string, and the bars."""
+        has_bars = "|" in self._text
+        while True:
+            if has_bars and (numbers := _NUMBERS.match(self._text, self._at)):
+                self._at = numbers.end()
+                yield numbers[0]
+            yield self._read(0, is_plural=False)
+            if self._at >= len(self._text):
+                return
+            self._at += 1
+            yield "|"
+
+    def _read(self, depth: int, *, is_plural: bool) -> _Text:
+        """The text that begins here, up to a bar between forms or the brace behind one."""
+        text = self._text
+        read = _Text(len(self.segments), {}, is_plural)
+        self.segments.append(self._whole)
+        pieces: list[Piece] = []
+        opened: list[int] = []
+        begun = self._at
+
+        def take() -> None:
+            stretch = text[begun : self._at]
+            pieces.append(stretch.replace("''", "'") if self._is_message else stretch)
+
+        while self._at < len(text):
+            at = self._at
+            character, following = text[at], text[at + 1 : at + 2]
+            stands_for: list[str | _Text] | None = None
+            if character == _PLACE:
+                take()
+                pieces.append(self._mark(opened))
+                self._at = begun = at + 1
+            elif character == "|" and depth == 0 and not opened:
+                break
+            elif not self._is_message:
+                self._at = self._closing.get(at, at) + 1
+            elif character == "}":
+                if depth == 0:
+                    raise _UnreadError
+                break
+            elif character == "'" and following == "'":
+                self._at += 2
+            elif character == "'" and following in ("{", "}"):
+                take()
+                stands_for = [self._quotation()]
+            elif character == "{" and (head := _FORMS.match(text, at)):
+                take()
+                stands_for = self._forms(head, depth, is_plural=is_plural)
+            elif character == "{":
+                self._skip_argument()
+            elif is_plural and character == "#":
+                take()
+                self._at += 1
+                stands_for = ["#"]
+            else:
+                self._at += 1
+            if stands_for is not None:
+                # Forms are read as the argument that they depend on.
+                reads = (
+                    f"{{{head[1]}}}"
+                    if character == "{" and head
+                    else "".join(each for each in stands_for if isinstance(each, str))
+                )
+                pieces.append(Alone(self._next, reads))
+                read.forms[self._next] = stands_for
+                self._next += 1
+                begun = self._at
+
+        take()
+        if opened:
+            raise _UnreadError
+        self.segments[read.number] = Segment(tuple(piece for piece in pieces if piece != ""))
+        return read
+
+    def _mark(self, opened: list[int]) -> Piece:
+        """The mark that stands here; each must have its partner in the same text."""
+        mark = self._marks[self._at]
+        if isinstance(mark, Open):
+            opened.append(mark.number)
+        elif isinstance(mark, Close) and (not opened or opened.pop() != mark.number):
+            raise _UnreadError
+        return mark
+
+    def _quotation(self) -> str:
+        """The quotation that begins here, up to the next apostrophe that is not doubled."""
+        start = self._at
+        stop = self._text.find("'", start + 1)
+        while stop >= 0 and self._text.startswith("''", stop):
+            stop = self._text.find("'", stop + 2)
+        if stop < 0:
+            raise _UnreadError
+        self._at = stop + 1
+        return self._text[start : self._at]
+
+    def _skip_argument(self) -> None:
+        """Go behind an argument without forms, such as ``{day, date, short}``."""
+        depth = 0
+        while self._at < len(self._text):
+            character = self._text[self._at]
+            depth += (character == "{") - (character == "}")
+            self._at += 1
+            if depth == 0:
+                return
+        raise _UnreadError
+
+    def _forms(self, head: re.Match[str], depth: int, *, is_plural: bool) -> list[str | _Text]:
+        """The plural or select forms that begin with ``head``."""
+        if depth == _DEEPEST:
+            raise _UnreadError
+        text, begun, self._at = self._text, head.start(), head.end()
+        if head[2] != "select":
+            is_plural = True
+            if offset := _OFFSET.match(text, self._at):
+                self._at = offset.end()
+
+        parts: list[str | _Text] = []
+        while selector := _SELECTOR.match(text, self._at):
+            self._at = selector.end()
+            parts += [text[begun : self._at], self._read(depth + 1, is_plural=is_plural)]
+            begun = self._at
+            self._at += 1
+        end = re.compile(r"\s*\}").match(text, self._at)
+        if not parts or end is None or self._at > len(text):
+            raise _UnreadError
+        self._at = end.end()
+        return [*parts, text[begun : self._at]]
+
+    def _written(self, read: _Text, translated: Sequence[Segment]) -> Iterator[Piece]:
+        """The pieces of a text, with its forms instead of their marks."""
+        for piece in translated[read.number].pieces:
+            if isinstance(piece, str):
+                yield self._escaped(piece)
+            elif isinstance(piece, Alone) and piece.number in read.forms:
+                for part in read.forms[piece.number]:
+                    if isinstance(part, str):
+                        yield part
+                    else:
+                        yield from self._written(part, translated)
+            else:
+                yield piece
+
+    def _escaped(self, text: str) -> str:
+        """A text in which no apostrophe begins a quotation.
+
+        It is doubled where the string does that, and otherwise the sign that typography has: not
+        every library that reads this format knows quotations.
+        """
+        if not self._is_message:
+            return text
+        return text.replace("'", "''" if self._doubles else "’")
+
+
+def _joined(pieces: Iterable[Piece], *, safe: bool = False) -> Segment:
+    """A segment of pieces, of which texts beside each other are one; with ``safe`` no apostrophe
+    stands before a brace.
+    """
+    joined: list[Piece] = []
+    for piece in pieces:
+        if isinstance(piece, str) and joined and isinstance(joined[-1], str):
+            joined[-1] += piece
+        elif piece != "":
+            joined.append(piece)
+    return Segment(
+        tuple(
+            piece.replace("'{", "’{") if safe and isinstance(piece, str) else piece
+            for piece in joined
+        )
+    )
+
+
+class MessageDocument:
+    """A document of strings, each of whose texts is a segment."""
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._messages = [Message(segment) for segment in document.segments]
+        self.segments = [each for message in self._messages for each in message.segments]
+
+    @property
+    def notes(self) -> list[str]:
+        """What was left as it is."""
+        count = sum(message.is_unread for message in self._messages)
+        strings, verb, whose = (
+            ("string", "is", "its") if count == 1 else ("strings", "are", "their")
+        )
+        unread = (
+            f"{count:,} {strings} with plural or select forms {verb} left as in the source:"
+            f" {whose} braces cannot be read as ICU's format"
+        )
+        return [*notes_of(self._document), *([unread] if count else [])]
+
+    def write(self, translated: Sequence[Segment]) -> bytes:
+        """The document with other texts."""
+        if len(translated) != len(self.segments):
+            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
+        strings, at = [], 0
+        for message in self._messages:
+            stop = at + len(message.segments)
+            strings.append(message.joined(translated[at:stop]))
+            at = stop
+        return self._document.write(strings)
