@@ -1,7 +1,9 @@
 """Inputs and outputs of every form give the same lines; hostile ones are refused in a line."""
 
 import contextlib
+import csv
 import gzip
+import io
 import json
 import lzma
 import re
@@ -21,6 +23,7 @@ import zstandard
 from pellucid.core.errors import ConfigError, DataError, InputMissingError, WriteError
 from pellucid.text.check.check import examine
 from pellucid.text.config import DataConfig, TokenizerConfig
+from pellucid.text.corpus.dialects import dialect_of, pair_columns
 from pellucid.text.corpus.lines import iterate_lines, read_lines
 from pellucid.text.corpus.pairs import PairFiles, iterate_pairs, training_files
 from pellucid.text.corpus.readers import address_of, hash_of_input, input_exists, plain_stem
@@ -289,15 +292,19 @@ def test_hostile_inputs_are_refused_in_a_line(tmp_path: Path):
         ("b.parquet#en", good.read_bytes()[:-30], "row 1"),
         ("c.parquet#en", bytes(flipped), "row 1"),
         ("good.parquet#fr", None, "there is no column fr; there are: en, de"),
-        ("numbers.parquet#en", None, "a cell must be text"),
-        ("lists.parquet#en", None, "a cell must be text"),
+        ("numbers.parquet#en", None, "the column en must be text, is int64"),
+        ("lists.parquet#en", None, "the column en must be text, is list<"),
+        ("lists.parquet", None, r"must have one pair of columns \(source and target, or two"),
         ("a.csv#en", b"", "which has: "),
         ("b.csv#en", b"de,fr\na,b\n", "which has: de, fr"),
         ("c.csv#en", b"en,en\na,b\n", "once"),
         ("d.csv#en", b"en,de\na\n", "must have 2 columns"),
         ("e.csv#en", b'en\n"' + b"a" * (1 << 21), "field larger|line"),
         ("f.csv#en", b"en\n\xff\n", "not UTF-8"),
-        ("g.csv", b"en,de\na,b\n", "source and target"),
+        ("g.csv", b"a dog,ein Hund\na cat,eine Katze\n", "one pair of columns .source and target"),
+        ("h.csv", b"en,de,fr\na,b,c\n", "has: en, de, fr"),
+        ("i.csv", "en,de\nа,кот\n".encode("cp1251"), "i.csv, line 2: not UTF-8 .0xe0"),
+        ("j.csv", "en,de\nDieb,läuft\n".encode() + b"caf\xe9,b\n", "j.csv, line 3: not UTF-8"),
         ("a.jsonl#en", b"[1]\n", "must be an object"),
         ("b.jsonl#en", b"{", "not JSON"),
         ("c.jsonl#en", b'{"en": "\\ud800"}\n', "surrogate"),
@@ -330,6 +337,131 @@ def test_a_dataset_of_hugging_face_is_streamed(tmp_path: Path, monkeypatch: pyte
     assert list(iterate_pairs(PairFiles((Path(name),)))) == pairs
     with pytest.raises(DataError, match="a dataset is named"):
         read_lines(Path("datasets://json#en"))
+
+
+CSV_PAIRS = [
+    ('He\'s, well, "late"', "Er ist; nun ja, spät"),
+    ("two\nlines", "zwei\nZeilen"),
+    ("=1+1", " façade"),
+]
+CSV_LINES = [(en.replace("\n", " "), de.replace("\n", " ").strip()) for en, de in CSV_PAIRS]
+
+
+def csv_text(names: tuple[str, ...], delimiter: str, end: str = "\r\n") -> str:
+    rows = io.StringIO()
+    writer = csv.writer(rows, delimiter=delimiter, lineterminator=end)
+    writer.writerow(names)
+    writer.writerows(CSV_PAIRS)
+    return rows.getvalue()
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize(
+    "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "cp1252"]
+)
+def test_csv_of_any_spreadsheet_is_read(tmp_path: Path, delimiter: str, encoding: str):
+    path = tmp_path / "a.csv"
+    text = csv_text(("Source", "Target"), delimiter)
+    for content in (text, f"sep={delimiter}\r\n{text}", text.rstrip(), text.replace("\r\n", "\n")):
+        path.write_bytes(content.encode(encoding))
+        pairs = [(en, de.strip()) for en, de in iterate_pairs(PairFiles((path,)))]
+        assert pairs == CSV_LINES
+        assert [each.strip() for each in read_lines(Path(f"{path}#target"))] == [
+            de for _, de in CSV_LINES
+        ]
+
+
+def test_windows_1252_is_said_once_with_a_word_to_judge_by(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    path = tmp_path / "a.csv"
+    path.write_bytes(csv_text(("en", "de"), ";").encode("cp1252"))
+    with caplog.at_level("INFO", "pellucid"):
+        for _ in range(2):
+            list(iterate_pairs(PairFiles((path,))))
+    assert caplog.messages == [
+        f"{path} is not UTF-8 and is read as Windows-1252, for example spät; if that is wrong,"
+        " convert it: iconv -f ... -t UTF-8",
+        f"{path}: the column 'en' is the source, 'de' the target",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        (("id", "Source", "TARGET"), (1, 2)),
+        (("target", "source"), (1, 0)),
+        (("tgt", "score", "src"), (2, 0)),
+        (("source_text", "target_text"), (0, 1)),
+        (("Input", "Output"), (0, 1)),
+        (("English", "German"), (0, 1)),
+        ((" Deutsch ", "Français"), (0, 1)),
+        (("id", "de-DE", "en_US"), (1, 2)),
+        (("id", "en"), (0, 1)),
+        (("sentence_eng_Latn", "sentence_deu_Latn"), (0, 1)),
+        (("text (en)", "text (zh-Hans)"), (0, 1)),
+        (("no", "en", "pt"), (1, 2)),
+        (("", "en", "de", "source", "target"), (3, 4)),
+        (("en", "de", "fr"), None),
+        (("source", "source", "target"), None),
+        (("en", "en"), None),
+        (("Hello there", "Hallo"), None),
+        (("source",), None),
+        ((), None),
+    ],
+)
+def test_the_columns_of_a_pair_are_known_by_usual_names(names, chosen, tmp_path: Path):
+    assert pair_columns(names) == chosen
+    if chosen is not None:
+        # JSONL and Parquet name them alike.
+        row = {name: f"cell {number}" for number, name in enumerate(names)}
+        (tmp_path / "a.jsonl").write_text(json.dumps(row) + "\n")
+        parquet(tmp_path / "a.parquet", [row])
+        for form in ("a.jsonl", "a.parquet"):
+            pairs = list(iterate_pairs(PairFiles((tmp_path / form,))))
+            assert pairs == [(f"cell {chosen[0]}", f"cell {chosen[1]}")]
+
+
+def test_the_delimiter_is_the_one_with_which_rows_agree():
+    text = b"good, very good;gut, sehr gut\nyes;ja\nno, not me;nein\n"
+    assert dialect_of(text, "a.csv", is_whole=True).delimiter == ";"
+    # One column, of which no cell is in quotes.
+    assert dialect_of(b"en\na, b\nc\n", "a.csv", is_whole=True).delimiter != ","
+    # The last row of a sample is cut, and may lack cells.
+    assert dialect_of(b"a;b\nc;d\ne, f", "a.csv").delimiter == ";"
+
+
+def test_null_and_nested_cells_of_parquet(tmp_path: Path):
+    """A null is an empty cell, in a struct too, and where the struct itself is null."""
+    path = tmp_path / "a.parquet"
+    rows = [{"de": "ein Hund", "en": "a dog"}, None, {"de": None, "en": "no"}]
+    parquet(path, [{"translation": row} for row in rows])
+    assert list(iterate_pairs(PairFiles((path,)))) == [("ein Hund", "a dog"), ("", ""), ("", "no")]
+    table = pyarrow.table(
+        {
+            "source": pyarrow.array(["a", None, "a"]).dictionary_encode(),
+            "target": pyarrow.array([b"b", b"c", None], pyarrow.large_binary()),
+        }
+    )
+    pyarrow.parquet.write_table(table, path)
+    assert list(iterate_pairs(PairFiles((path,)))) == [("a", "b"), ("", "c"), ("a", "")]
+    (tmp_path / "a.jsonl").write_text('{"source": null, "target": "b"}\n')
+    assert list(iterate_pairs(PairFiles((tmp_path / "a.jsonl",)))) == [("", "b")]
+
+
+def test_what_unpacks_is_counted_as_it_unpacks(tmp_path: Path):
+    """One value of a million characters, to which 200,000 rows point, flat and in a struct."""
+    value = pyarrow.array(["a b " * 250_000])
+    column = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 200_000), value)
+    struct = pyarrow.StructArray.from_arrays([column, column], ["de", "en"])
+    for table in ({"source": column, "target": column}, {"translation": struct}):
+        path = tmp_path / "bomb.parquet"
+        pyarrow.parquet.write_table(pyarrow.table(table), path, row_group_size=200_000)
+        assert path.stat().st_size < 100_000
+        read = []
+        with pytest.raises(DataError, match="must be text, and unpacks to more than 200 times"):
+            read += map(len, iterate_lines(path))
+        assert sum(read) < 40_000_000
 
 
 def test_a_row_of_csv_without_end_is_refused(tmp_path: Path):

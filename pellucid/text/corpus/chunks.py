@@ -62,7 +62,7 @@ class Chunk:
     source: bytes
     target: bytes
     languages: Languages | None = None
-    """Of lines of JSON with the texts by their languages: those of the file's first line."""
+    """The names of the texts in lines of JSON, where they are others than "source" and "target"."""
 
     def to_message(self) -> tuple[bytes, ...]:
         """The parts of a message for ``from_message``."""
@@ -176,7 +176,7 @@ def read_chunks(files: PairFiles, chunk_bytes: int = CHUNK) -> Iterator[Chunk]:
                 for first, lines in _numbered(source_lines, chunk_bytes):
                     is_empty = False
                     if layout == "jsonl" and languages is None:
-                        languages = _first_languages(lines)
+                        languages = _first_languages(lines, str(source))
                     content = b"".join(lines)
                     yield Chunk(part, layout, (str(source), ""), first, content, b"", languages)
 
@@ -233,10 +233,10 @@ def _layout(files: PairFiles, source: Path) -> _Layout:
     return "plain" if given == "auto" else given
 
 
-def _first_languages(lines: list[bytes]) -> Languages | None:
-    """The languages of the first line of JSON that is not blank."""
+def _first_languages(lines: list[bytes], name: str) -> Languages | None:
+    """The names of the texts in the first line of JSON that is not blank."""
     first = next((line for line in lines if line.strip()), b"")
-    return languages_of_line(first.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace"))
+    return languages_of_line(first.removeprefix(BYTE_ORDER_MARK).decode("utf-8", "replace"), name)
 
 
 def _blanked(block: bytes, rows: list[int]) -> bytes:

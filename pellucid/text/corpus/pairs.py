@@ -12,12 +12,10 @@ from pellucid.core.limits import parse_json
 from pellucid.text.check.alignment import find_misalignment
 from pellucid.text.check.scan import scan
 from pellucid.text.config import DataConfig, PairFormat, file_format
+from pellucid.text.corpus.dialects import pair_columns
 from pellucid.text.corpus.lines import iterate_lines
-from pellucid.text.corpus.readers import ONE_LINE
+from pellucid.text.corpus.readers import ONE_LINE, say_pair
 from pellucid.text.tokenizers.interface import check_text
-
-_HEADERS = ({"source", "target"}, {"src", "tgt"}, {"src", "trg"})
-"""Names of both columns, which some tools write in the first line."""
 
 _MOST_VALUES = 1_000_000
 """Of a line of JSON; more would take a hundred megabytes."""
@@ -159,7 +157,7 @@ def _iterate_jsonl(path: Path) -> Pairs:
     languages = None
     with contextlib.closing(iterate_lines(path)) as lines:
         for number, line in enumerate(lines, start=1):
-            languages = languages or languages_of_line(line)
+            languages = languages or languages_of_line(line, str(path))
             yield parse_jsonl(line, str(path), number, languages)
 
 
@@ -200,35 +198,46 @@ def parse_tsv(line: str, name: str, number: int) -> tuple[str, str]:
 
     # Learned as a pair, a header would do little harm, but it shows that the file was not meant as
     # it is.
-    if number == 1 and {column.strip().lower() for column in columns} in _HEADERS:
+    if number == 1 and (pair_columns(columns) or pair_columns(columns[::-1])):
         raise DataError(
             f"{name}, line 1: a file must begin with its first pair, and this line names the"
             " columns",
-            hint="remove it, for example: tail -n +2",
+            hint="remove it, for example: tail -n +2; or name its columns as in pairs.tsv#en",
         )
     return columns[0], columns[1]
 
 
 Languages = tuple[str, str]
-"""The names of the source and the target under ``translation`` in a line of JSON."""
+"""The names of the source and the target in the objects of a file of JSON lines."""
 
 
-def languages_of_line(line: str) -> Languages | None:
-    """The names of both languages if a line of JSON has its texts under them, in their order.
+def languages_of_line(line: str, name: str) -> Languages | None:
+    """The names under which a line of JSON has its texts, if not under "source" and "target".
 
-    Datasets of Hugging Face have ``{"translation": {"de": ..., "en": ...}}``. The first language of
-    a file's first line is the source; in other lines the order does not matter.
+    Datasets of Hugging Face have ``{"translation": {"de": ..., "en": ...}}``, others ``{"src": ...,
+    "tgt": ...}`` or ``{"de": ..., "en": ...}``. The first language of a file's first line is the
+    source; in other lines the order does not matter. Logs the choice once for each file ``name``.
     """
     if not line.strip():
         return None
     try:
-        texts = _by_language(parse_json(line, _MOST_VALUES))
+        table = parse_json(line, _MOST_VALUES)
     except ValueError:
         return None  # said by ``parse_jsonl``
-    if texts is None:
+    texts = _by_language(table)
+    if texts is not None:
+        source, target = texts
+        return source, target
+    if not isinstance(table, dict) or {"source", "target"} <= table.keys():
         return None
-    source, target = texts
-    return source, target
+
+    keys = list(table)
+    found = pair_columns(keys)
+    if found is None:
+        return None
+    languages = keys[found[0]], keys[found[1]]
+    say_pair(name, *languages)
+    return languages
 
 
 def parse_jsonl(
@@ -267,12 +276,17 @@ def _parse_json_pair(line: str, place: str, languages: Languages | None) -> tupl
             )
         source, target = texts[first], texts[second]
     elif isinstance(table, dict):
-        source, target = table.get("source"), table.get("target")
+        first, second = languages or ("source", "target")
+        # A null is an empty cell, which makes a blank pair.
+        source, target = (
+            "" if name in table and table[name] is None else table.get(name)
+            for name in (first, second)
+        )
 
     if not isinstance(source, str) or not isinstance(target, str):
         raise DataError(
-            f'{place}: a line must be an object with the texts "source" and "target", or with'
-            f' "translation" and two texts by their languages, got {line[:60]}'
+            f'{place}: a line must be an object with the texts "source" and "target", two texts by'
+            f' their languages, or "translation" with these, got {line[:60]}'
         )
 
     # JSON can escape a lone surrogate, which no text in UTF-8 can contain.

@@ -10,13 +10,16 @@ Paths are ``pathlib.Path`` everywhere, which makes one slash of the two behind a
 ``address_of`` puts the second one back.
 """
 
+import codecs
 import contextlib
 import csv
 import dataclasses
+import functools
 import gzip
 import hashlib
 import io
 import json
+import logging
 import lzma
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,6 +30,7 @@ from urllib.parse import parse_qsl
 from pellucid.core.errors import DataError, InputMissingError, MissingExtraError, PellucidError
 from pellucid.core.files import KnownFiles, sha256_of
 from pellucid.core.limits import parse_json
+from pellucid.text.corpus.dialects import SAMPLE, dialect_of, pair_columns
 
 Packing = Literal["", ".gz", ".zst", ".xz"]
 PACKINGS: tuple[Packing, ...] = (".gz", ".zst", ".xz")
@@ -34,6 +38,9 @@ Table = Literal["", "csv", "tsv", "jsonl", "parquet", "datasets"]
 ONE_LINE = str.maketrans("\n\r", "  ")
 """For ``str.translate``: makes spaces of line ends, so that a text is one line."""
 
+ONE_PAIR = "one pair of columns (source and target, or two languages)"
+"""The columns that a table of pairs must have, for messages."""
+_log = logging.getLogger("pellucid")
 _SCHEME = re.compile(r"([a-z][a-z0-9+]+):/{1,3}(.*)", re.DOTALL)
 """At least two letters, so that no drive of Windows is one."""
 _DATASETS = "datasets"
@@ -53,7 +60,10 @@ unpacks to more than this and 200 times the bytes read of it does not contain se
 _LONGEST_ROW = 1 << 22
 """Characters of a line of CSV; its cells have at most 2^17, so that a quote that is never closed
 does not read the whole file."""
-_ROWS_AT_ONCE = 1024
+_LONGEST_LINE = 1 << 24
+"""Bytes of a line of JSON, as of any line of text (``pellucid.text.corpus.lines``)."""
+_ROWS_AT_ONCE = 1 << 14
+"""Rows of Parquet that are unpacked together, as numbers of values."""
 _LARGEST_ROW_GROUP = 1 << 30
 """Bytes of a column's part of a row group of Parquet, of which one is unpacked at a time."""
 _MOST_VALUES = 1_000_000
@@ -379,12 +389,26 @@ def _cell(value: Any, place: str) -> bytes:
     """A cell as a line."""
     if value is None:
         return b"\n"
+    if isinstance(value, bytes):  # Parquet of programs that do not say which bytes are text
+        try:
+            value = value.decode()
+        except UnicodeDecodeError:
+            raise DataError(f"{place}: not UTF-8") from None
     if not isinstance(value, str):
         raise DataError(f"{place}: a cell must be text, got {str(value)[:60]!a}")
     try:
         return f"{value.translate(ONE_LINE)}\n".encode()
     except UnicodeEncodeError:
         raise DataError(f"{place}: a cell must not hold a lone surrogate") from None
+
+
+def _row_of(cells: Sequence[Any], address: Address, number: int) -> bytes:
+    """The one cell that is named, or source and target as a line of JSON."""
+    place = f"{address.location}, row {number}"
+    texts = [_cell(cell, place)[:-1].decode() for cell in cells]
+    if len(texts) == 1:
+        return f"{texts[0]}\n".encode()
+    return json.dumps(dict(zip(("source", "target"), texts, strict=True))).encode() + b"\n"
 
 
 def _row(row: dict[str, Any], address: Address, number: int) -> bytes:
@@ -407,15 +431,39 @@ def _row(row: dict[str, Any], address: Address, number: int) -> bytes:
 
 
 def _csv_rows(file: BinaryIO, address: Address) -> Iterator[bytes]:
-    """The rows of CSV or TSV below their header."""
+    """The rows of CSV or TSV below their header, however they were written."""
+    begin = _beginning(file)
+    dialect = dialect_of(
+        begin,
+        address.location,
+        is_whole=len(begin) < SAMPLE,
+        delimiter="\t" if address.table == "tsv" else "",
+        is_header=lambda names: bool(_columns(names, address)),
+    )
+    if dialect.encoding == "cp1252":
+        _say_once(
+            logging.WARNING,
+            f"{address.location} is not UTF-8 and is read as Windows-1252, for example"
+            f" {_foreign_word(begin)}; if that is wrong, convert it: iconv -f ... -t UTF-8",
+        )
+
     # A line of TSV ends at a line feed alone, as everywhere; csv itself looks after its line ends.
     newline = "\n" if address.table == "tsv" else ""
-    lines = io.TextIOWrapper(file, encoding="utf-8-sig", newline=newline)
+    whole = io.BufferedReader(_Rejoined(begin[len(dialect.mark) :], file))
+    lines = io.TextIOWrapper(whole, encoding=dialect.encoding, newline=newline)
+    bounded = _BoundedLines(lines, address)
 
     try:
-        bounded = _BoundedLines(lines, address)
-        rows = _TsvReader(bounded) if address.table == "tsv" else csv.reader(bounded, strict=True)
-        header = _header(next(rows, []), address)
+        lines.read(len(dialect.first_line))  # sep=;
+        rows = (
+            _TsvReader(bounded)
+            if address.table == "tsv"
+            else csv.reader(
+                bounded, delimiter=dialect.delimiter, skipinitialspace=True, strict=True
+            )
+        )
+        header = next(rows, [])
+        columns = _chosen_columns(header, address, dialect.delimiter)
 
         for number, row in enumerate(rows, start=1):
             bounded.taken = 0
@@ -426,14 +474,56 @@ def _csv_rows(file: BinaryIO, address: Address) -> Iterator[bytes]:
                     f"{address.location}, row {number}: must have {len(header)} columns as the"
                     f" header has, got {len(row)}"
                 )
-            yield _row(dict(zip(header, row, strict=True)), address, number)
+            yield _row_of([row[column] for column in columns], address, number)
 
     except csv.Error as error:
         raise DataError(f"{address.location}, line {rows.line_num}: {error}") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{address.location} is not UTF-8: {error.reason}") from None
-    finally:
-        lines.detach()  # the file below is not ours to close
+    except UnicodeError as error:
+        reason = getattr(error, "reason", str(error))
+        raise DataError(
+            f"{address.location} is not {dialect.encoding.upper()} behind line {bounded.count}:"
+            f" {reason}",
+            hint="a file must be in one encoding, for example: iconv -f LATIN1 -t UTF-8",
+        ) from None
+
+
+def _beginning(file: BinaryIO) -> bytes:
+    begin = b""
+    while len(begin) < SAMPLE and (more := file.read(SAMPLE - len(begin))):
+        begin += more
+    return begin
+
+
+def _foreign_word(begin: bytes) -> str:
+    """The first word of a text in Windows-1252 by which a reader sees whether it is that."""
+    text = begin.decode("cp1252")
+    return next((word for word in re.findall(r"\w+", text) if not word.isascii()), "")[:40]
+
+
+@functools.lru_cache(maxsize=256)
+def _say_once(level: int, message: str) -> None:
+    """Log a message about an input; a corpus is read several times."""
+    _log.log(level, "%s", message)
+
+
+class _Rejoined(io.RawIOBase):
+    """A file of which the beginning has been read already."""
+
+    def __init__(self, begin: bytes, rest: BinaryIO) -> None:
+        self._begin, self._rest = begin, rest
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer from the beginning, and then from the rest."""
+        if self._begin:
+            content, self._begin = self._begin[: len(buffer)], self._begin[len(buffer) :]
+        else:
+            content = self._rest.read(len(buffer))
+        buffer[: len(content)] = content
+        return len(content)
 
 
 class _TsvReader:
@@ -459,10 +549,13 @@ class _BoundedLines:
         self._lines, self._address = lines, address
         self.taken = 0
         """Characters since the last row ended; whoever reads the rows sets it to 0."""
+        self.count = 0
+        """Lines so far."""
 
     def __iter__(self) -> Iterator[str]:
         while line := self._lines.readline(_LONGEST_ROW):
             self.taken += len(line)
+            self.count += 1
             if self.taken >= _LONGEST_ROW:
                 raise DataError(
                     f"{self._address.location}: a row must have less than {_LONGEST_ROW:,}"
@@ -471,24 +564,59 @@ class _BoundedLines:
             yield line
 
 
-def _header(names: Sequence[str], address: Address) -> list[str]:
-    header = [name.strip() for name in names]
-    wanted = [address.column] if address.column else ["source", "target"]
-    missing = [name for name in wanted if name not in header]
-    if missing or len(set(header)) < len(header):
-        shown = ", ".join(name[:40] for name in header[:20])
+def _columns(names: Sequence[str], address: Address) -> tuple[int, ...]:
+    """Positions of the column that is named, or of source and target; none if that is unclear."""
+    plain = [name.strip() for name in names]
+    if not address.column:
+        return pair_columns(plain) or ()
+    if plain.count(address.column) == 1:
+        return (plain.index(address.column),)
+    folded = [name.casefold() for name in plain]
+    wanted = address.column.casefold()
+    return (folded.index(wanted),) if folded.count(wanted) == 1 else ()
+
+
+def _chosen_columns(names: Sequence[str], address: Address, delimiter: str) -> tuple[int, ...]:
+    """As ``_columns``. Raises DataError where it is unclear; says what was chosen by guess."""
+    found = _columns(names, address)
+    if not found:
+        shown = ", ".join(name.strip()[:40] for name in names[:20])
+        wanted = f"the column {address.column} once" if address.column else ONE_PAIR
+        hint = "name a column as in pairs.csv#en"
+        if not address.column and len(names) == 2:
+            hint = (
+                "if that is the first pair already, write source"
+                f"{delimiter.replace(chr(9), '(tab)')}target on a line above it; or name columns as"
+                " in pairs.csv#en"
+            )
         raise DataError(
-            f"{address.location} must have the column{'s' if wanted[1:] else ''}"
-            f" {' and '.join(wanted)} once, named in its first line, which has: {shown}",
-            hint="name a column as in pairs.csv#en",
+            f"{address.location} must have {wanted}, named in its first line, which has: {shown}",
+            hint=hint,
         )
-    return header
+    if len(found) == 2:
+        say_pair(address.location, *(names[column].strip() for column in found))
+    return found
+
+
+def say_pair(name: str, source: str, target: str) -> None:
+    """Log once which columns of a table are source and target, unless they are called so."""
+    if (source.casefold(), target.casefold()) != ("source", "target"):
+        _say_once(
+            logging.INFO, f"{name}: the column {source!r} is the source, {target!r} the target"
+        )
 
 
 def _json_rows(file: BinaryIO, address: Address) -> Iterator[bytes]:
     number = 0
-    while line := file.readline(_READ_AT_ONCE * 256):
+    while line := file.readline(_LONGEST_LINE + 1):
         number += 1
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        if len(line) > _LONGEST_LINE:
+            raise DataError(
+                f"{address.location}, line {number}: a line must have at most"
+                f" {_LONGEST_LINE:,} bytes"
+            )
         if not line.strip():
             yield b"\n"
             continue
@@ -509,42 +637,100 @@ def _parquet_rows(file: BinaryIO, address: Address) -> Iterator[bytes]:
         raise MissingExtraError("pyarrow", "data", "reading .parquet") from None
 
     number = 0
+    # For metadata that a stranger wrote.
+    limits = {
+        "thrift_string_size_limit": _MOST_MEMORY,
+        "thrift_container_size_limit": 1_000_000,
+        "arrow_extensions_enabled": False,
+    }
     try:
-        table = pyarrow.parquet.ParquetFile(
-            file,
-            thrift_string_size_limit=_MOST_MEMORY,
-            thrift_container_size_limit=1_000_000,
-            arrow_extensions_enabled=False,
-        )
-        columns = _parquet_columns(table, address)
-        for batch in table.iter_batches(_ROWS_AT_ONCE, columns=columns, use_threads=False):
-            for row in batch.to_pylist():
+        schema = pyarrow.parquet.ParquetFile(file, **limits)
+        paths = _parquet_paths(schema.schema_arrow, address)
+        leaves = [".".join(path) for path in paths]
+        _refuse_large_groups(schema.metadata, leaves, address)
+        size = file.seek(0, io.SEEK_END)
+
+        # As numbers of values that are stored once: a file of 95 kB can have a value of a million
+        # characters and 200,000 rows that point at it.
+        table = pyarrow.parquet.ParquetFile(file, read_dictionary=leaves, **limits)
+        unpacked = 0
+        for batch in table.iter_batches(_ROWS_AT_ONCE, columns=leaves, use_threads=False):
+            sides = [_arrow_column(batch, path) for path in paths]
+            for row in zip(*(_arrow_cells(side) for side in sides), strict=True):
                 number += 1
-                yield _row(row, address, number)
+                line = _row_of(row, address, number)
+                unpacked += len(line)
+                if unpacked > max(_BOMB_FROM, _MOST_EXPANSION * size):
+                    raise DataError(
+                        f"{address.location} must be text, and unpacks to more than"
+                        f" {_MOST_EXPANSION} times its size",
+                        hint="packing makes text 3 to 20 times smaller; if it is right, write it"
+                        " as lines of text first",
+                    )
+                yield line
+            unpacked += sum(len(getattr(side, "dictionary", ())) for side in sides)
     except (pyarrow.ArrowException, OSError, ValueError, KeyError) as error:
         reason = " ".join(str(error).split())[:200]
         raise DataError(f"{address.location}, row {number + 1}: {reason}") from error
 
 
-def _parquet_columns(table: Any, address: Address) -> list[str]:
-    """The columns to read. Raises DataError for a column that is missing or too large to read."""
-    names = list(table.schema_arrow.names)
-    wanted = [address.column] if address.column else names
-    if address.column and address.column not in names:
-        wanted = [address.column.partition(".")[0]]
-    if wanted[0] not in names:
-        shown = ", ".join(names[:20])
-        raise DataError(
-            f"{address.location}: there is no column {address.column}; there are: {shown}"
-        )
+def _parquet_paths(schema: Any, address: Address) -> list[tuple[str, ...]]:
+    """The columns to read, each as names from the outermost struct to the text.
 
-    about = table.metadata
+    Raises DataError for a column that is missing or holds no text.
+    """
+    import pyarrow
+
+    names = list(schema.names)
+    paths: list[tuple[str, ...]]
+    if address.column and address.column in names:
+        paths = [(address.column,)]
+    elif address.column:
+        paths = [tuple(address.column.split("."))]
+    elif found := pair_columns(names):
+        paths = [(names[column],) for column in found]
+        say_pair(address.location, *(names[column] for column in found))
+    else:
+        is_struct = "translation" in names and pyarrow.types.is_struct(
+            schema.field("translation").type
+        )
+        inner = [each.name for each in schema.field("translation").type] if is_struct else []
+        if len(inner) != 2:
+            shown = ", ".join(names[:20])
+            raise DataError(
+                f"{address.location} must have {ONE_PAIR}, has: {shown}",
+                hint="name a column as in pairs.parquet#en",
+            )
+        paths = [("translation", name) for name in inner]
+
+    for path in paths:
+        kind: Any = None
+        known = names
+        for name in path:
+            if name not in known:
+                shown = ", ".join(known[:20]) or "none"
+                raise DataError(
+                    f"{address.location}: there is no column {'.'.join(path)}; there are: {shown}"
+                )
+            kind = schema.field(name).type if kind is None else kind.field(name).type
+            known = [each.name for each in kind] if pyarrow.types.is_struct(kind) else []
+        if pyarrow.types.is_dictionary(kind):
+            kind = kind.value_type
+        if kind not in (
+            *(pyarrow.string(), pyarrow.large_string(), pyarrow.string_view()),
+            *(pyarrow.binary(), pyarrow.large_binary(), pyarrow.null()),
+        ):
+            raise DataError(
+                f"{address.location}: the column {'.'.join(path)} must be text, is {kind}"[:300]
+            )
+    return paths
+
+
+def _refuse_large_groups(about: Any, leaves: Sequence[str], address: Address) -> None:
     for group in range(about.num_row_groups):
         columns = [about.row_group(group).column(n) for n in range(about.num_columns)]
         size = sum(
-            each.total_uncompressed_size
-            for each in columns
-            if each.path_in_schema.partition(".")[0] in wanted
+            each.total_uncompressed_size for each in columns if each.path_in_schema in leaves
         )
         if size > _LARGEST_ROW_GROUP:
             raise DataError(
@@ -552,7 +738,25 @@ def _parquet_columns(table: Any, address: Address) -> list[str]:
                 f" the columns that are read, row group {group + 1} has {size:,}",
                 hint="write it again with smaller row groups",
             )
-    return wanted
+
+
+def _arrow_column(batch: Any, path: tuple[str, ...]) -> Any:
+    column = batch.column(batch.schema.get_field_index(path[0]))
+    for name in path[1:]:
+        # ``flatten`` makes a field null where its struct is.
+        column = column.flatten()[column.type.get_field_index(name)]
+    return column
+
+
+def _arrow_cells(column: Any) -> Iterator[Any]:
+    """The values of a column; each value that is stored once is converted once."""
+    if not hasattr(column, "dictionary"):
+        yield from column.to_pylist()
+        return
+    used = column.indices.unique().drop_null()
+    values = dict(zip(used.to_pylist(), column.dictionary.take(used).to_pylist(), strict=True))
+    for index in column.indices.to_pylist():
+        yield None if index is None else values[index]
 
 
 def _dataset_rows(address: Address) -> Iterator[bytes]:

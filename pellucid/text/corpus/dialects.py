@@ -1,0 +1,230 @@
+"""Finds out how a table of text was written: encoding, delimiter, and which columns are a pair.
+
+A spreadsheet saves CSV by the habits of its country: with commas, semicolons or tabs, in UTF-8,
+UTF-16 or Windows-1252, with a first line ``sep=;`` or without, and with whatever names its user
+gave to the columns. ``dialect_of`` answers for the beginning of a file, corpora and documents
+alike; ``pair_columns`` finds source and target among the names of columns.
+"""
+
+import codecs
+import csv
+import io
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pellucid.core.errors import DataError
+
+SAMPLE = 1 << 20
+"""Bytes from the beginning of a file that are enough for ``dialect_of``."""
+DELIMITERS = ",;\t|"
+_BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8",
+    # Before UTF-16, whose mark begins that of UTF-32.
+    codecs.BOM_UTF32_LE: "utf-32-le",
+    codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le",
+    codecs.BOM_UTF16_BE: "utf-16-be",
+}
+_WESTERN = "cp1252"
+"""What programs in Western Europe and America write where they do not write Unicode."""
+_MOST_FOREIGN_LETTERS = 0.3
+"""Share of letters outside ASCII above which text is not in a language of Western Europe. French
+has 4%, Icelandic 12%; Russian and Greek nearly all."""
+_ROWS_COMPARED = 50
+_SEP = re.compile(r"sep=(.)\r?(?:\n|$)", re.IGNORECASE)
+"""The first line by which Excel is told the delimiter; it is no row."""
+_MULTIBYTE = re.compile(rb"[\xc3-\xf4][\x80-\xbf]")
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """How a table of text was written."""
+
+    encoding: str
+    """A codec of Python for the bytes after the byte order mark."""
+    mark: bytes
+    """The byte order mark at the start; empty if there is none."""
+    delimiter: str
+    first_line: str
+    """A line ``sep=;`` above the table, with its end; empty if there is none."""
+
+
+def dialect_of(
+    begin: bytes,
+    what: str,
+    *,
+    is_whole: bool = False,
+    delimiter: str = "",
+    is_header: Callable[[Sequence[str]], bool] | None = None,
+) -> Dialect:
+    """The dialect of a table that begins with these bytes; ``SAMPLE`` of them are enough.
+
+    ``is_whole`` says that nothing follows. ``delimiter`` is that of the format, as the tab is of
+    TSV; otherwise it is what the line ``sep=`` names, or that of ``DELIMITERS`` with which
+    ``is_header`` accepts the first row, or with which the first rows have the same number of
+    cells, two or more.
+
+    Raises DataError naming ``what`` if the encoding cannot be told.
+    """
+    encoding, mark = encoding_of(begin, what, is_whole=is_whole)
+    text = begin[len(mark) :].decode(encoding, "ignore")
+    told = _SEP.match(text)
+    if told:
+        return Dialect(encoding, mark, delimiter or told[1], told[0])
+    return Dialect(
+        encoding, mark, delimiter or _delimiter_of(text, is_header, is_whole=is_whole), ""
+    )
+
+
+def encoding_of(begin: bytes, what: str, *, is_whole: bool = False) -> tuple[str, bytes]:
+    """The encoding of text that begins with these bytes, and its byte order mark.
+
+    UTF-8 and UTF-16 are certain. Other bytes are read as Windows-1252 if they look like it: no
+    UTF-8 among them, and few letters outside ASCII. Raises DataError for what is neither.
+    """
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
+        if begin.startswith(mark):
+            return encoding, mark
+
+    # Without a mark UTF-16 is valid UTF-8 in which nearly every second byte is a NUL.
+    for first, encoding in enumerate(("utf-16-be", "utf-16-le")):
+        if 3 * begin[first::2].count(0) > len(begin[first::2]):
+            return encoding, b""
+
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(begin, final=is_whole)
+    except UnicodeDecodeError as error:
+        if _looks_western(begin):
+            return _WESTERN, b""
+        line = begin.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"{what}, line {line}: not UTF-8 (0x{begin[error.start]:02x}, {error.reason}), and not"
+            " surely in another encoding",
+            hint="convert the file from what it is in, for example: iconv -f CP1251 -t UTF-8",
+        ) from None
+    return "utf-8", b""
+
+
+def _looks_western(content: bytes) -> bool:
+    try:
+        text = content.decode(_WESTERN)
+    except UnicodeDecodeError:
+        return False  # five bytes stand for nothing
+
+    # Damaged UTF-8 and UTF-8 of which a part was written in another encoding have such pairs.
+    if _MULTIBYTE.search(content):
+        return False
+    letters = [letter for letter in text if letter.isalpha()]
+    foreign = sum(not letter.isascii() for letter in letters)
+    return foreign <= _MOST_FOREIGN_LETTERS * len(letters)
+
+
+def _delimiter_of(
+    text: str, is_header: Callable[[Sequence[str]], bool] | None, *, is_whole: bool
+) -> str:
+    def likelihood(delimiter: str) -> tuple[bool, bool, float, int]:
+        rows = _first_rows(text, delimiter, is_whole=is_whole)
+        width = len(rows[0]) if rows else 0
+        alike = sum(len(row) == width for row in rows) / max(1, len(rows))
+        is_named = bool(rows) and is_header is not None and is_header(rows[0])
+        return is_named, width > 1, alike, width
+
+    return max(DELIMITERS, key=likelihood)  # of equals the first
+
+
+def _first_rows(text: str, delimiter: str, *, is_whole: bool) -> list[list[str]]:
+    """The first rows that are whole and not blank; none if the text is no such table."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True)
+    try:
+        rows = list(itertools.islice(reader, _ROWS_COMPARED + 1))
+    except csv.Error:
+        return []
+    if len(rows) > 1 and not is_whole:
+        rows.pop()
+    return [row for row in rows if row]
+
+
+_PAIRS = (
+    ("source", "target"),
+    ("src", "tgt"),
+    ("src", "trg"),
+    ("source text", "target text"),
+    ("source sentence", "target sentence"),
+    ("source segment", "target segment"),
+    ("src text", "tgt text"),
+    ("input", "output"),
+    ("input text", "target text"),
+    ("input text", "output text"),
+    ("original", "translation"),
+    ("source", "translation"),
+    ("text", "translation"),
+    ("sentence", "translation"),
+)
+"""Names of both columns that tools and people use, source first, as ``_plain`` leaves them."""
+_LANGUAGES = (
+    "af afr afrikaans|ar ara arabic العربية|az aze azerbaijani|be bel belarusian|"
+    "bg bul bulgarian български|bn ben bengali|bs bos bosnian|ca cat catalan català|"
+    "cs ces cze czech čeština|cy cym welsh|da dan danish dansk|de deu ger german deutsch|"
+    "el ell gre greek ελληνικά|en eng english|eo epo esperanto|es spa spanish español castellano|"
+    "et est estonian eesti|eu eus baq basque euskara|fa fas per persian farsi فارسی|"
+    "fi fin finnish suomi|fr fra fre french français|ga gle irish gaeilge|gl glg galician galego|"
+    "gu guj gujarati|ha hau hausa|he heb hebrew עברית|hi hin hindi हिन्दी|hr hrv croatian hrvatski|"
+    "hu hun hungarian magyar|hy hye armenian|id ind indonesian|ig ibo igbo|"
+    "is isl ice icelandic íslenska|it ita italian italiano|ja jpn japanese 日本語|"
+    "ka kat georgian ქართული|kk kaz kazakh|km khm khmer|kn kan kannada|ko kor korean 한국어|"
+    "ky kir kyrgyz|la lat latin|lo lao|lt lit lithuanian lietuvių|lv lav latvian latviešu|"
+    "mk mkd macedonian|ml mal malayalam|mn mon mongolian|mr mar marathi|ms msa malay|"
+    "mt mlt maltese|my mya burmese|nb nob|ne nep nepali|nl nld dut dutch nederlands|nn nno|"
+    "no nor norwegian norsk|pa pan punjabi|pl pol polish polski|ps pus pashto|"
+    "pt por portuguese português|ro ron rum romanian română|ru rus russian русский|"
+    "si sin sinhala|sk slk slo slovak slovenčina|sl slv slovenian slovene slovenščina|"
+    "so som somali|sq sqi alb albanian shqip|sr srp serbian српски srpski|sv swe swedish svenska|"
+    "sw swa swh swahili|ta tam tamil|te tel telugu|th tha thai ไทย|tl tgl tagalog filipino|"
+    "tr tur turkish türkçe|uk ukr ukrainian українська|ur urd urdu|uz uzb uzbek|"
+    "vi vie vietnamese|xh xho xhosa|yo yor yoruba|zh zho chi cmn chinese mandarin 中文|zu zul zulu"
+)
+"""Languages by their codes (ISO 639-1 and 639-3, or 639-2/B) and names; a bar parts them."""
+_LANGUAGE_NAMES = frozenset(_LANGUAGES.replace("|", " ").split())
+_NOT_SURELY = frozenset(("id", "no", "is", "it"))
+"""Codes of languages that are as often something else as the name of a column."""
+_BESIDE_LANGUAGES = frozenset(
+    ("text", "sentence", "string", "segment", "source", "target", "src", "tgt", "trg")
+)
+"""Words that stand beside a language in the name of a column, such as ``sentence_eng_Latn``."""
+_SCRIPT_OR_REGION = re.compile(r"[a-z]{2}|[a-z]{4}|\d{3}")
+
+
+def pair_columns(names: Sequence[str]) -> tuple[int, int] | None:
+    """The positions of source and target among the names of a table's columns; None if unclear.
+
+    Case, spaces, underscores and hyphens in names do not matter. A pair of usual names comes first
+    (``source`` and ``target``, ``src`` and ``tgt``, ``input`` and ``output``); otherwise two
+    languages, by their codes or names, of which the first is the source. Of several such columns
+    none is chosen.
+    """
+    plain = [_plain(name) for name in names]
+    for pair in _PAIRS:
+        if all(plain.count(name) == 1 for name in pair):
+            return plain.index(pair[0]), plain.index(pair[1])
+
+    languages = [column for column, name in enumerate(plain) if _is_language(name)]
+    if len(languages) != 2:
+        languages = [column for column in languages if plain[column] not in _NOT_SURELY]
+    if len(languages) != 2 or plain[languages[0]] == plain[languages[1]]:
+        return None
+    return languages[0], languages[1]
+
+
+def _plain(name: str) -> str:
+    return " ".join(re.split(r"[\W_]+", name.casefold())).strip()
+
+
+def _is_language(plain: str) -> bool:
+    words = [word for word in plain.split() if word not in _BESIDE_LANGUAGES]
+    return (
+        0 < len(words) <= 3
+        and words[0] in _LANGUAGE_NAMES
+        and all(_SCRIPT_OR_REGION.fullmatch(word) for word in words[1:])
+    )
