@@ -156,8 +156,10 @@ def load_ensemble(paths: Sequence[Path | str], device: str = "cpu") -> Translato
         first.target_tokenizer,
     )
     splits = any(knows_single_sentences(bundle.manifest) for bundle in (first, *bundles))
-    language, _ = languages_of(first.settings, Path(paths[0]).resolve().name)
-    return Translator(ensemble, settings, split=splits, source_language=language)
+    source, target = languages_of(first.settings, Path(paths[0]).resolve().name)
+    return Translator(
+        ensemble, settings, split=splits, source_language=source, target_language=target
+    )
 
 
 def _fingerprint(bundle: Bundle, side: str) -> str:

@@ -85,20 +85,23 @@ class Translator:
         *,
         split: bool = False,
         source_language: str = UNKNOWN,
+        target_language: str = UNKNOWN,
         glossary: Glossary | None = None,
     ) -> None:
         """Search with ``engine``, by default PyTorch.
 
         ``split``: whether a line of several sentences is translated sentence by sentence, by the
         rules of ``source_language`` (a code such as ``en``), unless a call says otherwise.
-        ``pellucid.load`` sets both from the bundle's manifest and settings. ``glossary``: terms
-        that translations must have where the source has them.
+        ``pellucid.load`` sets both from the bundle's manifest and settings. ``target_language``
+        gives a gettext catalog its plural forms. ``glossary``: terms that translations must have
+        where the source has them.
         """
         self._bundle = bundle
         self.settings = settings
         self.engine = engine or TorchEngine()
         self.split = split
         self.source_language = source_language
+        self.target_language = target_language
         self.glossary = glossary
 
     @property
@@ -156,6 +159,7 @@ class Translator:
             self.engine,
             split=self.split,
             source_language=self.source_language,
+            target_language=self.target_language,
             glossary=self.glossary,
         )
 

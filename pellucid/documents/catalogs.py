@@ -1,16 +1,13 @@
-"""Catalogs of translators: gettext's po, and XLIFF 1.2 and 2.
+"""Catalogs of translators: XLIFF 1.2 and 2.
 
 What has a translation keeps it. In XLIFF the new ones are marked as made by a machine where the
 format has a mark for that.
 """
 
-import dataclasses
 import html
-import io
 from collections.abc import Iterator, Sequence
-from typing import Any
 
-from pellucid.core.errors import DataError, MissingExtraError
+from pellucid.core.errors import DataError
 from pellucid.documents.containers import (
     Element,
     local_name,
@@ -20,7 +17,7 @@ from pellucid.documents.containers import (
     written_element,
 )
 from pellucid.documents.mixed import MixedText, Role, read_mixed
-from pellucid.documents.plain import TaggedText, decode, divide_at_tags, encode
+from pellucid.documents.plain import divide_at_tags
 from pellucid.documents.segments import Alone, Close, Open, Segment
 from pellucid.documents.xml_places import (
     ElementPlace,
@@ -28,125 +25,6 @@ from pellucid.documents.xml_places import (
     keeps_tags,
     with_attributes,
 )
-
-
-class PoDocument:
-    """A po file: entries without a translation get one."""
-
-    def __init__(self, data: bytes, what: str) -> None:
-        """Raises DataError for a file that gettext could not read."""
-        try:
-            import polib
-        except ModuleNotFoundError:
-            raise MissingExtraError("polib", "documents", "a po file") from None
-        text, self._encoding = decode(data, what)
-        try:
-            # With a line end: polib takes a text that names a file for that file. At its end, so
-            # that the lines in messages are those of the file.
-            self._file: Any = polib.pofile(text + "\n", wrapwidth=78)
-        except (OSError, ValueError, IndexError, AttributeError) as error:
-            raise DataError(f"{what} is not a po file: {error}") from None
-
-        self._texts: list[tuple[Any, int | None, TaggedText]] = []
-        """An entry, which of its plural forms, and the text to translate."""
-        for entry in self._file:
-            if entry.obsolete:
-                continue
-            if entry.msgid_plural:
-                # A language with one form, such as Japanese, has it for all numbers.
-                has_singular = len(entry.msgstr_plural) > 1
-                for form, written in entry.msgstr_plural.items():
-                    source = entry.msgid if form == 0 and has_singular else entry.msgid_plural
-                    if not written:
-                        self._texts.append((entry, form, TaggedText(source)))
-            elif not entry.msgstr:
-                self._texts.append((entry, None, TaggedText(entry.msgid)))
-        self.segments = [text.segment for _, _, text in self._texts]
-
-        self._lines = list(io.StringIO(text, newline=""))
-        self._slots: dict[tuple[int, int | None], tuple[int, int]] = {}
-        """By entry and plural form, the first line of a translation and that after its last."""
-        entries = [entry for entry in self._file if not entry.obsolete]
-        found = _po_entries(self._lines)
-        # The head of a file is no entry of it.
-        if found and not found[0].source:
-            found = found[1:]
-        if [each.source for each in found] == [entry.msgid for entry in entries]:
-            for entry, each in zip(entries, found, strict=True):
-                self._slots |= {(id(entry), form): lines for form, lines in each.slots.items()}
-
-    def write(self, translated: Sequence[Segment]) -> bytes:
-        """The file with translations; every other line stays to the byte."""
-        if len(translated) != len(self.segments):
-            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
-        lines: list[str] = list(self._lines)
-        is_known = all((id(entry), form) in self._slots for entry, form, _ in self._texts)
-        for (entry, form, text), segment in zip(self._texts, translated, strict=True):
-            translation = text.text_with(segment)
-            if form is None:
-                entry.msgstr = translation
-            else:
-                entry.msgstr_plural[form] = translation
-            if is_known:
-                first, stop = self._slots[id(entry), form]
-                keyword = "msgstr" if form is None else f"msgstr[{form}]"
-                lines[first:stop] = ["" for _ in range(first, stop)]
-                lines[first] = _po_string(
-                    keyword, translation, self._lines[first], self._lines[stop - 1]
-                )
-        # A file that polib reads and this cannot is written by polib.
-        return encode("".join(lines) if is_known else f"{self._file}", self._encoding)
-
-
-@dataclasses.dataclass
-class _PoEntry:
-    source: str
-    slots: dict[int | None, tuple[int, int]]
-    """By plural form, the first line of a translation and the one after the last."""
-
-
-def _po_entries(lines: Sequence[str]) -> list[_PoEntry]:
-    """The entries that are not commented out, with the lines of their translations."""
-    from polib import unescape
-
-    found: list[_PoEntry] = []
-    keyword, form = "", None
-    for number, line in enumerate(lines):
-        text = line.strip()
-        if text.startswith("#"):
-            continue
-        if not text.startswith('"'):
-            before = keyword
-            keyword, _, text = text.partition(" ")
-            if keyword in ("msgctxt", "msgid") and (before.startswith("msgstr") or not before):
-                found.append(_PoEntry("", {}))
-            if not found:
-                keyword = ""
-                continue
-            if keyword.startswith("msgstr"):
-                index = keyword.removeprefix("msgstr").strip("[]")
-                form = int(index) if index.isdecimal() else None
-                found[-1].slots[form] = (number, number + 1)
-            elif not keyword:
-                keyword = before
-                continue
-        elif keyword.startswith("msgstr"):
-            found[-1].slots[form] = (found[-1].slots[form][0], number + 1)
-        if keyword == "msgid":
-            found[-1].source += unescape(text.strip()[1:-1])
-    return found
-
-
-def _po_string(keyword: str, text: str, first: str, last: str) -> str:
-    """A translation as gettext writes it, with the line ends of the lines that it replaces."""
-    from polib import POEntry
-
-    written = POEntry(msgid="a", msgstr=text).__unicode__(78)
-    _, _, strings = written.partition("msgstr ")
-    body = first[len(first.rstrip("\r\n")) :] or "\n"
-    end = last[len(last.rstrip("\r\n")) :]
-    return f"{keyword} {body.join(strings.rstrip().splitlines())}{end}"
-
 
 _PAIRS = frozenset(("g", "mrk", "pc"))
 _OLD_STATES = frozenset(("", "new", "needs-translation", "initial"))

@@ -5,8 +5,9 @@ from typing import assert_never
 
 from pellucid.core.errors import DataError
 from pellucid.documents.books import BookDocument
-from pellucid.documents.catalogs import PoDocument, XliffDocument
+from pellucid.documents.catalogs import XliffDocument
 from pellucid.documents.containers import LARGEST_FILE
+from pellucid.documents.gettext_files import PoDocument
 from pellucid.documents.html_files import HtmlFile
 from pellucid.documents.markdown import MarkdownDocument
 from pellucid.documents.messages import MessageDocument
@@ -27,6 +28,9 @@ class ReadOptions:
     columns: tuple[str, ...] = ()
     """Of a table: the columns to translate, by name or by number from 1. Of JSON and YAML: the keys
     whose strings are translated; all if there is none."""
+    target_language: str = ""
+    """The code of the language of the translation, such as ``ru``. Of po: its plural forms, if the
+    file does not say them."""
 
 
 def read_document(
@@ -67,7 +71,7 @@ def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Documen
         case "epub":
             return BookDocument(data, what)
         case "po":
-            return MessageDocument(PoDocument(data, what))
+            return MessageDocument(PoDocument(data, what, options.target_language))
         case "xliff":
             return MessageDocument(XliffDocument(data, what))
         case "json":

@@ -1,11 +1,14 @@
 """A whole document: read, translated and written."""
 
+import dataclasses
+
 from pellucid.decoding.translator import Translator
 from pellucid.documents.aligned import ModelTranslator, SentenceTranslator
 from pellucid.documents.formats import ReadOptions, read_document
 from pellucid.documents.markup import Counts, Progress, translate_segments
 from pellucid.documents.names import Format, format_of
 from pellucid.documents.segments import notes_of
+from pellucid.text.languages import UNKNOWN
 
 
 def translate_document(
@@ -25,9 +28,12 @@ def translate_document(
     translation as it is written. ``counts`` is filled, and the notes of the document are added to
     it. Raises DataError for a document that cannot be read, and what the translator raises.
     """
-    document = read_document(data, kind or format_of(name), name, options)
+    options = options or ReadOptions()
     if isinstance(translator, Translator):
+        if not options.target_language and translator.target_language != UNKNOWN:
+            options = dataclasses.replace(options, target_language=translator.target_language)
         translator = ModelTranslator(translator)
+    document = read_document(data, kind or format_of(name), name, options)
     translated = translate_segments(
         document.segments,
         translator,

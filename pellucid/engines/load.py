@@ -109,9 +109,11 @@ def load(
     """
     bundle, settings, chosen = load_parts(path, engine, device, compute_type, seconds)
     # only a model that was trained on single sentences needs its lines split
-    language, _ = languages_of(bundle.settings, Path(path).resolve().name)
+    source, target = languages_of(bundle.settings, Path(path).resolve().name)
     splits = knows_single_sentences(bundle.manifest)
-    return Translator(bundle, settings, chosen, split=splits, source_language=language)
+    return Translator(
+        bundle, settings, chosen, split=splits, source_language=source, target_language=target
+    )
 
 
 def load_parts(

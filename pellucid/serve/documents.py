@@ -340,6 +340,7 @@ class Documents:
         keep_numbers: bool,
         search: QueuedSearch,
     ) -> bytes:
+        options = dataclasses.replace(options, target_language=served.model.target_language)
         read = read_document(data, format_of(name), "the document", options)
         most = self._service.limits.max_document_chars
         size = sum(len(segment.text) for segment in read.segments)

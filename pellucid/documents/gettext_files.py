@@ -1,0 +1,307 @@
+"""Catalogs of gettext: po files and their templates, in the charset that they declare.
+
+What has a translation keeps it, and so does what is obsolete or marked fuzzy.
+"""
+
+import codecs
+import dataclasses
+import io
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from pellucid.core.errors import DataError, MissingExtraError
+from pellucid.documents.containers import LARGEST_TEXT
+from pellucid.documents.plain import TaggedText, byte_order_mark, decode, encode
+from pellucid.documents.plurals import header_of, numbers_of_forms
+from pellucid.documents.protected import protect
+from pellucid.documents.segments import Segment
+from pellucid.text.languages import UNKNOWN
+
+
+class PoDocument:
+    """A po file: entries without a translation get one."""
+
+    def __init__(self, data: bytes, what: str, target_language: str = "") -> None:
+        """``target_language`` gives the plural forms of a file that does not name its language.
+
+        Raises DataError for a file that gettext could not read.
+        """
+        try:
+            import polib
+        except ModuleNotFoundError:
+            raise MissingExtraError("polib", "documents", "a po file") from None
+        text, self._encoding = _decoded(data, what)
+        try:
+            # With a line end: polib takes a text that names a file for that file. At its end, so
+            # that the lines in messages are those of the file.
+            self._file: Any = polib.pofile(text + "\n", wrapwidth=78)
+        except (OSError, ValueError, IndexError, AttributeError) as error:
+            raise DataError(f"{what} is not a po file: {error}") from None
+
+        self.notes: list[str] = []
+        self._lines = list(io.StringIO(text, newline=""))
+        self._head = (0, 0)
+        """The first line of the head, and that after its last."""
+        found = _po_entries(self._lines)
+        # The head of a file is no entry of it.
+        if found and not found[0].source:
+            self._head = found[0].slots.get(None, (0, 0))
+            found = found[1:]
+        self._plural_header = ""
+        """What the head is to say of plural forms, where it says nothing."""
+        entries = [entry for entry in self._file if not entry.obsolete]
+        has_plurals = any(entry.msgid_plural for entry in entries)
+        forms = self._plural_forms(target_language) if has_plurals else []
+
+        self._texts: list[tuple[Any, int | None, TaggedText]] = []
+        """An entry, which of its plural forms, and the text to translate."""
+        self._surplus: list[tuple[Any, int]] = []
+        """Empty plural forms that the language does not have."""
+        kept = 0
+        for entry in entries:
+            if entry.msgid_plural:
+                written = entry.msgstr_plural
+                for form in sorted({*range(len(forms)), *written}):
+                    if forms and form >= len(forms):
+                        # A template has two, and a language perhaps one.
+                        self._surplus += [(entry, form)] if not written[form] else []
+                    elif not written.get(form):
+                        numbers = forms[form] if form < len(forms) else []
+                        self._texts.append((entry, form, TaggedText(_source_of(entry, numbers))))
+            elif not entry.msgstr:
+                self._texts.append((entry, None, TaggedText(entry.msgid)))
+            kept += entry.fuzzy and bool(entry.msgstr or any(entry.msgstr_plural.values()))
+        self.segments = [text.segment for _, _, text in self._texts]
+        if kept:
+            which = "1 entry is" if kept == 1 else f"{kept:,} entries are"
+            self.notes.append(
+                f"{which} marked fuzzy and left as in the file, where gettext does not use them;"
+                " msgattrib --clear-fuzzy --empty empties them first"
+            )
+        named = self._file.metadata.get("Language", "").strip()
+        if (
+            target_language not in ("", UNKNOWN)
+            and named
+            and _base(named) != _base(target_language)
+        ):
+            self.notes.append(
+                f"its head says Language: {named}, and the model translates into {target_language}"
+            )
+
+        self._slots: dict[tuple[int, int | None], tuple[int, int]] = {}
+        """By entry and plural form, the first line of a translation and that after its last. A form
+        that is not there has none, behind the last that is.
+        """
+        self._is_known = [each.source for each in found] == [entry.msgid for entry in entries]
+        if self._is_known:
+            for entry, each in zip(entries, found, strict=True):
+                self._slots |= {(id(entry), form): lines for form, lines in each.slots.items()}
+                end = max((stop for _, stop in each.slots.values()), default=0)
+                for form in range(len(forms) if entry.msgid_plural and end else 0):
+                    self._slots.setdefault((id(entry), form), (end, end))
+        self._is_known &= all((id(entry), form) in self._slots for entry, form, _ in self._texts)
+
+    def _plural_forms(self, target_language: str) -> list[list[int]]:
+        """For each plural form the numbers that it is for, by the head or by the language."""
+        head = self._file.metadata
+        header = head.get("Plural-Forms", "")
+        is_template = not header or "INTEGER" in header
+        language = head.get("Language", "").strip() or target_language
+        if is_template:
+            header = self._plural_header = header_of(language) or ""
+        try:
+            return numbers_of_forms(header)
+        except DataError as error:
+            why = str(error) if header else "its head says nothing of them"
+            self.notes.append(f"plural forms are filled as far as they are there: {why}")
+            return []
+
+    def write(self, translated: Sequence[Segment]) -> bytes:
+        """The file with translations; every other line stays to the byte."""
+        if len(translated) != len(self.segments):
+            raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
+        lines: list[str] = list(self._lines)
+        added: dict[int, str] = {}
+        """Plural forms that the file lacks, by the line that they follow."""
+        is_changed = False
+        for (entry, form, text), segment in zip(self._texts, translated, strict=True):
+            if not segment.pieces:
+                continue
+            is_changed = True
+            translation = text.text_with(segment)
+            if "java-format" in entry.flags and "''" not in entry.msgid:
+                # In a message of Java an apostrophe begins a quotation.
+                translation = translation.replace("'", "’")
+            if form is None:
+                entry.msgstr = translation
+            else:
+                entry.msgstr_plural[form] = translation
+            if self._is_known:
+                first, stop = self._slots[id(entry), form]
+                keyword = "msgstr" if form is None else f"msgstr[{form}]"
+                if first == stop:
+                    last = self._lines[stop - 1]
+                    new = _po_string(keyword, translation, last, last)
+                    if last == last.rstrip("\r\n"):
+                        new = "\n" + new
+                    added[stop - 1] = added.get(stop - 1, "") + new
+                    continue
+                lines[first:stop] = ["" for _ in range(first, stop)]
+                lines[first] = _po_string(
+                    keyword, translation, self._lines[first], self._lines[stop - 1]
+                )
+        for number, new in added.items():
+            lines[number] += new
+        for entry, form in self._surplus if self._is_known and is_changed else ():
+            first, stop = self._slots[id(entry), form]
+            lines[first:stop] = ["" for _ in range(first, stop)]
+            del entry.msgstr_plural[form]
+        first, stop = self._head
+        if is_changed and self._plural_header and stop:
+            lines[first:stop] = [_with_plural_forms(lines[first:stop], self._plural_header)]
+        # A file that polib reads and this cannot is written by polib.
+        written = "".join(lines) if self._is_known else f"{self._file}"
+        return self._encoded(written, is_changed=is_changed)
+
+    def _encoded(self, text: str, *, is_changed: bool) -> bytes:
+        """The text in the charset that its head declares; in UTF-8 if that lacks a character."""
+        found = _CHARSET.search(text)
+        is_template = found is not None and found[1] == "CHARSET"
+        try:
+            if not (is_template and is_changed and not text.isascii()):
+                return encode(text, self._encoding)
+        except UnicodeEncodeError as error:
+            assert found is not None, "a file that declares nothing is in UTF-8"
+            if not is_template:
+                self.notes.append(
+                    f"it is in UTF-8 now, and its head says so: {found[1]}, in which it was, has no"
+                    f" {text[error.start]!r}"
+                )
+        assert found is not None
+        return (text[: found.start(1)] + "UTF-8" + text[found.end(1) :]).encode()
+
+
+_CHARSET = re.compile(
+    r'^(?:msgstr[ \t]+)?"(?:[^"\n]*\\n)?Content-Type:[^"\n]{0,200}?charset=([\w.:-]{1,40})',
+    re.MULTILINE,
+)
+_PLURAL_FORMS = re.compile(r'Plural-Forms:[^"\\]*')
+_LONGEST_HEAD = 1 << 16
+"""Bytes at the start of a po file in which its charset is looked for."""
+_CHARSETS = frozenset(
+    (
+        *("utf-8", "ascii", "koi8-r", "koi8-u", "koi8-t", "big5", "big5hkscs", "gbk", "gb18030"),
+        *("gb2312", "euc_jp", "euc_kr", "shift_jis", "johab", "tis-620"),
+        *(f"iso8859-{part}" for part in (*range(1, 11), 13, 14, 15, 16)),
+        *(f"cp{page}" for page in (850, 866, 874, 932, 949, 950, *range(1250, 1259))),
+    )
+)
+"""Charsets that gettext's manual lists for po files and that Python has; others of Python, such as
+UTF-7, are not safe to read from strangers."""
+
+
+def _decoded(data: bytes, what: str) -> tuple[str, str]:
+    """The text of a po file, and the encoding that its head declares. Raises DataError."""
+    mark, _ = byte_order_mark(data)
+    # All of these charsets keep the bytes of ASCII.
+    found = None if mark else _CHARSET.search(data[:_LONGEST_HEAD].decode("latin-1"))
+    label = found[1] if found else "UTF-8"
+    if label == "CHARSET":  # a template
+        label = "ASCII" if data.isascii() else "UTF-8"
+    try:
+        codec = codecs.lookup(label).name
+    except LookupError:
+        codec = ""
+    if codec not in _CHARSETS:
+        raise DataError(
+            f"{what} declares the charset {label}, which is not supported",
+            hint=f"msgconv -t UTF-8 {shlex.quote(what)} converts it",
+        )
+    if codec == "utf-8":
+        return decode(data, what)
+    if len(data) > LARGEST_TEXT:
+        raise DataError(f"{what} must have at most {LARGEST_TEXT >> 20} MiB, has {len(data):,}")
+    try:
+        return data.decode(codec), codec
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"{what} must be in {label}, which its head declares: byte {error.start + 1} is not",
+            hint='correct "charset=" in its head, or convert the file with iconv',
+        ) from None
+
+
+def _source_of(entry: Any, numbers: Sequence[int]) -> str:
+    """What a plural form is translated from: the singular, if the form is for one thing."""
+    if 1 not in numbers:
+        return str(entry.msgid_plural)
+    # Russian has a form for 1, 21 and 31, French one for 0 and 1: "one file" would be wrong there.
+    _, names = protect(Segment((entry.msgid,)), keep_numbers=False)
+    _, others = protect(Segment((entry.msgid_plural,)), keep_numbers=False)
+    is_for_all = sorted(names.values()) == sorted(others.values())
+    return str(entry.msgid if numbers == [1] or is_for_all else entry.msgid_plural)
+
+
+def _with_plural_forms(lines: Sequence[str], header: str) -> str:
+    """The lines of the head with what they are to say of plural forms."""
+    head, field = "".join(lines), f"Plural-Forms: {header}"
+    if _PLURAL_FORMS.search(head):
+        return _PLURAL_FORMS.sub(lambda _: field, head, count=1)
+    body = head.rstrip("\r\n")
+    return f'{body}{lines[0][len(lines[0].rstrip()) :]}"{field}\\n"{head[len(body) :]}'
+
+
+def _base(language: str) -> str:
+    """The code of a language without its country."""
+    return language.lower().replace("-", "_").partition("_")[0]
+
+
+@dataclasses.dataclass
+class _PoEntry:
+    source: str
+    slots: dict[int | None, tuple[int, int]]
+    """By plural form, the first line of a translation and the one after the last."""
+
+
+def _po_entries(lines: Sequence[str]) -> list[_PoEntry]:
+    """The entries that are not commented out, with the lines of their translations."""
+    from polib import unescape
+
+    found: list[_PoEntry] = []
+    keyword, form = "", None
+    for number, line in enumerate(lines):
+        text = line.strip()
+        if text.startswith("#"):
+            continue
+        if not text.startswith('"'):
+            before = keyword
+            keyword, _, text = text.partition(" ")
+            if keyword in ("msgctxt", "msgid") and (before.startswith("msgstr") or not before):
+                found.append(_PoEntry("", {}))
+            if not found:
+                keyword = ""
+                continue
+            if keyword.startswith("msgstr"):
+                index = keyword.removeprefix("msgstr").strip("[]")
+                form = int(index) if index.isdecimal() and len(index) < 3 else None
+                found[-1].slots[form] = (number, number + 1)
+            elif not keyword:
+                keyword = before
+                continue
+        elif keyword.startswith("msgstr"):
+            found[-1].slots[form] = (found[-1].slots[form][0], number + 1)
+        if keyword == "msgid":
+            found[-1].source += unescape(text.strip()[1:-1])
+    return found
+
+
+def _po_string(keyword: str, text: str, first: str, last: str) -> str:
+    """A translation as gettext writes it, with the line ends of the lines that it replaces."""
+    from polib import POEntry
+
+    written = POEntry(msgid="a", msgstr=text).__unicode__(78)
+    _, _, strings = written.partition("msgstr ")
+    body = first[len(first.rstrip("\r\n")) :] or "\n"
+    end = last[len(last.rstrip("\r\n")) :]
+    return f"{keyword} {body.join(strings.rstrip().splitlines())}{end}"

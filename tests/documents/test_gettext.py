@@ -1,0 +1,223 @@
+"""Catalogs of gettext: plural forms of the target language, charsets, and what stays."""
+
+import gettext
+import shutil
+import subprocess
+
+import pytest
+
+from pellucid.core.errors import DataError
+from pellucid.documents.formats import ReadOptions
+from pellucid.documents.markup import Counts
+from pellucid.documents.plurals import _HEADER, _HEADERS, _Reader, header_of, numbers_of_forms
+from pellucid.documents.translate import translate_document
+from tests.documents.stand_in import Swapping, translated
+
+
+def head(*fields: str) -> str:
+    return 'msgid ""\nmsgstr ""\n' + "".join(f'"{each}\\n"\n' for each in fields) + "\n"
+
+
+UTF_8 = "Content-Type: text/plain; charset=UTF-8"
+CATS = 'msgid "%d old cat"\nmsgid_plural "%d old cats"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+ONE_CAT = 'msgid "one old cat"\nmsgid_plural "%d old cats"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+
+
+def said(source: str | bytes, language: str = "") -> tuple[str, list[str]]:
+    counts = Counts()
+    data = source.encode() if isinstance(source, str) else source
+    options = ReadOptions(target_language=language)
+    found = translate_document(data, Swapping(), "a.po", counts=counts, options=options)
+    return found.decode(), counts.notes
+
+
+@pytest.mark.parametrize("header", sorted(set(_HEADERS.values())))
+def test_rules_of_plural_forms_are_those_that_the_standard_library_reads(header: str):
+    found = _HEADER.search(header)
+    assert found is not None
+    theirs, ours = gettext.c2py(found[2]), _Reader(found[2]).whole()
+    assert [ours(n) for n in range(1200)] == [theirs(n) for n in range(1200)]
+    assert all(numbers_of_forms(header))
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "n != 1",
+        "n == 1 ? 0 : n == 2 ? 1 : 2",
+        "!(n == 1) && !!n",
+        "n % 10 == 1 && n % 100 != 11 || n > 7 && n < 9",
+        "(n + 2) * 3 / 4 % 3",
+        "n ? n > 1 ? 2 : 1 : 0",
+        "1 + 2 * n % 3 - 1",
+    ],
+)
+def test_expressions_of_c_are_read_as_the_standard_library_reads_them(rule: str):
+    theirs, ours = gettext.c2py(rule), _Reader(rule).whole()
+    assert [int(ours(n)) for n in range(300)] == [int(theirs(n)) for n in range(300)]
+
+
+@pytest.mark.parametrize(
+    ("header", "message"),
+    [
+        ("nplurals=2; plural=n//1;", "needs a number or n, has '/'"),
+        ("nplurals=2; plural=__import__('os');", "cannot be read at \"__import__\\('os'\\)\""),
+        ("nplurals=2; plural=(n;", "needs '\\)', has 'its end'"),
+        ("nplurals=2; plural=n%0;", "divides by zero for 0"),
+        ("nplurals=2; plural=n;", "has 2 forms, its rule gives 2 for 2"),
+        ("nplurals=99; plural=0;", "must have 1 to 10 forms, has 99"),
+        ("nplurals=2; plural=" + "(" * 50 + "n" + ")" * 50 + ";", "nested too deeply"),
+        ("nplurals=2; plural=" + "n+" * 600 + "n;", "at most 1000 characters"),
+        ("nplurals=2", "must have nplurals and plural"),
+        ("nplurals=2; plural=n n;", "cannot be read at 'n'"),
+    ],
+)
+def test_a_rule_that_gettext_could_not_use_is_refused(header: str, message: str):
+    with pytest.raises(DataError, match=message):
+        numbers_of_forms(header)
+
+
+def test_a_catalog_gets_the_plural_forms_that_its_head_says():
+    russian = "Plural-Forms: " + (header_of("ru") or "")
+    found, notes = said(head(UTF_8, russian) + CATS + "\n" + ONE_CAT)
+    assert notes == []
+    forms = 'msgstr[0] "%d CAT OLD"\nmsgstr[1] "%d CATS OLD"\nmsgstr[2] "%d CATS OLD"\n'
+    # The first form is for 21 and 31 too: "one old cat" would be wrong there.
+    others = forms.replace("CAT OLD", "CATS OLD")
+    assert found == head(UTF_8, russian) + (
+        CATS.partition("msgstr")[0] + forms + "\n" + ONE_CAT.partition("msgstr")[0] + others
+    )
+
+
+def test_a_form_for_one_thing_alone_is_that_of_the_singular():
+    german = "Plural-Forms: nplurals=2; plural=(n != 1);"
+    found, _ = said(head(UTF_8, german) + ONE_CAT)
+    assert found.endswith('msgstr[0] "OLD ONE CAT"\nmsgstr[1] "%d CATS OLD"\n')
+    # In French 0 has the form of 1.
+    found, _ = said(head(UTF_8, german.replace("!=", ">")) + ONE_CAT)
+    assert found.endswith('msgstr[0] "%d CATS OLD"\nmsgstr[1] "%d CATS OLD"\n')
+
+
+@pytest.mark.parametrize(
+    ("fields", "language", "forms"),
+    [
+        ([UTF_8, "Language: ru_RU"], "", 3),
+        ([UTF_8, "Plural-Forms: nplurals=INTEGER; plural=EXPRESSION;"], "cs", 3),
+        ([UTF_8, "Language: ar", "Plural-Forms: "], "", 6),
+        ([UTF_8], "ja", 1),
+    ],
+)
+def test_a_template_gets_the_plural_forms_of_the_language(
+    fields: list[str], language: str, forms: int
+):
+    source = head(*fields) + CATS
+    found, notes = said(source, language)
+    assert notes == []
+    assert f"Plural-Forms: nplurals={forms};" in found
+    assert found.count("Plural-Forms") == 1
+    assert found.count("msgstr[") == forms
+    assert_compiles(found)
+
+
+def assert_compiles(catalog: str | bytes) -> None:
+    """Where gettext is installed, its own check agrees."""
+    if (program := shutil.which("msgfmt")) is not None:
+        data = catalog.encode() if isinstance(catalog, str) else catalog
+        done = subprocess.run(
+            [program, "-c", "-o", "/dev/null", "-"], input=data, capture_output=True, check=False
+        )
+        assert done.returncode == 0, done.stderr.decode()
+
+
+def test_plural_forms_that_nobody_knows_are_said():
+    found, notes = said(head(UTF_8) + CATS, "und")
+    assert 'msgstr[1] "%d CATS OLD"' in found
+    assert notes == [
+        "plural forms are filled as far as they are there: its head says nothing of them"
+    ]
+    _, notes = said(head(UTF_8, "Plural-Forms: nplurals=2; plural=n/0;") + CATS)
+    assert notes[0].endswith("the rule of Plural-Forms divides by zero for 0")
+
+
+@pytest.mark.parametrize(
+    ("charset", "text"),
+    [
+        ("ISO-8859-1", "grüne häuser"),
+        ("ISO-8859-2", "żółty dom"),
+        ("windows-1251", "красный дом"),
+        ("KOI8-R", "красный дом"),
+        ("EUC-JP", "赤い 家"),
+        ("Shift_JIS", "赤い ソ表"),
+        ("Big5", "紅色 房屋"),
+        ("GB18030", "红色 房屋"),
+    ],
+)
+def test_a_catalog_is_read_and_written_in_the_charset_that_it_declares(charset: str, text: str):
+    source = head(f"Content-Type: text/plain; charset={charset}") + f'msgid "{text}"\nmsgstr ""\n'
+    found = translate_document(source.encode(charset), Swapping(), "a.po").decode(charset)
+    first, second = text.split()
+    assert f'msgid "{text}"' in found
+    assert f'msgstr "{second.swapcase()} {first.swapcase()}"' in found
+    assert_compiles(found.encode(charset))
+
+
+@pytest.mark.parametrize("charset", ["ISO-8859-1", "ASCII", "CHARSET"])
+def test_a_charset_that_lacks_a_character_becomes_utf_8(charset: str):
+    class Russian(Swapping):
+        def one(self, sentence, align):
+            from pellucid.documents.aligned import Aligned
+
+            return Aligned("дом")
+
+    field = f"Content-Type: text/plain; charset={charset}"
+    source = head("Project-Id-Version: a", field) + 'msgid "house"\nmsgstr ""\n'
+    counts = Counts()
+    found = translate_document(source.encode(), Russian(), "a.po", counts=counts).decode()
+    assert found == source.replace(charset, "UTF-8").replace('e"\nmsgstr ""', 'e"\nmsgstr "дом"')
+    # A template has no charset to lose.
+    assert counts.notes == [] if charset == "CHARSET" else len(counts.notes) == 1
+    assert_compiles(found)
+
+
+@pytest.mark.parametrize("charset", ["UTF-7", "rot13", "unicode_escape", "EBCDIC-FR", "UTF-16"])
+def test_other_charsets_are_refused_by_name(charset: str):
+    source = head(f"Content-Type: text/plain; charset={charset}") + 'msgid "a"\nmsgstr ""\n'
+    with pytest.raises(DataError, match=f"declares the charset {charset}, which is not supported"):
+        translated(source, "a.po")
+
+
+def test_bytes_that_are_not_in_the_charset_are_refused_with_their_place():
+    source = head("Content-Type: text/plain; charset=EUC-JP").encode() + b'msgid "\xff"\n'
+    with pytest.raises(DataError, match=rf"must be in EUC-JP, .* byte {source.index(255) + 1} is"):
+        translate_document(source, Swapping(), "a.po")
+
+
+def test_what_is_fuzzy_or_obsolete_stays_and_is_said():
+    rest = (
+        '#, fuzzy, c-format\n#| msgid "a %d"\nmsgid "red %d"\nmsgstr "rot %d"\n\n'
+        '#~ msgid "old"\n#~ msgstr ""\n'
+    )
+    found, notes = said(head(UTF_8) + rest)
+    assert found == head(UTF_8) + rest
+    assert notes == [
+        "1 entry is marked fuzzy and left as in the file, where gettext does not use them;"
+        " msgattrib --clear-fuzzy --empty empties them first"
+    ]
+
+
+def test_another_language_in_the_head_is_said():
+    _, notes = said(head(UTF_8, "Language: de_AT"), "fr")
+    assert notes == ["its head says Language: de_AT, and the model translates into fr"]
+    assert said(head(UTF_8, "Language: de_AT"), "de")[1] == []
+
+
+def test_an_apostrophe_begins_no_quotation_in_a_message_of_java():
+    class Article(Swapping):
+        def one(self, sentence, align):
+            from pellucid.documents.aligned import Aligned
+
+            return Aligned(f"l'{sentence}")
+
+    source = head(UTF_8) + '#, java-format\nmsgid "house {0}"\nmsgstr ""\n'
+    found = translate_document(source.encode(), Article(), "a.po").decode()
+    assert 'msgstr "l’house {0}"' in found
