@@ -266,7 +266,7 @@ class _Spans:
             blocked = [part.units_within(each) for each in taken]
             words = part.pair.words_of
             if set(words(of_parent)) <= set(words(inside)) and not any(b > a for a, b in blocked):
-                spans.append(part.target_span(part.placer.whole(inside, free)))
+                spans.append(part.target_span(part.placer.whole(inside, of_parent, free)))
                 certainty += len(inside)
             elif (found := part.placer.place(inside, free, blocked)) is not None:
                 spans.append(part.target_span(found[0]))

@@ -5,6 +5,7 @@ format has a mark for that.
 """
 
 import html
+import re
 from collections.abc import Iterator, Sequence
 
 from pellucid.core.errors import DataError
@@ -18,7 +19,7 @@ from pellucid.documents.containers import (
 )
 from pellucid.documents.mixed import MixedText, Role, read_mixed
 from pellucid.documents.plain import divide_at_tags
-from pellucid.documents.segments import Alone, Close, Open, Segment
+from pellucid.documents.segments import Alone, Close, Kind, Open, Range, Segment
 from pellucid.documents.xml_places import (
     ElementPlace,
     element_places,
@@ -48,7 +49,9 @@ class XliffDocument:
                 continue
             source = _child(unit, "source")
             if source is not None and self._is_open(unit):
-                self._texts.append((unit, read_mixed(source, _role_of, divide_at_tags)))
+                self._texts.append(
+                    (unit, read_mixed(source, _role_of, divide_at_tags, _range_of, _kind_of))
+                )
         self.segments = [text.segment for _, text in self._texts]
         self._codec = self._root.getroottree().docinfo.encoding or "utf-8"
 
@@ -171,6 +174,40 @@ def _edited(data: bytes, edits: Sequence[tuple[int, int, bytes]]) -> bytes:
 
 def _child(unit: Element, name: str) -> Element | None:
     return next((each for each in unit if local_name(each) == name), None)
+
+
+_BEGINS = {"bpt": "ept", "bx": "ex", "sc": "ec", "sm": "em"}
+_ENDS = {end: begin for begin, end in _BEGINS.items()}
+_ANGULAR = re.compile(r"(START|CLOSE)_([A-Z0-9_]*?)(?:_\d+)?")
+"""Marks of Angular for the tags around a text. Of ``START_LINK`` and ``START_LINK_1`` the end is
+``CLOSE_LINK``."""
+_SCRIPTS = frozenset(("superscript", "subscript", "x-sup", "x-sub", "x-html-sup", "x-html-sub"))
+_LABELS = frozenset(("link", "x-a", "x-html-a", "x-button"))
+
+
+def _range_of(element: Element) -> Range | None:
+    """What an element without text begins or ends: a code, a marker, or a tag of Angular."""
+    name = local_name(element)
+    ids = element.get("rid") or element.get("startRef") or element.get("id") or ""
+    if name in _BEGINS:
+        return name, ids, False
+    if name in _ENDS:
+        return _ENDS[name], ids, True
+    angular = _ANGULAR.fullmatch(element.get("id") or element.get("equiv") or "")
+    if name in ("x", "ph") and angular:
+        return "angular", angular[2], angular[1] == "CLOSE"
+    return None
+
+
+def _kind_of(element: Element) -> Kind:
+    """What an element is in a sentence, as far as it says."""
+    names = {element.get("ctype", ""), element.get("type", ""), element.get("subType", "")}
+    tag = (element.get("id") or "").removeprefix("START_").removeprefix("TAG_").lower()
+    if names & _SCRIPTS or tag in ("sup", "sub", "superscript", "subscript"):
+        return "script"
+    if names & _LABELS or tag in ("link", "button"):
+        return "label"
+    return "format"
 
 
 def _role_of(element: Element) -> Role:

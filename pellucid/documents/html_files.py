@@ -7,43 +7,55 @@ translated is copied and not written again.
 import dataclasses
 import html
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from pellucid.core.errors import DataError
 from pellucid.documents.attributes import Attribute, readable_attributes
 from pellucid.documents.containers import LARGEST_TEXT
 from pellucid.documents.html_encodings import CONVERT, encoding_of
 from pellucid.documents.html_parser import PlacedParser
+from pellucid.documents.html_roles import element_says
 from pellucid.documents.plain import byte_order_mark
-from pellucid.documents.segments import Alone, Close, Open, Piece, Segment
+from pellucid.documents.segments import Alone, Close, Kind, Open, Piece, Segment
 
-_INLINE = frozenset(
+_BLOCKS = frozenset(
     (
-        *("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "data", "del", "dfn", "em"),
-        *("font", "i", "ins", "label", "mark", "nobr", "q", "rb", "rp", "rt", "ruby", "s"),
-        *("small", "span", "strike", "strong", "sub", "sup", "time", "tt", "u"),
+        *("html", "head", "body", "title", "base", "template", "frame", "frameset", "noframes"),
+        *("address", "article", "aside", "blockquote", "center", "dd", "details", "dialog", "dir"),
+        *("div", "dl", "dt", "fieldset", "figcaption", "figure", "footer", "form", "h1", "h2"),
+        *("h3", "h4", "h5", "h6", "header", "hgroup", "hr", "legend", "li", "listing", "main"),
+        *("marquee", "menu", "nav", "ol", "optgroup", "option", "p", "plaintext", "pre", "search"),
+        *("section", "summary", "ul", "xmp", "table", "caption", "colgroup", "col", "tbody"),
+        *("thead", "tfoot", "tr", "td", "th"),
     )
 )
-"""Elements within a sentence; any other tag ends one."""
+"""Elements that end a sentence. Any other is within one, also one that HTML does not know, such as
+a custom element: so browsers show it. Source: HTML Standard, 15.3, flow content and tables."""
 _OPAQUE = frozenset(
     (
         *("code", "kbd", "samp", "var", "script", "style", "svg", "math", "object"),
-        *("xmp", "iframe", "noembed", "noframes"),
+        *("rt", "rp", "rtc", "xmp", "iframe", "noembed", "noframes"),
     )
 )
-"""Elements whose content is not translated; that of the last four is no HTML for browsers."""
+"""Elements whose content is not translated: readings say how the words of the original are spoken,
+and that of the last four is no HTML for browsers."""
 _TEXT_ONLY = frozenset(("title", "textarea"))
 """Elements with text and no tags. Since 3.11.14, 3.12.12 and 3.13.6 Python's parser reads them so
 too, by the same means as a ``script``."""
 _READS = frozenset(("code", "kbd", "samp", "var"))
-"""Those of them that stand for a word of the sentence."""
+"""Those of them that stand for a word of the sentence, and are translated if they say so."""
+_HELD = frozenset(("select", "datalist", "textarea", "audio", "video", "canvas"))
+"""Elements that are one mark in a sentence and hold texts of their own."""
 _VOID = frozenset(
     (
         *("area", "base", "br", "col", "embed", "hr", "img"),
         *("input", "link", "meta", "param", "source", "track", "wbr"),
     )
 )
-_VOID_INLINE = frozenset(("br", "img", "wbr", "input"))
+_NEVER = frozenset(("script", "style", "svg", "math", "object", "iframe", "xmp"))
+"""Elements whose content is no text of the page, whatever they say of it."""
+_DEEPEST_HELD = 8
+"""Elements within each other that are one mark and hold texts to translate."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,12 +75,14 @@ class TagRules:
     in them."""
     with_attributes: bool = False
     """Whether the attributes that people read are translated."""
+    languages: tuple[str, str] | None = None
+    """Those of the translation: a page that says the first as its language says the second."""
 
     def is_inline(self, name: str) -> bool:
         """Whether a sentence goes on across this tag."""
         if name in self.inline:
             return True
-        return name not in self.divides and (self.is_xml or name in _INLINE)
+        return name not in self.divides and (self.is_xml or name not in _BLOCKS)
 
     def is_opaque(self, name: str) -> bool:
         """Whether what is in this element stays as it is."""
@@ -126,10 +140,16 @@ class _Token:
     """Whether it ends a sentence by the outline of the document."""
     attributes: Sequence[Attribute] = ()
     """Those to translate."""
+    translates: bool | None = None
+    """Of a start tag: what it says of its element; None if nothing."""
+    role: Kind = "format"
+    """What its element is in a sentence."""
+    inner: "Sequence[_Token | Sequence[_Token]]" = ()
+    """Of an element that is one mark: its tokens, those as lists in which texts are translated."""
 
 
-_Source = tuple[str | int, ...]
-"""What is written, and the numbers of the segments that are attributes in it."""
+_Source: TypeAlias = "tuple[str | int | _Place, ...]"
+"""What is written: text, the numbers of the segments that are attributes in it, and other ones."""
 
 
 @dataclasses.dataclass
@@ -150,38 +170,42 @@ class HtmlDocument:
         self.segments: list[Segment] = []
         self._attributes: dict[int, tuple[str, bool]] = {}
         """By segment: the value as it is written, and whether it stands in quotes."""
-        self._parts: list[_Source | _Place] = []
+        self._depth = 0
+        """How many marks are around what is read, whose texts are translated by themselves."""
+        self._parts: list[str | int | _Place] = []
         tokens = _tokens(source, rules)
         if rules.finds_outline:
             tokens = iter(_with_outline(list(tokens)))
-        for group in _groups(list(_with_opaque(tokens, rules))):
-            self._add(group)
+        self._add_all(tokens, 0)
 
     def text_with(self, translated: Sequence[Segment]) -> str:
         """The source with other segments."""
         if len(translated) != len(self.segments):
             raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
 
+        return "".join(self._source_with(tuple(self._parts), translated))
+
+    def _text_at(self, place: _Place, translated: Sequence[Segment]) -> str:
+        """The source of a translated segment."""
+        if translated[place.number] == self.segments[place.number]:
+            return "".join(self._source_with(place.raw, translated))
         written: list[str] = []
-        for part in self._parts:
-            if not isinstance(part, _Place):
-                written += self._source_with(part, translated)
-            elif translated[part.number] == self.segments[part.number]:
-                written += self._source_with(part.raw, translated)
+        for piece in translated[place.number].pieces:
+            if isinstance(piece, str):
+                written.append(html.escape(piece, quote=False))
             else:
-                for piece in translated[part.number].pieces:
-                    if isinstance(piece, str):
-                        written.append(html.escape(piece, quote=False))
-                    else:
-                        source = part.sources[piece.number][isinstance(piece, Close)]
-                        written += self._source_with(source, translated)
+                source = place.sources[piece.number][isinstance(piece, Close)]
+                written += self._source_with(source, translated)
         return "".join(written)
 
     def _source_with(self, source: _Source, translated: Sequence[Segment]) -> Iterator[str]:
-        """What is written, with the attributes of a translation."""
+        """What is written, with the attributes and inner texts of a translation."""
         for part in source:
             if isinstance(part, str):
                 yield part
+                continue
+            if isinstance(part, _Place):
+                yield self._text_at(part, translated)
                 continue
             raw, is_quoted = self._attributes[part]
             if translated[part] != self.segments[part]:
@@ -190,23 +214,43 @@ class HtmlDocument:
             yield raw
 
     def _source_of(self, token: _Token) -> _Source:
-        """A token as it is written; its attributes become segments."""
+        """A token as it is written; its attributes, and texts in it, become segments."""
+        if token.inner:
+            parts: list[str | int | _Place] = []
+            for each in token.inner:
+                parts += self._source_of(each) if isinstance(each, _Token) else self._nested(each)
+            return tuple(parts)
         if not token.attributes:
             return (token.raw,)
-        source: list[str | int] = []
+        source: list[str | int | _Place] = []
         at = 0
-        for each in token.attributes:
+        for attribute in token.attributes:
             number = len(self.segments)
-            self.segments.append(Segment((each.value,)))
-            self._attributes[number] = (token.raw[each.start : each.end], each.is_quoted)
-            source += [token.raw[at : each.start], number]
-            at = each.end
+            self.segments.append(Segment((attribute.value,)))
+            written = token.raw[attribute.start : attribute.end]
+            self._attributes[number] = (written, attribute.is_quoted)
+            source += [token.raw[at : attribute.start], number]
+            at = attribute.end
         return (*source, token.raw[at:])
+
+    def _nested(self, tokens: Sequence[_Token]) -> list[str | int | _Place]:
+        """The parts for tokens within a mark."""
+        outer, self._parts = self._parts, []
+        self._add_all(iter(tokens), self._depth + 1)
+        inner, self._parts = self._parts, outer
+        return inner
+
+    def _add_all(self, tokens: Iterator[_Token], depth: int) -> None:
+        outer, self._depth = self._depth, depth
+        for group in _groups(list(_with_opaque(tokens, self._rules, depth))):
+            self._add(group)
+        self._depth = outer
 
     def _add(self, group: Sequence[_Token]) -> None:
         """Tokens of one sentence or more: a segment if they hold a word."""
         if not any(t.kind == "text" and any(map(str.isalpha, t.text)) for t in group):
-            self._parts += [self._source_of(token) for token in group]
+            for token in group:
+                self._parts += self._source_of(token)
             return
 
         # White space at both ends is layout of the source.
@@ -230,7 +274,7 @@ class HtmlDocument:
         inner = tuple(part for source in written for part in source)
         place = _Place(len(self.segments), inner, sources)
         self.segments.append(Segment(tuple(pieces)))
-        self._parts += [(head,), place, (tail,)]
+        self._parts += [head, place, tail]
 
 
 def _cut(token: _Token, left: int, right: int) -> _Token:
@@ -261,7 +305,7 @@ def _read(
             sources[number] = (source, ())
             if token.kind == "start":
                 opened.append(number)
-                pieces.append(Open(number))
+                pieces.append(Open(number, token.role))
             else:
                 pieces.append(Alone(number, token.text, token.breaks))
             number += 1
@@ -393,8 +437,11 @@ def _with_outline(tokens: list[_Token]) -> list[_Token]:
     return tokens
 
 
-def _with_opaque(tokens: Iterator[_Token], rules: TagRules) -> Iterator[_Token]:
-    """The tokens, with each element that is not translated as one."""
+def _with_opaque(tokens: Iterator[_Token], rules: TagRules, depth: int) -> Iterator[_Token]:
+    """The tokens, with each element as one that is not translated, or has texts of its own.
+
+    ``depth`` counts the elements around them that are one.
+    """
     kept: _Kept | None = None
     around: list[str] = []
     """The elements that are open around a token, outside of one that is kept."""
@@ -405,14 +452,14 @@ def _with_opaque(tokens: Iterator[_Token], rules: TagRules) -> Iterator[_Token]:
             if not kept.is_ended_before(token, around):
                 kept.add(token)
                 if kept.is_closed:
-                    yield _joined(kept.tokens, kept.name, rules)
+                    yield _joined(kept.tokens, rules, depth)
                     kept = None
                 continue
             # Its end tag was left out, and this token is not in it.
-            yield _Token("other", "".join(each.raw for each in kept.tokens))
+            yield _joined(kept.tokens, rules, depth, is_closed=False)
             kept = None
 
-        if token.kind == "start" and (rules.is_opaque(token.name) or token.text == "no"):
+        if token.kind == "start" and _is_one(token, rules):
             none: frozenset[str] = frozenset()
             kept = _Kept(token, none if rules.is_xml else _ENDED_BY.get(token.name, none))
             continue
@@ -426,7 +473,17 @@ def _with_opaque(tokens: Iterator[_Token], rules: TagRules) -> Iterator[_Token]:
         yield _of_sentence(token, lines > 0, rules)
 
     if kept is not None:  # it is never closed
-        yield _Token("other", "".join(token.raw for token in kept.tokens))
+        one = _joined(kept.tokens, rules, depth, is_closed=False)
+        yield dataclasses.replace(one, kind="other")
+
+
+def _is_one(token: _Token, rules: TagRules) -> bool:
+    """Whether an element is one mark, with all that is in it."""
+    if token.translates is False:
+        return True
+    if token.translates and token.name in _READS:
+        return False
+    return rules.is_opaque(token.name) or (not rules.is_xml and token.name in _HELD)
 
 
 class _Kept:
@@ -453,7 +510,7 @@ class _Kept:
         return (
             token.name in self._ended_by
             and len(within) <= _DEEPEST
-            and all(name in _ENDED_BY or name in _INLINE for name in within)
+            and all(name in _ENDED_BY or name not in _BLOCKS for name in within)
         )
 
     def add(self, token: _Token) -> None:
@@ -468,18 +525,60 @@ class _Kept:
             self.is_closed = True
 
 
-def _joined(tokens: Sequence[_Token], name: str, rules: TagRules) -> _Token:
+def _joined(
+    tokens: Sequence[_Token], rules: TagRules, depth: int, *, is_closed: bool = True
+) -> _Token:
+    """An element as one token."""
+    first = tokens[0]
+    name = first.name
     raw = "".join(token.raw for token in tokens)
+    for token in tokens:
+        token.keeps_lines = name in _KEEPS_LINES
     is_inline = rules.is_inline(name) or name in _OPAQUE
-    reads = "".join(token.text for token in tokens[1:-1] if token.kind == "text")
-    is_read = name in _READS or rules.is_inline(name)
-    return _Token("alone" if is_inline else "other", raw, name, reads if is_read else "")
+    is_kept = first.translates is False or rules.is_opaque(name)
+    is_inline = is_inline and (is_closed or name in ("rt", "rp"))
+
+    inner: list[_Token | Sequence[_Token]] = []
+    if depth < _DEEPEST_HELD:
+        if not is_kept:
+            inner = [first, tokens[1:]]
+        elif first.translates is False and any(token.translates for token in tokens[1:]):
+            inner = _with_translated(tokens)
+    reads = "".join(token.text for token in tokens[1:] if token.kind == "text")
+    is_read = is_kept and (name in _READS or (rules.is_inline(name) and name not in _OPAQUE))
+    if inner or first.role == "reference" or not is_read:
+        reads = ""
+    return _Token("alone" if is_inline else "other", raw, name, reads, inner=inner)
+
+
+def _with_translated(tokens: Sequence[_Token]) -> list[_Token | Sequence[_Token]]:
+    """The tokens of an element that is not translated, with a list for each element in it that
+    says it is.
+    """
+    inner: list[_Token | Sequence[_Token]] = []
+    at = 0
+    while at < len(tokens):
+        token = tokens[at]
+        if not (token.kind == "start" and token.translates) or token.name in _NEVER:
+            inner.append(dataclasses.replace(token, attributes=()))
+            at += 1
+            continue
+        stop, depth = at, 0
+        while stop < len(tokens):
+            if tokens[stop].name == token.name:
+                depth += (tokens[stop].kind == "start") - (tokens[stop].kind == "end")
+            stop += 1
+            if depth == 0:
+                break
+        inner.append(tokens[at:stop])
+        at = stop
+    return inner
 
 
 def _of_sentence(token: _Token, keeps_lines: bool, rules: TagRules) -> _Token:
     """The token by what it is in a sentence."""
     if token.kind == "text":
-        token.keeps_lines = keeps_lines
+        token.keeps_lines = token.keeps_lines or keeps_lines
         return token
 
     is_inline = rules.is_inline(token.name) and not (
@@ -488,7 +587,7 @@ def _of_sentence(token: _Token, keeps_lines: bool, rules: TagRules) -> _Token:
     if token.kind == "alone" and token.name == "!":
         return token
     if token.kind == "alone" and (
-        is_inline or (token.name in _VOID_INLINE and token.name not in rules.divides)
+        is_inline or (rules.is_void(token.name) and token.name not in (*_BLOCKS, *rules.divides))
     ):
         token.text, token.breaks = "", token.name == "br"
     elif token.kind in ("start", "end") and is_inline:
@@ -554,14 +653,21 @@ class _Reader(PlacedParser):
 
     def _add_start(self, kind: _Kind, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         attrs = [(name, value and self.as_written(value)) for name, value in attrs]
-        values = {name: (value or "").lower() for name, value in attrs}
-        kept = values.get("translate") == "no" or "notranslate" in values.get("class", "").split()
+        says = element_says(tag, attrs)
         read: list[Attribute] = []
-        if self._rules.with_attributes and not kept and not self._rules.is_opaque(tag):
+        if (
+            self._rules.with_attributes
+            and says.translates is not False
+            and not self._is_opaque(tag)
+        ):
             written = self.as_written(self.get_starttag_text() or "")
             read = readable_attributes(tag, written, attrs)
-        token = _Token(kind, "", tag, "no" if kept and kind == "start" else "", attributes=read)
+        token = _Token(kind, "", tag, attributes=read, translates=says.translates, role=says.role)
         self._add(token)
+
+    def _is_opaque(self, tag: str) -> bool:
+        """Whether the attributes of an element are not read either."""
+        return self._rules.is_opaque(tag) and tag not in _READS
 
     def handle_endtag(self, tag: str) -> None:
         self._add(_Token("end", "", tag))

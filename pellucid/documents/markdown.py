@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, get_args
 
 from pellucid.core.errors import MissingExtraError
+from pellucid.documents.attributes import attributes_of
+from pellucid.documents.html_roles import element_says
 from pellucid.documents.plain import decode, encode
 from pellucid.documents.protected import protect
-from pellucid.documents.segments import Alone, Close, Open, Piece, Segment
+from pellucid.documents.segments import Alone, Close, Open, Piece, Ranges, Segment
 
 _SPAN = "pellucid_span"
 """The key of a token's metadata for where its source is."""
@@ -24,6 +26,8 @@ _FOOTNOTE = re.compile(r"\[\^[^\]\s]{1,60}\]:(?=\s)")
 """How the text of a footnote begins."""
 _ALERT = re.compile(r"\[![A-Za-z]{1,60}\][-+]?(?=\s)")
 """What makes a quote a note or a warning; it has a line of its own."""
+_HTML_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*)")
+_VOID = frozenset(("br", "img", "input", "wbr", "hr"))
 _TASK = re.compile(r"\[[ xX]\](?=\s)")
 """A box to tick at the start of an item of a list."""
 
@@ -227,6 +231,7 @@ def _pieces(tokens: Iterable[Any], content: str) -> tuple[list[Piece], dict[int,
     number = 0
     tokens = list(tokens)
     skipped = 0
+    ranges = Ranges()
 
     # What begins a line and is written as it is: an escaped box is no box.
     alert = _ALERT.match(content)
@@ -269,7 +274,7 @@ def _pieces(tokens: Iterable[Any], content: str) -> tuple[list[Piece], dict[int,
             inner = _label_end(raw)
             sources[number] = (raw[:1], raw[inner:])
             opened.append(number)
-            mark = Open(number)
+            mark = Open(number, "label")
         elif token.type == "link_close":
             mark = Close(opened.pop())
         elif token.type == "code_inline":
@@ -277,7 +282,7 @@ def _pieces(tokens: Iterable[Any], content: str) -> tuple[list[Piece], dict[int,
             mark = Alone(number, token.content)
         else:  # images, HTML
             sources[number] = (raw if span else token.content, "")
-            mark = Alone(number)
+            mark = _html_mark(number, token.content if token.type == "html_inline" else "", ranges)
 
         if head and text is not None and text.startswith(head[0]):
             sources[number] = (head[0], "")
@@ -295,6 +300,23 @@ def _pieces(tokens: Iterable[Any], content: str) -> tuple[list[Piece], dict[int,
             pieces.append(mark)
             number += not isinstance(mark, Close)
     return pieces, sources
+
+
+def _html_mark(number: int, source: str, ranges: Ranges) -> Alone:
+    """The mark for a tag of HTML, or for what else stands alone."""
+    found = _HTML_TAG.match(source)
+    if found is None:
+        return Alone(number)
+    name = found[2].lower()
+    attributes = [(each.name, each.value) for each in attributes_of(source)]
+    is_alone = source.endswith("/>") or name in _VOID
+    range_ = None if is_alone else ("tag", name, bool(found[1]))
+    return Alone(
+        number,
+        breaks=name == "br",
+        ends=ranges.ended_by(number, range_),
+        kind=element_says(name, attributes).role,
+    )
 
 
 def _label_end(raw: str) -> int:

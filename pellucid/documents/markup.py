@@ -20,6 +20,7 @@ from pellucid.documents.copies import (
     with_insertions,
     with_stretches,
 )
+from pellucid.documents.folding import Folded
 from pellucid.documents.placement import Span
 from pellucid.documents.protected import protect
 from pellucid.documents.segments import STANDS_FOR_ALL, Piece, Segment, all_nodes, read_tree
@@ -69,37 +70,48 @@ def translate_segments(
     translated once. A segment without a letter, and a sentence that the model has no translation
     for, stay as they are. Raises what the translator raises.
     """
-    # Of a segment with too many marks, each text between two of them is read by itself.
+    folded = [Folded(segment) for segment in segments]
+    # Of a part with too many marks, each text between two of them is read by itself.
     parts = [
-        [segment]
-        if len(segment.marks) <= _MOST_MARKS and not by_text
-        else [Segment((piece,)) for piece in segment.pieces]
-        for segment in segments
-    ]
-    readings = [
         [
-            _read(part, translator.source_language if split else None, keep_numbers)
-            for part in of_segment
+            [part]
+            if len(part.marks) <= _MOST_MARKS and not by_text
+            else [Segment((piece,)) for piece in part.pieces]
+            for part in each.parts
         ]
+        for each in folded
+    ]
+    language = translator.source_language if split else None
+    readings = [
+        [[_read(each, language, keep_numbers) for each in of_part] for of_part in of_segment]
         for of_segment in parts
     ]
     found = _translate_sentences(
-        [each for of_segment in readings for each in of_segment if each is not None],
+        [
+            each
+            for of_segment in readings
+            for of_part in of_segment
+            for each in of_part
+            if each is not None
+        ],
         translator,
         progress,
         counts or Counts(),
     )
 
-    translated = []
-    for of_segment, of_parts in zip(parts, readings, strict=True):
+    def translated(part: Sequence[Segment], read: Sequence[Reading | None]) -> list[Piece]:
         pieces: list[Piece] = []
-        for part, reading in zip(of_segment, of_parts, strict=True):
+        for each, reading in zip(part, read, strict=True):
             if reading is not None:
-                answers = [found[_key(reading, each)] for each in reading.sentences]
-                part = assemble(reading, answers)
-            pieces += part.pieces
-        translated.append(Segment(tuple(pieces)))
-    return translated
+                answers = [found[_key(reading, sentence)] for sentence in reading.sentences]
+                each = assemble(reading, answers)
+            pieces += each.pieces
+        return pieces
+
+    return [
+        each.unfolded([translated(*part) for part in zip(of_segment, of_readings, strict=True)])
+        for each, of_segment, of_readings in zip(folded, parts, readings, strict=True)
+    ]
 
 
 def _read(segment: Segment, language: str | None, keep_numbers: bool) -> Reading | None:

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from pellucid.documents.containers import Element, local_name
-from pellucid.documents.segments import Alone, Close, Open, Piece, Range, Ranges, Segment
+from pellucid.documents.plain import Tag
+from pellucid.documents.segments import Alone, Close, Kind, Open, Piece, Range, Ranges, Segment
 
 Role = Literal["pair", "alone", "break"]
 """What an inline element is: text to translate inside, none, or the end of a line."""
@@ -66,13 +67,14 @@ def _add_text(element: Element, text: str) -> None:
 def read_mixed(
     element: Element,
     role_of: Callable[[Element], Role],
-    split_text: Callable[[str], Sequence[tuple[str, bool]]] | None = None,
+    split_text: Callable[[str], Sequence[tuple[str, Tag | None]]] | None = None,
     range_of: Callable[[Element], Range | None] = lambda _: None,
+    kind_of: Callable[[Element], Kind] = lambda _: "format",
 ) -> MixedText:
     """The content of an element. Comments and instructions stand alone.
 
-    ``split_text`` divides a text into parts, each with whether it is kept as it is. ``range_of``
-    tells the range that an element begins or ends.
+    ``split_text`` divides a text at the tags in it, which are kept as they are. ``range_of`` tells
+    the range that an element begins or ends, ``kind_of`` what an element is in a sentence.
     """
     elements: dict[int, Element] = {}
     texts: dict[int, str] = {}
@@ -80,11 +82,13 @@ def read_mixed(
     ranges = Ranges()
 
     def add(text: str | None) -> None:
-        for part, is_kept in split_text(text) if text and split_text else [(text or "", False)]:
-            if is_kept:
+        for part, tag in split_text(text) if text and split_text else [(text or "", None)]:
+            if tag is not None:
                 number = len(elements) + len(texts)
                 texts[number] = part
-                pieces.append(Alone(number))
+                range_ = ("tag", tag.name, tag.kind == "end") if tag.kind != "alone" else None
+                ends = ranges.ended_by(number, range_)
+                pieces.append(Alone(number, breaks=tag.name == "br", ends=ends, kind=tag.role))
             elif part:
                 pieces.append(part)
 
@@ -95,12 +99,14 @@ def read_mixed(
             elements[number] = child
             role = role_of(child) if local_name(child) else "alone"
             if role == "pair":
-                pieces.append(Open(number))
+                pieces.append(Open(number, kind_of(child)))
                 walk(child)
                 pieces.append(Close(number))
             else:
-                ends = ranges.ended_by(number, range_of(child) if local_name(child) else None)
-                pieces.append(Alone(number, breaks=role == "break", ends=ends))
+                is_element = bool(local_name(child))
+                ends = ranges.ended_by(number, range_of(child) if is_element else None)
+                kind = kind_of(child) if is_element else "format"
+                pieces.append(Alone(number, breaks=role == "break", ends=ends, kind=kind))
             add(child.tail)
 
     walk(element)

@@ -23,6 +23,7 @@ from pellucid.documents.segments import (
     OUTERMOST,
     Alone,
     Close,
+    Kind,
     Open,
     Piece,
     Range,
@@ -138,6 +139,7 @@ class OfficeDocument:
                 hint="save it without macros, as docx or pptx",
             )
 
+        self._scripts: frozenset[str] = frozenset()
         self.segments: list[Segment] = []
         self._paragraphs: list[_Paragraph] = []
         self._roots: dict[str, Element] = {}
@@ -168,7 +170,7 @@ class OfficeDocument:
         return self._archive.written(parts)
 
     def _read(self, element: Element) -> None:
-        reader = _Reader(self._words)
+        reader = _Reader(self._words, self._scripts)
         pieces = reader.pieces_of(element)
         segment = Segment(tuple(pieces))
         if segment.has_words:
@@ -269,8 +271,9 @@ _Atom = tuple[list[Piece], Element | None]
 class _Reader:
     """Reads one paragraph, and changes nothing in it."""
 
-    def __init__(self, words: OfficeNames) -> None:
-        self._words = words
+    def __init__(self, words: OfficeNames, scripts: frozenset[str]) -> None:
+        """``scripts``: the styles that raise or lower a text."""
+        self._words, self._scripts = words, scripts
         self._next = 0
         self._ranges = Ranges()
         self.opened: dict[int, Element | _Field] = {}
@@ -390,7 +393,7 @@ class _Reader:
                 if wanted != base:
                     number = self._number()
                     self.opened[number] = run
-                    merged.append(Open(number))
+                    merged.append(Open(number, self._kind(run)))
                 current = wanted
             for piece in pieces:
                 if isinstance(piece, str) and merged and isinstance(merged[-1], str):
@@ -400,6 +403,22 @@ class _Reader:
         if current != base:
             merged.append(Close(number))
         return merged
+
+    def _kind(self, run: Element | None) -> Kind:
+        """What the text of a run is in a sentence: raised, lowered, or in another format."""
+        properties = None if run is None else run.find(f"{self._words.namespace}rPr")
+        if properties is None:
+            return "format"
+        if properties.get("baseline", "0").strip("0%") not in ("", "-"):
+            return "script"
+        for child in properties:
+            name, value = local_name(child), _value(child, "val")
+            is_raised = name == "vertAlign" and value in ("superscript", "subscript")
+            if is_raised or (name == "position" and value.strip("0-")):
+                return "script"
+            if name == "rStyle" and value in self._scripts:
+                return "script"
+        return "format"
 
     def _formatting(self, run: Element) -> bytes:
         """The properties of a run that a reader sees, as bytes to compare."""

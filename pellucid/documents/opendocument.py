@@ -1,13 +1,14 @@
 """OpenDocument text (odt): paragraphs and headings of the body, of headers and of footers."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import Archive, Element, local_name, parse_xml, write_xml
 from pellucid.documents.mixed import MixedText, Role, read_mixed
-from pellucid.documents.segments import Range, Segment
+from pellucid.documents.segments import Kind, Range, Segment
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
+_STYLE = "{urn:oasis:names:tc:opendocument:xmlns:style:1.0}"
 _PARTS = ("content.xml", "styles.xml")
 _PAIRS = frozenset(("span", "a", "meta", "ruby-base"))
 _BREAKS = frozenset(("line-break", "tab"))
@@ -33,14 +34,20 @@ class OpenDocument:
         self._roots: dict[str, Element] = {}
         self._texts: list[MixedText] = []
         for name in names:
-            if name not in _PARTS:
-                continue
-            root = parse_xml(self._archive.read(name), f"{what}: {name}")
-            self._roots[name] = root
+            if name in _PARTS:
+                self._roots[name] = parse_xml(self._archive.read(name), f"{what}: {name}")
+        scripts = frozenset(
+            each for root in self._roots.values() for each in _styles_of_scripts(root)
+        )
+
+        def kind_of(element: Element) -> Kind:
+            return "script" if element.get(f"{_TEXT}style-name") in scripts else "format"
+
+        for root in self._roots.values():
             for element in root.iter(f"{_TEXT}p", f"{_TEXT}h"):
                 if any(local_name(each) == "deletion" for each in element.iterancestors()):
                     continue  # what a tracked change took out
-                text = read_mixed(element, _role_of, range_of=_range_of)
+                text = read_mixed(element, _role_of, range_of=_range_of, kind_of=kind_of)
                 if text.segment.has_words:
                     self._texts.append(text)
         self.segments = [_spaced(text.segment) for text in self._texts]
@@ -56,6 +63,16 @@ class OpenDocument:
                 changed.add(text.element.getroottree().getroot())
         parts = {name: write_xml(root) for name, root in self._roots.items() if root in changed}
         return self._archive.written(parts)
+
+
+def _styles_of_scripts(root: Element) -> Iterator[str]:
+    """The names of the styles that raise or lower a text."""
+    for style in root.iter(f"{_STYLE}style"):
+        for properties in style.iter(f"{_STYLE}text-properties"):
+            # Such as "super 58%" or "-33% 58%"; "0% 100%" is neither.
+            position = properties.get(f"{_STYLE}text-position", "").split()[:1]
+            if position and position[0].strip("%-.0"):
+                yield style.get(f"{_STYLE}name", "")
 
 
 def _role_of(element: Element) -> Role:

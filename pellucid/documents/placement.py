@@ -303,11 +303,21 @@ class Placer:
             return None
         return self._trimmed(best, inside), best_sum
 
-    def whole(self, inside: Sequence[int], allowed: Span) -> Span:
-        """All of ``allowed``, for tags around all words of the source: without punctuation at an
-        end where the tags leave it out.
+    def whole(self, inside: Sequence[int], around: Sequence[int], allowed: Span) -> Span:
+        """All of ``allowed``, for tags around all words of the source: without as many signs at
+        each end as the tags leave out of those ``around`` them.
         """
-        return self._trimmed(allowed, inside)
+        units = self._pair.target_units
+        start, end = allowed
+        if all(not units[number].is_word for number in range(start, end)):
+            return allowed
+        left_before = sum(number < min(inside) for number in around)
+        left_behind = sum(number > max(inside) for number in around)
+        while left_before and not units[start].is_word:
+            start, left_before = start + 1, left_before - 1
+        while left_behind and not units[end - 1].is_word:
+            end, left_behind = end - 1, left_behind - 1
+        return start, end
 
     def _trimmed(self, span: Span, inside: Sequence[int]) -> Span:
         """``span`` without signs at its ends, unless there is one at the same end in the source."""

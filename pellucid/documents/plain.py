@@ -1,14 +1,17 @@
 """Plain text, and strings of programs that may hold tags."""
 
 import codecs
+import dataclasses
 import html
 import re
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import LARGEST_TEXT
 from pellucid.documents.html_parser import PlacedParser
-from pellucid.documents.segments import Alone, Close, Open, Piece, Segment
+from pellucid.documents.html_roles import element_says
+from pellucid.documents.segments import Alone, Close, Kind, Open, Piece, Segment
 
 _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16-le",
@@ -77,8 +80,16 @@ class TextDocument:
         return encode("".join(written), self._encoding)
 
 
-_Tag = tuple[int, int, str, str]
-"""Where a tag begins and ends, its kind and its name."""
+@dataclasses.dataclass(frozen=True)
+class Tag:
+    """A tag in a string, or what stays as a tag does."""
+
+    start: int
+    stop: int
+    kind: Literal["start", "end", "alone", "time"]
+    name: str = ""
+    role: Kind = "format"
+    """What its element is in a sentence."""
 
 
 class TaggedText:
@@ -115,47 +126,47 @@ class TaggedText:
         reader.read()
         tags = reader.found
         if self._kept is not None:
-            marks = ((*each.span(), "alone", "") for each in self._kept.finditer(text))
-            tags = _without_overlaps(sorted([*tags, *marks]))
+            marks = [Tag(*each.span(), "time") for each in self._kept.finditer(text)]
+            tags = _without_overlaps(sorted([*tags, *marks], key=lambda tag: tag.start))
 
         # Tags that have a partner are pairs; each of the others stands alone.
         partner: dict[int, int] = {}
         opened: list[int] = []
-        for number, (_, _, kind, name) in enumerate(tags):
-            if kind == "start" and len(opened) < _DEEPEST:
+        for number, tag in enumerate(tags):
+            if tag.kind == "start" and len(opened) < _DEEPEST:
                 opened.append(number)
-            elif kind == "end":
+            elif tag.kind == "end":
                 for depth in range(1, len(opened) + 1):
-                    if tags[opened[-depth]][3] == name:
+                    if tags[opened[-depth]].name == tag.name:
                         partner[opened[-depth]] = number
                         del opened[-depth:]
                         break
 
         closing = {end: start for start, end in partner.items()}
         at = 0
-        for number, (start, stop, _, name) in enumerate(tags):
-            if start > at:
-                yield text[at:start]
-            raw = text[start:stop]
+        for number, tag in enumerate(tags):
+            if tag.start > at:
+                yield text[at : tag.start]
+            raw = text[tag.start : tag.stop]
             if number in partner:
                 self._sources[number] = raw
-                yield Open(number)
+                yield Open(number, tag.role)
             elif number in closing:
                 self._closings[closing[number]] = raw
                 yield Close(closing[number])
             else:
                 self._sources[number] = raw
-                yield Alone(number, breaks=name == "br")
-            at = stop
+                yield Alone(number, breaks=tag.name == "br", in_order=tag.kind == "time")
+            at = tag.stop
         if at < len(text):
             yield text[at:]
 
 
-def _without_overlaps(tags: Sequence[_Tag]) -> list[_Tag]:
+def _without_overlaps(tags: Sequence[Tag]) -> list[Tag]:
     """The tags, without those that begin within another."""
-    outermost: list[_Tag] = []
+    outermost: list[Tag] = []
     for tag in tags:
-        if not outermost or tag[0] >= outermost[-1][1]:
+        if not outermost or tag.start >= outermost[-1].stop:
             outermost.append(tag)
     return outermost
 
@@ -169,15 +180,20 @@ class _TagReader(PlacedParser):
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
-        self.found: list[_Tag] = []
+        self.found: list[Tag] = []
 
-    def _add(self, kind: str, tag: str) -> None:
+    def _add(
+        self,
+        kind: Literal["start", "end", "alone"],
+        tag: str,
+        attributes: Sequence[tuple[str, str | None]] = (),
+    ) -> None:
         start = self.place
         stop = self.source.find(">", start) + 1
         raw = self.get_starttag_text()
         if kind != "end" and raw is not None:
             stop = start + len(raw)
-        self.found.append((start, stop, kind, tag))
+        self.found.append(Tag(start, stop, kind, tag, element_says(tag, attributes).role))
 
     def parse_starttag(self, i: int) -> int:
         """Read a start tag; what is in a ``script`` has tags here as anything else."""
@@ -185,8 +201,8 @@ class _TagReader(PlacedParser):
         self.clear_cdata_mode()
         return end
 
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
-        self._add("start", tag)
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._add("start", tag, attrs)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002
         self._add("alone", tag)
@@ -195,14 +211,15 @@ class _TagReader(PlacedParser):
         self._add("end", tag)
 
 
-def divide_at_tags(text: str) -> list[tuple[str, bool]]:
+def divide_at_tags(text: str) -> list[tuple[str, Tag | None]]:
     """A text in parts: its tags, which are kept, and what is between them."""
     if "<" not in text:
-        return [(text, False)]
+        return [(text, None)]
     reader = _TagReader(text)
     reader.read()
-    parts, at = [], 0
-    for start, stop, _, _ in reader.found:
-        parts += [(text[at:start], False), (text[start:stop], True)]
-        at = stop
-    return [(part, is_tag) for part, is_tag in [*parts, (text[at:], False)] if part]
+    parts: list[tuple[str, Tag | None]] = []
+    at = 0
+    for tag in reader.found:
+        parts += [(text[at : tag.start], None), (text[tag.start : tag.stop], tag)]
+        at = tag.stop
+    return [(part, tag) for part, tag in [*parts, (text[at:], None)] if part]

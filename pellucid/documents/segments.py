@@ -7,7 +7,12 @@ knows which element, run or tag it stands for, the translation knows only where 
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Literal, Protocol, runtime_checkable
+
+Kind = Literal["format", "span", "label", "script", "reference"]
+"""What an inline element is: a format such as bold; a span, of which only a style sheet knows what
+it is; a thing that has a text of its own, such as a link or a button; a text that is raised or
+lowered; or a reference to a note or to a page of the printed book, which is never translated."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -15,6 +20,7 @@ class Open:
     """An inline element begins: bold, a link, a run with a format of its own."""
 
     number: int
+    kind: Kind = dataclasses.field(default="format", compare=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,6 +41,10 @@ class Alone:
     """Whether it ends a line, so that no sentence goes across it."""
     ends: int | None = None
     """The number of the mark whose range it ends, such as that of a bookmark or a comment."""
+    kind: Kind = dataclasses.field(default="format", compare=False)
+    """Of a mark that begins a range: what the range is."""
+    in_order: bool = False
+    """Whether marks like it stay in their order, such as the times in a subtitle."""
 
 
 Piece = str | Open | Close | Alone
@@ -70,16 +80,18 @@ class Ranges:
     """The ranges of a segment, such as bookmarks, by the marks that begin them."""
 
     def __init__(self) -> None:
-        self._begun: dict[tuple[str, str], int] = {}
+        self._begun: dict[tuple[str, str], list[int]] = {}
 
     def ended_by(self, number: int, range_: Range | None) -> int | None:
         """Note a mark; the number of the one that began its range, if it ends one."""
         if range_ is None:
             return None
         kind, name, is_end = range_
+        begun = self._begun.setdefault((kind, name), [])
         if is_end:
-            return self._begun.get((kind, name))
-        self._begun[kind, name] = number
+            # Of ranges with one name within each other the innermost ends first.
+            return begun.pop() if begun else None
+        begun.append(number)
         return None
 
 

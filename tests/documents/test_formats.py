@@ -596,7 +596,7 @@ original="x" datatype="plaintext"><body>
 def test_xliff_1_gets_targets_with_the_inline_elements():
     target = (
         '<target state="needs-review-translation" state-qualifier="leveraged-mt"><g id="1">RED</g>'
-        ' THE STANDS HOUSE <x id="2"/>&lt;br&gt;</target>'
+        ' THE HOUSE <x id="2"/>&lt;br&gt; STANDS</target>'
     )
     assert translated(XLIFF_1, "a.xlf") == XLIFF_1.replace("</source>", "</source>\n" + target, 1)
 

@@ -1,0 +1,64 @@
+"""What an element of HTML says of itself: whether it is translated, and what it is in a sentence.
+
+Read by pages, by Markdown and by the strings of programs.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+
+from pellucid.documents.segments import Kind
+
+_LABELS = frozenset(("a", "button", "label", "output", "meter", "progress"))
+"""Elements whose text stands for itself, where nothing but such elements is in a line."""
+_BADGES = frozenset(("badge", "btn", "button", "chip", "label", "pill", "tag"))
+"""Words in the class of a span that is such an element too."""
+_REFERENCES = frozenset(
+    (
+        *("noteref", "doc-noteref", "doc-backlink", "footnote-ref", "footnoteref", "footnote-back"),
+        *("footnote-backref", "footnote-reference", "reference", "footref"),
+    )
+)
+"""Roles of EPUB and ARIA, and classes of Pandoc, Hugo, Sphinx, Org, kramdown and MediaWiki."""
+_PAGES = frozenset(("pagebreak", "doc-pagebreak", "page-list", "doc-pagelist"))
+"""Roles of what holds numbers of pages of the printed book."""
+_NAMES = frozenset(("mention", "hashtag"))
+"""Classes of links to people and tags in posts of Mastodon and its relatives."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Says:
+    """What a start tag says of its element."""
+
+    translates: bool | None
+    """Whether it is translated; None where that is as around it."""
+    role: Kind
+
+
+def element_says(tag: str, attributes: Sequence[tuple[str, str | None]]) -> Says:
+    """What a start tag says, by its name and its attributes in lower case.
+
+    ``translate`` is read as HTML's standard reads it (section 3.2.6.3): an empty value is "yes",
+    and any other than "yes" and "no" says nothing.
+    """
+    # Of attributes with one name the first counts.
+    values = {name: (value or "").lower() for name, value in reversed(attributes)}
+    classes = set(values.get("class", "").split())
+    roles = {*values.get("role", "").split(), *values.get("epub:type", "").split()}
+
+    translates = {"yes": True, "": True, "no": False}.get(values.get("translate", "-"))
+    is_name = tag == "a" and bool(classes & _NAMES)
+    if translates is None and ("notranslate" in classes or is_name or roles & _PAGES):
+        translates = False
+    return Says(translates, _role(tag, values.get("style", ""), classes, roles))
+
+
+def _role(tag: str, style: str, classes: set[str], roles: set[str]) -> Kind:
+    if roles & _PAGES or (tag == "a" and (roles | classes) & _REFERENCES):
+        return "reference"
+    # As a value, "super" or "sub" raises or lowers.
+    if tag in ("sub", "sup") or "vertical-align:su" in style.replace(" ", ""):
+        return "script"
+    is_badge = tag == "span" and any(set(each.split("-")) & _BADGES for each in classes)
+    if tag in _LABELS or "-" in tag or is_badge:
+        return "label"
+    return "span" if tag in ("span", "font") else "format"

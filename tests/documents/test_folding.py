@@ -1,0 +1,331 @@
+"""References, formulas, neighbors, ranges and large first letters, in each format that has them."""
+
+import io
+import re
+import zipfile
+
+import pytest
+
+from pellucid.documents.aligned import Aligned
+from pellucid.documents.folding import Folded
+from pellucid.documents.html_files import HtmlDocument
+from pellucid.documents.markup import translate_segments
+from pellucid.documents.segments import Alone, Close, Open, Segment
+from pellucid.documents.translate import translate_document
+from tests.documents.stand_in import Swapping, translated
+
+
+def html(source: str) -> str:
+    return translated(source, "a.html")
+
+
+def read_in(source: str) -> list[str]:
+    stand_in = Swapping()
+    translate_document(source.encode(), stand_in, "a.html")
+    return stand_in.seen
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("red house<sup>1</sup> stands", "HOUSE<sup>1</sup> RED STANDS"),
+        ("red house <a>[1]</a> stands", "HOUSE <a>[1]</a> RED STANDS"),
+        ("red house<a>(2)</a>, old cat", "HOUSE<a>(2)</a> RED, OLD CAT"),
+        ("red house<b>*</b> stands", "HOUSE<b>*</b> RED STANDS"),
+        ("red house<i><sup>†</sup></i> stands", "HOUSE<i><sup>†</sup></i> RED STANDS"),
+        ("red house <b>—</b> stands", "HOUSE <b>—</b> RED STANDS"),
+        ("red house [<a>1</a>, <a>2</a>] stands", "HOUSE [<a>1</a>, <a>2</a>] RED STANDS"),
+        (
+            "red house<sup>1</sup><sup>,</sup><sup>2</sup> stands",
+            "HOUSE<sup>1</sup><sup>,</sup><sup>2</sup> RED STANDS",
+        ),
+        ("A cat.<a>1</a> red house", "CAT a.<a>1</a> HOUSE RED"),
+        (
+            "<sup>1</sup>red house. <sup>2</sup>Old cat.",
+            "<sup>1</sup>HOUSE RED. <sup>2</sup>CAT oLD.",
+        ),
+        ("red house<a role=doc-noteref>b</a> stands", "HOUSE<a role=doc-noteref>b</a> RED STANDS"),
+        ("cat, <a>xii</a>, <a>7</a>", "CAT, <a>xii</a>, <a>7</a>"),
+        # A number for a word of the sentence, and a stop.
+        ("red <b>5</b> house", "<b>5</b> RED HOUSE"),
+        ("red house<b>.</b>", "HOUSE RED<b>.</b>"),
+    ],
+)
+def test_what_has_no_letter_is_one_mark_behind_its_word(source: str, found: str):
+    assert html(source) == found
+
+
+@pytest.mark.parametrize(
+    "formula",
+    [
+        "H<sub>2</sub>O",
+        "m<sup>2</sup>",
+        "NA<sub>f</sub>",
+        "H<sub>2</sub>SO<sub>4</sub>",
+        "mol<sup>−1</sup>",
+        "Ca<sup>2+</sup>",
+        "1<sup>st</sup>",
+        "<i>x</i><sub>i</sub>",
+        "<sup>14</sup>C",
+    ],
+)
+def test_a_formula_stays_whole(formula: str):
+    found = html(f"the old {formula} here now")
+    assert formula in found
+    assert re.sub(r"<[^>]*>", "", found.replace(formula, "")).split() != []
+
+
+@pytest.mark.parametrize("word", ["Haus", "spielen", "Hut"])
+def test_a_word_with_a_note_is_no_formula(word: str):
+    assert read_in(f"das {word}<sup>2</sup> hier") == [f"das {word} hier"]
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("<a>Red house</a><a>Blue car</a>", ["Red house", "Blue car"]),
+        ("<a>Red house</a> <button>Blue car</button>", ["Red house", "Blue car"]),
+        ("<a>Red</a> | <b>Blue car</b> · <i>Cat</i>", ["Red", "Blue car", "Cat"]),
+        ("Home page | <a>Red house</a>", ["Home page", "Red house"]),
+        ("<a>Red</a> <span class='x badge'>New</span>", ["Red", "New"]),
+        ("<span>Red house</span><span>Blue car</span>", ["Red house", "Blue car"]),
+        ("<x-a>Red house</x-a><x-b>Blue car</x-b>", ["Red house", "Blue car"]),
+        ("see <a>red house</a><a>blue car</a> here", ["see red house", "blue car here"]),
+        # These are one sentence.
+        ("<b>Red:</b> <i>an old house</i>", ["Red: an old house"]),
+        ("<span>The</span> <span>dog</span> <span>runs</span>", ["The dog runs"]),
+        ("<span>un</span><span>known</span>", ["unknown"]),
+        ("the <a>red house</a> | here", ["the red house | here"]),
+    ],
+)
+def test_neighbors_are_as_many_texts(source: str, found: list[str]):
+    assert read_in(source) == found
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("<a>A dog</a>", "<a>A dog rennt.</a>"),
+        ("<b><i>A dog</i></b>", "<b><i>A dog rennt.</i></b>"),
+        ("(<a>A dog</a>)", "(<a>A dog rennt.</a>)"),
+        ("1. <a>A dog</a> ..... 12", "1. <a>A dog rennt.</a> ..... 12"),
+        ("<img><a>A dog</a><img>", "<img><a>A dog rennt.</a><img>"),
+        ("<a>A dog</a>.", "<a>A dog. rennt</a>."),
+    ],
+)
+def test_a_mark_around_the_whole_goes_around_the_whole(source: str, found: str):
+    class Stopping(Swapping):
+        def one(self, sentence: str, align: bool) -> Aligned:
+            return Aligned(f"{sentence} rennt.")
+
+    document = HtmlDocument(source)
+    assert document.text_with(translate_segments(document.segments, Stopping())) == found
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("<span>T</span>he dog runs", "<span>D</span>OG tHE RUNS"),
+        ("<b>“T</b>he dog", "<b>“t</b>HE DOG"),
+        ("<i><b>T</b>he</i> dog runs", "<b>D</b>OG <i>tHE</i> RUNS"),
+        ("<span>L</span>’homme dort", "<span>l</span>’DORT HOMME"),
+        # A word, and no large letter.
+        ("<b>A</b> dog", "DOG <b>a</b>"),
+    ],
+)
+def test_a_large_first_letter_is_part_of_its_word(source: str, found: str):
+    assert html(source) == found
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("press <button>red</button> now", ["press red now"]),
+        ("a <x-tip>red</x-tip> <output>house</output> stands", ["a red house stands"]),
+        ("the <picture><source><img></picture> house", ["the  house"]),
+        (
+            "take <select><option>red house<option>cat</select> now",
+            ["red house", "cat", "take  now"],
+        ),
+        ("say <textarea>red house</textarea> now", ["red house", "say  now"]),
+        ("red <video>no video</video> house", ["no video", "red  house"]),
+        ("<ruby>red<rt>aka</rt></ruby> house", ["red house"]),
+        ("the <select><option>red house", ["red house", "the"]),
+    ],
+)
+def test_phrasing_content_cuts_no_sentence(source: str, found: list[str]):
+    assert sorted(read_in(source)) == sorted(found)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ('<div translate="no">a b<p translate="yes">c d</p>e f</div>', ["c d"]),
+        ('<div translate="no">a b<p translate>c d<i translate=no>e f</i></p></div>', ["c d"]),
+        ('<p>a b <i translate="no">c <b translate="yes">d e</b></i> f</p>', ["d e", "a b  f"]),
+        ('<p translate="maybe">a b</p>', ["a b"]),
+        ('<code translate="yes">a b</code>', ["a b"]),
+        ('<p translate="no" class="x">a <script translate="yes">b c</script></p>', []),
+        ('<a class="u-url mention">@<span>user</span></a> hallo du', [" hallo du"]),
+        ('<p>see <a class="mention hashtag">#<span>RedHouse</span></a></p>', ["see "]),
+        ('<span role="doc-pagebreak" title="xii">xii</span>red house', ["red house"]),
+        ('<nav epub:type="page-list"><a>iv</a><a title="a b">Cover</a></nav>', []),
+    ],
+)
+def test_what_an_element_says_of_its_translation_holds_for_it(source: str, found: list[str]):
+    assert [each.text for each in HtmlDocument(source).segments] == found
+
+
+def test_ranges_of_two_elements_are_pairs():
+    found = translate_segments(
+        [Segment(("the one ", Alone(0), "red house", Alone(1, ends=0), " stands"))], Swapping()
+    )
+    assert found == [Segment(("ONE THE ", Alone(0), "HOUSE RED", Alone(1, ends=0), " STANDS"))]
+
+
+@pytest.mark.parametrize(
+    ("begin", "end"),
+    [
+        ('<bpt id="1">[b]</bpt>', '<ept id="1">[/b]</ept>'),
+        ('<bpt id="1" rid="7"/>', '<ept id="2" rid="7"/>'),
+        ('<bx id="1"/>', '<ex id="1"/>'),
+        ('<sc id="1"/>', '<ec startRef="1"/>'),
+        ('<x id="START_LINK" ctype="x-a"/>', '<x id="CLOSE_LINK" ctype="x-a"/>'),
+        ('<x id="START_TAG_SPAN_1"/>', '<x id="CLOSE_TAG_SPAN"/>'),
+        ("&lt;b&gt;", "&lt;/b&gt;"),
+    ],
+)
+def test_pairs_of_xliff_are_never_closed_before_they_are_opened(begin: str, end: str):
+    source = f"<source>the {begin}red{end} house stands</source>"
+    found = translated(
+        f'<xliff version="1.2"><file><body><trans-unit>{source}</trans-unit></body></file></xliff>',
+        "a.xlf",
+    )
+    assert f">{begin}RED{end} THE STANDS HOUSE</target>" in found
+
+
+def test_pairs_of_angular_within_each_other_keep_their_partners():
+    begin, end = '<x id="START_TAG_B"/>', '<x id="CLOSE_TAG_B"/>'
+    source = f"<source>{begin}red {begin}old{end} house{end} stands here</source>"
+    found = translated(
+        f'<xliff version="1.2"><file><body><trans-unit>{source}</trans-unit></body></file></xliff>',
+        "a.xlf",
+    )
+    assert f">{begin}{begin}OLD{end} RED STANDS HOUSE{end} HERE<" in found
+
+
+def test_ranges_that_overlap_begin_before_they_end():
+    """With one alignment or another, and none."""
+    pieces = ("red ", Alone(0), "old ", Alone(1), "cat", Alone(2, ends=0), " is", Alone(3, ends=1))
+    for words in ("red old cat is", "is cat old red", "x"):
+
+        class Fixed(Swapping):
+            def one(self, sentence: str, align: bool, words: str = words) -> Aligned:
+                links = [
+                    ((sentence.index(each), sentence.index(each) + len(each)), found.span(), 1.0)
+                    for found in re.finditer(r"\w+", words)
+                    if (each := found[0]) in sentence
+                ]
+                return Aligned(words, tuple(links))
+
+        [found] = translate_segments([Segment(pieces)], Fixed())
+        marks = [mark.number for mark in found.marks]
+        assert sorted(marks) == [0, 1, 2, 3]
+        assert marks.index(0) < marks.index(2)
+        assert marks.index(1) < marks.index(3)
+
+
+def test_marks_with_an_order_keep_it():
+    head = "WEBVTT\n\n00:01.000 --> 00:02.000\n"
+    found = translated(f"{head}the red<00:00:01.000> house<00:00:02.000> stands\n", "a.vtt")
+    assert found.index("<00:00:01.000>") < found.index("<00:00:02.000>")
+    times = [Alone(0, in_order=True), Alone(1, in_order=True)]
+    found = translate_segments([Segment(("red", times[0], " house", times[1], " now"))], Swapping())
+    assert list(found[0].marks) == times
+
+
+@pytest.mark.parametrize(
+    ("source", "name", "found"),
+    [
+        ("red house<sup>1</sup> stands\n", "a.md", "HOUSE<sup>1</sup> RED STANDS\n"),
+        ("the H<sub>2</sub>O here\n", "a.md", "H<sub>2</sub>O HERE THE\n"),
+        ("red [house](x) <b>old cat</b> is\n", "a.md", "[HOUSE](x) RED <b>CAT OLD</b> IS\n"),
+        ("[Red house](x) | [Blue car](y)\n", "a.md", "[HOUSE rED](x) | [CAR bLUE](y)\n"),
+        ("red house **†** stands\n", "a.md", "HOUSE **†** RED STANDS\n"),
+        ('{"a":"red house<sup>1</sup> is"}', "a.json", '{"a":"HOUSE<sup>1</sup> RED IS"}'),
+        ('{"a":"red H<sub>2</sub>O is"}', "a.json", '{"a":"H<sub>2</sub>O IS RED"}'),
+        ('msgid "red house<b>*</b> is"\nmsgstr ""', "a.po", None),
+    ],
+)
+def test_references_stay_in_texts_of_programs_and_writers(source: str, name: str, found: str):
+    written = translated(source, name)
+    if found is None:
+        assert 'msgstr "HOUSE<b>*</b> RED IS"' in written
+    else:
+        assert written == found
+
+
+def archive(parts: dict[str, str]) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as written:
+        for name, text in parts.items():
+            written.writestr(name, text)
+    return data.getvalue()
+
+
+def part_of(data: bytes, name: str) -> str:
+    with zipfile.ZipFile(io.BytesIO(data)) as read:
+        return read.read(name).decode()
+
+
+WORD = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
+
+
+@pytest.mark.parametrize(
+    "properties",
+    ['<w:vertAlign w:val="superscript"/>', '<w:position w:val="6"/>', "<w:b/>"],
+)
+def test_a_typed_number_of_a_note_stays_behind_its_word_in_docx(properties: str):
+    note = f"<w:r><w:rPr>{properties}</w:rPr><w:t>1</w:t></w:r>"
+    source = (
+        f'<w:document xmlns:w="{WORD}"><w:body><w:p><w:r><w:t>red house</w:t></w:r>{note}'
+        '<w:r><w:t xml:space="preserve"> stands</w:t></w:r></w:p></w:body></w:document>'
+    )
+    written = translate_document(archive({"word/document.xml": source}), Swapping(), "a.docx")
+    found = part_of(written, "word/document.xml")
+    assert re.sub("<[^>]*>", "", found).strip() == "HOUSE1 RED STANDS"
+    assert properties in found
+
+
+def test_a_raised_number_stays_behind_its_word_in_odt():
+    spaces = "".join(
+        f' xmlns:{each}="urn:oasis:names:tc:opendocument:xmlns:{each}:1.0"'
+        for each in ("text", "style", "office")
+    )
+    source = (
+        f'<office:document-content{spaces}><style:style style:name="T1"><style:text-properties'
+        ' style:text-position="super 58%"/></style:style><text:p>m<text:span text:style-name="T1">'
+        "2</text:span> red house<text:span>*</text:span> is</text:p></office:document-content>"
+    )
+    written = translate_document(archive({"content.xml": source}), Swapping(), "a.odt")
+    found = part_of(written, "content.xml")
+    assert 'm<text:span text:style-name="T1">2</text:span>' in found
+    assert "HOUSE<text:span>*</text:span>" in found
+
+
+def test_folding_takes_linear_time():
+    """Each of these would take minutes otherwise; what is compared is the work of parts."""
+    marks = [piece for n in range(20_000) for piece in (Open(n), Close(n))]
+    assert Folded(Segment(tuple(marks))).parts == [Segment(())]
+    starts = tuple(Alone(n) for n in range(20_000))
+    ends = tuple(Alone(20_000 + n, ends=n) for n in range(20_000))
+    for pieces in (("a", *starts, "b", *ends), ("a", *starts, "b", *reversed(ends), "c")):
+        folded = Folded(Segment(pieces))
+        again = folded.unfolded([[*part.pieces] for part in folded.parts])
+        assert len(again.marks) == 40_000
+
+
+def test_an_identity_changes_nothing_that_was_folded():
+    pieces = ("a ", Open(0, "script"), " 1 ", Close(0), "b", Open(1), "C", Close(1), "ar")
+    folded = Folded(Segment(pieces))
+    assert folded.unfolded([part.pieces for part in folded.parts]) == Segment(pieces)
