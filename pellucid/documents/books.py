@@ -1,12 +1,13 @@
 """Books (epub): every chapter, and the titles in the table of contents."""
 
 import posixpath
+import re
 import urllib.parse
 from collections.abc import Sequence
 
 from pellucid.core.errors import DataError
-from pellucid.documents.containers import Archive, Element, parse_xml, write_xml
-from pellucid.documents.html_files import HtmlDocument
+from pellucid.documents.containers import Archive, Element, local_name, parse_xml, write_xml
+from pellucid.documents.html_files import HtmlFile, is_same_language
 from pellucid.documents.mixed import MixedText, read_mixed
 from pellucid.documents.segments import Segment
 
@@ -14,13 +15,22 @@ _NCX = "{http://www.daisy.org/z3986/2005/ncx/}text"
 _CHAPTERS = (".xhtml", ".html", ".htm")
 _CHAPTER_TYPES = frozenset(("application/xhtml+xml", "text/html"))
 _CONTENTS_TYPE = "application/x-dtbncx+xml"
+_PACKAGE_TYPE = "application/oebps-package+xml"
+_PICTURE_TYPE = "image/svg+xml"
+_KEPT = frozenset(("docAuthor", "pageList"))
+"""What of a table of contents is no title: names, and the numbers of printed pages."""
+_LANGUAGE = re.compile(
+    rb"(<(?:[A-Za-z]+:)?language(?:\s[^<>]*)?>\s*)([A-Za-z]{2,8}(?:-\w+)*)(\s*</)"
+)
 _CONTAINER = "META-INF/container.xml"
 
 
 class BookDocument:
-    """An epub file; pictures, fonts, styles and the package stay to the byte."""
+    """An epub file; pictures, fonts and styles stay to the byte, and of the package everything but
+    the language.
+    """
 
-    def __init__(self, data: bytes, what: str) -> None:
+    def __init__(self, data: bytes, what: str, target_language: str = "") -> None:
         """Raises DataError for a file that is none, is damaged or is locked by a seller."""
         self._archive = Archive(data, what)
         names = self._archive.names
@@ -30,28 +40,42 @@ class BookDocument:
             raise DataError(f"{what} is locked by its seller (DRM), and cannot be read")
 
         self.segments: list[Segment] = []
-        self._chapters: dict[str, tuple[HtmlDocument, int]] = {}
+        self._chapters: dict[str, tuple[HtmlFile, int]] = {}
         self._contents: list[tuple[str, Element, list[MixedText], int]] = []
+        self._packages: dict[str, bytes] = {}
+        """The packages that say another language."""
         types = _media_types(self._archive)
         for name in names:
-            if name.lower().endswith(_CHAPTERS) or types.get(name) in _CHAPTER_TYPES:
-                chapter = HtmlDocument(_decoded(self._archive.read(name), f"{what}: {name}"))
+            kind = types.get(name)
+            if kind == _PACKAGE_TYPE:
+                package = self._archive.read(name)
+                if (changed := _with_language(package, target_language)) != package:
+                    self._packages[name] = changed
+            elif name.lower().endswith(_CHAPTERS) or kind in _CHAPTER_TYPES:
+                chapter = HtmlFile(self._archive.read(name), f"{what}: {name}", target_language)
                 self._chapters[name] = (chapter, len(self.segments))
                 self.segments += chapter.segments
-            elif name.lower().endswith(".ncx") or types.get(name) == _CONTENTS_TYPE:
+            elif name.lower().endswith(".ncx") or kind == _CONTENTS_TYPE:
                 root = parse_xml(self._archive.read(name), f"{what}: {name}")
-                texts = [read_mixed(each, lambda _: "alone") for each in root.iter(_NCX)]
+                texts = [
+                    read_mixed(each, lambda _: "alone")
+                    for each in root.iter(_NCX)
+                    if not any(local_name(holder) in _KEPT for holder in each.iterancestors())
+                ]
                 self._contents.append((name, root, texts, len(self.segments)))
                 self.segments += [text.segment for text in texts]
+        pictures = sum(kind == _PICTURE_TYPE for kind in types.values())
+        noun = "picture that may hold text" if pictures == 1 else "pictures that may hold text"
+        self._notes = [f"{pictures:,} {noun} (svg) not translated"] if pictures else []
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The book with other segments."""
         if len(translated) != len(self.segments):
             raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
-        changed: dict[str, bytes] = {}
+        changed = dict(self._packages)
         for name, (chapter, first) in self._chapters.items():
             own = translated[first : first + len(chapter.segments)]
-            changed[name] = chapter.text_with(own).encode()
+            changed[name] = chapter.write(own)
         for name, root, texts, first in self._contents:
             own = translated[first : first + len(texts)]
             if own == self.segments[first : first + len(texts)]:
@@ -60,6 +84,11 @@ class BookDocument:
                 text.write(segment)
             changed[name] = write_xml(root)
         return self._archive.written(changed)
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What stays in the language of the original."""
+        return self._notes
 
 
 def _media_types(archive: Archive) -> dict[str, str]:
@@ -73,7 +102,7 @@ def _media_types(archive: Archive) -> dict[str, str]:
         return {}
     packages = {each.get("full-path") for each in container.iter("{*}rootfile")}
 
-    types: dict[str, str] = {}
+    types = dict.fromkeys(filter(None, packages), _PACKAGE_TYPE)
     for package in packages.intersection(archive.names):
         try:
             root = parse_xml(archive.read(package), package)
@@ -87,8 +116,11 @@ def _media_types(archive: Archive) -> dict[str, str]:
     return types
 
 
-def _decoded(data: bytes, what: str) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise DataError(f"{what} must be in UTF-8, as epub requires") from None
+def _with_language(package: bytes, language: str) -> bytes:
+    """A package that says the language of the translation; the others that it names stay."""
+
+    def said(found: re.Match[bytes]) -> bytes:
+        same = is_same_language(found[2].decode(), language)
+        return found[0] if same else found[1] + language.encode() + found[3]
+
+    return _LANGUAGE.sub(said, package, count=1) if language else package

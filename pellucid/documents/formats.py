@@ -30,7 +30,7 @@ class ReadOptions:
     whose strings are translated; all if there is none."""
     target_language: str = ""
     """The code of the language of the translation, such as ``ru``. Of po: its plural forms, if the
-    file does not say them."""
+    file does not say them. Of html and epub: the language that they say they are in."""
 
 
 def read_document(
@@ -55,7 +55,7 @@ def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Documen
         case "md":
             return MarkdownDocument(data, what)
         case "html":
-            return HtmlFile(data, what)
+            return HtmlFile(data, what, options.target_language)
         case "docx":
             return OfficeDocument(data, what, WORD)
         case "pptx":
@@ -69,7 +69,7 @@ def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Documen
         case "odt":
             return OpenDocument(data, what)
         case "epub":
-            return BookDocument(data, what)
+            return BookDocument(data, what, options.target_language)
         case "po":
             return MessageDocument(PoDocument(data, what, options.target_language))
         case "xliff":

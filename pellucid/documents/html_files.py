@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 from pellucid.core.errors import DataError
-from pellucid.documents.attributes import Attribute, readable_attributes
+from pellucid.documents.attributes import Attribute, attributes_of, readable_attributes
 from pellucid.documents.containers import LARGEST_TEXT
 from pellucid.documents.html_encodings import CONVERT, encoding_of
 from pellucid.documents.html_parser import PlacedParser
@@ -75,8 +75,8 @@ class TagRules:
     in them."""
     with_attributes: bool = False
     """Whether the attributes that people read are translated."""
-    languages: tuple[str, str] | None = None
-    """Those of the translation: a page that says the first as its language says the second."""
+    language: str = ""
+    """That of the translation, which a page then says is its own; none if empty."""
 
     def is_inline(self, name: str) -> bool:
         """Whether a sentence goes on across this tag."""
@@ -140,6 +140,8 @@ class _Token:
     """Whether it ends a sentence by the outline of the document."""
     attributes: Sequence[Attribute] = ()
     """Those to translate."""
+    languages: Sequence[Attribute] = ()
+    """Those that say the language of the page, and will say another."""
     translates: bool | None = None
     """Of a start tag: what it says of its element; None if nothing."""
     role: Kind = "format"
@@ -217,20 +219,23 @@ class HtmlDocument:
         """A token as it is written; its attributes, and texts in it, become segments."""
         if token.inner:
             parts: list[str | int | _Place] = []
-            for each in token.inner:
-                parts += self._source_of(each) if isinstance(each, _Token) else self._nested(each)
+            for inner in token.inner:
+                parts += (
+                    self._source_of(inner) if isinstance(inner, _Token) else self._nested(inner)
+                )
             return tuple(parts)
-        if not token.attributes:
-            return (token.raw,)
         source: list[str | int | _Place] = []
         at = 0
-        for attribute in token.attributes:
+        for each in sorted((*token.attributes, *token.languages), key=lambda found: found.start):
+            source.append(token.raw[at : each.start])
+            at = each.end
+            if each in token.languages:
+                source.append(self._rules.language)
+                continue
             number = len(self.segments)
-            self.segments.append(Segment((attribute.value,)))
-            written = token.raw[attribute.start : attribute.end]
-            self._attributes[number] = (written, attribute.is_quoted)
-            source += [token.raw[at : attribute.start], number]
-            at = attribute.end
+            self.segments.append(Segment((each.value,)))
+            self._attributes[number] = (token.raw[each.start : at], each.is_quoted)
+            source.append(number)
         return (*source, token.raw[at:])
 
     def _nested(self, tokens: Sequence[_Token]) -> list[str | int | _Place]:
@@ -593,7 +598,7 @@ def _of_sentence(token: _Token, keeps_lines: bool, rules: TagRules) -> _Token:
     elif token.kind in ("start", "end") and is_inline:
         token.text = ""
     else:
-        return _Token("other", token.raw, attributes=token.attributes)
+        return dataclasses.replace(token, kind="other")
     return token
 
 
@@ -663,6 +668,14 @@ class _Reader(PlacedParser):
             written = self.as_written(self.get_starttag_text() or "")
             read = readable_attributes(tag, written, attrs)
         token = _Token(kind, "", tag, attributes=read, translates=says.translates, role=says.role)
+        if tag == "html" and self._rules.language:
+            token.languages = [
+                each
+                for each in attributes_of(self.as_written(self.get_starttag_text() or ""))
+                if each.name in ("lang", "xml:lang")
+                and each.value
+                and not is_same_language(each.value, self._rules.language)
+            ]
         self._add(token)
 
     def _is_opaque(self, tag: str) -> bool:
@@ -695,11 +708,19 @@ class _Reader(PlacedParser):
         self._add(_Token("other", ""))
 
 
+def is_same_language(one: str, other: str) -> bool:
+    """Whether two codes are of one language, such as ``en-GB`` and ``en``."""
+    return one.lower().partition("-")[0] == other.lower().partition("-")[0]
+
+
 class HtmlFile:
     """An HTML file, in UTF-8 or in the encoding that it names."""
 
-    def __init__(self, data: bytes, what: str) -> None:
-        """Raises DataError for what is not text, or in an encoding that is not supported."""
+    def __init__(self, data: bytes, what: str, target_language: str = "") -> None:
+        """``target_language``: that of the translation, which the page then says is its own.
+
+        Raises DataError for what is not text, or in an encoding that is not supported.
+        """
         if len(data) > LARGEST_TEXT:
             raise DataError(f"{what} must have at most {LARGEST_TEXT >> 20} MiB, has {len(data):,}")
         self._mark, self._encoding = byte_order_mark(data)
@@ -719,7 +740,8 @@ class HtmlFile:
                 f"{what} cannot be written again in {self._encoding} to the same bytes",
                 hint=CONVERT.format(self._encoding),
             )
-        self._document = HtmlDocument(source)
+        rules = dataclasses.replace(PAGE, language=target_language)
+        self._document = HtmlDocument(source, rules)
         self.segments = self._document.segments
 
     def write(self, translated: Sequence[Segment]) -> bytes:

@@ -7,8 +7,9 @@ fields) is moved as it is. Parts without paragraphs are copied.
 
 import copy
 import dataclasses
-import fnmatch
-from collections.abc import Iterator, Sequence
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
 
 from pellucid.core.errors import DataError
 from pellucid.documents.containers import (
@@ -19,6 +20,7 @@ from pellucid.documents.containers import (
     parse_xml,
     write_xml,
 )
+from pellucid.documents.office_parts import EMBEDDED, has_text, related_parts
 from pellucid.documents.segments import (
     OUTERMOST,
     Alone,
@@ -35,16 +37,10 @@ _SPACE = "{http://www.w3.org/XML/1998/namespace}space"
 
 
 @dataclasses.dataclass(frozen=True)
-class OfficeNames:
-    """What the elements are called in one of the two formats."""
+class _Names:
+    """What the elements of a paragraph are called, in Word's text or in drawings."""
 
     namespace: str
-    strict: str
-    """The namespace in files that are saved as Strict Open XML."""
-    parts: tuple[str, ...]
-    """The parts with text, as patterns of their names."""
-    body: str
-    """The part without which a file is none of this format."""
     containers: frozenset[str]
     """Elements of a paragraph that hold runs."""
     dropped: frozenset[str] = frozenset()
@@ -55,19 +51,8 @@ class OfficeNames:
     """Whether a text has to say that its spaces count."""
 
 
-WORD = OfficeNames(
+_WORD = _Names(
     namespace="{http://schemas.openxmlformats.org/wordprocessingml/2006/main}",
-    strict="{http://purl.oclc.org/ooxml/wordprocessingml/main}",
-    parts=(
-        "word/document.xml",
-        "word/header*.xml",
-        "word/footer*.xml",
-        "word/footnotes.xml",
-        "word/endnotes.xml",
-        "word/comments.xml",
-        "word/glossary/document.xml",
-    ),
-    body="word/document.xml",
     containers=frozenset(
         (
             *("hyperlink", "ins", "moveTo", "smartTag", "sdt", "sdtContent", "fldSimple"),
@@ -78,20 +63,43 @@ WORD = OfficeNames(
     ignored=frozenset(("lang", "noProof", "rsidR", "rsidRPr", "webHidden")),
     marks_spaces=True,
 )
-SLIDES = OfficeNames(
+_DRAWING = _Names(
     namespace="{http://schemas.openxmlformats.org/drawingml/2006/main}",
-    strict="{http://purl.oclc.org/ooxml/drawingml/main}",
-    parts=(
-        "ppt/slides/slide*.xml",
-        "ppt/notesSlides/notesSlide*.xml",
-        "ppt/diagrams/data*.xml",
-        "ppt/diagrams/drawing*.xml",
-        "ppt/charts/chart*.xml",
-    ),
-    body="ppt/presentation.xml",
     containers=frozenset(),
     ignored=frozenset(("lang", "altLang", "dirty", "err", "noProof", "smtClean", "smtId")),
 )
+
+
+_NAMES = tuple(
+    dataclasses.replace(names, namespace=namespace)
+    for names, namespace in (
+        (_WORD, _WORD.namespace),
+        (_DRAWING, _DRAWING.namespace),
+        # In files that are saved as Strict Open XML.
+        (_WORD, "{http://purl.oclc.org/ooxml/wordprocessingml/main}"),
+        (_DRAWING, "{http://purl.oclc.org/ooxml/drawingml/main}"),
+    )
+)
+_PARAGRAPHS = {f"{names.namespace}p": names for names in _NAMES}
+_SHOWN_ATTRIBUTES = ("descr", "title")
+"""Those of a picture, a chart or a shape that are read aloud."""
+_FILE_NAME = re.compile(r"\S+\.\w{2,5}|\w:\\.*|\w+:\S*")
+_NUMBERING = re.compile(r"[^\W\d_]{3,}")
+"""A word beside the number of a heading, such as "Chapter %1"."""
+
+
+@dataclasses.dataclass(frozen=True)
+class OfficeFormat:
+    """Word or PowerPoint."""
+
+    main: str
+    """The main part of a file whose relationships do not say it."""
+    root: str
+    """The element that the main part is."""
+
+
+WORD = OfficeFormat("word/document.xml", "document")
+SLIDES = OfficeFormat("ppt/presentation.xml", "presentation")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -116,6 +124,7 @@ class _Paragraph:
     """A paragraph, and what stands behind its marks."""
 
     element: Element
+    names: _Names
     opened: dict[int, Element | _Field]
     """By pair: the element that holds it, the field, or the first run with its formatting."""
     alone: dict[int, tuple[_Part, ...]]
@@ -123,62 +132,188 @@ class _Paragraph:
     """By holder, such as a link: a run with the formatting that most of it has."""
 
 
+@dataclasses.dataclass
+class _String:
+    """A text without formatting: what an element holds, or an attribute of it."""
+
+    element: Element
+    attribute: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The text as it is."""
+        return (self.element.get(self.attribute) if self.attribute else self.element.text) or ""
+
+    def write(self, text: str) -> None:
+        """Write another text."""
+        if self.attribute:
+            self.element.set(self.attribute, text)
+        else:
+            self.element.text = text
+
+
 class OfficeDocument:
     """A docx or pptx file."""
 
-    def __init__(self, data: bytes, what: str, vocabulary: OfficeNames) -> None:
+    def __init__(self, data: bytes, what: str, form: OfficeFormat) -> None:
         """Raises DataError for a file that is none, is damaged, or holds macros."""
         self._archive = Archive(data, what)
-        self._words = vocabulary
         names = self._archive.names
-        if vocabulary.body not in names:
-            raise DataError(f"{what} must hold {vocabulary.body}, which it does not")
         if any(name.rpartition("/")[2].lower().startswith("vbaproject") for name in names):
             raise DataError(
                 f"{what} holds macros, which are programs",
                 hint="save it without macros, as docx or pptx",
             )
+        parts = related_parts(self._archive, form.main, what)
+        if not parts:
+            raise DataError(f"{what} must hold {form.main}, which it does not")
 
-        self._scripts: frozenset[str] = frozenset()
         self.segments: list[Segment] = []
-        self._paragraphs: list[_Paragraph] = []
+        self._texts: list[_Paragraph | _String] = []
         self._roots: dict[str, Element] = {}
-        for name in names:
-            if any(fnmatch.fnmatchcase(name, pattern) for pattern in vocabulary.parts):
+        for name, kind in parts.items():
+            if kind not in EMBEDDED:
                 self._roots[name] = parse_xml(self._archive.read(name), f"{what}: {name}")
+        main = next(iter(self._roots.values()))
+        if local_name(main) != form.root:
+            raise DataError(
+                f"{what} must hold <{form.root}> in its main part, which is <{local_name(main)}>",
+                hint="its name may end as that of another format",
+            )
 
-        # A file is of one of the two kinds, whatever part of it has paragraphs.
-        roots = self._roots.values()
-        if any(True for root in roots for _ in root.iter(f"{vocabulary.strict}p")):
-            self._words = dataclasses.replace(vocabulary, namespace=vocabulary.strict)
-        for root in roots:
-            for paragraph in root.iter(f"{self._words.namespace}p"):
-                self._read(paragraph)
+        self._scripts = frozenset(
+            style
+            for name, root in self._roots.items()
+            if parts[name] == "styles"
+            for style in _styles_of_scripts(root)
+        )
+        for name, root in self._roots.items():
+            if has_text(parts[name]):
+                self._read_part(root)
+        self._notes = _left_out(parts, self._roots)
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What stays in the language of the original."""
+        return self._notes
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other segments."""
         if len(translated) != len(self.segments):
             raise ValueError(f"{len(self.segments)} segments are needed, got {len(translated)}")
         changed = set()
-        for paragraph, before, after in zip(
-            self._paragraphs, self.segments, translated, strict=True
-        ):
-            if before != after:
-                self._rebuild(paragraph, after)
-                changed.add(paragraph.element.getroottree().getroot())
+        for text, before, after in zip(self._texts, self.segments, translated, strict=True):
+            if before == after:
+                continue
+            if isinstance(text, _String):
+                text.write(after.text)
+            else:
+                _Writer(text).write(after)
+            changed.add(text.element.getroottree().getroot())
         parts = {name: write_xml(root) for name, root in self._roots.items() if root in changed}
         return self._archive.written(parts)
 
-    def _read(self, element: Element) -> None:
-        reader = _Reader(self._words, self._scripts)
-        pieces = reader.pieces_of(element)
-        segment = Segment(tuple(pieces))
+    def _read_part(self, root: Element) -> None:
+        """Add the texts of a part, in their order."""
+        is_pattern = local_name(root) in ("sldLayout", "sldMaster")
+        for element in root.iter():
+            names = _PARAGRAPHS.get(element.tag)
+            if is_pattern and _is_prompt(element):
+                continue
+            if names is not None:
+                self._read_paragraph(element, names)
+            elif local_name(element) in ("docPr", "cNvPr"):
+                for attribute in _SHOWN_ATTRIBUTES:
+                    if not _FILE_NAME.fullmatch(element.get(attribute, "")):
+                        self._add(_String(element, attribute))
+            elif _is_chart_text(element):
+                self._add(_String(element))
+
+    def _read_paragraph(self, element: Element, names: _Names) -> None:
+        reader = _Reader(names, self._scripts)
+        segment = Segment(tuple(reader.pieces_of(element)))
         if segment.has_words:
             self.segments.append(segment)
-            self._paragraphs.append(_Paragraph(element, reader.opened, reader.alone, reader.bases))
+            self._texts.append(
+                _Paragraph(element, names, reader.opened, reader.alone, reader.bases)
+            )
 
-    def _rebuild(self, paragraph: _Paragraph, segment: Segment) -> None:
-        """Write the pieces into the paragraph, whose properties stay."""
+    def _add(self, text: _String) -> None:
+        segment = Segment((text.text,))
+        if segment.has_words:
+            self.segments.append(segment)
+            self._texts.append(text)
+
+
+def _is_prompt(element: Element) -> bool:
+    """Whether a paragraph of a layout stands in for one of a slide, and is never shown."""
+    if element.tag not in _PARAGRAPHS:
+        return False
+    shape = next((each for each in element.iterancestors() if local_name(each) == "sp"), None)
+    return shape is not None and next(shape.iter("{*}ph"), None) is not None
+
+
+def _is_chart_text(element: Element) -> bool:
+    """Whether an element holds the name of a category or of a series."""
+    name = local_name(element)
+    if name == "v":
+        holders = [local_name(each) for each in itertools.islice(element.iterancestors(), 3)]
+        is_cached = "pt" in holders[:1] and {"strCache", "strLit", "lvl"} & set(holders[1:2])
+        return bool(is_cached) or holders[:1] == ["txData"]
+    if name == "pt":
+        return "strDim" in [
+            local_name(each) for each in itertools.islice(element.iterancestors(), 2)
+        ]
+    return False
+
+
+def _styles_of_scripts(root: Element) -> Iterator[str]:
+    """The names of the styles that raise or lower a text."""
+    for style in root.iter("{*}style"):
+        for each in style.iter("{*}vertAlign"):
+            if _value(each, "val") in ("superscript", "subscript"):
+                yield _value(style, "styleId")
+
+
+def _left_out(parts: Mapping[str, str], roots: Mapping[str, Element]) -> list[str]:
+    """What is not translated though people read it, a line each."""
+    embedded = sum(kind in EMBEDDED for kind in parts.values())
+    charts = sum(kind in ("chart", "chartEx") for kind in parts.values())
+    numberings = {
+        value
+        for name, root in roots.items()
+        if parts[name] == "numbering"
+        for each in root.iter("{*}lvlText")
+        if _NUMBERING.search(value := _value(each, "val"))
+    }
+    bound = sum(1 for root in roots.values() for _ in root.iter("{*}dataBinding"))
+    notes = []
+    if embedded:
+        charted = ", the worksheets of charts among them" if charts else ""
+        notes.append(f"{_counted(embedded, 'embedded file')} not translated{charted}")
+    if numberings:
+        shown = ", ".join(map(repr, sorted(numberings)[:3]))
+        notes.append(f"{_counted(len(numberings), 'numbering')} not translated: {shown}")
+    if bound:
+        notes.append(
+            f"{_counted(bound, 'field')} bound to data of the file: Word may show the original"
+        )
+    return notes
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+class _Writer:
+    """Writes the pieces of a segment into a paragraph, whose properties stay."""
+
+    def __init__(self, paragraph: _Paragraph) -> None:
+        self._paragraph, self._words = paragraph, paragraph.names
+
+    def write(self, segment: Segment) -> None:
+        """Replace what the paragraph holds."""
+        paragraph = self._paragraph
         root = paragraph.element
         _clear(root, self._words)
         # Where to add, with the run whose formatting texts have there, and the parts to end with.
@@ -244,20 +379,20 @@ class OfficeDocument:
             element.set(_SPACE, "preserve")
 
 
-def _content(element: Element, words: OfficeNames) -> Element:
+def _content(element: Element, words: _Names) -> Element:
     """Where the runs of a holder are: of a content control inside of an element of its own."""
     inner = element.find(f"{words.namespace}sdtContent")
     return element if inner is None else inner
 
 
-def _clear(element: Element, words: OfficeNames) -> None:
+def _clear(element: Element, words: _Names) -> None:
     """Take out the content; what describes the element itself stays."""
     for child in list(element):
         if not _is_property(child, words):
             element.remove(child)
 
 
-def _is_property(child: Element, words: OfficeNames) -> bool:
+def _is_property(child: Element, words: _Names) -> bool:
     """Whether an element describes the one around it: pPr, sdtPr, sdtEndPr, endParaRPr."""
     return local_name(child).endswith("Pr") and child.tag.startswith(words.namespace)
 
@@ -271,7 +406,7 @@ _Atom = tuple[list[Piece], Element | None]
 class _Reader:
     """Reads one paragraph, and changes nothing in it."""
 
-    def __init__(self, words: OfficeNames, scripts: frozenset[str]) -> None:
+    def __init__(self, words: _Names, scripts: frozenset[str]) -> None:
         """``scripts``: the styles that raise or lower a text."""
         self._words, self._scripts = words, scripts
         self._next = 0

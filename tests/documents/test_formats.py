@@ -321,6 +321,108 @@ def test_a_bookmark_of_odt_begins_before_it_ends():
     assert 0 < found.index("<text:bookmark-start") < found.index("<text:bookmark-end")
 
 
+_RELATIONS = "http://schemas.openxmlformats.org/package/2006/relationships"
+_TYPES = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+_A = "http://schemas.openxmlformats.org/drawingml/2006/main"
+_C = "http://schemas.openxmlformats.org/drawingml/2006/chart"
+
+
+def relations(*found: tuple[str, str]) -> str:
+    inner = "".join(
+        f'<Relationship Id="r{number}" Type="{kind if ":" in kind else f"{_TYPES}/{kind}"}"'
+        f' Target="{target}"/>'
+        for number, (kind, target) in enumerate(found)
+    )
+    return f'<Relationships xmlns="{_RELATIONS}">{inner}</Relationships>'
+
+
+def test_parts_of_office_are_found_by_relationships_and_what_stays_is_told():
+    """Word on the web writes word/document2.xml, and no name says what a part is."""
+    body = _DOCX.format(
+        namespace=_TRANSITIONAL,
+        body=f'<w:p>{run("red house")}<w:r><w:drawing><docPr descr="old cat" title="a.png"/>'
+        f"</w:drawing></w:r></w:p><w:sdt><w:sdtPr><w:dataBinding/></w:sdtPr></w:sdt>",
+    )
+    text = f'<p xmlns="{_A}"><r><t>red house</t></r></p>'
+    name = "<c:strRef><c:f>A1</c:f><c:strCache><c:pt><c:v>red house</c:v></c:pt></c:strCache>"
+    chart = (
+        f'<c:chartSpace xmlns:c="{_C}"><c:title>{text}</c:title><c:ser><c:tx>{name}</c:strRef>'
+        "</c:tx><c:cat><c:multiLvlStrRef><c:multiLvlStrCache><c:lvl><c:pt><c:v>old cat</c:v></c:pt>"
+        "</c:lvl></c:multiLvlStrCache></c:multiLvlStrRef></c:cat><c:val><c:numCache><c:pt>"
+        "<c:v>NaN</c:v></c:pt></c:numCache></c:val></c:ser></c:chartSpace>"
+    )
+    level = f'<w:numbering xmlns:w="{_TRANSITIONAL}"><w:lvlText w:val="Chapter %1."/></w:numbering>'
+    drawing = "http://schemas.microsoft.com/office/2007/relationships/diagramDrawing"
+    parts = {
+        "_rels/.rels": relations(("officeDocument", "/word/document2.xml")),
+        "word/document2.xml": body,
+        "word/_rels/document2.xml.rels": relations(
+            ("header", "x.xml"),
+            ("chart", "charts/chart1.xml"),
+            ("diagramData", "d1.xml"),
+            (drawing, "d2.xml"),
+            ("numbering", "n.xml"),
+            ("header", "missing.xml"),
+        ),
+        "word/x.xml": f'<w:hdr xmlns:w="{_TRANSITIONAL}"><w:p>{run("old cat")}</w:p></w:hdr>',
+        "word/header9.xml": f'<w:hdr xmlns:w="{_TRANSITIONAL}"><w:p>{run("other")}</w:p></w:hdr>',
+        "word/charts/chart1.xml": chart,
+        "word/charts/_rels/chart1.xml.rels": relations(("package", "../sheet.xlsx")),
+        "word/sheet.xlsx": "x",
+        "word/d1.xml": f"<dataModel>{text}</dataModel>",
+        "word/d2.xml": f"<drawing>{text}</drawing>",
+        "word/n.xml": level,
+    }
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        for part, content in parts.items():
+            archive.writestr(part, content)
+    counts = Counts()
+    written = translate_document(data.getvalue(), Swapping(), "a.docx", counts=counts)
+    with zipfile.ZipFile(io.BytesIO(written)) as archive:
+        found = {part: archive.read(part).decode() for part in parts}
+
+    kept = ("word/header9.xml", "word/n.xml", "word/sheet.xlsx")
+    assert {part: found[part] for part in kept} == {part: parts[part] for part in kept}
+    assert 'descr="CAT OLD" title="a.png"' in found["word/document2.xml"]
+    assert "CAT OLD" in found["word/x.xml"]
+    for part in ("word/document2.xml", "word/d1.xml", "word/d2.xml"):
+        assert "HOUSE RED" in found[part]
+    assert re.findall("<c:v>(.*?)</c:v>", found["word/charts/chart1.xml"]) == [
+        "HOUSE RED",
+        "CAT OLD",
+        "NaN",
+    ]
+    assert counts.notes == [
+        "1 embedded file not translated, the worksheets of charts among them",
+        "1 numbering not translated: 'Chapter %1.'",
+        "1 field bound to data of the file: Word may show the original",
+    ]
+
+
+def test_what_a_layout_shows_itself_is_translated_and_no_prompt():
+    slides = pptx.Presentation()
+    slides.slides.add_slide(slides.slide_layouts[6])
+    layout = slides.slide_layouts[6]
+    shape = slides.slides[0].shapes.add_textbox(0, 0, 9, 9)
+    shape.text_frame.text = "red house"
+    layout.shapes._spTree.append(shape._element)
+    found = pptx.Presentation(office(slides, "a.pptx"))
+    texts = [
+        shape.text_frame.text for shape in found.slide_layouts[6].shapes if shape.has_text_frame
+    ]
+    assert "HOUSE RED" in texts
+    before = [shape.text_frame.text for shape in slides.slide_layouts[0].placeholders]
+    assert [shape.text_frame.text for shape in found.slide_layouts[0].placeholders] == before
+
+
+def test_a_file_with_the_name_of_another_format_is_refused_by_its_main_part():
+    data = io.BytesIO()
+    pptx.Presentation().save(data)
+    with pytest.raises(DataError, match=r"must hold <document> in its main part, which is <pres"):
+        translate_document(data.getvalue(), Swapping(), "a.docx")
+
+
 def test_docx_parts_without_text_are_byte_equal():
     document = docx.Document()
     document.add_paragraph("red house")
@@ -700,6 +802,59 @@ def test_the_chapters_of_a_book_are_those_that_its_package_lists():
     # Of a package that cannot be read the endings tell.
     broken = {**parts, "OPS/package.opf": "<package>", "a.xhtml": chapter}
     assert found(broken) == {**broken, "a.xhtml": changed}
+
+
+def test_a_book_says_its_new_language_and_keeps_pages_and_names():
+    chapter = (
+        '<?xml version="1.0" encoding="{codec}"?><html lang="de" xml:lang="de-AT"><p>r\u00e9d'
+        ' house<span role="doc-pagebreak">xii</span></p></html>'
+    )
+    ncx = (
+        "<ncx xmlns='http://www.daisy.org/z3986/2005/ncx/'><docTitle><text>red house</text>"
+        "</docTitle><docAuthor><text>Old Cat</text></docAuthor><pageList><pageTarget><navLabel>"
+        "<text>Page xii</text></navLabel></pageTarget></pageList></ncx>"
+    )
+    package = (
+        "<package xmlns:dc='x'><dc:title>Red house</dc:title><dc:creator>Old Cat</dc:creator>"
+        "<dc:language id='l'> de </dc:language><dc:language>fr</dc:language></package>"
+    )
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w") as archive:
+        archive.writestr(
+            "META-INF/container.xml",
+            "<container><rootfile full-path='a.opf'/></container>",
+        )
+        archive.writestr("a.opf", package)
+        archive.writestr("toc.ncx", ncx)
+        for codec in ("utf-16", "iso-8859-1"):
+            archive.writestr(f"{codec}.xhtml", chapter.format(codec=codec).encode(codec))
+    options = ReadOptions(target_language="en")
+    written = translate_document(data.getvalue(), Swapping(), "a.epub", options=options)
+    with zipfile.ZipFile(io.BytesIO(written)) as archive:
+        assert archive.read("a.opf").decode() == package.replace(" de ", " en ")
+        found = archive.read("toc.ncx").decode()
+        assert "<docTitle><text>HOUSE RED</text>" in found
+        assert "<text>Old Cat</text>" in found
+        assert "<text>Page xii</text>" in found
+        for codec in ("utf-16", "iso-8859-1"):
+            text = chapter.replace('"de"', '"en"').replace("de-AT", "en")
+            text = text.replace("r\u00e9d house", "HOUSE R\u00c9D")
+            assert archive.read(f"{codec}.xhtml").decode(codec) == text.format(codec=codec)
+    # Without a known language nothing but the texts changes.
+    written = translate_document(data.getvalue(), Swapping(), "a.epub")
+    with zipfile.ZipFile(io.BytesIO(written)) as archive:
+        assert archive.read("a.opf").decode() == package
+        assert b'lang="de"' in archive.read("iso-8859-1.xhtml")
+
+
+def test_a_page_says_its_new_language():
+    options = ReadOptions(target_language="en")
+    for source, wanted in (
+        ("<html lang=de title='a b'>", "<html lang=en title='B A'>"),
+        ("<html lang=de><p lang=de>", "<html lang=en><p lang=de>"),
+        ('<html lang="en-GB">', '<html lang="en-GB">'),
+    ):
+        assert translated(source, "a.html", options=options) == wanted
 
 
 def test_as_many_segments_are_needed_as_were_read():
