@@ -50,7 +50,7 @@ SWITCHES: Mapping[str, Sequence[Mapping[str, object]]] = {
         {"encoder_layers": 1, "decoder_layers": 3},
     ],
 }
-SIZES = {"d_model": 8, "d_ff": 12}
+SIZES: Mapping[str, object] = {"d_model": 8, "d_ff": 12}
 
 
 def settings_that_meet_every_pair(seed: int = 0, tries: int = 40) -> list[dict[str, object]]:
@@ -83,3 +83,15 @@ def settings_that_meet_every_pair(seed: int = 0, tries: int = 40) -> list[dict[s
             settings |= SWITCHES[name][index]
         found.append(settings)
     return found
+
+
+def random_settings(count: int, stays: float) -> list[dict[str, object]]:
+    """Configs in which each switch stays at its default with the probability ``stays``."""
+    draw = random.Random(11)
+    drawn = []
+    for _ in range(count):
+        settings: dict[str, object] = {}
+        for values in SWITCHES.values():
+            settings |= values[0] if draw.random() < stays else draw.choice(values)
+        drawn.append({**settings, **SIZES})
+    return drawn

@@ -5,46 +5,18 @@ import logging
 import math
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pellucid.bundle import Bundle
-from pellucid.core.config import Config
-from pellucid.core.config_text import toml_value
 from pellucid.core.errors import ConfigError
 from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.decoding.engine import Engine, SearchWatcher, token_batches
 from pellucid.decoding.requests import ReadLine, Translatable
 from pellucid.decoding.result import Hypothesis
-from pellucid.engines.ctranslate2_search import EXPONENTS, Row, Search
+from pellucid.engines.ctranslate2_search import Row, Search
 from pellucid.engines.workers import Workers, open_changed
+from pellucid.interop.capability import CTRANSLATE2, shown_setting
 from pellucid.interop.ctranslate2.support import POSITIONS, vocabulary_pieces
-
-_KNOWN = frozenset(
-    {
-        "beam_size",
-        "n_best",
-        "length_penalty",
-        "length_penalty_kind",
-        "forced_stop",
-        "coverage_penalty",
-        "patience",
-        "max_length",
-        "max_length_ratio",
-        "max_length_extra",
-        "mbr",
-        "align",
-        "align_layer",
-        "align_head",
-        "replace_unknown",
-        "token_log_probs",
-        "max_source_tokens",
-        "batch_tokens",
-        "stream_lines",
-        "cache_lines",
-    }
-)
-"""The settings that it supports, or that are applied after the search; any other must have its
-default."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -58,15 +30,9 @@ def setting_refusals(settings: DecodingConfig, vocabulary_size: int) -> tuple[st
         # search has ended once there are so many
         settings = settings.model_copy(update={"stop_bound": "exact"})
 
-    plain = DecodingConfig()
     faults = [
-        _shown(name, getattr(settings, name))
-        for name in type(settings).model_fields
-        if name not in _KNOWN and getattr(settings, name) != getattr(plain, name)
+        shown_setting(name, getattr(settings, name)) for name in CTRANSLATE2.lacking(settings)
     ]
-
-    if settings.length_penalty_kind not in EXPONENTS:
-        faults.append(_shown("length_penalty_kind", settings.length_penalty_kind))
     finished = settings.patience * settings.beam_size
     if not (math.isfinite(finished) and finished == round(finished)):
         faults.append(
@@ -83,11 +49,6 @@ def setting_refusals(settings: DecodingConfig, vocabulary_size: int) -> tuple[st
             faults.append(f"{name}={value}, as it numbers {POSITIONS - 1} tokens")
 
     return tuple(faults)
-
-
-def _shown(name: str, value: Any) -> str:
-    """A setting as ``--set`` takes it; of a table only the name."""
-    return name if isinstance(value, Config) else f"{name}={toml_value(value)}"
 
 
 def line_refusals(lines: Sequence[ReadLine]) -> list[str]:

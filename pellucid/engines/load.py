@@ -9,7 +9,7 @@ from typing import assert_never, get_args
 
 from pellucid.bundle import Bundle, StoredModel, load_bundle, open_bundle
 from pellucid.core.config import did_you_mean
-from pellucid.core.errors import ConfigError, WriteError
+from pellucid.core.errors import BundleError, ConfigError, WriteError
 from pellucid.core.limits import LOAD_SECONDS
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.engine import Engine, SearchWatcher, TorchEngine
@@ -182,6 +182,10 @@ def _choose(bundle: Bundle, engine: EngineName, compute_type: ComputeType) -> En
             except WriteError as error:
                 # without a folder for the converted model torch still works
                 return TorchEngine(f"the model cannot be converted for ctranslate2: {error}")
+            except BundleError as error:
+                # the copy computes something else, which whoever relies on it has to know
+                _log.warning("engine torch: %s", error)
+                return TorchEngine(str(error))
             return AutoEngine(fast)
         case _:
             assert_never(engine)

@@ -7,7 +7,7 @@ from typing import Any
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
 from pellucid.decoding.config import DecodingConfig
-from pellucid.model.config import SkipGramConfig
+from pellucid.interop.capability import WEB, shown_setting
 from pellucid.model.seq2seq import SequenceModel
 from pellucid.model.stored import model_tensors
 from pellucid.text.languages import language_name, languages_of
@@ -36,19 +36,6 @@ SEARCH = (
     "recase",
 )
 """The settings of a search that a page follows."""
-CHANGES_RESULT = (
-    "coverage_penalty",
-    "prefix",
-    "must",
-    "banned",
-    "diverse_groups",
-    "sampling",
-    "mbr",
-    "replace_unknown",
-    "mask_at_inference",
-    "repredict",
-)
-"""Those that it cannot follow, and that would give other translations."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,11 +93,7 @@ def _search_settings(settings: DecodingConfig) -> Mapping[str, Any]:
 
 
 def _faults(bundle: Bundle[SequenceModel], settings: DecodingConfig) -> list[str]:
-    if isinstance(bundle.config, SkipGramConfig):
-        return ["kind=skipgram is word vectors, which neither translate nor predict"]
-    default = DecodingConfig()
-    return [
-        f"its searches have decoding.{name}={value!r}"
-        for name in CHANGES_RESULT
-        if (value := getattr(settings, name)) != getattr(default, name)
+    return WEB.model_faults(bundle.config) + [
+        f"its searches have decoding.{shown_setting(name, getattr(settings, name))}"
+        for name in WEB.lacking(settings)
     ]

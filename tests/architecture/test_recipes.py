@@ -20,7 +20,7 @@ FILES = {
     "A tokenizer": 2,
     "A metric": 1,
     "A model kind": 4,
-    "An exporter": 2,
+    "An exporter": 3,
 }
 """How many files each recipe touches: as many as its heading says."""
 COUNTS = {1: "one file", 2: "two files", 3: "three files", 4: "four files"}
@@ -33,7 +33,7 @@ from pellucid.equations import transformer
 from pellucid.inspection.parts import parts_of
 from pellucid.inspection.report.facts import model_facts
 from pellucid.inspection.report.walk import Vocabularies, walk_through
-from pellucid.interop.support import foreign_switches
+from pellucid.interop.capability import BACKENDS
 from pellucid.model.clear import clear_model
 from pellucid.model.trace import Trace
 from pellucid.training.presets import read_config
@@ -54,7 +54,10 @@ for name, value in CHOSEN.items():
     assert kept == list(trace.values)
     assert walk_through(model.config, Vocabularies(13, 13, 13))
     assert model_facts(model.config, None)
-assert "it has no activation=squared_relu" in foreign_switches(tiny_model(**CHOSEN).config)
+for backend in BACKENDS:
+    faults = backend.model_faults(tiny_model(**CHOSEN).config)
+    for name, value in CHOSEN.items():
+        assert any(f"it has no {name}={value}" in fault for fault in faults), faults
 
 from tiny_runs import SETTINGS
 from pellucid.training.journal import read_journal
@@ -180,14 +183,16 @@ assert "mean U" in Path("bag.html").read_text("utf-8")
 
 import numpy
 from pellucid.model.stored import model_tensors
-said("export", "numpy", "run", "archive")
+refused = click.testing.CliRunner().invoke(cli, ["export", "numpy", "run", "archive"])
+assert "it has no activation=squared_relu" in str(refused.exception), refused.exception
+said("export", "numpy", "bundle", "archive")
 with numpy.load("archive/parameters.npz") as archive:
-    tensors = model_tensors(load_bundle(Path("run")).model)
+    tensors = model_tensors(load_bundle(Path("bundle")).model)
     assert set(archive) == set(tensors)
     assert all(numpy.array_equal(archive[name], each) for name, each in tensors.items())
 assert Path("archive/manifest.json").is_file()
 refused = click.testing.CliRunner().invoke(cli, ["export", "numpy", "bag", "none"])
-assert "it knows Transformers only, not kind=bag" in str(refused.exception), refused.exception
+assert "it has no model.kind=bag (transformer)" in str(refused.exception), refused.exception
 assert not Path("none").exists()
 print("trained", result)
 """

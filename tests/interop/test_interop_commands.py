@@ -9,10 +9,10 @@ from small_bundles import our_greedy, sentences, small_bundle
 
 import pellucid as package
 from pellucid.bundle import save_bundle
+from pellucid.interop.capability import MARIAN
 from pellucid.interop.huggingface.export_folder import (
     MARIAN_OPTIONS,
     export_huggingface,
-    model_faults,
 )
 from pellucid.model.config import parse_model_config
 from pellucid.training.presets import read_config
@@ -62,8 +62,8 @@ def test_a_refusal_is_one_line(tmp_path: Path):
     result = pellucid("export", "huggingface", "bundle", "out", folder=tmp_path)
     assert result.code == 65
     assert result.error_line == (
-        "error: Marian cannot express this model: its norms stand after the residual sum, not"
-        " norm=pre; hint: train with --set model.norm=post --set model.positions=sinusoidal"
+        "error: Marian cannot express this model: it has no norm=pre (post); hint:"
+        " train with --set model.norm=post --set model.positions=sinusoidal"
         " --set model.norm_eps=1e-5, or export to ctranslate2 or onnx"
     )
 
@@ -74,7 +74,7 @@ def test_a_preset_with_the_options_of_the_hint_goes_to_hugging_face(preset: str,
     settings = MARIAN_OPTIONS.split("--set ")[1:]
     table = read_config(preset, [each.strip() for each in settings]).model.to_table()
     plain = read_config(preset).model.to_table()
-    assert preset in ("tiny", "paper-base") or model_faults(parse_model_config(plain))
+    assert preset in ("tiny", "paper-base") or MARIAN.model_faults(parse_model_config(plain))
     narrow = {"d_model": 16, "d_ff": 24, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
     bundle = small_bundle(**{**table, **narrow})
     export_huggingface(bundle, tmp_path / "out")
@@ -82,4 +82,4 @@ def test_a_preset_with_the_options_of_the_hint_goes_to_hugging_face(preset: str,
     texts = sentences(20)
     assert marian_greedy(model, tokenizer, texts) == our_greedy(bundle, texts)
     header = PRESETS.joinpath(f"{preset}.toml").read_text()
-    assert (MARIAN_OPTIONS in header) == bool(model_faults(parse_model_config(plain)))
+    assert (MARIAN_OPTIONS in header) == bool(MARIAN.model_faults(parse_model_config(plain)))

@@ -129,8 +129,8 @@ def test_everything_the_graphs_cannot_express_is_told_at_once(tmp_path: Path):
     with pytest.raises(BundleError) as caught:
         export_onnx(bundle, tmp_path / "out")
     assert str(caught.value) == (
-        "the ONNX graphs cannot express this model: their positions are sinusoidal, learned or"
-        " rotary, not positions=alibi; it has no norm_kind=rms; it has no start_symbol=zero"
+        "the ONNX graphs cannot express this model: it has no norm_kind=rms (layer); it has no"
+        " positions=alibi (sinusoidal, learned or rotary); it has no start_symbol=zero (token)"
     )
     assert not (tmp_path / "out").exists()
 

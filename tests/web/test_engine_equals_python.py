@@ -1,6 +1,7 @@
 """The engine of a page gives what the model gives: every intermediate of every variant."""
 
 import math
+import os
 from typing import Any
 
 import pytest
@@ -8,10 +9,11 @@ import tiny_models
 import torch
 from opened_models import Opened
 from playwright.sync_api import Page
-from switch_pairs import settings_that_meet_every_pair
+from switch_pairs import random_settings, settings_that_meet_every_pair
 
 from pellucid.bundle import Bundle
 from pellucid.inspection.capture import Capture, inspect
+from pellucid.interop.capability import WEB
 from pellucid.model.build import build_any_model
 from pellucid.model.config import parse_model_config
 
@@ -84,6 +86,14 @@ def test_every_intermediate_of_every_kind(opened: Opened, name: str):
 def test_every_pair_of_settings_of_two_switches(opened: Opened, settings: dict[str, object]):
     bundle = random_bundle(settings)
     assert_equal(opened(bundle), bundle, "encoder.output", "logits")
+
+
+def test_random_models(opened: Opened):
+    """``PELLUCID_FUZZ_COUNT`` sets their number."""
+    for settings in random_settings(int(os.environ.get("PELLUCID_FUZZ_COUNT", "12")), 0.5):
+        bundle = random_bundle(settings)
+        assert WEB.model_faults(bundle.config) == []
+        assert_equal(opened(bundle), bundle, "logits")
 
 
 def test_the_kernel_computes_what_the_plain_loops_do(opened: Opened):

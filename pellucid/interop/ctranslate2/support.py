@@ -9,9 +9,8 @@ import platform
 from pellucid.bundle import Bundle
 from pellucid.core.processor import processor_fields
 from pellucid.core.special import SPECIAL_COUNT
+from pellucid.interop.capability import CTRANSLATE2
 from pellucid.interop.marian.vocabulary import special_pieces, taken_names
-from pellucid.interop.support import foreign_switches, other_kind, uneven_faults
-from pellucid.model.config import ModelConfig, TransformerConfig
 from pellucid.text.tokenizers.interface import Tokenizer
 
 POSITIONS = 2048
@@ -21,7 +20,7 @@ its own limit, and a translation twice as long. Its own sinusoid is tensor2tenso
 
 def ctranslate2_faults(bundle: Bundle) -> list[str]:
     """Every reason why CTranslate2 cannot express ``bundle``; empty if it can."""
-    faults = _model_faults(bundle.config)
+    faults = CTRANSLATE2.model_faults(bundle.config)
     for side, tokenizer in (
         ("source", bundle.source_tokenizer),
         ("target", bundle.target_tokenizer),
@@ -30,20 +29,6 @@ def ctranslate2_faults(bundle: Bundle) -> list[str]:
         taken = taken_names(vocabulary_pieces(tokenizer)[SPECIAL_COUNT:])
         faults += [f"the {side} vocabulary has an ordinary piece {each!r}" for each in taken]
     return faults
-
-
-def _model_faults(config: ModelConfig) -> list[str]:
-    if not isinstance(config, TransformerConfig):
-        return [other_kind(config)]
-
-    faults = uneven_faults(config)
-    if config.encoder_layers == 0:
-        faults.append("it has at least one layer in the encoder, not encoder_layers=0")
-    if config.positions not in ("sinusoidal", "learned", "rotary"):
-        faults.append(
-            f"its positions are sinusoidal, learned or rotary, not positions={config.positions}"
-        )
-    return faults + foreign_switches(config)
 
 
 def int8_fault() -> str | None:

@@ -15,6 +15,7 @@ from pellucid.core.files import refuse_to_overwrite, write_folder
 from pellucid.core.special import PAD_ID, START_ID
 from pellucid.core.tensors import save_tensors
 from pellucid.decoding.config import DecodingConfig
+from pellucid.interop.capability import MARIAN
 from pellucid.interop.marian.generation import generation_table
 from pellucid.interop.marian.self_check import prove_equal
 from pellucid.interop.marian.settings import MARIAN_NORM_EPS, MarianSettings
@@ -37,12 +38,7 @@ from pellucid.interop.marian.vocabulary import (
     number_for_marian,
     vocabulary_faults,
 )
-from pellucid.interop.support import (
-    foreign_switches,
-    other_kind,
-    uneven_faults,
-)
-from pellucid.model.config import ModelConfig, TransformerConfig
+from pellucid.model.config import TransformerConfig
 from pellucid.model.seq2seq import Seq2Seq
 
 _log = logging.getLogger("pellucid")
@@ -61,7 +57,7 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
 
     config = bundle.model.config
     tokenizers = {"source": bundle.source_tokenizer, "target": bundle.target_tokenizer}
-    faults = model_faults(config) + vocabulary_faults(tokenizers)
+    faults = MARIAN.model_faults(config) + vocabulary_faults(tokenizers)
     if faults:
         raise BundleError(
             "Marian cannot express this model: " + "; ".join(faults),
@@ -97,6 +93,8 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
     )
 
     searching = DecodingConfig.of_bundle(bundle.settings, bundle.path or "this model")
+    # with the stop, which transformers counts
+    longest = min(config.max_positions, searching.max_source_tokens + 1)
     generation, lost = generation_table(searching, config.max_positions, target_ids)
     if lost:
         _log.warning(
@@ -107,7 +105,7 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
     files = {
         "config.json": table,
         "generation_config.json": generation,
-        "tokenizer_config.json": _tokenizer_table(config, source_ids, target_ids),
+        "tokenizer_config.json": _tokenizer_table(longest, source_ids, target_ids),
         "vocab.json": _numbers(source_ids),
         **({} if source_ids == target_ids else {"target_vocab.json": _numbers(target_ids)}),
     }
@@ -125,24 +123,6 @@ def export_huggingface(bundle: Bundle, out: Path) -> None:
         save_tensors(folder / "model.safetensors", tensors)
 
     write_folder(out, fill, details={"kind": "huggingface"})
-
-
-def model_faults(config: ModelConfig) -> list[str]:
-    """Every setting of ``config`` that Marian cannot express."""
-    if not isinstance(config, TransformerConfig):
-        return [other_kind(config)]
-
-    faults = uneven_faults(config)
-    if config.norm != "post":
-        faults.append(f"its norms stand after the residual sum, not norm={config.norm}")
-    if config.positions != "sinusoidal":
-        faults.append(f"its positions are sinusoidal, not positions={config.positions}")
-    # A smaller ε changes only the sixth digit of the logits; export_huggingface warns about it.
-    if config.norm_eps > MARIAN_NORM_EPS:
-        faults.append(
-            f"it adds {MARIAN_NORM_EPS:g} to the variance in a norm, not norm_eps={config.norm_eps}"
-        )
-    return faults + foreign_switches(config)
 
 
 def _start_is_pad(model: Seq2Seq) -> bool:
@@ -224,9 +204,7 @@ def _config_table(
     }
 
 
-def _tokenizer_table(
-    config: TransformerConfig, source_ids: MarianIds, target_ids: MarianIds
-) -> dict[str, Any]:
+def _tokenizer_table(longest: int, source_ids: MarianIds, target_ids: MarianIds) -> dict[str, Any]:
     # The start is generated first. Where another piece is called so, it must be said to be special,
     # or it is decoded as text.
     start = target_ids.pieces[target_ids.start]
@@ -238,7 +216,7 @@ def _tokenizer_table(
         "eos_token": STOP_PIECE,
         "pad_token": PAD_PIECE,
         "separate_vocabs": source_ids != target_ids,
-        "model_max_length": config.max_positions,
+        "model_max_length": longest,
         "clean_up_tokenization_spaces": False,
     }
 

@@ -10,6 +10,7 @@ from pydantic import Field
 from pellucid.core.config import Config
 from pellucid.core.errors import BundleError, ConfigError, list_faults
 from pellucid.decoding.config import DecodingConfig
+from pellucid.interop.capability import MARIAN, shown_setting
 from pellucid.interop.marian.settings import MarianSettings
 from pellucid.interop.marian.vocabulary import ImportedIds, MarianIds
 from pellucid.text.tokenizers.marian import MarianTokenizer
@@ -258,27 +259,7 @@ def generation_table(
     if settings.n_best > 1:
         table["num_return_sequences"] = settings.n_best
 
-    lost = [
-        f"{name}={getattr(settings, name)!r}"
-        for name in (
-            "coverage_penalty",
-            "prefix",
-            "must",
-            "banned",
-            "diverse_groups",
-            "sampling",
-            "mbr",
-            "replace_unknown",
-            "mask_at_inference",
-            "repredict",
-            "max_length_ratio",
-            "max_length_extra",
-        )
-        if getattr(settings, name) != DecodingConfig.model_fields[name].default
-    ]
-    if settings.recase:
-        lost.append("recase=True")
-
+    lost = [shown_setting(name, getattr(settings, name)) for name in MARIAN.lacking(settings)]
     if settings.beam_size == 1:
         return table, lost  # greedy search compares no hypotheses
 

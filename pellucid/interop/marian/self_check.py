@@ -18,8 +18,8 @@ from torch.utils._pytree import tree_map
 from pellucid.bundle import Bundle
 from pellucid.core.errors import BundleError
 from pellucid.core.special import START_ID, STOP_ID
+from pellucid.interop.capability import SENTENCES
 from pellucid.interop.marian.settings import MARIAN_NORM_EPS, MarianSettings
-from pellucid.interop.support import SENTENCES
 from pellucid.model.config import TransformerConfig
 
 _MOST_PIECES = 64

@@ -4,6 +4,7 @@ The file holds the README of an export with its example program, the export, and
 """
 
 import json
+import logging
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from pellucid.bundle import Bundle, save_tokenizers
 from pellucid.core.errors import BundleError, MissingExtraError
 from pellucid.core.files import refuse_to_overwrite, write_folder
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID, UNK_ID
+from pellucid.decoding.config import DecodingConfig
+from pellucid.interop.capability import ONNX, SENTENCES, shown_setting
 from pellucid.interop.onnx.graphs import (
     DECODER,
     ENCODER,
@@ -25,8 +28,7 @@ from pellucid.interop.onnx.graphs import (
     decoder_graph,
     encoder_graph,
 )
-from pellucid.interop.support import SENTENCES, foreign_switches
-from pellucid.model.config import ModelConfig, TransformerConfig
+from pellucid.model.config import TransformerConfig
 
 _PROGRAM = """
 import json
@@ -107,6 +109,8 @@ A greedy search, which gives what `pellucid translate --beam-size 1` gives:
 """
 
 
+_log = logging.getLogger("pellucid")
+
 OPSET, IR_VERSION = 17, 8
 """The oldest opset with LayerNormalization (onnx 1.12, 2022), so that old runtimes can load it."""
 _LARGEST_FILE = (1 << 31) - (1 << 20)
@@ -135,7 +139,7 @@ def export_onnx(bundle: Bundle, out: Path) -> None:
     refuse_to_overwrite(out)
 
     config = bundle.model.config
-    faults = onnx_faults(config)
+    faults = ONNX.model_faults(config)
     if faults:
         raise BundleError("the ONNX graphs cannot express this model: " + "; ".join(faults))
     assert isinstance(config, TransformerConfig)  # of any other kind there are faults
@@ -146,6 +150,12 @@ def export_onnx(bundle: Bundle, out: Path) -> None:
     _prove(bundle, {name: onnx.reference.ReferenceEvaluator(each) for name, each in models.items()})
 
     about = _about(bundle, models)
+    searching = DecodingConfig.of_bundle(bundle.settings, bundle.path or "this model")
+    if lost := ONNX.lacking(searching):
+        _log.warning(
+            "not exported of the search settings, as graphs only compute scores: %s",
+            ", ".join(shown_setting(name, getattr(searching, name)) for name in lost),
+        )
 
     def fill(folder: Path) -> None:
         for name, model in models.items():
@@ -155,18 +165,6 @@ def export_onnx(bundle: Bundle, out: Path) -> None:
         save_tokenizers(folder, bundle.source_tokenizer, bundle.target_tokenizer)
 
     write_folder(out, fill, details={"kind": "onnx"})
-
-
-def onnx_faults(config: ModelConfig) -> list[str]:
-    """Every setting of ``config`` that the graphs cannot express."""
-    if not isinstance(config, TransformerConfig):
-        return [f"they are those of a Transformer, not of kind={config.kind}"]
-    faults = []
-    if config.positions not in ("sinusoidal", "learned", "rotary"):
-        faults.append(
-            f"their positions are sinusoidal, learned or rotary, not positions={config.positions}"
-        )
-    return faults + foreign_switches(config)
 
 
 def _models(onnx: Any, config: TransformerConfig, tensors: Mapping[str, Tensor]) -> dict[str, Any]:
