@@ -142,7 +142,7 @@ def _log_probs(model: Seq2Seq, source: Tensor, target: Tensor) -> Tensor:
     read = torch.cat([source, stop])[None].to(device)
     written = torch.cat([torch.tensor([START_ID]), target])[None].to(device)
     expected = torch.cat([target, stop]).to(device)
-    logits = model(read, written)[0].float()
+    logits: Tensor = model(read, written)[0].float()
     return logits.log_softmax(dim=-1).gather(-1, expected[:, None])[:, 0].cpu()
 
 
