@@ -317,6 +317,9 @@ EXIT_CODES = {"interrupted": 130, "terminated": 143}
 class StopRequests:
     """Records the first SIGINT or SIGTERM; a second one ends the process if ``heeds_second``.
 
+    It listens from its first call on. Before that there is nothing to save, and a signal ends the
+    process as it does in other commands, also in the minutes that learning a tokenizer takes.
+
     torchrun forwards signals that its processes may have received already, and itself ends those
     that take too long, so there a second signal is ignored.
     """
@@ -324,12 +327,15 @@ class StopRequests:
     def __init__(self, *, heeds_second: bool = True) -> None:
         self._reason: str | None = None
         self._heeds_second = heeds_second
-        # A handler only takes a note: the loop ends between two updates, with a checkpoint.
-        signal.signal(signal.SIGINT, self._hear)
-        signal.signal(signal.SIGTERM, self._hear)
+        self._listens = False
 
     def __call__(self) -> str | None:
         """The reason to stop, if a signal has come."""
+        if not self._listens:
+            # A handler only takes a note: the loop ends between two updates, with a checkpoint.
+            signal.signal(signal.SIGINT, self._hear)
+            signal.signal(signal.SIGTERM, self._hear)
+            self._listens = True
         return self._reason
 
     def _hear(self, number: int, _frame: FrameType | None) -> None:

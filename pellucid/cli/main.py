@@ -5,16 +5,15 @@ turns every error into a line on stderr (wrong usage: with the usage above it) a
 exit code.
 """
 
-import signal
 import sys
 import traceback
-from types import FrameType
 from typing import Literal, NoReturn, assert_never, get_args
 
 import click
 
 from pellucid import __version__
 from pellucid.cli import streams
+from pellucid.cli.signals import end_on_signals
 from pellucid.core.errors import PellucidError
 
 CommandName = Literal[
@@ -174,8 +173,6 @@ MEMORY_ERROR = 71
 """Exit code of a machine without enough memory (sysexits.h, EX_OSERR)."""
 IO_ERROR = 74
 """Exit code of a file or stream that failed in mid-use (sysexits.h, EX_IOERR)."""
-TERMINATED = 128 + signal.SIGTERM
-"""Exit code after SIGTERM, as in a shell."""
 
 
 _OUT_OF_MEMORY = (
@@ -265,10 +262,7 @@ def main() -> None:
     """Run the command line and leave with the documented exit code."""
     streams.prepare_streams()
 
-    # By default the signal ends the process at once, and half-written temporary files stay behind.
-    # Whoever runs the command may have it ignored, and some commands handle it in their own way.
-    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        signal.signal(signal.SIGTERM, _terminate)
+    end_on_signals()
 
     # `--debug` is read by hand, so that it works at any place of the line and for errors that click
     # raises while it parses.
@@ -324,12 +318,6 @@ def main() -> None:
         _leave(
             f"error: internal: {reason}; hint: run again with --debug and report it", INTERNAL_ERROR
         )
-
-
-def _terminate(_number: int, _frame: FrameType | None) -> None:
-    """Exit as after an error, so that temporary files are removed; a second signal ends it."""
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    sys.exit(TERMINATED)
 
 
 def _is_out_of_memory(error: Exception) -> bool:

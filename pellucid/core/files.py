@@ -16,7 +16,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import stat
+import tempfile
+import threading
 import time
 import uuid
 import weakref
@@ -434,6 +437,54 @@ def verified_reading(
 def _check_digest(path: Path, expected: str, digest: str) -> None:
     if digest != expected:
         raise CorruptError(f"{path} should have SHA-256 {expected}, has {digest}")
+
+
+@contextlib.contextmanager
+def temporary_folder(above: Path, prefix: str) -> Iterator[Path]:
+    """A new folder in ``above`` that is gone after the block, also if a signal ends the block.
+
+    Signals are heard before the folder is made, within the block, and after it is removed: a
+    handler that raises between ``mkdir`` and its return, or while the files are deleted, would
+    leave it behind. Raises WriteError if the folder cannot be made.
+    """
+    place: tempfile.TemporaryDirectory[str] | None = None
+    try:
+        with write_errors(above), _signals_later():
+            place = tempfile.TemporaryDirectory(prefix=prefix, dir=above)
+        yield Path(place.name)
+    finally:
+        try:
+            with _signals_later():
+                if place is not None:
+                    place.cleanup()
+        finally:
+            # Again, because a signal may have come just before it was held back.
+            if place is not None:
+                place.cleanup()
+
+
+@contextlib.contextmanager
+def _signals_later() -> Iterator[None]:
+    """Hold back SIGINT and SIGTERM until the block is done; other threads have no handlers."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    # By handlers and not by a mask, which holds for this thread alone: the threads of a library
+    # would take the signal, and Python run its handler here all the same.
+    heard: list[int] = []
+    former = {
+        number: signal.signal(number, lambda number, _: heard.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+        if signal.getsignal(number) is not None  # a handler that is not Python's
+    }
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+        for each in heard:
+            signal.raise_signal(each)
 
 
 def remove_leftovers(folder: Path, *, idle_seconds: float = 0.0) -> list[Path]:

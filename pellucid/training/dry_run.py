@@ -6,7 +6,6 @@
 import dataclasses
 import math
 import resource
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +16,7 @@ import torch
 
 from pellucid.bundle import Bundle, load_any_bundle, save_bundle
 from pellucid.core.errors import DivergedError
-from pellucid.core.files import write_errors
+from pellucid.core.files import temporary_folder
 from pellucid.decoding.translator import Translator
 from pellucid.model.seq2seq import Seq2Seq, SequenceModel
 from pellucid.text.batching import Batch
@@ -160,13 +159,10 @@ def dry_run(config: RunConfig, out: Path, say: Say) -> Forecast:
 
     # On the same disk as ``out``, so that a lack of space or rights shows here.
     above = next(each for each in out.absolute().parents if each.is_dir())
-    with write_errors(above):
-        place = tempfile.TemporaryDirectory(prefix=".dry-run-", dir=above)
-
     with (
-        place as name,
+        temporary_folder(above, ".dry-run-") as place,
         torch_for_training(config),
-        RunFolder(Path(name) / "run", config, resume=False) as folder,
+        RunFolder(place / "run", config, resume=False) as folder,
     ):
         journal = Journal(folder.journal_path)
         run = set_up_run(config, folder, journal, ask_teachers=AskedTeachers)

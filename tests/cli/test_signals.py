@@ -3,6 +3,8 @@
 import os
 import shlex
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -128,3 +130,44 @@ def test_a_dry_run_that_is_terminated_leaves_nothing(tmp_path: Path):
     assert command.result.code == 143
     assert "Traceback" not in command.result.err
     assert not list(tmp_path.iterdir())
+
+
+LONG_CALL = 'hashlib.pbkdf2_hmac("sha256", b"", b"", (1 << 31) - 1)'
+"""Of an hour, in which Python runs no handler of a signal."""
+BUSY = """
+import hashlib, sys, threading
+from pellucid.cli import main, signals
+from pellucid.text.check import check
+
+def scan(path, most_lines):
+    print("on", flush=True)
+    {waiting}
+
+signals.GRACE_SECONDS = 0.05
+check.scan = scan
+sys.argv = ["pellucid", "check", __file__, __file__]
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("waiting", "number", "code", "said"),
+    [
+        ("threading.Event().wait()", signal.SIGTERM, 143, ""),
+        (LONG_CALL, signal.SIGINT, 130, "interrupted\n"),
+    ],
+)
+def test_a_command_ends_soon_whatever_its_threads_do(
+    waiting: str, number: signal.Signals, code: int, said: str, tmp_path: Path
+):
+    """Both threads of ``check`` wait for ever, or are in a call that returns after an hour."""
+    script = tmp_path / "busy.py"
+    script.write_text(BUSY.format(waiting=waiting))
+    command = [sys.executable, script]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        for _ in range(2):
+            process.stdout.readline()
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err.decode()) == (code, said)

@@ -3,6 +3,8 @@
 import errno
 import json
 import os
+import shutil
+import signal
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,6 +21,7 @@ from pellucid.core.files import (
     remove_folder,
     remove_leftovers,
     sha256_of,
+    temporary_folder,
     verify_folder,
     write_errors,
     write_file,
@@ -378,3 +381,46 @@ def test_a_manifest_of_a_million_lists_is_refused_before_it_is_parsed(tmp_path: 
     (tmp_path / MANIFEST_NAME).write_bytes(b" " * ((1 << 22) + 1))
     with pytest.raises(InputMissingError, match="it has more than 4,194,304 bytes"):
         read_manifest(tmp_path)
+
+
+@pytest.mark.parametrize("when", ["made", "used", "removed"])
+def test_a_temporary_folder_is_gone_whenever_a_signal_comes(
+    when: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Also between the call that makes the folder and its return, and while it is deleted."""
+    mkdir, rmtree = os.mkdir, shutil.rmtree
+
+    def making(*arguments, **options):
+        mkdir(*arguments, **options)
+        if when == "made":
+            signal.raise_signal(signal.SIGTERM)
+
+    def removing(*arguments, **options):
+        if when == "removed":
+            signal.raise_signal(signal.SIGTERM)
+        rmtree(*arguments, **options)
+
+    def leave(*_):
+        raise SystemExit(143)
+
+    monkeypatch.setattr(os, "mkdir", making)
+    monkeypatch.setattr(shutil, "rmtree", removing)
+    former = signal.signal(signal.SIGTERM, leave)
+    steps = []
+
+    def use() -> None:
+        with temporary_folder(tmp_path, ".try-") as place:
+            steps.append("in")
+            (place / "file").write_text("text")
+            if when == "used":
+                signal.raise_signal(signal.SIGTERM)
+            steps.append("out")
+
+    try:
+        with pytest.raises(SystemExit):
+            use()
+        assert signal.getsignal(signal.SIGTERM) is leave
+    finally:
+        signal.signal(signal.SIGTERM, former)
+    assert steps == {"made": [], "used": ["in"], "removed": ["in", "out"]}[when]
+    assert not list(tmp_path.iterdir())

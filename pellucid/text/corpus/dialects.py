@@ -34,7 +34,7 @@ _MOST_FOREIGN_LETTERS = 0.3
 has 4%, Icelandic 12%; Russian and Greek nearly all."""
 _ROWS_COMPARED = 50
 _SEP = re.compile(r"sep=(.)\r?(?:\n|$)", re.IGNORECASE)
-"""The first line by which Excel is told the delimiter; it is no row."""
+"""The first line that names the delimiter to Excel; it is no row."""
 _MULTIBYTE = re.compile(rb"[\xc3-\xf4][\x80-\xbf]")
 
 
@@ -66,13 +66,13 @@ def dialect_of(
     ``is_header`` accepts the first row, or with which the first rows have the same number of
     cells, two or more.
 
-    Raises DataError naming ``what`` if the encoding cannot be told.
+    Raises DataError naming ``what`` if the encoding is unknown.
     """
     encoding, mark = encoding_of(begin, what, is_whole=is_whole)
     text = begin[len(mark) :].decode(encoding, "ignore")
-    told = _SEP.match(text)
-    if told:
-        return Dialect(encoding, mark, delimiter or told[1], told[0])
+    named = _SEP.match(text)
+    if named:
+        return Dialect(encoding, mark, delimiter or named[1], named[0])
     return Dialect(
         encoding, mark, delimiter or _delimiter_of(text, is_header, is_whole=is_whole), ""
     )
