@@ -1,6 +1,8 @@
 """Cross-attention of finished translations: alignment, coverage, unknown words replaced."""
 
+import bisect
 import dataclasses
+import re
 from collections.abc import Sequence
 
 import torch
@@ -18,6 +20,7 @@ from pellucid.decoding.search.search import inference, pad_sources, pad_targets
 from pellucid.equations.search import coverage_penalty
 from pellucid.model.seq2seq import Seq2Seq
 from pellucid.model.trace import Trace
+from pellucid.text.normalization import normalize_with_positions
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS
 
@@ -153,6 +156,17 @@ def words_of_tokens(ids: Sequence[int], tokenizer: Tokenizer) -> list[int]:
     return [min(word, last) for word in words]
 
 
+def given_words(text: str) -> list[int]:
+    """For each word of the normalized text its number in ``text``, as white space separates them.
+
+    They differ only where a word of ``text`` is all of what normalization removes.
+    """
+    normalized = normalize_with_positions(text)
+    ends = [word.end() for word in re.finditer(r"\S+", text)]
+    starts = [word.start() for word in re.finditer(r"\S+", normalized.text)]
+    return [bisect.bisect_right(ends, normalized.positions[start]) for start in starts] or [0]
+
+
 def replace_unknown(
     text: str, ids: Sequence[int], links: Links, words: Sequence[str], source_words: Sequence[int]
 ) -> str:
@@ -225,6 +239,9 @@ def aligned(
     """``translation`` with its alignment, and with unknown words replaced by source words."""
     links = align_tokens(weights)
     source_words = words_of_tokens(line.source_ids, bundle.source_tokenizer)
+    if bundle.source_tokenizer.normalization != "none":
+        given = given_words(line.request.source)
+        source_words = [given[min(word, len(given) - 1)] for word in source_words]
 
     if settings.align:
         target_words = words_of_tokens(hypothesis.ids, bundle.target_tokenizer)

@@ -12,6 +12,7 @@ from pellucid.core.config import Config
 from pellucid.core.errors import ConfigError, list_faults
 from pellucid.core.limits import shown
 from pellucid.equations.penalties import length_penalty, power_length_penalty
+from pellucid.text.normalization import normalize
 
 _COOLEST, _HOTTEST = 1e-9, 1e9
 _SEEDS = 1 << 63
@@ -567,7 +568,7 @@ def contradicting_phrases(prefix: str, must: Sequence[str], banned: Sequence[str
         f"a required phrase cannot be banned, got {name}: {text!r} and banned: {phrase!r}"
         for name, text in required
         for phrase in banned
-        if phrase.strip() and _contains(text.split(), phrase.split())
+        if phrase.strip() and _contains(normalize(text).split(), normalize(phrase).split())
     ]
 
 

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from pellucid.decoding.config import DecodingConfig
 from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
+from pellucid.text.normalization import check_text
 from pellucid.text.scripts import is_wide
-from pellucid.text.tokenizers.interface import check_text
 
 _PICTURE = (
     r"(?:[\U0001F000-\U0001FAFF\u2600-\u27BF\u2B05-\u2B55\u231A-\u23FF\u3030\u303D\u3297\u3299]"

@@ -11,6 +11,7 @@ from pellucid.decoding.requests import Request
 from pellucid.decoding.result import Translation
 from pellucid.decoding.translator import Translator
 from pellucid.documents.placement import Copy, Link, Span
+from pellucid.text.normalization import normalize_with_positions
 from pellucid.text.tokenizers.interface import Tokenizer
 
 if TYPE_CHECKING:
@@ -207,7 +208,14 @@ def _source_spans(text: str, tokenizer: Tokenizer) -> list[Span]:
     if decoded == text:
         return spans
 
-    place = _places(decoded, text)
+    # From the decoded text to the normalized one, and from there to the one that was given.
+    read, given = text, None
+    if tokenizer.normalization != "none":
+        normalized = normalize_with_positions(text)
+        read, given = normalized.text, normalized.positions
+    place = range(len(read) + 1) if decoded == read else _places(decoded, read)
+    if given is not None:
+        place = [given[at] for at in place]
     return [(place[start], place[end]) for start, end in spans]
 
 

@@ -126,7 +126,10 @@ def units_of(text: str, whole: Sequence[Span] = ()) -> list[Unit]:
     while place < len(text):
         character = text[place]
         is_whole = place in ends
-        is_letter = character.isalnum() or unicodedata.category(character)[0] == "M"
+        category = unicodedata.category(character)
+        is_letter = character.isalnum() or category[0] == "M"
+        if begun is not None and category == "Cf":
+            is_letter = True  # a soft hyphen or a joiner ends no word
         if begun is not None and character in "'’":
             is_letter = _SHORT_FORM.match(text, place) is not None
         is_wide = is_letter and unicodedata.east_asian_width(character) in "WF"

@@ -1,7 +1,9 @@
 """``evaluate``: translate a test set and score the translations."""
 
 import dataclasses
+import logging
 import time
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,8 @@ from pellucid.evaluation.tokenizers import TokenizerName, check_tokenizer, token
 from pellucid.text.config import file_format
 from pellucid.text.corpus.lines import read_lines
 from pellucid.text.scripts import SPACELESS_LETTER
+
+_log = logging.getLogger("pellucid")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,6 +86,8 @@ def evaluate(
     alternatives = accepted(references)
     pronunciations = are_single_words(sources) if pronunciations is None else pronunciations
 
+    _warn_of_other_form(translator, alternatives)
+
     # Whatever could be wrong with the scoring is found now, not after an hour of searching.
     language_code(language)
     tokenize = check_tokenizer(tokenizer_for(language) if tokenize is None else tokenize)
@@ -129,6 +135,26 @@ def evaluate(
         by_sentence=by_sentence,
         translations=hypotheses if per_sentence else None,
     )
+
+
+def _warn_of_other_form(translator: Translator, references: Sequence[Sequence[str]]) -> None:
+    """Log a warning if translations cannot equal references that are not composed (NFC)."""
+    if translator.target_tokenizer.normalization == "none":
+        return
+    others = [
+        number
+        for number, line in enumerate(references, start=1)
+        if not all(unicodedata.is_normalized("NFC", each) for each in line)
+    ]
+    if others:
+        _log.warning(
+            "the references of %d of %d lines have accents apart from their letters (not NFC),"
+            " first in line %d; translations have them composed, so the scores are too low:"
+            " pellucid check --fix composes",
+            len(others),
+            len(references),
+            others[0],
+        )
 
 
 def are_single_words(sources: Sequence[str]) -> bool:

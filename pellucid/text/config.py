@@ -8,6 +8,7 @@ import pydantic
 from pellucid.core.config import Config
 from pellucid.core.special import SPECIAL_COUNT
 from pellucid.text.corpus.readers import address_of
+from pellucid.text.normalization import Normalization
 
 WordKind = Literal["word", "punctuation", "rules", "character"]
 """Kinds that split text by a rule."""
@@ -47,8 +48,21 @@ class TokenizerConfig(Config):
     segmentations (``unigram``, Kudo 2018: 0.1-0.5)."""
     lowercase: bool = False
     """Lower-case the text first (``wordpiece`` only)."""
+    normalization: Normalization = "nfc"
+    """What text is brought into before it is cut, in training and ever after. ``nfc``: letters and
+    their accents composed, all white space one ordinary space, characters that only guide the
+    display removed, such as soft hyphens. ``none``: nothing, as tokenizers from before this setting
+    and those of imported models have it."""
     keep_spaces: bool = True
     """Spaces are tokens too (``character`` only)."""
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _keep_marian(cls, table: Any) -> Any:
+        # An imported model has rules of its own; configs from before this setting lack it.
+        if isinstance(table, dict) and table.get("kind") == "marian":
+            return {"normalization": "none", **table}
+        return table
 
     @pydantic.model_validator(mode="after")
     def _check_combinations(self) -> Self:

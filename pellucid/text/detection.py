@@ -14,6 +14,7 @@ from typing import Any
 
 from pellucid.core.errors import ConfigError, MissingExtraError
 from pellucid.text.languages import UNKNOWN, language_name
+from pellucid.text.normalization import normalize
 
 _log = logging.getLogger("pellucid")
 
@@ -58,7 +59,7 @@ def detect(text: str) -> list[Detected]:
 
     Raises MissingExtraError without py3langid.
     """
-    ranked = _identifier().rank(text[:_MOST_CHARACTERS])
+    ranked = _identifier().rank(normalize(text[:_MOST_CHARACTERS]))
     return [
         Detected(UNKNOWN if code == _NO_LANGUAGE else code, float(probability))
         for code, probability in ranked
@@ -70,7 +71,7 @@ def other_language(text: str, expected: str) -> str | None:
 
     Raises MissingExtraError without py3langid.
     """
-    code, probability = _identifier().classify(text[:_MOST_CHARACTERS])
+    code, probability = _identifier().classify(normalize(text[:_MOST_CHARACTERS]))
     found = Detected(UNKNOWN if code == _NO_LANGUAGE else code, float(probability))
     if not found.is_certain or found.language == expected:
         return None

@@ -22,6 +22,7 @@ from typing import Self
 from pellucid.core.errors import MOST_FAULTS, DataError, InputMissingError, list_faults
 from pellucid.core.files import read_plain
 from pellucid.core.limits import shown
+from pellucid.text.normalization import normalize_with_positions
 from pellucid.text.scripts import SPACELESS, combining_marks
 
 LARGEST_GLOSSARY = 1 << 24
@@ -64,11 +65,10 @@ class Match:
 @dataclasses.dataclass(frozen=True)
 class _Token:
     text: str
+    """Normalized, as the tokenizers read it."""
     start: int
-
-    @property
-    def end(self) -> int:
-        return self.start + len(self.text)
+    end: int
+    """In the text that was given."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -298,7 +298,12 @@ def _forms(cell: str) -> list[str]:
 
 def _tokens(text: str) -> list[_Token]:
     """Words, single characters of scripts without spaces, and single other signs."""
-    return [_Token(each[0], each.start()) for each in _token_pattern().finditer(text)]
+    normalized = normalize_with_positions(text)
+    places = normalized.positions
+    return [
+        _Token(each[0], places[each.start()], places[each.end()])
+        for each in _token_pattern().finditer(normalized.text)
+    ]
 
 
 @functools.cache

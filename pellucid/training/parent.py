@@ -175,7 +175,11 @@ def tokenizer_config(bundle: Bundle[SequenceModel]) -> TokenizerConfig:
     # Marian's tokenizers cut differently and share their ids
     shared = source is target or not isinstance(model, TranslatorSettings) or model.share_embeddings
 
-    known: dict[str, object] = {"kind": source.kind, "shared": shared}
+    known: dict[str, object] = {
+        "kind": source.kind,
+        "shared": shared,
+        "normalization": source.normalization,
+    }
     if target.kind != source.kind:
         known["target_kind"] = target.kind
     table = {"vocabulary_size": max(sizes), **bundle.settings.get("tokenizer", {}), **known}

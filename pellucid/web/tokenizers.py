@@ -4,6 +4,7 @@ from typing import Any
 
 from pellucid.core.errors import BundleError
 from pellucid.text.config import WORD_KINDS
+from pellucid.text.normalization import CLASSES, PLAIN
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.marian import MarianTokenizer
 from pellucid.text.tokenizers.sentencepiece_tokenizer import SentencePieceTokenizer
@@ -20,6 +21,7 @@ def describe_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
         return {
             "kind": tokenizer.kind,
             "tokens": tokenizer.tokens(range(tokenizer.vocabulary_size)),
+            "normalization": _rule(tokenizer),
             "sentencepiece": read_sentencepiece_model(tokenizer.model),
         }
     if not isinstance(tokenizer, VocabularyTokenizer):
@@ -29,9 +31,15 @@ def describe_tokenizer(tokenizer: Tokenizer) -> dict[str, Any]:
         "kind": tokenizer.kind,
         "tokens": list(tokenizer.vocabulary.tokens),
         "options": dict(tokenizer.options),
+        "normalization": _rule(tokenizer),
     }
     if isinstance(tokenizer, MarianTokenizer):
         return {**description, "sentencepiece": read_sentencepiece_model(tokenizer.model)}
     if tokenizer.kind not in (*WORD_KINDS, "wordpiece"):
         raise BundleError(f"a page knows no tokenizer of the kind {tokenizer.kind}")
     return description
+
+
+def _rule(tokenizer: Tokenizer) -> dict[str, Any] | None:
+    """The characters of the rule of normalization, by which the page reads text as Python does."""
+    return {"classes": CLASSES, "plain": PLAIN} if tokenizer.normalization == "nfc" else None

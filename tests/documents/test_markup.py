@@ -62,6 +62,7 @@ def test_a_sign_at_the_end_of_a_pair_stays_in_it():
     [
         ("mary's book isn't here", ["mary's", "book", "isn't", "here"]),
         ("l'homme d’Artagnan", ["l", "'", "homme", "d", "’", "Artagnan"]),
+        ("lad\u00adder \u200bm\u0438\u0306r", ["lad\u00adder", "\u200b", "m\u0438\u0306r"]),
         ("'s gibt 'd'", ["'", "s", "gibt", "'", "d", "'"]),
         ("we'll; they’VE, a's's", ["we'll", ";", "they’VE", ",", "a", "'", "s's"]),
     ],

@@ -5,6 +5,7 @@ import dataclasses
 import hashlib
 import json
 import math
+import unicodedata
 
 import pytest
 import torch
@@ -146,6 +147,20 @@ def test_tokens_per_second_counts_each_stop(translator, hypotheses):
     stops_only = sum(1 for t in translations if t.token_log_probs and not t.tokens)
     assert result.tokens_per_second * result.seconds == pytest.approx(count + stops_only)
     assert result.seconds > 0
+
+
+def test_references_in_another_form_are_scored_as_they_are_and_said(translator, hypotheses, caplog):
+    expected = [f"{each} é" for each in hypotheses]
+    references = [*expected[:-1], unicodedata.normalize("NFD", expected[-1])]
+    composed = evaluate(translator, SOURCES, expected)
+    assert caplog.messages == []
+    with_others = evaluate(translator, SOURCES, references)
+    assert with_others.chrf < composed.chrf
+    assert caplog.messages == [
+        f"the references of 1 of {len(SOURCES)} lines have accents apart from their letters (not"
+        f" NFC), first in line {len(SOURCES)}; translations have them composed, so the scores are"
+        " too low: pellucid check --fix composes"
+    ]
 
 
 def test_a_beam_size_goes_before_the_translators_own(translator):

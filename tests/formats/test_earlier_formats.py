@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pellucid import load
+from pellucid.bundle import open_any_bundle
 from pellucid.core.files import read_manifest
 from pellucid.training.journal import read_journal
 from pellucid.training.presets import read_config
@@ -36,6 +37,7 @@ def unpack(folder: Path, to: Path) -> Path:
 @pytest.mark.parametrize("path", [".", "bundles/step-00000400"])
 def test_an_earlier_run_and_an_earlier_bundle_translate_as_they_did(tmp_path: Path, path: str):
     translator = load(unpack(HERE / "run" / path, tmp_path / "opened"), engine="torch")
+    assert translator.source_tokenizer.normalization == "none"
     for expected in EXPECTED["translations"]:
         found = translator.translate(expected["source"])
         assert found.text == expected["text"]
@@ -60,3 +62,8 @@ def test_an_earlier_run_is_resumed_for_one_more_update(
     ]  # fmt: skip
     assert update["loss"] == pytest.approx(EXPECTED["loss_of_update_401"], rel=1e-4)
     assert read_manifest(run / "checkpoints" / "step-00000401")["step"] == 401
+
+    # Its tokenizers are from before the setting, and what it writes says so.
+    resumed = open_any_bundle(run)
+    assert resumed.target_tokenizer.normalization == "none"
+    assert resumed.settings["tokenizer"]["normalization"] == "none"

@@ -2,7 +2,9 @@
 
 import functools
 import io
+import json
 import random
+import re
 import unicodedata
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +16,7 @@ from playwright.sync_api import Page
 from pellucid.core.errors import BundleError
 from pellucid.phrasebook import generate
 from pellucid.text.config import TokenizerConfig
+from pellucid.text.normalization import CLASSES, PLAIN, normalize
 from pellucid.text.tokenizers.interface import Tokenizer
 from pellucid.text.tokenizers.marian import MarianTokenizer
 from pellucid.text.tokenizers.tokenizer import train_tokenizer
@@ -105,6 +108,8 @@ TOKENIZERS: dict[str, Callable[[], Tokenizer]] = {
         kind: functools.partial(trained, kind=kind)
         for kind in ("bpe", "unigram", "word", "punctuation", "rules", "character", "wordpiece")
     },
+    "bpe, not normalized": lambda: trained(kind="bpe", normalization="none"),
+    "character, not normalized": lambda: trained(kind="character", normalization="none"),
     "character, no spaces": lambda: trained(kind="character", keep_spaces=False),
     "wordpiece, lower-cased": lambda: trained(kind="wordpiece", lowercase=True),
     "marian, unigram": lambda: marian("unigram", "nmt_nfkc"),
@@ -138,6 +143,80 @@ def test_a_thousand_odd_lines(tokenizing: Page, name: str):
     assert wrong == []
     assert decoded == [tokenizer.decode(row) for row in ids]
     assert tokens == [tokenizer.tokens(row) for row in expected]
+
+
+NORMALIZED = """
+([rule, lines]) => JSON.stringify(JSON.parse(lines).map(normalizing.normalizer(rule)))
+"""
+EVERY_CHARACTER = """
+([rule, json]) => {
+  const changed = JSON.parse(json);
+  const normalize = normalizing.normalizer(rule);
+  const wrong = [];
+  for (let code = 0; code < 0xe1000; code++) {
+    if (code === 0xd800) code = 0xe000; // surrogates
+    if (code === 0x30000) code = 0xe0000; // nothing is assigned between
+    const text = `a${String.fromCodePoint(code)}b`;
+    if (normalize(text) !== (changed[code] ?? text)) wrong.push(code);
+  }
+  return wrong;
+}
+"""
+RULE = {"classes": CLASSES, "plain": PLAIN}
+
+
+@pytest.fixture(scope="module")
+def normalizing(engine_page: Page) -> Page:
+    script = join_modules("engine/normalization.js", "normalizing")
+    engine_page.evaluate(f"() => {{ {script} globalThis.normalizing = normalizing; }}")
+    return engine_page
+
+
+def wrong_in_page(page: Page, lines: list[str]) -> list[tuple[str, str, str]]:
+    """The lines that the page normalizes in another way than Python, with both results."""
+    found = json.loads(page.evaluate(NORMALIZED, [RULE, json.dumps(lines)]))
+    return [
+        (ascii(line), ascii(ours), ascii(theirs))
+        for line, ours in zip(lines, found, strict=True)
+        if ours != (theirs := normalize(line))
+    ]
+
+
+def test_every_character_is_normalized_as_in_python(normalizing: Page):
+    """Whatever version of Unicode the browser has: Python 3.11 has 14, Chromium a later one."""
+    codes = (*range(0xD800), *range(0xE000, 0x30000), *range(0xE0000, 0xE1000))
+    texts = {code: f"a{chr(code)}b" for code in codes}
+    changed = {code: made for code, text in texts.items() if (made := normalize(text)) != text}
+    assert len(changed) > 5000
+    assert normalizing.evaluate(EVERY_CHARACTER, [RULE, json.dumps(changed)]) == []
+
+
+def test_the_lines_of_unicode_s_normalization_test_are_as_in_python(normalizing: Page):
+    """As NormalizationTest.txt has them, from Python's tables: each character with a decomposition
+    in its five forms (part 1), and each mark in both places of a row of others (part 2)."""
+    lines: dict[str, None] = {}
+    for code in range(0x30000):
+        letter = chr(code)
+        forms = [unicodedata.normalize(form, letter) for form in ("NFC", "NFD", "NFKC", "NFKD")]
+        if any(form != letter for form in forms):
+            lines |= dict.fromkeys([letter, *forms])
+        if unicodedata.combining(letter):
+            row = "\u0315\u0300\u05ae"
+            lines |= dict.fromkeys([f"a{row}{letter}b", f"a{letter}{row}b"])
+    assert len(lines) > 30_000
+    assert wrong_in_page(normalizing, list(lines)) == []
+
+
+def test_ten_thousand_mixed_lines_are_normalized_as_in_python(normalizing: Page):
+    draw = random.Random(7)
+    odd = re.findall(f"[{CLASSES['odd']}{CLASSES['later']}]", "".join(map(chr, range(0xE0200))))
+    marks = [chr(code) for code in range(0x20000) if unicodedata.combining(chr(code))]
+    near = "abé1#* .-\u1100\u1161\u11a8가ᠠابن\u094dക\u0d4d👩🔬❤🏴\u20e3\u05e2\u061c\u200e\u202b"
+    lines = [
+        "".join(draw.choice(draw.choice((odd, marks, near, near, near))) for _ in range(size))
+        for size in draw.choices(range(1, 16), k=10_000)
+    ]
+    assert wrong_in_page(normalizing, lines) == []
 
 
 def test_half_a_surrogate_pair_is_read_as_what_stands_for_no_character(tokenizing: Page):

@@ -15,7 +15,7 @@ from pellucid.text.config import DataConfig, PairFormat, file_format
 from pellucid.text.corpus.dialects import pair_columns
 from pellucid.text.corpus.lines import iterate_lines
 from pellucid.text.corpus.readers import ONE_LINE, say_pair
-from pellucid.text.tokenizers.interface import check_text
+from pellucid.text.normalization import check_text
 
 _MOST_VALUES = 1_000_000
 """Of a line of JSON; more would take a hundred megabytes."""

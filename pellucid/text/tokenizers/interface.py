@@ -8,10 +8,11 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from pellucid.core.errors import BundleError, DataError
+from pellucid.core.errors import BundleError
 from pellucid.core.special import PAD_ID, START_ID, STOP_ID
 from pellucid.text.config import TokenizerKind
 from pellucid.text.corpus.rows import IdRows
+from pellucid.text.normalization import Normalization, normalize
 
 Seeds = npt.NDArray[np.uint64]
 """One seed for each text."""
@@ -37,8 +38,20 @@ class Tokenizer(ABC):
 
     @property
     @abstractmethod
+    def normalization(self) -> Normalization:
+        """Whether every text is first brought into the form of ``pellucid.text.normalization``."""
+
+    @property
+    @abstractmethod
     def fingerprint(self) -> str:
         """SHA-256 over the kind and everything that decides the ids, in hexadecimal."""
+
+    def read(self, text: str) -> str:
+        """The text as it is read: normalized, if that is part of the tokenizer.
+
+        Raises as ``encode`` does.
+        """
+        return normalize(text) if self.normalization == "nfc" else text
 
     @abstractmethod
     def encode(self, text: str) -> list[int]:
@@ -69,7 +82,10 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def normalize(self, text: str) -> str:
-        """The result of ``decode(encode(text))`` if no token of ``text`` is unknown."""
+        """The result of ``decode(encode(text))`` if no token of ``text`` is unknown.
+
+        Unlike ``read`` also without what splitting loses, such as spaces around marks.
+        """
 
     @abstractmethod
     def tokens(self, ids: Iterable[int]) -> list[str]:
@@ -84,22 +100,6 @@ class Tokenizer(ABC):
 
         Raises WriteError.
         """
-
-
-def check_text(text: str) -> None:
-    """Raise DataError naming the first lone surrogate, if ``text`` has one."""
-    if text.isascii():  # most text, at the cost of reading one flag
-        return
-
-    try:
-        # The cheapest test for a surrogate is an encoder in C, which also says where it is.
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise DataError(
-            f"text must be Unicode, got the lone surrogate U+{ord(text[error.start]):04X}"
-            f" at character {error.start + 1}",
-            hint="the text was probably cut in the middle of a character or wrongly decoded",
-        ) from None
 
 
 def check_fingerprint(tokenizer: Tokenizer, expected: str) -> None:

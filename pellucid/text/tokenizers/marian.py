@@ -12,7 +12,8 @@ import sentencepiece
 
 from pellucid.core.errors import BundleError, CorruptError
 from pellucid.core.files import LARGEST_TABLE, read_plain, write_file
-from pellucid.text.tokenizers.interface import SILENT_IDS, check_text
+from pellucid.text.normalization import check_text
+from pellucid.text.tokenizers.interface import SILENT_IDS
 from pellucid.text.tokenizers.vocabulary import Vocabulary, VocabularyFile, VocabularyTokenizer
 
 MARIAN_KIND: Literal["marian"] = "marian"
@@ -106,7 +107,7 @@ def load_marian(folder: Path, name: str, file: VocabularyFile) -> MarianTokenize
 
     Raises BundleError if the model is missing or invalid, CorruptError if the file has options.
     """
-    if file.options:
+    if file.options or file.normalization != "none":
         raise CorruptError(f"{name}.vocab.json should have no options, has {sorted(file.options)}")
     path = _model_path(folder, name)
     try:

@@ -1,6 +1,7 @@
 """Subword tokenizers by sentencepiece: ``bpe`` and ``unigram``, with byte fallback.
 
-Text is not normalized and nothing is lost: ``decode(encode(text)) == text`` for all of Unicode.
+sentencepiece itself changes no text, and nothing is lost of what is read (``Tokenizer.read``):
+``decode(encode(text)) == read(text)`` for all of Unicode.
 sentencepiece marks spaces by U+2581 and would decode a U+2581 of the text as a space, so this
 one character is spelled in bytes here. Control pieces are never matched against text: a literal
 ``</s>`` stays four characters.
@@ -29,8 +30,14 @@ from pellucid.core.files import LARGEST_TABLE, read_plain, write_file
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
 from pellucid.text.config import TokenizerConfig
 from pellucid.text.corpus.rows import IdRows
+from pellucid.text.normalization import (
+    Normalization,
+    check_text,
+    normalize,
+    normalize_all,
+)
 from pellucid.text.tokenizers.bpe_dropout import DroppedMergesSampler
-from pellucid.text.tokenizers.interface import SILENT_IDS, Seeds, Tokenizer, check_text
+from pellucid.text.tokenizers.interface import SILENT_IDS, Seeds, Tokenizer
 from pellucid.text.tokenizers.segmentations import SPACE_MARK, Pieces, SegmentationSampler
 from pellucid.text.tokenizers.unigram_sampling import UnigramSampler
 from pellucid.text.tokenizers.vocabulary import SPECIAL_TOKENS, check_id
@@ -71,8 +78,15 @@ class SentencePieceTokenizer(Tokenizer):
     Raises BundleError if ``model`` is not such a model; ``origin`` names it in the message.
     """
 
-    def __init__(self, kind: SentencePieceKind, model: bytes, origin: str = "the model") -> None:
+    def __init__(
+        self,
+        kind: SentencePieceKind,
+        model: bytes,
+        normalization: Normalization = "none",
+        origin: str = "the model",
+    ) -> None:
         self._kind: SentencePieceKind = kind
+        self._normalization: Normalization = normalization
         self._model = model
         self._processor = sentencepiece.SentencePieceProcessor()
         try:
@@ -105,9 +119,17 @@ class SentencePieceTokenizer(Tokenizer):
         return len(self._pieces)
 
     @property
+    def normalization(self) -> Normalization:
+        """Whether it reads normalized text; not part of ``model``, whose rules cannot say it."""
+        return self._normalization
+
+    @property
     def fingerprint(self) -> str:
-        """SHA-256 over the kind and the model, in hexadecimal."""
-        return hashlib.sha256(self._kind.encode() + b"\n" + self._model).hexdigest()
+        """SHA-256 over the kind, the model and the normalization, in hexadecimal."""
+        # Without normalization as before there was any: stores and checkpoints have its hash.
+        normalization = "" if self._normalization == "none" else f" {self._normalization}"
+        kind = (self._kind + normalization).encode()
+        return hashlib.sha256(kind + b"\n" + self._model).hexdigest()
 
     def encode(self, text: str) -> list[int]:
         """The ids of ``text``. Raises DataError if it holds a lone surrogate."""
@@ -115,6 +137,9 @@ class SentencePieceTokenizer(Tokenizer):
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text, on all cores. Raises DataError for a lone surrogate."""
+        if self._normalization == "nfc":
+            texts = [normalize(text) for text in texts]
+
         # Only texts with U+2581 need the detour through their parts.
         plain = [text for text in texts if SPACE_MARK not in text]
         ids = self._encode_plain(plain)
@@ -142,9 +167,9 @@ class SentencePieceTokenizer(Tokenizer):
         return text
 
     def normalize(self, text: str) -> str:
-        """The text itself: nothing is lost. Raises DataError for a lone surrogate."""
+        """The text as it is read: nothing else is lost. Raises DataError for a lone surrogate."""
         check_text(text)
-        return text
+        return self.read(text)
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
         """The pieces; U+2581 marks a space, ``<0xE2>`` a byte. Raises DataError."""
@@ -153,6 +178,8 @@ class SentencePieceTokenizer(Tokenizer):
     def save(self, folder: Path, name: str) -> None:
         """Write ``NAME.spm`` (as sentencepiece writes it) and ``NAME.spm.json``."""
         about = {"kind": self._kind, "sha256": hashlib.sha256(self._model).hexdigest()}
+        if self._normalization != "none":
+            about["normalization"] = self._normalization
         write_file(folder / f"{name}.spm", self._model)
         write_file(folder / f"{name}.spm.json", json.dumps(about).encode())
 
@@ -230,7 +257,7 @@ def train_sentencepiece(texts: Iterable[str], config: TokenizerConfig) -> Senten
     if config.kind not in ("bpe", "unigram"):
         raise ConfigError(f"kind must be bpe or unigram, got {config.kind}")
 
-    corpus = _Corpus(texts, config.training_lines)
+    corpus = _Corpus(normalize_all(texts, config.normalization), config.training_lines)
     model = io.BytesIO()
     try:
         # Seeding and training together: another thread's training would draw from the same
@@ -244,7 +271,7 @@ def train_sentencepiece(texts: Iterable[str], config: TokenizerConfig) -> Senten
             raise corpus.failure from None
         raise _training_error(error, corpus, config) from error
 
-    tokenizer = SentencePieceTokenizer(config.kind, model.getvalue())
+    tokenizer = SentencePieceTokenizer(config.kind, model.getvalue(), config.normalization)
     if tokenizer.vocabulary_size < config.vocabulary_size:
         _log.warning(
             "the text gives a vocabulary of %d, not the %d asked for (vocabulary_size)",
@@ -278,18 +305,22 @@ def load_sentencepiece(folder: Path, name: str) -> SentencePieceTokenizer:
     try:
         about = json.loads(about_bytes)
         kind, digest = about["kind"], about["sha256"]
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        normalization = about.get("normalization", "none")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CorruptError(f"{about_path} is damaged: {error!r}") from error
 
     if kind not in ("bpe", "unigram"):
         raise CorruptError(f"{about_path} is damaged: kind must be bpe or unigram, got {kind!r}")
+
+    if normalization not in ("nfc", "none"):
+        raise CorruptError(f"{about_path} has an unknown normalization, {normalization!r}")
 
     # Checked before sentencepiece parses it: its parser is in C++ and was not made for hostile
     # bytes.
     actual = hashlib.sha256(model).hexdigest()
     if actual != digest:
         raise CorruptError(f"{path} should have SHA-256 {digest}, has {actual}")
-    return SentencePieceTokenizer(kind, model, origin=str(path))
+    return SentencePieceTokenizer(kind, model, normalization, origin=str(path))
 
 
 class _Corpus:

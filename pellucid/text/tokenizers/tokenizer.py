@@ -71,11 +71,13 @@ def load_tokenizer(folder: Path, name: str) -> Tokenizer:
     # Compared with each name, so that a name out of a file becomes one of the literals.
     for kind in WORD_KINDS:
         if kind == file.kind:
-            return WordTokenizer(kind, file.vocabulary, _option(path, file, "keep_spaces"))
+            keep_spaces = _option(path, file, "keep_spaces")
+            return WordTokenizer(kind, file.vocabulary, keep_spaces, file.normalization)
 
     match file.kind:
         case "wordpiece":
-            return WordPieceTokenizer(file.vocabulary, _option(path, file, "lowercase"))
+            lowercase = _option(path, file, "lowercase")
+            return WordPieceTokenizer(file.vocabulary, lowercase, file.normalization)
         case "marian":
             return load_marian(folder, name, file)
         case _:

@@ -14,7 +14,8 @@ from pellucid.core.errors import BundleError, ConfigError, CorruptError, DataErr
 from pellucid.core.files import LARGEST_TABLE, read_plain, write_file
 from pellucid.core.special import PAD_ID, SPECIAL_COUNT, START_ID, STOP_ID, UNK_ID
 from pellucid.text.corpus.rows import IdRows
-from pellucid.text.tokenizers.interface import Seeds, Tokenizer, check_text
+from pellucid.text.normalization import Normalization, check_text
+from pellucid.text.tokenizers.interface import Seeds, Tokenizer
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[START]", "[STOP]")
 """How the special ids are shown, in the order of the ids."""
@@ -101,6 +102,8 @@ def check_id(id_: int, size: int) -> int:
 
 
 _VERSION = 1
+_NORMALIZED = "nfc"
+"""The option of a file whose tokenizer normalizes; older files do not have it."""
 
 
 @dataclass(frozen=True)
@@ -109,15 +112,18 @@ class VocabularyFile:
 
     kind: str
     options: Mapping[str, bool]
+    """Those of its kind."""
     vocabulary: Vocabulary
+    normalization: Normalization = "none"
 
     @functools.cached_property
     def content(self) -> bytes:
         """The bytes of the file; equal vocabularies give equal bytes, as they are hashed."""
+        normalized = {_NORMALIZED: True} if self.normalization == "nfc" else {}
         table = {
             "version": _VERSION,
             "kind": self.kind,
-            "options": dict(self.options),
+            "options": {**self.options, **normalized},
             "tokens": self.vocabulary.tokens[SPECIAL_COUNT:],
         }
         return json.dumps(table, ensure_ascii=False, sort_keys=True, indent=0).encode()
@@ -161,7 +167,8 @@ class VocabularyFile:
         try:
             # All at once: JSON can escape lone surrogates, which no text can contain.
             check_text("".join(tokens))
-            return cls(kind, options, Vocabulary.of(tokens))
+            is_normalized = options.pop(_NORMALIZED, False)
+            return cls(kind, options, Vocabulary.of(tokens), "nfc" if is_normalized else "none")
         except DataError as error:
             raise CorruptError(f"{path} is damaged: {error}") from error
 
@@ -191,6 +198,11 @@ class VocabularyTokenizer(Tokenizer):
         return self._file.options
 
     @property
+    def normalization(self) -> Normalization:
+        """As the vocabulary's file has it."""
+        return self._file.normalization
+
+    @property
     def vocabulary_size(self) -> int:
         """How many ids there are, the special ones included."""
         return self._vocabulary.size
@@ -198,7 +210,7 @@ class VocabularyTokenizer(Tokenizer):
     def encode(self, text: str) -> list[int]:
         """The ids of ``text``; UNK for unknown tokens. Raises DataError for a lone surrogate."""
         check_text(text)
-        return self._vocabulary.encode(self.split(text))
+        return self._vocabulary.encode(self.split(self.read(text)))
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """The ids of each text. Raises DataError for a lone surrogate."""

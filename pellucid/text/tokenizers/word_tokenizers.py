@@ -11,7 +11,8 @@ from typing import assert_never, final
 
 from pellucid.core.errors import ConfigError, DataError
 from pellucid.text.config import WORD_KINDS, TokenizerConfig, WordKind
-from pellucid.text.tokenizers.interface import SILENT_IDS, check_text
+from pellucid.text.normalization import Normalization, check_text, normalize_all
+from pellucid.text.tokenizers.interface import SILENT_IDS
 from pellucid.text.tokenizers.vocabulary import Vocabulary, VocabularyFile, VocabularyTokenizer
 
 _WORD_OR_MARK = re.compile(r"\w+|[^\w\s]")
@@ -74,8 +75,15 @@ class WordTokenizer(VocabularyTokenizer):
     EQ: 01, 03, 07.
     """
 
-    def __init__(self, kind: WordKind, vocabulary: Vocabulary, keep_spaces: bool = True) -> None:
-        super().__init__(VocabularyFile(kind, {"keep_spaces": keep_spaces}, vocabulary))
+    def __init__(
+        self,
+        kind: WordKind,
+        vocabulary: Vocabulary,
+        keep_spaces: bool = True,
+        normalization: Normalization = "none",
+    ) -> None:
+        options = {"keep_spaces": keep_spaces}
+        super().__init__(VocabularyFile(kind, options, vocabulary, normalization))
         self._kind: WordKind = kind
         self._split = _splitter(kind, keep_spaces)
 
@@ -90,7 +98,7 @@ class WordTokenizer(VocabularyTokenizer):
         return self._file.fingerprint
 
     def split(self, text: str) -> list[str]:
-        """The tokens of ``text`` by the rule of ``kind``."""
+        """The tokens of ``text``, as it is read, by the rule of ``kind``."""
         return self._split(text)
 
     def decode(self, ids: Iterable[int]) -> str:
@@ -104,7 +112,7 @@ class WordTokenizer(VocabularyTokenizer):
     def normalize(self, text: str) -> str:
         """The text as its tokens give it back. Raises DataError for a lone surrogate."""
         check_text(text)
-        return _join(self._kind, self.split(text))
+        return _join(self._kind, self.split(self.read(text)))
 
     def save(self, folder: Path, name: str) -> None:
         """Write ``NAME.vocab.json``."""
@@ -120,11 +128,13 @@ def train_words(texts: Iterable[str], config: TokenizerConfig) -> WordTokenizer:
         raise ConfigError(f"kind must be one of those split by a rule, got {config.kind}")
     split = _splitter(config.kind, config.keep_spaces)
 
+    texts = normalize_all(texts, config.normalization)
+
     # A generator: the texts are read once and never held in memory.
     vocabulary = Vocabulary.build(_split_all(texts, split), config.vocabulary_size)
     if not vocabulary.has_ordinary_tokens:
         raise DataError("a vocabulary must be learned from text, got none but blank lines")
-    return WordTokenizer(config.kind, vocabulary, config.keep_spaces)
+    return WordTokenizer(config.kind, vocabulary, config.keep_spaces, config.normalization)
 
 
 def _split_all(texts: Iterable[str], split: Callable[[str], list[str]]) -> Iterable[list[str]]:

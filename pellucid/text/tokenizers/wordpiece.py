@@ -10,7 +10,8 @@ from typing import Literal, final
 from pellucid.core.errors import DataError
 from pellucid.core.special import SPECIAL_COUNT
 from pellucid.text.config import TokenizerConfig
-from pellucid.text.tokenizers.interface import SILENT_IDS, check_text
+from pellucid.text.normalization import Normalization, check_text, normalize_all
+from pellucid.text.tokenizers.interface import SILENT_IDS
 from pellucid.text.tokenizers.vocabulary import (
     SPECIAL_TOKENS,
     Vocabulary,
@@ -169,8 +170,14 @@ class WordPieceTokenizer(VocabularyTokenizer):
     EQ: 01, 09, 10.
     """
 
-    def __init__(self, vocabulary: Vocabulary, lowercase: bool = False) -> None:
-        super().__init__(VocabularyFile("wordpiece", {"lowercase": lowercase}, vocabulary))
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        lowercase: bool = False,
+        normalization: Normalization = "none",
+    ) -> None:
+        options = {"lowercase": lowercase}
+        super().__init__(VocabularyFile("wordpiece", options, vocabulary, normalization))
         self._lowercase = lowercase
 
         # No candidate longer than the longest token needs to be looked up.
@@ -188,7 +195,7 @@ class WordPieceTokenizer(VocabularyTokenizer):
         return self._file.fingerprint
 
     def split(self, text: str) -> list[str]:
-        """The pieces of ``text``, ``[UNK]`` for unknown characters."""
+        """The pieces of ``text``, as it is read, ``[UNK]`` for unknown characters."""
         return [
             piece
             for word in split_punctuation(text.lower() if self._lowercase else text)
@@ -215,6 +222,7 @@ class WordPieceTokenizer(VocabularyTokenizer):
     def normalize(self, text: str) -> str:
         """The text as its words give it back. Raises DataError for a lone surrogate."""
         check_text(text)
+        text = self.read(text)
         return join_words(split_punctuation(text.lower() if self._lowercase else text))
 
     def save(self, folder: Path, name: str) -> None:
@@ -228,7 +236,7 @@ def train_wordpiece(texts: Iterable[str], config: TokenizerConfig) -> WordPieceT
     EQ: 09.  Raises DataError if there is no text.
     """
     counts: Counter[str] = Counter()
-    for text in texts:
+    for text in normalize_all(texts, config.normalization):
         check_text(text)
 
         # Words and their counts are all that learning needs; the text itself is not kept.
@@ -236,4 +244,4 @@ def train_wordpiece(texts: Iterable[str], config: TokenizerConfig) -> WordPieceT
     if not counts:
         raise DataError("a vocabulary must be learned from text, got none but blank lines")
     pieces = learn_pieces(counts, config.vocabulary_size - SPECIAL_COUNT)
-    return WordPieceTokenizer(Vocabulary.of(pieces), config.lowercase)
+    return WordPieceTokenizer(Vocabulary.of(pieces), config.lowercase, config.normalization)

@@ -1,5 +1,6 @@
 // Tokenizers: text to ids and back, by the rules of pellucid/text/tokenizers.
 
+import { normalizer } from "./normalization.js";
 import { SentencePiece } from "./sentencepiece.js";
 
 const SPECIAL_COUNT = 4;
@@ -43,12 +44,13 @@ class Table {
   constructor(description) {
     this.kind = description.kind;
     this.options = description.options ?? {};
+    this.read = normalizer(description.normalization);
     this.all = description.tokens;
     this.ids = new Map(this.all.map((token, id) => [token, id]).slice(SPECIAL_COUNT));
   }
 
   encode(text) {
-    return this.split(wellFormed(text)).map((token) => this.ids.get(token) ?? UNK_ID);
+    return this.split(this.read(wellFormed(text))).map((token) => this.ids.get(token) ?? UNK_ID);
   }
 
   tokens(ids) {
@@ -135,6 +137,7 @@ class WordPieceTokenizer extends Table {
 /** A sentencepiece model whose ids are those of its pieces, with byte fallback. */
 class SubwordTokenizer {
   constructor(description) {
+    this.read = normalizer(description.normalization);
     this.all = description.tokens;
     this.model = new SentencePiece(description.sentencepiece);
     this.markIds = [0xe2, 0x96, 0x81].map((byte) => this.model.byteIds[byte]);
@@ -147,7 +150,7 @@ class SubwordTokenizer {
 
   /** A U+2581 of the text is spelled in bytes: sentencepiece would take it for a space. */
   encode(text) {
-    const [first, ...others] = wellFormed(text).split(SPACE_MARK);
+    const [first, ...others] = this.read(wellFormed(text)).split(SPACE_MARK);
     const rest = others.flatMap((part) => [
       ...this.markIds,
       ...this.idsOf(`\0${part}`).slice(this.bareCount), // after a NUL no space is put in front
