@@ -24,7 +24,7 @@ from pellucid.decoding.search.beam import beam_search
 from pellucid.decoding.search.candidates import Constraints
 from pellucid.decoding.search.general_beam import Group, Node, general_beam_search
 from pellucid.decoding.search.greedy import greedy_search
-from pellucid.decoding.search.required_phrases import RequiredPhrases
+from pellucid.decoding.search.required_phrases import RequiredPhrases, divide_beam
 from pellucid.decoding.translator import Translator
 
 BATCH = sources(*[[token, *range(4, 4 + token % 3)] for token in range(4, 20)])
@@ -113,6 +113,46 @@ def test_a_strong_cost_makes_the_groups_begin_differently():
     )
     for found in general_beam_search(model, BATCH, wanted):
         assert {h.ids[0] for h in found} == {A, B, C}
+
+
+def test_a_token_costs_a_group_once_for_each_group_before_that_chose_it():
+    """A is 1.5 λ likelier than B: the second group still takes it, the third pays 2 λ."""
+    strength = 0.4
+    share = 1 / (1 + math.exp(-1.5 * strength))
+
+    def language(source, prefix):
+        return {STOP_ID: 1.0} if prefix else {A: share, B: 1 - share}
+
+    wanted = settings(
+        beam_size=3, diverse_groups=3, n_best=3, diversity_strength=strength, max_length=2
+    )
+    chosen = []
+
+    class Chosen:
+        def considered(self, sentence, group, candidates):
+            chosen.append((group, candidates[0].node.ids[0]))
+
+        def expanded(self, sentence, group, expansion): ...
+
+        def left(self, sentence, group, live, reason): ...
+
+    general_beam_search(TableModel(language), sources([A]), wanted, listener=Chosen())
+    assert chosen[:3] == [(0, A), (1, A), (2, B)]
+
+
+def test_every_bank_keeps_its_share_of_the_beam_and_the_best_take_the_rest():
+    """One required token, so two banks of a beam of 4: two hypotheses each, whatever their rank."""
+    required = RequiredPhrases((((A,),),), frozenset())
+    lacking, holding = [(B,), (C,), (7,)], [(B, A), (C, A), (7, A)]
+    verdicts = divide_beam([*lacking, *holding], 4, required, 9)
+    going = [rank for rank, (verdict, _) in enumerate(verdicts) if verdict == "goes on"]
+    assert going == [0, 1, 3, 4]
+    # a share that a bank does not need goes to the best of the others
+    verdicts = divide_beam([*lacking, *holding[:1]], 4, required, 9)
+    assert [verdict for verdict, _ in verdicts] == ["goes on"] * 4
+    # with less than one for each bank those that need the fewest tokens go first
+    verdicts = divide_beam([*lacking, *holding], 1, required, 9)
+    assert [rank for rank, (verdict, _) in enumerate(verdicts) if verdict == "goes on"] == [3]
 
 
 def test_groups_do_not_change_their_neighbors():

@@ -154,6 +154,49 @@ def test_the_shares_of_source_and_prefix_by_hand():
     assert any(0.1 < share < 0.9 for share in found), "or the sides could not be told apart"
 
 
+def test_the_shares_of_several_post_norm_layers_by_hand():
+    """Two layers on each side: their order, and the gain of each norm, which weighs the parts."""
+    bundle = tiny_bundle("paper", heads=1)
+    capture = inspect(bundle, SOURCE, TARGET)
+
+    def mixed(side: str, index: int, kind: str, before: Tensor, *, own: bool) -> Tensor:
+        """Contributions to each position of one attention, behind the norm that follows it."""
+        name = f"{side}.layers.{index}.{kind}"
+        norm = bundle.model.get_submodule(f"{name}_norm.norm")
+        residual, after = capture[f"{name}.residual"], capture[f"{name}.norm"]
+        rows = []
+        for row, parts in enumerate(one_attention(capture, bundle, name, len(before))):
+            if own:
+                parts[row] = parts[row] + before[row]
+            else:
+                parts.append(before[row])
+            deviation = (residual[row].var(correction=0) + norm.eps).sqrt()
+            normed = [norm.gain * (part - part.mean()) / deviation for part in parts]
+            rows.append(alti(torch.stack(normed), after[row]))
+        return torch.stack(rows)
+
+    before, encoded = capture["encoder.input"], torch.eye(5, dtype=torch.float64)
+    for index in range(2):
+        encoded = mixed("encoder", index, "self_attention", before, own=True) @ encoded
+        before = capture[f"encoder.layers.{index}.feed_forward.norm"]
+
+    before = capture["decoder.input"]
+    source, prefix = torch.zeros(4, 5).double(), torch.eye(4, dtype=torch.float64)
+    for index in range(2):
+        attended = mixed("decoder", index, "self_attention", before, own=True)
+        before = capture[f"decoder.layers.{index}.self_attention.norm"]
+        crossed = mixed("decoder", index, "cross_attention", before, own=False)
+        before = capture[f"decoder.layers.{index}.feed_forward.norm"]
+        read, kept = crossed[:, :5], crossed[:, 5:]
+        source = kept * (attended @ source) + read @ encoded
+        prefix = kept * (attended @ prefix)
+
+    for row in range(4):
+        result = why(bundle, SOURCE, TARGET, position=row)
+        assert result.source_contributions == pytest.approx(source[row].tolist())
+        assert result.prefix_contributions == pytest.approx(prefix[row].tolist())
+
+
 def test_the_position_and_the_words_are_found():
     bundle = tiny_bundle()
     probabilities = inspect(bundle, SOURCE, TARGET, only=("probabilities",))["probabilities"]

@@ -155,19 +155,20 @@ def test_logits_that_overflow_a_naive_exp_stay_finite():
 
 
 def test_under_autocast_products_are_made_in_bfloat16():
+    """The rows of zeros that round a product up have the logits of the bias, and no gradient."""
     hidden = random(2, ROWS, 16, seed=1, dtype=torch.float32)
     weight = random(WORDS, 16, seed=2, dtype=torch.float32)
+    bias = random(WORDS, seed=3, dtype=torch.float32)
+    inputs = [hidden, weight, bias]
     terms = LossTerms(0.1, 1.0)
-    expected = clear(hidden, weight, None, LABELS, terms)
+    expected = clear(hidden, weight, bias, LABELS, terms)
     with torch.autocast("cpu", torch.bfloat16):
-        loss, _ = fused_linear_loss_of_views(hidden, weight, None, LABELS, terms)
+        loss, _ = fused_linear_loss_of_views(hidden, weight, bias, LABELS, terms)
     assert loss.dtype == torch.float32
     torch.testing.assert_close(loss, expected, rtol=2e-2, atol=2e-2)
     assert not torch.equal(loss, expected)
     for ours, theirs in zip(
-        torch.autograd.grad(loss, [hidden, weight]),
-        torch.autograd.grad(expected, [hidden, weight]),
-        strict=True,
+        torch.autograd.grad(loss, inputs), torch.autograd.grad(expected, inputs), strict=True
     ):
         torch.testing.assert_close(ours, theirs, rtol=1e-1, atol=1e-1)
 

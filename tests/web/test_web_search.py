@@ -107,6 +107,20 @@ def test_settings_that_a_bundle_carries(opened: Opened, settings: dict[str, Any]
     assert_equal(opened, bundle_of("pre-norm", **settings), lines(15), **beam)
 
 
+@pytest.mark.parametrize("bound", ["exact", "current"])
+def test_both_bounds_end_a_search_where_ours_ends(opened: Opened, bound: str):
+    """With this penalty the heuristic one ends too early, and translates lines otherwise."""
+    settings = {"length_penalty": 2.0, "length_penalty_kind": "power", "min_length": 2}
+    settings |= {"patience": 1e9, "stop_bound": bound}
+    assert_equal(opened, bundle_of("paper", **settings), lines(15), beam_size=4)
+    other = {**SHORT, **settings, "stop_bound": "exact" if bound == "current" else "current"}
+    both = [
+        [each.text for each in Translator(bundle_of("paper"), each).translate(lines(15))]
+        for each in (DecodingConfig(**SHORT, **settings), DecodingConfig(**other))
+    ]
+    assert both[0] != both[1]
+
+
 def test_alternatives_are_the_likeliest_tokens_with_their_best_translations(opened: Opened):
     bundle = bundle_of("paper")
     settings = DecodingConfig(**SHORT)

@@ -17,7 +17,7 @@ from pellucid.decoding.config import DecodingConfig, length_limits
 from pellucid.model.seq2seq import MemoryT, Searchable
 
 IMPOSSIBLE_LOG_PROB = -1e30
-"""Reindices log 0 where a token is forced. It is finite, so sums, comparisons and JSON work."""
+"""Replaces log 0 where a token is forced. It is finite, so sums, comparisons and JSON work."""
 _BLOCK_SIZE = 64
 """On 64 rows of 40,000 candidates, 32 to 128 are about equal on a CPU; 16 and 256 are slower."""
 

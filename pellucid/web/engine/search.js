@@ -7,7 +7,7 @@
 import { logSoftmax } from "./equations.js";
 import { PAD_ID, START_ID, STOP_ID } from "./transformer.js";
 
-const IMPOSSIBLE = -1e30; // stands for log 0 where a token is forced; finite, so that sums stay numbers
+const IMPOSSIBLE = -1e30; // replaces log 0 where a token is forced; finite, so that sums stay numbers
 const MOST_TOKENS = 1 << 17;
 
 /** The most tokens, without the stop, that a translation of `length` tokens may have. */
