@@ -157,10 +157,11 @@ def _space(between: str, left: str, right: str) -> str:
     """
     if between.strip(" ") or not left.strip() or not right:
         return between
-    return "" if _is_wide(left[-1]) or _is_wide(right[0]) else between or " "
+    return "" if is_wide(left[-1]) or is_wide(right[0]) else between or " "
 
 
-def _is_wide(character: str) -> bool:
+def is_wide(character: str) -> bool:
+    """Whether a character is of a script without spaces between sentences."""
     return unicodedata.east_asian_width(character) in "WF"
 
 
@@ -429,7 +430,7 @@ def _needs_space(pieces: Sequence[Piece]) -> bool:
 
 def _is_of_word(character: str) -> bool:
     """Whether a space belongs between this character and a picture."""
-    return character.isalnum() and not _is_wide(character)
+    return character.isalnum() and not is_wide(character)
 
 
 def _holder(node: Node, root: Node, pairs: Sequence[Node], found: dict[int, Span]) -> Node:

@@ -1,19 +1,28 @@
-"""Markdown (CommonMark with tables): blocks and marks stay as they are written, text is replaced.
+"""Markdown, CommonMark and what sites add to it: blocks and marks stay, text is replaced.
 
 markdown-it-py says which lines are text and what is inside them; the source of each mark is cut
 from the file, and not written again.
 """
 
 import dataclasses
+import html
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, get_args
+from urllib.parse import unquote
 
-from pellucid.core.errors import MissingExtraError
 from pellucid.documents.attributes import attributes_of
 from pellucid.documents.html_roles import element_says
+from pellucid.documents.markdown_dialects import (
+    KEPT,
+    Title,
+    anchors_of,
+    parser,
+    settings_end,
+    without_marks,
+)
 from pellucid.documents.plain import decode, encode
-from pellucid.documents.protected import protect
+from pellucid.documents.protected import is_statement, protect
 from pellucid.documents.segments import Alone, Close, Open, Piece, Ranges, Segment
 
 _SPAN = "pellucid_span"
@@ -22,8 +31,10 @@ _ESCAPED = re.compile(r"[\\`*\[\]<]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|~(?=~)")
 """What would begin a mark within a text."""
 _BLOCK_START = re.compile(r"(?=(?:#{1,6}|[-+>])(?:\s|$)|>|(?:-{3,}|={3,}|~{3,})\s*$)")
 _NUMBER_START = re.compile(r"(\d{1,9})(?=[.)](?:\s|$))")
-_FOOTNOTE = re.compile(r"\[\^[^\]\s]{1,60}\]:(?=\s)")
-"""How the text of a footnote begins."""
+_ATTRIBUTES = re.compile(r"^#{1,6} .*\{:?[ ]*#[^{}\n]+\}|^[ ]*\{:|\{\{[<%]", re.MULTILINE)
+"""What a dialect writes in which a heading may have attributes."""
+_HASHES = re.compile(r"[ \t]+#+(?=[ \t]*(?:[\r\n]|\Z))")
+"""What may end a heading."""
 _ALERT = re.compile(r"\[![A-Za-z]{1,60}\][-+]?(?=\s)")
 """What makes a quote a note or a warning; it has a line of its own."""
 _HTML_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*)")
@@ -42,6 +53,8 @@ class _Place:
     joint: str
     """What a hard line end is followed by: the next line's marks of quotes and lists."""
     in_table: bool
+    anchor: str = ""
+    """Of a heading that the page links to: the name in these links."""
 
 
 class MarkdownDocument:
@@ -58,7 +71,7 @@ class MarkdownDocument:
             starts.append(starts[-1] + len(line))
 
         # The settings are blanked, so that lines have the same numbers.
-        front = _front_matter(source)
+        front = settings_end(source)
         text = "\n" * source[:front].count("\n") + source[front:]
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         lines = source.splitlines()
@@ -67,15 +80,35 @@ class MarkdownDocument:
             lines = source.replace("\r\n", "\n").replace("\r", "\n").split("\n")
             starts = _line_starts(source)
 
-        seen = 0
-        in_table = False
+        # So are lines of dialects that are no text; where these may be is read in normal line ends.
+        read, titles = without_marks(text.split("\n"))
         self._parser = _parser()
         self._env: dict[str, Any] = {}
         """The addresses that links name (``[text][name]``), as the parser keeps them."""
-        for token in self._parser.parse(text, self._env):
+        tokens = self._parser.parse("\n".join(read), self._env)
+        seen = 0
+        in_table = in_heading = in_title = False
+        headings: list[tuple[_Place, str]] = []
+        for token in tokens:
             in_table = (in_table or token.type == "table_open") and token.type != "table_close"
-            if token.type == "inline" and token.map is not None and token.content.strip():
-                seen = self._add(token, lines, starts, seen, in_table)
+            if token.type != "inline" or token.map is None:
+                in_heading = token.type == "heading_open"
+                in_title = token.type == "admonition_title_open"
+                continue
+            while titles and titles[0].line <= token.map[0]:
+                self._add_title(titles.pop(0), starts)
+            if in_title or not token.content.strip():
+                continue
+            count = len(self._places)
+            seen = self._add(token, lines, starts, seen, in_table)
+            if in_heading and len(self._places) > count:
+                texts = (each.content for each in token.children or [] if each.type in _SAID)
+                headings.append((self._places[-1], "".join(texts)))
+        for title in titles:
+            self._add_title(title, starts)
+        self._name_headings(headings, _named_in(tokens))
+        # Hugo shows no HTML, and GitHub no attributes.
+        self._has_attributes = source.startswith("+++") or _ATTRIBUTES.search(source) is not None
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The file with other segments."""
@@ -86,8 +119,15 @@ class MarkdownDocument:
             if before == after:
                 continue
             literals = _literals_of(before, self._source[place.start : place.end])
-            written += [self._source[at : place.start], self._written(after, place, literals)]
+            new = self._written(after, place, literals)
+            if place.anchor and not self._has_attributes:
+                new = f'<a id="{html.escape(place.anchor)}"></a>{new}'
+            written += [self._source[at : place.start], new]
             at = place.end
+            if place.anchor and self._has_attributes:
+                closing = _HASHES.match(self._source, at)
+                written += [closing[0] if closing else "", f" {{#{place.anchor}}}"]
+                at = closing.end() if closing else at
         return encode("".join([*written, self._source[at:]]), self._encoding)
 
     def _add(
@@ -102,7 +142,9 @@ class MarkdownDocument:
         if in_table or len(content) == 1:
             # In the content of a cell there is no backslash before a bar.
             written = token.content.replace("|", "\\|") if in_table else token.content
-            begin = self._source.find(written, start, starts[min(last, len(starts) - 1)])
+            # The term of a definition list has a map without a line in it.
+            stop = starts[min(max(last, first + 1), len(starts) - 1)]
+            begin = self._source.find(written, start, stop)
             if begin < 0:
                 return seen
             end, joint = begin + len(written), ""
@@ -118,11 +160,43 @@ class MarkdownDocument:
             joint = self._source[starts[first] + len(ours[0]) : starts[first + 1]] + prefix
 
         pieces, sources = _pieces(token.children or [], token.content)
-        segment = Segment(tuple(pieces))
+        last = pieces[-1] if pieces else ""
+        if isinstance(last, Alone) and sources[last.number][1] == "attributes":
+            # Those of a heading or a paragraph, behind its text: no word of it.
+            rest = self._source[begin:end].removesuffix(sources[last.number][0]).rstrip(" \t")
+            stop, pieces = begin + len(rest), pieces[:-1]
+            if pieces and isinstance(pieces[-1], str):
+                pieces[-1] = pieces[-1].rstrip(" \t")
+            del sources[last.number]
+            self._add_place(pieces, _Place(begin, stop, sources, joint, in_table))
+            return end
+        self._add_place(pieces, _Place(begin, end, sources, joint, in_table))
+        return end
+
+    def _add_place(self, pieces: Sequence[Piece], place: _Place) -> None:
+        segment = Segment(tuple(piece for piece in pieces if piece != ""))
         if segment.has_words:
             self.segments.append(segment)
-            self._places.append(_Place(begin, end, sources, joint, in_table))
-        return end
+            self._places.append(place)
+
+    def _add_title(self, title: Title, starts: Sequence[int]) -> None:
+        """Add the title of a container."""
+        begin, end = (starts[title.line] + place for place in (title.start, title.end))
+        content = self._source[begin:end]
+        [inline] = self._parser.parseInline(content, self._env)
+        pieces, sources = _pieces(inline.children or [], content)
+        self._add_place(pieces, _Place(begin, end, sources, "", False))
+
+    def _name_headings(self, headings: Sequence[tuple[_Place, str]], names: dict[str, str]) -> None:
+        """Note which headings the page links to; ``names`` by their forms in lower case."""
+        counts: dict[str, int] = {}
+        for place, text in headings:
+            for anchor in anchors_of(text):
+                count = counts.get(anchor, 0)
+                counts[anchor] = count + 1
+                # The second heading of a name has a number.
+                for form in (f"{anchor}-{count}", f"{anchor}_{count}") if count else (anchor,):
+                    place.anchor = names.get(form, place.anchor)
 
     def _written(self, segment: Segment, place: _Place, literals: re.Pattern[str] | None) -> str:
         """The source of a segment, in which every mark is one for CommonMark's rules too.
@@ -184,26 +258,34 @@ def _line_starts(source: str) -> list[int]:
     return [0, *ends, len(source)]
 
 
-def _front_matter(source: str) -> int:
-    """Where the text begins after settings at the top, between two lines of three hyphens."""
-    if not source.startswith(("---\n", "---\r\n")):
-        return 0
-    found = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?$", re.MULTILINE).search(source, 4)
-    return found.end() if found else 0
+_SAID = frozenset(("text", "text_special", "code_inline"))
+"""Tokens whose text is part of the name of a heading."""
+
+
+def _named_in(tokens: Iterable[Any]) -> dict[str, str]:
+    """The names within the page that its links have, by their forms in lower case."""
+    names: dict[str, str] = {}
+    for token in tokens:
+        for each in token.children or []:
+            address = str(each.attrs.get("href", "")) if each.type == "link_open" else ""
+            found = (
+                re.findall(r"""href=["']#([^"'<>]+)["']""", each.content)
+                if (each.type == "html_inline")
+                else []
+            )
+            if address.startswith("#"):
+                found.append(address[1:])
+            names |= {unquote(name).lower(): unquote(name) for name in found}
+    return names
 
 
 def _parser() -> Any:
     """A parser whose inline tokens have the span of their source."""
-    try:
-        from markdown_it import MarkdownIt
-    except ModuleNotFoundError:
-        raise MissingExtraError("markdown-it-py", "documents", "Markdown") from None
-
-    parser = MarkdownIt("commonmark", {"maxNesting": 40}).enable(["table", "strikethrough"])
-    for rule in parser.inline.ruler.__rules__:
+    found = parser()
+    for rule in found.inline.ruler.__rules__:
         rule.fn = _noting_spans(rule.fn)
-    parser.inline.ruler.__cache__ = None
-    return parser
+    found.inline.ruler.__cache__ = None
+    return found
 
 
 def _noting_spans(rule: Callable[..., bool]) -> Callable[..., bool]:
@@ -235,7 +317,7 @@ def _pieces(tokens: Iterable[Any], content: str) -> tuple[list[Piece], dict[int,
 
     # What begins a line and is written as it is: an escaped box is no box.
     alert = _ALERT.match(content)
-    head = alert or _TASK.match(content) or _FOOTNOTE.match(content)
+    head = alert or _TASK.match(content)
 
     for token in tokens:
         if skipped:
@@ -248,9 +330,9 @@ def _pieces(tokens: Iterable[Any], content: str) -> tuple[list[Piece], dict[int,
         if token.type == "text" or token.type == "text_special":
             text = token.content
         elif token.type == "softbreak":
-            head = _FOOTNOTE.match(content, span[1]) if span else None
-            if head or alert:
-                # A footnote begins, or the line of an alert ends: the lines stay apart.
+            head = None
+            if alert:
+                # The line of an alert ends: the lines stay apart.
                 sources[number] = ("", "break")
                 mark = Alone(number, breaks=True)
                 alert = None
@@ -280,6 +362,20 @@ def _pieces(tokens: Iterable[Any], content: str) -> tuple[list[Piece], dict[int,
         elif token.type == "code_inline":
             sources[number] = (raw, "")
             mark = Alone(number, token.content)
+        elif (
+            token.type == KEPT
+            and token.info == "attributes"
+            and (
+                # Those of the link, image or code before them belong to it.
+                (owner := _attributes_go_to(pieces, content, span)) is not None
+            )
+        ):
+            before, behind = sources[owner]
+            is_pair = isinstance(pieces[-1], Close)
+            sources[owner] = (before, behind + raw) if is_pair else (before + raw, behind)
+        elif token.type == KEPT:
+            sources[number] = (raw, token.info)
+            mark = Alone(number, _read_as(token), breaks=is_statement(raw))
         else:  # images, HTML
             sources[number] = (raw if span else token.content, "")
             mark = _html_mark(number, token.content if token.type == "html_inline" else "", ranges)
@@ -317,6 +413,23 @@ def _html_mark(number: int, source: str, ranges: Ranges) -> Alone:
         ends=ranges.ended_by(number, range_),
         kind=element_says(name, attributes).role,
     )
+
+
+def _attributes_go_to(
+    pieces: Sequence[Piece], content: str, span: tuple[int, int] | None
+) -> int | None:
+    """The number of the mark that attributes stand directly behind; None if it is a text."""
+    last = pieces[-1] if pieces else ""
+    is_beside = span is not None and span[0] > 0 and not content[span[0] - 1].isspace()
+    return last.number if isinstance(last, Close | Alone) and is_beside else None
+
+
+def _read_as(token: Any) -> str:
+    """How a formula or a link to another page is read in a sentence."""
+    if token.info == "attributes" or token.content.startswith("!"):
+        return ""
+    label = token.content.removeprefix("[[").removesuffix("]]").rpartition("|")[2]
+    return str(label if token.content.startswith("[[") else token.content)
 
 
 def _label_end(raw: str) -> int:

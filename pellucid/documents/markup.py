@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 
 from pellucid.documents.aligned import Aligned, SentenceTranslator
-from pellucid.documents.assembly import Reading, assemble
+from pellucid.documents.assembly import Reading, assemble, is_wide
 from pellucid.documents.copies import (
     between_literals,
     cut_out,
@@ -138,13 +138,18 @@ def _read(segment: Segment, language: str | None, keep_numbers: bool) -> Reading
 
 
 def _rejoined(sentences: list[Sentence], text: str, blocked: Sequence[Span]) -> list[Sentence]:
-    """The sentences, those joined again that were cut inside of a blocked span."""
+    """The sentences, those joined again that were cut inside of a blocked span or of a name such as
+    ``./configure`` or ``COPYING.LIB``.
+    """
     rejoined: list[Sentence] = []
     for sentence in sentences:
         if rejoined:
             last = rejoined[-1]
             end = last.start + len(last.text)
-            if any(start < end < stop or start < sentence.start < stop for start, stop in blocked):
+            is_name = end == sentence.start and not (is_wide(text[end - 1]) or is_wide(text[end]))
+            if is_name or any(
+                start < end < stop or start < sentence.start < stop for start, stop in blocked
+            ):
                 whole = text[last.start : sentence.start + len(sentence.text)]
                 rejoined[-1] = Sentence(last.before, whole, sentence.after, last.start)
                 continue

@@ -352,6 +352,9 @@ class Placer:
             return next(words, 0) if before else 0
         if not any(sources[number].is_word for number in after):
             is_last = not after or not sources[before[-1]].is_word
+            tail = targets[len(targets) - len(after) :]
+            if is_last and len(tail) == len(after) and not any(unit.is_word for unit in tail):
+                return len(targets) - len(after)  # "more: {}." has a sign on either side
             words = (number for number in reversed(range(len(targets))) if targets[number].is_word)
             return len(targets) if is_last else next(words, len(targets) - 1) + 1
 

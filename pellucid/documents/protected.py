@@ -147,6 +147,12 @@ def _single(text: str, *, keep_numbers: bool) -> Iterator[tuple[int, int, str | 
         yield start, end, kind
 
 
+def is_statement(text: str) -> bool:
+    """Whether a text is a statement of a template, which no sentence goes across."""
+    found = _PATTERN.match(text)
+    return found is not None and found.lastgroup == "statement"
+
+
 def closing_braces(text: str) -> dict[int, int]:
     """For each opening brace that is closed, where that is."""
     closing: dict[int, int] = {}

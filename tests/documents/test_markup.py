@@ -357,3 +357,24 @@ def test_a_mark_directly_behind_a_full_stop_stays_there():
 
     [found] = translate_segments([Segment(("The house stands.[^1]",))], Same())
     assert found.text == "The house STANDS.[^1]"
+
+
+@pytest.mark.parametrize(
+    "text", ["run ./configure here", "the .NET house", "see COPYING.LIB and a.b.Class (it is.)"]
+)
+def test_no_sentence_ends_within_a_name(text: str):
+    class Same(Swapping):
+        def one(self, sentence: str, align: bool) -> Aligned:
+            return Aligned(sentence.upper())
+
+    assert translate_segments([Segment((text,))], Same())[0].text == text.upper()
+
+
+def test_a_long_code_between_two_signs_stays_between_them():
+    class Same(Swapping):
+        def one(self, sentence: str, align: bool) -> Aligned:
+            return Aligned(sentence.upper(), ())
+
+    pieces = ("open more: ", Alone(0, "x" * 90), ".")
+    [found] = translate_segments([Segment(pieces)], Same())
+    assert found.pieces == ("OPEN MORE: ", Alone(0, "x" * 90), ".")

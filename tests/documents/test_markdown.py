@@ -1,0 +1,125 @@
+"""Markdown as sites and READMEs have it: what is text is translated, and the rest stays."""
+
+import pytest
+
+from pellucid.documents.translate import translate_document
+from tests.documents.test_untouched_bytes import Capitals, Identity
+
+
+def said(source: str) -> str:
+    assert translate_document(source.encode(), Identity(), "a.md") == source.encode()
+    return translate_document(source.encode(), Capitals(), "a.md").decode()
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        # Python-Markdown and Material for MkDocs
+        ("!!! note\n    red house\n\n    old cat\n", "!!! note\n    RED HOUSE\n\n    OLD CAT\n"),
+        ('!!! tip "A *red* one"\n    x y\n', '!!! tip "A *RED* ONE"\n    X Y\n'),
+        ('???+ note "red"\n    old\n', '???+ note "RED"\n    OLD\n'),
+        ('??? "red"\n    old\n', '??? "RED"\n    OLD\n'),
+        ('=== "red"\n    old\n\n    ```\n    code\n    ```\n',) * 1
+        + ('=== "RED"\n    OLD\n\n    ```\n    code\n    ```\n',),
+        ("/// note | red house\nold cat\n///\n", "/// note | RED HOUSE\nOLD CAT\n///\n"),
+        # Docusaurus, VitePress, Pandoc
+        (":::note\nred\n:::\n", ":::note\nRED\n:::\n"),
+        (":::tip[red *house*]\n\nold\n\n:::\n", ":::tip[RED *HOUSE*]\n\nOLD\n\n:::\n"),
+        ("::: warning red house\nold\n:::\n", "::: warning RED HOUSE\nOLD\n:::\n"),
+        ("::: {.note #id}\nred\n:::\n", "::: {.note #id}\nRED\n:::\n"),
+        # MyST
+        ("```{note}\n:class: x\nred\n```\n", "```{note}\n:class: x\nRED\n```\n"),
+        (":::{admonition} red\nold\n:::\n", ":::{admonition} RED\nOLD\n:::\n"),
+        (
+            ":::{code-block} python\nred = 1\n:::\nold\n",
+            ":::{code-block} python\nred = 1\n:::\nOLD\n",
+        ),
+        ("```{math}\na = red\n```\n", "```{math}\na = red\n```\n"),
+        ("(target)=\n# red\n", "(target)=\n# RED\n"),
+        ("see {ref}`the page <x>` now\n", "SEE {ref}`the page <x>` NOW\n"),
+        # GitHub
+        ("> [!NOTE]\n> red house\n", "> [!NOTE]\n> RED HOUSE\n"),
+        # definition lists and footnotes
+        ("red\n: old\n  cat\n: new\n", "RED\n: OLD CAT\n: NEW\n"),
+        ("red[^1] x\n\n[^1]: old\n\n    more\n", "RED[^1] X\n\n[^1]: OLD\n\n    MORE\n"),
+        ("*[HTML]: Hyper text\n", "*[HTML]: Hyper text\n"),
+        # wiki links, tables of contents, attributes
+        ("see [[Red house]] and [[Page|old]]\n", "SEE [[Red house]] AND [[Page|old]]\n"),
+        ("x ![[red.png]] y\n", "X ![[red.png]] Y\n"),
+        *((f"{each}\n\nred\n", f"{each}\n\nRED\n") for each in ("[TOC]", "[[_TOC_]]", "{:toc}")),
+        ("red\n{: .class }\n", "RED\n{: .class }\n"),
+        ("# red {#own .k}\n", "# RED {#own .k}\n"),
+        ("[red](x){target=_blank} old\n", "[RED](x){target=_blank} OLD\n"),
+        ("a ![x](y){: .k width=5} b\n", "A ![x](y){: .k width=5} B\n"),
+        # Hugo, Jekyll
+        ('{{< figure src="red" >}}\n\nold\n', '{{< figure src="red" >}}\n\nOLD\n'),
+        ('{{< figure\n  caption="red"\n>}}\n', '{{< figure\n  caption="red"\n>}}\n'),
+        ("{{< highlight go >}}\nred\n{{< /highlight >}}\n",) * 2,
+        ("{% highlight ruby %}\nred\n{% endhighlight %}\n",) * 2,
+        ('red {{< ref "x_y_z" >}} old\n', 'RED {{< ref "x_y_z" >}} OLD\n'),
+        ('red {{ a | b: "*x*" }} old\n', 'RED {{ a | b: "*x*" }} OLD\n'),
+        ("{% if a %}\nred\n{% endif %}\n", "{% if a %}\nRED\n{% endif %}\n"),
+        # MDX
+        ("import A from './a';\n\nred\n", "import A from './a';\n\nRED\n"),
+        ("export const x = 1;\n\nimport the house\n", "export const x = 1;\n\nIMPORT THE HOUSE\n"),
+        (
+            "<Tabs>\n\nred {/* old */} cat\n\n</Tabs>\n",
+            "<Tabs>\n\nRED {/* old */} CAT\n\n</Tabs>\n",
+        ),
+        # formulas, and what looks like one
+        ("red $x_1^2$ and $$y$$ old\n", "RED $x_1^2$ AND $$y$$ OLD\n"),
+        ("red \\(a_b\\) and \\[c = d\\] old\n", "RED \\(a_b\\) AND \\[c = d\\] OLD\n"),
+        ("$$\na = red\n= b\n$$\nold\n", "$$\na = red\n= b\n$$\nOLD\n"),
+        ("\\[\na = red\n\\]\nold\n", "\\[\na = red\n\\]\nOLD\n"),
+        ("\\begin{align}\na &= red\n\\end{align}\n",) * 2,
+        ("from $5 to $6 and US$ 7\n", "FROM $5 TO $6 AND US$ 7\n"),
+        ("in $HOME/red and $PATH here\n", "IN $HOME/RED AND $PATH HERE\n"),
+        ("a \\[red house\\] here\n", "A \\[RED HOUSE\\] HERE\n"),
+        ("$$ red house\n", "$$ RED HOUSE\n"),
+    ],
+)
+def test_what_dialects_add_stays_and_their_text_is_translated(source: str, found: str):
+    assert said(source) == found
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        "---\ntitle: red\n---\n",
+        "---\r\ntitle: red\r\n...\r\n",
+        '+++\ntitle = "red"\n+++\n',
+        '{\n"title": "red"\n}\n',
+        "Title: red\nDate: 2020-01-01\nTags: a, b\n",
+    ],
+)
+def test_settings_at_the_top_stay(settings: str):
+    assert said(f"{settings}\n# red\n") == f"{settings}\n# RED\n"
+
+
+@pytest.mark.parametrize("text", ["Note: red house\n", "---\nred\n", "+++ red\n", "{red}\nold\n"])
+def test_a_text_that_begins_like_settings_is_translated(text: str):
+    assert said(text).endswith((text.upper(), "OLD\n"))
+
+
+def test_a_heading_keeps_the_name_that_the_page_links_to():
+    """Generators name headings by their text, which is another one now."""
+    links = "see [a](#the-red-house), [b](#x) and [c](#same-1)\n\n"
+    source = links + "# The red `house`!\n\n{0}# same\n\n# same\n"
+    found = said(source.replace("{0}", ""))
+    assert '\n# <a id="the-red-house"></a>THE RED `house`!\n' in found
+    assert '\n# SAME\n\n# <a id="same-1"></a>SAME\n' in found
+
+    # Where the page has attributes, as Hugo's and kramdown's have, it is one.
+    found = said(source.replace("{0}", "# y {#x}\n\n").replace("`house`!", "`house`! ##"))
+    assert "\n# THE RED `house`! ## {#the-red-house}\n" in found
+    assert "\n# Y {#x}\n" in found
+    # Without a link nothing is added.
+    assert said("# red house\n") == "# RED HOUSE\n"
+
+
+def test_names_of_headings_in_other_scripts_and_of_html_links_are_found():
+    found = said(
+        '<a href="#rote-häuser">x</a> [y](#%D0%B4%D0%BE%D0%BC)\n\n# Rote Häuser\n\n# дом\n'
+    )
+    assert '# <a id="rote-häuser"></a>ROTE HÄUSER' in found
+    assert '# <a id="дом"></a>ДОМ' in found
