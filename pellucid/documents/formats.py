@@ -63,9 +63,9 @@ def _read(data: bytes, kind: Format, what: str, options: ReadOptions) -> Documen
         case "srt" | "vtt":
             return SubtitleDocument(data, what)
         case "csv":
-            return MessageDocument(TableDocument(data, what, options.columns, None))
+            return MessageDocument(TableDocument(data, what, options.columns, is_tsv=False))
         case "tsv":
-            return MessageDocument(TableDocument(data, what, options.columns, "\t"))
+            return MessageDocument(TableDocument(data, what, options.columns, is_tsv=True))
         case "odt":
             return OpenDocument(data, what)
         case "epub":

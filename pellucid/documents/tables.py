@@ -1,12 +1,16 @@
-"""Columns of tables: CSV and TSV."""
+"""Columns of tables: CSV as spreadsheets write it, and TSV, in which quotes mean nothing."""
 
+import codecs
 import csv
 import io
+import re
 from collections.abc import Collection, Iterator, Sequence
 
 from pellucid.core.errors import ConfigError, DataError
-from pellucid.documents.plain import TaggedText, decode, encode
+from pellucid.documents.containers import LARGEST_TEXT
+from pellucid.documents.plain import TaggedText
 from pellucid.documents.segments import Segment
+from pellucid.text.corpus.dialects import SAMPLE, dialect_of
 
 _LONGEST_FIELD = 1 << 20
 """Characters of one cell; the default of the csv module is 131,072."""
@@ -21,26 +25,65 @@ class TableDocument:
     far as they are needed.
     """
 
-    def __init__(
-        self, data: bytes, what: str, columns: Sequence[str], delimiter: str | None
-    ) -> None:
-        """``delimiter`` None is found in the first line. Raises DataError, ConfigError."""
-        text, self._encoding = decode(data, what)
-        self._delimiter = delimiter or _delimiter_of(text)
-        self._rows, self._raw = _read_rows(text, self._delimiter, what)
+    def __init__(self, data: bytes, what: str, columns: Sequence[str], *, is_tsv: bool) -> None:
+        """The encoding and the delimiter of CSV are found out. Raises DataError, ConfigError."""
+        if len(data) > LARGEST_TEXT:
+            raise DataError(f"{what} must have at most {LARGEST_TEXT >> 20} MiB, has {len(data):,}")
+        self._dialect = dialect_of(
+            data[:SAMPLE],
+            what,
+            is_whole=len(data) <= SAMPLE,
+            delimiter="\t" if is_tsv else "",
+            is_header=lambda names: bool(columns) and all(_places(each, names) for each in columns),
+        )
+        self.notes: list[str] = []
+        text = self._decoded(data, what)
+        self._delimiter, self._is_tsv = self._dialect.delimiter, is_tsv
+        self._rows, self._raw = (
+            _read_lines(text, what) if is_tsv else _read_rows(text, self._delimiter, what)
+        )
         self._cells: list[tuple[int, int, TaggedText]] = []
         self.segments: list[Segment] = []
-        if not self._rows:
+        head = next((number for number, row in enumerate(self._rows) if row), None)
+        if head is None:
             return
 
-        names = self._rows[0]
-        wanted = _chosen(columns, names, what)
-        for number, row in enumerate(self._rows[1:], start=1):
+        wanted = _chosen(columns, self._rows[head], what)
+        for number, row in enumerate(self._rows[head + 1 :], start=head + 1):
             for column in wanted:
                 if column < len(row) and row[column].strip():
                     cell = TaggedText(row[column])
                     self._cells.append((number, column, cell))
                     self.segments.append(cell.segment)
+
+    def _decoded(self, data: bytes, what: str) -> str:
+        """The text behind the line ``sep=;``."""
+        mark, encoding = self._dialect.mark, self._dialect.encoding
+        try:
+            text = data[len(mark) :].decode(encoding)
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{what} must be text in {encoding}, as its beginning is: byte"
+                f" {len(mark) + error.start + 1} is not",
+                hint="iconv -f LATIN1 -t UTF-8 converts it, or whatever it is in",
+            ) from None
+        if encoding == "cp1252":
+            self.notes.append(
+                "it is not UTF-8 and was read as Windows-1252; if that is wrong, convert it:"
+                " iconv -f ... -t UTF-8"
+            )
+        return text[len(self._dialect.first_line) :]
+
+    def _encoded(self, text: str) -> bytes:
+        text, encoding = self._dialect.first_line + text, self._dialect.encoding
+        try:
+            return self._dialect.mark + text.encode(encoding)
+        except UnicodeEncodeError as error:
+            self.notes.append(
+                f"it is in UTF-8 now, with a byte order mark: Windows-1252 has no"
+                f" {text[error.start]!r}"
+            )
+            return codecs.BOM_UTF8 + text.encode()
 
     def write(self, translated: Sequence[Segment]) -> bytes:
         """The table with other cells."""
@@ -61,18 +104,23 @@ class TableDocument:
                 written.append(raw)
                 continue
             written.append(self._row_with(raw, self._rows[number], changed[number]))
-        return encode("".join(written), self._encoding)
+        return self._encoded("".join(written))
 
     def _row_with(self, raw: str, row: Sequence[str], columns: Collection[int]) -> str:
         """The source of a row with other cells in some columns; the others stay as written."""
         body = raw.rstrip("\r\n")
+        if self._is_tsv:
+            cells = body.split("\t")
+            for column in columns:
+                # In TSV nothing can hold a tab or a line end.
+                cells[column] = re.sub(r"[\t\r\n]+", " ", row[column])
+            return "\t".join(cells) + raw[len(body) :]
+
         cells = _cells_of(body, self._delimiter)
         if len(cells) != len(row):  # quotes within a cell without quotes, perhaps
             cells, columns = [""] * len(row), range(len(row))
         written = [
-            _cell(value, self._delimiter, is_quoted=cell.startswith('"'))
-            if column in columns
-            else cell
+            _cell(value, self._delimiter, cell) if column in columns else cell
             for column, (cell, value) in enumerate(zip(cells, row, strict=True))
         ]
         return self._delimiter.join(written) + raw[len(body) :]
@@ -84,8 +132,10 @@ def _cells_of(row: str, delimiter: str) -> list[str]:
     at = 0
     while True:
         stop = at
-        if row.startswith('"', at):
-            stop = at + 1
+        while row.startswith(" ", stop):
+            stop += 1
+        if row.startswith('"', stop):
+            stop += 1
             while (stop := row.find('"', stop)) >= 0 and row.startswith('""', stop):
                 stop += 2
         stop = row.find(delimiter, stop) if stop >= 0 else -1
@@ -95,11 +145,22 @@ def _cells_of(row: str, delimiter: str) -> list[str]:
         at = stop + len(delimiter)
 
 
-def _cell(value: str, delimiter: str, *, is_quoted: bool) -> str:
-    """A cell, in quotes if it had them or needs them."""
+def _cell(value: str, delimiter: str, before: str) -> str:
+    """A cell instead of another one: in quotes if that had them or it needs them."""
+    blank = before[: len(before) - len(before.lstrip(" "))]
+    is_quoted = before[len(blank) :].startswith('"')
     if is_quoted or any(mark in value for mark in (delimiter, '"', "\r", "\n")):
-        return '"' + value.replace('"', '""') + '"'
-    return value
+        return blank + '"' + value.replace('"', '""') + '"'
+    return blank + value
+
+
+def _read_lines(text: str, what: str) -> tuple[list[list[str]], list[str]]:
+    """The rows of TSV, and the source of each."""
+    raws = [line for line in re.split(r"(?<=\n)", text) if line]
+    rows = [line.rstrip("\r\n").split("\t") if line.strip() else [] for line in raws]
+    if (cells := sum(map(len, rows))) > _MOST_CELLS:
+        raise DataError(f"{what} must have at most {_MOST_CELLS:,} cells, has {cells:,}")
+    return rows, raws
 
 
 def _read_rows(text: str, delimiter: str, what: str) -> tuple[list[list[str]], list[str]]:
@@ -116,7 +177,7 @@ def _read_rows(text: str, delimiter: str, what: str) -> tuple[list[list[str]], l
     raws: list[str] = []
     cells = 0
     try:
-        for row in csv.reader(noting(), delimiter=delimiter, strict=True):
+        for row in csv.reader(noting(), delimiter=delimiter, skipinitialspace=True, strict=True):
             rows.append(row)
             raws.append("".join(taken))
             taken.clear()
@@ -126,12 +187,6 @@ def _read_rows(text: str, delimiter: str, what: str) -> tuple[list[list[str]], l
     except csv.Error as error:
         raise DataError(f"{what} is not a table: row {len(rows) + 1}: {error}") from None
     return rows, raws
-
-
-def _delimiter_of(text: str) -> str:
-    """The sign that comes most often in the first line."""
-    first = text.split("\n", 1)[0]
-    return max(",;\t|", key=first.count)
 
 
 def _chosen(columns: Sequence[str], names: Sequence[str], what: str) -> list[int]:
@@ -145,10 +200,15 @@ def _chosen(columns: Sequence[str], names: Sequence[str], what: str) -> list[int
         )
     chosen = []
     for column in columns:
-        if column in names:
-            chosen.append(names.index(column))
+        if places := _places(column, names):
+            chosen += places
         elif column.isdecimal() and 1 <= int(column) <= len(names):
             chosen.append(int(column) - 1)
         else:
             raise ConfigError(f"{what} has no column {column!r}; it has {known}")
     return list(dict.fromkeys(chosen))
+
+
+def _places(column: str, names: Sequence[str]) -> list[int]:
+    """The columns with a name, which may be several; spaces around it do not matter."""
+    return [number for number, name in enumerate(names) if name.strip() == column.strip() != ""]

@@ -10,6 +10,7 @@ import pytest
 
 from pellucid.documents.aligned import Aligned
 from pellucid.documents.formats import ReadOptions
+from pellucid.documents.markup import Counts
 from pellucid.documents.translate import translate_document
 from tests.documents.stand_in import Swapping
 
@@ -83,6 +84,69 @@ def test_cells_beside_a_translation_stay_as_they_are_written():
     assert said(table.encode(), "a.csv", Capitals()).decode() == (
         'id,text,"note"\r\n1,"RED, OLD","x"\r\n"2",CAT,"y ""z"""\r\n3,"A""B",c\n'
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "found"),
+    [
+        # Quotes mean nothing in TSV, and a line is a row.
+        (
+            "a.tsv",
+            'id\ttext\r\n1\t"red\r\n2\tthe "x" y\r\n',
+            'id\ttext\r\n1\t"RED\r\n2\tTHE "X" Y\r\n',
+        ),
+        ("a.tsv", "text\tid\n\nred \t1\nold\n", "text\tid\n\nRED \t1\nOLD\n"),
+        # as spreadsheets write CSV
+        ("a.csv", 'sep=;\r\nid;text\r\n1;"a, b"\r\n', 'sep=;\r\nid;text\r\n1;"A, B"\r\n'),
+        (
+            "a.csv",
+            "\ufeffid;text, or so;text\n1;b, c, d;a\n",
+            "\ufeffid;text, or so;text\n1;b, c, d;A\n",
+        ),
+        ("a.csv", "id\ttext\n1\tred, old\n", "id\ttext\n1\tRED, OLD\n"),
+        # a line before the names, names with spaces, none, or twice
+        ("a.csv", "\n, text ,\n1,red,x\n", "\n, text ,\n1,RED,x\n"),
+        ("a.csv", "text,text\nred,old\n", "text,text\nRED,OLD\n"),
+        # spaces before a quote
+        ("a.csv", 'id, text\n1, "red, ""old"""\n2, x\n', 'id, text\n1, "RED, ""OLD"""\n2, X\n'),
+        # rows that are shorter or longer than the names
+        ("a.csv", "id,text\n1\n2,red,3\n", "id,text\n1\n2,RED,3\n"),
+    ],
+)
+def test_tables_as_programs_write_them(name: str, source: str, found: str):
+    assert said(source.encode(), name, Identity()) == source.encode()
+    assert said(source.encode(), name, Capitals()).decode() == found
+
+
+def test_a_table_stays_in_its_encoding_or_says_so():
+    table = "id;text\r\n1;Über den Häusern\r\n"
+    for data in (table.encode("cp1252"), ("\ufeff" + table).encode("utf-16-le")):
+        codec = "cp1252" if data[0] != 255 else "utf-16-le"
+        wanted = data.decode(codec).replace("Über den Häusern", "ÜBER DEN HÄUSERN")
+        assert said(data, "a.csv", Capitals()) == wanted.encode(codec)
+
+    class Russian(Identity):
+        def one(self, sentence: str, align: bool) -> Aligned:
+            return Aligned("дом")
+
+    counts = Counts()
+    options = ReadOptions(("text",))
+    found = translate_document(
+        table.encode("cp1252"), Russian(), "a.csv", options=options, counts=counts
+    )
+    assert found.decode() == "\ufeffid;text\r\n1;дом\r\n"
+    assert [note[:35] for note in counts.notes] == [
+        "it is not UTF-8 and was read as Win",
+        "it is in UTF-8 now, with a byte ord",
+    ]
+
+
+def test_a_cell_of_tsv_holds_no_tab_and_no_line_end():
+    class Lines(Identity):
+        def one(self, sentence: str, align: bool) -> Aligned:
+            return Aligned("a\tb\nc")
+
+    assert said(b"id\ttext\n1\tred\n", "a.tsv", Lines()) == b"id\ttext\n1\ta b c\n"
 
 
 def test_a_catalog_changes_in_its_translations_alone():
